@@ -1,0 +1,153 @@
+package event
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// FieldError says which field of an event cannot be taken and why. It never
+// repeats a value that may be a secret.
+type FieldError struct {
+	// Tag is the type of the event; empty when not even that is known.
+	Tag Tag
+	// Field is the JSON name of the field, with dots for nested ones; empty
+	// when the error is about the event as a whole.
+	Field string
+	// Problem says what was found and what is wanted.
+	Problem string
+}
+
+// Error is "Tag.field: problem", without the parts that are empty.
+func (e *FieldError) Error() string {
+	where := e.Field
+	if e.Tag != "" {
+		where = strings.TrimSuffix(string(e.Tag)+"."+e.Field, ".")
+	}
+	if where == "" {
+		return e.Problem
+	}
+	return where + ": " + e.Problem
+}
+
+func fieldf(field, format string, args ...any) error {
+	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// tagged adds the tag to a field error that has none yet.
+func tagged(tag Tag, err error) error {
+	var fe *FieldError
+	if errors.As(err, &fe) && fe.Tag == "" {
+		return &FieldError{Tag: tag, Field: fe.Field, Problem: fe.Problem}
+	}
+	return err
+}
+
+// decodeBody reads the fields of a body and removes them from fields. A field
+// without "omitempty" in its JSON tag is required.
+func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
+	var body T
+	value := reflect.ValueOf(&body).Elem()
+	for i := range value.NumField() {
+		name, option, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+		if err := takeField(fields, name, value.Field(i).Addr().Interface(), option == ""); err != nil {
+			return nil, err
+		}
+	}
+	return body, nil
+}
+
+// takeField moves one field out of fields into the pointer.
+func takeField(fields map[string]json.RawMessage, name string, into any, required bool) error {
+	raw, ok := fields[name]
+	delete(fields, name)
+	if !ok || string(raw) == "null" {
+		if required {
+			return fieldf(name, "missing")
+		}
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		var nested *json.UnmarshalTypeError
+		if errors.As(err, &nested) && nested.Field != "" {
+			return fieldf(name+"."+nested.Field, "want %s, got a %s", wanted(nested.Type), nested.Value)
+		}
+		return fieldf(name, "want %s, got %s", wanted(reflect.TypeOf(into).Elem()), describe(raw))
+	}
+	return nil
+}
+
+// wanted names a Go type in the words of JSON.
+func wanted(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return "a JSON value"
+	case t.PkgPath() == "time":
+		return "an RFC 3339 time like 2026-01-02T15:04:05Z"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "an array"
+	default:
+		return "an object"
+	}
+}
+
+// describe says what kind of JSON something is, without repeating it.
+func describe(data []byte) string {
+	switch {
+	case len(data) == 0:
+		return "nothing"
+	case !utf8.Valid(data):
+		return fmt.Sprintf("%d bytes that are not UTF-8", len(data))
+	case !json.Valid(data):
+		return "something that is not JSON"
+	}
+	switch data[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return string(data)
+	case 'n':
+		return "null"
+	default:
+		if len(data) > 24 {
+			return "a number of " + fmt.Sprint(len(data)) + " digits"
+		}
+		return "the number " + string(data)
+	}
+}
+
+// quote quotes a short excerpt of a string that cannot be a secret.
+func quote(s string) string {
+	if len(s) > 64 {
+		s = strings.ToValidUTF8(s[:64], "") + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// sortedNames lists the names of fields in a fixed order, so that what is done
+// with them is the same every time.
+func sortedNames(fields map[string]json.RawMessage) []string {
+	return slices.Sorted(maps.Keys(fields))
+}

@@ -1,0 +1,46 @@
+package event
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxContextName is the longest name of a context in bytes.
+const MaxContextName = 128
+
+// ValidateContextName reports whether a context can have the name: 1 to
+// [MaxContextName] of A-Z a-z 0-9 . _ -, first a letter or digit.
+func ValidateContextName(name string) error {
+	ok := name != "" && len(name) <= MaxContextName
+	for i := 0; ok && i < len(name); i++ {
+		c := name[i]
+		alnum := c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		ok = alnum || i > 0 && (c == '.' || c == '_' || c == '-')
+	}
+	if !ok {
+		return fmt.Errorf("context %s: a name has 1-%d of A-Z a-z 0-9 . _ -, first a letter or digit",
+			quote(name), MaxContextName)
+	}
+	return nil
+}
+
+// FormatID returns the id of the counter-th event of a context, counted from
+// 1: the name, a colon, and the counter with at least four digits.
+func FormatID(contextName string, counter int) string {
+	return fmt.Sprintf("%s:%04d", contextName, counter)
+}
+
+// Counter is the counter in an event id, as [FormatID] wrote it; 0 when the
+// string is no event id.
+func Counter(id string) int {
+	i := strings.LastIndexByte(id, ':')
+	if i <= 0 || len(id)-i-1 < 4 {
+		return 0
+	}
+	n, err := strconv.Atoi(id[i+1:])
+	if err != nil || n < 1 || id[i+1] == '+' {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,236 @@
+package event
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of the settings. They are far outside of what anyone needs; a value
+// beyond them is a slip, of the unit as a rule.
+const (
+	MaxMaxRetries    = 100
+	MaxDelayMs       = 60 * 60 * 1000      // an hour
+	MaxTimeoutMs     = 24 * 60 * 60 * 1000 // a day
+	MaxQuietPeriodMs = 60 * 1000           // a minute
+	MaxBackoffFactor = 100
+	MaxTemperature   = 2
+	MaxMaxTokens     = 10_000_000
+	maxNameBytes     = 256
+	maxURLBytes      = 2048
+)
+
+func (b SystemPrompt) validate() error { return text("content", b.Content) }
+
+func (b UserMessage) validate() error { return text("content", b.Content) }
+
+func (b AssistantMessage) validate() error { return text("content", b.Content) }
+
+func (b FileAttachment) validate() error {
+	if err := b.Source.validate(); err != nil {
+		return err
+	}
+	if !mediaType.MatchString(b.MediaType) {
+		return fieldf("mediaType", "want a media type like image/png (RFC 6838), got %s", quote(b.MediaType))
+	}
+	if b.Size < 0 {
+		return fieldf("size", "%d bytes cannot be", b.Size)
+	}
+	return nil
+}
+
+var mediaType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}(;[\x20-\x7e]*)?$`)
+
+func (s Source) validate() error {
+	switch s.Type {
+	case SourceFile:
+		if s.Path == "" {
+			return fieldf("source.path", "missing: a source of type file has one")
+		}
+	case SourceURL:
+		u, err := url.Parse(s.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "data" {
+			return fieldf("source.url", "want an http, https or data URL")
+		}
+		if u.User != nil {
+			return fieldf("source.url", "has a user name or password in it, which would stay in the log")
+		}
+	case SourceBlob:
+		if len(s.Data) == 0 {
+			return fieldf("source.data", "missing: a source of type blob has its bytes there, in base64")
+		}
+	default:
+		return fieldf("source.type", "want %s, %s or %s, got %s", SourceFile, SourceURL, SourceBlob, quote(s.Type))
+	}
+	return nil
+}
+
+func (b ToolCall) validate() error {
+	if b.ToolCallID == "" {
+		return fieldf("toolCallId", "empty")
+	}
+	return name("toolName", b.ToolName)
+}
+
+func (b ToolResult) validate() error {
+	switch {
+	case b.ToolCallID == "":
+		return fieldf("toolCallId", "empty")
+	case len(b.Value) > 0 && len(b.Error) > 0:
+		return fieldf("error", "stands beside a value; a result has one of them")
+	case len(b.Value) == 0 && len(b.Error) == 0:
+		return fieldf("value", "missing, and there is no error either")
+	}
+	return nil
+}
+
+func (b SetRetryConfig) validate() error {
+	if b.MaxRetries < 0 || b.MaxRetries > MaxMaxRetries {
+		return fieldf("maxRetries", "want 0 (a single attempt) to %d, got %d", MaxMaxRetries, b.MaxRetries)
+	}
+	if err := between("initialDelayMs", b.InitialDelayMs, 1, MaxDelayMs); err != nil {
+		return err
+	}
+	if f := b.BackoffFactor; f != nil && !(*f >= 1 && *f <= MaxBackoffFactor) {
+		return fieldf("backoffFactor", "want 1 to %d, got %v", MaxBackoffFactor, *f)
+	}
+	if b.MaxDelayMs != nil {
+		return between("maxDelayMs", *b.MaxDelayMs, b.InitialDelayMs, MaxDelayMs)
+	}
+	return nil
+}
+
+func (b SetProviderConfig) validate() error {
+	if err := name("providerId", b.ProviderID); err != nil {
+		return err
+	}
+	if err := name("model", b.Model); err != nil {
+		return err
+	}
+	if err := ValidateAPIKeyRef(b.APIKeyRef); err != nil {
+		return err
+	}
+	if err := validateBaseURL(b.BaseURL); err != nil {
+		return err
+	}
+	if t := b.Temperature; t != nil && !(*t >= 0 && *t <= MaxTemperature) {
+		return fieldf("temperature", "want 0 to %d, got %v", MaxTemperature, *t)
+	}
+	if n := b.MaxTokens; n != nil && (*n < 1 || *n > MaxMaxTokens) {
+		return fieldf("maxTokens", "want 1 to %d, got %d", MaxMaxTokens, *n)
+	}
+	return nil
+}
+
+// ValidateAPIKeyRef reports whether a string is a reference to a key, or
+// empty. The error does not repeat the string: it may be the key.
+func ValidateAPIKeyRef(ref string) error {
+	kind, place, _ := strings.Cut(ref, ":")
+	switch {
+	case ref == "",
+		kind == "env" && envName.MatchString(place),
+		kind == "file" && path.IsAbs(place) && len(place) <= maxURLBytes:
+		return nil
+	}
+	return fieldf("apiKeyRef", "want env:NAME or file:/absolute/path, a place where the worker finds the key and never the key itself")
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// validateBaseURL does not repeat the URL either: a key may stand in it.
+func validateBaseURL(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(raw) > maxURLBytes:
+		return fieldf("baseUrl", "want an http or https URL like https://api.openai.com/v1")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return fieldf("baseUrl", "has a user, a query or a fragment in it; a key belongs behind apiKeyRef")
+	}
+	return nil
+}
+
+func (b SetTimeout) validate() error { return between("timeoutMs", b.TimeoutMs, 1, MaxTimeoutMs) }
+
+func (b SetDeliveryPolicy) validate() error {
+	switch b.Policy {
+	case PolicyInterrupt, PolicyQueue, PolicyReject:
+	case "":
+		if b.QuietPeriodMs == nil && b.MaxWaitMs == nil {
+			return fieldf("policy", "missing, and there is no quietPeriodMs or maxWaitMs either")
+		}
+	default:
+		return fieldf("policy", "want %s, %s or %s, got %s", PolicyInterrupt, PolicyQueue, PolicyReject, quote(string(b.Policy)))
+	}
+	if ms := b.QuietPeriodMs; ms != nil {
+		if err := between("quietPeriodMs", *ms, 0, MaxQuietPeriodMs); err != nil {
+			return err
+		}
+	}
+	if ms := b.MaxWaitMs; ms != nil {
+		return between("maxWaitMs", *ms, 0, MaxQuietPeriodMs)
+	}
+	return nil
+}
+
+func (b SessionStarted) validate() error {
+	if b.LoadedEventCount < 0 {
+		return fieldf("loadedEventCount", "%d cannot be", b.LoadedEventCount)
+	}
+	return nil
+}
+
+func (SessionEnded) validate() error { return nil }
+
+func (b LLMRequestStarted) validate() error   { return requestID(b.RequestID) }
+func (b LLMRequestCompleted) validate() error { return requestID(b.RequestID) }
+func (b LLMRequestFailed) validate() error    { return requestID(b.RequestID) }
+func (b LLMRequestFellBack) validate() error  { return requestID(b.RequestID) }
+func (b TextDelta) validate() error           { return requestID(b.RequestID) }
+
+func (b LLMRequestInterrupted) validate() error {
+	switch b.Reason {
+	case ReasonNewUserInput, ReasonCancelled, ReasonTimeout:
+		return requestID(b.RequestID)
+	}
+	return fieldf("reason", "want %s, %s or %s, got %s", ReasonNewUserInput, ReasonCancelled, ReasonTimeout, quote(string(b.Reason)))
+}
+
+func (InputRejected) validate() error { return nil }
+
+func requestID(id string) error {
+	if id == "" {
+		return fieldf("requestId", "empty")
+	}
+	return nil
+}
+
+// text holds what is said. JSON cannot carry anything but UTF-8; a Go caller
+// could.
+func text(field, s string) error {
+	if !utf8.ValidString(s) {
+		return fieldf(field, "is not UTF-8")
+	}
+	return nil
+}
+
+func name(field, s string) error {
+	if strings.TrimSpace(s) == "" {
+		return fieldf(field, "empty")
+	}
+	if len(s) > maxNameBytes || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fieldf(field, "want at most %d bytes on one line", maxNameBytes)
+	}
+	return nil
+}
+
+func between(field string, got, low, high int64) error {
+	if got < low || got > high {
+		return fieldf(field, "want %d to %d, got %d", low, high, got)
+	}
+	return nil
+}

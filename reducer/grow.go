@@ -1,0 +1,72 @@
+package reducer
+
+import (
+	"slices"
+	"sync"
+)
+
+// A conversation grows at its end, one message at a time, and every state on
+// the way stays valid. Copying the list for each message would make a long
+// context quadratic, so states that follow from one another share one array:
+// the newer one claims the first slot behind the older one's end. A slot
+// without a role is free. Whoever comes second, because the same state is
+// folded again in another direction, finds the slot taken and copies.
+//
+// claiming makes that safe when two goroutines fold from the same state.
+var claiming sync.Mutex
+
+// append adds a message at the end.
+func (f *fold) append(m Message) {
+	n := len(f.Messages)
+	if n < cap(f.Messages) && claim(&f.Messages[:n+1][n], m) {
+		f.Messages = f.Messages[:n+1]
+		return
+	}
+	f.Messages = withRoom(f.Messages)[:n+1]
+	f.Messages[n] = m
+	f.ownMessages = true
+}
+
+func claim(slot *Message, m Message) bool {
+	claiming.Lock()
+	defer claiming.Unlock()
+	if slot.Role != "" {
+		return false
+	}
+	*slot = m
+	return true
+}
+
+// withRoom copies messages into an array of about twice the size, whose spare
+// slots are free.
+func withRoom(messages []Message) []Message {
+	room := make([]Message, len(messages), 2*len(messages)+8)
+	copy(room, messages)
+	return room
+}
+
+// own makes sure that the messages belong to this call alone, so that they may
+// be changed in place.
+func (f *fold) own() {
+	if !f.ownMessages {
+		f.Messages = withRoom(f.Messages)
+		f.ownMessages = true
+	}
+}
+
+// insert puts a message before index i.
+func (f *fold) insert(i int, m Message) {
+	if i == len(f.Messages) {
+		f.append(m)
+		return
+	}
+	f.own()
+	f.append(m)
+	copy(f.Messages[i+1:], f.Messages[i:])
+	f.Messages[i] = m
+}
+
+// appendCopy appends to a copy; for the short lists inside of messages.
+func appendCopy[T any](list []T, item T) []T {
+	return append(slices.Clip(list), item)
+}

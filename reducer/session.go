@@ -1,0 +1,634 @@
+package reducer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Session is everything that a session decides from. Most of it follows from
+// the log; the rest, what was asked of a running request, does not outlive the
+// session. It is an immutable value.
+type Session struct {
+	ContextName string `json:"contextName"`
+	// EventCount is the number of events in the log, which is the counter in
+	// the id of the newest one.
+	EventCount int            `json:"eventCount"`
+	Reduced    ReducedContext `json:"reduced"`
+	// Trigger is the newest event that wants an answer and has none yet; ""
+	// when nothing does. TriggerAt is when it was recorded.
+	Trigger   string    `json:"trigger,omitempty"`
+	TriggerAt time.Time `json:"triggerAt,omitzero"`
+	// Request is the running request; nil when the session is idle.
+	Request *Request `json:"request,omitempty"`
+	// Requests counts the requests of the context so far, Turns those that
+	// ended.
+	Requests int `json:"requests"`
+	Turns    int `json:"turns"`
+	// Model is the model of the newest request that started; "" before.
+	Model string `json:"model,omitempty"`
+	// OpenToolCalls are the ids of the calls without a result.
+	OpenToolCalls []string `json:"openToolCalls,omitempty"`
+	// Started and Ended say where in its life the session is. An ended session
+	// starts again when input comes before its workflow could complete.
+	Started bool `json:"started,omitempty"`
+	Ended   bool `json:"ended,omitempty"`
+	// Closing is the reason for which the session ends as soon as its request
+	// has; "" when it is not closing.
+	Closing string `json:"closing,omitempty"`
+}
+
+// Request is a running request.
+type Request struct {
+	ID string `json:"id"`
+	// Through is the newest event that the provider was shown in the newest
+	// attempt; "" in the quiet period, before any attempt was sent.
+	Through string `json:"through,omitempty"`
+	// Attempt is the newest attempt heard of, from 1; 0 before any was sent.
+	Attempt int `json:"attempt,omitempty"`
+	// FirstAttempt is the number of the first attempt with the current
+	// provider.
+	FirstAttempt int    `json:"firstAttempt"`
+	ProviderID   string `json:"providerId,omitempty"`
+	Model        string `json:"model,omitempty"`
+	// Fallback says that the fallback has taken over.
+	Fallback bool `json:"fallback,omitempty"`
+	// Stop is why the request was asked to stop; "" when it was not.
+	Stop event.Reason `json:"stop,omitempty"`
+	// Returns counts how often a worker gave the request back unfinished.
+	Returns int `json:"returns,omitempty"`
+}
+
+// MaxReturns is how often workers may give a request back, by a shutdown or by
+// dying, before it counts as failed. It keeps a request that kills its worker
+// from doing so for ever.
+const MaxReturns = 10
+
+// NewSession is a session of a context without a log.
+func NewSession(contextName string) Session {
+	return Session{ContextName: contextName, Reduced: Initial()}
+}
+
+// LastEventID is the id of the newest event; "" when there is none.
+func (s Session) LastEventID() string {
+	if s.EventCount == 0 {
+		return ""
+	}
+	return event.FormatID(s.ContextName, s.EventCount)
+}
+
+// Input is something that happened to a session. The inputs are the struct
+// types of this file; every one carries the time at which the session learns
+// of it.
+type Input interface{ at() time.Time }
+
+type (
+	// Opened is the first input of a session. The session it is given to holds
+	// the log so far, see [Load].
+	Opened struct {
+		At time.Time
+		// PreviousRunID is the Temporal run with the session before; "" for the
+		// first session.
+		PreviousRunID string
+	}
+	// Received is input that was understood: one event, or several that are
+	// taken or refused as a whole.
+	Received struct {
+		At     time.Time
+		Events []event.Event
+	}
+	// Refused is input that was not understood.
+	Refused struct {
+		At     time.Time
+		Reason string
+		// Input is what came, fit for a log.
+		Input string
+	}
+	// RequestStarted says that an attempt was sent to a provider. It may be
+	// lost, late, or come twice.
+	RequestStarted struct {
+		At time.Time
+		Attempted
+	}
+	// RequestEnded is the result of a request.
+	RequestEnded struct {
+		At time.Time
+		Attempted
+		Outcome Outcome
+		// Text is the answer, or what there is of it.
+		Text string
+		// Reason is why an interrupted request stopped, when nobody asked it to.
+		Reason event.Reason
+		// Error is why a request failed, fit for a log.
+		Error        string
+		Duration     time.Duration
+		InputTokens  int
+		OutputTokens int
+		FinishReason string
+	}
+	// InterruptAsked asks to stop the running answer.
+	InterruptAsked struct{ At time.Time }
+	// CloseAsked asks to end the session.
+	CloseAsked struct {
+		At time.Time
+		// Reason goes into the [event.SessionEnded]; "" means "closed".
+		Reason string
+	}
+)
+
+// Attempted says which attempt of which request some news is about. All but
+// the request id are zero when nothing was sent.
+type Attempted struct {
+	RequestID  string
+	Attempt    int
+	Through    string
+	ProviderID string
+	Model      string
+}
+
+// Outcome is how a request ended.
+type Outcome string
+
+// The outcomes.
+const (
+	// Completed: the answer is whole.
+	Completed Outcome = "completed"
+	// Interrupted: it was stopped, and Text is what was said until then.
+	Interrupted Outcome = "interrupted"
+	// Failed: the provider refused or the attempts are used up.
+	Failed Outcome = "failed"
+	// Returned: the worker shut down or died; nobody is to blame and the
+	// request is to be made again.
+	Returned Outcome = "returned"
+)
+
+func (in Opened) at() time.Time         { return in.At }
+func (in Received) at() time.Time       { return in.At }
+func (in Refused) at() time.Time        { return in.At }
+func (in RequestStarted) at() time.Time { return in.At }
+func (in RequestEnded) at() time.Time   { return in.At }
+func (in InterruptAsked) at() time.Time { return in.At }
+func (in CloseAsked) at() time.Time     { return in.At }
+
+// Effect is something that the workflow has to do, in the order given.
+type Effect interface{ effect() }
+
+type (
+	// Record adds events to the log. It stands before what follows from them.
+	Record struct{ Events []event.Event }
+	// StartRequest asks a model. The request takes what it needs to know from
+	// the session when it is sent, so that input of its quiet period counts.
+	StartRequest struct {
+		RequestID string
+		// Turn counts the requests of the context from 1.
+		Turn     int
+		Fallback bool
+		// FirstAttempt is the number that its first attempt has.
+		FirstAttempt int
+		// Through is the newest event of the log now.
+		Through   string
+		Retry     RetryConfig
+		TimeoutMs int64
+		MaxWaitMs int64
+		// Model and Messages describe the request to people.
+		Model    string
+		Messages int
+	}
+	// InterruptRequest stops the running request.
+	InterruptRequest struct {
+		RequestID string
+		Reason    event.Reason
+		// Through is the newest event that wants an answer: an attempt that
+		// was shown it need not stop for new input.
+		Through string
+	}
+)
+
+func (Record) effect()           {}
+func (StartRequest) effect()     {}
+func (InterruptRequest) effect() {}
+
+// Stepper is the signature of [Step].
+type Stepper func(Session, Input) (Session, []Effect)
+
+// Step decides what an input means for a session, folding with [Reduce].
+func Step(s Session, in Input) (Session, []Effect) { return NewStepper(Reduce)(s, in) }
+
+// NewStepper returns a [Step] that folds with another reducer.
+func NewStepper(reduce Reducer) Stepper {
+	return func(s Session, in Input) (Session, []Effect) {
+		d := decision{Session: s, at: in.at(), reduce: reduce}
+		if s.Request != nil {
+			own := *s.Request
+			d.Request = &own
+		}
+		d.take(in)
+		return d.Session, d.effects
+	}
+}
+
+// Load returns the session after a log: what [Step] had made of the same
+// events, as far as it outlives a session. The events must be those of one
+// context, from the first on.
+func Load(contextName string, reduce Reducer, events ...event.Event) Session {
+	d := decision{Session: NewSession(contextName), reduce: reduce}
+	for _, e := range events {
+		d.remember(e)
+	}
+	return d.Session
+}
+
+// decision is one step at work.
+type decision struct {
+	Session
+	at      time.Time
+	reduce  Reducer
+	effects []Effect
+}
+
+func (d *decision) take(in Input) {
+	if d.Ended {
+		// Input came before the workflow could complete: the next session.
+		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
+	}
+	switch in := in.(type) {
+	case Opened:
+		d.open(in)
+	case Received:
+		d.receive(in.Events)
+	case Refused:
+		d.record(event.InputRejected{Reason: in.Reason, Input: in.Input})
+	case RequestStarted:
+		if d.isRunning(in.Attempted) {
+			d.started(in.Attempted)
+		}
+	case RequestEnded:
+		if d.isRunning(in.Attempted) {
+			d.ended(in)
+		}
+	case InterruptAsked:
+		d.interrupt()
+	case CloseAsked:
+		d.close(in.Reason)
+	}
+}
+
+// open begins the session. A request that an earlier session left open, because
+// its run was terminated, ends here.
+func (d *decision) open(in Opened) {
+	left := d.Request
+	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID})
+	if left != nil {
+		d.record(event.LLMRequestInterrupted{RequestID: left.ID, Reason: event.ReasonCancelled})
+	}
+	d.Trigger = ""
+}
+
+func (d *decision) receive(events []event.Event) {
+	if problem := d.refuse(events); problem != "" {
+		d.record(event.InputRejected{Reason: problem, Input: event.RedactEvents(events)})
+		return
+	}
+	for _, e := range events {
+		d.recordEvent(e)
+	}
+	if d.Trigger == "" {
+		return
+	}
+	switch r := d.Request; {
+	case r == nil:
+		d.start()
+	case d.isOutdated(r) && d.Reduced.Config.Delivery.Policy == event.PolicyInterrupt:
+		d.stop(event.ReasonNewUserInput)
+	}
+}
+
+// refuse says why understood input cannot be taken all the same; "" when it
+// can.
+func (d *decision) refuse(events []event.Event) string {
+	attachments := len(d.Reduced.PendingAttachments)
+	for _, e := range events {
+		if e.ContextName != "" && e.ContextName != d.ContextName {
+			return fmt.Sprintf("%s.contextName: the event is for another context than %s", e.Tag(), d.ContextName)
+		}
+		switch body := e.Body.(type) {
+		case event.FileAttachment:
+			attachments++
+		case event.UserMessage:
+			if strings.TrimSpace(body.Content) == "" && attachments == 0 {
+				return fmt.Sprintf("%s.content: empty, and no attachment waits for it", e.Tag())
+			}
+			attachments = 0
+			if body.Triggers() && d.isAnswering() && d.Reduced.Config.Delivery.Policy == event.PolicyReject {
+				return fmt.Sprintf("busy: request %s is being answered and the delivery policy is reject", d.Request.ID)
+			}
+		}
+	}
+	return ""
+}
+
+// isAnswering reports whether an answer is on its way, the quiet period
+// excluded.
+func (d *decision) isAnswering() bool { return d.Request != nil && d.Request.Through != "" }
+
+// isOutdated reports whether the request was sent without the newest event that
+// wants an answer.
+func (d *decision) isOutdated(r *Request) bool {
+	return r.Through != "" && event.Counter(d.Trigger) > event.Counter(r.Through)
+}
+
+func (d *decision) isRunning(a Attempted) bool {
+	return d.Request != nil && d.Request.ID == a.RequestID
+}
+
+// start makes a request for all that wants an answer.
+func (d *decision) start() {
+	d.answerOpenToolCalls()
+	d.Requests++
+	d.Request = &Request{ID: formatRequestID(d.ContextName, d.Requests), FirstAttempt: 1}
+	d.send()
+}
+
+// send makes the running request, from the start or once more.
+func (d *decision) send() {
+	config := d.Reduced.Config
+	provider := config.Primary
+	if d.Request.Fallback {
+		provider = *config.Fallback
+	}
+	model := provider.Model
+	if provider.IsDefault {
+		model = "default model"
+	}
+	d.effects = append(d.effects, StartRequest{
+		RequestID:    d.Request.ID,
+		Turn:         d.Requests,
+		Fallback:     d.Request.Fallback,
+		FirstAttempt: d.Request.FirstAttempt,
+		Through:      d.LastEventID(),
+		Retry:        config.Retry,
+		TimeoutMs:    config.TimeoutMs,
+		MaxWaitMs:    config.Delivery.MaxWaitMs,
+		Model:        model,
+		Messages:     len(d.Reduced.Messages),
+	})
+}
+
+// started notes that an attempt was sent, once for each attempt.
+func (d *decision) started(a Attempted) {
+	if a.Attempt <= d.Request.Attempt {
+		return
+	}
+	d.record(event.LLMRequestStarted{
+		RequestID: a.RequestID, ProviderID: a.ProviderID, Model: a.Model,
+		ThroughEventID: a.Through, Attempt: a.Attempt,
+	})
+	switch r := d.Request; {
+	case r.Stop == event.ReasonNewUserInput && !d.isOutdated(r):
+		// A new attempt has seen the input for which the old one was stopped.
+		r.Stop = ""
+	case r.Stop != "":
+		d.askToStop()
+	case d.isOutdated(r) && d.Reduced.Config.Delivery.Policy == event.PolicyInterrupt:
+		d.stop(event.ReasonNewUserInput)
+	}
+}
+
+// stop asks the request to stop, unless it was asked for as good a reason.
+func (d *decision) stop(reason event.Reason) {
+	r := d.Request
+	if r.Stop == event.ReasonCancelled || r.Stop == reason {
+		return
+	}
+	r.Stop = reason
+	d.askToStop()
+}
+
+func (d *decision) askToStop() {
+	d.effects = append(d.effects, InterruptRequest{
+		RequestID: d.Request.ID, Reason: d.Request.Stop, Through: d.Trigger,
+	})
+}
+
+func (d *decision) ended(in RequestEnded) {
+	r := d.Request
+	if in.Attempt > r.Attempt && in.Through != "" {
+		// Its request-started signal was lost.
+		d.record(event.LLMRequestStarted{
+			RequestID: r.ID, ProviderID: in.ProviderID, Model: in.Model,
+			ThroughEventID: in.Through, Attempt: in.Attempt,
+		})
+	}
+	switch in.Outcome {
+	case Completed:
+		d.say(in.Text, false)
+		d.record(event.LLMRequestCompleted{
+			RequestID: r.ID, DurationMs: in.Duration.Milliseconds(),
+			InputTokens: in.InputTokens, OutputTokens: in.OutputTokens, FinishReason: in.FinishReason,
+		})
+	case Failed:
+		if r.Stop == "" && d.fail(in) {
+			return
+		}
+	case Returned:
+		if r.Stop == "" && d.again(in) {
+			return
+		}
+	}
+	if d.Request != nil {
+		d.interrupted(in)
+	}
+	d.next()
+}
+
+// interrupted ends the request with what was said of its answer.
+func (d *decision) interrupted(in RequestEnded) {
+	reason := d.Request.Stop
+	if reason == "" {
+		reason = in.Reason
+	}
+	if reason == "" {
+		reason = event.ReasonCancelled
+	}
+	if in.Text != "" {
+		d.say(in.Text, true)
+	}
+	d.record(event.LLMRequestInterrupted{RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason})
+}
+
+func (d *decision) say(text string, partial bool) {
+	d.record(event.AssistantMessage{
+		Content: text, RequestID: d.Request.ID, ThroughEventID: d.Request.Through, Partial: partial,
+	})
+}
+
+// fail lets the fallback take over, and reports true, or ends the request.
+func (d *decision) fail(in RequestEnded) bool {
+	r, config := d.Request, d.Reduced.Config
+	retries := max(0, max(in.Attempt, r.Attempt)-r.FirstAttempt)
+	if r.Fallback || config.Fallback == nil {
+		d.record(event.LLMRequestFailed{RequestID: r.ID, Error: in.Error, RetriesAttempted: retries})
+		return false
+	}
+	from := config.Primary.ProviderID
+	if in.ProviderID != "" {
+		from = in.ProviderID
+	}
+	d.record(event.LLMRequestFellBack{
+		RequestID: r.ID, FromProvider: from, ToProvider: config.Fallback.ProviderID,
+		Error: in.Error, RetriesAttempted: retries,
+	})
+	r.Fallback = true
+	r.FirstAttempt = max(in.Attempt, r.Attempt) + 1
+	d.send()
+	return true
+}
+
+// again makes the request once more, and reports true, or ends it.
+func (d *decision) again(in RequestEnded) bool {
+	r := d.Request
+	r.Returns++
+	if r.Returns > MaxReturns {
+		d.record(event.LLMRequestFailed{
+			RequestID: r.ID, RetriesAttempted: max(0, r.Attempt-r.FirstAttempt),
+			Error: fmt.Sprintf("%d workers in a row did not get to the end of it; the last one: %s", r.Returns, in.Error),
+		})
+		return false
+	}
+	r.FirstAttempt = max(in.Attempt, r.Attempt) + 1
+	d.send()
+	return true
+}
+
+// next goes on after a request has ended.
+func (d *decision) next() {
+	if d.Closing != "" {
+		d.finish()
+	}
+	if d.Trigger == "" {
+		return
+	}
+	if d.Ended {
+		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
+	}
+	d.start()
+}
+
+// interrupt stops the answer. In the quiet period there is none yet, and what
+// would have been answered stays without.
+func (d *decision) interrupt() {
+	if d.Request == nil {
+		return
+	}
+	if d.Request.Through == "" {
+		d.Trigger = ""
+	}
+	d.stop(event.ReasonCancelled)
+}
+
+func (d *decision) close(reason string) {
+	if reason == "" {
+		reason = "closed"
+	}
+	// What waits for an answer goes without; what comes from here on does not.
+	d.Trigger = ""
+	d.Closing = reason
+	if d.Request == nil {
+		d.finish()
+		return
+	}
+	d.stop(event.ReasonCancelled)
+}
+
+func (d *decision) finish() {
+	d.answerOpenToolCalls()
+	d.record(event.SessionEnded{Reason: d.Closing})
+}
+
+// answerOpenToolCalls gives every call a result, since providers refuse a
+// conversation with one that has none.
+func (d *decision) answerOpenToolCalls() {
+	for _, id := range d.OpenToolCalls {
+		d.record(event.ToolResult{ToolCallID: id, Error: []byte(`"interrupted, outcome unknown"`), IsError: true})
+	}
+}
+
+func (d *decision) record(body event.Body) { d.recordEvent(event.New(body)) }
+
+// recordEvent gives the event its place in the log.
+func (d *decision) recordEvent(e event.Event) {
+	e.ParentID = d.LastEventID()
+	e.ID = event.FormatID(d.ContextName, d.EventCount+1)
+	e.ContextName = d.ContextName
+	e.Timestamp = d.at.UTC()
+	d.remember(e)
+	if n := len(d.effects); n > 0 {
+		if last, ok := d.effects[n-1].(Record); ok {
+			d.effects[n-1] = Record{Events: append(last.Events, e)}
+			return
+		}
+	}
+	d.effects = append(d.effects, Record{Events: []event.Event{e}})
+}
+
+// remember is what a recorded event means for the session. Together with the
+// log it is all that the next session has to go by.
+func (d *decision) remember(e event.Event) {
+	d.EventCount++
+	d.Reduced = d.reduce(d.Reduced, e)
+	switch body := e.Body.(type) {
+	case event.UserMessage:
+		if body.Triggers() {
+			d.Trigger, d.TriggerAt = e.ID, e.Timestamp
+		}
+	case event.ToolCall:
+		d.OpenToolCalls = appendCopy(d.OpenToolCalls, body.ToolCallID)
+	case event.ToolResult:
+		d.OpenToolCalls = slices.DeleteFunc(slices.Clone(d.OpenToolCalls), func(id string) bool { return id == body.ToolCallID })
+		if len(d.OpenToolCalls) == 0 {
+			d.OpenToolCalls = nil
+		}
+	case event.SessionStarted:
+		d.Started, d.Ended, d.Closing = true, false, ""
+	case event.SessionEnded:
+		d.Ended, d.Closing = true, ""
+	case event.LLMRequestStarted:
+		d.rememberStarted(body)
+	case event.LLMRequestCompleted, event.LLMRequestFailed, event.LLMRequestInterrupted:
+		d.rememberEnded()
+	}
+}
+
+func (d *decision) rememberStarted(body event.LLMRequestStarted) {
+	r := Request{ID: body.RequestID, FirstAttempt: 1}
+	if d.Request != nil {
+		r = *d.Request
+	}
+	r.Attempt, r.Through = body.Attempt, body.ThroughEventID
+	r.ProviderID, r.Model = body.ProviderID, body.Model
+	d.Request = &r
+	d.Model = body.Model
+	d.Requests = max(d.Requests, requestNumber(body.RequestID))
+}
+
+func (d *decision) rememberEnded() {
+	if d.Request != nil && event.Counter(d.Trigger) <= event.Counter(d.Request.Through) {
+		d.Trigger = ""
+	}
+	d.Request = nil
+	d.Turns++
+}
+
+// formatRequestID is the id of the n-th request of a context, counted from 1.
+func formatRequestID(contextName string, n int) string {
+	return fmt.Sprintf("%s:r%04d", contextName, n)
+}
+
+func requestNumber(id string) int {
+	n, _ := strconv.Atoi(id[strings.LastIndexByte(id, 'r')+1:])
+	return n
+}
