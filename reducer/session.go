@@ -45,6 +45,9 @@ type Session struct {
 // Request is a running request.
 type Request struct {
 	ID string `json:"id"`
+	// Asked is the newest event when the request was made: every attempt sees
+	// at least that much.
+	Asked string `json:"asked,omitempty"`
 	// Through is the newest event that the provider was shown in the newest
 	// attempt; "" in the quiet period, before any attempt was sent.
 	Through string `json:"through,omitempty"`
@@ -251,16 +254,14 @@ type decision struct {
 }
 
 func (d *decision) take(in Input) {
-	if d.Ended {
-		// Input came before the workflow could complete: the next session.
-		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
-	}
 	switch in := in.(type) {
 	case Opened:
 		d.open(in)
 	case Received:
+		d.reopen()
 		d.receive(in.Events)
 	case Refused:
+		d.reopen()
 		d.record(event.InputRejected{Reason: in.Reason, Input: in.Input})
 	case RequestStarted:
 		if d.isRunning(in.Attempted) {
@@ -286,6 +287,14 @@ func (d *decision) open(in Opened) {
 		d.record(event.LLMRequestInterrupted{RequestID: left.ID, Reason: event.ReasonCancelled})
 	}
 	d.Trigger = ""
+}
+
+// reopen begins the next session when input comes after the end of this one,
+// before its workflow could complete.
+func (d *decision) reopen() {
+	if d.Ended {
+		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
+	}
 }
 
 func (d *decision) receive(events []event.Event) {
@@ -355,6 +364,7 @@ func (d *decision) start() {
 
 // send makes the running request, from the start or once more.
 func (d *decision) send() {
+	d.Request.Asked = d.LastEventID()
 	config := d.Reduced.Config
 	provider := config.Primary
 	if d.Request.Fallback {
@@ -512,25 +522,27 @@ func (d *decision) next() {
 	if d.Trigger == "" {
 		return
 	}
-	if d.Ended {
-		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
-	}
+	d.reopen()
 	d.start()
 }
 
-// interrupt stops the answer. In the quiet period there is none yet, and what
-// would have been answered stays without.
+// interrupt stops the answer, and with it what was about to be answered: the
+// input of a quiet period, and the input that made way for itself. What waits in
+// a queue is answered next.
 func (d *decision) interrupt() {
 	if d.Request == nil {
 		return
 	}
-	if d.Request.Through == "" {
+	if d.Request.Through == "" || d.Request.Stop == event.ReasonNewUserInput {
 		d.Trigger = ""
 	}
 	d.stop(event.ReasonCancelled)
 }
 
 func (d *decision) close(reason string) {
+	if d.Ended {
+		return
+	}
 	if reason == "" {
 		reason = "closed"
 	}
@@ -616,7 +628,7 @@ func (d *decision) rememberStarted(body event.LLMRequestStarted) {
 }
 
 func (d *decision) rememberEnded() {
-	if d.Request != nil && event.Counter(d.Trigger) <= event.Counter(d.Request.Through) {
+	if r := d.Request; r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
 		d.Trigger = ""
 	}
 	d.Request = nil

@@ -1,0 +1,4 @@
+package stream
+
+// Conn is a connection to NATS.
+type Conn struct{}

@@ -1,0 +1,172 @@
+// Package wire holds what Chronicle and the outside agree on: the names by
+// which a context is known to Temporal and the JSON that crosses it. Changing
+// anything here breaks contexts that are running or clients that are deployed.
+//
+// For a context "demo" the `temporal` command and any SDK reach it like this:
+//
+//	workflow id   context:demo
+//	signal        event      one event object, or an array of them
+//	signal        interrupt  no input
+//	signal        close      no input, or {"reason":"…"}
+//	query         state      a [State]
+//
+// The history of a run holds the log: each marker named "SideEffect" carries a
+// [Record].
+package wire
+
+import (
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// Names known to Temporal.
+const (
+	// WorkflowType is the type of the workflow of a context.
+	WorkflowType = "Context"
+	// TaskQueue is where workers wait for contexts, unless they are told
+	// another one.
+	TaskQueue = "contexts"
+
+	// SignalEvent delivers input: one event object or an array of them.
+	SignalEvent = "event"
+	// SignalInterrupt stops the running answer.
+	SignalInterrupt = "interrupt"
+	// SignalClose ends the session; its input may be a [Close].
+	SignalClose = "close"
+	// SignalRequestStarted is sent by Generate to its own workflow, with a
+	// [RequestStarted]. Clients do not send it.
+	SignalRequestStarted = "request-started"
+
+	// QueryState answers with a [State], for people and tools.
+	QueryState = "state"
+	// QuerySnapshot answers with the [reducer.Session] that Generate needs.
+	QuerySnapshot = "snapshot"
+)
+
+// Search attributes. Workers register them at their start; where they may not,
+// contexts run without.
+const (
+	// AttributeStatus (Keyword) is a [Status].
+	AttributeStatus = "ContextStatus"
+	// AttributeTurns (Int) is the number of requests that ended.
+	AttributeTurns = "ContextTurns"
+	// AttributeModel (Keyword) is the model of the newest request.
+	AttributeModel = "ContextModel"
+)
+
+const workflowIDPrefix = "context:"
+
+// WorkflowID is the workflow id of a context.
+func WorkflowID(contextName string) string { return workflowIDPrefix + contextName }
+
+// ContextName is the name of the context with a workflow id; ok is false when
+// the id is of no context.
+func ContextName(workflowID string) (name string, ok bool) {
+	if len(workflowID) <= len(workflowIDPrefix) || workflowID[:len(workflowIDPrefix)] != workflowIDPrefix {
+		return "", false
+	}
+	name = workflowID[len(workflowIDPrefix):]
+	return name, event.ValidateContextName(name) == nil
+}
+
+// Status says what a context is doing.
+type Status string
+
+// The statuses of a context.
+const (
+	StatusIdle      Status = "idle"
+	StatusAnswering Status = "answering"
+	StatusClosed    Status = "closed"
+)
+
+// StatusOf is the status of a session.
+func StatusOf(s reducer.Session) Status {
+	switch {
+	case s.Ended:
+		return StatusClosed
+	case s.Request != nil:
+		return StatusAnswering
+	default:
+		return StatusIdle
+	}
+}
+
+// MarkerName is the name of the history markers that carry a [Record].
+const MarkerName = "SideEffect"
+
+// MarkerData is the key of the payload in such a marker.
+const MarkerData = "data"
+
+// Record is what a marker in the history holds: events, in order.
+type Record struct {
+	Events []event.Event `json:"events"`
+}
+
+// Close is the input of [SignalClose].
+type Close struct {
+	// Reason goes into the SessionEndedEvent; empty means "closed".
+	Reason string `json:"reason,omitempty"`
+}
+
+// RequestStarted says that Generate sent an attempt of a request.
+type RequestStarted struct {
+	RequestID  string `json:"requestId"`
+	Attempt    int    `json:"attempt"`
+	Through    string `json:"throughEventId"`
+	ProviderID string `json:"providerId"`
+	Model      string `json:"model"`
+}
+
+// State is the answer to [QueryState]. It holds no secret: keys are only ever
+// referred to.
+type State struct {
+	ContextName string `json:"contextName"`
+	Status      Status `json:"status"`
+	// EventCount is the number of events in the log.
+	EventCount  int    `json:"eventCount"`
+	LastEventID string `json:"lastEventId,omitempty"`
+	// Turns is the number of requests that ended.
+	Turns int `json:"turns"`
+	// Model is the model of the newest request; empty before the first.
+	Model   string           `json:"model,omitempty"`
+	Request *reducer.Request `json:"request,omitempty"`
+	Config  reducer.Config   `json:"config"`
+	// Messages is the conversation; the bytes of attachments are left out.
+	Messages           []reducer.Message    `json:"messages"`
+	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
+	// UpdatedAt is when the state was last changed; zero before the first event.
+	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+}
+
+// StateOf is the public state of a session.
+func StateOf(s reducer.Session, updatedAt time.Time) State {
+	messages := make([]reducer.Message, len(s.Reduced.Messages))
+	for i, m := range s.Reduced.Messages {
+		m.Attachments = withoutData(m.Attachments)
+		messages[i] = m
+	}
+	return State{
+		ContextName:        s.ContextName,
+		Status:             StatusOf(s),
+		EventCount:         s.EventCount,
+		LastEventID:        s.LastEventID(),
+		Turns:              s.Turns,
+		Model:              s.Model,
+		Request:            s.Request,
+		Config:             s.Reduced.Config,
+		Messages:           messages,
+		PendingAttachments: withoutData(s.Reduced.PendingAttachments),
+		UpdatedAt:          updatedAt,
+	}
+}
+
+func withoutData(attachments []reducer.Attachment) []reducer.Attachment {
+	var out []reducer.Attachment
+	for _, a := range attachments {
+		a.Source.Data = nil
+		out = append(out, a)
+	}
+	return out
+}
