@@ -44,3 +44,23 @@ func Counter(id string) int {
 	}
 	return n
 }
+
+// FormatRequestID returns the id of the n-th request of a context, counted
+// from 1: the name, ":r", and the number with at least four digits.
+func FormatRequestID(contextName string, n int) string {
+	return fmt.Sprintf("%s:r%04d", contextName, n)
+}
+
+// RequestNumber is the number in a request id, as [FormatRequestID] wrote it;
+// 0 when the string is no request id.
+func RequestNumber(id string) int {
+	i := strings.LastIndex(id, ":r")
+	if i <= 0 || len(id)-i-2 < 4 {
+		return 0
+	}
+	n, err := strconv.Atoi(id[i+2:])
+	if err != nil || n < 1 || id[i+2] == '+' {
+		return 0
+	}
+	return n
+}

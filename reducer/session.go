@@ -3,7 +3,6 @@ package reducer
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -197,7 +196,8 @@ type (
 		Retry     RetryConfig
 		TimeoutMs int64
 		MaxWaitMs int64
-		// Model and Messages describe the request to people.
+		// Model and Messages describe the request to people. The model is ""
+		// when it is the worker's default.
 		Model    string
 		Messages int
 	}
@@ -358,7 +358,7 @@ func (d *decision) isRunning(a Attempted) bool {
 func (d *decision) start() {
 	d.answerOpenToolCalls()
 	d.Requests++
-	d.Request = &Request{ID: formatRequestID(d.ContextName, d.Requests), FirstAttempt: 1}
+	d.Request = &Request{ID: event.FormatRequestID(d.ContextName, d.Requests), FirstAttempt: 1}
 	d.send()
 }
 
@@ -372,7 +372,7 @@ func (d *decision) send() {
 	}
 	model := provider.Model
 	if provider.IsDefault {
-		model = "default model"
+		model = ""
 	}
 	d.effects = append(d.effects, StartRequest{
 		RequestID:    d.Request.ID,
@@ -590,7 +590,7 @@ func (d *decision) recordEvent(e event.Event) {
 // remember is what a recorded event means for the session. Together with the
 // log it is all that the next session has to go by.
 func (d *decision) remember(e event.Event) {
-	d.EventCount++
+	d.EventCount = max(d.EventCount+1, event.Counter(e.ID))
 	d.Reduced = d.reduce(d.Reduced, e)
 	switch body := e.Body.(type) {
 	case event.UserMessage:
@@ -624,7 +624,7 @@ func (d *decision) rememberStarted(body event.LLMRequestStarted) {
 	r.ProviderID, r.Model = body.ProviderID, body.Model
 	d.Request = &r
 	d.Model = body.Model
-	d.Requests = max(d.Requests, requestNumber(body.RequestID))
+	d.Requests = max(d.Requests, event.RequestNumber(body.RequestID))
 }
 
 func (d *decision) rememberEnded() {
@@ -633,14 +633,4 @@ func (d *decision) rememberEnded() {
 	}
 	d.Request = nil
 	d.Turns++
-}
-
-// formatRequestID is the id of the n-th request of a context, counted from 1.
-func formatRequestID(contextName string, n int) string {
-	return fmt.Sprintf("%s:r%04d", contextName, n)
-}
-
-func requestNumber(id string) int {
-	n, _ := strconv.Atoi(id[strings.LastIndexByte(id, 'r')+1:])
-	return n
 }

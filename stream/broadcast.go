@@ -1,0 +1,111 @@
+package stream
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Attempt says which attempt of which request a broadcast is of.
+type Attempt struct {
+	ContextName string
+	RequestID   string
+	// Number counts the attempts of the request from 1.
+	Number int
+}
+
+// Broadcast is one attempt at an answer, as it is heard by whoever follows the
+// context. Its methods do not wait for anyone.
+type Broadcast struct {
+	conn    *Conn
+	attempt Attempt
+	onStop  func(Stop)
+	sub     *nats.Subscription
+
+	mu   sync.Mutex
+	next int
+	text strings.Builder
+}
+
+// Broadcast begins an attempt. onStop is called, from another goroutine, each
+// time someone asks to stop the attempt's request.
+//
+// An attempt that is not the first begins with a Reset, so that what an earlier
+// one said disappears at once.
+func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
+	b := &Broadcast{conn: c, attempt: attempt, onStop: onStop}
+	if c == nil {
+		return b
+	}
+	// An error means a closed connection: then nobody can ask, and the hints
+	// take the way through Temporal.
+	b.sub, _ = c.nats.Subscribe(c.askSubject(attempt.ContextName), b.answer)
+	if attempt.Number > 1 {
+		b.publish("", true)
+	}
+	return b
+}
+
+// Say adds a piece to the answer.
+func (b *Broadcast) Say(text string) { b.publish(text, false) }
+
+func (b *Broadcast) publish(text string, reset bool) {
+	if b.conn == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.WriteString(text)
+	data, err := json.Marshal(event.New(b.delta(b.next, text, reset)))
+	b.next++
+	if err != nil {
+		return
+	}
+	// An error means that NATS is away: whoever follows asks for the text when
+	// it is back, or reads it from the log.
+	_ = b.conn.nats.Publish(b.conn.deltaSubject(b.attempt.ContextName), data)
+}
+
+func (b *Broadcast) delta(index int, text string, reset bool) event.TextDelta {
+	return event.TextDelta{
+		RequestID: b.attempt.RequestID, Attempt: b.attempt.Number,
+		Index: index, Delta: text, Reset: reset,
+	}
+}
+
+// answer replies to an ask.
+func (b *Broadcast) answer(msg *nats.Msg) {
+	var question ask
+	if json.Unmarshal(msg.Data, &question) != nil {
+		return
+	}
+	if stop := question.Stop; stop != nil {
+		// Another request's broadcast may be about to end; it does not answer
+		// for this one.
+		if stop.RequestID == b.attempt.RequestID {
+			_ = msg.Respond([]byte(`{}`))
+			b.onStop(*stop)
+		}
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == 0 {
+		return
+	}
+	data, err := json.Marshal(event.New(b.delta(b.next-1, b.text.String(), true)))
+	if err == nil {
+		_ = msg.Respond(data)
+	}
+}
+
+// Close ends the broadcast. Nothing more is said or heard.
+func (b *Broadcast) Close() {
+	if b.sub != nil {
+		_ = b.sub.Unsubscribe()
+	}
+}

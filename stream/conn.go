@@ -1,0 +1,175 @@
+package stream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Options of a connection.
+type Options struct {
+	// Namespace keeps the contexts of several Temporal namespaces apart.
+	// Empty: "default".
+	Namespace string
+	// Name is what the NATS server calls the connection. Optional.
+	Name string
+	// Lost and Found are called when the connection breaks and when it is back.
+	// Optional.
+	Lost  func(error)
+	Found func()
+}
+
+// Conn is a connection to NATS. A nil Conn leads nowhere: what is said on it is
+// heard by nobody. It is safe for concurrent use.
+type Conn struct {
+	nats   *nats.Conn
+	prefix string
+}
+
+// ErrNobody says that no worker is answering in a context, or that NATS does
+// not reach it.
+var ErrNobody = errors.New("nobody is answering")
+
+// Connect returns a connection to a NATS server, or to several, separated by
+// commas. When none can be reached it goes on trying for as long as it is open;
+// see Connected.
+func Connect(url string, options Options) (*Conn, error) {
+	if options.Namespace == "" {
+		options.Namespace = "default"
+	}
+	nc, err := nats.Connect(url,
+		nats.Name(options.Name),
+		nats.Timeout(2*time.Second),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(200*time.Millisecond),
+		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		// What was said while nobody could hear it is of no use later.
+		nats.ReconnectBufSize(-1),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if options.Lost != nil {
+				options.Lost(err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			if options.Found != nil {
+				options.Found()
+			}
+		}),
+		// A slow subscriber misses messages; it asks for the text when it does.
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("nats at %s: %w", event.Redact(url, 0), err)
+	}
+	return &Conn{nats: nc, prefix: "chronicle." + token(options.Namespace)}, nil
+}
+
+// Close ends the connection.
+func (c *Conn) Close() {
+	if c != nil {
+		c.nats.Close()
+	}
+}
+
+// Connected reports whether the server can be reached now.
+func (c *Conn) Connected() bool { return c != nil && c.nats.IsConnected() }
+
+// Flush waits until the server has taken all that was said before.
+func (c *Conn) Flush(ctx context.Context) error {
+	if c == nil {
+		return nats.ErrInvalidConnection
+	}
+	return c.nats.FlushWithContext(ctx)
+}
+
+func (c *Conn) deltaSubject(contextName string) string {
+	return c.prefix + "." + token(contextName) + ".delta"
+}
+
+func (c *Conn) askSubject(contextName string) string {
+	return c.prefix + "." + token(contextName) + ".ask"
+}
+
+// token makes a name one token of a subject: dots would separate tokens, and
+// other characters have a meaning of their own.
+func token(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		if c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "=%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// Stop asks the worker that makes a request to stop it.
+type Stop struct {
+	RequestID string       `json:"requestId"`
+	Reason    event.Reason `json:"reason"`
+	// Through is the newest event that wants an answer. An attempt that was
+	// shown it goes on when the reason is new input.
+	Through string `json:"throughEventId,omitempty"`
+}
+
+// ask is a request to whoever is answering. Without a Stop it asks for the text
+// so far.
+type ask struct {
+	Stop *Stop `json:"stop,omitempty"`
+}
+
+// Stop delivers the hint and returns once the worker has heard it. ErrNobody
+// says that none did; it comes at once when NATS knows of none, and after half a
+// second at the latest.
+func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
+	_, err := c.ask(ctx, contextName, ask{Stop: &stop})
+	return err
+}
+
+// soFar asks for the text so far of the answer that is on its way.
+func (c *Conn) soFar(ctx context.Context, contextName string) (event.TextDelta, error) {
+	data, err := c.ask(ctx, contextName, ask{})
+	if err != nil {
+		return event.TextDelta{}, err
+	}
+	return decodeDelta(data)
+}
+
+func (c *Conn) ask(ctx context.Context, contextName string, question ask) ([]byte, error) {
+	if !c.Connected() {
+		return nil, ErrNobody
+	}
+	data, err := json.Marshal(question)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	reply, err := c.nats.RequestWithContext(ctx, c.askSubject(contextName), data)
+	if err != nil {
+		return nil, fmt.Errorf("%w in context %s: %w", ErrNobody, contextName, err)
+	}
+	return reply.Data, nil
+}
+
+func decodeDelta(data []byte) (event.TextDelta, error) {
+	var e event.Event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return event.TextDelta{}, err
+	}
+	d, ok := e.Body.(event.TextDelta)
+	if !ok {
+		return event.TextDelta{}, fmt.Errorf("want a %s, got a %s", event.TagTextDelta, e.Tag())
+	}
+	return d, nil
+}

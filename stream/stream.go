@@ -1,4 +1,0 @@
-package stream
-
-// Conn is a connection to NATS.
-type Conn struct{}
