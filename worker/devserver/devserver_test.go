@@ -1,0 +1,207 @@
+package devserver_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+)
+
+// parentOf names the data directory for a run of this test binary that does
+// nothing but hold a server and a lock until it is killed.
+const parentOf = "DEVSERVER_TEST_PARENT_OF"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(parentOf); dir != "" {
+		hold(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// hold starts a server, says its pid on stdout, and stays.
+func hold(dir string) {
+	lock, err := devserver.Lock(dir)
+	exitOn(err)
+	defer lock.Unlock()
+	command, err := devserver.Find(context.Background(), nil)
+	exitOn(err)
+	server, err := devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir})
+	exitOn(err)
+	fmt.Println(server.PID())
+	<-server.Done()
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// start starts a server that the test stops if it did not itself.
+func start(t *testing.T, options devserver.Options) *devserver.Server {
+	t.Helper()
+	command, err := devserver.Find(t.Context(), func(message string) { t.Log(message) })
+	require.NoError(t, err)
+	options.Command = command
+	server, err := devserver.Start(t.Context(), options)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	return server
+}
+
+func dial(t *testing.T, server *devserver.Server) client.Client {
+	t.Helper()
+	c, err := client.DialContext(t.Context(), client.Options{HostPort: server.Address(), Namespace: server.Namespace()})
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestWorkflowsSurviveARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+
+	first := start(t, devserver.Options{DataDir: dir})
+	_, err := dial(t, first).ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "kept", TaskQueue: "q"}, "W")
+	require.NoError(t, err)
+	require.NoError(t, first.Stop())
+	requireGone(t, first.PID())
+
+	second := start(t, devserver.Options{DataDir: dir})
+	described, err := dial(t, second).DescribeWorkflowExecution(t.Context(), "kept", "")
+	require.NoError(t, err)
+	require.Equal(t, "W", described.WorkflowExecutionInfo.GetType().GetName())
+}
+
+func TestAServerIsReadyWhenStartReturns(t *testing.T) {
+	t.Parallel()
+	server := start(t, devserver.Options{DataDir: t.TempDir(), Namespace: "talks", Untuned: true})
+
+	t.Run("the namespace keeps closed workflows for ten years", func(t *testing.T) {
+		described, err := dial(t, server).WorkflowService().DescribeNamespace(t.Context(),
+			&workflowservice.DescribeNamespaceRequest{Namespace: "talks"})
+		require.NoError(t, err)
+		require.Equal(t, devserver.Retention, described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration())
+	})
+	t.Run("the web UI answers", func(t *testing.T) {
+		response, err := http.Get(server.UIURL())
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	})
+	t.Run("another server on its port is refused with the number of the port", func(t *testing.T) {
+		_, portText, err := net.SplitHostPort(server.Address())
+		require.NoError(t, err)
+		port, err := net.LookupPort("tcp", portText)
+		require.NoError(t, err)
+		_, err = devserver.Start(t.Context(), devserver.Options{Command: "unused", DataDir: t.TempDir(), Port: port})
+		var inUse *devserver.PortError
+		require.ErrorAs(t, err, &inUse)
+		require.Equal(t, port, inUse.Port)
+	})
+}
+
+func TestAServerThatEndsByItselfSaysHow(t *testing.T) {
+	t.Parallel()
+	t.Run("while it starts", func(t *testing.T) {
+		command := filepath.Join(t.TempDir(), "temporal")
+		require.NoError(t, os.WriteFile(command, []byte("#!/bin/sh\necho no room left >&2\nexit 3\n"), 0o755))
+		_, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: t.TempDir()})
+		require.ErrorContains(t, err, "ended by itself: exit status 3")
+		require.ErrorContains(t, err, "no room left")
+		require.ErrorContains(t, err, "temporal.log")
+	})
+	t.Run("later", func(t *testing.T) {
+		server := start(t, devserver.Options{DataDir: t.TempDir()})
+		process, err := os.FindProcess(server.PID())
+		require.NoError(t, err)
+		require.NoError(t, process.Kill())
+		<-server.Done()
+		require.ErrorContains(t, server.Err(), "signal: killed")
+	})
+}
+
+func TestACanceledStartLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pidFile := filepath.Join(dir, "pid")
+	command := filepath.Join(dir, "temporal")
+	require.NoError(t, os.WriteFile(command, []byte("#!/bin/sh\necho $$ >"+pidFile+"\nexec sleep 600\n"), 0o755))
+	ctx, cancel := context.WithCancel(t.Context())
+	var pid int
+	go func() {
+		defer cancel()
+		for ctx.Err() == nil {
+			content, _ := os.ReadFile(pidFile)
+			if n, _ := fmt.Sscan(string(content), &pid); n == 1 && strings.HasSuffix(string(content), "\n") {
+				return
+			}
+		}
+	}()
+	_, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir})
+	require.ErrorIs(t, err, context.Canceled)
+	requireGone(t, pid)
+}
+
+func TestAKilledParentLeavesNeitherServerNorLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	executable, err := os.Executable()
+	require.NoError(t, err)
+	parent := exec.Command(executable)
+	parent.Env = append(os.Environ(), parentOf+"="+dir)
+	parent.Stderr = os.Stderr
+	stdout, err := parent.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, parent.Start())
+	t.Cleanup(func() {
+		_ = parent.Process.Kill()
+		_, _ = parent.Process.Wait()
+	})
+	var pid int
+	_, err = fmt.Fscanln(stdout, &pid)
+	require.NoError(t, err, "the parent ended before its server was ready")
+
+	_, err = devserver.Lock(dir)
+	require.ErrorIs(t, err, devserver.ErrLocked)
+
+	require.NoError(t, parent.Process.Kill())
+	_, err = io.Copy(io.Discard, stdout)
+	require.NoError(t, err)
+	_, err = parent.Process.Wait()
+	require.NoError(t, err)
+	requireGone(t, pid)
+	lock, err := devserver.Lock(dir)
+	require.NoError(t, err)
+	require.NoError(t, lock.Unlock())
+}
+
+// requireGone waits for the end of a process that may be nobody's child, which
+// only asking can tell.
+func requireGone(t *testing.T, pid int) {
+	t.Helper()
+	require.Positive(t, pid)
+	require.Eventually(t, func() bool { return !alive(pid) }, 10*time.Second, 10*time.Millisecond,
+		"process %d is still there", pid)
+}
+
+// alive reports whether a process runs; one that ended but was not waited for
+// does not.
+func alive(pid int) bool {
+	output, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(output)), "Z")
+}

@@ -1,0 +1,117 @@
+package devserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const modulePath = "github.com/seed-9ed7edd4/chronicle"
+
+// Find returns the path of a temporal command whose server is at least
+// MinVersion. It looks on PATH, next to this executable and in bin/ of the
+// enclosing checkout of Chronicle; when there is none, it builds one there from
+// tools/go.mod.
+//
+// The build takes minutes the first time, so notice, unless nil, is told before
+// it begins. The error lists what was tried.
+func Find(ctx context.Context, notice func(message string)) (string, error) {
+	root, inCheckout := checkout()
+	var candidates []string
+	if path, err := exec.LookPath("temporal"); err == nil {
+		candidates = append(candidates, path)
+	}
+	if executable, err := os.Executable(); err == nil {
+		candidates = append(candidates, filepath.Join(filepath.Dir(executable), "temporal"))
+	}
+	built := filepath.Join(root, "bin", "temporal")
+	if inCheckout {
+		candidates = append(candidates, built)
+	}
+
+	var tried []error
+	for _, path := range candidates {
+		err := check(ctx, path)
+		if err == nil {
+			return path, nil
+		}
+		tried = append(tried, err)
+	}
+	if !inCheckout {
+		tried = append(tried, errors.New("not inside a checkout of Chronicle, so it cannot be built either"))
+		return "", fmt.Errorf("no usable temporal command: install one from https://docs.temporal.io/cli, "+
+			"with server %v or newer, and put it on PATH: %w", MinVersion, errors.Join(tried...))
+	}
+	if notice != nil {
+		notice("building the temporal command into bin/temporal; this takes about 2.5 minutes the first time")
+	}
+	if err := build(ctx, root, built); err != nil {
+		return "", err
+	}
+	return built, check(ctx, built)
+}
+
+// check reports why a command cannot be used.
+func check(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	output, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("%s --version: %w", path, err)
+	}
+	version, err := ParseVersion(strings.TrimSpace(string(output)))
+	if err != nil {
+		return fmt.Errorf("%s --version: %w", path, err)
+	}
+	if !version.Fine() {
+		return fmt.Errorf("%s has server %v, but %v or newer of the same major version is needed", path, version, MinVersion)
+	}
+	return nil
+}
+
+// build builds the command under a temporary name, so that nobody ever finds
+// half of it, two builds at once included.
+func build(ctx context.Context, root, target string) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("build temporal: %w", err)
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(target), ".temporal-*")
+	if err != nil {
+		return fmt.Errorf("build temporal: %w", err)
+	}
+	defer os.RemoveAll(temporary)
+	binary := filepath.Join(temporary, "temporal")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/temporalio/cli/cmd/temporal")
+	cmd.Dir = filepath.Join(root, "tools")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build temporal: %s in %s: %w\n%s", cmd, cmd.Dir, err, output)
+	}
+	if err := os.Rename(binary, target); err != nil {
+		return fmt.Errorf("build temporal: %w", err)
+	}
+	return nil
+}
+
+// checkout walks up from the working directory to the root of the module.
+func checkout() (root string, ok bool) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", false
+	}
+	for {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(mod), "module "+modulePath+"\n") {
+			return dir, true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", false
+		}
+		dir = parent
+	}
+}

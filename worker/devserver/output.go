@@ -1,0 +1,113 @@
+package devserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// tailLines of the output are kept for error messages.
+const tailLines = 10
+
+// output is what a server writes, line by line: to its log file, to a logger,
+// and the last lines into memory.
+type output struct {
+	file   io.Writer
+	logger *slog.Logger
+	// quiet stops the logger: a server that is told to stop warns of every
+	// connection that it closes.
+	quiet atomic.Bool
+
+	mu      sync.Mutex
+	partial []byte
+	tail    []string
+}
+
+// Write never fails, so that a full disk does not block the server.
+func (o *output) Write(p []byte) (int, error) {
+	_, _ = o.file.Write(p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.partial = append(o.partial, p...)
+	for {
+		line, rest, found := bytes.Cut(o.partial, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		o.partial = rest
+		o.line(string(line))
+	}
+}
+
+func (o *output) line(line string) {
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	record := parseLine(line)
+	o.tail = append(o.tail, plain(record, line))
+	if len(o.tail) > tailLines {
+		o.tail = o.tail[1:]
+	}
+	ctx := context.Background()
+	if !o.quiet.Load() && o.logger.Enabled(ctx, record.Level) {
+		_ = o.logger.Handler().Handle(ctx, record)
+	}
+}
+
+// Tail returns the last lines, shortened to what a person reads.
+func (o *output) Tail() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(o.tail, "\n")
+}
+
+// parseLine reads a line of `--log-format json`. Anything else, like the
+// greeting or a stack trace, is a message of level info.
+func parseLine(line string) slog.Record {
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(line), &fields); err != nil {
+		return slog.NewRecord(time.Now(), slog.LevelInfo, line, 0)
+	}
+	take := func(key string) string {
+		value, _ := fields[key].(string)
+		delete(fields, key)
+		return value
+	}
+	at, err := time.Parse(time.RFC3339Nano, take("time"))
+	if err != nil {
+		at = time.Now()
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(take("level"))); err != nil {
+		level = slog.LevelInfo
+	}
+	record := slog.NewRecord(at, level, take("msg"), 0)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		record.AddAttrs(slog.Any(key, fields[key]))
+	}
+	return record
+}
+
+// plain is the message of a record with its error, if it has one.
+func plain(record slog.Record, line string) string {
+	if record.Message == line {
+		return line
+	}
+	text := record.Level.String() + " " + record.Message
+	record.Attrs(func(a slog.Attr) bool {
+		if strings.EqualFold(a.Key, "error") {
+			text += ": " + a.Value.String()
+			return false
+		}
+		return true
+	})
+	return text
+}

@@ -1,0 +1,68 @@
+package devserver_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+)
+
+func TestOutput(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		writes []string
+		logged string
+		tail   string
+	}{
+		{
+			name:   "a record keeps its time, level and fields",
+			writes: []string{`{"time":"2026-01-02T03:04:05.5Z","level":"WARN","msg":"slow","service":"history","error":"disk"}` + "\n"},
+			logged: `time=2026-01-02T03:04:05.500Z level=WARN msg=slow error=disk service=history` + "\n",
+			tail:   "WARN slow: disk",
+		},
+		{
+			name:   "a line that comes in pieces is one line",
+			writes: []string{`{"time":"2026-01-02T03:04:05Z","lev`, `el":"ERROR","msg":"a"}`, "\n\n"},
+			logged: "time=2026-01-02T03:04:05.000Z level=ERROR msg=a\n",
+			tail:   "ERROR a",
+		},
+		{
+			name:   "other text is kept for errors, but is no warning",
+			writes: []string{"CLI 1.5.1\npanic: no\n"},
+			logged: "",
+			tail:   "CLI 1.5.1\npanic: no",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var logged, file bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			w, tail := devserver.NewOutput(&file, logger)
+			var all string
+			for _, s := range tt.writes {
+				_, err := io.WriteString(w, s)
+				require.NoError(t, err)
+				all += s
+			}
+			require.Equal(t, tt.logged, logged.String())
+			require.Equal(t, tt.tail, tail())
+			require.Equal(t, all, file.String(), "the file has everything as it came")
+		})
+	}
+	t.Run("only the last ten lines are kept", func(t *testing.T) {
+		t.Parallel()
+		w, tail := devserver.NewOutput(io.Discard, slog.New(slog.DiscardHandler))
+		for i := range 12 {
+			_, err := fmt.Fprintln(w, "line", i)
+			require.NoError(t, err)
+		}
+		require.Equal(t, "line 2\nline 3\nline 4\nline 5\nline 6\nline 7\nline 8\nline 9\nline 10\nline 11", tail())
+	})
+}

@@ -1,0 +1,50 @@
+package devserver
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Version is the version of the Temporal server inside a temporal command.
+type Version struct {
+	Major, Minor, Patch int
+}
+
+// MinVersion is the oldest server that contexts are tested with.
+var MinVersion = Version{Major: 1, Minor: 29}
+
+var serverVersion = regexp.MustCompile(`\(Server (\d+)\.(\d+)\.(\d+)`)
+
+// ParseVersion reads the output of `temporal --version`, like
+// "temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)". The version of the
+// command itself is of no interest, and missing from one built from source.
+func ParseVersion(output string) (Version, error) {
+	match := serverVersion.FindStringSubmatch(output)
+	if match == nil {
+		return Version{}, fmt.Errorf(`no "(Server X.Y.Z" in %q`, output)
+	}
+	var numbers [3]int
+	for i := range numbers {
+		n, err := strconv.Atoi(match[i+1])
+		if err != nil {
+			return Version{}, fmt.Errorf("server version in %q: %w", output, err)
+		}
+		numbers[i] = n
+	}
+	return Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil
+}
+
+// Fine reports whether contexts can rely on a server of this version.
+func (v Version) Fine() bool {
+	if v.Major != MinVersion.Major {
+		return false
+	}
+	return cmp.Or(cmp.Compare(v.Minor, MinVersion.Minor), cmp.Compare(v.Patch, MinVersion.Patch)) >= 0
+}
+
+// String is like "1.29.1".
+func (v Version) String() string {
+	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
+}
