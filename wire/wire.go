@@ -104,6 +104,16 @@ type Record struct {
 	Events []event.Event `json:"events"`
 }
 
+// Limits of what a history can carry. The server refuses a payload of 2 MB and
+// a message of 4 MB.
+const (
+	// MaxEventBytes is the longest JSON of a single event. Longer input is
+	// refused.
+	MaxEventBytes = 1 << 20
+	// MaxRecordBytes is about how much one [Record] holds.
+	MaxRecordBytes = 1 << 20
+)
+
 // Close is the input of [SignalClose].
 type Close struct {
 	// Reason goes into the SessionEndedEvent; empty means "closed".

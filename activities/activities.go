@@ -1,0 +1,133 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// Options are what the activities work with.
+type Options struct {
+	// Temporal is a client of the namespace of the contexts.
+	Temporal client.Client
+	// Models makes the requests.
+	Models *llm.Adapter
+	// Stream carries the deltas; nil: there are none.
+	Stream *stream.Conn
+	// Snapshots are shared with the workflows of this process; nil: sessions
+	// are asked by query.
+	Snapshots *Snapshots
+	// Reduce folds the log of earlier sessions. Nil: [reducer.Reduce].
+	Reduce reducer.Reducer
+	// SearchAttributes says that the search attributes of package wire are
+	// registered in the namespace. Using them otherwise would stop a context.
+	SearchAttributes bool
+	// DefaultModel is what to call the default model of this worker. Optional.
+	DefaultModel string
+}
+
+// Activities are the activities of a worker. Register them with
+// worker.RegisterActivity; workflows refer to them through a nil pointer.
+type Activities struct {
+	options Options
+	log     *eventlog.Log
+}
+
+// New returns the activities.
+func New(options Options) *Activities {
+	if options.Reduce == nil {
+		options.Reduce = reducer.Reduce
+	}
+	return &Activities{options: options, log: eventlog.New(options.Temporal)}
+}
+
+// OpenResult is what a session begins with.
+type OpenResult struct {
+	// PreviousRunID is the run with the session before; "" for the first.
+	PreviousRunID string `json:"previousRunId,omitempty"`
+	// Session is what the log so far amounts to; nil without one.
+	Session *reducer.Session `json:"session,omitempty"`
+	// SearchAttributes is decided here, once for the session, since workers may
+	// differ.
+	SearchAttributes bool   `json:"searchAttributes"`
+	DefaultModel     string `json:"defaultModel,omitempty"`
+}
+
+// Open finds the log of a context that earlier sessions left.
+func (a *Activities) Open(ctx context.Context, contextName string) (OpenResult, error) {
+	result := OpenResult{SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel}
+	run := activity.GetInfo(ctx).WorkflowExecution.RunID
+	previous, err := a.log.Previous(ctx, contextName, run)
+	if err != nil || previous == "" {
+		return result, err
+	}
+	var events []event.Event
+	for e, err := range a.log.UpTo(ctx, contextName, previous) {
+		if errors.Is(err, eventlog.ErrNoContext) {
+			// Listed, but the retention of the server has taken it.
+			break
+		}
+		if err != nil {
+			return result, err
+		}
+		events = append(events, e)
+	}
+	session := reducer.Load(contextName, a.options.Reduce, events...)
+	result.PreviousRunID, result.Session = previous, &session
+	return result, nil
+}
+
+// StopInput asks to stop a request.
+type StopInput struct {
+	ContextName string      `json:"contextName"`
+	Stop        stream.Stop `json:"stop"`
+}
+
+// Stop reports whether the worker that makes the request has heard of it. It
+// has not when there is none, between two attempts, or when NATS is away.
+func (a *Activities) Stop(ctx context.Context, in StopInput) (heard bool, err error) {
+	err = a.options.Stream.Stop(ctx, in.ContextName, in.Stop)
+	if errors.Is(err, stream.ErrNobody) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Settle returns once the server lists the run that asks, so that the next
+// session of the context finds it.
+func (a *Activities) Settle(ctx context.Context, contextName string) error {
+	run := activity.GetInfo(ctx).WorkflowExecution.RunID
+	for {
+		listed, err := a.log.Listed(ctx, contextName, run)
+		if err != nil || listed {
+			return err
+		}
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("wait until run %s of context %s is listed: %w", run, contextName, err)
+		}
+	}
+}
+
+// sleep waits, or returns the cause for which the context ended. Zero or less
+// does not wait.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+	return context.Cause(ctx)
+}

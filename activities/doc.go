@@ -1,0 +1,14 @@
+// Package activities is everything that a context does outside of its
+// deterministic workflow. [Activities.Generate] is the model call; the others
+// are small:
+//
+//	Generate  asks the model, in as many attempts as the context allows
+//	Open      finds what earlier sessions of the context left
+//	Stop      hands the wish to stop a request to the worker that makes it
+//	Settle    waits until the server lists a run that is about to end
+//
+// Generate is given a reference and never the conversation, so that a history
+// does not grow with it. It takes the conversation from [Snapshots], which the
+// workflow fills as it goes, and asks the workflow by query when that runs in
+// another process.
+package activities

@@ -1,0 +1,358 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// Timing of Generate.
+const (
+	// HeartbeatTimeout is how long a worker may be silent before its request
+	// is given to another.
+	HeartbeatTimeout = 10 * time.Second
+	// heartbeatEvery is how often it says that it is alive, and looks whether
+	// the request is still wanted, in case the hint to stop was lost.
+	heartbeatEvery = time.Second
+	// maxRetryAfter is the longest that a provider may ask to wait. Beyond it
+	// the request fails, or the fallback takes over.
+	maxRetryAfter = 5 * time.Minute
+)
+
+// MaxAnswerBytes is how long an answer may be. A longer one ends there, with
+// the finish reason "length": it could not be recorded.
+const MaxAnswerBytes = 768 << 10
+
+// GenerateInput refers to a request. The conversation and the settings come
+// from the session when the request is sent.
+type GenerateInput struct {
+	ContextName string `json:"contextName"`
+	RequestID   string `json:"requestId"`
+	// FirstAttempt is the number of the first attempt of this activity.
+	FirstAttempt int `json:"firstAttempt"`
+	// MaxAttempts is how many attempts it has.
+	MaxAttempts int  `json:"maxAttempts"`
+	Fallback    bool `json:"fallback,omitempty"`
+	// Through is the newest event when the request was made: a session that
+	// does not know it is behind.
+	Through string `json:"throughEventId"`
+}
+
+// Attempted says what an attempt was. What is not known yet is zero.
+type Attempted struct {
+	Attempt int `json:"attempt"`
+	// Sent says that the request was sent to the provider.
+	Sent       bool   `json:"sent,omitempty"`
+	Through    string `json:"throughEventId,omitempty"`
+	ProviderID string `json:"providerId,omitempty"`
+	Model      string `json:"model,omitempty"`
+}
+
+// GenerateResult is the result of a request that did not fail.
+type GenerateResult struct {
+	Attempted
+	Outcome      reducer.Outcome `json:"outcome"`
+	Text         string          `json:"text,omitempty"`
+	Reason       event.Reason    `json:"reason,omitempty"`
+	DurationMs   int64           `json:"durationMs,omitempty"`
+	InputTokens  int             `json:"inputTokens,omitempty"`
+	OutputTokens int             `json:"outputTokens,omitempty"`
+	FinishReason string          `json:"finishReason,omitempty"`
+}
+
+// Why a generation ends before its answer does.
+var (
+	errShutdown = errors.New("the worker is shutting down")
+	errTimeout  = errors.New("the attempt took longer than the timeout of the context")
+	errTooLong  = errors.New("the answer is too long to be recorded")
+	errMovedOn  = errors.New("the session has moved on")
+)
+
+// stopped is the cause of a generation that someone stopped.
+type stopped struct{ reason event.Reason }
+
+func (s stopped) Error() string { return "stopped: " + string(s.reason) }
+
+// Generate waits for the quiet period, asks the model, and says what it says as
+// it says it.
+//
+// Being stopped is a result and not an error, so that what was said is kept.
+// When the worker shuts down the result is that the request was returned. An
+// error is one attempt that failed: Temporal makes the next, unless it is marked
+// as not retryable; its details are an [Attempted].
+func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
+	g := &generation{Activities: a, in: in, info: activity.GetInfo(ctx), began: time.Now()}
+	g.attempted.Attempt = in.FirstAttempt + int(g.info.Attempt) - 1
+	ctx, g.end = context.WithCancelCause(ctx)
+	defer g.end(nil)
+
+	g.stream = a.options.Stream.Broadcast(
+		stream.Attempt{ContextName: in.ContextName, RequestID: in.RequestID, Number: g.attempted.Attempt}, g.onStop)
+	defer g.stream.Close()
+
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer g.end(nil)
+	watching.Go(func() { g.watch(ctx, activity.GetWorkerStopChannel(ctx)) })
+
+	session, err := g.settle(ctx)
+	if err != nil {
+		return g.result(ctx, llm.Result{}, err)
+	}
+	target, err := g.target(session)
+	if err != nil {
+		return g.result(ctx, llm.Result{}, err)
+	}
+
+	g.sent(ctx, target)
+	timeout := time.Duration(session.Reduced.Config.TimeoutMs) * time.Millisecond
+	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	size := 0
+	answer, err := target.Stream(attempt, session.Reduced.Messages, func(text string) {
+		if size += len(text); size > MaxAnswerBytes {
+			g.end(errTooLong)
+			return
+		}
+		g.stream.Say(text)
+	})
+	return g.result(attempt, answer, err)
+}
+
+// generation is one attempt at work.
+type generation struct {
+	*Activities
+	in     GenerateInput
+	info   activity.Info
+	began  time.Time
+	end    context.CancelCauseFunc
+	stream *stream.Broadcast
+
+	mu        sync.Mutex // guards attempted
+	attempted Attempted
+	retry     reducer.RetryConfig
+	fallback  bool // there is another provider to take over
+}
+
+// onStop hears the hint to stop. New input is no reason to stop when the model
+// was shown it, or will be because the request is still in its quiet period.
+func (g *generation) onStop(stop stream.Stop) {
+	if stop.Reason == event.ReasonNewUserInput && !g.isOutdated(stop.Through) {
+		return
+	}
+	g.end(stopped{stop.Reason})
+}
+
+func (g *generation) isOutdated(through string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.attempted.Sent && event.Counter(through) > event.Counter(g.attempted.Through)
+}
+
+// watch tells Temporal that the attempt is alive, and ends it when the worker
+// shuts down or when the session turns out to want it no more.
+func (g *generation) watch(ctx context.Context, shutdown <-chan struct{}) {
+	ticker := time.NewTicker(heartbeatEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-shutdown:
+			g.end(errShutdown)
+			return
+		case <-ticker.C:
+			activity.RecordHeartbeat(ctx)
+			// An error says nothing about the request; the next look may.
+			if session, err := g.session(ctx); err == nil {
+				g.look(session)
+			}
+		}
+	}
+}
+
+// look ends the attempt when the session wants it to.
+func (g *generation) look(session reducer.Session) {
+	r := session.Request
+	switch {
+	case event.Counter(session.LastEventID()) < event.Counter(g.in.Through):
+		// The session is behind.
+	case r == nil || r.ID != g.in.RequestID:
+		g.end(errMovedOn)
+	case r.Stop != "":
+		g.onStop(stream.Stop{RequestID: r.ID, Reason: r.Stop, Through: session.Trigger})
+	}
+}
+
+// session is the newest session of the workflow, from this process when it is
+// here and not behind, else by query.
+func (g *generation) session(ctx context.Context) (reducer.Session, error) {
+	w := g.info.WorkflowExecution
+	session, ok := g.options.Snapshots.get(w.RunID)
+	if ok && session.EventCount >= event.Counter(g.in.Through) {
+		return session, nil
+	}
+	value, err := g.options.Temporal.QueryWorkflow(ctx, w.ID, w.RunID, wire.QuerySnapshot)
+	if err != nil {
+		return reducer.Session{}, fmt.Errorf("ask context %s for its session: %w", g.in.ContextName, err)
+	}
+	session = reducer.Session{}
+	if err := value.Get(&session); err != nil {
+		return reducer.Session{}, fmt.Errorf("read the session of context %s: %w", g.in.ContextName, err)
+	}
+	return session, nil
+}
+
+// settle returns the session once no input has come for the quiet period, or
+// the maximum wait is over.
+func (g *generation) settle(ctx context.Context) (reducer.Session, error) {
+	session, err := g.session(ctx)
+	for err == nil {
+		g.look(session)
+		delivery := session.Reduced.Config.Delivery
+		quiet := time.Duration(delivery.QuietPeriodMs)*time.Millisecond - g.now().Sub(session.TriggerAt)
+		left := time.Duration(delivery.MaxWaitMs)*time.Millisecond - time.Since(g.began)
+		if err = context.Cause(ctx); err != nil || min(quiet, left) <= 0 {
+			break
+		}
+		if err = sleep(ctx, min(quiet, left)); err != nil {
+			break
+		}
+		session, err = g.session(ctx)
+	}
+	if err == nil {
+		g.retry = session.Reduced.Config.Retry
+		g.fallback = session.Reduced.Config.Fallback != nil && !g.in.Fallback
+		g.mu.Lock()
+		g.attempted.Through = session.LastEventID()
+		g.mu.Unlock()
+	}
+	return session, err
+}
+
+// now is the time on the server's clock, by which the session's events are
+// dated; this machine's may differ.
+func (g *generation) now() time.Time { return g.info.StartedTime.Add(time.Since(g.began)) }
+
+func (g *generation) target(session reducer.Session) (*llm.Target, error) {
+	provider := session.Reduced.Config.Primary
+	if g.in.Fallback {
+		if session.Reduced.Config.Fallback == nil {
+			return nil, fmt.Errorf("context %s has no fallback provider", g.in.ContextName)
+		}
+		provider = *session.Reduced.Config.Fallback
+	}
+	g.mu.Lock()
+	g.attempted.ProviderID, g.attempted.Model = provider.ProviderID, provider.Model
+	g.mu.Unlock()
+	target, err := g.options.Models.Resolve(provider)
+	if err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	g.attempted.ProviderID, g.attempted.Model = target.ProviderID, target.Model
+	g.mu.Unlock()
+	return target, nil
+}
+
+// sent notes that the request goes out and tells the workflow, without waiting:
+// the result says it again.
+func (g *generation) sent(ctx context.Context, target *llm.Target) {
+	g.mu.Lock()
+	g.attempted.Sent = true
+	news := wire.RequestStarted{
+		RequestID: g.in.RequestID, Attempt: g.attempted.Attempt, Through: g.attempted.Through,
+		ProviderID: target.ProviderID, Model: target.Model,
+	}
+	g.mu.Unlock()
+	w := g.info.WorkflowExecution
+	go func() {
+		err := g.options.Temporal.SignalWorkflow(ctx, w.ID, w.RunID, wire.SignalRequestStarted, news)
+		if err != nil && ctx.Err() == nil {
+			activity.GetLogger(ctx).Warn("The workflow was not told that its request was sent", "request", news.RequestID, "error", err)
+		}
+	}()
+}
+
+// result turns the end of an attempt into what the workflow is told.
+func (g *generation) result(ctx context.Context, answer llm.Result, err error) (GenerateResult, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	result := GenerateResult{
+		Attempted:    g.attempted,
+		Text:         answer.Text,
+		DurationMs:   time.Since(g.began).Milliseconds(),
+		InputTokens:  answer.InputTokens,
+		OutputTokens: answer.OutputTokens,
+		FinishReason: answer.FinishReason,
+	}
+	if err == nil {
+		result.Outcome = reducer.Completed
+		return result, nil
+	}
+	var stop stopped
+	lastAttempt := int(g.info.Attempt) >= g.in.MaxAttempts && !g.fallback
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &stop):
+		result.Outcome, result.Reason = reducer.Interrupted, stop.reason
+	case errors.Is(cause, errShutdown):
+		result.Outcome, result.Text = reducer.Returned, ""
+	case errors.Is(cause, errTooLong):
+		result.Outcome, result.FinishReason = reducer.Completed, "length"
+		result.Text = strings.ToValidUTF8(answer.Text[:min(len(answer.Text), MaxAnswerBytes)], "")
+	case errors.Is(cause, errTimeout) && lastAttempt && answer.Text != "":
+		// No attempt is left to say it better.
+		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonTimeout
+	case errors.Is(cause, errTimeout):
+		return GenerateResult{}, g.failure(&llm.Error{
+			ProviderID: g.attempted.ProviderID, Kind: llm.KindTimeout,
+			Message: fmt.Sprintf("%v (%v)", errTimeout, time.Since(g.began).Round(time.Millisecond)),
+		})
+	case cause != nil:
+		// Temporal cancelled the activity, or the session has moved on.
+		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonCancelled
+	default:
+		return GenerateResult{}, g.failure(err)
+	}
+	return result, nil
+}
+
+// failure is the error of an attempt, which says whether and when there is to
+// be another.
+func (g *generation) failure(err error) error {
+	options := temporal.ApplicationErrorOptions{Details: []any{g.attempted}}
+	kind := "internal"
+	var modelErr *llm.Error
+	if errors.As(err, &modelErr) {
+		kind = string(modelErr.Kind)
+		options.NonRetryable = !modelErr.Retryable() || modelErr.RetryAfter > maxRetryAfter
+		options.NextRetryDelay = max(modelErr.RetryAfter, g.jitter())
+	}
+	return temporal.NewApplicationErrorWithOptions(event.Redact(err.Error(), 2000), kind, options)
+}
+
+// jitter is the wait before the next attempt when the context wants it spread,
+// else zero, which leaves it to Temporal.
+func (g *generation) jitter() time.Duration {
+	if !g.retry.Jitter {
+		return 0
+	}
+	delay := float64(g.retry.InitialDelayMs)
+	for range g.info.Attempt - 1 {
+		delay = min(delay*g.retry.BackoffFactor, float64(g.retry.MaxDelayMs))
+	}
+	return time.Duration((0.5 + rand.Float64()/2) * delay * float64(time.Millisecond))
+}

@@ -1,0 +1,273 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+const workflowType = wire.WorkflowType
+
+// Options of the workflow of a worker.
+type Options struct {
+	// Reduce folds events into what the model is shown. Nil: [reducer.Reduce].
+	// Contexts that are running were folded by what their workers had then, so
+	// a worker whose reducer treats old events differently shows the model
+	// another past.
+	Reduce reducer.Reducer
+	// Snapshots are shared with the activities of this process. Nil: Generate
+	// asks by query.
+	Snapshots *activities.Snapshots
+}
+
+// Context is the workflow of a context with the default options. It takes no
+// input: its name is its workflow id, and all else comes by signal.
+func Context(ctx workflow.Context) error { return New(Options{})(ctx) }
+
+// New returns [Context] with options. Register it as [wire.WorkflowType].
+func New(options Options) func(workflow.Context) error {
+	reduce := options.Reduce
+	if reduce == nil {
+		reduce = reducer.Reduce
+	}
+	step := reducer.NewStepper(reduce)
+	return func(ctx workflow.Context) error {
+		r, err := newRun(ctx, step, options.Snapshots)
+		if err != nil {
+			return err
+		}
+		defer r.slot.Drop()
+		return r.loop()
+	}
+}
+
+// acts stands for the activities in calls of them.
+var acts *activities.Activities
+
+// run is one run of the workflow.
+type run struct {
+	// ctx is not cancelled with the workflow: closing takes its time. asked is,
+	// and asks to close; closing says that it was heard.
+	ctx     workflow.Context
+	asked   workflow.Context
+	closing bool
+	step    reducer.Stepper
+	inbox   *inbox
+	slot    *activities.Slot
+	session reducer.Session
+	// updatedAt is when the session last changed.
+	updatedAt time.Time
+	// events were not recorded yet; effects were not performed yet.
+	events  []event.Event
+	effects []reducer.Effect
+	// generate is the running activity, nil without one; cancel cancels it
+	// through Temporal.
+	generate workflow.Future
+	cancel   workflow.CancelFunc
+	// attributes says that search attributes may be used; status is the one
+	// that they show.
+	attributes   bool
+	status       wire.Status
+	defaultModel string
+}
+
+func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Snapshots) (*run, error) {
+	info := workflow.GetInfo(ctx)
+	name, ok := wire.ContextName(info.WorkflowExecution.ID)
+	if !ok {
+		return nil, temporal.NewNonRetryableApplicationError(fmt.Sprintf(
+			"workflow id %q: a context has the id %q with a name of 1-%d of A-Z a-z 0-9 . _ -, first a letter or digit",
+			info.WorkflowExecution.ID, wire.WorkflowID("NAME"), event.MaxContextName), "InvalidContextName", nil)
+	}
+	box, ok := ctx.Value(inboxKey{}).(*inbox)
+	if !ok {
+		// Fails the workflow task and so loses nothing.
+		panic("workflows.Interceptor() is missing in the interceptors of the worker")
+	}
+	detached, _ := workflow.NewDisconnectedContext(ctx)
+	r := &run{
+		ctx: detached, asked: ctx, step: step, inbox: box, slot: snapshots.Slot(info.WorkflowExecution.RunID),
+		session: reducer.NewSession(name),
+	}
+	if err := workflow.SetQueryHandler(ctx, wire.QueryState, func() (wire.State, error) {
+		return wire.StateOf(r.session, r.updatedAt), nil
+	}); err != nil {
+		return nil, err
+	}
+	return r, workflow.SetQueryHandler(ctx, wire.QuerySnapshot, func() (reducer.Session, error) {
+		return r.session, nil
+	})
+}
+
+// loop is the life of a session.
+func (r *run) loop() error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	for {
+		r.perform()
+		if r.session.Ended {
+			r.settle()
+			if r.inbox.empty() {
+				return nil
+			}
+		}
+		// Never an error: the context is not cancelled.
+		_ = workflow.Await(r.ctx, func() bool {
+			return !r.inbox.empty() || r.generate != nil && r.generate.IsReady() || r.isCancelled()
+		})
+		r.receive()
+	}
+}
+
+// receive takes every signal that is there, in order, and then the result of
+// the request, until what they made would not fit into one workflow task.
+func (r *run) receive() {
+	for !r.inbox.empty() && sizeOf(r.events) < wire.MaxRecordBytes {
+		r.take(decode(r.inbox.take(), r.now()))
+	}
+	if r.inbox.empty() && r.generate != nil && r.generate.IsReady() {
+		ended := r.result()
+		r.generate = nil
+		r.take(ended)
+	}
+	if r.isCancelled() {
+		r.closing = true
+		r.take(reducer.CloseAsked{At: r.now(), Reason: "the workflow was cancelled"})
+	}
+}
+
+// isCancelled reports whether the workflow was cancelled, which is another way
+// to close the context, and nobody has seen to it yet.
+func (r *run) isCancelled() bool { return r.asked.Err() != nil && !r.closing }
+
+func (r *run) now() time.Time { return workflow.Now(r.ctx) }
+
+// take makes a step and keeps its effects for perform.
+func (r *run) take(in reducer.Input) {
+	var effects []reducer.Effect
+	r.session, effects = r.step(r.session, in)
+	for _, effect := range effects {
+		if record, ok := effect.(reducer.Record); ok {
+			r.events = append(r.events, record.Events...)
+		} else {
+			r.effects = append(r.effects, effect)
+		}
+	}
+}
+
+// perform records the events of this turn of the loop and then does what
+// follows from them.
+func (r *run) perform() {
+	if len(r.events) > 0 {
+		r.updatedAt = r.events[len(r.events)-1].Timestamp
+		large := sizeOf(r.events) >= wire.MaxRecordBytes
+		record(r.ctx, r.events)
+		r.events = nil
+		if large {
+			// The commands of one workflow task have a limit in bytes. Waiting
+			// for anything ends the task.
+			_ = workflow.Sleep(r.ctx, time.Millisecond)
+		}
+	}
+	r.slot.Put(r.session)
+	r.show()
+	effects := r.effects
+	r.effects = nil
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case reducer.StartRequest:
+			r.startRequest(effect)
+		case reducer.InterruptRequest:
+			r.interruptRequest(effect)
+		}
+	}
+}
+
+// open finds what earlier sessions left and begins this one.
+func (r *run) open() error {
+	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: 30 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
+	})
+	var result activities.OpenResult
+	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, r.session.ContextName).Get(ctx, &result); err != nil {
+		return fmt.Errorf("open context %s: %w", r.session.ContextName, err)
+	}
+	if result.Session != nil {
+		r.session = *result.Session
+	}
+	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
+	r.take(reducer.Opened{At: r.now(), PreviousRunID: result.PreviousRunID})
+	r.receive()
+	return nil
+}
+
+// settle makes sure that the next session of the context will find this one.
+// When that does not come true in time, the run ends all the same: it is listed
+// as soon as the server gets to it.
+func (r *run) settle() {
+	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: 10 * time.Second,
+	})
+	if err := workflow.ExecuteLocalActivity(ctx, acts.Settle, r.session.ContextName).Get(ctx, nil); err != nil {
+		workflow.GetLogger(r.ctx).Warn("The end of the session is not listed yet", "error", err)
+	}
+}
+
+// startRequest starts Generate.
+func (r *run) startRequest(start reducer.StartRequest) {
+	model := start.Model
+	if model == "" {
+		model = r.defaultModel
+	}
+	milliseconds := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	ctx := workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
+		// The attempt ends by itself; this is for a worker that is stuck.
+		StartToCloseTimeout: milliseconds(start.TimeoutMs+start.MaxWaitMs) + 30*time.Second,
+		HeartbeatTimeout:    activities.HeartbeatTimeout,
+		WaitForCancellation: true,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    milliseconds(start.Retry.InitialDelayMs),
+			BackoffCoefficient: start.Retry.BackoffFactor,
+			MaximumInterval:    milliseconds(start.Retry.MaxDelayMs),
+			MaximumAttempts:    int32(start.Retry.MaxRetries + 1),
+		},
+		Summary: fmt.Sprintf("turn %d · %s · %d messages", start.Turn, model, start.Messages),
+	})
+	ctx, r.cancel = workflow.WithCancel(ctx)
+	r.generate = workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{
+		ContextName:  r.session.ContextName,
+		RequestID:    start.RequestID,
+		FirstAttempt: start.FirstAttempt,
+		MaxAttempts:  start.Retry.MaxRetries + 1,
+		Fallback:     start.Fallback,
+		Through:      start.Through,
+	})
+}
+
+// interruptRequest hands the wish to the worker that makes the request. When
+// nobody hears it, the request waits for its next attempt, or NATS is away:
+// then Temporal cancels the activity.
+func (r *run) interruptRequest(interrupt reducer.InterruptRequest) {
+	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
+		ScheduleToCloseTimeout: 2 * time.Second,
+		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
+	})
+	var heard bool
+	err := workflow.ExecuteLocalActivity(ctx, acts.Stop, activities.StopInput{
+		ContextName: r.session.ContextName,
+		Stop:        stream.Stop{RequestID: interrupt.RequestID, Reason: interrupt.Reason, Through: interrupt.Through},
+	}).Get(ctx, &heard)
+	if (err != nil || !heard) && r.cancel != nil {
+		r.cancel()
+	}
+}

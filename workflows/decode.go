@@ -1,0 +1,98 @@
+package workflows
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// decode turns a signal into the input that it means. It never fails: what it
+// cannot read becomes a refusal.
+func decode(s signal, now time.Time) reducer.Input {
+	data, err := body(s.payloads)
+	if err != nil {
+		return refused(now, s, data, err)
+	}
+	switch s.name {
+	case wire.SignalEvent:
+		events, err := event.DecodeInput(data)
+		if err == nil {
+			err = fits(events)
+		}
+		if err != nil {
+			return refused(now, s, data, err)
+		}
+		return reducer.Received{At: now, Events: events}
+	case wire.SignalInterrupt:
+		return reducer.InterruptAsked{At: now}
+	case wire.SignalClose:
+		// Whatever else stands there, the wish is clear.
+		var in wire.Close
+		_ = json.Unmarshal(data, &in)
+		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200)}
+	case wire.SignalRequestStarted:
+		var in wire.RequestStarted
+		if err := json.Unmarshal(data, &in); err != nil {
+			return refused(now, s, data, err)
+		}
+		return reducer.RequestStarted{At: now, Attempted: reducer.Attempted{
+			RequestID: in.RequestID, Attempt: in.Attempt, Through: in.Through,
+			ProviderID: in.ProviderID, Model: in.Model,
+		}}
+	default:
+		return refused(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
+			wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose}, ", ")))
+	}
+}
+
+func refused(now time.Time, s signal, data []byte, err error) reducer.Input {
+	return reducer.Refused{
+		At:     now,
+		Reason: event.Redact(fmt.Sprintf("signal %s: %v", s.name, err), 1000),
+		Input:  event.Redact(string(data), event.MaxRejectedInput),
+	}
+}
+
+// body is the JSON of a signal; nothing when it had no input. Several inputs
+// are one array.
+func body(payloads *commonpb.Payloads) ([]byte, error) {
+	var parts []json.RawMessage
+	for _, p := range payloads.GetPayloads() {
+		switch encoding := string(p.GetMetadata()[converter.MetadataEncoding]); encoding {
+		case converter.MetadataEncodingJSON, converter.MetadataEncodingProtoJSON:
+			parts = append(parts, p.GetData())
+		case converter.MetadataEncodingNil:
+		default:
+			return p.GetData(), fmt.Errorf("want JSON (encoding %s), got encoding %q", converter.MetadataEncodingJSON, encoding)
+		}
+	}
+	switch len(parts) {
+	case 0:
+		return nil, nil
+	case 1:
+		return parts[0], nil
+	}
+	return json.Marshal(parts)
+}
+
+// fits refuses events that no history can carry.
+func fits(events []event.Event) error {
+	for _, e := range events {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if len(data) > wire.MaxEventBytes {
+			return fmt.Errorf("%s: %d bytes of JSON, at most %d can be recorded", e.Tag(), len(data), wire.MaxEventBytes)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package workflows
+
+import (
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/workflow"
+)
+
+// A workflow has one channel for each name of a signal, so the order of two
+// signals with different names is lost: an interrupt and the message sent right
+// after it could change places. The interceptor sees them as the history has
+// them, and puts them into one inbox for each run.
+
+// signal is a signal as it came.
+type signal struct {
+	name     string
+	payloads *commonpb.Payloads
+}
+
+// inbox holds the signals of a run that were not taken yet, oldest first.
+type inbox struct{ signals []signal }
+
+func (b *inbox) empty() bool { return len(b.signals) == 0 }
+
+func (b *inbox) take() signal {
+	first := b.signals[0]
+	b.signals = b.signals[1:]
+	return first
+}
+
+type inboxKey struct{}
+
+// Interceptor returns what a worker, a replayer and a test environment need in
+// their list of interceptors to run [Context].
+func Interceptor() interceptor.WorkerInterceptor { return &workerInterceptor{} }
+
+type workerInterceptor struct {
+	interceptor.WorkerInterceptorBase
+}
+
+func (*workerInterceptor) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	i := &signalInterceptor{}
+	i.Next = next
+	return i
+}
+
+type signalInterceptor struct {
+	interceptor.WorkflowInboundInterceptorBase
+	inbox inbox
+}
+
+func (i *signalInterceptor) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	return i.Next.ExecuteWorkflow(workflow.WithValue(ctx, inboxKey{}, &i.inbox), in)
+}
+
+func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
+	if workflow.GetInfo(ctx).WorkflowType.Name != workflowType {
+		return i.Next.HandleSignal(ctx, in)
+	}
+	i.inbox.signals = append(i.inbox.signals, signal{in.SignalName, in.Arg})
+	return nil
+}

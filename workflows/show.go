@@ -1,0 +1,87 @@
+package workflows
+
+import (
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+var (
+	attributeStatus = temporal.NewSearchAttributeKeyKeyword(wire.AttributeStatus)
+	attributeTurns  = temporal.NewSearchAttributeKeyInt64(wire.AttributeTurns)
+	attributeModel  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel)
+)
+
+// show tells the Temporal UI what goes on. Search attributes cost an event in
+// the history, so they change with the status and not in between.
+func (r *run) show() {
+	workflow.SetCurrentDetails(r.ctx, details(r.session))
+	status := wire.StatusOf(r.session)
+	if !r.attributes || status == r.status {
+		return
+	}
+	r.status = status
+	updates := []temporal.SearchAttributeUpdate{
+		attributeStatus.ValueSet(string(status)),
+		attributeTurns.ValueSet(int64(r.session.Turns)),
+	}
+	if r.session.Model != "" {
+		updates = append(updates, attributeModel.ValueSet(r.session.Model))
+	}
+	if err := workflow.UpsertTypedSearchAttributes(r.ctx, updates...); err != nil {
+		workflow.GetLogger(r.ctx).Warn("The search attributes were not set", "error", err)
+	}
+}
+
+// How much of a conversation the details show.
+const (
+	shownMessages = 10
+	shownRunes    = 600
+)
+
+// details is the end of the conversation as Markdown.
+func details(s reducer.Session) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** · %d events · %d turns", wire.StatusOf(s), s.EventCount, s.Turns)
+	if s.Model != "" {
+		fmt.Fprintf(&b, " · %s", s.Model)
+	}
+	messages := s.Reduced.Messages
+	if more := len(messages) - shownMessages; more > 0 {
+		fmt.Fprintf(&b, "\n\n_%d earlier messages_", more)
+		messages = messages[more:]
+	}
+	for _, m := range messages {
+		fmt.Fprintf(&b, "\n\n**%s**%s: %s", m.Role, partialMark(m), cut(m.Content, shownRunes))
+		for _, a := range m.Attachments {
+			fmt.Fprintf(&b, " _[%s]_", a.Name())
+		}
+		for _, c := range m.ToolCalls {
+			fmt.Fprintf(&b, " `%s(%s)`", c.Name, cut(c.Arguments, 100))
+		}
+	}
+	return b.String()
+}
+
+func partialMark(m reducer.Message) string {
+	if m.Partial {
+		return " _(cut off)_"
+	}
+	return ""
+}
+
+func cut(s string, runes int) string {
+	n := 0
+	for i := range s {
+		if n == runes {
+			return s[:i] + "…"
+		}
+		n++
+	}
+	return s
+}
