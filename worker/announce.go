@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// progress tells a person what takes a while.
+func (a *app) progress(log *zap.Logger, message string) {
+	if a.settings.json {
+		log.Info(message)
+		return
+	}
+	fmt.Fprintf(a.err, "worker: %s\n", message)
+}
+
+// announce says that contexts are answered, and where everything is: in one
+// line on stdout, and in more words for a person.
+func (a *app) announce(at places, dev *local) {
+	facts := []zap.Field{zap.String("temporal", at.temporal.HostPort)}
+	add := func(key, value string) {
+		if value != "" {
+			facts = append(facts, zap.String(key, value))
+		}
+	}
+	if dev != nil {
+		add("ui", dev.temporal.UIURL())
+	}
+	add("nats", event.Redact(at.natsURL, 0))
+	add("model", at.model())
+	if dev != nil {
+		add("data", dev.dataDir)
+	}
+	if dev != nil && !a.settings.json {
+		fmt.Fprint(a.err, banner(at, dev))
+	}
+	switch {
+	case len(a.settings.command) > 0:
+		// The terminal is the command's.
+	case a.settings.json:
+		newLogger(a.out, true).Info("ready", facts...)
+	default:
+		fmt.Fprintln(a.out, readyLine(facts))
+	}
+}
+
+// readyLine is logfmt: values with spaces or quotes are quoted.
+func readyLine(facts []zap.Field) string {
+	line := "ready"
+	for _, fact := range facts {
+		value := fact.String
+		if strings.ContainsAny(value, " \"=\\") {
+			value = strconv.Quote(value)
+		}
+		line += " " + fact.Key + "=" + value
+	}
+	return line
+}
+
+func banner(at places, dev *local) string {
+	var b strings.Builder
+	line := func(name, value string) { fmt.Fprintf(&b, "  %-9s %s\n", name, value) }
+	b.WriteString("Chronicle is running on this machine only:\n")
+	line("Temporal", at.temporal.HostPort)
+	line("Web UI", dev.temporal.UIURL())
+	line("NATS", at.natsURL)
+	if at.modelURL != "" {
+		line("Model", at.model()+", BUILT IN AND NOT A REAL MODEL: it repeats what it is told.")
+		line("", "Set OPENAI_API_KEY or OPENAI_BASE_URL for a real one.")
+	} else {
+		line("Model", at.model())
+	}
+	line("Data", dev.dataDir)
+	return b.String()
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// The exit codes; codesHelp documents them.
+const (
+	codeOK          = 0
+	codeFailure     = 1
+	codeUsage       = 2
+	codeUnreachable = 4
+	codeInterrupted = 130
+)
+
+const codesHelp = `Exit codes:
+  0    told to stop, and stopped; with a COMMAND, its exit code instead
+  1    failed
+  2    wrong usage: a flag or a value that cannot be meant
+  4    Temporal cannot be reached
+  130  told to stop before it was ready`
+
+// app is the worker as a command: its flags and its surroundings.
+type app struct {
+	out, err io.Writer
+	getenv   func(string) string
+	settings settings
+	// commandRuns says that a command has the terminal.
+	commandRuns atomic.Bool
+	// parsed says that the flags were understood: what fails before is wrong
+	// usage.
+	parsed bool
+}
+
+// settings are what the flags say.
+type settings struct {
+	address, namespace, profile string
+	natsURL                     string
+	taskQueue                   string
+	only                        string
+	attachmentsDir              string
+	json                        bool
+
+	dev                            bool
+	dataDir                        string
+	temporalPort, uiPort, natsPort int
+	untuned                        bool
+	offlineTokenDelay              time.Duration
+	// command is what to run for as long as the worker lives; see dev.
+	command []string
+}
+
+// Values of --only.
+const (
+	onlyWorkflows  = "workflows"
+	onlyActivities = "activities"
+)
+
+// usageError is a mistake in the arguments.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// errUnreachable: Temporal does not answer.
+var errUnreachable = errors.New("cannot reach temporal")
+
+// execute runs the command and returns its exit code.
+func execute(ctx context.Context, a *app, args []string) int {
+	command := newCommand(a)
+	command.SetArgs(args)
+	err := command.ExecuteContext(ctx)
+	if err != nil && !a.parsed {
+		err = usageError{err}
+	}
+	code := exitCode(err)
+	switch {
+	case code == codeUsage:
+		fmt.Fprintf(a.err, "worker: %v\nRun 'worker --help' for usage.\n", err)
+	case err != nil && !errors.Is(err, errTold) && !errors.As(err, new(commandError)):
+		fmt.Fprintf(a.err, "worker: %v\n", err)
+	}
+	return code
+}
+
+func exitCode(err error) int {
+	var command commandError
+	switch {
+	case err == nil:
+		return codeOK
+	case errors.As(err, new(usageError)):
+		return codeUsage
+	case errors.Is(err, errUnreachable):
+		return codeUnreachable
+	case errors.Is(err, errTold):
+		return codeInterrupted
+	case errors.As(err, &command):
+		return int(command)
+	default:
+		return codeFailure
+	}
+}
+
+func newCommand(a *app) *cobra.Command {
+	s := &a.settings
+	command := &cobra.Command{
+		Use:   "worker [flags] [-- COMMAND [ARGUMENT...]]",
+		Short: "Run Chronicle's contexts on Temporal",
+		Long: `worker runs the contexts of one Temporal namespace: their workflows, and the
+requests to the models.
+
+With --dev it starts on this machine all that it needs: Temporal with its Web UI,
+a NATS server, and, when the environment names no model, a built-in one that is
+none: it repeats what it is told. It all listens on 127.0.0.1, keeps its data
+under --data-dir, and ends with the worker. A COMMAND after "--" is run when
+everything is ready, with TEMPORAL_ADDRESS and NATS_URL in its environment, and
+everything ends with it; the log goes to a file in --data-dir meanwhile.
+
+When a message will be answered, the worker says so in one line on stdout,
+"ready temporal=... model=..."; the log goes to stderr.
+
+Environment:
+  OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL
+              the model of contexts that chose none
+  TEMPORAL_*  the connection, as for the temporal command; see also its TOML
+              profiles. Not used by --dev, nor is NATS_URL
+  NATS_URL    where answers are streamed to
+
+` + codesHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(command *cobra.Command, args []string) error {
+			if len(args) > 0 && command.ArgsLenAtDash() != 0 {
+				return fmt.Errorf("unexpected argument %q", args[0])
+			}
+			s.command = args
+			return nil
+		},
+		PreRunE: func(command *cobra.Command, _ []string) error { return s.validate(command) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			a.parsed = true
+			return a.run(command.Context())
+		},
+	}
+	flags := command.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&s.address, "address", "", "host:port of Temporal; empty: TEMPORAL_ADDRESS or the profile, else 127.0.0.1:7233")
+	flags.StringVar(&s.namespace, "namespace", "", `namespace of Temporal; empty: TEMPORAL_NAMESPACE or the profile, else "default"; --dev creates it`)
+	flags.StringVar(&s.profile, "profile", "", `profile in Temporal's TOML file; empty: TEMPORAL_PROFILE, else "default"`)
+	flags.StringVar(&s.natsURL, "nats-url", "", `NATS servers, separated by commas; empty: NATS_URL, else nats://127.0.0.1:4222; "none": answers are not streamed`)
+	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task queue to work on")
+	flags.StringVar(&s.only, "only", "", "part of the work to do, workflows or activities; empty: both")
+	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", `directory that attachments of type "file" may be read from; empty: none are read`)
+	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
+	flags.BoolVar(&s.dev, "dev", false, "start everything that is needed on this machine")
+	flags.StringVar(&s.dataDir, "data-dir", ".chronicle", "where --dev keeps everything; created if missing")
+	flags.IntVar(&s.temporalPort, "temporal-port", 7233, "port of --dev's Temporal; 0: any free port")
+	flags.IntVar(&s.uiPort, "ui-port", 8233, "port of --dev's Web UI; 0: any free port")
+	flags.IntVar(&s.natsPort, "nats-port", 4222, "port of --dev's NATS; 0: any free port")
+	flags.BoolVar(&s.untuned, "untuned", false, "leave --dev's Temporal as shipped: every turn takes about 0.1 s longer")
+	flags.DurationVar(&s.offlineTokenDelay, "offline-token-delay", 25*time.Millisecond, "time between two pieces of an answer of --dev's built-in model; 0: none")
+	return command
+}
+
+// devFlags mean nothing without --dev, and connectFlags nothing with it.
+var (
+	devFlags     = []string{"data-dir", "temporal-port", "ui-port", "nats-port", "untuned", "offline-token-delay"}
+	connectFlags = []string{"address", "profile", "nats-url"}
+)
+
+func (s *settings) validate(command *cobra.Command) error {
+	refused, why := devFlags, "it needs --dev"
+	if s.dev {
+		refused, why = connectFlags, "--dev starts its own"
+	}
+	for _, name := range refused {
+		if command.Flags().Changed(name) {
+			return fmt.Errorf("--%s: %s", name, why)
+		}
+	}
+	switch {
+	case len(s.command) > 0 && !s.dev:
+		return errors.New("a COMMAND needs --dev")
+	case s.only != "" && s.only != onlyWorkflows && s.only != onlyActivities:
+		return fmt.Errorf("--only %q: want %q, %q or nothing", s.only, onlyWorkflows, onlyActivities)
+	case s.taskQueue == "":
+		return errors.New("--task-queue: must not be empty")
+	case s.dev && s.dataDir == "":
+		return errors.New("--data-dir: must not be empty")
+	case s.offlineTokenDelay < 0:
+		return fmt.Errorf("--offline-token-delay %v: must not be negative", s.offlineTokenDelay)
+	}
+	for name, port := range map[string]int{"temporal-port": s.temporalPort, "ui-port": s.uiPort, "nats-port": s.natsPort} {
+		if port < 0 || port > 65535 {
+			return fmt.Errorf("--%s %d: want 0 to 65535", name, port)
+		}
+	}
+	return nil
+}

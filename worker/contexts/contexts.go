@@ -1,0 +1,106 @@
+// Package contexts makes a Temporal worker that takes contexts: the workflow,
+// its activities, and the settings that both rely on. The worker binary runs
+// one; a program of one's own can too, which is how a reducer is swapped:
+//
+//	w := contexts.NewWorker(temporal, contexts.Options{
+//		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}),
+//		Reduce: func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+//			return forgetful(reducer.Reduce(current, events...))
+//		},
+//	})
+//	err := w.Run(worker.InterruptCh())
+package contexts
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/workflows"
+)
+
+// Part is what of a context a worker takes.
+type Part string
+
+// The parts. A namespace needs both, in one worker or in several.
+const (
+	Both           Part = ""
+	OnlyWorkflows  Part = "workflows"
+	OnlyActivities Part = "activities"
+)
+
+// HandBack is the time that running requests have to go back to Temporal when
+// the worker stops.
+const HandBack = 10 * time.Second
+
+// Options of a worker.
+type Options struct {
+	// TaskQueue to take contexts from. Empty: wire.TaskQueue.
+	TaskQueue string
+	// Part is what to take. Zero: both.
+	Part Part
+	// Models makes the requests.
+	Models *llm.Adapter
+	// Stream carries live deltas; nil: there are none.
+	Stream *stream.Conn
+	// Reduce folds events into what the model is shown. Nil: reducer.Reduce.
+	// It must be pure, and all workers of a task queue must have the same.
+	Reduce reducer.Reducer
+	// SearchAttributes says that those of package wire are registered.
+	SearchAttributes bool
+	// DefaultModel is what the Temporal UI calls the model of contexts that
+	// chose none. Optional.
+	DefaultModel string
+	// OnFatalError is called when the worker cannot go on. Optional.
+	OnFatalError func(error)
+}
+
+// NewWorker returns a worker that is to be started. Workflows and activities
+// of one's own may be registered with it, too.
+func NewWorker(temporal client.Client, options Options) worker.Worker {
+	if options.TaskQueue == "" {
+		options.TaskQueue = wire.TaskQueue
+	}
+	// Pollers in reserve are what keeps many contexts that start at once from
+	// waiting for each other.
+	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
+		InitialNumberOfPollers: 8,
+		MinimumNumberOfPollers: 4,
+		MaximumNumberOfPollers: 40,
+	})
+	w := worker.New(temporal, options.TaskQueue, worker.Options{
+		Interceptors:               []interceptor.WorkerInterceptor{workflows.Interceptor()},
+		WorkflowTaskPollerBehavior: pollers,
+		ActivityTaskPollerBehavior: pollers,
+		// The answer to a heartbeat says that the activity was cancelled, so its
+		// pace decides how soon that is known.
+		MaxHeartbeatThrottleInterval:     time.Second,
+		DefaultHeartbeatThrottleInterval: time.Second,
+		WorkerStopTimeout:                HandBack,
+		DisableWorkflowWorker:            options.Part == OnlyActivities,
+		LocalActivityWorkerOnly:          options.Part == OnlyWorkflows,
+		OnFatalError:                     options.OnFatalError,
+	})
+	snapshots := activities.NewSnapshots()
+	w.RegisterWorkflowWithOptions(
+		workflows.New(workflows.Options{Reduce: options.Reduce, Snapshots: snapshots}),
+		workflow.RegisterOptions{Name: wire.WorkflowType})
+	w.RegisterActivity(activities.New(activities.Options{
+		Temporal:         temporal,
+		Models:           options.Models,
+		Stream:           options.Stream,
+		Snapshots:        snapshots,
+		Reduce:           options.Reduce,
+		SearchAttributes: options.SearchAttributes,
+		DefaultModel:     options.DefaultModel,
+	}))
+	return w
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/offline"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+)
+
+// workerLog is the log in the data directory while a command has the terminal.
+const workerLog = "worker.log"
+
+// local is what --dev starts on this machine.
+type local struct {
+	places
+	dataDir  string
+	log      *zap.Logger
+	lock     *flock.Flock
+	logFile  *os.File
+	nats     *stream.Server
+	model    *http.Server
+	temporal *devserver.Server
+}
+
+// startLocal starts everything, the quickest to fail first. Later, end is called
+// if the Temporal server ends by itself.
+func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *zap.Logger) (_ *local, err error) {
+	s := a.settings
+	l := &local{log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.stop())
+		}
+	}()
+	if l.dataDir, err = filepath.Abs(s.dataDir); err != nil {
+		return nil, fmt.Errorf("--data-dir: %w", err)
+	}
+	l.lock, err = devserver.Lock(l.dataDir)
+	if errors.Is(err, devserver.ErrLocked) {
+		return nil, fmt.Errorf("%w, probably another worker --dev: stop that one, or set --data-dir", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(s.command) > 0 {
+		if l.logFile, err = os.Create(filepath.Join(l.dataDir, workerLog)); err != nil {
+			return nil, fmt.Errorf("log: %w", err)
+		}
+		l.log = newLogger(l.logFile, s.json)
+	}
+	// Together, so that no zero gets a port that another flag asks for.
+	if _, err := devserver.FreePorts(s.temporalPort, s.uiPort, s.natsPort); err != nil {
+		return nil, s.portError(err)
+	}
+	if l.nats, err = stream.StartServer(stream.ServerOptions{Port: s.natsPort}); err != nil {
+		return nil, err
+	}
+	l.natsURL = l.nats.URL()
+	if err := l.chooseModel(a); err != nil {
+		return nil, err
+	}
+
+	command, err := devserver.Find(ctx, func(message string) { a.progress(log, message) })
+	if err != nil {
+		return nil, err
+	}
+	options := devserver.Options{
+		Command: command, DataDir: l.dataDir, Namespace: s.namespace,
+		Port: s.temporalPort, UIPort: s.uiPort, Untuned: s.untuned,
+	}
+	if s.json {
+		options.Logger = structured(l.log, "temporal", zap.WarnLevel)
+	}
+	a.progress(log, "starting Temporal")
+	if l.temporal, err = devserver.Start(ctx, options); err != nil {
+		return nil, s.portError(err)
+	}
+	go func() {
+		<-l.temporal.Done()
+		end(l.temporal.Err())
+	}()
+	l.places.temporal = client.Options{
+		HostPort: l.temporal.Address(), Namespace: l.temporal.Namespace(), Logger: sdkLogger(l.log),
+	}
+	return l, nil
+}
+
+// chooseModel takes the model of the environment, or starts the built-in one
+// when there is none.
+func (l *local) chooseModel(a *app) error {
+	l.models = llm.DefaultsFromEnv(a.getenv)
+	if l.models.APIKeyRef != "" || l.models.BaseURL != "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("offline model: %w", err)
+	}
+	l.model = &http.Server{Handler: offline.Handler(offline.Options{
+		// There, less than 0 is none.
+		TokenDelay: cmp.Or(a.settings.offlineTokenDelay, -1),
+	})}
+	go func() { _ = l.model.Serve(listener) }()
+	l.modelURL = "http://" + listener.Addr().String() + "/v1"
+	l.models = llm.Defaults{ProviderID: "offline", BaseURL: l.modelURL, Model: offline.Model}
+	return nil
+}
+
+// portError names the flag of a port that is in use.
+func (s settings) portError(err error) error {
+	var inUse *devserver.PortError
+	if !errors.As(err, &inUse) {
+		return err
+	}
+	flags := map[int]string{s.natsPort: "--nats-port", s.uiPort: "--ui-port", s.temporalPort: "--temporal-port"}
+	return fmt.Errorf("%w: stop what listens there, or set %s (0: any free port)",
+		err, cmp.Or(flags[inUse.Port], "another port"))
+}
+
+// stop ends what was started. The server that the others write to goes last.
+func (l *local) stop() error {
+	var errs []error
+	if l.model != nil {
+		errs = append(errs, l.model.Close())
+	}
+	if l.nats != nil {
+		l.nats.Shutdown()
+	}
+	if l.temporal != nil {
+		errs = append(errs, l.temporal.Stop())
+	}
+	if l.logFile != nil {
+		errs = append(errs, l.logFile.Close())
+	}
+	if l.lock != nil {
+		errs = append(errs, l.lock.Unlock())
+	}
+	return errors.Join(errs...)
+}

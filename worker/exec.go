@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/worker/child"
+)
+
+// commandGrace is the time that a command has to end when the worker is told
+// to stop.
+const commandGrace = 5 * time.Second
+
+// commandError is the exit code of a command, not 0.
+type commandError int
+
+func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// runCommand runs the command on the terminal until it ends, and returns how it
+// ended, or until life does.
+func (a *app) runCommand(life context.Context, at places) error {
+	a.commandRuns.Store(true)
+	cmd := exec.Command(a.settings.command[0], a.settings.command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.out, a.err
+	cmd.Env = commandEnvironment(os.Environ(), at)
+	process, err := child.Start(cmd, child.Options{})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-process.Done():
+		var exit *exec.ExitError
+		if errors.As(process.Err(), &exit) && exit.ExitCode() > 0 {
+			return commandError(exit.ExitCode())
+		}
+		return process.Err()
+	case <-life.Done():
+		err := process.Stop(commandGrace)
+		if reason := context.Cause(life); !errors.Is(reason, errTold) {
+			err = errors.Join(reason, err)
+		}
+		return err
+	}
+}
+
+// commandEnvironment replaces whatever the environment says about Temporal and
+// NATS, keys of other servers included.
+func commandEnvironment(environment []string, at places) []string {
+	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
+		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_URL=")
+	})
+	return append(kept,
+		"TEMPORAL_ADDRESS="+at.temporal.HostPort,
+		"TEMPORAL_NAMESPACE="+at.temporal.Namespace,
+		"TEMPORAL_CONFIG_FILE="+os.DevNull,
+		"NATS_URL="+at.natsURL,
+	)
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+	"go.uber.org/zap/zapcore"
+)
+
+// newLogger logs JSON lines or text for a person.
+func newLogger(w io.Writer, json bool) *zap.Logger {
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.TimeKey = "time"
+	encoding.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	encoder := zapcore.NewJSONEncoder(encoding)
+	if !json {
+		encoding.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05")
+		encoding.EncodeLevel = zapcore.CapitalLevelEncoder
+		encoding.ConsoleSeparator = "  "
+		encoder = zapcore.NewConsoleEncoder(encoding)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel))
+}
+
+// structured hands a logger to code that logs with log/slog, from a level on.
+func structured(log *zap.Logger, name string, from zapcore.Level) *slog.Logger {
+	core := log.WithOptions(zap.IncreaseLevel(from)).Core()
+	// Stack traces of whoever logged say nothing about what happened.
+	return slog.New(zapslog.NewHandler(core, zapslog.WithName(name), zapslog.AddStacktraceAt(slog.LevelError+100)))
+}

@@ -1,0 +1,27 @@
+// Command worker runs the contexts: it takes their workflows and activities
+// from Temporal, asks the models, and says over NATS what they answer.
+//
+//	worker                  # works for the Temporal at TEMPORAL_ADDRESS
+//	worker --dev            # starts Temporal, NATS and, without a key, a model first
+//	worker --dev -- COMMAND # the same for as long as COMMAND runs
+//
+// The way through the code: command.go reads the flags, run.go connects and
+// runs, dev.go and package devserver start what --dev starts, attributes.go and
+// ready.go make sure that a context can answer before the worker says "ready".
+//
+// What it guarantees:
+//   - After "ready" a message to a context is answered.
+//   - SIGINT, SIGTERM and SIGHUP end it in order: running requests are handed
+//     back to Temporal first, what --dev started goes last.
+//   - Nothing that it started outlives it; on Linux not even when it is killed.
+package main
+
+import (
+	"context"
+	"os"
+)
+
+func main() {
+	app := &app{out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	os.Exit(execute(context.Background(), app, os.Args[1:]))
+}

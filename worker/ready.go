@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// readyWithin is how long the way through Temporal may take to open. A server
+// may take a minute to notice a new search attribute.
+const readyWithin = 90 * time.Second
+
+const readyWorkflowType = "Ready"
+
+// readyInput says what to try.
+type readyInput struct {
+	SearchAttributes bool `json:"searchAttributes"`
+	Activities       bool `json:"activities"`
+}
+
+// probe goes the way of a turn, from a workflow to an activity to NATS and the
+// model, in a workflow of its own.
+type probe struct {
+	// stream is flushed, unless it is nil.
+	stream *stream.Conn
+	// modelURL has to answer, unless it is empty.
+	modelURL string
+}
+
+func (p *probe) register(w worker.Registry) {
+	w.RegisterWorkflowWithOptions(readyWorkflow, workflow.RegisterOptions{Name: readyWorkflowType})
+	w.RegisterActivityWithOptions(p.reach, activity.RegisterOptions{Name: readyWorkflowType})
+}
+
+func readyWorkflow(ctx workflow.Context, in readyInput) error {
+	if in.SearchAttributes {
+		// On a server that does not know them this blocks the workflow, as it
+		// would block a context.
+		err := workflow.UpsertTypedSearchAttributes(ctx,
+			temporal.NewSearchAttributeKeyKeyword(wire.AttributeStatus).ValueSet(string(wire.StatusIdle)),
+			temporal.NewSearchAttributeKeyInt64(wire.AttributeTurns).ValueSet(0),
+			temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel).ValueSet(""),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	if !in.Activities {
+		return nil
+	}
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 5 * time.Second,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: time.Second},
+	})
+	return workflow.ExecuteActivity(ctx, readyWorkflowType).Get(ctx, nil)
+}
+
+// reach is the activity.
+func (p *probe) reach(ctx context.Context) error {
+	if p.stream != nil {
+		if err := p.stream.Flush(ctx); err != nil {
+			return fmt.Errorf("nats: %w", err)
+		}
+	}
+	if p.modelURL == "" {
+		return nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.modelURL+"/models", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("offline model: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("offline model: GET %s: %s", request.URL, response.Status)
+	}
+	return nil
+}
+
+// await returns when the way is open.
+func await(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("no answer within %v", readyWithin))
+	defer cancel()
+	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID:                       "ready:" + uuid.NewString(),
+		TaskQueue:                taskQueue,
+		WorkflowExecutionTimeout: readyWithin,
+		StaticSummary:            "a worker looks whether contexts can answer",
+	}, readyWorkflowType, in)
+	if err == nil {
+		err = run.Get(ctx, nil)
+		forget(ctx, c, namespace, run)
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return fmt.Errorf("contexts on task queue %q cannot answer: %w", taskQueue, err)
+}
+
+// forget deletes the workflow so that lists stay clean. Where that is not
+// allowed, it stays for as long as the namespace keeps workflows.
+func forget(ctx context.Context, c client.Client, namespace string, run client.WorkflowRun) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_, _ = c.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace:         namespace,
+		WorkflowExecution: &common.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
+	})
+}

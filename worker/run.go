@@ -1,0 +1,191 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	sdklog "go.temporal.io/sdk/log"
+	"go.uber.org/zap"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// connectTimeout is for the first answer of Temporal.
+const connectTimeout = 10 * time.Second
+
+// places are what the worker works with, and where they are.
+type places struct {
+	temporal client.Options
+	natsURL  string
+	models   llm.Defaults
+	// modelURL is where the built-in model is, empty without it.
+	modelURL string
+}
+
+// errTold ends a worker that was told to stop.
+var errTold = errors.New("told to stop")
+
+// run is the life of a worker.
+func (a *app) run(ctx context.Context) (err error) {
+	life, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	a.endOnSignal(life, end)
+
+	log := newLogger(a.err, a.settings.json)
+	var at places
+	var dev *local
+	if a.settings.dev {
+		if dev, err = a.startLocal(life, end, log); err != nil {
+			return because(life, err)
+		}
+		defer func() { err = errors.Join(err, dev.stop()) }()
+		log, at = dev.log, dev.places
+	} else if at, err = a.configured(log); err != nil {
+		return err
+	}
+	running, err := a.startWorker(life, end, at, log)
+	if err != nil {
+		return because(life, err)
+	}
+	defer running.stop()
+	a.announce(at, dev)
+
+	if len(a.settings.command) > 0 {
+		return a.runCommand(life, at)
+	}
+	<-life.Done()
+	if reason := context.Cause(life); !errors.Is(reason, errTold) {
+		return reason
+	}
+	log.Info("stopping")
+	return nil
+}
+
+// because is why something failed: if life has ended, that is the reason.
+func because(life context.Context, err error) error {
+	if life.Err() != nil {
+		return context.Cause(life)
+	}
+	return err
+}
+
+// endOnSignal ends life on the first signal that says so; a second one ends the
+// worker at once. While a command has the terminal, a Ctrl-C reaches it by
+// itself, and what that means is the command's business.
+func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		defer signal.Stop(signals)
+		for {
+			select {
+			case s := <-signals:
+				if s == os.Interrupt && a.commandRuns.Load() {
+					continue
+				}
+				end(errTold)
+				return
+			case <-life.Done():
+				return
+			}
+		}
+	}()
+}
+
+// configured finds everything by flags, environment and TOML profile.
+func (a *app) configured(log *zap.Logger) (places, error) {
+	s := a.settings
+	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: s.profile})
+	if err != nil {
+		return places{}, fmt.Errorf("connection settings of Temporal: %w", err)
+	}
+	options.HostPort = cmp.Or(s.address, options.HostPort, client.DefaultHostPort)
+	options.Namespace = cmp.Or(s.namespace, options.Namespace, client.DefaultNamespace)
+	options.Logger = sdkLogger(log)
+	natsURL := cmp.Or(s.natsURL, a.getenv("NATS_URL"), "nats://127.0.0.1:4222")
+	if natsURL == "none" {
+		natsURL = ""
+	}
+	return places{temporal: options, natsURL: natsURL, models: llm.DefaultsFromEnv(a.getenv)}, nil
+}
+
+// sdkLogger is quiet: the SDK tells at info level what is no news.
+func sdkLogger(log *zap.Logger) sdklog.Logger {
+	return sdklog.NewStructuredLogger(structured(log, "temporal-sdk", zap.WarnLevel))
+}
+
+// model is the name of the model of contexts that chose none.
+func (p places) model() string {
+	return cmp.Or(p.models.Model, reducer.Initial().Config.Primary.Model)
+}
+
+// connect reaches Temporal and, if it is there, NATS.
+func connect(ctx context.Context, at places, log *zap.Logger) (client.Client, *stream.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	c, err := client.DialContext(limited, at.temporal)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w at %s: %w (--address or TEMPORAL_ADDRESS says where it is; "+
+			"--dev starts one on this machine)", errUnreachable, at.temporal.HostPort, err)
+	}
+	if at.natsURL == "" {
+		return c, nil, nil
+	}
+	conn, err := stream.Connect(at.natsURL, stream.Options{
+		Namespace: at.temporal.Namespace,
+		Name:      "chronicle worker",
+		Lost: func(err error) {
+			if err != nil {
+				log.Warn("lost NATS: answers are not streamed until it is back", zap.Error(err))
+			}
+		},
+		Found: func() { log.Info("NATS is there: answers are streamed") },
+	})
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	if !conn.Connected() {
+		log.Warn("cannot reach NATS: answers are not streamed until it is there",
+			zap.String("url", event.Redact(at.natsURL, 0)))
+	}
+	return c, conn, nil
+}
+
+// attachmentReader reads files below a directory. Empty: nil, which is none.
+func attachmentReader(dir string) (func(path string) ([]byte, error), error) {
+	if dir == "" {
+		return nil, nil
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--attachments-dir: %w", err)
+	}
+	// A root refuses every way out of it, symbolic links included.
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--attachments-dir: %w", err)
+	}
+	return func(path string) ([]byte, error) {
+		if filepath.IsAbs(path) {
+			relative, err := filepath.Rel(dir, path)
+			if err != nil {
+				return nil, fmt.Errorf("attachment %q: %w", path, err)
+			}
+			path = relative
+		}
+		return root.ReadFile(path)
+	}, nil
+}
