@@ -1,0 +1,115 @@
+package llm
+
+import (
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// Options are what an [Adapter] needs from its surroundings. The zero value
+// works.
+type Options struct {
+	// HTTPClient sends the requests. Nil means [NewHTTPClient].
+	HTTPClient *http.Client
+	// Getenv looks up keys of the form env:NAME. Nil means [os.Getenv].
+	Getenv func(string) string
+	// ReadFile reads keys of the form file:/path. Nil means [os.ReadFile].
+	ReadFile func(string) ([]byte, error)
+	// Defaults is the provider of contexts that chose none.
+	Defaults Defaults
+	// ReadAttachment reads an attachment whose source is a file. It decides
+	// which paths may be read. Nil means that such attachments are mentioned
+	// to the model and not sent.
+	ReadAttachment func(path string) ([]byte, error)
+}
+
+// Defaults are the provider of a worker: that of contexts that chose none, see
+// [reducer.ProviderConfig.IsDefault]. A field that is empty leaves the choice
+// to the context's initial config.
+type Defaults struct {
+	ProviderID string
+	// BaseURL is also the URL of the provider for contexts that name the
+	// provider without a URL of their own.
+	BaseURL string
+	Model   string
+	// APIKeyRef is where the key for BaseURL is: env:NAME or file:/path. When
+	// it is empty and BaseURL is not the provider's own, no key is sent.
+	APIKeyRef string
+}
+
+// DefaultsFromEnv reads the variables that the official OpenAI libraries read,
+// OPENAI_API_KEY and OPENAI_BASE_URL, and OPENAI_MODEL. The key itself stays
+// where it is.
+func DefaultsFromEnv(getenv func(string) string) Defaults {
+	d := Defaults{
+		ProviderID: "openai",
+		BaseURL:    getenv("OPENAI_BASE_URL"),
+		Model:      getenv("OPENAI_MODEL"),
+	}
+	if getenv("OPENAI_API_KEY") != "" {
+		d.APIKeyRef = "env:OPENAI_API_KEY"
+	}
+	return d
+}
+
+// applyTo is the config of a context, with the defaults of the worker in place
+// when the context chose nothing.
+func (d Defaults) applyTo(cfg reducer.ProviderConfig) reducer.ProviderConfig {
+	if !cfg.IsDefault {
+		return cfg
+	}
+	if d.ProviderID != "" {
+		cfg.ProviderID = d.ProviderID
+	}
+	if d.Model != "" {
+		cfg.Model = d.Model
+	}
+	return cfg
+}
+
+// Adapter finds and asks providers. It is safe for concurrent use.
+type Adapter struct {
+	http           *http.Client
+	getenv         func(string) string
+	readFile       func(string) ([]byte, error)
+	defaults       Defaults
+	readAttachment func(string) ([]byte, error)
+}
+
+// New returns an adapter.
+func New(o Options) *Adapter {
+	a := &Adapter{
+		http:           o.HTTPClient,
+		getenv:         o.Getenv,
+		readFile:       o.ReadFile,
+		defaults:       o.Defaults,
+		readAttachment: o.ReadAttachment,
+	}
+	if a.http == nil {
+		a.http = NewHTTPClient()
+	}
+	if a.getenv == nil {
+		a.getenv = os.Getenv
+	}
+	if a.readFile == nil {
+		a.readFile = os.ReadFile
+	}
+	return a
+}
+
+// NewHTTPClient returns a client for streams from few hosts: it keeps many
+// connections per host, has no timeout of its own (the context of a request
+// bounds it), and follows no redirect, since that would make a GET of a POST,
+// or send the conversation to a host that nobody named.
+func NewHTTPClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns = 512
+	transport.MaxIdleConnsPerHost = 256
+	transport.IdleConnTimeout = 90 * time.Second
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}

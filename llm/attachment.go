@@ -1,0 +1,124 @@
+package llm
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// block is a part of a user message: a text or an image.
+type block struct {
+	text     string
+	imageURL string
+}
+
+// attachment is what a model is shown of an attachment: an image in the
+// formats that models read, the text of a file of text, and of anything else
+// that it is there. An attachment that cannot be read is told as much, so that
+// one lost file does not end a conversation.
+func (t *Target) attachment(a reducer.Attachment) block {
+	kind, _, _ := strings.Cut(strings.ToLower(a.MediaType), ";")
+	kind = strings.TrimSpace(kind)
+	switch {
+	case t.quirks.textOnly:
+		return note(a, "")
+	case isImage(kind):
+		return t.image(a, kind)
+	case isText(kind) && t.isAtHand(a.Source):
+		data, err := t.read(a.Source)
+		if err != nil || !utf8.Valid(data) {
+			return note(a, ", which could not be read")
+		}
+		if isBlank(string(data)) {
+			return note(a, ", which is empty")
+		}
+		return block{text: fmt.Sprintf("[Attached: %s]\n%s", a.Name(), data)}
+	default:
+		return note(a, "")
+	}
+}
+
+// note tells of an attachment without showing it.
+func note(a reducer.Attachment, but string) block {
+	return block{text: fmt.Sprintf("[Attached: %s%s]", a.Source, but)}
+}
+
+func (t *Target) image(a reducer.Attachment, kind string) block {
+	isData := strings.HasPrefix(a.Source.URL, "data:")
+	if a.Source.Type == event.SourceURL && (isData || !t.quirks.dataImagesOnly) {
+		return block{imageURL: a.Source.URL}
+	}
+	if a.Source.Type == event.SourceURL || a.Source.Type == event.SourceFile && t.readAttachment == nil {
+		return note(a, "")
+	}
+	data, err := t.read(a.Source)
+	if err != nil || len(data) == 0 {
+		return note(a, ", which could not be read")
+	}
+	return block{imageURL: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data)}
+}
+
+// isAtHand reports whether the bytes of a source are here or can be read.
+// Nothing is fetched from the network: the URL came from outside, and the
+// worker may reach what its sender may not.
+func (t *Target) isAtHand(s event.Source) bool {
+	switch s.Type {
+	case event.SourceFile:
+		return t.readAttachment != nil
+	case event.SourceURL:
+		return strings.HasPrefix(s.URL, "data:")
+	default:
+		return true
+	}
+}
+
+func (t *Target) read(s event.Source) ([]byte, error) {
+	switch s.Type {
+	case event.SourceFile:
+		return t.readAttachment(s.Path)
+	case event.SourceURL:
+		return decodeDataURL(s.URL)
+	default:
+		return s.Data, nil
+	}
+}
+
+// decodeDataURL is the data of a data URL (RFC 2397).
+func decodeDataURL(raw string) ([]byte, error) {
+	head, data, ok := strings.Cut(raw, ",")
+	if !ok {
+		return nil, fmt.Errorf("a data URL without a comma")
+	}
+	text, err := url.PathUnescape(data)
+	if err != nil || !strings.HasSuffix(head, ";base64") {
+		return []byte(text), err
+	}
+	return base64.StdEncoding.DecodeString(text)
+}
+
+// isImage reports whether models read images of the type. One that they do not
+// read would have every request of the conversation refused from then on.
+func isImage(mediaType string) bool {
+	switch mediaType {
+	case "image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+// isText reports whether files of the type are text for people and models.
+func isText(mediaType string) bool {
+	switch mediaType {
+	case "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml",
+		"application/javascript", "application/typescript", "application/sql", "application/x-sh",
+		"application/x-ndjson", "application/jsonl":
+		return true
+	}
+	return strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+json") ||
+		strings.HasSuffix(mediaType, "+xml") || strings.HasSuffix(mediaType, "+yaml")
+}

@@ -1,0 +1,279 @@
+package llmtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sashabaranov/go-openai"
+)
+
+// TB is what a server needs of a test: a [testing.TB], or, outside of tests,
+// anything that takes complaints and runs the cleanup at its end.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Cleanup(func())
+}
+
+// Request is a request as the server got it.
+type Request struct {
+	openai.ChatCompletionRequest
+	Header http.Header
+	// Body is the JSON as it came.
+	Body []byte
+}
+
+// LastUser is the text of the last user message; "" without one. Of a message
+// in parts it is the first text.
+func (r Request) LastUser() string {
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role != openai.ChatMessageRoleUser {
+			continue
+		}
+		for _, part := range m.MultiContent {
+			if part.Text != "" {
+				return part.Text
+			}
+		}
+		return m.Content
+	}
+	return ""
+}
+
+// Server is a model server with a script. It is safe for concurrent use.
+type Server struct {
+	// URL is the base URL, with the version.
+	URL string
+
+	tb   TB
+	http *httptest.Server
+	stop context.CancelFunc
+	done context.Context
+
+	mu       sync.Mutex
+	steps    []Step
+	requests []Request
+	aborted  map[int]bool
+	changed  chan struct{} // closed and replaced when requests or aborted change
+}
+
+// Start starts a server that carries out the steps, one for each request in
+// the order in which they arrive. It is closed at the end of the test.
+func Start(tb TB, steps ...Step) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, aborted: map[int]bool{}, changed: make(chan struct{})}
+	s.done, s.stop = context.WithCancel(context.Background())
+	s.Then(steps...)
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.http.URL + "/v1"
+	tb.Cleanup(s.close)
+	return s
+}
+
+// Then appends steps to the script.
+func (s *Server) Then(steps ...Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, step := range steps {
+		if n := len(s.steps); n > 0 && s.steps[n-1].each != nil {
+			panic("llmtest: no step is reached behind a Func")
+		}
+		s.steps = append(s.steps, step)
+	}
+}
+
+// Requests is what has arrived so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// Request waits until the n-th request, counted from 1, has arrived.
+func (s *Server) Request(ctx context.Context, n int) (Request, error) {
+	err := s.waitUntil(ctx, fmt.Sprintf("request %d has not arrived", n), func() bool { return len(s.requests) >= n })
+	if err != nil {
+		return Request{}, err
+	}
+	return s.Requests()[n-1], nil
+}
+
+// Aborted waits until the server has noticed that the client gave the n-th
+// request up, counted from 1. It notices while it holds, stalls or waits
+// between tokens.
+func (s *Server) Aborted(ctx context.Context, n int) error {
+	return s.waitUntil(ctx, fmt.Sprintf("request %d was not given up", n), func() bool { return s.aborted[n] })
+}
+
+func (s *Server) waitUntil(ctx context.Context, complaint string, isSo func() bool) error {
+	for {
+		s.mu.Lock()
+		so, changed := isSo(), s.changed
+		s.mu.Unlock()
+		if so {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("llmtest: %s: %w", complaint, context.Cause(ctx))
+		}
+	}
+}
+
+// change changes what others wait for.
+func (s *Server) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Server) close() {
+	s.stop()
+	s.http.CloseClientConnections()
+	s.http.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := len(s.steps)
+	if left > 0 && s.steps[left-1].each != nil {
+		left--
+	}
+	if left > 0 {
+		s.tb.Errorf("llmtest: %d step(s) of the script were not asked for, after %d request(s)", left, len(s.requests))
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		// The client is gone before it had asked for anything.
+		return
+	}
+	request := Request{Header: r.Header.Clone(), Body: body}
+	if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" {
+		s.refuse(w, "%s %s: only POST /v1/chat/completions is served", r.Method, r.URL.Path)
+		return
+	}
+	if err := json.Unmarshal(body, &request.ChatCompletionRequest); err != nil {
+		s.refuse(w, "a request that is no chat completion: %v", err)
+		return
+	}
+	step, n, ok := s.take(request)
+	if !ok {
+		s.refuse(w, "request %d comes after the end of the script: %s", n, body)
+		return
+	}
+	s.perform(step, n, w, r)
+}
+
+// take notes a request and takes the step for it off the script.
+func (s *Server) take(request Request) (step Step, n int, ok bool) {
+	s.change(func() {
+		s.requests = append(s.requests, request)
+		n = len(s.requests)
+		if len(s.steps) == 0 {
+			return
+		}
+		step, ok = s.steps[0], true
+		if step.each == nil {
+			s.steps = s.steps[1:]
+		}
+	})
+	if step.each != nil {
+		step = step.each(request)
+	}
+	return step, n, ok
+}
+
+func (s *Server) refuse(w http.ResponseWriter, format string, args ...any) {
+	complaint := fmt.Sprintf("llmtest: "+format, args...)
+	s.tb.Errorf("%s", complaint)
+	http.Error(w, complaint, http.StatusInternalServerError)
+}
+
+// perform answers request n.
+func (s *Server) perform(step Step, n int, w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.done, cancel)()
+
+	if s.write(ctx, step, w) == nil {
+		return
+	}
+	if s.done.Err() == nil && r.Context().Err() != nil {
+		s.change(func() { s.aborted[n] = true })
+	}
+	// Breaks the connection instead of ending the answer.
+	panic(http.ErrAbortHandler)
+}
+
+var errBroken = fmt.Errorf("the step breaks the connection")
+
+// write writes the answer of a step. An error means that it did not come to
+// its end.
+func (s *Server) write(ctx context.Context, step Step, w http.ResponseWriter) error {
+	switch step.end {
+	case endStall:
+		<-ctx.Done()
+		return ctx.Err()
+	case endDrop:
+		return errBroken
+	}
+	if step.gate != nil && step.holdAfter == 0 {
+		if err := step.gate.wait(ctx); err != nil {
+			return err
+		}
+	}
+	for name, values := range step.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(step.status)
+	written := 0
+	for i, piece := range step.pieces() {
+		if i > 0 && step.pace > 0 {
+			if err := pause(ctx, step.pace); err != nil {
+				return err
+			}
+		}
+		isCut := step.isCut && written+len(piece) >= step.cutAt
+		if isCut {
+			piece = piece[:step.cutAt-written]
+		}
+		if _, err := io.WriteString(w, piece); err != nil {
+			return err
+		}
+		written += len(piece)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return err
+		}
+		if isCut {
+			return errBroken
+		}
+		if step.gate != nil && i+1 == step.holdAfter {
+			if err := step.gate.wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,183 @@
+package offline
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+)
+
+const (
+	greeting = "I am the offline model built into Chronicle (no API key is set), so I only repeat."
+	// maxCount is how far it counts.
+	maxCount = 1000
+	// maxQuote is how much it repeats of a message, in runes.
+	maxQuote = 300
+)
+
+var countTo = regexp.MustCompile(`(?i)\bcount\s+(?:up\s+)?to\s+(\d+)`)
+
+// reply is the answer to a conversation.
+func reply(messages []openai.ChatCompletionMessage) string {
+	var said []openai.ChatCompletionMessage
+	previous := -1 // the answer before
+	for i, m := range messages {
+		switch m.Role {
+		case openai.ChatMessageRoleUser:
+			said = append(said, m)
+		case openai.ChatMessageRoleAssistant:
+			previous = i
+		}
+	}
+	if len(said) == 0 {
+		return greeting + " You have not said anything yet."
+	}
+	last := read(said[len(said)-1])
+	sentences := []string{greeting, fmt.Sprintf("This is your %s message: %s.", ordinal(len(said)), quote(last.text))}
+	if len(last.attachments) > 0 {
+		sentences = append(sentences, fmt.Sprintf("It came with %s.", list(last.attachments)))
+	}
+	if previous >= 0 {
+		if text := messages[previous].Content; isCutOff(text, messages[:previous]) {
+			sentences = append(sentences, fmt.Sprintf("My last answer was cut off after %s.", quoteEnd(text)))
+		}
+	}
+	if len(said) > 1 {
+		sentences = append(sentences, fmt.Sprintf("Before it you said: %s.", quote(read(said[len(said)-2]).text)))
+	}
+	if match := countTo.FindStringSubmatch(last.text); match != nil {
+		sentences = append(sentences, count(match[1]))
+	}
+	return strings.Join(sentences, " ")
+}
+
+// isCutOff reports whether a text is the beginning, and not all, of the answer
+// to what stands before it.
+func isCutOff(text string, before []openai.ChatCompletionMessage) bool {
+	whole := reply(before)
+	return text != whole && strings.HasPrefix(whole, text)
+}
+
+// count counts to a number in digits, or to maxCount if that is less.
+func count(digits string) string {
+	to, err := strconv.Atoi(digits)
+	if err != nil || to > maxCount {
+		to = maxCount
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Counting to %d:", to)
+	for i := 1; i <= to; i++ {
+		fmt.Fprintf(&b, " %d", i)
+	}
+	return b.String() + "."
+}
+
+// message is what a user said, apart from what came with it.
+type message struct {
+	text        string
+	attachments []string
+}
+
+// attached is how the worker announces an attachment in a text: alone, or with
+// the text of the file behind it.
+var attached = regexp.MustCompile(`(?m)^\[Attached: (.*)\]$`)
+
+func read(m openai.ChatCompletionMessage) message {
+	var out message
+	texts := []string{m.Content}
+	for _, part := range m.MultiContent {
+		if part.ImageURL != nil {
+			out.attachments = append(out.attachments, describeImage(part.ImageURL.URL))
+			continue
+		}
+		texts = append(texts, part.Text)
+	}
+	text := strings.Join(texts, "\n\n")
+	marks := attached.FindAllStringSubmatchIndex(text, -1)
+	end := len(text)
+	if len(marks) > 0 {
+		end = marks[0][0]
+	}
+	out.text = strings.TrimSpace(text[:end])
+	for i, mark := range marks {
+		next := len(text)
+		if i+1 < len(marks) {
+			next = marks[i+1][0]
+		}
+		out.attachments = append(out.attachments, describeFile(text[mark[2]:mark[3]], strings.TrimSpace(text[mark[1]:next])))
+	}
+	return out
+}
+
+func describeFile(name, content string) string {
+	if content == "" {
+		return name
+	}
+	return fmt.Sprintf("%s (text, %s)", name, bytes(len(content)))
+}
+
+func describeImage(url string) string {
+	head, data, isData := strings.Cut(url, ";base64,")
+	mediaType, hasType := strings.CutPrefix(head, "data:")
+	if !isData || !hasType {
+		return "an image at " + url
+	}
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return fmt.Sprintf("an image (%s, damaged)", mediaType)
+	}
+	return fmt.Sprintf("an image (%s, %s)", mediaType, bytes(len(raw)))
+}
+
+func bytes(n int) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// quote is a text in quotation marks, on one line and cut at its end.
+func quote(text string) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > maxQuote {
+		runes = append(runes[:maxQuote:maxQuote], '…')
+	}
+	return `"` + string(runes) + `"`
+}
+
+// quoteEnd is the end of a text in quotation marks.
+func quoteEnd(text string) string {
+	const kept = 30
+	runes := []rune(strings.TrimSpace(text))
+	if len(runes) > kept {
+		return `"…` + string(runes[len(runes)-kept:]) + `"`
+	}
+	return `"` + string(runes) + `"`
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(n) + suffix
+}
+
+// list joins with commas and an "and".
+func list(items []string) string {
+	if len(items) == 1 {
+		return items[0]
+	}
+	last := len(items) - 1
+	return strings.Join(items[:last], ", ") + " and " + items[last]
+}

@@ -1,0 +1,104 @@
+package llm
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// preset is what is known of a provider.
+type preset struct {
+	// baseURL is the OpenAI-compatible endpoint, up to and including the
+	// version.
+	baseURL string
+	// keyRef is where a worker keeps the key, as a rule; empty for servers on
+	// one's own machine, which need none.
+	keyRef string
+	quirks quirks
+}
+
+// quirks are the ways in which a provider differs from the OpenAI API.
+type quirks struct {
+	// alternate: user and assistant take turns, beginning with the user;
+	// neighbours of the same role are merged.
+	alternate bool
+	// noSystem: there is no system role; its text goes into the first user
+	// message.
+	noSystem bool
+	// textOnly: attachments are mentioned, not sent.
+	textOnly bool
+	// dataImagesOnly: images are sent along, never fetched by the provider.
+	dataImagesOnly bool
+	// toolsAsText: a conversation with tool calls is refused unless the
+	// request declares tools or carries signatures, so calls and results are
+	// told in words.
+	toolsAsText bool
+	// noStreamOptions: stream_options is refused; usage comes unasked.
+	noStreamOptions bool
+	// maxCompletionTokens: the limit is named max_completion_tokens instead of
+	// max_tokens. It holds for the provider's own URL: other servers that are
+	// addressed in its name know max_tokens, as a rule.
+	maxCompletionTokens bool
+}
+
+// presets are the providers that need no base URL. The endpoints are those of
+// the providers' own pages about OpenAI compatibility.
+var presets = map[string]preset{
+	"openai": {
+		baseURL: "https://api.openai.com/v1", keyRef: "env:OPENAI_API_KEY",
+		quirks: quirks{maxCompletionTokens: true},
+	},
+	"openrouter": {baseURL: "https://openrouter.ai/api/v1", keyRef: "env:OPENROUTER_API_KEY"},
+	"groq": {
+		baseURL: "https://api.groq.com/openai/v1", keyRef: "env:GROQ_API_KEY",
+		quirks: quirks{maxCompletionTokens: true},
+	},
+	"cerebras": {
+		baseURL: "https://api.cerebras.ai/v1", keyRef: "env:CEREBRAS_API_KEY",
+		quirks: quirks{maxCompletionTokens: true, textOnly: true},
+	},
+	"together": {baseURL: "https://api.together.xyz/v1", keyRef: "env:TOGETHER_API_KEY"},
+	"mistral": {
+		// Unknown fields, stream_options among them, are a 422. Tool call ids
+		// must have nine characters and no user may speak after a result.
+		baseURL: "https://api.mistral.ai/v1", keyRef: "env:MISTRAL_API_KEY",
+		quirks: quirks{alternate: true, toolsAsText: true, noStreamOptions: true},
+	},
+	"deepseek": {
+		baseURL: "https://api.deepseek.com/v1", keyRef: "env:DEEPSEEK_API_KEY",
+		quirks: quirks{alternate: true, textOnly: true},
+	},
+	"gemini": {
+		// A function call without the signature of the thought behind it is a
+		// 400.
+		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
+		quirks: quirks{toolsAsText: true},
+	},
+	"anthropic": {
+		// Tool calls in a request that declares no tools are a 400.
+		baseURL: "https://api.anthropic.com/v1", keyRef: "env:ANTHROPIC_API_KEY",
+		quirks: quirks{toolsAsText: true},
+	},
+	"ollama": {baseURL: "http://localhost:11434/v1", quirks: quirks{dataImagesOnly: true}},
+	// These two apply the chat template of the model, and many a template
+	// fails on neighbours of the same role.
+	"vllm":     {baseURL: "http://localhost:8000/v1", quirks: quirks{alternate: true}},
+	"llamacpp": {baseURL: "http://localhost:8080/v1", quirks: quirks{alternate: true}},
+}
+
+// Providers lists the ids of the providers that need no base URL, sorted.
+func Providers() []string { return slices.Sorted(maps.Keys(presets)) }
+
+// forModel adds what a family of models brings along, whoever serves it.
+func (q quirks) forModel(model string) quirks {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	if strings.HasPrefix(name, "gemma") {
+		q.noSystem, q.alternate, q.toolsAsText = true, true, true
+	}
+	for _, reasoning := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
+		if name == reasoning || strings.HasPrefix(name, reasoning+"-") || strings.HasPrefix(name, reasoning+".") {
+			q.maxCompletionTokens = true
+		}
+	}
+	return q
+}

@@ -1,0 +1,39 @@
+package llm
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxRetryAfter bounds what a provider may ask for.
+const maxRetryAfter = time.Hour
+
+// RetryAfter is how long a provider asks to wait before the next request, at
+// most an hour; 0 when it does not say, or nothing that makes sense. It reads
+// Retry-After (RFC 9110, section 10.2.3: seconds, here with a fraction too, or
+// a date) and before it retry-after-ms, which OpenAI sends beside it.
+func RetryAfter(header http.Header, now time.Time) time.Duration {
+	if wait, ok := parseWait(header.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return wait
+	}
+	value := header.Get("Retry-After")
+	if wait, ok := parseWait(value, time.Second); ok {
+		return wait
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return min(max(0, date.Sub(now)), maxRetryAfter)
+	}
+	return 0
+}
+
+func parseWait(value string, unit time.Duration) (time.Duration, bool) {
+	n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil || math.IsNaN(n) || n < 0 {
+		return 0, false
+	}
+	// In floating point: the product may not fit into a duration.
+	return time.Duration(min(n*float64(unit), float64(maxRetryAfter))), true
+}
