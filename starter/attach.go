@@ -1,0 +1,96 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// maxFileBytes bounds a file that is sent along: 1 MiB, and no more than fits
+// into an event in base64, which adds a third.
+const maxFileBytes = min(1<<20, (wire.MaxEventBytes-eventRoom)/4*3)
+
+// eventRoom is more than the JSON of an attachment takes beside its bytes.
+const eventRoom = 4096
+
+var attachUsage = fmt.Sprintf("`FILE|URL` that goes with the message; a file has at most %d bytes and is sent along, "+
+	"an http or https URL is only referred to; may be repeated", maxFileBytes)
+
+// attachAll makes attachments of files and URLs, in order.
+func attachAll(places []string) ([]event.Event, error) {
+	var events []event.Event
+	for _, place := range places {
+		e, err := attach(place)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// attach makes an attachment of a file or an http or https URL.
+func attach(place string) (event.Event, error) {
+	if u, err := url.Parse(place); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		return attachURL(place, u)
+	}
+	return attachFile(place)
+}
+
+func attachURL(place string, u *url.URL) (event.Event, error) {
+	body := event.FileAttachment{
+		Source:    event.Source{Type: event.SourceURL, URL: place},
+		MediaType: mime.TypeByExtension(path.Ext(u.Path)),
+	}
+	if body.MediaType == "" {
+		body.MediaType = "application/octet-stream"
+	}
+	if name := path.Base(u.Path); name != "." && name != "/" {
+		body.FileName = name
+	}
+	return input(body)
+}
+
+func attachFile(name string) (event.Event, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return event.Event{}, usagef("attach: %w", err)
+	}
+	defer file.Close()
+	data, err := readAtMost(file, maxFileBytes)
+	if err == nil && len(data) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return event.Event{}, usagef("attach %s: %w", name, err)
+	}
+	mediaType := mime.TypeByExtension(strings.ToLower(filepath.Ext(name)))
+	if mediaType == "" {
+		mediaType = http.DetectContentType(data)
+	}
+	return input(event.FileAttachment{
+		Source:    event.Source{Type: event.SourceBlob, Data: data},
+		MediaType: mediaType,
+		FileName:  filepath.Base(name),
+		Size:      int64(len(data)),
+	})
+}
+
+// readAtMost reads to the end, which must come within limit bytes.
+func readAtMost(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("more than the limit of %d bytes", limit)
+	}
+	return data, err
+}

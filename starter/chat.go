@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/starter/chat"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+type chatOptions struct {
+	*app
+	name string
+}
+
+func newChatCommand(a *app) *cobra.Command {
+	o := chatOptions{app: a}
+	command := &cobra.Command{
+		Use:   "chat [-n NAME]",
+		Short: "Talk with a context, in a terminal or in a pipe",
+		Long: `Talk with a context. On a terminal the answer appears as it comes; a new line
+while it does is sent at once, and the policy of the context decides what that
+does to the answer, see "starter set policy". Ctrl-C interrupts a running
+answer, Ctrl-D leaves, up and down bring back earlier lines.
+
+When standard input or output is not a terminal, each line of input is a
+message, whose turn is waited for.
+
+Lines that begin with a slash and a word are commands:
+
+` + chat.Help + "\n\n" + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return runChat(command.Context(), o) },
+	}
+	nameFlag(command, &o.name, "chat", "`NAME` of the context, 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit")
+	return command
+}
+
+func runChat(ctx context.Context, o chatOptions) error {
+	c, with, err := o.open(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	o.noteNotLive(c)
+	if !o.inTerminal || !o.outTerminal {
+		return o.pipe(ctx, with)
+	}
+	past, err := pastOf(ctx, with)
+	if err != nil {
+		return err
+	}
+	return chat.Run(ctx, o.in, o.out, chat.Config{
+		Context: with, Past: past, Style: show.Style{Color: o.color}, Attach: attach,
+	})
+}
+
+// pastOf is the log so far; empty when there is none yet.
+func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
+	var past []event.Event
+	for e, err := range with.Events(ctx, "") {
+		if errors.Is(err, session.ErrNoContext) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		past = append(past, e)
+	}
+	return past, nil
+}
+
+// pipe takes each line for a message and waits for its turn.
+func (o chatOptions) pipe(ctx context.Context, with conversation) error {
+	var attachments []event.Event
+	var unanswered error
+	messages, failures := 0, 0
+	fail := func(err error) {
+		failures++
+		unanswered = err
+		fmt.Fprintf(o.err, "starter: %s\n", show.Clean(err.Error()))
+	}
+	for line := range readLines(ctx, o.in) {
+		if line.err != nil {
+			return fmt.Errorf("standard input: %w", line.err)
+		}
+		command, text, isCommand := chat.ParseLine(string(line.text))
+		if isCommand {
+			if command.Name == "quit" {
+				break
+			}
+			attached, err := o.runCommand(ctx, with, command)
+			attachments = append(attachments, attached...)
+			if err != nil {
+				fail(err)
+			}
+			continue
+		}
+		if text == "" && len(attachments) == 0 {
+			continue
+		}
+		message, err := input(event.UserMessage{Content: text})
+		if err == nil {
+			messages++
+			err = o.ask(ctx, with, append(attachments, message))
+			attachments = nil
+		}
+		if ctx.Err() != nil || exitCode(err) == exitUnreachable {
+			return err
+		}
+		if err != nil {
+			fail(err)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if failures > 0 {
+		return fmt.Errorf("%d failures with %d messages, the last one: %w", failures, messages, unanswered)
+	}
+	return nil
+}
+
+// runCommand does in a pipe what the screen does on a terminal.
+func (o chatOptions) runCommand(ctx context.Context, with conversation, command chat.Command) (attached []event.Event, err error) {
+	switch command.Name {
+	case "help":
+		_, err = fmt.Fprintln(o.out, chat.Help)
+	case "state":
+		var state, stateErr = with.State(ctx)
+		if stateErr != nil {
+			return nil, stateErr
+		}
+		err = show.State(o.out, state)
+	case "events":
+		err = eventsOptions{app: o.app}.print(with.Events(ctx, ""))
+	case "attach":
+		return attachAll([]string{command.Argument})
+	default:
+		err = usagef("there is no /%s; /help lists what there is, two slashes send a line as it is", command.Name)
+	}
+	return attached, err
+}

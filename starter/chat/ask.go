@@ -1,0 +1,254 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+// recentEvents is how many events /events shows.
+const recentEvents = 20
+
+// key handles a key: Enter, Ctrl-C, Ctrl-D and the arrows here, the rest is
+// editing.
+func (m *Model) key(key tea.KeyMsg) tea.Cmd {
+	switch key.Type {
+	case tea.KeyEnter:
+		return m.enter()
+	case tea.KeyCtrlC:
+		if m.transcript.busy {
+			m.hint = "interrupting"
+			return m.interrupt
+		}
+		m.line.clear()
+		m.hint = "Ctrl-D leaves"
+		return nil
+	case tea.KeyCtrlD:
+		// As in a shell: in the middle of a line it deletes.
+		if m.line.text() == "" {
+			m.leave()
+			return nil
+		}
+	case tea.KeyUp:
+		m.line.move(-1)
+		return nil
+	case tea.KeyDown:
+		m.line.move(+1)
+		return nil
+	}
+	return m.line.update(key)
+}
+
+// enter does what the line says.
+func (m *Model) enter() tea.Cmd {
+	command, text, isCommand := ParseLine(m.line.enter())
+	if isCommand {
+		return m.run(command)
+	}
+	if text == "" && len(m.attachments) == 0 {
+		return nil
+	}
+	input := append(m.attachments, event.New(event.UserMessage{Content: text}))
+	m.attachments = nil
+	m.unsent = append(m.unsent, input)
+	m.transcript.busy = true
+	if len(m.unsent) > 1 {
+		return nil
+	}
+	return m.send(input)
+}
+
+// run runs a command.
+func (m *Model) run(command Command) tea.Cmd {
+	switch command.Name {
+	case "help":
+		m.transcript.remark(Help)
+	case "quit":
+		m.leave()
+	case "attach":
+		return m.attach(command.Argument)
+	case "state":
+		return m.state
+	case "events":
+		return m.events(m.transcript.lastID)
+	default:
+		m.hint = fmt.Sprintf("there is no /%s; /help lists what there is, two slashes send a line as it is", command.Name)
+	}
+	return nil
+}
+
+// told is the outcome of a command.
+type told struct {
+	text string
+	err  error
+}
+
+func (m *Model) state() tea.Msg {
+	state, err := m.config.Context.State(m.ctx)
+	if err != nil {
+		return told{err: err}
+	}
+	var text strings.Builder
+	err = show.State(&text, state)
+	return told{strings.TrimRight(text.String(), "\n"), err}
+}
+
+func (m *Model) events(lastID string) tea.Cmd {
+	return func() tea.Msg {
+		from := ""
+		if last := event.Counter(lastID); last > recentEvents {
+			from = event.FormatID(m.config.Context.Name(), last-recentEvents)
+		}
+		var lines []string
+		for e, err := range m.config.Context.Events(m.ctx, from) {
+			if err != nil {
+				return told{err: err}
+			}
+			lines = append(lines, show.Line(e))
+		}
+		return told{text: strings.Join(lines, "\n")}
+	}
+}
+
+// interrupt only speaks up when it fails: the log tells of the rest.
+func (m *Model) interrupt() tea.Msg {
+	if err := m.config.Context.Interrupt(m.ctx); err != nil {
+		return told{err: fmt.Errorf("interrupt: %w", err)}
+	}
+	return nil
+}
+
+func (m *Model) attach(place string) tea.Cmd {
+	if place == "" {
+		m.hint = "attach what? /attach FILE|URL"
+		return nil
+	}
+	e, err := m.config.Attach(place)
+	if err != nil {
+		m.transcript.note(told{err: err})
+		return nil
+	}
+	m.attachments = append(m.attachments, e)
+	return nil
+}
+
+func attachmentName(e event.Event) string {
+	return strings.TrimPrefix(show.Note(e.Body), "attachment: ")
+}
+
+// sent says what became of the first unsent input.
+type sent struct{ err error }
+
+func (m *Model) send(input []event.Event) tea.Cmd {
+	return func() tea.Msg {
+		_, err := m.config.Context.Send(m.ctx, input...)
+		return sent{err}
+	}
+}
+
+// takeSent sends the next input. One that could not be sent comes back into the
+// line, unless something new stands there.
+func (m *Model) takeSent(msg sent) tea.Cmd {
+	input := m.unsent[0]
+	m.unsent = m.unsent[1:]
+	if msg.err != nil {
+		m.transcript.note(told{err: fmt.Errorf("not sent: %w", msg.err)})
+		m.transcript.busy = m.transcript.answering || len(m.unsent) > 0
+		last := len(input) - 1
+		if message, ok := input[last].Body.(event.UserMessage); ok && m.line.text() == "" {
+			m.line.set(message.Content)
+			m.attachments = append(input[:last:last], m.attachments...)
+		}
+	}
+	if len(m.unsent) == 0 {
+		return nil
+	}
+	return m.send(m.unsent[0])
+}
+
+type logged struct {
+	event event.Event
+	err   error
+}
+
+// logUpdate is what came of the log since the one before: at least one event,
+// or its end.
+type logUpdate struct {
+	events []logged
+	ended  bool
+}
+
+// followAgain asks to follow a log that broke off.
+type followAgain struct{}
+
+// follow follows the log from the newest event that was seen.
+func (m *Model) follow() tea.Cmd {
+	// The room is for deltas that come while the screen is drawn.
+	log := make(chan logged, 256)
+	m.log = log
+	options := session.FollowOptions{From: m.transcript.lastID, Deltas: true}
+	go func() {
+		defer close(log)
+		for e, err := range m.config.Context.Follow(m.ctx, options) {
+			select {
+			case log <- logged{e, err}:
+			case <-m.ctx.Done():
+				return
+			}
+		}
+	}()
+	return nextUpdate(log)
+}
+
+// nextUpdate waits for the log and takes all that is there.
+func nextUpdate(log <-chan logged) tea.Cmd {
+	return func() tea.Msg {
+		l, ok := <-log
+		if !ok {
+			return logUpdate{ended: true}
+		}
+		update := logUpdate{events: []logged{l}}
+		for {
+			select {
+			case l, ok := <-log:
+				if !ok {
+					update.ended = true
+					return update
+				}
+				update.events = append(update.events, l)
+			default:
+				return update
+			}
+		}
+	}
+}
+
+func (m *Model) takeLog(update logUpdate) tea.Cmd {
+	err := errors.New("it ended")
+	for _, l := range update.events {
+		if l.err != nil {
+			err = l.err
+			continue
+		}
+		m.lost = false
+		m.transcript.take(l.event)
+	}
+	if !update.ended {
+		return nextUpdate(m.log)
+	}
+	if m.ctx.Err() != nil {
+		return nil
+	}
+	if !m.lost {
+		m.lost = true
+		m.transcript.note(told{err: fmt.Errorf("the log cannot be followed: %w; trying again every %s", err, retryFollow)})
+	}
+	return tea.Tick(retryFollow, func(time.Time) tea.Msg { return followAgain{} })
+}

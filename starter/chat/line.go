@@ -1,0 +1,75 @@
+package chat
+
+import (
+	"slices"
+
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+const prompt = "› "
+
+// line is the input line with its history, which lasts as long as the screen.
+type line struct {
+	input   textinput.Model
+	history []string
+	// at is the line of the history that is shown; at its end stands draft,
+	// what was typed before going up.
+	at    int
+	draft string
+}
+
+func newLine() line {
+	input := textinput.New()
+	input.Prompt = prompt
+	input.Focus()
+	l := line{input: input}
+	l.setWidth(defaultWidth)
+	return l
+}
+
+// setWidth leaves room for the prompt and for the cursor behind the text.
+func (l *line) setWidth(width int) { l.input.Width = max(1, width-len([]rune(prompt))-1) }
+
+func (l *line) update(msg tea.Msg) tea.Cmd {
+	var cmd tea.Cmd
+	l.input, cmd = l.input.Update(msg)
+	return cmd
+}
+
+func (l *line) view() string { return l.input.View() }
+
+func (l *line) text() string { return l.input.Value() }
+
+func (l *line) set(text string) {
+	l.input.SetValue(text)
+	l.input.CursorEnd()
+}
+
+// enter empties the line and remembers what stood there.
+func (l *line) enter() string {
+	text := l.text()
+	if text != "" && (len(l.history) == 0 || l.history[len(l.history)-1] != text) {
+		l.history = append(l.history, text)
+	}
+	l.clear()
+	return text
+}
+
+func (l *line) clear() {
+	l.at, l.draft = len(l.history), ""
+	l.input.Reset()
+}
+
+// move goes up (-1) or down (+1) in the history.
+func (l *line) move(by int) {
+	to := l.at + by
+	if to < 0 || to > len(l.history) {
+		return
+	}
+	if l.at == len(l.history) {
+		l.draft = l.text()
+	}
+	l.at = to
+	l.set(slices.Concat(l.history, []string{l.draft})[to])
+}

@@ -1,0 +1,272 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+// pastMessages is how many messages of the past are shown.
+const pastMessages = 5
+
+// maxTail bounds the unfinished end of an answer, in rows of the terminal;
+// maxWaiting what waits behind it. Together with the lines below they fit into
+// a small window.
+const (
+	maxTail    = 5
+	maxWaiting = 3
+)
+
+// transcript makes text of the log: some of it finished, to be printed once,
+// and some of it still changing.
+type transcript struct {
+	style show.Style
+	width int
+
+	// out is finished and waits to be printed.
+	out []string
+	// live follows the answer, tail is the end of it that is not finished, and
+	// torn says that a part of it is.
+	live show.Answer
+	tail string
+	torn bool
+	// waiting are lines that came while an answer ran, which stand below it.
+	waiting []waitingLine
+
+	// busy says that an answer is awaited or runs, answering that it runs.
+	busy, answering bool
+	// asked counts the newest event that wants an answer, through the newest
+	// event that the running request has seen.
+	asked, through int
+	// lastID is the newest event.
+	lastID string
+}
+
+type waitingLine struct {
+	counter int
+	text    string
+}
+
+func newTranscript(config Config) transcript {
+	t := transcript{style: config.Style, width: defaultWidth}
+	name := config.Context.Name()
+	past := reducer.Load(name, reducer.Reduce, config.Past...)
+	t.lastID = past.LastEventID()
+	t.answering = past.Request != nil
+	t.busy = t.answering || past.Trigger != "" && !past.Ended
+	if t.answering {
+		t.through = event.Counter(past.Request.Through)
+	}
+	t.asked = event.Counter(past.Trigger)
+	t.introduce(name, past.Reduced.Messages)
+	return t
+}
+
+func (t *transcript) introduce(name string, messages []reducer.Message) {
+	if len(messages) == 0 {
+		t.remark(name + ": a new conversation. /help lists the commands, Ctrl-D leaves.")
+		return
+	}
+	shown := messages[max(0, len(messages)-pastMessages):]
+	t.remark(fmt.Sprintf("%s: %d messages so far, the last %d of them in short. /help lists the commands, Ctrl-D leaves.",
+		name, len(messages), len(shown)))
+	for _, m := range shown {
+		t.remark(fmt.Sprintf("  %s: %s", m.Role, show.Message(m)))
+	}
+}
+
+// take adds what an event of the log says.
+func (t *transcript) take(e event.Event) {
+	if e.ID != "" {
+		t.lastID = e.ID
+	}
+	switch body := e.Body.(type) {
+	case event.TextDelta:
+		t.busy, t.answering = true, true
+		t.stream(t.live.Add(body))
+	case event.UserMessage:
+		t.takeUser(e.ID, body)
+	case event.AssistantMessage:
+		t.takeAnswer(e.ID, body)
+	case event.LLMRequestStarted:
+		t.busy, t.answering = true, true
+		t.through = event.Counter(body.ThroughEventID)
+		t.releaseSeen()
+	case event.LLMRequestFellBack:
+		t.finishTail()
+		t.remark(show.Note(body))
+	case event.LLMRequestCompleted:
+		t.end(body, "")
+	case event.LLMRequestInterrupted:
+		t.end(body, t.style.Yellow("⏹ "+show.Note(body)))
+	case event.LLMRequestFailed:
+		t.end(body, t.style.Red("✗ "+show.Note(body)))
+	case event.InputRejected:
+		t.print(t.style.Red("✗ " + show.Note(body)))
+		t.busy = t.answering
+	case event.SessionEnded:
+		t.remark(show.Note(body))
+		t.busy, t.answering = false, false
+	case event.SessionStarted:
+	default:
+		t.behind(e.ID, t.style.Dim(show.Note(body)))
+	}
+}
+
+func (t *transcript) takeUser(id string, body event.UserMessage) {
+	if body.Triggers() {
+		t.busy = true
+		t.asked = event.Counter(id)
+	}
+	t.behind(id, "\n"+t.style.Bold("› "+show.Clean(body.Content)))
+}
+
+func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
+	if body.RequestID == "" {
+		// A client put it into the model's mouth.
+		t.behind(id, show.Clean(body.Content))
+		return
+	}
+	t.stream(t.live.Complete(body))
+	t.finishTail()
+}
+
+// stream adds to the answer; void says that text takes the place of what was
+// shown of it.
+func (t *transcript) stream(text string, void bool) {
+	if void {
+		t.tail = ""
+		if t.torn {
+			t.remark("[the answer begins anew; what stands above of it is void]")
+		}
+		t.torn = false
+	}
+	t.tail += strings.ReplaceAll(show.Clean(text), "\t", "    ")
+	if i := strings.LastIndexByte(t.tail, '\n'); i >= 0 {
+		t.print(t.tail[:i])
+		t.tail, t.torn = t.tail[i+1:], true
+	}
+	if rows := t.wrap(t.tail); len(rows) > maxTail {
+		last := len(rows) - 1
+		t.print(strings.Join(rows[:last], "\n"))
+		t.tail, t.torn = rows[last], true
+	}
+}
+
+// end says that a request is over. What waited behind its answer is next.
+func (t *transcript) end(body event.Body, mark string) {
+	t.finishTail()
+	t.live.End(show.RequestID(body))
+	if mark != "" {
+		t.print(mark)
+	}
+	t.release(len(t.waiting))
+	t.answering = false
+	interrupted, ok := body.(event.LLMRequestInterrupted)
+	if ok {
+		// Who stops an answer stops what was about to follow it, too; when
+		// something does follow, its start says so.
+		t.busy = interrupted.Reason == event.ReasonNewUserInput
+	} else {
+		t.busy = t.asked > t.through
+	}
+	t.through = 0
+}
+
+// behind prints a line, or keeps it while an answer to what was before it runs.
+func (t *transcript) behind(id, text string) {
+	if t.answering {
+		t.waiting = append(t.waiting, waitingLine{event.Counter(id), text})
+		return
+	}
+	t.print(text)
+}
+
+// releaseSeen prints the waiting lines that an attempt has seen: its answer
+// stands below them.
+func (t *transcript) releaseSeen() {
+	n := 0
+	for n < len(t.waiting) && t.waiting[n].counter <= t.through {
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	// What is shown so far is of the attempt before.
+	t.finishTail()
+	t.release(n)
+}
+
+func (t *transcript) release(n int) {
+	for _, w := range t.waiting[:n] {
+		t.print(w.text)
+	}
+	t.waiting = t.waiting[n:]
+}
+
+func (t *transcript) finishTail() {
+	if t.tail != "" {
+		t.print(t.tail)
+		t.torn = true
+	}
+	t.tail = ""
+}
+
+// cutOff prints what is unfinished as it is.
+func (t *transcript) cutOff() {
+	t.finishTail()
+	t.release(len(t.waiting))
+}
+
+// note prints the outcome of a command.
+func (t *transcript) note(n told) {
+	if n.err != nil {
+		t.print(t.style.Red("✗ " + show.Clean(n.err.Error())))
+		return
+	}
+	t.remark(n.text)
+}
+
+func (t *transcript) remark(text string) { t.print(t.style.Dim(text)) }
+
+// print finishes text.
+func (t *transcript) print(text string) { t.out = append(t.out, t.wrap(text)...) }
+
+// finished hands out what is to be printed.
+func (t *transcript) finished() (text string, ok bool) {
+	text, ok = strings.Join(t.out, "\n"), len(t.out) > 0
+	t.out = nil
+	return text, ok
+}
+
+// unfinished are the rows that still change: the end of the answer and what
+// waits behind it.
+func (t *transcript) unfinished() []string {
+	var rows []string
+	if t.tail != "" {
+		rows = t.wrap(t.tail)
+	}
+	for _, w := range t.waiting[max(0, len(t.waiting)-maxWaiting):] {
+		text := show.Short(ansi.Strip(w.text), t.width)
+		rows = append(rows, t.style.Dim(ansi.Truncate(text, t.width, "…")))
+	}
+	return rows
+}
+
+// doing says what a person waits for.
+func (t *transcript) doing() string {
+	if t.answering {
+		return "answering · Ctrl-C interrupts"
+	}
+	return "waiting for an answer · Ctrl-C interrupts"
+}
+
+// wrap breaks text into rows of the terminal. Bubbletea cuts longer ones.
+func (t *transcript) wrap(text string) []string {
+	return strings.Split(ansi.Wrap(text, t.width, ""), "\n")
+}

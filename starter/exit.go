@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// The exit codes of every command; exitHelp documents them.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitNoContext   = 3
+	exitUnreachable = 4
+	exitInterrupted = 130
+)
+
+const exitHelp = `Exit codes:
+  0    done
+  1    failed: the model, the worker, or a line of a script
+  2    wrong usage: a flag, an argument or a value that cannot be meant
+  3    there is no context of that name
+  4    Temporal cannot be reached
+  130  interrupted: by Ctrl-C (SIGINT or SIGTERM), or the answer was`
+
+// exitCode is the one place that decides how a command ends.
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, new(usageError)), errors.Is(err, session.ErrName):
+		return exitUsage
+	case errors.Is(err, session.ErrNoContext):
+		return exitNoContext
+	case errors.Is(err, session.ErrUnreachable):
+		return exitUnreachable
+	default:
+		return exitFailure
+	}
+}
+
+// usageError is a mistake in the arguments of a command.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errInterrupted: somebody stopped the answer.
+var errInterrupted = errors.New("interrupted")

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+type listOptions struct {
+	*app
+	query string
+	json  bool
+}
+
+func newListCommand(a *app) *cobra.Command {
+	o := listOptions{app: a}
+	command := &cobra.Command{
+		Use:   "list [flags]",
+		Short: "List the contexts, newest session first",
+		Long: `List the contexts of the namespace, newest session first. Temporal's list may be
+a second behind.
+
+` + exitHelp,
+		Example: `  starter list --query 'ContextStatus = "answering"'
+  starter list --query 'ContextTurns > 10' --json`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return runList(command.Context(), o) },
+	}
+	command.Flags().StringVar(&o.query, "query", "",
+		"only those that a Temporal list `FILTER` finds; it may use ContextStatus, ContextTurns and ContextModel (default: all)")
+	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
+	return command
+}
+
+func runList(ctx context.Context, o listOptions) error {
+	c, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	if o.json {
+		for summary, err := range c.List(ctx, o.query) {
+			if err != nil {
+				return err
+			}
+			if err := o.printJSON(summary); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return o.printTable(ctx, c)
+}
+
+func (o listOptions) printTable(ctx context.Context, c client) error {
+	var summaries []session.Summary
+	for summary, err := range c.List(ctx, o.query) {
+		if err != nil {
+			return err
+		}
+		summaries = append(summaries, summary)
+	}
+	if len(summaries) == 0 {
+		o.note("no contexts")
+		return nil
+	}
+	table := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CONTEXT\tSTATUS\tTURNS\tSTARTED\tMODEL")
+	for _, s := range summaries {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n",
+			s.ContextName, s.Status, s.Turns, s.StartedAt.Local().Format(time.DateTime), s.Model)
+	}
+	return table.Flush()
+}

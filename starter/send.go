@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+type sendOptions struct {
+	*app
+	name        string
+	message     string
+	hasMessage  bool
+	attachments []string
+	noWait      bool
+	json        bool
+	deltas      bool
+}
+
+func newSendCommand(a *app) *cobra.Command {
+	o := sendOptions{app: a}
+	command := &cobra.Command{
+		Use:   "send -n NAME [-m TEXT] [flags]",
+		Short: "Send one message and show the answer as it comes",
+		Long: `Send one message to a context and show the answer as it comes. The context is
+created when there is none of that name. Without -m the text comes from
+standard input.
+
+What happens to an answer that is still running is up to the policy of the
+context, see "starter set policy". Ctrl-C ends the wait, not the answer.
+
+` + exitHelp,
+		Example: `  starter send -n demo -m "What is on this picture?" --attach cat.png
+  git diff | starter send -n review
+  starter send -n demo -m "Hello" --json --deltas | jq .`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			o.hasMessage = command.Flags().Changed("message")
+			return runSend(command.Context(), o)
+		},
+	}
+	nameFlag(command, &o.name, "", nameUsage)
+	flags := command.Flags()
+	flags.StringVarP(&o.message, "message", "m", "",
+		"`TEXT` to send, at most 1 MiB; - or no flag: from standard input")
+	flags.StringArrayVar(&o.attachments, "attach", nil, attachUsage)
+	flags.BoolVar(&o.noWait, "no-wait", false, "return as soon as Temporal has stored the message")
+	flags.BoolVar(&o.json, "json", false, "print the events of the turn, one JSON object per line")
+	flags.BoolVar(&o.deltas, "deltas", false, "with --json: live deltas too, as TextDeltaEvent")
+	return command
+}
+
+func runSend(ctx context.Context, o sendOptions) error {
+	if err := checkName(o.name); err != nil {
+		return err
+	}
+	switch {
+	case o.deltas && !o.json:
+		return usagef("--deltas needs --json")
+	case o.deltas && o.noWait:
+		return usagef("--deltas and --no-wait exclude each other")
+	}
+	events, err := o.events()
+	if err != nil {
+		return err
+	}
+	c, to, err := o.open(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	if o.noWait {
+		return o.deliver(ctx, to, events)
+	}
+	if !o.json || o.deltas {
+		o.noteNotLive(c)
+	}
+	if o.json {
+		err = o.printTurn(ctx, to, events)
+	} else {
+		err = o.ask(ctx, to, events)
+	}
+	if ctx.Err() != nil {
+		o.note("the answer goes on without you: see it with \"starter events -n %[1]s --follow\", "+
+			"stop it with \"starter interrupt -n %[1]s\"", o.name)
+		return ctx.Err()
+	}
+	return err
+}
+
+// events are the attachments and, last, the message.
+func (o sendOptions) events() ([]event.Event, error) {
+	events, err := attachAll(o.attachments)
+	if err != nil {
+		return nil, err
+	}
+	text := o.message
+	switch {
+	case o.hasMessage && text != "-":
+	case !o.hasMessage && o.inTerminal:
+		return nil, usagef("nothing to send: give -m TEXT, or pipe the text in")
+	default:
+		data, err := readAtMost(o.in, wire.MaxEventBytes)
+		if err != nil {
+			return nil, usagef("message from standard input: %w", err)
+		}
+		text = strings.TrimRight(string(data), "\r\n")
+	}
+	if strings.TrimSpace(text) == "" && len(events) == 0 {
+		return nil, usagef("the message is empty")
+	}
+	message, err := input(event.UserMessage{Content: text})
+	if err != nil {
+		return nil, err
+	}
+	return append(events, message), nil
+}
+
+// delivered is what send --no-wait --json prints.
+type delivered struct {
+	ContextName    string   `json:"contextName"`
+	ClientEventIDs []string `json:"clientEventIds"`
+}
+
+func (o sendOptions) deliver(ctx context.Context, to conversation, events []event.Event) error {
+	ids, err := to.Send(ctx, events...)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return o.printJSON(delivered{ContextName: to.Name(), ClientEventIDs: ids})
+	}
+	o.note("sent to %s", to.Name())
+	return nil
+}
+
+// printTurn sends events and prints what follows as JSON.
+func (o sendOptions) printTurn(ctx context.Context, to conversation, events []event.Event) error {
+	var end event.Body
+	for e, err := range to.Ask(ctx, events...) {
+		if err != nil {
+			return err
+		}
+		if e.Tag() == event.TagTextDelta && !o.deltas {
+			continue
+		}
+		if err := o.printJSON(e); err != nil {
+			return err
+		}
+		if endsTurn(e.Body) {
+			end = e.Body
+		}
+	}
+	return turnError(end)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// setOptions are what all settings share.
+type setOptions struct {
+	*app
+	name string
+	json bool
+}
+
+func newSetCommand(a *app) *cobra.Command {
+	o := &setOptions{app: a}
+	command := &cobra.Command{
+		Use:   "set provider|retry|timeout|policy -n NAME [flags]",
+		Short: "Change the settings of a context",
+		Long: `Change the settings of a context: an event is added to its log and shown as it
+was recorded. It holds from the next request on. The context is created when
+there is none of that name.
+
+` + exitHelp,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("set what? One of provider, retry, timeout, policy")
+		},
+	}
+	flags := command.PersistentFlags()
+	flags.StringVarP(&o.name, "name", "n", "", nameUsage)
+	flags.BoolVar(&o.json, "json", false, "print the recorded event, one JSON object on one line")
+	command.AddCommand(newSetProviderCommand(o), newSetRetryCommand(o), newSetTimeoutCommand(o), newSetPolicyCommand(o))
+	return command
+}
+
+// runSet sends a setting and prints it as recorded.
+func runSet(ctx context.Context, o setOptions, body event.Body) error {
+	if err := checkName(o.name); err != nil {
+		return err
+	}
+	setting, err := input(body)
+	if err != nil {
+		return err
+	}
+	c, to, err := o.open(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	for e, err := range to.Ask(ctx, setting) {
+		if err != nil {
+			return err
+		}
+		switch e.Tag() {
+		case event.TagInputRejected:
+			return turnError(e.Body)
+		case setting.Tag():
+			return o.printEvent(e, o.json)
+		}
+	}
+	return turnError(nil)
+}
+
+// wholeMilliseconds is a duration of a flag in the unit of the events.
+func wholeMilliseconds(what string, d time.Duration) (int64, error) {
+	if d%time.Millisecond != 0 {
+		return 0, usagef("%s %s: want whole milliseconds", what, d)
+	}
+	return d.Milliseconds(), nil
+}

@@ -1,0 +1,78 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// shortMessage is how much of a message a summary shows, in characters.
+const shortMessage = 100
+
+// State writes the state of a context as a table and its messages in short.
+func State(w io.Writer, s wire.State) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(table, "%s\t%s\n", name, Clean(fmt.Sprintf(format, args...)))
+	}
+	row("context", "%s", s.ContextName)
+	row("status", "%s", s.Status)
+	row("events", "%d", s.EventCount)
+	row("turns", "%d", s.Turns)
+	if !s.UpdatedAt.IsZero() {
+		row("updated", "%s", s.UpdatedAt.Local().Format(time.DateTime))
+	}
+	row("provider", "%s", providerConfig(s.Config.Primary))
+	if s.Config.Fallback != nil {
+		row("fallback", "%s", providerConfig(*s.Config.Fallback))
+	}
+	row("retry", "%s", retry(event.SetRetryConfig{
+		MaxRetries: s.Config.Retry.MaxRetries, InitialDelayMs: s.Config.Retry.InitialDelayMs,
+		BackoffFactor: &s.Config.Retry.BackoffFactor, MaxDelayMs: &s.Config.Retry.MaxDelayMs, Jitter: s.Config.Retry.Jitter,
+	}))
+	row("timeout", "%s", milliseconds(s.Config.TimeoutMs))
+	row("policy", "%s", policy(event.SetDeliveryPolicy{
+		Policy: s.Config.Delivery.Policy, QuietPeriodMs: &s.Config.Delivery.QuietPeriodMs, MaxWaitMs: &s.Config.Delivery.MaxWaitMs,
+	}))
+	if s.Request != nil {
+		row("request", "%s, attempt %d", s.Request.ID, s.Request.Attempt)
+	}
+	for _, a := range s.PendingAttachments {
+		row("attached", "%s", attachment(event.FileAttachment(a)))
+	}
+	for _, m := range s.Messages {
+		row(string(m.Role), "%s", Message(m))
+	}
+	return table.Flush()
+}
+
+// Message is a message in short, on one line.
+func Message(m reducer.Message) string {
+	text := Short(m.Content, shortMessage)
+	for _, a := range m.Attachments {
+		text += " [" + Short(a.Name(), shortMessage) + "]"
+	}
+	for _, call := range m.ToolCalls {
+		text += " [calls " + Short(call.Name, shortMessage) + "]"
+	}
+	if m.Partial {
+		text += " [cut off]"
+	}
+	return text
+}
+
+func providerConfig(p reducer.ProviderConfig) string {
+	text := provider(event.SetProviderConfig{
+		ProviderID: p.ProviderID, Model: p.Model, APIKeyRef: p.APIKeyRef, BaseURL: p.BaseURL,
+		Temperature: p.Temperature, MaxTokens: p.MaxTokens, TextOnly: p.TextOnly,
+	})
+	if p.IsDefault {
+		return text + " (unless the worker has its own default)"
+	}
+	return text
+}

@@ -1,0 +1,193 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Line is an event as a line of a log: local time, id, and what it says. Text
+// of several lines is indented under the first.
+func Line(e event.Event) string {
+	return fmt.Sprintf("%s  %s  %s", e.Timestamp.Local().Format(time.TimeOnly), e.ID,
+		strings.ReplaceAll(Note(e.Body), "\n", "\n    "))
+}
+
+// Note is what an event says: "subject: text", or the subject alone.
+func Note(body event.Body) string {
+	subject, text := Words(body)
+	if text == "" {
+		return subject
+	}
+	return subject + ": " + Clean(text)
+}
+
+// Words says what an event is about and what it says about it.
+func Words(body event.Body) (subject, text string) {
+	switch b := body.(type) {
+	case event.SystemPrompt:
+		return "system prompt", cmp.Or(b.Content, "(taken away)")
+	case event.UserMessage:
+		return "user", b.Content
+	case event.AssistantMessage:
+		if b.Partial {
+			return "assistant (cut off)", b.Content
+		}
+		return "assistant", b.Content
+	case event.FileAttachment:
+		return "attachment", attachment(b)
+	case event.ToolCall:
+		return "tool call", b.ToolName + " " + string(b.Parameters)
+	case event.ToolResult:
+		if b.IsError || len(b.Value) == 0 {
+			return "tool error", string(b.Error) + string(b.Value)
+		}
+		return "tool result", string(b.Value)
+	case event.SetRetryConfig:
+		return "set retry", retry(b)
+	case event.SetProviderConfig:
+		if b.AsFallback {
+			return "set fallback", provider(b)
+		}
+		return "set provider", provider(b)
+	case event.SetTimeout:
+		return "set timeout", milliseconds(b.TimeoutMs)
+	case event.SetDeliveryPolicy:
+		return "set policy", policy(b)
+	}
+	return lifecycle(body)
+}
+
+func lifecycle(body event.Body) (subject, text string) {
+	switch b := body.(type) {
+	case event.SessionStarted:
+		if b.LoadedEventCount == 0 {
+			return "session started", ""
+		}
+		return "session started", fmt.Sprintf("goes on after %d events", b.LoadedEventCount)
+	case event.SessionEnded:
+		return "session ended", b.Reason
+	case event.LLMRequestStarted:
+		return "request sent", fmt.Sprintf("%s, attempt %d: %s %s", b.RequestID, b.Attempt, b.ProviderID, b.Model)
+	case event.LLMRequestCompleted:
+		return "completed", completed(b)
+	case event.LLMRequestInterrupted:
+		return "interrupted", strings.ReplaceAll(string(b.Reason), "_", " ")
+	case event.LLMRequestFailed:
+		return "failed", b.Error + retries(b.RetriesAttempted)
+	case event.LLMRequestFellBack:
+		return "fell back", fmt.Sprintf("from %s to %s: %s%s", b.FromProvider, b.ToProvider, b.Error, retries(b.RetriesAttempted))
+	case event.InputRejected:
+		return "input rejected", b.Reason
+	case event.TextDelta:
+		return "delta", b.Delta
+	case nil:
+		return "nothing", ""
+	default:
+		return string(body.Tag()), ""
+	}
+}
+
+// RequestID is the request that an event is about; empty when it is about none.
+func RequestID(body event.Body) string {
+	switch b := body.(type) {
+	case event.AssistantMessage:
+		return b.RequestID
+	case event.LLMRequestStarted:
+		return b.RequestID
+	case event.LLMRequestCompleted:
+		return b.RequestID
+	case event.LLMRequestInterrupted:
+		return b.RequestID
+	case event.LLMRequestFailed:
+		return b.RequestID
+	case event.LLMRequestFellBack:
+		return b.RequestID
+	case event.TextDelta:
+		return b.RequestID
+	}
+	return ""
+}
+
+func attachment(b event.FileAttachment) string {
+	text := cmp.Or(b.FileName, b.Source.String()) + " (" + b.MediaType
+	if b.Size > 0 {
+		text += fmt.Sprintf(", %d bytes", b.Size)
+	}
+	return text + ")"
+}
+
+func retry(b event.SetRetryConfig) string {
+	text := fmt.Sprintf("at most %d, the first after %s", b.MaxRetries, milliseconds(b.InitialDelayMs))
+	if b.BackoffFactor != nil {
+		text += fmt.Sprintf(", each %g times later", *b.BackoffFactor)
+	}
+	if b.MaxDelayMs != nil {
+		text += ", at most " + milliseconds(*b.MaxDelayMs) + " apart"
+	}
+	if b.Jitter {
+		text += ", with jitter"
+	}
+	return text
+}
+
+func provider(b event.SetProviderConfig) string {
+	text := b.ProviderID + " " + b.Model
+	if b.BaseURL != "" {
+		text += " at " + b.BaseURL
+	}
+	if b.APIKeyRef != "" {
+		text += ", key " + b.APIKeyRef
+	}
+	if b.Temperature != nil {
+		text += fmt.Sprintf(", temperature %g", *b.Temperature)
+	}
+	if b.MaxTokens != nil {
+		text += fmt.Sprintf(", at most %d tokens", *b.MaxTokens)
+	}
+	if b.TextOnly {
+		text += ", text only"
+	}
+	return text
+}
+
+func policy(b event.SetDeliveryPolicy) string {
+	var parts []string
+	if b.Policy != "" {
+		parts = append(parts, string(b.Policy))
+	}
+	if b.QuietPeriodMs != nil {
+		parts = append(parts, "quiet period "+milliseconds(*b.QuietPeriodMs))
+	}
+	if b.MaxWaitMs != nil {
+		parts = append(parts, "maximum wait "+milliseconds(*b.MaxWaitMs))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func completed(b event.LLMRequestCompleted) string {
+	text := "after " + milliseconds(b.DurationMs)
+	if b.InputTokens > 0 || b.OutputTokens > 0 {
+		text += fmt.Sprintf(", %d tokens in, %d out", b.InputTokens, b.OutputTokens)
+	}
+	if b.FinishReason != "" {
+		text += ", " + b.FinishReason
+	}
+	return text
+}
+
+func retries(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " (after 1 retry)"
+	default:
+		return fmt.Sprintf(" (after %d retries)", n)
+	}
+}
+
+func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }

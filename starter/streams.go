@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+// streams are what a command reads from and writes to.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+	// Which of them are terminals.
+	inTerminal, outTerminal, errTerminal bool
+	// color allows colours on terminals.
+	color bool
+}
+
+// systemStreams are those of the process. NO_COLOR (https://no-color.org) and
+// TERM=dumb turn colours off.
+func systemStreams() streams {
+	return streams{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		inTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		outTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		errTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		color:       os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+	}
+}
+
+// note tells a person something that is not part of the output.
+func (s streams) note(format string, args ...any) {
+	style := show.Style{Color: s.color && s.errTerminal}
+	fmt.Fprintln(s.err, style.Dim(show.Clean(fmt.Sprintf(format, args...))))
+}
