@@ -12,8 +12,10 @@
 // What the package guarantees:
 //   - JSON that was read is valid: an unknown tag, a missing or wrongly typed
 //     field and an absurd value are a [*FieldError] that names the field.
-//   - Fields that this version does not know survive a round trip, and the same
-//     event always gives the same bytes.
+//   - Fields of an event that this version does not know survive a round trip,
+//     and the same event always gives the same bytes. A JSON value that is kept
+//     as it is, like the parameters of a tool call, is kept in one form: no
+//     spaces, names in order.
 //   - No raw key is taken: a field named like an API key is refused at any
 //     depth, and no error repeats a value that may be one.
 //

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // Event is one fact of a context: an envelope, shared by all events, and a
@@ -145,7 +146,9 @@ func appendFields(buf *bytes.Buffer, object any) error {
 // [*FieldError] and name the field. A "null" counts as a missing field.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil || fields == nil {
+	// Invalid UTF-8 is no JSON (RFC 8259, section 8.1), though encoding/json
+	// takes it and puts something else in its place.
+	if err := json.Unmarshal(data, &fields); err != nil || fields == nil || !utf8.Valid(data) {
 		return &FieldError{Problem: "want a JSON object like " +
 			`{"_tag":"UserMessageEvent","content":"Hello"}, got ` + describe(data)}
 	}
@@ -193,9 +196,18 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder) erro
 		return err
 	}
 	e.Timestamp = e.Timestamp.UTC()
+	if year := e.Timestamp.Year(); year < 0 || year > 9999 {
+		return fieldf("timestamp", "is in the year %d of UTC, which RFC 3339 cannot say", year)
+	}
 	e.Body = body
-	if len(fields) > 0 {
-		e.Extra = fields
+	if len(fields) == 0 {
+		return nil
+	}
+	e.Extra = fields
+	for _, name := range sortedNames(fields) {
+		if fields[name], err = canonical(fields[name]); err != nil {
+			return fieldf(name, "is not JSON")
+		}
 	}
 	return nil
 }

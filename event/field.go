@@ -1,6 +1,8 @@
 package event
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,14 +74,50 @@ func takeField(fields map[string]json.RawMessage, name string, into any, require
 		}
 		return nil
 	}
+	if value, ok := into.(*json.RawMessage); ok {
+		canonical, err := canonical(raw)
+		*value = canonical
+		return err
+	}
 	if err := json.Unmarshal(raw, into); err != nil {
 		var nested *json.UnmarshalTypeError
 		if errors.As(err, &nested) && nested.Field != "" {
 			return fieldf(name+"."+nested.Field, "want %s, got a %s", wanted(nested.Type), nested.Value)
 		}
+		var corrupt base64.CorruptInputError
+		if errors.As(err, &corrupt) {
+			return fieldf(name+".data", "want bytes in base64 (RFC 4648)")
+		}
 		return fieldf(name, "want %s, got %s", wanted(reflect.TypeOf(into).Elem()), describe(raw))
 	}
 	return nil
+}
+
+// canonical rewrites a JSON value that is kept as it is, so that the same value
+// always has the same bytes, whichever way it came: no spaces, names in order,
+// nothing escaped that need not be. Of two fields with the same name the last
+// one stays, so that nothing is kept that nobody looked at.
+func canonical(raw json.RawMessage) (json.RawMessage, error) {
+	value, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// parse reads any JSON value; numbers keep their digits.
+func parse(raw json.RawMessage) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var value any
+	err := dec.Decode(&value)
+	return value, err
 }
 
 // wanted names a Go type in the words of JSON.
@@ -103,7 +141,7 @@ func wanted(t reflect.Type) string {
 	case reflect.Float64:
 		return "a number"
 	case reflect.Slice:
-		return "an array"
+		return "bytes in base64"
 	default:
 		return "an object"
 	}
@@ -111,6 +149,7 @@ func wanted(t reflect.Type) string {
 
 // describe says what kind of JSON something is, without repeating it.
 func describe(data []byte) string {
+	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0:
 		return "nothing"
@@ -138,12 +177,10 @@ func describe(data []byte) string {
 	}
 }
 
-// quote quotes a short excerpt of a string that cannot be a secret.
+// quote quotes a short excerpt of a string that should be no secret, and takes
+// out what looks like one all the same: a sender may have slipped a field.
 func quote(s string) string {
-	if len(s) > 64 {
-		s = strings.ToValidUTF8(s[:64], "") + "…"
-	}
-	return fmt.Sprintf("%q", s)
+	return fmt.Sprintf("%q", Redact(s, 64))
 }
 
 // sortedNames lists the names of fields in a fixed order, so that what is done

@@ -35,11 +35,15 @@ func FormatID(contextName string, counter int) string {
 // string is no event id.
 func Counter(id string) int {
 	i := strings.LastIndexByte(id, ':')
-	if i <= 0 || len(id)-i-1 < 4 {
+	if i <= 0 {
 		return 0
 	}
-	n, err := strconv.Atoi(id[i+1:])
-	if err != nil || n < 1 || id[i+1] == '+' {
+	digits := id[i+1:]
+	if len(digits) < 4 || len(digits) > 4 && digits[0] == '0' || digits[0] == '+' {
+		return 0
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 {
 		return 0
 	}
 	return n

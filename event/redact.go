@@ -3,19 +3,31 @@ package event
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 // Removed stands where [Redact] took a secret out.
 const Removed = "[removed]"
 
-// refuseKeys refuses a raw API key in the fields that a body does not know,
-// at any depth. It is what keeps "apiKey" out of every history.
+// refuseKeys refuses a raw API key in fields, at any depth. It is what keeps
+// "apiKey" out of every history.
 func refuseKeys(fields map[string]json.RawMessage) error {
 	for _, name := range sortedNames(fields) {
-		if found := findKey(name, fields[name]); found != "" {
+		var value any
+		// The rest are strings and the like, which hold no field.
+		if raw := fields[name]; len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
+			var err error
+			if value, err = parse(raw); err != nil {
+				return fieldf(name, "is not JSON")
+			}
+		}
+		if found := findKey(name, value); found != "" {
 			return fieldf(found, "a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY")
 		}
 	}
@@ -23,26 +35,20 @@ func refuseKeys(fields map[string]json.RawMessage) error {
 }
 
 // findKey returns the dotted name of a field that is named like an API key.
-func findKey(name string, raw json.RawMessage) string {
+func findKey(name string, value any) string {
 	if isKeyName(name) {
 		return name
 	}
-	if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
-		return ""
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(raw, &object) == nil {
-		for _, inner := range sortedNames(object) {
-			if found := findKey(inner, object[inner]); found != "" {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, inner := range slices.Sorted(maps.Keys(value)) {
+			if found := findKey(inner, value[inner]); found != "" {
 				return name + "." + found
 			}
 		}
-		return ""
-	}
-	var array []json.RawMessage
-	if json.Unmarshal(raw, &array) == nil {
-		for i, value := range array {
-			if found := findKey(fmt.Sprint(i), value); found != "" {
+	case []any:
+		for i, inner := range value {
+			if found := findKey(strconv.Itoa(i), inner); found != "" {
 				return name + "." + found
 			}
 		}
@@ -50,31 +56,44 @@ func findKey(name string, raw json.RawMessage) string {
 	return ""
 }
 
+// isKeyName takes apiKey, api_key, X-API-Key, OPENAI_API_KEY and their like for
+// the name of a raw key; apiKeyRef is none.
 func isKeyName(name string) bool {
-	switch strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(name)) {
-	case "apikey", "xapikey":
-		return true
-	}
-	return false
+	letters := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
+	return strings.HasSuffix(letters, "apikey") || strings.HasSuffix(letters, "apikeys")
 }
 
 var (
 	// A quoted or bare name that ends like the name of a secret, a colon or an
 	// equals sign, and the value: `"apiKey": "…"`, `password=…`.
-	namedSecret = regexp.MustCompile(`(?i)((?:api[_-]?key|secret|password|passwd|authorization|access[_-]?token|auth[_-]?token)\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:bearer\s+|basic\s+)?[^\s,;&"'}\]]+)`)
-	bearer      = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{6,}`)
-	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/@"']+@`)
+	namedSecret = regexp.MustCompile(`(?i)((?:api[_-]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]+)`)
+	bearer      = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{6,}`)
+	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
 	// The shapes in which the well-known providers hand out keys.
-	knownShape = regexp.MustCompile(`\b(?:sk|pk|rk|gsk|csk|xai|hf|pplx|ghp|gho|github_pat|glpat|xox[abprs])[-_][A-Za-z0-9_*-]{8,}|\bAIza[A-Za-z0-9_-]{20,}|\bAKIA[A-Z0-9]{12,}|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+	knownShape = regexp.MustCompile(boundary + `(?:` +
+		`(?:sk|pk|rk|gsk|csk|xai|hf|pplx|r8|gh[pousr]|github_pat|glpat|nvapi|whsec|xox[abeprs])[-_][A-Za-z0-9_*-]{8,}|` +
+		`AIza[A-Za-z0-9_-]{20,}|` +
+		`A[KS]IA[A-Z0-9]{12,}|` +
+		`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`)
+	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 )
+
+// boundary is where a word begins. A plain \b is not enough: in JSON a new line
+// before a key is written as \n, and the n would be part of the word.
+const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 
 // Redact returns a text fit for a log: what looks like a secret is replaced by
 // [Removed], what is not UTF-8 is only described, and what is longer than max
 // bytes is cut. Zero or less means no limit.
 //
 // It recognises secrets by the name they stand behind (apiKey, password,
-// authorization, …), by their shape (sk-…, Bearer …, AIza…, …), and in the
-// user part of a URL.
+// authorization, …), by their shape (sk-…, Bearer …, AIza…, a private key in
+// PEM, …), and in the user part of a URL.
 func Redact(text string, max int) string {
 	if !utf8.ValidString(text) {
 		return fmt.Sprintf("(%d bytes that are not UTF-8)", len(text))
@@ -86,9 +105,10 @@ func Redact(text string, max int) string {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
 	text = namedSecret.ReplaceAllString(text, `${1}`+Removed)
-	text = bearer.ReplaceAllString(text, `${1} `+Removed)
+	text = bearer.ReplaceAllString(text, `${1}${2} `+Removed)
 	text = userInfo.ReplaceAllString(text, `${1}`+Removed+`@`)
-	text = knownShape.ReplaceAllString(text, Removed)
+	text = privateKey.ReplaceAllString(text, Removed)
+	text = knownShape.ReplaceAllString(text, `${1}`+Removed)
 	if max > 0 && len(text) > max {
 		text = fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:max], ""), size)
 	}

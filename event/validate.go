@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/json"
 	"net/url"
 	"path"
 	"regexp"
@@ -51,7 +52,7 @@ func (s Source) validate() error {
 		}
 	case SourceURL:
 		u, err := url.Parse(s.URL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "data" {
+		if err != nil || u.Scheme != "data" && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 			return fieldf("source.url", "want an http, https or data URL")
 		}
 		if u.User != nil {
@@ -71,19 +72,37 @@ func (b ToolCall) validate() error {
 	if b.ToolCallID == "" {
 		return fieldf("toolCallId", "empty")
 	}
-	return name("toolName", b.ToolName)
+	if err := name("toolName", b.ToolName); err != nil {
+		return err
+	}
+	return value("parameters", b.Parameters)
 }
 
 func (b ToolResult) validate() error {
 	switch {
 	case b.ToolCallID == "":
 		return fieldf("toolCallId", "empty")
-	case len(b.Value) > 0 && len(b.Error) > 0:
+	case has(b.Value) && has(b.Error):
 		return fieldf("error", "stands beside a value; a result has one of them")
-	case len(b.Value) == 0 && len(b.Error) == 0:
+	case !has(b.Value) && !has(b.Error):
 		return fieldf("value", "missing, and there is no error either")
 	}
-	return nil
+	if err := value("value", b.Value); err != nil {
+		return err
+	}
+	return value("error", b.Error)
+}
+
+// has reports whether a value is there; null counts as missing, as it does in
+// every field that is read.
+func has(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// value holds any JSON but a raw key.
+func value(field string, raw json.RawMessage) error {
+	if len(raw) > 0 && !json.Valid(raw) {
+		return fieldf(field, "is not JSON")
+	}
+	return refuseKeys(map[string]json.RawMessage{field: raw})
 }
 
 func (b SetRetryConfig) validate() error {

@@ -1,0 +1,364 @@
+package event_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+)
+
+func TestInputIsDecoded(t *testing.T) {
+	for _, tc := range []struct {
+		name, json string
+		want       event.Body
+	}{
+		{"a user message", `{"_tag":"UserMessageEvent","content":"Hello"}`, event.UserMessage{Content: "Hello"}},
+		{"by its short tag", `{"_tag":"UserMessage","content":"Hello"}`, event.UserMessage{Content: "Hello"}},
+		{"with space around it", " \n{ \"_tag\" : \"UserMessage\", \"content\" : \"Hello\" }\t", event.UserMessage{Content: "Hello"}},
+		{"an empty content", `{"_tag":"SystemPrompt","content":""}`, event.SystemPrompt{}},
+		{"an optional field that is null", `{"_tag":"UserMessage","content":"x","triggersTurn":null}`, event.UserMessage{Content: "x"}},
+		{"zero retries, which is a single attempt", `{"_tag":"SetRetryConfig","maxRetries":0,"initialDelayMs":1}`,
+			event.SetRetryConfig{MaxRetries: 0, InitialDelayMs: 1}},
+		{"a temperature of zero", `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","temperature":0}`,
+			event.SetProviderConfig{ProviderID: "openai", Model: "m", Temperature: new(0.0)}},
+		{"a quiet period of zero", `{"_tag":"SetDeliveryPolicy","quietPeriodMs":0}`,
+			event.SetDeliveryPolicy{QuietPeriodMs: new(int64(0))}},
+		{"a key that is only referred to", `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","apiKeyRef":"env:OPENAI_API_KEY"}`,
+			event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "env:OPENAI_API_KEY"}},
+		{"a blob", `{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/"},"mediaType":"image/png"}`,
+			event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte{0, 1, 0xff}}, MediaType: "image/png"}},
+		{"parameters, brought into one form", `{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{ "b":"\u003c","a":1.50 }}`,
+			event.ToolCall{ToolCallID: "c", ToolName: "n", Parameters: json.RawMessage(`{"a":1.50,"b":"<"}`)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := event.DecodeInput([]byte(tc.json))
+			require.NoError(t, err)
+			require.Equal(t, []event.Event{event.New(tc.want)}, got)
+		})
+	}
+}
+
+// Each case of a refusal names the field, and what the error must not repeat
+// stands in the input as "s3cr3t".
+func TestInputIsRefused(t *testing.T) {
+	const retry = `"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":100`
+	const provider = `"_tag":"SetProviderConfig","providerId":"openai","model":"m"`
+	for _, tc := range []struct {
+		name, json, field string
+	}{
+		{"nothing", ``, ""},
+		{"null", `null`, ""},
+		{"a string", `"s3cr3t"`, ""},
+		{"a number", `7`, ""},
+		{"broken JSON", `{"_tag":"UserMessage","content":"s3cr3t`, ""},
+		{"two objects", `{"_tag":"UserMessage","content":"a"}{"content":"s3cr3t"}`, ""},
+		{"invalid UTF-8", "{\"_tag\":\"UserMessage\",\"content\":\"s3cr3t \xff\"}", ""},
+		{"an empty array", `[]`, ""},
+		{"a broken array", `[{"_tag":"UserMessage","content":"s3cr3t"}`, ""},
+		{"an array of a number", `[1]`, ""},
+		{"no tag", `{"content":"s3cr3t"}`, "_tag"},
+		{"an unknown tag", `{"_tag":"Nonsense","content":"s3cr3t"}`, "_tag"},
+		{"an empty tag", `{"_tag":""}`, "_tag"},
+		{"a tag in another case", `{"_tag":"usermessage","content":"x"}`, "_tag"},
+		{"a tag that is a number", `{"_tag":1}`, "_tag"},
+		{"a key for a tag", `{"_tag":"sk-s3cr3t-0123456789"}`, "_tag"},
+		{"a missing field", `{"_tag":"UserMessage"}`, "content"},
+		{"a required field that is null", `{"_tag":"UserMessage","content":null}`, "content"},
+		{"a field in another case", `{"_tag":"UserMessage","Content":"x"}`, "content"},
+		{"a number for a string", `{"_tag":"UserMessage","content":1}`, "content"},
+		{"a string for a bool", `{"_tag":"UserMessage","content":"x","triggersTurn":"s3cr3t"}`, "triggersTurn"},
+		{"an id of the wrong type", `{"_tag":"UserMessage","content":"x","id":["s3cr3t"]}`, "id"},
+		{"a client id that is too long", `{"_tag":"UserMessage","content":"x","clientEventId":"` + strings.Repeat("s3cr3t", 22) + `"}`, "clientEventId"},
+		{"a time that is no RFC 3339", `{"_tag":"UserMessage","content":"x","timestamp":"yesterday s3cr3t"}`, "timestamp"},
+		{"a time that is a number", `{"_tag":"UserMessage","content":"x","timestamp":1767366245}`, "timestamp"},
+		{"a time after the year 9999 of UTC", `{"_tag":"UserMessage","content":"x","timestamp":"9999-12-31T23:59:59-01:00"}`, "timestamp"},
+		{"a time before the year 0 of UTC", `{"_tag":"UserMessage","content":"x","timestamp":"0000-01-01T00:00:00+01:00"}`, "timestamp"},
+
+		{"retries below zero", `{"_tag":"SetRetryConfig","maxRetries":-1,"initialDelayMs":100}`, "maxRetries"},
+		{"absurdly many retries", `{"_tag":"SetRetryConfig","maxRetries":101,"initialDelayMs":100}`, "maxRetries"},
+		{"half a retry", `{"_tag":"SetRetryConfig","maxRetries":0.5,"initialDelayMs":100}`, "maxRetries"},
+		{"more retries than an integer holds", `{"_tag":"SetRetryConfig","maxRetries":99999999999999999999,"initialDelayMs":100}`, "maxRetries"},
+		{"no delay", `{"_tag":"SetRetryConfig","maxRetries":3}`, "initialDelayMs"},
+		{"a delay of zero", `{"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":0}`, "initialDelayMs"},
+		{"a delay below zero", `{"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":-5}`, "initialDelayMs"},
+		{"a delay over an hour", `{"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":3600001}`, "initialDelayMs"},
+		{"a factor of zero", `{` + retry + `,"backoffFactor":0}`, "backoffFactor"},
+		{"a factor that shrinks", `{` + retry + `,"backoffFactor":0.9}`, "backoffFactor"},
+		{"an absurd factor", `{` + retry + `,"backoffFactor":101}`, "backoffFactor"},
+		{"a factor beyond every float", `{` + retry + `,"backoffFactor":1e999}`, "backoffFactor"},
+		{"a factor that is not a number", `{` + retry + `,"backoffFactor":"NaN"}`, "backoffFactor"},
+		{"a maximum below the first delay", `{` + retry + `,"maxDelayMs":99}`, "maxDelayMs"},
+		{"a maximum over an hour", `{` + retry + `,"maxDelayMs":3600001}`, "maxDelayMs"},
+		{"a timeout of zero", `{"_tag":"SetTimeout","timeoutMs":0}`, "timeoutMs"},
+		{"a timeout below zero", `{"_tag":"SetTimeout","timeoutMs":-1}`, "timeoutMs"},
+		{"a timeout over a day", `{"_tag":"SetTimeout","timeoutMs":86400001}`, "timeoutMs"},
+		{"an unknown policy", `{"_tag":"SetDeliveryPolicy","policy":"shout"}`, "policy"},
+		{"a policy of nothing", `{"_tag":"SetDeliveryPolicy"}`, "policy"},
+		{"a quiet period below zero", `{"_tag":"SetDeliveryPolicy","quietPeriodMs":-1}`, "quietPeriodMs"},
+		{"a quiet period over a minute", `{"_tag":"SetDeliveryPolicy","quietPeriodMs":60001}`, "quietPeriodMs"},
+		{"a maximum wait over a minute", `{"_tag":"SetDeliveryPolicy","maxWaitMs":60001}`, "maxWaitMs"},
+
+		{"no provider", `{"_tag":"SetProviderConfig","model":"m"}`, "providerId"},
+		{"a blank provider", `{"_tag":"SetProviderConfig","providerId":" ","model":"m"}`, "providerId"},
+		{"a model on two lines", `{"_tag":"SetProviderConfig","providerId":"openai","model":"a\ns3cr3t"}`, "model"},
+		{"a model of a kilobyte", `{"_tag":"SetProviderConfig","providerId":"openai","model":"` + strings.Repeat("m", 1024) + `"}`, "model"},
+		{"a temperature below zero", `{` + provider + `,"temperature":-0.1}`, "temperature"},
+		{"an absurd temperature", `{` + provider + `,"temperature":2.1}`, "temperature"},
+		{"no tokens", `{` + provider + `,"maxTokens":0}`, "maxTokens"},
+		{"absurdly many tokens", `{` + provider + `,"maxTokens":10000001}`, "maxTokens"},
+		{"a raw key for a reference", `{` + provider + `,"apiKeyRef":"sk-s3cr3t"}`, "apiKeyRef"},
+		{"a raw key behind env", `{` + provider + `,"apiKeyRef":"env:sk-s3cr3t"}`, "apiKeyRef"},
+		{"a raw key behind file", `{` + provider + `,"apiKeyRef":"file:s3cr3t"}`, "apiKeyRef"},
+		{"a reference that is an object", `{` + provider + `,"apiKeyRef":{"env":"s3cr3t"}}`, "apiKeyRef"},
+		{"a base URL with a password", `{` + provider + `,"baseUrl":"https://me:s3cr3t@example.com/v1"}`, "baseUrl"},
+		{"a base URL with a query", `{` + provider + `,"baseUrl":"https://example.com/v1?key=s3cr3t"}`, "baseUrl"},
+		{"a base URL of another scheme", `{` + provider + `,"baseUrl":"ftp://s3cr3t"}`, "baseUrl"},
+		{"a base URL without a host", `{` + provider + `,"baseUrl":"https:///s3cr3t"}`, "baseUrl"},
+
+		{"an attachment without a source", `{"_tag":"FileAttachment","mediaType":"image/png"}`, "source"},
+		{"a source that is a string", `{"_tag":"FileAttachment","source":"s3cr3t","mediaType":"image/png"}`, "source"},
+		{"a source of an unknown type", `{"_tag":"FileAttachment","source":{"type":"ftp"},"mediaType":"image/png"}`, "source.type"},
+		{"a source type of the wrong type", `{"_tag":"FileAttachment","source":{"type":["s3cr3t"]},"mediaType":"image/png"}`, "source.type"},
+		{"a file without a path", `{"_tag":"FileAttachment","source":{"type":"file"},"mediaType":"image/png"}`, "source.path"},
+		{"a path that is a number", `{"_tag":"FileAttachment","source":{"type":"file","path":5},"mediaType":"image/png"}`, "source.path"},
+		{"a url of another scheme", `{"_tag":"FileAttachment","source":{"type":"url","url":"javascript:s3cr3t"},"mediaType":"image/png"}`, "source.url"},
+		{"a url without a host", `{"_tag":"FileAttachment","source":{"type":"url","url":"https:s3cr3t"},"mediaType":"image/png"}`, "source.url"},
+		{"a url with a password", `{"_tag":"FileAttachment","source":{"type":"url","url":"https://me:s3cr3t@example.com"},"mediaType":"image/png"}`, "source.url"},
+		{"a blob without data", `{"_tag":"FileAttachment","source":{"type":"blob"},"mediaType":"image/png"}`, "source.data"},
+		{"a blob that is no base64", `{"_tag":"FileAttachment","source":{"type":"blob","data":"s3cr3t!"},"mediaType":"image/png"}`, "source.data"},
+		{"a blob that is a number", `{"_tag":"FileAttachment","source":{"type":"blob","data":5},"mediaType":"image/png"}`, "source.data"},
+		{"a media type that is none", `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"picture"}`, "mediaType"},
+		{"a size below zero", `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"image/png","size":-1}`, "size"},
+		{"a tool call without an id", `{"_tag":"ToolCall","toolCallId":"","toolName":"n"}`, "toolCallId"},
+		{"a tool call without a name", `{"_tag":"ToolCall","toolCallId":"c","toolName":""}`, "toolName"},
+		{"a tool result without an id", `{"_tag":"ToolResult","toolCallId":"","value":1}`, "toolCallId"},
+		{"a tool result of nothing", `{"_tag":"ToolResult","toolCallId":"c","value":null}`, "value"},
+		{"a tool result of two kinds", `{"_tag":"ToolResult","toolCallId":"c","value":1,"error":"s3cr3t"}`, "error"},
+
+		{"apiKey", `{` + provider + `,"apiKey":"s3cr3t"}`, "apiKey"},
+		{"apiKey that is not even a string", `{` + provider + `,"apiKey":{"value":"s3cr3t"}}`, "apiKey"},
+		{"api_key", `{` + provider + `,"api_key":"s3cr3t"}`, "api_key"},
+		{"API-KEY", `{` + provider + `,"API-KEY":"s3cr3t"}`, "API-KEY"},
+		{"X-Api-Key", `{` + provider + `,"X-Api-Key":"s3cr3t"}`, "X-Api-Key"},
+		{"OPENAI_API_KEY", `{` + provider + `,"OPENAI_API_KEY":"s3cr3t"}`, "OPENAI_API_KEY"},
+		{"api.key", `{` + provider + `,"api.key":"s3cr3t"}`, "api.key"},
+		{"apiKeys", `{` + provider + `,"apiKeys":["s3cr3t"]}`, "apiKeys"},
+		{"apiKey with an escape", `{` + provider + `,"api\u004bey":"s3cr3t"}`, "apiKey"},
+		{"apiKey in an event of another tag", `{"_tag":"UserMessage","content":"x","apiKey":"s3cr3t"}`, "apiKey"},
+		{"apiKey in a field nobody knows", `{"_tag":"UserMessage","content":"x","meta":{"a":[0,{"apiKey":"s3cr3t"}]}}`, "meta.a.1.apiKey"},
+		{"apiKey in a source", `{"_tag":"FileAttachment","source":{"type":"file","path":"x","apiKey":"s3cr3t"},"mediaType":"image/png"}`, "source.apiKey"},
+		{"apiKey in parameters", `{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{"apiKey":"s3cr3t"}}`, "parameters.apiKey"},
+		{"apiKey in a tool result", `{"_tag":"ToolResult","toolCallId":"c","value":[{"apiKey":"s3cr3t"}]}`, "value.0.apiKey"},
+
+		{"an event of a session", `{"_tag":"SessionStartedEvent","loadedEventCount":0}`, "_tag"},
+		{"the end of a session", `{"_tag":"SessionEndedEvent","reason":"s3cr3t"}`, "_tag"},
+		{"an event of a request, by its short tag", `{"_tag":"LLMRequestFailed","requestId":"r","error":"s3cr3t","retriesAttempted":0}`, "_tag"},
+		{"a rejection", `{"_tag":"InputRejectedEvent","reason":"s3cr3t","input":""}`, "_tag"},
+		{"an ephemeral event", `{"_tag":"TextDeltaEvent","requestId":"r","attempt":1,"index":0,"delta":"s3cr3t"}`, "_tag"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			events, err := event.DecodeInput([]byte(tc.json))
+			require.Error(t, err)
+			require.Nil(t, events)
+			var fe *event.FieldError
+			require.ErrorAs(t, err, &fe)
+			require.Equal(t, tc.field, fe.Field)
+			require.NotEmpty(t, fe.Problem)
+			require.NotContains(t, err.Error(), "s3cr3t")
+			require.Contains(t, err.Error(), tc.field)
+		})
+	}
+}
+
+func TestEveryLifecycleTagIsRefusedAsInput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		body := eventtest.Body().Draw(t, "body")
+		data, err := json.Marshal(event.New(body))
+		require.NoError(t, err)
+		_, err = event.DecodeInput(data)
+		require.Equal(t, body.Tag().IsInput(), err == nil, "%v", err)
+	})
+	for _, tag := range event.Tags() {
+		require.NotZero(t, tag.Class())
+	}
+	require.Zero(t, event.Tag("UserMessage").Class(), "the short form is no tag")
+}
+
+func TestErrorsReadLikeThis(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"_tag":"SetTimeout","timeoutMs":0}`:                             "SetTimeoutEvent.timeoutMs: want 1 to 86400000, got 0",
+		`{"_tag":"UserMessage"}`:                                          "UserMessageEvent.content: missing",
+		`{"_tag":"UserMessage","content":1}`:                              "UserMessageEvent.content: want a string, got the number 1",
+		`[{"_tag":"UserMessage","content":"a"},{"_tag":"UserMessage"}]`:   "event 2 of 2: UserMessageEvent.content: missing",
+		`{"_tag":"SessionEnded","reason":"x"}`:                            "SessionEndedEvent._tag: is written by the session itself and cannot be sent",
+		`7`:                                                               `want a JSON object like {"_tag":"UserMessageEvent","content":"Hello"}, got the number 7`,
+		`{"_tag":"UserMessage","content":"x","timestamp":"noon"}`:         "UserMessageEvent.timestamp: want an RFC 3339 time like 2026-01-02T15:04:05Z, got a string",
+		`{"_tag":"UserMessage","content":"x","apiKey":"abc"}`:             "UserMessageEvent.apiKey: a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY",
+		`{"_tag":"FileAttachment","mediaType":"a/b","source":{"type":1}}`: "FileAttachmentEvent.source.type: want a string, got a number",
+	} {
+		_, err := event.DecodeInput([]byte(in))
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestValuesThatJSONCannotCarryAreRefusedToo(t *testing.T) {
+	for _, tc := range []struct {
+		name, field string
+		body        event.Body
+	}{
+		{"a factor of NaN", "backoffFactor", event.SetRetryConfig{InitialDelayMs: 1, BackoffFactor: new(math.NaN())}},
+		{"an infinite factor", "backoffFactor", event.SetRetryConfig{InitialDelayMs: 1, BackoffFactor: new(math.Inf(1))}},
+		{"a temperature of NaN", "temperature", event.SetProviderConfig{ProviderID: "p", Model: "m", Temperature: new(math.NaN())}},
+		{"an infinite temperature", "temperature", event.SetProviderConfig{ProviderID: "p", Model: "m", Temperature: new(math.Inf(-1))}},
+		{"a content that is not UTF-8", "content", event.UserMessage{Content: "\xff"}},
+		{"parameters that are not JSON", "parameters", event.ToolCall{ToolCallID: "c", ToolName: "n", Parameters: json.RawMessage(`{`)}},
+		{"parameters with a raw key", "parameters.apiKey", event.ToolCall{ToolCallID: "c", ToolName: "n", Parameters: json.RawMessage(`{"apiKey":1}`)}},
+		{"a tool result of null", "value", event.ToolResult{ToolCallID: "c", Value: json.RawMessage(`null`)}},
+		{"an interruption for no known reason", "reason", event.LLMRequestInterrupted{RequestID: "r", Reason: "boredom"}},
+		{"a request without an id", "requestId", event.LLMRequestStarted{}},
+		{"a negative count", "loadedEventCount", event.SessionStarted{LoadedEventCount: -1}},
+		{"no body", "_tag", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var fe *event.FieldError
+			require.ErrorAs(t, event.New(tc.body).Validate(), &fe)
+			require.Equal(t, tc.field, fe.Field)
+		})
+	}
+	t.Run("an extra field with a raw key", func(t *testing.T) {
+		e := event.New(event.UserMessage{Content: "x"})
+		e.Extra = map[string]json.RawMessage{"meta": json.RawMessage(`{"apiKey":"s3cr3t"}`)}
+		require.ErrorContains(t, e.Validate(), "meta.apiKey")
+	})
+	t.Run("an event without a body has no JSON", func(t *testing.T) {
+		_, err := json.Marshal(event.Event{})
+		require.ErrorContains(t, err, "_tag")
+	})
+}
+
+func TestAnArrayIsTakenOrRefusedAsAWhole(t *testing.T) {
+	events, err := event.DecodeInput([]byte(` [{"_tag":"UserMessage","content":"a"}, {"_tag":"SystemPrompt","content":"b"}]`))
+	require.NoError(t, err)
+	require.Equal(t, []event.Event{event.New(event.UserMessage{Content: "a"}), event.New(event.SystemPrompt{Content: "b"})}, events)
+
+	events, err = event.DecodeInput([]byte(`[{"_tag":"UserMessage","content":"a"},{"_tag":"SystemPrompt"},{"_tag":"UserMessage","content":"c"}]`))
+	require.EqualError(t, err, "event 2 of 3: SystemPromptEvent.content: missing")
+	require.Nil(t, events)
+}
+
+func TestAnEventIsFlatJSON(t *testing.T) {
+	e := event.Event{
+		ID:          "demo:0002",
+		Timestamp:   time.Date(2026, 1, 2, 16, 4, 5, 600, time.FixedZone("CET", 3600)),
+		ContextName: "demo", ParentID: "demo:0001", ClientEventID: "c1",
+		Body:  event.UserMessage{Content: "a < b"},
+		Extra: map[string]json.RawMessage{"z": json.RawMessage(`1`), "a": json.RawMessage(`{"n":[]}`)},
+	}
+	got, err := e.MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, `{"_tag":"UserMessageEvent","id":"demo:0002","timestamp":"2026-01-02T15:04:05.0000006Z",`+
+		`"contextName":"demo","parentEventId":"demo:0001","clientEventId":"c1","content":"a < b","a":{"n":[]},"z":1}`, string(got))
+}
+
+func TestTimesAreUTC(t *testing.T) {
+	var e event.Event
+	require.NoError(t, json.Unmarshal([]byte(`{"_tag":"UserMessage","content":"x","timestamp":"2026-01-02T16:04:05+01:00"}`), &e))
+	require.Equal(t, time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), e.Timestamp)
+}
+
+func TestFieldsThatNobodyKnowsSurvive(t *testing.T) {
+	in := `{"_tag":"UserMessageEvent","content":"x","mood":"<good>","n":123456789012345678901234567890,"nested":{"a":[null,1.50]},"nothing":null}`
+	var e event.Event
+	require.NoError(t, e.UnmarshalJSON([]byte(in)))
+	out, err := e.MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, in, string(out))
+}
+
+// Of two fields with the same name only the last is kept, so a key cannot hide
+// in the first.
+func TestNothingHidesBehindAFieldOfTheSameName(t *testing.T) {
+	var e event.Event
+	require.NoError(t, e.UnmarshalJSON([]byte(`{"_tag":"UserMessage","content":"x","meta":{"a":{"apiKey":"s3cr3t"},"a":1}}`)))
+	out, err := e.MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, `{"_tag":"UserMessageEvent","content":"x","meta":{"a":1}}`, string(out))
+}
+
+func TestEveryEventSurvivesJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := eventtest.Event().Draw(t, "event")
+		require.NoError(t, want.Validate())
+
+		// With the escaping of json.Marshal, as the event stands in a history,
+		// and without, as it leaves MarshalJSON.
+		escaped, err := json.Marshal(want)
+		require.NoError(t, err)
+		plain, err := want.MarshalJSON()
+		require.NoError(t, err)
+		for _, data := range [][]byte{escaped, plain} {
+			var got event.Event
+			require.NoError(t, json.Unmarshal(data, &got))
+			require.Equal(t, want, got)
+			again, err := got.MarshalJSON()
+			require.NoError(t, err)
+			require.Equal(t, string(plain), string(again))
+		}
+	})
+}
+
+func TestTheGeneratorKnowsEveryTag(t *testing.T) {
+	seen := map[event.Tag]bool{}
+	for seed := range 2000 {
+		seen[eventtest.Body().Example(seed).Tag()] = true
+	}
+	for _, tag := range event.Tags() {
+		require.True(t, seen[tag], tag)
+	}
+}
+
+func TestUserMessagesTriggerUnlessTheySayOtherwise(t *testing.T) {
+	require.True(t, event.UserMessage{}.Triggers())
+	require.True(t, event.UserMessage{TriggersTurn: new(true)}.Triggers())
+	require.False(t, event.UserMessage{TriggersTurn: new(false)}.Triggers())
+}
+
+func TestSourcesHaveShortNames(t *testing.T) {
+	require.Equal(t, "a/b.txt", event.Source{Type: event.SourceFile, Path: "a/b.txt"}.String())
+	require.Equal(t, "https://example.com/a.png", event.Source{Type: event.SourceURL, URL: "https://example.com/a.png"}.String())
+	require.Equal(t, "data:image/png;base64,…", event.Source{Type: event.SourceURL, URL: "data:image/png;base64,AAAA"}.String())
+	require.Equal(t, "blob", event.Source{Type: event.SourceBlob, Data: []byte("x")}.String())
+}
+
+func FuzzDecodeInput(f *testing.F) {
+	for _, seed := range []string{
+		`{"_tag":"UserMessage","content":"Hello"}`,
+		`[{"_tag":"SystemPrompt","content":"a"},{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{"a":[1,null]}}]`,
+		`{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/"},"mediaType":"image/png","x":{"apiKeyRef":"env:A"}}`,
+		`{"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":100,"backoffFactor":2.5,"timestamp":"9999-12-31T23:59:59-01:00"}`,
+		"{\"_tag\":\"UserMessage\",\"content\":\"\xff\"}", `{"a":{"b":{"apiKey":1},"b":2}}`, `[[]]`, `null`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		first, err := event.DecodeInput(data)
+		if err != nil {
+			return
+		}
+		encoded, err := json.Marshal(first)
+		require.NoError(t, err)
+		second, err := event.DecodeInput(encoded)
+		require.NoError(t, err, "%s", encoded)
+		again, err := json.Marshal(second)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(encoded, again), "%s\n%s", encoded, again)
+	})
+}

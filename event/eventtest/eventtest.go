@@ -1,0 +1,250 @@
+// Package eventtest generates valid events and logs for property tests with
+// [rapid].
+//
+//	rapid.Check(t, func(t *rapid.T) {
+//		log := eventtest.Log("demo").Draw(t, "log")
+//		…
+//	})
+//
+// Every tag is generated, and a log looks like one that a session wrote: ids
+// are dense, parents chained, times monotone, requests end once, and a tool
+// result follows its call. What it does not promise is that the log makes sense.
+//
+// [rapid]: https://pkg.go.dev/pgregory.net/rapid
+package eventtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Epoch is the time of the first event of a [Log].
+var Epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+
+// Body generates valid bodies of every tag.
+func Body() *rapid.Generator[event.Body] {
+	return rapid.OneOf(InputBody(), lifecycleBody(), erase(rapid.Custom(func(t *rapid.T) event.TextDelta {
+		return event.TextDelta{
+			RequestID: requestID(t), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
+			Index: rapid.IntRange(0, 99).Draw(t, "index"), Delta: text(t), Reset: rapid.Bool().Draw(t, "reset"),
+		}
+	})))
+}
+
+// InputBody generates valid bodies of every tag that a client may send. Their
+// references to other events are free inventions.
+func InputBody() *rapid.Generator[event.Body] {
+	return rapid.OneOf(
+		erase(rapid.Custom(func(t *rapid.T) event.SystemPrompt { return event.SystemPrompt{Content: text(t)} })),
+		erase(UserMessage()),
+		erase(rapid.Custom(func(t *rapid.T) event.AssistantMessage {
+			return event.AssistantMessage{
+				Content: text(t), RequestID: rapid.SampledFrom([]string{"", "demo:r0001"}).Draw(t, "request"),
+				ThroughEventID: rapid.SampledFrom([]string{"", "demo:0001", "demo:0003"}).Draw(t, "through"),
+				Partial:        rapid.Bool().Draw(t, "partial"),
+			}
+		})),
+		erase(FileAttachment()),
+		erase(rapid.Custom(func(t *rapid.T) event.ToolCall {
+			c := event.ToolCall{
+				ToolCallID: callID(t), ToolName: name(t),
+				MessageID: rapid.SampledFrom([]string{"", "demo:0001", "msg_foreign"}).Draw(t, "message"),
+			}
+			if rapid.Bool().Draw(t, "has parameters") {
+				c.Parameters = Value().Draw(t, "parameters")
+			}
+			return c
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.ToolResult {
+			r := event.ToolResult{ToolCallID: callID(t), IsError: rapid.Bool().Draw(t, "is error")}
+			if r.IsError {
+				r.Error = Value().Draw(t, "error")
+			} else {
+				r.Value = Value().Draw(t, "value")
+			}
+			return r
+		})),
+		ConfigBody(),
+	)
+}
+
+// ConfigBody generates valid bodies of the events that set something.
+func ConfigBody() *rapid.Generator[event.Body] {
+	return rapid.OneOf(
+		erase(rapid.Custom(func(t *rapid.T) event.SetRetryConfig {
+			c := event.SetRetryConfig{
+				MaxRetries:     rapid.IntRange(0, event.MaxMaxRetries).Draw(t, "max retries"),
+				InitialDelayMs: rapid.Int64Range(1, event.MaxDelayMs).Draw(t, "initial delay"),
+				BackoffFactor:  optional(t, rapid.Float64Range(1, event.MaxBackoffFactor)),
+				Jitter:         rapid.Bool().Draw(t, "jitter"),
+			}
+			c.MaxDelayMs = optional(t, rapid.Int64Range(c.InitialDelayMs, event.MaxDelayMs))
+			return c
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.SetProviderConfig {
+			return event.SetProviderConfig{
+				ProviderID:  rapid.SampledFrom([]string{"openai", "ollama", "mistral"}).Draw(t, "provider"),
+				Model:       name(t),
+				APIKeyRef:   rapid.SampledFrom([]string{"", "env:OPENAI_API_KEY", "file:/run/secrets/key"}).Draw(t, "key"),
+				BaseURL:     rapid.SampledFrom([]string{"", "https://api.openai.com/v1", "http://127.0.0.1:11434/v1"}).Draw(t, "url"),
+				Temperature: optional(t, rapid.Float64Range(0, event.MaxTemperature)),
+				MaxTokens:   optional(t, rapid.IntRange(1, event.MaxMaxTokens)),
+				TextOnly:    rapid.Bool().Draw(t, "text only"),
+				AsFallback:  rapid.Bool().Draw(t, "as fallback"),
+			}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.SetTimeout {
+			return event.SetTimeout{TimeoutMs: rapid.Int64Range(1, event.MaxTimeoutMs).Draw(t, "timeout")}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.SetDeliveryPolicy {
+			return event.SetDeliveryPolicy{
+				Policy:        rapid.SampledFrom([]event.Policy{event.PolicyInterrupt, event.PolicyQueue, event.PolicyReject}).Draw(t, "policy"),
+				QuietPeriodMs: optional(t, rapid.Int64Range(0, event.MaxQuietPeriodMs)),
+				MaxWaitMs:     optional(t, rapid.Int64Range(0, event.MaxQuietPeriodMs)),
+			}
+		})),
+	)
+}
+
+// UserMessage generates messages that are not empty; one in four does not ask
+// for an answer.
+func UserMessage() *rapid.Generator[event.UserMessage] {
+	return rapid.Custom(func(t *rapid.T) event.UserMessage {
+		m := event.UserMessage{Content: "u" + text(t)}
+		switch rapid.IntRange(0, 3).Draw(t, "triggers") {
+		case 0:
+			m.TriggersTurn = new(false)
+		case 1:
+			m.TriggersTurn = new(true)
+		}
+		return m
+	})
+}
+
+// FileAttachment generates attachments from every type of source.
+func FileAttachment() *rapid.Generator[event.FileAttachment] {
+	sources := []event.Source{
+		{Type: event.SourceFile, Path: "notes/plan.txt"},
+		{Type: event.SourceURL, URL: "https://example.com/cat.png"},
+		{Type: event.SourceURL, URL: "data:text/plain,hello"},
+		{Type: event.SourceBlob, Data: []byte{0, 1, 0xff}},
+	}
+	return rapid.Custom(func(t *rapid.T) event.FileAttachment {
+		return event.FileAttachment{
+			Source:    rapid.SampledFrom(sources).Draw(t, "source"),
+			MediaType: rapid.SampledFrom([]string{"image/png", "text/plain; charset=utf-8"}).Draw(t, "media type"),
+			FileName:  rapid.SampledFrom([]string{"", "a file"}).Draw(t, "file name"),
+			Size:      rapid.Int64Range(0, 1<<40).Draw(t, "size"),
+		}
+	})
+}
+
+// Value generates JSON values other than null, in the form in which events keep
+// them and without a field that is named like a key.
+func Value() *rapid.Generator[json.RawMessage] {
+	return rapid.Custom(func(t *rapid.T) json.RawMessage {
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
+		case 0:
+			return json.RawMessage(rapid.SampledFrom([]string{
+				`"sunny"`, `""`, `0`, `-1.50e3`, `123456789012345678901234567890`, `false`, `[]`, `{}`,
+				`{"a":[1,{"b":null}],"z":"<&>"}`,
+			}).Draw(t, "value"))
+		case 1:
+			return json.RawMessage(fmt.Sprintf(`{"city":"c%d"}`, rapid.IntRange(0, 99).Draw(t, "city")))
+		default:
+			// Read back, so that it has the form of what was read.
+			raw, err := json.Marshal(map[string]any{"_tag": "ToolCall", "toolCallId": "c", "toolName": "n", "parameters": text(t)})
+			var e event.Event
+			if err == nil {
+				err = e.UnmarshalJSON(raw)
+			}
+			if err != nil {
+				t.Fatalf("make a JSON string: %v", err)
+			}
+			return e.Body.(event.ToolCall).Parameters
+		}
+	})
+}
+
+func lifecycleBody() *rapid.Generator[event.Body] {
+	return rapid.OneOf(
+		erase(rapid.Custom(func(t *rapid.T) event.SessionStarted {
+			return event.SessionStarted{LoadedEventCount: rapid.IntRange(0, 1e6).Draw(t, "loaded"), PreviousRunID: text(t)}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.SessionEnded { return event.SessionEnded{Reason: text(t)} })),
+		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestStarted {
+			return event.LLMRequestStarted{
+				RequestID: requestID(t), ProviderID: "openai", Model: name(t), ThroughEventID: "demo:0001",
+				Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
+			}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestCompleted {
+			return event.LLMRequestCompleted{
+				RequestID: requestID(t), DurationMs: rapid.Int64Range(0, 1e6).Draw(t, "duration"),
+				InputTokens: rapid.IntRange(0, 1e6).Draw(t, "input tokens"), FinishReason: "stop",
+			}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestInterrupted {
+			return event.LLMRequestInterrupted{
+				RequestID: requestID(t), PartialResponse: text(t),
+				Reason: rapid.SampledFrom([]event.Reason{event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout}).Draw(t, "reason"),
+			}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestFailed {
+			return event.LLMRequestFailed{RequestID: requestID(t), Error: text(t), RetriesAttempted: rapid.IntRange(0, 9).Draw(t, "retries")}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestFellBack {
+			return event.LLMRequestFellBack{RequestID: requestID(t), FromProvider: "openai", ToProvider: "ollama", Error: text(t)}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.InputRejected {
+			return event.InputRejected{Reason: text(t), Input: text(t)}
+		})),
+	)
+}
+
+// Event generates events of every tag with a whole envelope and, sometimes,
+// fields that no version knows.
+func Event() *rapid.Generator[event.Event] {
+	return rapid.Custom(func(t *rapid.T) event.Event {
+		n := rapid.IntRange(1, 20_000).Draw(t, "counter")
+		e := event.Event{
+			ID:            event.FormatID("demo", n),
+			Timestamp:     Epoch.Add(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "age"))),
+			ContextName:   "demo",
+			ClientEventID: rapid.SampledFrom([]string{"", "client-1", "ключ"}).Draw(t, "client id"),
+			Body:          Body().Draw(t, "body"),
+		}
+		if n > 1 {
+			e.ParentID = event.FormatID("demo", n-1)
+		}
+		if rapid.Bool().Draw(t, "has extra") {
+			e.Extra = rapid.MapOfN(rapid.StringMatching(`x-[a-z<"]{1,8}`), Value(), 1, 3).Draw(t, "extra")
+		}
+		return e
+	})
+}
+
+func erase[T event.Body](g *rapid.Generator[T]) *rapid.Generator[event.Body] {
+	return rapid.Map(g, func(b T) event.Body { return b })
+}
+
+func optional[T any](t *rapid.T, g *rapid.Generator[T]) *T {
+	return rapid.Ptr(g, true).Draw(t, "optional")
+}
+
+func text(t *rapid.T) string { return rapid.StringN(0, 12, 40).Draw(t, "text") }
+
+func name(t *rapid.T) string { return rapid.StringMatching(`[a-z][a-z0-9-]{0,9}`).Draw(t, "name") }
+
+func requestID(t *rapid.T) string {
+	return event.FormatRequestID("demo", rapid.IntRange(1, 20_000).Draw(t, "request"))
+}
+
+func callID(t *rapid.T) string {
+	return fmt.Sprintf("call_%d", rapid.IntRange(0, 5).Draw(t, "call"))
+}

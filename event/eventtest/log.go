@@ -1,0 +1,113 @@
+package eventtest
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Log generates whole logs of a context, of up to about a hundred events.
+func Log(contextName string) *rapid.Generator[[]event.Event] {
+	return rapid.Custom(func(t *rapid.T) []event.Event {
+		w := writer{T: t, context: contextName, at: Epoch}
+		w.add(event.SessionStarted{})
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			w.step()
+		}
+		return w.log
+	})
+}
+
+// writer writes a log the way a session does.
+type writer struct {
+	*rapid.T
+	context string
+	at      time.Time
+	log     []event.Event
+	// through is what the running request was shown; "" when none runs.
+	through  string
+	requests int
+	calls    []string
+	speeches []string // ids of assistant messages
+}
+
+func (w *writer) add(body event.Body) string {
+	w.at = w.at.Add(time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(w.T, "pause")))
+	id := event.FormatID(w.context, len(w.log)+1)
+	parent := ""
+	if len(w.log) > 0 {
+		parent = w.log[len(w.log)-1].ID
+	}
+	w.log = append(w.log, event.Event{ID: id, Timestamp: w.at, ContextName: w.context, ParentID: parent, Body: body})
+	return id
+}
+
+func (w *writer) step() {
+	switch rapid.SampledFrom([]string{
+		"user", "user", "user", "system", "file", "config", "call", "result", "client says", "request", "request", "rejected",
+	}).Draw(w.T, "step") {
+	case "user":
+		w.add(UserMessage().Draw(w.T, "user"))
+	case "system":
+		w.add(event.SystemPrompt{Content: rapid.SampledFrom([]string{"", "You are helpful", "Be brief"}).Draw(w.T, "prompt")})
+	case "file":
+		w.add(FileAttachment().Draw(w.T, "file"))
+	case "config":
+		w.add(ConfigBody().Draw(w.T, "config"))
+	case "client says":
+		w.speeches = append(w.speeches, w.add(event.AssistantMessage{Content: text(w.T)}))
+	case "call":
+		call := event.ToolCall{ToolCallID: fmt.Sprintf("call_%d", len(w.calls)), ToolName: "weather"}
+		if rapid.IntRange(0, 5).Draw(w.T, "again") == 0 {
+			call.ToolCallID = "call_0"
+		}
+		if rapid.Bool().Draw(w.T, "has parameters") {
+			call.Parameters = Value().Draw(w.T, "parameters")
+		}
+		if len(w.speeches) > 0 && rapid.Bool().Draw(w.T, "names message") {
+			call.MessageID = rapid.SampledFrom(w.speeches).Draw(w.T, "message")
+		}
+		w.calls = append(w.calls, call.ToolCallID)
+		w.add(call)
+	case "result":
+		if len(w.calls) == 0 {
+			return
+		}
+		id := rapid.SampledFrom(w.calls).Draw(w.T, "call")
+		w.add(event.ToolResult{ToolCallID: id, Value: Value().Draw(w.T, "value")})
+	case "request":
+		w.request()
+	case "rejected":
+		w.add(event.InputRejected{Reason: "not an event"})
+	}
+}
+
+// request starts a request, or ends the one that runs.
+func (w *writer) request() {
+	id := event.FormatRequestID(w.context, w.requests)
+	if w.through == "" {
+		w.requests++
+		w.through = w.log[len(w.log)-1].ID
+		w.add(event.LLMRequestStarted{
+			RequestID: event.FormatRequestID(w.context, w.requests), ProviderID: "openai", Model: "gpt-4o-mini",
+			ThroughEventID: w.through, Attempt: 1,
+		})
+		return
+	}
+	answer := event.AssistantMessage{Content: "a" + text(w.T), RequestID: id, ThroughEventID: w.through}
+	w.through = ""
+	switch rapid.IntRange(0, 3).Draw(w.T, "end") {
+	case 0, 1:
+		w.speeches = append(w.speeches, w.add(answer))
+		w.add(event.LLMRequestCompleted{RequestID: id, FinishReason: "stop"})
+	case 2:
+		answer.Partial = true
+		w.speeches = append(w.speeches, w.add(answer))
+		w.add(event.LLMRequestInterrupted{RequestID: id, PartialResponse: answer.Content, Reason: event.ReasonNewUserInput})
+	default:
+		w.add(event.LLMRequestFailed{RequestID: id, Error: "no"})
+	}
+}

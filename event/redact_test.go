@@ -1,0 +1,118 @@
+package event_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+func TestRedactRemovesWhatLooksLikeASecret(t *testing.T) {
+	for _, tc := range []struct{ name, in, want string }{
+		{"nothing", "", ""},
+		{"plain text", "Hello, what is the weather?", "Hello, what is the weather?"},
+		{"a reference to a key", `{"apiKeyRef":"env:OPENAI_API_KEY"}`, `{"apiKeyRef":"env:OPENAI_API_KEY"}`},
+		{"a word with a key's prefix inside", "task-management-system and disk-usage-report", "task-management-system and disk-usage-report"},
+		{"a field of JSON", `{"apiKey":"abc","x":1}`, `{"apiKey":[removed],"x":1}`},
+		{"a field with a quote in its value", `{"password":"a\"b","x":1}`, `{"password":[removed],"x":1}`},
+		{"a field of JSON in JSON", `{"content":"{\"api_key\":\"abc\"}"}`, `{"content":"{\"api_key\":[removed]}`},
+		{"a variable", "export OPENAI_API_KEY=abc; run", "export OPENAI_API_KEY=[removed]; run"},
+		{"a secret access key", "aws_secret_access_key = abc/def", "aws_secret_access_key = [removed]"},
+		{"a header", "Authorization: Bearer abc", "Authorization: [removed]"},
+		{"a header with another scheme", "Authorization: Token abc", "Authorization: [removed]"},
+		{"a bearer token alone", "with Bearer abcdefgh it works", "with Bearer [removed] it works"},
+		{"a word after bearer", "the bearer of news", "the bearer of news"},
+		{"a password in a URL", "see https://me:abc@example.com/x", "see https://[removed]@example.com/x"},
+		{"a password with an @", "see https://me:a@c@example.com/x", "see https://[removed]@example.com/x"},
+		{"a key by its shape", "it is sk-abcdefgh12345, keep it", "it is [removed], keep it"},
+		{"a key on a line of its own in JSON", `{"content":"key:\nsk-abcdefgh12345"}`, `{"content":"key:\n[removed]"}`},
+		{"a key behind an escape", `{"content":"\u003csk-abcdefgh12345>"}`, `{"content":"\u003c[removed]>"}`},
+		{"a JSON web token", "eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJ", "[removed]"},
+		{"a private key", "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- end", "[removed] end"},
+		{"bytes", "\xff\xfe", "(2 bytes that are not UTF-8)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			require.Equal(t, tc.want, event.Redact(tc.in, 0))
+		})
+	}
+}
+
+func TestRedactCutsWhatIsLong(t *testing.T) {
+	require.Equal(t, "äää", event.Redact("äää", 6))
+	require.Equal(t, "ää… (8 bytes in all)", event.Redact("ääää", 5), "between characters")
+	require.Equal(t, "aaa… (1000000 bytes in all)", event.Redact(strings.Repeat("a", 1_000_000), 3))
+	long := strings.Repeat("a ", 100) + "sk-abcdefgh12345"
+	require.Equal(t, long[:200]+"[removed]", event.Redact(long, 0), "zero means no limit")
+}
+
+// secrets are keys in the shapes of the well-known providers.
+var secrets = rapid.OneOf(
+	rapid.StringMatching(`sk-(proj-|ant-api03-)?[A-Za-z0-9]{20,40}`),
+	rapid.StringMatching(`(gsk_|hf_|r8_|ghp_|xai-|pplx-|github_pat_|glpat-|xoxb-)[A-Za-z0-9]{20,40}`),
+	rapid.StringMatching(`AIza[A-Za-z0-9_-]{35}`),
+	rapid.StringMatching(`AKIA[A-Z0-9]{16}`),
+	rapid.StringMatching(`eyJ[A-Za-z0-9_-]{10,20}\.[A-Za-z0-9_-]{10,20}\.[A-Za-z0-9_-]{10,20}`),
+)
+
+func TestAPlantedKeyNeverSurvivesRedact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		secret := secrets.Draw(t, "secret")
+		before, after := rapid.String().Draw(t, "before"), rapid.String().Draw(t, "after")
+		around := rapid.SampledFrom([]string{" ", "\n", "\t", `"`, "'", "<", "=", ": ", "(", "\\", "/", "_"}).Draw(t, "around")
+		text := before + around + secret + around + after
+		for range rapid.IntRange(0, 3).Draw(t, "depth") {
+			// JSON in JSON, as input is when it comes to be rejected.
+			data, err := json.Marshal(map[string]string{"content": text})
+			require.NoError(t, err)
+			text = string(data)
+		}
+		limit := rapid.IntRange(0, 2000).Draw(t, "limit")
+		got := event.Redact(text, limit)
+		require.NotContains(t, got, secret[8:])
+		require.True(t, utf8.ValidString(got))
+	})
+}
+
+func TestAPlantedValueNeverSurvivesBehindItsName(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringMatching(`[A-Za-z0-9]{12,40}`).Draw(t, "secret")
+		name := rapid.SampledFrom([]string{
+			"apiKey", "api_key", "x-api-key", "OPENAI_API_KEY", "password", "client_secret", "Authorization",
+			"access_token", "refreshToken", "private_key",
+		}).Draw(t, "name")
+		format := rapid.SampledFrom([]string{`"NAME":"VALUE"`, `{"NAME" : "VALUE"}`, `NAME=VALUE`, `NAME: VALUE`, `NAME = 'VALUE'`, `\"NAME\":\"VALUE\"`, `NAME: Bearer VALUE`}).Draw(t, "format")
+		text := strings.NewReplacer("NAME", name, "VALUE", secret).Replace(format)
+		require.NotContains(t, event.Redact(rapid.StringMatching(`[a-z ,]{0,20}`).Draw(t, "before")+" "+text, 0), secret)
+	})
+}
+
+func TestRejectedEventsAreWrittenAsTheyCame(t *testing.T) {
+	one := event.New(event.UserMessage{Content: "my key is\nsk-abcdefgh12345"})
+	require.Equal(t, `{"_tag":"UserMessageEvent","content":"my key is\n[removed]"}`, event.RedactEvents([]event.Event{one}))
+	require.Equal(t, `[{"_tag":"SystemPromptEvent","content":""},{"_tag":"SystemPromptEvent","content":"x"}]`,
+		event.RedactEvents([]event.Event{event.New(event.SystemPrompt{}), event.New(event.SystemPrompt{Content: "x"})}))
+	require.Equal(t, "(1 events)", event.RedactEvents([]event.Event{{}}), "an event that cannot be written")
+	long := event.New(event.UserMessage{Content: strings.Repeat("x", 10_000)})
+	require.Less(t, len(event.RedactEvents([]event.Event{long})), event.MaxRejectedInput+50)
+}
+
+func FuzzRedact(f *testing.F) {
+	for _, seed := range []string{"", "hello", `{"apiKey":"abc"}`, "Bearer abcdefgh", "https://a:b@c", "\xff", "sk-abcdefgh12345", "ä"} {
+		f.Add(seed, 10)
+	}
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		limit = min(limit, 1<<20)
+		got := event.Redact(text, limit)
+		require.True(t, utf8.ValidString(got))
+		if limit > 0 {
+			require.LessOrEqual(t, len(got), limit+60)
+		}
+		const key = "sk-planted0123456789"
+		require.NotContains(t, event.Redact(text+" "+key+" "+text, limit), key[3:])
+	})
+}
