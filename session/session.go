@@ -14,12 +14,18 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"log/slog"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/log"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -29,7 +35,7 @@ var (
 	// ErrName: no context can have that name.
 	ErrName = errors.New("invalid context name")
 	// ErrNoContext: there is no context of that name.
-	ErrNoContext = errors.New("no such context")
+	ErrNoContext = eventlog.ErrNoContext
 	// ErrUnreachable: Temporal does not answer.
 	ErrUnreachable = errors.New("temporal is unreachable")
 	// ErrNoWorker: the context is there, but no worker answers for it.
@@ -53,9 +59,72 @@ type Config struct {
 	TaskQueue string
 }
 
+// How long Dial waits for what it connects to.
+const (
+	temporalTimeout = 5 * time.Second
+	natsTimeout     = time.Second
+)
+
 // Dial connects to Temporal, which must answer, and to NATS, which need not:
 // without it everything works but live deltas, and Client.Live is false.
-func Dial(ctx context.Context, config Config) (*Client, error) { panic("later") }
+func Dial(ctx context.Context, config Config) (*Client, error) {
+	options, err := config.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	dial, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	temporal, err := client.DialContext(dial, options)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, options.HostPort, err)
+	}
+	c := New(Options{Temporal: temporal, TaskQueue: config.TaskQueue})
+	c.owned = true
+	if config.NATSURL != "none" {
+		if c.options.Stream, err = dialStream(ctx, config.NATSURL, options.Namespace); err != nil {
+			c.Shutdown()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// clientOptions are the settings of the Temporal client.
+func (config Config) clientOptions() (client.Options, error) {
+	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: config.Profile})
+	if err != nil {
+		return options, fmt.Errorf("read the settings of the Temporal client: %w", err)
+	}
+	options.HostPort = first(config.Address, options.HostPort, client.DefaultHostPort)
+	options.Namespace = first(config.Namespace, options.Namespace, client.DefaultNamespace)
+	return options, nil
+}
+
+// dialStream returns a connection even when there is no answer in time: it
+// goes on trying.
+func dialStream(ctx context.Context, url, namespace string) (*stream.Conn, error) {
+	conn, err := stream.Connect(first(url, stream.DefaultURL()), stream.Options{Namespace: namespace, Name: "chronicle session"})
+	if err != nil {
+		return nil, err
+	}
+	flush, cancel := context.WithTimeout(ctx, natsTimeout)
+	defer cancel()
+	_ = conn.Flush(flush)
+	return conn, nil
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
 
 // Options are the connections of a [Client].
 type Options struct {
@@ -70,37 +139,35 @@ type Options struct {
 // concurrent use.
 type Client struct {
 	options Options
+	log     *eventlog.Log
+	owned   bool // the connections are ours to close
 }
 
 // New returns a client on connections that the caller owns.
-func New(options Options) *Client { return &Client{options: options} }
+func New(options Options) *Client {
+	options.TaskQueue = first(options.TaskQueue, wire.TaskQueue)
+	return &Client{options: options, log: eventlog.New(options.Temporal)}
+}
 
-// Live reports whether live deltas arrive.
-func (c *Client) Live() bool { return c.options.Stream != nil }
+// Live reports whether live deltas arrive now.
+func (c *Client) Live() bool { return c.options.Stream.Connected() }
 
 // Shutdown closes the connections that Dial made.
-func (c *Client) Shutdown() {}
+func (c *Client) Shutdown() {
+	if c.owned {
+		c.options.Stream.Close()
+		c.options.Temporal.Close()
+	}
+}
 
 // Open returns the context of a name, whether it exists or not. The error, if
 // any, is ErrName.
-func (c *Client) Open(name string) (*Context, error) { panic("later") }
-
-// Summary is a context in a list.
-type Summary struct {
-	ContextName string      `json:"contextName"`
-	Status      wire.Status `json:"status"`
-	Turns       int         `json:"turns"`
-	Model       string      `json:"model,omitempty"`
-	// StartedAt is the start of the newest session, ClosedAt its end; zero
-	// while it goes on.
-	StartedAt time.Time `json:"startedAt"`
-	ClosedAt  time.Time `json:"closedAt,omitzero"`
+func (c *Client) Open(name string) (*Context, error) {
+	if err := event.ValidateContextName(name); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrName, err)
+	}
+	return &Context{client: c, name: name}, nil
 }
-
-// List yields the contexts of the namespace, newest session first, one summary
-// for each. The query, if any, is a Temporal list filter that is applied on top,
-// like `ContextStatus = "answering"`.
-func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] { panic("later") }
 
 // Context is one context.
 type Context struct {
@@ -111,53 +178,76 @@ type Context struct {
 // Name of the context.
 func (c *Context) Name() string { return c.name }
 
-// Send delivers events as one input, which is taken or refused as a whole, and
-// creates the context or its next session when there is none. Events that could
-// not be taken by any context are refused here, as *event.FieldError. When Send
-// returns nil, Temporal has stored the input. Each event is given a
-// ClientEventID, unless it has one; they are returned in order.
-func (c *Context) Send(ctx context.Context, events ...event.Event) (clientEventIDs []string, err error) {
-	panic("later")
+// State asks the context for its state, which needs a worker.
+func (c *Context) State(ctx context.Context) (wire.State, error) {
+	var state wire.State
+	query, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	value, err := c.client.options.Temporal.QueryWorkflow(query, wire.WorkflowID(c.name), "", wire.QueryState)
+	if err != nil {
+		return state, c.explain(ctx, "ask for the state of", err)
+	}
+	if err := value.Get(&state); err != nil {
+		return state, fmt.Errorf("read the state of context %s: %w", c.name, err)
+	}
+	return state, nil
 }
 
-// Ask sends events and yields what follows from them, until their turn is
-// over: the events themselves as recorded, live deltas, the answer, and last
-// the event that ended the turn: LLMRequestCompleted, LLMRequestInterrupted,
-// LLMRequestFailed, InputRejected, or SessionEnded. When none of the events
-// wants an answer it ends after they are recorded.
-func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
-	panic("later")
+// Interrupt stops the running answer; when none runs, nothing happens.
+func (c *Context) Interrupt(ctx context.Context) error {
+	return c.signal(ctx, "interrupt", wire.SignalInterrupt, nil)
 }
 
-// FollowOptions say what Follow yields.
-type FollowOptions struct {
-	// From is the id of the event after which to begin. Empty: at the first.
-	From string
-	// Deltas adds live deltas, if the client has them.
-	Deltas bool
+// Close ends the session, after stopping a running answer. It does not wait.
+// The reason goes into the log; empty means "closed". Closing a closed context
+// does nothing.
+func (c *Context) Close(ctx context.Context, reason string) error {
+	return c.signal(ctx, "close", wire.SignalClose, wire.Close{Reason: reason})
+}
+
+func (c *Context) signal(ctx context.Context, verb, name string, input any) error {
+	temporal := c.client.options.Temporal
+	err := temporal.SignalWorkflow(ctx, wire.WorkflowID(c.name), "", name, input)
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		// Temporal says the same of a context that is closed and of none.
+		if _, err := temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), ""); err == nil {
+			return nil
+		}
+	}
+	return c.explain(ctx, verb, err)
+}
+
+// explain turns an error of Temporal into one of this package.
+func (c *Context) explain(ctx context.Context, verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var (
+		notFound    *serviceerror.NotFound
+		unavailable *serviceerror.Unavailable
+		noWorker    *serviceerror.FailedPrecondition
+		deadline    *serviceerror.DeadlineExceeded
+		failed      *serviceerror.QueryFailed
+	)
+	kind := error(nil)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &notFound):
+		kind = ErrNoContext
+	case errors.As(err, &unavailable):
+		kind = ErrUnreachable
+	case errors.As(err, &noWorker), errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded), errors.As(err, &failed):
+		kind = ErrNoWorker
+	default:
+		return fmt.Errorf("%s context %s: %w", verb, c.name, err)
+	}
+	return fmt.Errorf("%s context %s: %w: %w", verb, c.name, kind, err)
 }
 
 // Events yields the log so far, from the event after an id, or from the first
 // when it is empty.
 func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
-	panic("later")
+	return c.client.log.Events(ctx, c.name, from)
 }
-
-// Follow yields the log so far and then what is added to it, for as long as
-// ctx lasts: every event exactly once and in order, over the ends of runs and
-// sessions. It waits for a context that is not there yet. With Deltas, live
-// deltas stand between the events: those of one attempt in order, a Reset before
-// an answer that begins anew, none after the event that ended their request.
-func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
-	panic("later")
-}
-
-// State asks the context for its state, which needs a worker.
-func (c *Context) State(ctx context.Context) (wire.State, error) { panic("later") }
-
-// Interrupt stops the running answer; when none runs, nothing happens.
-func (c *Context) Interrupt(ctx context.Context) error { panic("later") }
-
-// Close ends the session, after stopping a running answer. It does not wait.
-// The reason goes into the log; empty means "closed".
-func (c *Context) Close(ctx context.Context, reason string) error { panic("later") }

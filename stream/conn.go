@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -36,6 +37,14 @@ type Conn struct {
 // ErrNobody says that no worker is answering in a context, or that NATS does
 // not reach it.
 var ErrNobody = errors.New("nobody is answering")
+
+// DefaultURL is where NATS is expected: NATS_URL, else port 4222 on this host.
+func DefaultURL() string {
+	if url := os.Getenv("NATS_URL"); url != "" {
+		return url
+	}
+	return "nats://127.0.0.1:4222"
+}
 
 // Connect returns a connection to a NATS server, or to several, separated by
 // commas. When none can be reached it goes on trying for as long as it is open;

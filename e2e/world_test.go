@@ -1,0 +1,254 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// server and nats are shared by all tests of the package: each test has a task
+// queue and contexts of its own.
+var (
+	server *devserver.Server
+	nats   *stream.Server
+)
+
+func TestMain(m *testing.M) { os.Exit(runMain(m)) }
+
+func runMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "chronicle-e2e-")
+	if err != nil {
+		return complain(err)
+	}
+	defer os.RemoveAll(dir)
+	command, err := devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) })
+	if err != nil {
+		return complain(err)
+	}
+	server, err = devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir})
+	if err != nil {
+		return complain(err)
+	}
+	defer server.Stop()
+	if err := register(); err != nil {
+		return complain(err)
+	}
+	if nats, err = stream.StartServer(stream.ServerOptions{}); err != nil {
+		return complain(err)
+	}
+	defer nats.Shutdown()
+	return m.Run()
+}
+
+// register makes the search attributes known to the server.
+func register() error {
+	c, err := client.Dial(client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return contexts.RegisterSearchAttributes(context.Background(), c, client.DefaultNamespace)
+}
+
+func complain(err error) int {
+	fmt.Fprintln(os.Stderr, "the end-to-end tests cannot start:", err)
+	return 1
+}
+
+// patience is how long a test waits for something that is sure to come. It is
+// generous, since it only catches a hang.
+const patience = 20 * time.Second
+
+// world is what one test has to itself: a scripted model, a worker and a client.
+type world struct {
+	t        *testing.T
+	ctx      context.Context
+	temporal client.Client
+	stream   *stream.Conn
+	model    *llmtest.Server
+	client   *session.Client
+	queue    string
+}
+
+var worlds atomic.Int64
+
+// newWorld makes a world whose model follows the script.
+func newWorld(t *testing.T, steps ...llmtest.Step) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, queue: fmt.Sprintf("e2e-%d-%d", os.Getpid(), worlds.Add(1))}
+	var err error
+	w.temporal, err = client.DialContext(ctx, client.Options{
+		HostPort: server.Address(),
+		Logger:   log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	require.NoError(t, err)
+	t.Cleanup(w.temporal.Close)
+	w.stream, err = stream.Connect(nats.URL(), stream.Options{Name: t.Name()})
+	require.NoError(t, err)
+	t.Cleanup(w.stream.Close)
+	require.NoError(t, w.stream.Flush(ctx))
+	w.model = llmtest.Start(t, steps...)
+	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, TaskQueue: w.queue})
+	return w
+}
+
+// models is the adapter of a worker whose default model is the scripted one.
+func (w *world) models() *llm.Adapter {
+	return llm.New(llm.Options{
+		Getenv:   func(string) string { return "" },
+		Defaults: llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
+	})
+}
+
+// worker starts a worker. It is stopped at the end of the test, unless stop is
+// called before.
+func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
+	w.t.Helper()
+	options := contexts.Options{
+		TaskQueue: w.queue, Models: w.models(), Stream: w.stream,
+		SearchAttributes: true, DefaultModel: "scripted",
+	}
+	for _, change := range changes {
+		change(&options)
+	}
+	running := contexts.NewWorker(w.temporal, options)
+	require.NoError(w.t, running.Start())
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			running.Stop()
+		}
+	}
+	w.t.Cleanup(stop)
+	return stop
+}
+
+var _ worker.Worker // the type that contexts.NewWorker returns
+
+// open returns a context that no other test uses.
+func (w *world) open(name string) *session.Context {
+	w.t.Helper()
+	c, err := w.client.Open(fmt.Sprintf("%s.%s", name, w.queue))
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Log(w.history(c))
+		}
+	})
+	return c
+}
+
+// history is what the server has of a context, to explain a failure.
+func (w *world) history(c *session.Context) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var b strings.Builder
+	fmt.Fprintf(&b, "history of %s\n", c.Name())
+	history := w.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		h, err := history.Next()
+		if err != nil {
+			fmt.Fprintln(&b, err)
+			break
+		}
+		fmt.Fprintln(&b, h.GetEventId(), h.GetEventType(), event.Redact(fmt.Sprint(h.GetAttributes()), 400))
+	}
+	return b.String()
+}
+
+// say sends a user message and returns what its turn yielded.
+func (w *world) say(c *session.Context, text string, before ...event.Event) []event.Event {
+	w.t.Helper()
+	var out []event.Event
+	for e, err := range c.Ask(w.ctx, append(before, event.New(event.UserMessage{Content: text}))...) {
+		require.NoError(w.t, err)
+		out = append(out, e)
+	}
+	require.NotEmpty(w.t, out, "the turn yielded nothing")
+	return out
+}
+
+// log is the recorded log of a context, one line for each event.
+func (w *world) log(c *session.Context) string {
+	w.t.Helper()
+	var lines []string
+	counter := 0
+	parent := ""
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(w.t, err)
+		counter++
+		require.Equal(w.t, event.FormatID(c.Name(), counter), e.ID, "ids are dense")
+		require.Equal(w.t, parent, e.ParentID, "each event names the one before it")
+		parent = e.ID
+		lines = append(lines, describe(e))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// describe is an event in a line, without what differs from run to run.
+func describe(e event.Event) string {
+	line := strings.TrimSuffix(string(e.Tag()), "Event")
+	number := func(id string) int { return max(event.Counter(id), event.RequestNumber(id)) }
+	switch b := e.Body.(type) {
+	case event.SystemPrompt:
+		line += fmt.Sprintf(" %q", b.Content)
+	case event.UserMessage:
+		line += fmt.Sprintf(" %q", b.Content)
+	case event.AssistantMessage:
+		line += fmt.Sprintf(" %q through %d", b.Content, number(b.ThroughEventID))
+		if b.Partial {
+			line += " partial"
+		}
+	case event.FileAttachment:
+		line += fmt.Sprintf(" %s %s", b.FileName, b.MediaType)
+	case event.SessionStarted:
+		line += fmt.Sprintf(" after %d", b.LoadedEventCount)
+	case event.SessionEnded:
+		line += " " + b.Reason
+	case event.LLMRequestStarted:
+		line += fmt.Sprintf(" %d %s attempt %d through %d", number(b.RequestID), b.Model, b.Attempt, number(b.ThroughEventID))
+	case event.LLMRequestCompleted:
+		line += fmt.Sprintf(" %d %s", number(b.RequestID), b.FinishReason)
+	case event.LLMRequestInterrupted:
+		line += fmt.Sprintf(" %d %s %q", number(b.RequestID), b.Reason, b.PartialResponse)
+	case event.LLMRequestFailed:
+		line += fmt.Sprintf(" %d after %d retries: %s", number(b.RequestID), b.RetriesAttempted, b.Error)
+	case event.LLMRequestFellBack:
+		line += fmt.Sprintf(" %d from %s to %s after %d retries: %s", number(b.RequestID), b.FromProvider, b.ToProvider, b.RetriesAttempted, b.Error)
+	case event.InputRejected:
+		line += " " + b.Reason
+	}
+	return line
+}
+
+// story turns an expected log into what log returns: indentation is dropped.
+func story(text string) string {
+	var lines []string
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Ask sends events and yields what follows from them, until their turn is
+// over: the events themselves as recorded, live deltas, the answer, and last
+// the event that ended the turn: LLMRequestCompleted, LLMRequestInterrupted,
+// LLMRequestFailed, InputRejected, or SessionEnded. When none of the events
+// wants an answer it ends after they are recorded.
+func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		ids, err := c.Send(ctx, events...)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		t := turn{waiting: ids}
+		for e, err := range c.Follow(ctx, FollowOptions{Deltas: true}) {
+			if err != nil {
+				yield(e, err)
+				return
+			}
+			mine, over := t.see(e)
+			if mine && !yield(e, nil) || over {
+				return
+			}
+		}
+		yield(event.Event{}, ctx.Err())
+	}
+}
+
+// turn finds, in a log, the turn of some events that were sent.
+type turn struct {
+	// waiting are the client ids of the events that were not seen yet.
+	waiting []string
+	begun   bool
+	// trigger is the counter of the newest of them that wants an answer; 0
+	// when none does.
+	trigger int
+	// through is the counter of the newest event that the newest request had
+	// seen.
+	through int
+}
+
+// see reports whether the event belongs to the turn and whether it is its last.
+func (t *turn) see(e event.Event) (mine, over bool) {
+	if i := slices.Index(t.waiting, e.ClientEventID); i >= 0 && e.ClientEventID != "" {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+		t.begun = true
+		if m, ok := e.Body.(event.UserMessage); ok && m.Triggers() {
+			t.trigger = event.Counter(e.ID)
+		}
+		return true, len(t.waiting) == 0 && t.trigger == 0
+	}
+	switch body := e.Body.(type) {
+	case event.InputRejected:
+		// The refused input stands in the event, its client ids in front.
+		if len(t.waiting) > 0 && strings.Contains(body.Input, t.waiting[0]) {
+			return true, true
+		}
+	case event.LLMRequestStarted:
+		t.through = event.Counter(body.ThroughEventID)
+	case event.LLMRequestCompleted:
+		return t.begun, t.answeredBy(t.through)
+	case event.LLMRequestFailed:
+		return t.begun, t.answeredBy(max(t.through, event.Counter(body.ThroughEventID)))
+	case event.LLMRequestInterrupted:
+		return t.begun, t.answeredBy(max(t.through, event.Counter(body.ThroughEventID)))
+	case event.SessionEnded:
+		return t.begun, t.begun
+	}
+	return t.begun, false
+}
+
+func (t *turn) answeredBy(through int) bool { return t.trigger > 0 && through >= t.trigger }

@@ -1,0 +1,136 @@
+package session
+
+import (
+	"context"
+	"iter"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// FollowOptions say what Follow yields.
+type FollowOptions struct {
+	// From is the id of the event after which to begin. Empty: at the first.
+	From string
+	// Deltas adds live deltas, if the client has them.
+	Deltas bool
+}
+
+// Follow yields the log so far and then what is added to it, for as long as
+// ctx lasts: every event exactly once and in order, over the ends of runs and
+// sessions. It waits for a context that is not there yet. With Deltas, live
+// deltas stand between the events: those of one attempt in order, a Reset before
+// an answer that begins anew, none after the event that ended their request.
+func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
+	if !options.Deltas || c.client.options.Stream == nil {
+		return c.client.log.Follow(ctx, c.name, options.From)
+	}
+	return func(yield func(event.Event, error) bool) {
+		sub, err := c.client.options.Stream.Subscribe(c.name)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		defer sub.Close()
+		ctx, cancel := context.WithCancel(ctx)
+		recorded := c.recorded(ctx, options.From)
+		defer func() {
+			cancel()
+			for range recorded {
+			}
+		}()
+		merge(c.name, place{blind: options.From != ""}, recorded, sub.Deltas(), yield)
+	}
+}
+
+// logged is an event of the log, or the error at its end.
+type logged struct {
+	event event.Event
+	err   error
+}
+
+// recorded follows the log in a goroutine of its own, which ends with ctx and
+// then closes the channel.
+func (c *Context) recorded(ctx context.Context, from string) <-chan logged {
+	out := make(chan logged)
+	go func() {
+		defer close(out)
+		for e, err := range c.client.log.Follow(ctx, c.name, from) {
+			select {
+			case out <- logged{e, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// merge yields the events of the log in order and the deltas in between.
+func merge(contextName string, p place, recorded <-chan logged, deltas <-chan event.TextDelta, yield func(event.Event, error) bool) {
+	var held *event.TextDelta // the delta that the log has not come to yet
+	for {
+		incoming := deltas
+		if held != nil {
+			incoming = nil
+		}
+		select {
+		case next, ok := <-recorded:
+			if !ok || !yield(next.event, next.err) || next.err != nil {
+				return
+			}
+			p.see(next.event)
+		case d := <-incoming:
+			held = &d
+		}
+		if held == nil || !p.reached(*held) {
+			continue
+		}
+		d := *held
+		held = nil
+		if event.RequestNumber(d.RequestID) <= p.ended {
+			continue
+		}
+		e := event.New(d)
+		e.ContextName = contextName
+		if !yield(e, nil) {
+			return
+		}
+	}
+}
+
+// place is how far a log was read, in terms of requests.
+type place struct {
+	started int // number of the newest request that started
+	ended   int // number of the newest request that ended
+	through int // counter of the newest event that the newest request had seen
+	asked   int // counter of the newest message that wants an answer
+	// blind says that reading began in the middle and nothing was read yet.
+	blind bool
+}
+
+func (p *place) see(e event.Event) {
+	p.blind = false
+	switch body := e.Body.(type) {
+	case event.UserMessage:
+		if body.Triggers() {
+			p.asked = event.Counter(e.ID)
+		}
+	case event.LLMRequestStarted:
+		p.started = event.RequestNumber(body.RequestID)
+		p.through = event.Counter(body.ThroughEventID)
+	case event.LLMRequestCompleted:
+		p.ended = event.RequestNumber(body.RequestID)
+	case event.LLMRequestFailed:
+		p.ended = event.RequestNumber(body.RequestID)
+	case event.LLMRequestInterrupted:
+		p.ended = event.RequestNumber(body.RequestID)
+	}
+}
+
+// reached reports whether the log has come to the place of a delta: its request
+// has started, or what it answers is there. The deltas of a request may be
+// faster than the news of its start.
+func (p *place) reached(d event.TextDelta) bool {
+	request := event.RequestNumber(d.RequestID)
+	return p.blind || request <= p.started || p.asked > p.through && p.started == p.ended
+}

@@ -1,0 +1,62 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// Send delivers events as one input, which is taken or refused as a whole, and
+// creates the context or its next session when there is none. Events that could
+// not be taken by any context are refused here, as *event.FieldError. When Send
+// returns nil, Temporal has stored the input. Each event is given a
+// ClientEventID, unless it has one; they are returned in order.
+func (c *Context) Send(ctx context.Context, events ...event.Event) (clientEventIDs []string, err error) {
+	if len(events) == 0 {
+		return nil, &event.FieldError{Problem: "there is no event to send"}
+	}
+	events = slices.Clone(events)
+	for i := range events {
+		if events[i].ClientEventID == "" {
+			events[i].ClientEventID = rand.Text()
+		}
+		if err := sendable(events[i]); err != nil {
+			return nil, err
+		}
+		clientEventIDs = append(clientEventIDs, events[i].ClientEventID)
+	}
+	var input any = events
+	if len(events) == 1 {
+		input = events[0]
+	}
+	id := wire.WorkflowID(c.name)
+	_, err = c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
+		client.StartWorkflowOptions{ID: id, TaskQueue: c.client.options.TaskQueue}, wire.WorkflowType)
+	return clientEventIDs, c.explain(ctx, "send to", err)
+}
+
+// sendable refuses what no context could take.
+func sendable(e event.Event) error {
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	if !e.Tag().IsInput() {
+		return &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "is written by the session itself and cannot be sent"}
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if len(data) > wire.MaxEventBytes {
+		return &event.FieldError{Tag: e.Tag(), Problem: fmt.Sprintf(
+			"%d bytes of JSON, at most %d can be recorded", len(data), wire.MaxEventBytes)}
+	}
+	return nil
+}

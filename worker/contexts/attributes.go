@@ -1,0 +1,65 @@
+package contexts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// searchAttributes are those that contexts set.
+var searchAttributes = map[string]enums.IndexedValueType{
+	wire.AttributeStatus: enums.INDEXED_VALUE_TYPE_KEYWORD,
+	wire.AttributeTurns:  enums.INDEXED_VALUE_TYPE_INT,
+	wire.AttributeModel:  enums.INDEXED_VALUE_TYPE_KEYWORD,
+}
+
+// ErrAttributesRefused: contexts have to do without search attributes.
+var ErrAttributesRefused = errors.New("search attributes are not registered")
+
+// RegisterSearchAttributes registers those that are missing. The error is
+// ErrAttributesRefused when that is not allowed or not possible here, which an
+// administrator can do something about.
+func RegisterSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
+	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if err != nil {
+		return attributesError("list", err)
+	}
+	missing := map[string]enums.IndexedValueType{}
+	for name, want := range searchAttributes {
+		got, registered := listed.GetCustomAttributes()[name]
+		if registered && got != want {
+			return fmt.Errorf("%w: %s is of type %v in namespace %q, not %v", ErrAttributesRefused, name, got, namespace, want)
+		}
+		if !registered {
+			missing[name] = want
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
+		Namespace: namespace, SearchAttributes: missing,
+	})
+	// Another worker may have been faster.
+	if err == nil || errors.As(err, new(*serviceerror.AlreadyExists)) {
+		return nil
+	}
+	return attributesError("add", err)
+}
+
+// attributesError tells what cannot be done here from what went wrong.
+func attributesError(what string, err error) error {
+	if errors.As(err, new(*serviceerror.PermissionDenied)) ||
+		errors.As(err, new(*serviceerror.Unimplemented)) ||
+		errors.As(err, new(*serviceerror.InvalidArgument)) {
+		return fmt.Errorf("%w: %s: %w", ErrAttributesRefused, what, err)
+	}
+	return fmt.Errorf("%s search attributes: %w", what, err)
+}
