@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // The exit codes; codesHelp documents them.
@@ -46,7 +47,7 @@ type settings struct {
 	address, namespace, profile string
 	natsURL                     string
 	taskQueue                   string
-	only                        string
+	only                        contexts.Part
 	attachmentsDir              string
 	json                        bool
 
@@ -58,12 +59,6 @@ type settings struct {
 	// command is what to run for as long as the worker lives; see dev.
 	command []string
 }
-
-// Values of --only.
-const (
-	onlyWorkflows  = "workflows"
-	onlyActivities = "activities"
-)
 
 // usageError is a mistake in the arguments.
 type usageError struct{ error }
@@ -157,7 +152,7 @@ Environment:
 	flags.StringVar(&s.profile, "profile", "", `profile in Temporal's TOML file; empty: TEMPORAL_PROFILE, else "default"`)
 	flags.StringVar(&s.natsURL, "nats-url", "", `NATS servers, separated by commas; empty: NATS_URL, else nats://127.0.0.1:4222; "none": answers are not streamed`)
 	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task queue to work on")
-	flags.StringVar(&s.only, "only", "", "part of the work to do, workflows or activities; empty: both")
+	flags.StringVar((*string)(&s.only), "only", "", "part of the work to do, workflows or activities; empty: both")
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", `directory that attachments of type "file" may be read from; empty: none are read`)
 	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
 	flags.BoolVar(&s.dev, "dev", false, "start everything that is needed on this machine")
@@ -189,8 +184,8 @@ func (s *settings) validate(command *cobra.Command) error {
 	switch {
 	case len(s.command) > 0 && !s.dev:
 		return errors.New("a COMMAND needs --dev")
-	case s.only != "" && s.only != onlyWorkflows && s.only != onlyActivities:
-		return fmt.Errorf("--only %q: want %q, %q or nothing", s.only, onlyWorkflows, onlyActivities)
+	case s.only != contexts.Both && s.only != contexts.OnlyWorkflows && s.only != contexts.OnlyActivities:
+		return fmt.Errorf("--only %q: want %q, %q or nothing", s.only, contexts.OnlyWorkflows, contexts.OnlyActivities)
 	case s.taskQueue == "":
 		return errors.New("--task-queue: must not be empty")
 	case s.dev && s.dataDir == "":

@@ -5,9 +5,10 @@
 //	worker --dev            # starts Temporal, NATS and, without a key, a model first
 //	worker --dev -- COMMAND # the same for as long as COMMAND runs
 //
-// The way through the code: command.go reads the flags, run.go connects and
-// runs, dev.go and package devserver start what --dev starts, attributes.go and
-// ready.go make sure that a context can answer before the worker says "ready".
+// The way through the code: command.go reads the flags; run.go is the life of a
+// worker; dev.go, with package devserver, starts what --dev starts; start.go
+// connects and starts a worker of package contexts; ready.go makes sure that a
+// context can answer before announce.go says so.
 //
 // What it guarantees:
 //   - After "ready" a message to a context is answered.
