@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+func dialFake(f *fakeContext) func(context.Context, session.Config) (client, error) {
+	return func(context.Context, session.Config) (client, error) { return &fakeClient{context: f}, nil }
+}
+
+func TestSetSendsTheSettingAndShowsItAsRecorded(t *testing.T) {
+	pointer := func(n int64) *int64 { return &n }
+	half, tokens := 0.5, 100
+	for _, test := range []struct {
+		args string
+		want event.Body
+		line string
+	}{
+		{
+			"provider --provider openai --model gpt-4o",
+			event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o"},
+			"set provider: openai gpt-4o",
+		}, {
+			"provider --provider p --model m --base-url http://127.0.0.1:1/v1 --api-key-ref env:KEY --temperature 0.5 --max-tokens 100 --text-only --fallback",
+			event.SetProviderConfig{
+				ProviderID: "p", Model: "m", BaseURL: "http://127.0.0.1:1/v1", APIKeyRef: "env:KEY",
+				Temperature: &half, MaxTokens: &tokens, TextOnly: true, AsFallback: true,
+			},
+			"set fallback: p m at http://127.0.0.1:1/v1, key env:KEY, temperature 0.5, at most 100 tokens, text only",
+		}, {
+			"retry",
+			event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 100},
+			"set retry: at most 3, the first after 100ms",
+		}, {
+			"retry --max-retries 0 --initial-delay 1s --max-delay 1m --backoff-factor 0.5e1 --jitter",
+			event.SetRetryConfig{InitialDelayMs: 1000, MaxDelayMs: pointer(60_000), BackoffFactor: new(5.0), Jitter: true},
+			"set retry: at most 0, the first after 1s, each 5 times later, at most 1m0s apart, with jitter",
+		}, {
+			"timeout 1m30s",
+			event.SetTimeout{TimeoutMs: 90_000},
+			"set timeout: 1m30s",
+		}, {
+			"policy queue",
+			event.SetDeliveryPolicy{Policy: event.PolicyQueue},
+			"set policy: queue",
+		}, {
+			"policy --quiet-period 0s --max-wait 2s",
+			event.SetDeliveryPolicy{QuietPeriodMs: pointer(0), MaxWaitMs: pointer(2000)},
+			"set policy: quiet period 0s, maximum wait 2s",
+		},
+	} {
+		t.Run(test.args, func(t *testing.T) {
+			args := append([]string{"set", "-n", "demo"}, strings.Fields(test.args)...)
+			f := newFake(t, []event.Body{})
+			got := starter(t, f, "", args...)
+			require.Zero(t, got.code, got.errOut)
+			require.Equal(t, test.want, f.inputs[0][0].Body)
+			require.Contains(t, got.out, "demo:0001  "+test.line+"\n")
+
+			asJSON := starter(t, newFake(t, []event.Body{}), "", append(args, "--json")...)
+			require.Equal(t, []event.Tag{test.want.Tag()}, asJSON.tags(t))
+		})
+	}
+	t.Run("and fails when it is refused", func(t *testing.T) {
+		f := newFake(t, []event.Body{event.InputRejected{Reason: "busy"}})
+		got := starter(t, f, "", "set", "timeout", "1s", "-n", "demo")
+		require.Equal(t, outcome{exitFailure, "", "starter: input rejected: busy\n"}, got)
+	})
+}
+
+func TestEvents(t *testing.T) {
+	fill := func(f *fakeContext) *fakeContext {
+		f.recordBodies(event.SessionStarted{}, event.UserMessage{Content: "two\nlines"},
+			event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "x"}, event.SessionEnded{Reason: "closed"})
+		return f
+	}
+	t.Run("prints a line for each", func(t *testing.T) {
+		got := starter(t, fill(newFake(t)), "", "events", "-n", "demo")
+		require.Zero(t, got.code)
+		require.Contains(t, got.out, "demo:0001  session started\n")
+		require.Contains(t, got.out, "demo:0002  user: two\n    lines\n")
+		require.Contains(t, got.out, "demo:0003  session ended: closed\n")
+	})
+	t.Run("begins after the event that is named", func(t *testing.T) {
+		got := starter(t, fill(newFake(t)), "", "events", "-n", "demo", "--json", "--from", "demo:0002")
+		require.Equal(t, []event.Tag{event.TagSessionEnded}, got.tags(t))
+	})
+	t.Run("takes no id of another context", func(t *testing.T) {
+		require.Equal(t, exitUsage, starter(t, newFake(t), "", "events", "-n", "demo", "--from", "other:0002").code)
+	})
+	t.Run("of no context exits 3", func(t *testing.T) {
+		f := newFake(t)
+		f.missing = true
+		require.Equal(t, exitNoContext, starter(t, f, "", "events", "-n", "demo").code)
+	})
+	t.Run("follows until a signal, deltas included, and exits 130", func(t *testing.T) {
+		f := fill(newFake(t))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		out := &cancelAfter{lines: 4, cancel: cancel}
+		a := &app{streams: streams{out: out, err: out}, dial: dialFake(f)}
+		code := execute(ctx, a, []string{"events", "-n", "demo", "--follow", "--json", "--deltas"})
+		require.Equal(t, exitInterrupted, code)
+		require.Contains(t, out.String(), "TextDeltaEvent")
+	})
+}
+
+// cancelAfter collects output and cancels when a number of lines has come.
+type cancelAfter struct {
+	strings.Builder
+	lines  int
+	cancel func()
+}
+
+func (c *cancelAfter) Write(p []byte) (int, error) {
+	if c.lines--; c.lines == 0 {
+		c.cancel()
+	}
+	return c.Builder.Write(p)
+}
+
+func TestState(t *testing.T) {
+	f := newFake(t)
+	f.recordBodies(event.SystemPrompt{Content: "Be\nbrief."}, event.UserMessage{Content: "Hello"})
+	t.Run("is a table for people", func(t *testing.T) {
+		got := starter(t, f, "", "state", "-n", "demo")
+		require.Zero(t, got.code)
+		for _, row := range []string{
+			"context   demo\n", "status    idle\n", "timeout   30s\n", "user      Hello\n", "system    Be brief.\n",
+			"retry     at most 3, the first after 100ms, each 2 times later, at most 1m0s apart\n",
+		} {
+			require.Contains(t, got.out, row)
+		}
+	})
+	t.Run("is one line of JSON", func(t *testing.T) {
+		got := starter(t, f, "", "state", "-n", "demo", "--json")
+		var state wire.State
+		require.NoError(t, json.Unmarshal([]byte(got.out), &state))
+		require.Equal(t, 2, state.EventCount)
+		require.Equal(t, 1, strings.Count(got.out, "\n"))
+	})
+}
+
+func TestList(t *testing.T) {
+	c := &fakeClient{list: []session.Summary{{
+		ContextName: "demo", Status: wire.StatusIdle, Turns: 7, Model: "m", StartedAt: time.Now(),
+	}}}
+	got := starterWith(t, t.Context(), c, nil, "list", "--query", `ContextTurns > 1`)
+	require.Zero(t, got.code)
+	require.Equal(t, `ContextTurns > 1`, c.query)
+	require.Regexp(t, `(?m)^demo +idle +7 +\S+ \S+ +m$`, got.out)
+
+	got = starterWith(t, t.Context(), c, nil, "list", "--json")
+	require.Contains(t, got.out, `{"contextName":"demo","status":"idle","turns":7,"model":"m",`)
+}
+
+func TestInterruptAndCloseAskTheContext(t *testing.T) {
+	f := newFake(t)
+	require.Zero(t, starter(t, f, "", "interrupt", "-n", "demo").code)
+	require.Zero(t, starter(t, f, "", "close", "-n", "demo", "--reason", "enough").code)
+	require.Equal(t, []string{"interrupt", "close enough"}, f.asked)
+}
+
+func TestFlagsSayWhereToConnect(t *testing.T) {
+	var got session.Config
+	a := &app{dial: func(_ context.Context, config session.Config) (client, error) {
+		got = config
+		return nil, session.ErrUnreachable
+	}}
+	a.out, a.err = &strings.Builder{}, &strings.Builder{}
+	code := execute(t.Context(), a, []string{"list", "--address", "h:1", "--namespace", "ns", "--nats-url", "none"})
+	require.Equal(t, exitUnreachable, code)
+	require.Equal(t, session.Config{Address: "h:1", Namespace: "ns", NATSURL: "none"}, got)
+}
+
+func TestChatInAPipe(t *testing.T) {
+	t.Run("waits for the turn of each line and prints the answers", func(t *testing.T) {
+		f := newFake(t, answered("demo:r0001", 1, "one"), answered("demo:r0002", 5, "two"))
+		got := starter(t, f, "first\n\n  second", "chat", "-n", "demo")
+		require.Equal(t, outcome{0, "one\ntwo\n", ""}, got)
+		require.Equal(t, event.UserMessage{Content: "second"}, f.inputs[1][0].Body)
+	})
+	t.Run("goes on after a failure and exits 1", func(t *testing.T) {
+		f := newFake(t, []event.Body{event.LLMRequestFailed{RequestID: "demo:r0001", Error: "quota"}}, answered("demo:r0002", 3, "two"))
+		got := starter(t, f, "first\nsecond\n", "chat", "-n", "demo")
+		require.Equal(t, exitFailure, got.code)
+		require.Equal(t, "two\n", got.out)
+		require.Contains(t, got.errOut, "failed: quota")
+	})
+	t.Run("attaches files to the next message", func(t *testing.T) {
+		f := newFake(t, answered("demo:r0001", 2, "a cat"))
+		got := starter(t, f, "/attach https://example.org/cat.png\nWhat is it?\n/quit\nnever sent\n", "chat", "-n", "demo")
+		require.Zero(t, got.code, got.errOut)
+		require.Len(t, f.inputs[0], 2)
+	})
+	t.Run("is called chat without a name", func(t *testing.T) {
+		f := newFake(t)
+		f.name = "chat"
+		require.Zero(t, starter(t, f, "", "chat").code)
+	})
+}

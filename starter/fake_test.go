@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// fakeContext is a context in memory. What it answers is a script, one reply
+// for each input; it fails the test when an input comes and the script has run
+// out.
+type fakeContext struct {
+	t       *testing.T
+	name    string
+	missing bool
+	// replies are recorded behind the inputs, in order.
+	replies [][]event.Body
+	// answering is what State says; onState is called before it is looked at.
+	answering bool
+	onState   func()
+	// err is what everything fails with, once the script is through.
+	err error
+
+	mu      sync.Mutex
+	log     []event.Event // with the deltas where they came
+	changed chan struct{}
+	counter int
+	inputs  [][]event.Event
+	asked   []string // interrupts and closes
+}
+
+func newFake(t *testing.T, replies ...[]event.Body) *fakeContext {
+	return &fakeContext{t: t, name: "demo", replies: replies, changed: make(chan struct{})}
+}
+
+// record adds to the log as a session would.
+func (f *fakeContext) record(events ...event.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range events {
+		e.ContextName = f.name
+		if e.Tag().Class() != event.ClassEphemeral {
+			e.ParentID = ""
+			if f.counter > 0 {
+				e.ParentID = event.FormatID(f.name, f.counter)
+			}
+			f.counter++
+			e.ID = event.FormatID(f.name, f.counter)
+			e.Timestamp = time.Date(2026, 1, 2, 15, 4, f.counter, 0, time.UTC)
+		}
+		f.log = append(f.log, e)
+	}
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+func (f *fakeContext) recordBodies(bodies ...event.Body) {
+	for _, b := range bodies {
+		f.record(event.New(b))
+	}
+}
+
+func (f *fakeContext) Name() string { return f.name }
+
+func (f *fakeContext) Send(_ context.Context, events ...event.Event) ([]string, error) {
+	if len(f.replies) == 0 {
+		if f.err != nil {
+			return nil, f.err
+		}
+		f.t.Errorf("the script has run out and there is another input: %v", events)
+		return nil, fmt.Errorf("no reply is left")
+	}
+	reply := f.replies[0]
+	f.replies = f.replies[1:]
+	var ids []string
+	for i := range events {
+		if events[i].ClientEventID == "" {
+			events[i].ClientEventID = fmt.Sprintf("client-%d-%d", len(f.inputs), i)
+		}
+		ids = append(ids, events[i].ClientEventID)
+	}
+	f.inputs = append(f.inputs, events)
+	if len(reply) > 0 {
+		if rejected, ok := reply[0].(event.InputRejected); ok {
+			rejected.Input = event.RedactEvents(events)
+			f.recordBodies(rejected)
+			return ids, nil
+		}
+	}
+	f.record(events...)
+	f.recordBodies(reply...)
+	return ids, nil
+}
+
+func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		start := len(f.log)
+		if _, err := f.Send(ctx, events...); err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		for _, e := range f.log[start:] {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		if f.missing {
+			yield(event.Event{}, fmt.Errorf("context %s: %w", f.name, session.ErrNoContext))
+			return
+		}
+		for _, e := range f.since(0) {
+			if counter := event.Counter(e.ID); counter > event.Counter(from) && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *fakeContext) Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		next := 0
+		for ctx.Err() == nil {
+			f.mu.Lock()
+			changed := f.changed
+			f.mu.Unlock()
+			for _, e := range f.since(next) {
+				next++
+				wanted := options.Deltas
+				if e.ID != "" {
+					wanted = event.Counter(e.ID) > event.Counter(options.From)
+				}
+				if wanted && !yield(e, nil) {
+					return
+				}
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func (f *fakeContext) since(i int) []event.Event {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log[i:len(f.log):len(f.log)]
+}
+
+func (f *fakeContext) State(context.Context) (wire.State, error) {
+	if f.missing {
+		return wire.State{}, session.ErrNoContext
+	}
+	if f.onState != nil {
+		f.onState()
+	}
+	if f.err != nil {
+		return wire.State{}, f.err
+	}
+	var recorded []event.Event
+	for _, e := range f.since(0) {
+		if e.ID != "" {
+			recorded = append(recorded, e)
+		}
+	}
+	state := wire.StateOf(reducer.Load(f.name, reducer.Reduce, recorded...), time.Time{})
+	state.Status = wire.StatusIdle
+	if f.answering {
+		state.Status = wire.StatusAnswering
+	}
+	return state, nil
+}
+
+func (f *fakeContext) Interrupt(context.Context) error {
+	f.asked = append(f.asked, "interrupt")
+	return f.err
+}
+
+func (f *fakeContext) Close(_ context.Context, reason string) error {
+	f.asked = append(f.asked, "close "+reason)
+	return f.err
+}
+
+// fakeClient has one context, and a list.
+type fakeClient struct {
+	context *fakeContext
+	list    []session.Summary
+	query   string
+	dead    bool // no live deltas
+}
+
+func (c *fakeClient) Open(name string) (conversation, error) {
+	if name != c.context.name {
+		return nil, fmt.Errorf("the test opens %q, and there is only %q", name, c.context.name)
+	}
+	return c.context, nil
+}
+
+func (c *fakeClient) List(_ context.Context, query string) iter.Seq2[session.Summary, error] {
+	c.query = query
+	return func(yield func(session.Summary, error) bool) {
+		for _, s := range c.list {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (c *fakeClient) Live() bool { return !c.dead }
+func (c *fakeClient) Shutdown()  {}
+
+// outcome is what a run of the command line leaves behind.
+type outcome struct {
+	code        int
+	out, errOut string
+}
+
+// lines are the tags and texts of JSONL output.
+func (o outcome) tags(t *testing.T) []event.Tag {
+	var tags []event.Tag
+	for line := range strings.Lines(o.out) {
+		var e event.Event
+		require.NoError(t, e.UnmarshalJSON([]byte(line)), line)
+		tags = append(tags, e.Tag())
+	}
+	return tags
+}
+
+// starter runs the command line against a context in memory.
+func starter(t *testing.T, f *fakeContext, stdin string, args ...string) outcome {
+	t.Helper()
+	return starterWith(t, t.Context(), &fakeClient{context: f}, strings.NewReader(stdin), args...)
+}
+
+func starterWith(t *testing.T, ctx context.Context, c *fakeClient, stdin io.Reader, args ...string) outcome {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := execute(ctx, &app{
+		streams: streams{in: stdin, out: &out, err: &errOut},
+		dial: func(context.Context, session.Config) (client, error) {
+			return c, nil
+		},
+	}, args)
+	if c.context != nil && !t.Failed() {
+		require.Empty(t, c.context.replies, "replies that nobody asked for")
+	}
+	return outcome{code, out.String(), errOut.String()}
+}
+
+// answered is a whole turn that says the parts.
+func answered(request string, through int, parts ...string) []event.Body {
+	bodies := []event.Body{event.LLMRequestStarted{
+		RequestID: request, ProviderID: "p", Model: "m", ThroughEventID: event.FormatID("demo", through), Attempt: 1,
+	}}
+	for i, part := range parts {
+		bodies = append(bodies, event.TextDelta{RequestID: request, Attempt: 1, Index: i, Delta: part})
+	}
+	return append(bodies,
+		event.AssistantMessage{RequestID: request, Content: strings.Join(parts, ""), ThroughEventID: event.FormatID("demo", through)},
+		event.LLMRequestCompleted{RequestID: request, DurationMs: 5, FinishReason: "stop"},
+	)
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+const hello = `{"_tag":"UserMessage","content":"Hello"}` + "\n"
+
+func TestScriptPrintsWhatIsRecordedFromItsStartOn(t *testing.T) {
+	f := newFake(t, answered("demo:r0001", 2, "Hi"))
+	f.recordBodies(event.SessionStarted{})
+	got := starter(t, f, hello, "script", "-n", "demo")
+	require.Zero(t, got.code, got.errOut)
+	require.Equal(t, []event.Tag{
+		event.TagUserMessage, event.TagLLMRequestStarted, event.TagAssistantMessage, event.TagLLMRequestCompleted,
+	}, got.tags(t))
+}
+
+func TestScriptWithDeltasPrintsThemAndTheirResets(t *testing.T) {
+	f := newFake(t, []event.Body{
+		event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Delta: "Hi", Reset: true},
+		event.LLMRequestCompleted{RequestID: "demo:r0001"},
+	})
+	got := starter(t, f, hello, "script", "-n", "demo", "--deltas")
+	require.Zero(t, got.code, got.errOut)
+	require.Equal(t, []event.Tag{event.TagUserMessage, event.TagTextDelta, event.TagLLMRequestCompleted}, got.tags(t))
+	require.Contains(t, got.out, `"reset":true`)
+}
+
+func TestScriptWaitsForTheAnswerThatRuns(t *testing.T) {
+	f := newFake(t, []event.Body{})
+	f.answering = true
+	asked := 0
+	f.onState = func() {
+		if asked++; asked == 2 {
+			f.answering = false
+			return
+		}
+		f.recordBodies(event.LLMRequestCompleted{RequestID: "demo:r0001"})
+	}
+	got := starter(t, f, hello, "script", "-n", "demo")
+	require.Zero(t, got.code, got.errOut)
+	require.Equal(t, []event.Tag{event.TagUserMessage, event.TagLLMRequestCompleted}, got.tags(t))
+	require.Equal(t, 2, asked)
+}
+
+func TestScriptSendsAnArrayAsOneInput(t *testing.T) {
+	f := newFake(t, []event.Body{}, []event.Body{event.InputRejected{Reason: "no"}}, []event.Body{})
+	array := `[{"_tag":"SetTimeout","timeoutMs":5},{"_tag":"SystemPrompt","content":"x"}]` + "\n"
+	got := starter(t, f, array+array+hello, "script", "-n", "demo")
+	require.Zero(t, got.code, got.errOut)
+	require.Len(t, f.inputs, 3)
+	require.Equal(t, []event.Tag{
+		event.TagSetTimeout, event.TagSystemPrompt, event.TagInputRejected, event.TagUserMessage,
+	}, got.tags(t))
+}
+
+func TestScriptNamesBadLinesAndSendsTheOthers(t *testing.T) {
+	f := newFake(t, []event.Body{}, []event.Body{})
+	stdin := hello + "nonsense\n\n" +
+		`[{"_tag":"UserMessage","content":"not sent"},{"_tag":"SessionEnded","reason":"x"}]` + "\n" +
+		strings.TrimSpace(hello)
+	got := starter(t, f, stdin, "script", "-n", "demo")
+	require.Equal(t, exitFailure, got.code)
+	require.Len(t, f.inputs, 2)
+	require.Len(t, got.tags(t), 2)
+	require.Contains(t, got.errOut, "line 2 was not sent: ")
+	require.Contains(t, got.errOut, "line 4 was not sent: event 2 of 2: ")
+	require.Contains(t, got.errOut, "2 of 5 lines could not be sent")
+}
+
+func TestScriptWithoutInputEndsAtOnce(t *testing.T) {
+	f := newFake(t)
+	f.missing = true
+	require.Equal(t, outcome{}, starter(t, f, "", "script", "-n", "demo"))
+}
+
+func TestScriptWaitsForAWorker(t *testing.T) {
+	f := newFake(t)
+	f.err = session.ErrNoWorker
+	asked := 0
+	f.onState = func() {
+		if asked++; asked == 3 {
+			f.err = nil
+		}
+	}
+	var out, errOut strings.Builder
+	o := scriptOptions{
+		app:      &app{streams: streams{in: strings.NewReader(""), out: &out, err: &errOut}},
+		name:     "demo",
+		patience: time.Nanosecond,
+	}
+	s := script{scriptOptions: o, to: f, inputEnded: true}
+	done, err := s.isDone(t.Context())
+	require.NoError(t, err)
+	require.True(t, done)
+	require.Equal(t, "no worker answers; waiting for one\n", errOut.String())
+}
+
+func TestScriptPrintsALineAsSoonAsItIsRecorded(t *testing.T) {
+	stdin, write := io.Pipe()
+	read, stdout := io.Pipe()
+	f := newFake(t, []event.Body{}, []event.Body{})
+	code := make(chan int, 1)
+	go func() {
+		a := &app{streams: streams{in: stdin, out: stdout, err: io.Discard}, dial: dialFake(f)}
+		code <- execute(t.Context(), a, []string{"script", "-n", "demo"})
+	}()
+	buffer := make([]byte, 4096)
+	for range 2 {
+		_, err := io.WriteString(write, hello)
+		require.NoError(t, err)
+		n, err := read.Read(buffer)
+		require.NoError(t, err)
+		require.Equal(t, byte('\n'), buffer[n-1])
+	}
+	require.NoError(t, write.Close())
+	require.Zero(t, <-code)
+}

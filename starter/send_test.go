@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+func TestSendShowsTheAnswer(t *testing.T) {
+	const request = "demo:r0001"
+	delta := func(attempt, index int, text string, reset bool) event.Body {
+		return event.TextDelta{RequestID: request, Attempt: attempt, Index: index, Delta: text, Reset: reset}
+	}
+	whole := func(text string) event.Body {
+		return event.AssistantMessage{RequestID: request, Content: text, ThroughEventID: "demo:0001"}
+	}
+	completed := event.LLMRequestCompleted{RequestID: request}
+	for _, test := range []struct {
+		name   string
+		reply  []event.Body
+		code   int
+		out    string
+		errOut string
+	}{
+		{
+			name:  "as deltas with a newline at the end",
+			reply: answered(request, 1, "Hel", "lo"),
+			out:   "Hello\n",
+		}, {
+			name:  "from the log when there are no deltas",
+			reply: []event.Body{whole("Hello"), completed},
+			out:   "Hello\n",
+		}, {
+			name:  "from the log from where a delta is missing",
+			reply: []event.Body{delta(1, 0, "He", false), delta(1, 2, "o", false), whole("Hello"), completed},
+			out:   "Hello\n",
+		}, {
+			name:  "without gluing two attempts together",
+			reply: []event.Body{delta(1, 0, "Hel", false), delta(2, 0, "Hi", true), whole("Hi"), completed},
+			out:   "Hel\n" + restarted + "\nHi\n",
+		}, {
+			name: "up to where it was interrupted, and exits 130",
+			reply: []event.Body{delta(1, 0, "Hel", false),
+				event.AssistantMessage{RequestID: request, Content: "Hell", ThroughEventID: "demo:0001", Partial: true},
+				event.LLMRequestInterrupted{RequestID: request, PartialResponse: "Hell", Reason: event.ReasonCancelled}},
+			code:   exitInterrupted,
+			out:    "Hell\n",
+			errOut: "starter: the answer was interrupted: cancelled\n",
+		}, {
+			name:   "and exits 1 when it failed",
+			reply:  []event.Body{event.LLMRequestFailed{RequestID: request, Error: "quota", RetriesAttempted: 3}},
+			code:   exitFailure,
+			errOut: "starter: failed: quota (after 3 retries)\n",
+		}, {
+			name:   "and exits 1 when the input was refused",
+			reply:  []event.Body{event.InputRejected{Reason: "busy"}},
+			code:   exitFailure,
+			errOut: "starter: input rejected: busy\n",
+		}, {
+			name: "of the fallback with a note on standard error",
+			reply: []event.Body{
+				event.LLMRequestFellBack{RequestID: request, FromProvider: "a", ToProvider: "b", Error: "401"},
+				whole("Hello"), completed},
+			out:    "Hello\n",
+			errOut: "fell back: from a to b: 401\n",
+		}, {
+			name: "and not what is left of the answer that it interrupted",
+			reply: []event.Body{
+				event.TextDelta{RequestID: "demo:r0000", Attempt: 1, Index: 7, Delta: "old"},
+				event.AssistantMessage{RequestID: "demo:r0000", Content: "very old", ThroughEventID: "demo:0000", Partial: true},
+				event.LLMRequestInterrupted{RequestID: "demo:r0000", Reason: event.ReasonNewUserInput},
+				whole("new"), completed},
+			out: "new\n",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := starter(t, newFake(t, test.reply), "", "send", "-n", "demo", "-m", "Hi")
+			require.Equal(t, outcome{test.code, test.out, test.errOut}, got)
+		})
+	}
+}
+
+func TestSendTakesTheMessageFromWhereItIs(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		stdin string
+		args  []string
+		want  string
+	}{
+		{"the flag", "not this", []string{"-m", "Hi"}, "Hi"},
+		{"standard input without the flag", "two\nlines\n", nil, "two\nlines"},
+		{"standard input for a dash", "Hi\r\n", []string{"-m", "-"}, "Hi"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t, answered("demo:r0001", 1, "Hello"))
+			got := starter(t, f, test.stdin, append([]string{"send", "-n", "demo"}, test.args...)...)
+			require.Zero(t, got.code, got.errOut)
+			require.Equal(t, event.UserMessage{Content: test.want}, f.inputs[0][0].Body)
+		})
+	}
+	t.Run("nowhere is wrong usage, and so is an empty message", func(t *testing.T) {
+		got := starter(t, newFake(t), " \n", "send", "-n", "demo")
+		require.Equal(t, exitUsage, got.code)
+		require.Contains(t, got.errOut, "the message is empty")
+	})
+}
+
+func TestSendPutsAttachmentsInFrontOfTheMessageAsOneInput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "note")
+	require.NoError(t, os.WriteFile(file, []byte("some text"), 0o600))
+	f := newFake(t, answered("demo:r0001", 3, "Hello"))
+	got := starter(t, f, "", "send", "-n", "demo", "-m", "Hi", "--attach", file, "--attach", "https://example.org/cat.png?x=1")
+	require.Zero(t, got.code, got.errOut)
+	require.Len(t, f.inputs, 1)
+	require.Equal(t, event.FileAttachment{
+		Source:    event.Source{Type: event.SourceBlob, Data: []byte("some text")},
+		MediaType: "text/plain; charset=utf-8", FileName: "note", Size: 9,
+	}, f.inputs[0][0].Body)
+	require.Equal(t, event.FileAttachment{
+		Source:    event.Source{Type: event.SourceURL, URL: "https://example.org/cat.png?x=1"},
+		MediaType: "image/png", FileName: "cat.png",
+	}, f.inputs[0][1].Body)
+	require.Equal(t, event.UserMessage{Content: "Hi"}, f.inputs[0][2].Body)
+}
+
+func TestSendRefusesAttachments(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, size int) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, make([]byte, size), 0o600))
+		return path
+	}
+	for _, test := range []struct{ name, place, want string }{
+		{"that are too long, and names the limit", write("big", maxFileBytes+1), "more than the limit of 783360 bytes"},
+		{"that are empty", write("empty", 0), "it is empty"},
+		{"that are not there", filepath.Join(dir, "none"), "no such file"},
+		{"that are folders", dir, "is a directory"},
+		{"with a password in the URL", "https://me:secret@example.org/x", "source.url"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := starter(t, newFake(t), "", "send", "-n", "demo", "-m", "Hi", "--attach", test.place)
+			require.Equal(t, exitUsage, got.code)
+			require.Contains(t, got.errOut, test.want)
+			require.NotContains(t, got.errOut, "secret")
+		})
+	}
+	t.Run("and takes the longest that fits into an event", func(t *testing.T) {
+		e, err := attach(write("longest", maxFileBytes))
+		require.NoError(t, err)
+		data, err := e.MarshalJSON()
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(data), 1<<20)
+	})
+}
+
+func TestSendAsJSON(t *testing.T) {
+	durable := []event.Tag{event.TagUserMessage, event.TagLLMRequestStarted, event.TagAssistantMessage, event.TagLLMRequestCompleted}
+	t.Run("prints the recorded events of the turn", func(t *testing.T) {
+		got := starter(t, newFake(t, answered("demo:r0001", 1, "<b>")), "", "send", "-n", "demo", "-m", "Hi", "--json")
+		require.Zero(t, got.code)
+		require.Equal(t, durable, got.tags(t))
+		require.Contains(t, got.out, `"content":"<b>"`)
+	})
+	t.Run("with deltas prints these in between", func(t *testing.T) {
+		got := starter(t, newFake(t, answered("demo:r0001", 1, "a", "b")), "", "send", "-n", "demo", "-m", "Hi", "--json", "--deltas")
+		require.Len(t, got.tags(t), len(durable)+2)
+	})
+	t.Run("without waiting prints the client ids", func(t *testing.T) {
+		got := starter(t, newFake(t, []event.Body{}), "", "send", "-n", "demo", "-m", "Hi", "--json", "--no-wait")
+		require.Equal(t, outcome{0, `{"contextName":"demo","clientEventIds":["client-0-0"]}` + "\n", ""}, got)
+	})
+	t.Run("exits like the text form", func(t *testing.T) {
+		failed := []event.Body{event.LLMRequestFailed{RequestID: "demo:r0001", Error: "quota"}}
+		require.Equal(t, exitFailure, starter(t, newFake(t, failed), "", "send", "-n", "demo", "-m", "Hi", "--json").code)
+	})
+}
+
+func TestSendSaysOnceThatThereAreNoLiveDeltas(t *testing.T) {
+	c := &fakeClient{context: newFake(t, answered("demo:r0001", 1, "Hello")), dead: true}
+	got := starterWith(t, t.Context(), c, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
+	require.Equal(t, outcome{0, "Hello\n", "no live deltas; answers appear when they are complete\n"}, got)
+}
+
+func TestSendOnASignalSaysThatTheAnswerGoesOn(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := newFake(t)
+	f.err = context.Canceled
+	got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
+	require.Equal(t, exitInterrupted, got.code)
+	require.Contains(t, got.errOut, "starter interrupt -n demo")
+}
+
+func TestAnswersOnATerminalCannotSteerIt(t *testing.T) {
+	var out strings.Builder
+	w := answerWriter{streams: streams{out: &out, err: &out, outTerminal: true}}
+	w.add("a\x1b]0;title\x07b", false)
+	require.Equal(t, "a]0;titleb", out.String())
+}
+
+func TestExitCodes(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"no such context", session.ErrNoContext, exitNoContext},
+		{"unreachable", session.ErrUnreachable, exitUnreachable},
+		{"no worker", session.ErrNoWorker, exitFailure},
+		{"a bad name", session.ErrName, exitUsage},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t)
+			f.err = test.err
+			require.Equal(t, test.want, starter(t, f, "", "interrupt", "-n", "demo").code)
+		})
+	}
+}
