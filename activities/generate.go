@@ -30,6 +30,9 @@ const (
 	// maxRetryAfter is the longest that a provider may ask to wait. Beyond it
 	// the request fails, or the fallback takes over.
 	maxRetryAfter = 5 * time.Minute
+	// announceTimeout is how long the workflow is tried to be told that a
+	// request was sent.
+	announceTimeout = 5 * time.Second
 )
 
 // MaxAnswerBytes is how long an answer may be. A longer one ends there, with
@@ -93,7 +96,7 @@ func (s stopped) Error() string { return "stopped: " + string(s.reason) }
 // When the worker shuts down the result is that the request was returned. An
 // error is one attempt that failed: Temporal makes the next, unless it is marked
 // as not retryable; its details are an [Attempted].
-func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
+func (a *Activities) Generate(ctx context.Context, in GenerateInput) (result GenerateResult, err error) {
 	g := &generation{Activities: a, in: in, info: activity.GetInfo(ctx), began: time.Now()}
 	g.attempted.Attempt = in.FirstAttempt + int(g.info.Attempt) - 1
 	ctx, g.end = context.WithCancelCause(ctx)
@@ -108,6 +111,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	defer g.end(nil)
 	watching.Go(func() { g.watch(ctx, activity.GetWorkerStopChannel(ctx)) })
 
+	defer func() { g.told(err) }()
 	session, err := g.settle(ctx)
 	if err != nil {
 		return g.result(ctx, llm.Result{}, err)
@@ -145,6 +149,9 @@ type generation struct {
 	attempted Attempted
 	retry     reducer.RetryConfig
 	fallback  bool // there is another provider to take over
+
+	telling     sync.WaitGroup // tells the workflow that the request was sent
+	stopTelling context.CancelFunc
 }
 
 // onStop hears the hint to stop. New input is no reason to stop when the model
@@ -268,8 +275,7 @@ func (g *generation) target(session reducer.Session) (*llm.Target, error) {
 	return target, nil
 }
 
-// sent notes that the request goes out and tells the workflow, without waiting:
-// the result says it again.
+// sent notes that the request goes out and tells the workflow, without waiting.
 func (g *generation) sent(ctx context.Context, target *llm.Target) {
 	g.mu.Lock()
 	g.attempted.Sent = true
@@ -279,12 +285,27 @@ func (g *generation) sent(ctx context.Context, target *llm.Target) {
 	}
 	g.mu.Unlock()
 	w := g.info.WorkflowExecution
-	go func() {
+	ctx, g.stopTelling = context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
+	g.telling.Go(func() {
 		err := g.options.Temporal.SignalWorkflow(ctx, w.ID, w.RunID, wire.SignalRequestStarted, news)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			activity.GetLogger(ctx).Warn("The workflow was not told that its request was sent", "request", news.RequestID, "error", err)
 		}
-	}()
+	})
+}
+
+// told makes sure that the workflow knows of the attempt when it ends. A result
+// says all that the signal does, so it need not wait; the error of an attempt
+// with another to come reaches nobody.
+func (g *generation) told(err error) {
+	if g.stopTelling == nil {
+		return
+	}
+	if err == nil {
+		g.stopTelling()
+	}
+	g.telling.Wait()
+	g.stopTelling()
 }
 
 // result turns the end of an attempt into what the workflow is told.

@@ -3,8 +3,10 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,16 +16,15 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
-	"go.temporal.io/sdk/worker"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // server and nats are shared by all tests of the package: each test has a task
@@ -146,8 +147,6 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	return stop
 }
 
-var _ worker.Worker // the type that contexts.NewWorker returns
-
 // open returns a context that no other test uses.
 func (w *world) open(name string) *session.Context {
 	w.t.Helper()
@@ -188,6 +187,84 @@ func (w *world) say(c *session.Context, text string, before ...event.Event) []ev
 		out = append(out, e)
 	}
 	require.NotEmpty(w.t, out, "the turn yielded nothing")
+	return out
+}
+
+// send sends events and waits until they are recorded, without asking for an
+// answer to them.
+func (w *world) send(c *session.Context, events ...event.Event) {
+	w.t.Helper()
+	ids, err := c.Send(w.ctx, events...)
+	require.NoError(w.t, err)
+	for e, err := range c.Follow(w.ctx, session.FollowOptions{}) {
+		require.NoError(w.t, err)
+		if e.ClientEventID == ids[len(ids)-1] {
+			return
+		}
+	}
+	w.t.Fatal("the events were not recorded")
+}
+
+// close closes the context and waits until its workflow has ended.
+func (w *world) close(c *session.Context, reason string) {
+	w.t.Helper()
+	require.NoError(w.t, c.Close(w.ctx, reason))
+	require.NoError(w.t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
+}
+
+// turn is a turn that a test goes through step by step.
+type turn struct {
+	w    *world
+	next func() (event.Event, error, bool)
+	seen []event.Event
+}
+
+// ask sends a user message, and returns once it is sent.
+func (w *world) ask(c *session.Context, text string) *turn {
+	w.t.Helper()
+	next, stop := iter.Pull2(c.Ask(w.ctx, event.New(event.UserMessage{Content: text})))
+	w.t.Cleanup(stop)
+	turn := &turn{w: w, next: next}
+	turn.until(func(e event.Event) bool { return e.Tag() == event.TagUserMessage })
+	return turn
+}
+
+// until goes on to an event, which may have been seen already.
+func (t *turn) until(found func(event.Event) bool) {
+	t.w.t.Helper()
+	if slices.ContainsFunc(t.seen, found) {
+		return
+	}
+	for {
+		e, err, ok := t.next()
+		require.NoError(t.w.t, err)
+		require.True(t.w.t, ok, "the turn ended before what the test waits for")
+		t.seen = append(t.seen, e)
+		if found(e) {
+			return
+		}
+	}
+}
+
+// rest goes on to the end of the turn and returns its last event.
+func (t *turn) rest() event.Event {
+	t.w.t.Helper()
+	for {
+		e, err, ok := t.next()
+		if !ok {
+			return t.seen[len(t.seen)-1]
+		}
+		require.NoError(t.w.t, err)
+		t.seen = append(t.seen, e)
+	}
+}
+
+// contents are the messages of a request that have plain text.
+func contents(r llmtest.Request) []string {
+	var out []string
+	for _, m := range r.Messages {
+		out = append(out, m.Role+": "+m.Content)
+	}
 	return out
 }
 
