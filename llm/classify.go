@@ -71,21 +71,24 @@ func (t *Target) failRefused(r *refusal, e *Error) {
 	if said.message == "" {
 		said.message = firstOf(said.code, said.typ, http.StatusText(e.Status), "no reason given")
 	}
-	e.Message = t.clean(said.message) + t.clean(t.advice(e, r))
+	e.Message = t.clean(said.message)
+	if advice := t.advice(e, r); advice != "" {
+		e.Message += " (" + t.clean(advice) + ")"
+	}
 }
 
 // advice is what helps to mend the more common mistakes.
 func (t *Target) advice(e *Error, r *refusal) string {
 	switch {
 	case e.Status >= 300 && e.Status < 400:
-		return fmt.Sprintf(" (%s redirects to %s, which is not followed: set that as baseUrl if it is right)",
+		return fmt.Sprintf("%s redirects to %s, which is not followed: set that as baseUrl if it is right",
 			t.BaseURL, firstOf(r.header.Get("Location"), "nowhere"))
 	case e.Kind == KindUnauthorized && t.keyRef == "":
-		return " (no key was sent: the context names no apiKeyRef, and no default key belongs to " + t.BaseURL + ")"
+		return "no key was sent: the context names no apiKeyRef, and no default key belongs to " + t.BaseURL
 	case e.Kind == KindUnauthorized:
-		return " (with the key from " + t.keyRef + ")"
+		return "with the key from " + t.keyRef
 	case e.Kind == KindNotFound:
-		return fmt.Sprintf(" (model %q at %s)", t.Model, t.BaseURL)
+		return fmt.Sprintf("model %q at %s", t.Model, t.BaseURL)
 	}
 	return ""
 }
@@ -121,17 +124,17 @@ func readComplaint(body []byte) complaint {
 	if json.Unmarshal(body, &outer) != nil {
 		return complaint{message: string(body)}
 	}
-	fields := outer
-	var inner map[string]json.RawMessage
-	if json.Unmarshal(outer["error"], &inner) == nil && inner != nil {
-		fields = inner
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(outer["error"], &fields) != nil || fields == nil {
+		// The error is a string, or there is nothing around it.
+		fields = outer
 	}
 	c := complaint{
 		code:    plain(fields["code"]),
 		typ:     firstOf(plain(fields["type"]), plain(fields["status"])),
-		message: firstOf(plain(fields["message"]), plain(fields["detail"]), plain(outer["error"]), plain(outer["message"])),
-		isError: inner != nil || plain(outer["error"]) != "" || plain(outer["message"]) != "" || plain(outer["detail"]) != "",
+		message: firstOf(plain(fields["message"]), plain(fields["detail"]), plain(fields["error"])),
 	}
+	c.isError = c.message != "" || outer["error"] != nil
 	// OpenRouter passes on there what the provider behind it said.
 	var metadata struct {
 		Raw json.RawMessage `json:"raw"`

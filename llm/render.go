@@ -213,12 +213,16 @@ func (r *rendering) add(m openai.ChatCompletionMessage) {
 }
 
 func isMergeable(a, b openai.ChatCompletionMessage) bool {
-	return a.Role == b.Role && a.Role != openai.ChatMessageRoleTool && len(a.ToolCalls) == 0 && len(b.ToolCalls) == 0
+	return a.Role == b.Role && a.Role != openai.ChatMessageRoleTool && len(a.ToolCalls) == 0
 }
 
+// merge joins two messages, of which only the second may have tool calls.
 func merge(a, b openai.ChatCompletionMessage) openai.ChatCompletionMessage {
+	a.ToolCalls = b.ToolCalls
 	if a.MultiContent == nil && b.MultiContent == nil {
-		a.Content += "\n\n" + b.Content
+		if b.Content != "" {
+			a.Content += "\n\n" + b.Content
+		}
 		return a
 	}
 	a.MultiContent = append(asParts(a), asParts(b)...)

@@ -92,6 +92,7 @@ func answer(request openai.ChatCompletionRequest) completion {
 		c.tokens, c.finishReason = c.tokens[:limit], openai.FinishReasonLength
 	}
 	for _, m := range request.Messages {
+		c.usage.PromptTokens++ // its role
 		c.usage.PromptTokens += len(strings.Fields(m.Content))
 		for _, part := range m.MultiContent {
 			c.usage.PromptTokens += len(strings.Fields(part.Text))

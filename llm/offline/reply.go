@@ -36,7 +36,7 @@ func reply(messages []openai.ChatCompletionMessage) string {
 		return greeting + " You have not said anything yet."
 	}
 	last := read(said[len(said)-1])
-	sentences := []string{greeting, fmt.Sprintf("This is your %s message: %s.", ordinal(len(said)), quote(last.text))}
+	sentences := []string{greeting, fmt.Sprintf("This is your %s message%s.", ordinal(len(said)), quoteBehind(last.text))}
 	if len(last.attachments) > 0 {
 		sentences = append(sentences, fmt.Sprintf("It came with %s.", list(last.attachments)))
 	}
@@ -146,6 +146,14 @@ func quote(text string) string {
 		runes = append(runes[:maxQuote:maxQuote], '…')
 	}
 	return `"` + string(runes) + `"`
+}
+
+// quoteBehind is a quote to stand behind a noun.
+func quoteBehind(text string) string {
+	if text == "" {
+		return ", without a word"
+	}
+	return ": " + quote(text)
 }
 
 // quoteEnd is the end of a text in quotation marks.

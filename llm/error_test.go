@@ -1,0 +1,170 @@
+package llm_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+func TestRefusalsAreUnderstood(t *testing.T) {
+	tests := map[string]struct {
+		step      llmtest.Step
+		kind      llm.Kind
+		retryable bool
+		says      string
+	}{
+		"400":                       {step: llmtest.Error(400, "invalid_value", "temperature is off"), kind: llm.KindBadRequest, says: "temperature is off"},
+		"401":                       {step: llmtest.Error(401, "invalid_api_key", "who are you"), kind: llm.KindUnauthorized, says: "who are you (with the key from env:TEST_KEY)"},
+		"402":                       {step: llmtest.Error(402, "", "Insufficient Balance"), kind: llm.KindQuota},
+		"403":                       {step: llmtest.Error(403, "", "not in your country"), kind: llm.KindUnauthorized},
+		"404":                       {step: llmtest.Error(404, "model_not_found", "no such model"), kind: llm.KindNotFound, says: `no such model (model "model-1" at http://127.0.0.1:`},
+		"408":                       {step: llmtest.Error(408, "", ""), kind: llm.KindTimeout, retryable: true, says: "Request Timeout"},
+		"409":                       {step: llmtest.Error(409, "", ""), kind: llm.KindServer, retryable: true},
+		"413":                       {step: llmtest.Status(413, "too large"), kind: llm.KindContextTooLong},
+		"418":                       {step: llmtest.Status(418, ""), kind: llm.KindBadRequest, says: "I'm a teapot"},
+		"422":                       {step: llmtest.Status(422, `{"detail":[{"loc":["body","x"],"msg":"extra"}]}`), kind: llm.KindBadRequest, says: `"msg":"extra"`},
+		"425":                       {step: llmtest.Error(425, "", ""), kind: llm.KindServer, retryable: true},
+		"429":                       {step: llmtest.Error(429, "rate_limit_exceeded", "slow down"), kind: llm.KindRateLimited, retryable: true, says: "scripted: rate limited (429): slow down"},
+		"429 for want of money":     {step: llmtest.Error(429, "insufficient_quota", "You exceeded your current quota"), kind: llm.KindQuota},
+		"500":                       {step: llmtest.Status(500, "<html>oops</html>"), kind: llm.KindServer, retryable: true, says: "<html>oops</html>"},
+		"502 without a body":        {step: llmtest.Status(502, ""), kind: llm.KindServer, retryable: true, says: "Bad Gateway"},
+		"503":                       {step: llmtest.Error(503, "overloaded", "busy"), kind: llm.KindServer, retryable: true},
+		"529":                       {step: llmtest.Error(529, "overloaded_error", "Overloaded"), kind: llm.KindServer, retryable: true},
+		"too long by its code":      {step: llmtest.Error(400, "context_length_exceeded", "too big"), kind: llm.KindContextTooLong},
+		"too long by llama.cpp":     {step: llmtest.Error(400, "exceed_context_size_error", "the request exceeds it"), kind: llm.KindContextTooLong},
+		"too long by Anthropic":     {step: llmtest.Error(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"), kind: llm.KindContextTooLong},
+		"too long by vLLM":          {step: llmtest.Error(400, "BadRequestError", "This model's maximum context length is 4096 tokens."), kind: llm.KindContextTooLong},
+		"too long by Gemini":        {step: llmtest.Status(400, `[{"error":{"code":400,"message":"The input token count (9) exceeds the maximum number of tokens allowed (8).","status":"INVALID_ARGUMENT"}}]`), kind: llm.KindContextTooLong, says: "The input token count"},
+		"filtered by Azure":         {step: llmtest.Status(400, `{"error":{"message":"no","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), kind: llm.KindContentFilter},
+		"filtered, says OpenRouter": {step: llmtest.Error(403, "403", "Your input was flagged as violence"), kind: llm.KindContentFilter},
+		"the provider behind another": {
+			step: llmtest.Status(502, `{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"gpu on fire"}}}`),
+			kind: llm.KindServer, retryable: true, says: "Provider returned error: gpu on fire",
+		},
+		"a code that is a number":    {step: llmtest.Status(400, `{"error":{"message":"no","code":7}}`), kind: llm.KindBadRequest},
+		"a code that is null":        {step: llmtest.Status(400, `{"error":{"message":"no","code":null}}`), kind: llm.KindBadRequest},
+		"no code at all":             {step: llmtest.Status(400, `{"error":{"message":"no"}}`), kind: llm.KindBadRequest},
+		"an error that is a string":  {step: llmtest.Status(404, `{"error":"model \"x\" not found, try pulling it first"}`), kind: llm.KindNotFound, says: `model "x" not found`},
+		"a message that is an array": {step: llmtest.Status(400, `{"error":{"message":["a","b"]}}`), kind: llm.KindBadRequest, says: `["a","b"]`},
+		"a message outside":          {step: llmtest.Status(422, `{"object":"error","message":{"detail":[{"msg":"Extra inputs are not permitted"}]}}`), kind: llm.KindBadRequest, says: "Extra inputs are not permitted"},
+		"an error that is null":      {step: llmtest.Status(400, `{"error":null}`), kind: llm.KindBadRequest, says: "Bad Request"},
+		"half an error":              {step: llmtest.Status(400, `{"error":{"mess`), kind: llm.KindBadRequest, says: `{"error":{"mess`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := target(t, llmtest.Start(t, test.step)).Stream(within(t), hello, nil)
+			failed := requireKind(t, test.kind, err)
+			require.Equal(t, test.retryable, failed.Retryable())
+			require.ErrorContains(t, err, test.says)
+			require.NotZero(t, failed.Status)
+		})
+	}
+}
+
+func TestProviderIsAskedHowLongToWait(t *testing.T) {
+	model := llmtest.Start(t,
+		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("7"),
+		llmtest.Status(503, "").Header("retry-after-ms", "250").RetryAfter("1"),
+		llmtest.Status(503, ""),
+	)
+	for _, want := range []time.Duration{7 * time.Second, 250 * time.Millisecond, 0} {
+		_, err := target(t, model).Stream(within(t), hello, nil)
+		require.Equal(t, want, requireKind(t, requireError(t, err).Kind, err).RetryAfter)
+	}
+}
+
+func requireError(t testing.TB, err error) *llm.Error {
+	t.Helper()
+	var failed *llm.Error
+	require.ErrorAs(t, err, &failed)
+	return failed
+}
+
+func TestNothingIsRetried(t *testing.T) {
+	// A second request would come after the end of the script and fail the test.
+	for _, step := range []llmtest.Step{llmtest.Drop(), llmtest.Status(503, ""), llmtest.Raw("text/event-stream")} {
+		model := llmtest.Start(t, step)
+		_, err := target(t, model).Stream(within(t), hello, nil)
+		require.Error(t, err)
+		require.Len(t, model.Requests(), 1)
+	}
+}
+
+func TestNoErrorHoldsTheKey(t *testing.T) {
+	const other = "sk-proj-abcdefghijklmnopqrstuvwxyz"
+	leak := fmt.Sprintf(`your key %s and "authorization: Bearer %s" and %s`, testKey, testKey, other)
+	steps := map[string]llmtest.Step{
+		"refusal":         llmtest.Error(401, "invalid_api_key", leak),
+		"text":            llmtest.Status(500, leak),
+		"no event stream": llmtest.Raw("text/plain", leak),
+		"in the stream":   llmtest.Raw("text/event-stream", "data: {\"error\":{\"message\":\""+testKey+"\"}}\n\n"),
+		"redirect":        llmtest.Status(302, "").Header("Location", "/?key="+testKey),
+	}
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			_, err := target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
+			require.Error(t, err)
+			requireNoSecret(t, err, testKey, other)
+		})
+	}
+	t.Run("in a URL that cannot be reached", func(t *testing.T) {
+		_, err := resolve(t, reducer.ProviderConfig{BaseURL: "http://" + testKey + ":pass@127.0.0.1:1/" + testKey}).Stream(within(t), hello, nil)
+		requireKind(t, llm.KindConnection, err)
+		requireNoSecret(t, err, testKey, "pass@")
+	})
+	t.Run("in what go-openai prints of a target", func(t *testing.T) {
+		target := target(t, llmtest.Start(t))
+		for _, verb := range []string{"%v", "%+v", "%#v"} {
+			require.NotContains(t, fmt.Sprintf(verb, target), testKey)
+			require.NotContains(t, fmt.Sprintf(verb, *target), testKey)
+		}
+	})
+}
+
+// requireNoSecret looks at everything that storing an error would store: its
+// text and those of all that it wraps.
+func requireNoSecret(t testing.TB, err error, secrets ...string) {
+	t.Helper()
+	for _, secret := range secrets {
+		require.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, err), secret)
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		requireNoSecret(t, e.Unwrap(), secrets...)
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			requireNoSecret(t, cause, secrets...)
+		}
+	}
+}
+
+func TestLongErrorIsCut(t *testing.T) {
+	_, err := target(t, llmtest.Start(t, llmtest.Status(500, strings.Repeat("é", 1<<20)))).Stream(within(t), hello, nil)
+	require.Less(t, len(err.Error()), 600)
+	require.ErrorContains(t, err, "bytes in all")
+}
+
+func TestEndlessStreamIsCutOff(t *testing.T) {
+	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		// One line that never ends.
+		junk := strings.Repeat("x", 1<<20)
+		for {
+			if _, err := io.WriteString(w, junk); err != nil {
+				return
+			}
+		}
+	})
+	server := serve(t, endless)
+	_, err := resolve(t, reducer.ProviderConfig{BaseURL: server}).Stream(within(t), hello, nil)
+	requireKind(t, llm.KindTruncated, err)
+	require.ErrorContains(t, err, "more than 64 MiB")
+}
