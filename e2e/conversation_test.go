@@ -92,6 +92,7 @@ func TestNewInputInterruptsAndKeepsWhatWasSaid(t *testing.T) {
 	first := w.ask(c, "Tell me a story")
 	require.NoError(t, gate.Reached(w.ctx))
 	first.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
+	first.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
 	w.say(c, "Shorter")
 	require.NoError(t, w.model.Aborted(w.ctx, 1))
 	require.Equal(t, event.TagLLMRequestInterrupted, first.rest().Tag())

@@ -30,8 +30,9 @@ import (
 // server and nats are shared by all tests of the package: each test has a task
 // queue and contexts of its own.
 var (
-	server *devserver.Server
-	nats   *stream.Server
+	server  *devserver.Server
+	nats    *stream.Server
+	command string // the temporal command
 )
 
 func TestMain(m *testing.M) { os.Exit(runMain(m)) }
@@ -42,7 +43,7 @@ func runMain(m *testing.M) int {
 		return complain(err)
 	}
 	defer os.RemoveAll(dir)
-	command, err := devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) })
+	command, err = devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
 		return complain(err)
 	}

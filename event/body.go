@@ -218,6 +218,9 @@ type LLMRequestInterrupted struct {
 	RequestID       string `json:"requestId"`
 	PartialResponse string `json:"partialResponse"`
 	Reason          Reason `json:"reason"`
+	// ThroughEventID is, when the request ended before it was sent, the newest
+	// event that goes without an answer.
+	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
 // LLMRequestFailed ends a request that got no answer.
@@ -225,6 +228,9 @@ type LLMRequestFailed struct {
 	RequestID        string `json:"requestId"`
 	Error            string `json:"error"`
 	RetriesAttempted int    `json:"retriesAttempted"`
+	// ThroughEventID is, when the request ended before it was sent, the newest
+	// event that goes without an answer.
+	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
 // LLMRequestFellBack says that the fallback takes a request over.

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -32,9 +31,13 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (clientEventI
 		}
 		clientEventIDs = append(clientEventIDs, events[i].ClientEventID)
 	}
-	var input any = events
+	var value any = events
 	if len(events) == 1 {
-		input = events[0]
+		value = events[0]
+	}
+	input, err := wire.JSON(value)
+	if err != nil {
+		return nil, err
 	}
 	id := wire.WorkflowID(c.name)
 	_, err = c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
@@ -50,7 +53,7 @@ func sendable(e event.Event) error {
 	if !e.Tag().IsInput() {
 		return &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "is written by the session itself and cannot be sent"}
 	}
-	data, err := json.Marshal(e)
+	data, err := e.MarshalJSON()
 	if err != nil {
 		return err
 	}

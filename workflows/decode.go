@@ -86,7 +86,7 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 // fits refuses events that no history can carry.
 func fits(events []event.Event) error {
 	for _, e := range events {
-		data, err := json.Marshal(e)
+		data, err := e.MarshalJSON()
 		if err != nil {
 			return err
 		}

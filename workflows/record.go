@@ -1,12 +1,8 @@
 package workflows
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 
-	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -24,7 +20,14 @@ func record(ctx workflow.Context, events []event.Event) {
 }
 
 func recordOne(ctx workflow.Context, events []event.Event) {
-	value := workflow.SideEffect(ctx, func(workflow.Context) any { return encode(wire.Record{Events: events}) })
+	value := workflow.SideEffect(ctx, func(workflow.Context) any {
+		data, err := wire.JSON(wire.Record{Events: events})
+		if err != nil {
+			// Events were checked when they came in.
+			panic(fmt.Sprintf("an event has no JSON: %v", err))
+		}
+		return data
+	})
 	if !workflow.IsReplaying(ctx) {
 		return
 	}
@@ -43,22 +46,6 @@ func recordOne(ctx workflow.Context, events []event.Event) {
 			panic(fmt.Sprintf("the log has %s %s where this code makes %s %s", e.Tag(), e.ID, events[i].Tag(), events[i].ID))
 		}
 	}
-}
-
-// encode writes plain JSON. The usual converter would write each "<" of an
-// answer as six bytes.
-func encode(value any) converter.RawValue {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		// Events are checked when they come in.
-		panic(fmt.Sprintf("an event has no JSON: %v", err))
-	}
-	return converter.NewRawValue(&commonpb.Payload{
-		Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)},
-		Data:     bytes.TrimSuffix(buf.Bytes(), []byte("\n")),
-	})
 }
 
 // fitting is how many of the events go into one record: at least one.
