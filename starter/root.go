@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // app is what all commands share.
@@ -62,7 +63,7 @@ func (a *app) report(command *cobra.Command, err error) {
 // address is where Temporal was looked for.
 func (a *app) address() string {
 	// What is wrong with the profile was told by whoever failed to connect.
-	profile, _ := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{})
+	profile, _ := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: a.connection.Profile})
 	return cmp.Or(a.connection.Address, profile.HostPort, "127.0.0.1:7233")
 }
 
@@ -96,6 +97,10 @@ environment, else from the TOML profile of the temporal command.
 		"where Temporal is, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
 	flags.StringVar(&a.connection.Namespace, "namespace", "",
 		"Temporal's `NAMESPACE` (default: $TEMPORAL_NAMESPACE, the profile, \"default\")")
+	flags.StringVar(&a.connection.Profile, "profile", "",
+		"`PROFILE` in Temporal's TOML file (default: $TEMPORAL_PROFILE, \"default\")")
+	flags.StringVar(&a.connection.TaskQueue, "task-queue", "",
+		"task `QUEUE` on which new contexts start, the worker's (default \""+wire.TaskQueue+"\")")
 	flags.StringVar(&a.connection.NATSURL, "nats-url", "",
 		"where live deltas come from, a `URL`; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
 	root.AddCommand(

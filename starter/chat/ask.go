@@ -24,7 +24,7 @@ func (m *Model) key(key tea.KeyMsg) tea.Cmd {
 		return m.enter()
 	case tea.KeyCtrlC:
 		if m.transcript.busy {
-			m.hint = "interrupting"
+			m.transcript.interrupting = true
 			return m.interrupt
 		}
 		m.line.clear()
@@ -97,7 +97,7 @@ func (m *Model) state() tea.Msg {
 	}
 	var text strings.Builder
 	err = show.State(&text, state)
-	return told{strings.TrimRight(text.String(), "\n"), err}
+	return told{text: strings.TrimRight(text.String(), "\n"), err: err}
 }
 
 func (m *Model) events(lastID string) tea.Cmd {

@@ -40,6 +40,8 @@ type transcript struct {
 
 	// busy says that an answer is awaited or runs, answering that it runs.
 	busy, answering bool
+	// interrupting says that the user asked for the end of it.
+	interrupting bool
 	// asked counts the newest event that wants an answer, through the newest
 	// event that the running request has seen.
 	asked, through int
@@ -111,7 +113,7 @@ func (t *transcript) take(e event.Event) {
 		t.busy = t.answering
 	case event.SessionEnded:
 		t.remark(show.Note(body))
-		t.busy, t.answering = false, false
+		t.busy, t.answering, t.interrupting = false, false, false
 	case event.SessionStarted:
 	default:
 		t.behind(e.ID, t.style.Dim(show.Note(body)))
@@ -166,7 +168,7 @@ func (t *transcript) end(body event.Body, mark string) {
 		t.print(mark)
 	}
 	t.release(len(t.waiting))
-	t.answering = false
+	t.answering, t.interrupting = false, false
 	interrupted, ok := body.(event.LLMRequestInterrupted)
 	if ok {
 		// Who stops an answer stops what was about to follow it, too; when
@@ -223,13 +225,16 @@ func (t *transcript) cutOff() {
 	t.release(len(t.waiting))
 }
 
-// note prints the outcome of a command.
+// note prints the outcome of a command, whose lines are cut and not wrapped, so
+// that tables stay tables.
 func (t *transcript) note(n told) {
 	if n.err != nil {
 		t.print(t.style.Red("✗ " + show.Clean(n.err.Error())))
 		return
 	}
-	t.remark(n.text)
+	for row := range strings.SplitSeq(n.text, "\n") {
+		t.remark(ansi.Truncate(row, t.width, "…"))
+	}
 }
 
 func (t *transcript) remark(text string) { t.print(t.style.Dim(text)) }
@@ -260,10 +265,14 @@ func (t *transcript) unfinished() []string {
 
 // doing says what a person waits for.
 func (t *transcript) doing() string {
-	if t.answering {
+	switch {
+	case t.interrupting:
+		return "interrupting"
+	case t.answering:
 		return "answering · Ctrl-C interrupts"
+	default:
+		return "waiting for an answer · Ctrl-C interrupts"
 	}
-	return "waiting for an answer · Ctrl-C interrupts"
 }
 
 // wrap breaks text into rows of the terminal. Bubbletea cuts longer ones.

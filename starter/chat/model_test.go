@@ -1,0 +1,454 @@
+package chat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/starter/chat"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// fakeContext hands what the screen asks for to the test. An input that the
+// test does not take in time fails it.
+type fakeContext struct {
+	log        chan event.Event
+	past       []event.Event
+	sent       chan []event.Event
+	sendErr    error
+	interrupts chan struct{}
+}
+
+func (*fakeContext) Name() string { return "demo" }
+
+func (f *fakeContext) Send(ctx context.Context, events ...event.Event) ([]string, error) {
+	select {
+	case f.sent <- events:
+		return nil, f.sendErr
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for _, e := range f.past {
+			if event.Counter(e.ID) > event.Counter(from) && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *fakeContext) Follow(ctx context.Context, _ session.FollowOptions) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for {
+			select {
+			case e, ok := <-f.log:
+				if !ok {
+					yield(event.Event{}, errors.New("connection refused"))
+					return
+				}
+				if !yield(e, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func (*fakeContext) State(context.Context) (wire.State, error) {
+	return wire.State{ContextName: "demo", Status: wire.StatusIdle}, nil
+}
+
+func (f *fakeContext) Interrupt(context.Context) error {
+	f.interrupts <- struct{}{}
+	return nil
+}
+
+// screen runs a model the way bubbletea does: commands side by side, their
+// messages one after the other. What is printed is kept.
+type screen struct {
+	t        *testing.T
+	fake     *fakeContext
+	model    tea.Model
+	messages chan tea.Msg
+	printed  string
+	quit     bool
+	counter  int
+}
+
+func open(t *testing.T, past ...event.Body) *screen {
+	s := &screen{
+		t:        t,
+		messages: make(chan tea.Msg),
+		fake: &fakeContext{
+			log: make(chan event.Event), sent: make(chan []event.Event), interrupts: make(chan struct{}, 10),
+		},
+	}
+	for _, body := range past {
+		s.fake.past = append(s.fake.past, s.event(body))
+	}
+	s.model = chat.New(t.Context(), chat.Config{
+		Context: s.fake, Past: s.fake.past,
+		Attach: func(place string) (event.Event, error) {
+			if place == "missing" {
+				return event.Event{}, errors.New("missing: no such file")
+			}
+			return event.New(event.FileAttachment{FileName: place, MediaType: "text/plain"}), nil
+		},
+	})
+	s.start(s.model.Init())
+	s.update(tea.WindowSizeMsg{Width: 40, Height: 12})
+	return s
+}
+
+// event gives a body its place in the log; deltas have none.
+func (s *screen) event(body event.Body) event.Event {
+	e := event.New(body)
+	if body.Tag().Class() != event.ClassEphemeral {
+		s.counter++
+		e.ID = event.FormatID("demo", s.counter)
+	}
+	return e
+}
+
+func (s *screen) start(cmd tea.Cmd) {
+	if cmd == nil {
+		return
+	}
+	go func() { s.deliver(cmd()) }()
+}
+
+// deliver passes a message on; a batch is run side by side and a sequence,
+// whose type bubbletea keeps to itself, in order.
+func (s *screen) deliver(msg tea.Msg) {
+	if value := reflect.ValueOf(msg); value.IsValid() && value.Type().ConvertibleTo(reflect.TypeFor[[]tea.Cmd]()) {
+		_, sideBySide := msg.(tea.BatchMsg)
+		for _, cmd := range value.Convert(reflect.TypeFor[[]tea.Cmd]()).Interface().([]tea.Cmd) {
+			switch {
+			case sideBySide:
+				s.start(cmd)
+			case cmd != nil:
+				s.deliver(cmd())
+			}
+		}
+		return
+	}
+	select {
+	case s.messages <- msg:
+	case <-s.t.Context().Done():
+	}
+}
+
+func (s *screen) update(msg tea.Msg) {
+	switch {
+	case msg == nil:
+		return
+	case fmt.Sprintf("%T", msg) == "tea.printLineMessage":
+		s.printed += reflect.ValueOf(msg).Field(0).String() + "\n"
+		return
+	}
+	if _, ok := msg.(tea.QuitMsg); ok {
+		s.quit = true
+		return
+	}
+	var cmd tea.Cmd
+	s.model, cmd = s.model.Update(msg)
+	s.start(cmd)
+}
+
+// until runs the screen until something holds.
+func (s *screen) until(what string, holds func() bool) {
+	s.t.Helper()
+	deadline := time.After(timeout)
+	for !holds() {
+		select {
+		case msg := <-s.messages:
+			s.update(msg)
+		case <-deadline:
+			require.Failf(s.t, "never: "+what, "printed:\n%s\nview:\n%s", s.printed, s.view())
+		}
+	}
+}
+
+func (s *screen) untilPrinted(text string) {
+	s.t.Helper()
+	s.until("printed "+text, func() bool { return strings.Contains(s.printed, text) })
+}
+
+func (s *screen) untilViewed(text string) {
+	s.t.Helper()
+	s.until("in view "+text, func() bool { return strings.Contains(s.view(), text) })
+}
+
+func (s *screen) view() string { return ansi.Strip(s.model.View()) }
+
+// record adds to the log while the screen runs.
+func (s *screen) record(bodies ...event.Body) {
+	s.t.Helper()
+	for _, body := range bodies {
+		e := s.event(body)
+		for taken := false; !taken; {
+			select {
+			case s.fake.log <- e:
+				taken = true
+			case msg := <-s.messages:
+				s.update(msg)
+			case <-time.After(timeout):
+				require.FailNow(s.t, "nobody follows the log")
+			}
+		}
+	}
+}
+
+// takeSent is the input that the screen sends.
+func (s *screen) takeSent() []event.Event {
+	s.t.Helper()
+	for {
+		select {
+		case sent := <-s.fake.sent:
+			return sent
+		case msg := <-s.messages:
+			s.update(msg)
+		case <-time.After(timeout):
+			require.FailNow(s.t, "nothing is sent")
+		}
+	}
+}
+
+func (s *screen) press(key tea.KeyType) { s.update(tea.KeyMsg{Type: key}) }
+
+func (s *screen) enter(text string) {
+	s.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)})
+	s.press(tea.KeyEnter)
+}
+
+// timeout is far more than anything takes here.
+const timeout = 10 * time.Second
+
+const request = "demo:r0001"
+
+func started(through int) event.Body {
+	return event.LLMRequestStarted{RequestID: request, ProviderID: "p", Model: "m", ThroughEventID: event.FormatID("demo", through), Attempt: 1}
+}
+
+func delta(index int, text string) event.Body {
+	return event.TextDelta{RequestID: request, Attempt: 1, Index: index, Delta: text}
+}
+
+func TestAnAnswer(t *testing.T) {
+	t.Run("is in view until its lines are finished, and printed then", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "one\ntw"))
+		s.untilPrinted("› Hi\none\n")
+		s.untilViewed("tw\n")
+		require.NotContains(t, s.printed, "tw")
+		s.record(event.AssistantMessage{RequestID: request, Content: "one\ntwo", ThroughEventID: "demo:0001"},
+			event.LLMRequestCompleted{RequestID: request})
+		s.untilPrinted("one\ntwo\n")
+		require.Equal(t, 1, strings.Count(s.printed, "two"))
+	})
+	t.Run("never fills more than a few rows of the view", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, strings.Repeat("word ", 200)+"end"))
+		s.untilViewed("end")
+		require.LessOrEqual(t, strings.Count(s.view(), "\n"), 8)
+		s.until("nothing is lost", func() bool { return strings.Count(s.printed+s.view(), "word") == 200 })
+	})
+	t.Run("that begins anew takes the place of what was in view", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "bad"))
+		s.untilViewed("bad")
+		s.record(event.TextDelta{RequestID: request, Attempt: 2, Delta: "good", Reset: true})
+		s.untilViewed("good")
+		require.NotContains(t, s.view()+s.printed, "bad")
+		require.NotContains(t, s.printed, "void")
+	})
+	t.Run("that begins anew says so where a part was printed", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "bad\n"),
+			event.TextDelta{RequestID: request, Attempt: 2, Delta: "good", Reset: true})
+		s.untilPrinted("bad\n[the answer begins anew")
+	})
+	t.Run("that was cut off is marked", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "He"),
+			event.AssistantMessage{RequestID: request, Content: "Hel", ThroughEventID: "demo:0001", Partial: true},
+			event.LLMRequestInterrupted{RequestID: request, PartialResponse: "Hel", Reason: event.ReasonCancelled})
+		s.untilPrinted("Hel\n⏹ interrupted: cancelled\n")
+		require.NotContains(t, s.view(), "Ctrl-C")
+	})
+	t.Run("that failed is marked, and the fallback noted", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"},
+			event.LLMRequestFellBack{RequestID: request, FromProvider: "a", ToProvider: "b", Error: "401"},
+			event.LLMRequestFailed{RequestID: request, Error: "quota", RetriesAttempted: 1})
+		s.untilPrinted("fell back: from a to b: 401\n✗ failed: quota (after 1 retry)\n")
+	})
+	t.Run("cannot steer the terminal", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, delta(0, "a\x1b[2Jb\n"))
+		s.untilPrinted("a[2Jb\n")
+	})
+}
+
+func TestANewLineWhileAnAnswerRuns(t *testing.T) {
+	t.Run("is sent at once, waits in view, and stands behind the unfinished answer", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "first"}, started(1), delta(0, "unfin"))
+		s.untilViewed("unfin")
+		s.enter("second")
+		require.Equal(t, event.UserMessage{Content: "second"}, s.takeSent()[0].Body)
+		s.record(event.UserMessage{Content: "second"})
+		s.untilViewed("› second")
+		require.NotContains(t, s.printed, "second")
+		s.record(event.AssistantMessage{RequestID: request, Content: "unfini", ThroughEventID: "demo:0001", Partial: true},
+			event.LLMRequestInterrupted{RequestID: request, PartialResponse: "unfini", Reason: event.ReasonNewUserInput})
+		s.untilPrinted("unfini\n⏹ interrupted: new user input\n\n› second\n")
+		s.untilViewed("waiting for an answer")
+	})
+	t.Run("stands before the answer of an attempt that has seen it", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "first"}, started(1), event.UserMessage{Content: "second"})
+		s.untilViewed("› second")
+		s.record(event.LLMRequestStarted{RequestID: request, ThroughEventID: "demo:0003", Attempt: 2})
+		s.untilPrinted("› second\n")
+	})
+}
+
+func TestLinesAreSentOneAfterTheOther(t *testing.T) {
+	s := open(t)
+	s.enter("first")
+	s.enter("second")
+	require.Equal(t, event.UserMessage{Content: "first"}, s.takeSent()[0].Body)
+	require.Equal(t, event.UserMessage{Content: "second"}, s.takeSent()[0].Body)
+}
+
+func TestALineThatCannotBeSentComesBack(t *testing.T) {
+	s := open(t)
+	s.fake.sendErr = session.ErrUnreachable
+	s.enter("/attach notes")
+	s.enter("Hi")
+	s.takeSent()
+	s.untilPrinted("✗ not sent: temporal is unreachable")
+	s.untilViewed("› Hi")
+	require.Contains(t, s.view(), "with the next message: notes")
+	require.NotContains(t, s.view(), "waiting")
+}
+
+func TestKeys(t *testing.T) {
+	t.Run("Ctrl-C interrupts a running answer", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1))
+		s.untilViewed("answering")
+		s.press(tea.KeyCtrlC)
+		s.until("interrupted", func() bool { return len(s.fake.interrupts) == 1 })
+		require.Contains(t, s.view(), "interrupting")
+		require.False(t, s.quit)
+	})
+	t.Run("Ctrl-C says how to leave when nothing runs, however often", func(t *testing.T) {
+		s := open(t)
+		s.press(tea.KeyCtrlC)
+		s.press(tea.KeyCtrlC)
+		require.Contains(t, s.view(), "Ctrl-D leaves")
+		s.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("x")})
+		require.NotContains(t, s.view(), "Ctrl-D leaves")
+		require.Empty(t, s.fake.interrupts)
+		require.False(t, s.quit)
+	})
+	t.Run("Ctrl-D leaves once everything is printed", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "unfinished"))
+		s.untilViewed("unfinished")
+		s.press(tea.KeyCtrlD)
+		s.until("left", func() bool { return s.quit })
+		require.Contains(t, s.printed, "unfinished\n")
+		require.Contains(t, s.printed, "starter chat -n demo")
+		require.Empty(t, s.view())
+	})
+	t.Run("up and down bring back lines and what was being typed", func(t *testing.T) {
+		s := open(t)
+		for _, text := range []string{"first", "second"} {
+			s.enter(text)
+			s.takeSent()
+		}
+		s.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("draft")})
+		for _, step := range []struct {
+			key  tea.KeyType
+			want string
+		}{
+			{tea.KeyUp, "second"}, {tea.KeyUp, "first"}, {tea.KeyUp, "first"},
+			{tea.KeyDown, "second"}, {tea.KeyDown, "draft"}, {tea.KeyDown, "draft"},
+		} {
+			s.press(step.key)
+			require.Contains(t, s.view(), "› "+step.want)
+		}
+	})
+}
+
+func TestCommands(t *testing.T) {
+	s := open(t, event.SessionStarted{})
+	s.enter("/help")
+	s.untilPrinted("/attach FILE|URL")
+	s.enter("/state")
+	s.untilPrinted("status    idle\n")
+	s.enter("/events")
+	s.untilPrinted("demo:0001  session started\n")
+	s.enter("/attach missing")
+	s.untilPrinted("✗ missing: no such file\n")
+	s.enter("/attach notes.txt")
+	s.untilViewed("with the next message: notes.txt")
+	s.enter("What is it?")
+	require.Len(t, s.takeSent(), 2)
+	require.NotContains(t, s.view(), "notes.txt")
+	s.enter("/nonsense")
+	require.Contains(t, s.view(), "there is no /nonsense")
+	s.enter("//nonsense")
+	require.Equal(t, event.UserMessage{Content: "/nonsense"}, s.takeSent()[0].Body)
+	s.enter("/quit")
+	s.until("left", func() bool { return s.quit })
+}
+
+func TestJoining(t *testing.T) {
+	t.Run("shows the last messages in short", func(t *testing.T) {
+		var past []event.Body
+		for i := range 7 {
+			past = append(past, event.UserMessage{Content: fmt.Sprintf("question\n%d", i+1)})
+		}
+		s := open(t, append(past, event.AssistantMessage{Content: "no idea", Partial: true})...)
+		s.untilPrinted("assistant: no idea [cut off]\n")
+		require.Contains(t, s.printed, "8 messages so far")
+		require.Contains(t, s.printed, "user: question 4\n")
+		require.NotContains(t, s.printed, "question 3")
+	})
+	t.Run("an answer that runs shows it whole when it is complete", func(t *testing.T) {
+		s := open(t, event.UserMessage{Content: "Hi"}, started(1))
+		s.untilViewed("answering")
+		s.record(delta(7, "not the beginning"),
+			event.AssistantMessage{RequestID: request, Content: "whole", ThroughEventID: "demo:0001"},
+			event.LLMRequestCompleted{RequestID: request})
+		s.untilPrinted("whole\n")
+		require.NotContains(t, s.printed, "not the beginning")
+	})
+}
+
+func TestALogThatBreaksOffIsSaidOnce(t *testing.T) {
+	s := open(t)
+	close(s.fake.log)
+	s.untilPrinted("✗ the log cannot be followed")
+	require.Contains(t, strings.ReplaceAll(s.printed, "\n", " "), "connection refused")
+}
