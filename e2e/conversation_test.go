@@ -65,6 +65,7 @@ func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
 		"assistant: A dot",
 		"user: Thanks",
 	}, asked)
+	w.replay(c, "conversation")
 }
 
 // spoken is what the deltas of a turn add up to.
@@ -109,6 +110,7 @@ func TestNewInputInterruptsAndKeepsWhatWasSaid(t *testing.T) {
 	`), w.log(c))
 	require.Equal(t, []string{"user: Tell me a story", "assistant: Once upon", "user: Shorter"},
 		contents(w.model.Requests()[1]), "the model sees what it had said before what came then")
+	w.replay(c, "interruption")
 }
 
 func TestAskingToInterruptStopsTheAnswer(t *testing.T) {
@@ -132,6 +134,7 @@ func TestAskingToInterruptStopsTheAnswer(t *testing.T) {
 	state, err := c.State(w.ctx)
 	require.NoError(t, err)
 	require.Equal(t, wire.StatusIdle, state.Status)
+	w.replay(c, "interrupt")
 }
 
 func TestQuickMessagesBecomeOneRequest(t *testing.T) {
@@ -154,6 +157,7 @@ func TestQuickMessagesBecomeOneRequest(t *testing.T) {
 		AssistantMessage "Both." through 5
 		LLMRequestCompleted 1 stop
 	`), w.log(c))
+	w.replay(c, "quick-messages")
 }
 
 func TestAQueuedMessageIsAnsweredAfterTheAnswer(t *testing.T) {
@@ -170,6 +174,7 @@ func TestAQueuedMessageIsAnsweredAfterTheAnswer(t *testing.T) {
 	gate.Open()
 	require.Equal(t, event.TagLLMRequestCompleted, second.rest().Tag())
 	require.Equal(t, []string{"user: One", "assistant: First answer", "user: Two"}, contents(w.model.Requests()[1]))
+	w.replay(c, "queue")
 }
 
 func TestARejectedMessageIsInTheLog(t *testing.T) {
@@ -185,6 +190,7 @@ func TestARejectedMessageIsInTheLog(t *testing.T) {
 	require.Contains(t, second[len(second)-1].Body.(event.InputRejected).Reason, "policy is reject")
 	gate.Open()
 	require.Equal(t, event.TagLLMRequestCompleted, first.rest().Tag())
+	w.replay(c, "reject")
 }
 
 func TestAFailedProviderAndAFallback(t *testing.T) {
@@ -209,6 +215,7 @@ func TestAFailedProviderAndAFallback(t *testing.T) {
 		AssistantMessage "Here I am." through 5
 		LLMRequestCompleted 1 stop
 	`), w.log(c))
+	w.replay(c, "fallback")
 }
 
 func TestAFailedRequestLeavesTheContextAlive(t *testing.T) {
@@ -235,6 +242,7 @@ func TestAFailedRequestLeavesTheContextAlive(t *testing.T) {
 		AssistantMessage "Back." through 7
 		LLMRequestCompleted 2 stop
 	`), w.log(c))
+	w.replay(c, "failure")
 }
 
 func TestAClosedContextGoesOnInANewSession(t *testing.T) {
@@ -258,6 +266,7 @@ func TestAClosedContextGoesOnInANewSession(t *testing.T) {
 		LLMRequestCompleted 2 stop
 	`), w.log(c))
 	require.Equal(t, []string{"user: First", "assistant: One.", "user: Second"}, contents(w.model.Requests()[1]))
+	w.replay(c, "second-session")
 }
 
 func TestClosingInterruptsTheAnswer(t *testing.T) {
@@ -277,6 +286,7 @@ func TestClosingInterruptsTheAnswer(t *testing.T) {
 		LLMRequestInterrupted 1 cancelled "Wait"
 		SessionEnded closed
 	`), w.log(c))
+	w.replay(c, "closing")
 }
 
 func TestTheLogIsReadWithoutAWorker(t *testing.T) {
@@ -325,6 +335,7 @@ func TestAWorkerThatStopsHandsItsRequestBack(t *testing.T) {
 		AssistantMessage "I was saying: hello." through 4
 		LLMRequestCompleted 1 stop
 	`), w.log(c))
+	w.replay(c, "handed-back")
 }
 
 func TestAWorkerFoldsWithTheReducerItIsGiven(t *testing.T) {
@@ -360,4 +371,5 @@ func TestContextsWorkWithoutNATS(t *testing.T) {
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
 	require.Contains(t, w.log(c), `LLMRequestInterrupted 1 new_user_input "Quiet"`)
 	turn.rest()
+	w.replay(c, "without-nats")
 }

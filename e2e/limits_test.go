@@ -25,6 +25,7 @@ func TestManyLargeMessagesThatWaitedForAWorkerAreAllRecorded(t *testing.T) {
 	last := w.say(c, "Done")
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
 	require.Len(t, w.model.Requests()[0].Messages, messages+1)
+	w.replay(c, "")
 }
 
 func TestAMessageThatCannotBeRecordedIsRefusedToItsSender(t *testing.T) {

@@ -81,6 +81,7 @@ func TestAContextIsUsedWithNothingButTheTemporalCommand(t *testing.T) {
 		AssistantMessage "Again" through 9
 		LLMRequestCompleted 2 stop
 	`), w.log(c))
+	w.replay(c, "plain-signals")
 }
 
 func TestBadInputIsRejectedAndTheNextGoodMessageIsAnswered(t *testing.T) {
@@ -147,4 +148,5 @@ func TestBadInputIsRejectedAndTheNextGoodMessageIsAnswered(t *testing.T) {
 	text, err := json.Marshal(state)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), key)
+	w.replay(c, "bad-input")
 }

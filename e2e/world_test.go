@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"iter"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
@@ -25,6 +28,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+	"github.com/seed-9ed7edd4/chronicle/workflows/replaytest"
 )
 
 // server and nats are shared by all tests of the package: each test has a task
@@ -103,6 +107,7 @@ func newWorld(t *testing.T, steps ...llmtest.Step) *world {
 	var err error
 	w.temporal, err = client.DialContext(ctx, client.Options{
 		HostPort: server.Address(),
+		Identity: "e2e",
 		Logger:   log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	require.NoError(t, err)
@@ -159,6 +164,27 @@ func (w *world) open(name string) *session.Context {
 		}
 	})
 	return c
+}
+
+var keepHistories = flag.Bool("histories", false,
+	"add the histories of stories that have none yet to those that are replayed for ever; what is there is never changed")
+
+// replay replays what has become of a context, which must bear out every
+// decision that was recorded. With -histories it also keeps the history under
+// a name, for all later code to replay.
+func (w *world) replay(c *session.Context, story string) {
+	w.t.Helper()
+	var h historypb.History
+	events := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(w.t, err)
+		h.Events = append(h.Events, e)
+	}
+	require.NoError(w.t, replaytest.Replay(&h))
+	if *keepHistories && story != "" {
+		require.NoError(w.t, replaytest.Keep(&h, filepath.Join("..", "workflows", "testdata", "histories", story+".json")))
+	}
 }
 
 // history is what the server has of a context, to explain a failure.

@@ -1,0 +1,119 @@
+package chronicle_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/seed-9ed7edd4/chronicle"
+
+// bans lists what packages may not import, and why. A pattern is a path or a
+// path with a * at the end; those of this module begin with a dot.
+var bans = []struct {
+	pkg    string
+	banned []string
+	except []string
+	reason string
+}{
+	{"./event", []string{"*"}, []string{"std"},
+		"the vocabulary outlives every library"},
+	{"./reducer", []string{"*"}, []string{"std", "./event"},
+		"the folds are pure and know nothing of an engine"},
+	{"./reducer", []string{"context", "os*", "io*", "net*", "math/rand*", "crypto/rand", "runtime*", "syscall", "log*"}, nil,
+		"a fold has no clock, no I/O and no randomness; times and ids are inputs"},
+	{"./wire", []string{"./*"}, []string{"./event", "./reducer"},
+		"what is agreed on with the outside depends on no implementation"},
+	{"./workflows", []string{"./llm*", "./session", "./eventlog", "github.com/sashabaranov/*", "github.com/nats-io/*", "net*", "os*", "math/rand*"}, nil,
+		"the workflow knows activities by typed reference only, and does nothing itself"},
+	{"./activities", []string{"./workflows", "./session", "github.com/sashabaranov/*", "github.com/nats-io/*"}, nil,
+		"activities are called by the workflow, and reach models and NATS through llm and stream"},
+	{"./llm", []string{"go.temporal.io/*", "github.com/nats-io/*", "./workflows", "./activities", "./stream", "./session"}, nil,
+		"the adapter serves anyone who has messages"},
+	{"./eventlog", []string{"./workflows", "./activities", "./llm*", "./stream", "./session"}, nil,
+		"a log can be read whatever the code that wrote it has become"},
+	{"./stream", []string{"go.temporal.io/*", "./wire", "./workflows", "./activities", "./llm*", "./session", "./eventlog"}, nil,
+		"deltas know nothing of the log"},
+	{"./session", []string{"./workflows", "./activities", "./llm*", "./worker*"}, nil,
+		"a client needs neither a worker nor a model"},
+	{"./starter*", []string{"./workflows", "./activities", "./llm*", "./eventlog", "./worker*", "go.temporal.io/sdk/client", "go.temporal.io/api/*"}, nil,
+		"the command line speaks to contexts through session and knows no signal"},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	require.NoError(t, err)
+	var packages []listed
+	for decoder := json.NewDecoder(strings.NewReader(string(out))); decoder.More(); {
+		var p listed
+		require.NoError(t, decoder.Decode(&p))
+		packages = append(packages, p)
+	}
+	for _, ban := range bans {
+		t.Run(ban.pkg, func(t *testing.T) {
+			found := false
+			for _, p := range packages {
+				if !matches(ban.pkg, p.ImportPath) {
+					continue
+				}
+				found = true
+				for _, imported := range p.Imports {
+					if anyMatches(ban.banned, imported) && !anyMatches(ban.except, imported) {
+						t.Errorf("%s imports %s: %s", p.ImportPath, imported, ban.reason)
+					}
+				}
+			}
+			require.True(t, found, "there is no such package any more: mend the table")
+		})
+	}
+}
+
+func TestTheFoldsHaveNoClock(t *testing.T) {
+	files, err := filepath.Glob("reducer/*.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, clock := range []string{"time.Now(", "time.Since(", "time.Until(", "time.After(", "time.NewTimer(", "time.Sleep("} {
+			require.NotContains(t, string(source), clock, file)
+		}
+	}
+}
+
+func anyMatches(patterns []string, importPath string) bool {
+	for _, pattern := range patterns {
+		if matches(pattern, importPath) {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(pattern, importPath string) bool {
+	if pattern == "std" {
+		first, _, _ := strings.Cut(importPath, "/")
+		return !strings.Contains(first, ".")
+	}
+	if strings.HasPrefix(pattern, "./") {
+		pattern = path.Join(module, pattern)
+	}
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(importPath, prefix)
+	}
+	return importPath == pattern
+}

@@ -1,0 +1,82 @@
+// Package replaytest replays histories of contexts with the workflow as it is
+// now, and keeps histories for later code to replay.
+//
+// A replay fails when the code would give other commands than the history has,
+// or other events than were recorded.
+package replaytest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/temporalproto"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/workflows"
+)
+
+// Replay replays one history.
+func Replay(history *historypb.History) error {
+	if len(history.GetEvents()) == 0 {
+		return errors.New("replay: the history is empty")
+	}
+	started := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
+	if started.GetWorkflowId() == "" {
+		return errors.New("replay: the history does not begin with the start of a workflow that names its id")
+	}
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
+		Interceptors: []interceptor.WorkerInterceptor{workflows.Interceptor()},
+	})
+	if err != nil {
+		return err
+	}
+	replayer.RegisterWorkflowWithOptions(workflows.Context, workflow.RegisterOptions{Name: wire.WorkflowType})
+	return replayer.ReplayWorkflowHistoryWithOptions(
+		log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
+		worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{
+			ID: started.GetWorkflowId(), RunID: started.GetOriginalExecutionRunId(),
+		}})
+}
+
+// Keep writes a history into a file, unless it is there: a history that was
+// kept is never changed.
+func Keep(history *historypb.History, file string) error {
+	data, err := temporalproto.CustomJSONMarshalOptions{Indent: " "}.Marshal(history)
+	if err != nil {
+		return fmt.Errorf("keep history: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// Load reads a history that was kept.
+func Load(file string) (*historypb.History, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var history historypb.History
+	if err := (temporalproto.CustomJSONUnmarshalOptions{}).Unmarshal(data, &history); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return &history, nil
+}
