@@ -17,8 +17,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// maxMessage is how much of an error's text is kept, in bytes.
-const maxMessage = 500
+// How much of an error's text is kept, in bytes: of what the provider said and
+// of what there is to add to it.
+const (
+	maxMessage = 400
+	maxAdvice  = 150
+)
 
 // fail makes an [Error] of whatever ended a request.
 func (t *Target) fail(ctx context.Context, err error) *Error {
@@ -32,16 +36,16 @@ func (t *Target) fail(ctx context.Context, err error) *Error {
 	case errors.As(err, &refused):
 		t.failRefused(refused, e)
 	case errors.As(err, &network) && network.Timeout():
-		e.Kind, e.Message = KindTimeout, t.clean(err.Error())
+		e.Kind, e.Message = KindTimeout, t.clean(err.Error(), maxMessage)
 	case errors.As(err, &unreached):
 		e.Kind = KindConnection
-		e.Message = t.clean(err.Error())
+		e.Message = t.clean(err.Error(), maxMessage)
 		if errors.Is(err, io.EOF) {
-			e.Message = "the connection to " + t.clean(t.BaseURL) + " was closed before an answer came"
+			e.Message = "the connection to " + t.clean(t.BaseURL, maxAdvice) + " was closed before an answer came"
 		}
 	default:
 		e.Kind = KindTruncated
-		e.Message = "the answer stopped in the middle: " + t.clean(err.Error())
+		e.Message = "the answer stopped in the middle: " + t.clean(err.Error(), maxMessage)
 	}
 	return e
 }
@@ -52,7 +56,7 @@ func (t *Target) failCanceled(ctx context.Context, e *Error) {
 		e.Kind, e.Message = KindTimeout, "no complete answer in the time that the request had"
 		return
 	}
-	e.Kind, e.Message = KindCanceled, t.clean(e.cause.Error())
+	e.Kind, e.Message = KindCanceled, t.clean(e.cause.Error(), maxMessage)
 }
 
 func (t *Target) failRefused(r *refusal, e *Error) {
@@ -71,9 +75,9 @@ func (t *Target) failRefused(r *refusal, e *Error) {
 	if said.message == "" {
 		said.message = firstOf(said.code, said.typ, http.StatusText(e.Status), "no reason given")
 	}
-	e.Message = t.clean(said.message)
+	e.Message = t.clean(said.message, maxMessage)
 	if advice := t.advice(e, r); advice != "" {
-		e.Message += " (" + t.clean(advice) + ")"
+		e.Message += " (" + t.clean(advice, maxAdvice) + ")"
 	}
 }
 
@@ -93,11 +97,11 @@ func (t *Target) advice(e *Error, r *refusal) string {
 	return ""
 }
 
-// clean makes a text fit for a log: one line without secrets.
-func (t *Target) clean(text string) string {
+// clean makes a text fit for a log: one line without secrets, cut at max bytes.
+func (t *Target) clean(text string, max int) string {
 	text = strings.ToValidUTF8(text, "�")
 	text = strings.Join(strings.Fields(t.secrets.Replace(text)), " ")
-	return event.Redact(text, maxMessage)
+	return event.Redact(text, max)
 }
 
 // complaint is what a provider says about an error, read from any of the

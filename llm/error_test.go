@@ -78,15 +78,10 @@ func TestProviderIsAskedHowLongToWait(t *testing.T) {
 	)
 	for _, want := range []time.Duration{7 * time.Second, 250 * time.Millisecond, 0} {
 		_, err := target(t, model).Stream(within(t), hello, nil)
-		require.Equal(t, want, requireKind(t, requireError(t, err).Kind, err).RetryAfter)
+		var failed *llm.Error
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, want, failed.RetryAfter)
 	}
-}
-
-func requireError(t testing.TB, err error) *llm.Error {
-	t.Helper()
-	var failed *llm.Error
-	require.ErrorAs(t, err, &failed)
-	return failed
 }
 
 func TestNothingIsRetried(t *testing.T) {
@@ -121,7 +116,7 @@ func TestNoErrorHoldsTheKey(t *testing.T) {
 		requireKind(t, llm.KindConnection, err)
 		requireNoSecret(t, err, testKey, "pass@")
 	})
-	t.Run("in what go-openai prints of a target", func(t *testing.T) {
+	t.Run("in what is printed of a target", func(t *testing.T) {
 		target := target(t, llmtest.Start(t))
 		for _, verb := range []string{"%v", "%+v", "%#v"} {
 			require.NotContains(t, fmt.Sprintf(verb, target), testKey)

@@ -104,7 +104,7 @@ func (t *Target) endOf(ctx context.Context, result *Result, err error) error {
 func (t *Target) failBeforeAnswer(ctx context.Context, err error) error {
 	e := t.fail(ctx, err)
 	if e.Kind == KindTruncated {
-		e.Kind, e.Message = KindConfiguration, t.clean(err.Error())
+		e.Kind, e.Message = KindConfiguration, t.clean(err.Error(), maxMessage)
 	}
 	return e
 }

@@ -207,6 +207,16 @@ func TestCallerWhoGivesUpKeepsWhatWasSaid(t *testing.T) {
 	require.NoError(t, model.Aborted(within(t), 1), "the provider goes on with an answer that nobody wants")
 }
 
+func TestCallerWhoGivesUpIsToldSoThoughTheStreamEndsFirst(t *testing.T) {
+	client := &http.Client{Transport: canned{200, llmtest.Chunk(`{"content":"one"}`, "")}}
+	target, err := llm.New(llm.Options{HTTPClient: client}).Resolve(reducer.ProviderConfig{ProviderID: "ollama", Model: "m"})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(within(t))
+	result, err := target.Stream(ctx, hello, func(string) { cancel() })
+	requireKind(t, llm.KindCanceled, err)
+	require.Equal(t, "one", result.Text)
+}
+
 func TestDeadlineIsATimeout(t *testing.T) {
 	tests := map[string]struct {
 		step llmtest.Step
@@ -261,13 +271,48 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	require.ErrorContains(t, err, "redirects to "+elsewhere.URL)
 }
 
-func TestConnectionIsUsedAgain(t *testing.T) {
+// lateEnd is a transport that lets the server end an answer only when the
+// client reads on behind [DONE].
+type lateEnd struct {
+	http.RoundTripper
+	end chan struct{}
+}
+
+func (l lateEnd) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = &lateEndBody{ReadCloser: resp.Body, end: l.end}
+	}
+	return resp, err
+}
+
+type lateEndBody struct {
+	io.ReadCloser
+	end    chan struct{}
+	isDone bool
+}
+
+func (b *lateEndBody) Read(p []byte) (int, error) {
+	if b.isDone {
+		b.isDone = false
+		b.end <- struct{}{}
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.isDone = strings.Contains(string(p[:n]), "[DONE]")
+	return n, err
+}
+
+func TestConnectionIsUsedAgainThoughItsAnswerEndsLate(t *testing.T) {
+	end := make(chan struct{}, 1)
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, llmtest.Chunk(`{"content":"Hi"}`, "stop")+llmtest.Done)
-		// The end of the body comes as a packet of its own.
 		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
 	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
@@ -276,8 +321,11 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	target := resolve(t, reducer.ProviderConfig{BaseURL: server.URL})
-	for range 10 {
+	client := llm.NewHTTPClient()
+	client.Transport = lateEnd{client.Transport, end}
+	target, err := llm.New(llm.Options{HTTPClient: client}).Resolve(reducer.ProviderConfig{ProviderID: "scripted", Model: "m", BaseURL: server.URL})
+	require.NoError(t, err)
+	for range 3 {
 		_, err := target.Stream(within(t), hello, nil)
 		require.NoError(t, err)
 	}
@@ -338,4 +386,17 @@ func TestSettingsArriveAsTheProviderKnowsThem(t *testing.T) {
 		require.False(t, failed.Retryable())
 		require.ErrorContains(t, err, "temperature")
 	})
+}
+
+// BenchmarkStream is the cost of an answer of 200 tokens over loopback, the
+// server's included.
+func BenchmarkStream(b *testing.B) {
+	answer := llmtest.Answer(strings.Split(strings.Repeat("token ", 200), " ")...)
+	model := llmtest.Start(b, llmtest.Func(func(llmtest.Request) llmtest.Step { return answer }))
+	target := target(b, model)
+	for b.Loop() {
+		if _, err := target.Stream(context.Background(), hello, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

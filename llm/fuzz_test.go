@@ -1,0 +1,62 @@
+package llm_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// canned is a transport that gives the same answer to every request.
+type canned struct {
+	status int
+	body   string
+}
+
+func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: c.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body)), Request: r,
+	}, nil
+}
+
+func FuzzWhateverComesBackIsAnAnswerOrAnError(f *testing.F) {
+	f.Add(200, llmtest.Chunk(`{"content":"Hi"}`, "")+llmtest.Chunk(`{}`, "stop")+llmtest.UsageChunk(1, 2)+llmtest.Done)
+	f.Add(200, ": comment\r\ndata:{\"error\":null}\r\n")
+	f.Add(200, "data: {\"error\":{\"message\":[1],\"code\":{}}}\n")
+	f.Add(200, "<html>")
+	f.Add(429, `[{"error":{"message":"slow down","code":429}}]`)
+	f.Add(500, `{"error":"down","metadata":{"raw":{}}}`)
+	f.Add(307, "")
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		adapter := llm.New(llm.Options{
+			HTTPClient: &http.Client{Transport: canned{status, body}}, Getenv: func(string) string { return testKey },
+		})
+		target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "openai", Model: "m"})
+		require.NoError(t, err)
+		var said strings.Builder
+		result, err := target.Stream(context.Background(), hello, func(text string) {
+			require.NotEmpty(t, text)
+			said.WriteString(text)
+		})
+		require.Equal(t, said.String(), result.Text)
+		if err == nil {
+			require.NotEmpty(t, result.FinishReason)
+			require.True(t, status >= 200 && status < 300)
+			return
+		}
+		var failed *llm.Error
+		require.ErrorAs(t, err, &failed)
+		require.NotEmpty(t, failed.Kind)
+		require.NotEmpty(t, failed.Message)
+		require.Empty(t, result.FinishReason)
+		require.NotContains(t, err.Error(), testKey)
+		require.NotContains(t, err.Error(), "\n")
+	})
+}
