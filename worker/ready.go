@@ -18,13 +18,20 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // readyWithin is how long the way through Temporal may take to open. A server
 // may take a minute to notice a new search attribute.
 const readyWithin = 90 * time.Second
 
-const readyWorkflowType = "Ready"
+// readyName is the type of the workflow, of its activity and of its update.
+const readyName = "Ready"
+
+// readyLingers is how long the workflow stays open for whoever started it to
+// delete it: the server deletes an open one at once, and one that was closed
+// only after it wrote down, every half a minute, how far it has got.
+const readyLingers = 10 * time.Second
 
 // readyInput says what to try.
 type readyInput struct {
@@ -41,12 +48,25 @@ type probe struct {
 	modelURL string
 }
 
-func (p *probe) register(w worker.Registry) {
-	w.RegisterWorkflowWithOptions(readyWorkflow, workflow.RegisterOptions{Name: readyWorkflowType})
-	w.RegisterActivityWithOptions(p.reach, activity.RegisterOptions{Name: readyWorkflowType})
+func (p *probe) register(w worker.Registry, part contexts.Part) {
+	if part != contexts.OnlyActivities {
+		w.RegisterWorkflowWithOptions(readyWorkflow, workflow.RegisterOptions{Name: readyName})
+	}
+	w.RegisterActivityWithOptions(p.reach, activity.RegisterOptions{Name: readyName})
 }
 
+// readyWorkflow tries, and tells by update how that ended.
 func readyWorkflow(ctx workflow.Context, in readyInput) error {
+	tried, ended := workflow.NewFuture(ctx)
+	err := workflow.SetUpdateHandler(ctx, readyName, func(ctx workflow.Context) error { return tried.Get(ctx, nil) })
+	if err != nil {
+		return err
+	}
+	ended.SetError(try(ctx, in))
+	return workflow.Sleep(ctx, readyLingers)
+}
+
+func try(ctx workflow.Context, in readyInput) error {
 	if in.SearchAttributes {
 		// On a server that does not know them this blocks the workflow, as it
 		// would block a context.
@@ -66,7 +86,7 @@ func readyWorkflow(ctx workflow.Context, in readyInput) error {
 		StartToCloseTimeout: 5 * time.Second,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: time.Second},
 	})
-	return workflow.ExecuteActivity(ctx, readyWorkflowType).Get(ctx, nil)
+	return workflow.ExecuteActivity(ctx, readyName).Get(ctx, nil)
 }
 
 // reach is the activity.
@@ -103,9 +123,9 @@ func await(ctx context.Context, c client.Client, namespace, taskQueue string, in
 		TaskQueue:                taskQueue,
 		WorkflowExecutionTimeout: readyWithin,
 		StaticSummary:            "a worker looks whether contexts can answer",
-	}, readyWorkflowType, in)
+	}, readyName, in)
 	if err == nil {
-		err = run.Get(ctx, nil)
+		err = outcome(ctx, c, run)
 		forget(ctx, c, namespace, run)
 	}
 	if err == nil {
@@ -117,8 +137,23 @@ func await(ctx context.Context, c client.Client, namespace, taskQueue string, in
 	return fmt.Errorf("contexts on task queue %q cannot answer: %w", taskQueue, err)
 }
 
+// outcome waits for what the workflow tells.
+func outcome(ctx context.Context, c client.Client, run client.WorkflowRun) error {
+	update, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID:   run.GetID(),
+		RunID:        run.GetRunID(),
+		UpdateName:   readyName,
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return err
+	}
+	return update.Get(ctx, nil)
+}
+
 // forget deletes the workflow so that lists stay clean. Where that is not
-// allowed, it stays for as long as the namespace keeps workflows.
+// allowed, it ends by itself and stays for as long as the namespace keeps
+// workflows.
 func forget(ctx context.Context, c client.Client, namespace string, run client.WorkflowRun) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -65,7 +65,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		// Elsewhere contexts answer without NATS.
 		probe.stream = conn
 	}
-	probe.register(w)
+	probe.register(w, s.only)
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}

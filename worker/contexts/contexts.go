@@ -90,9 +90,11 @@ func NewWorker(temporal client.Client, options Options) worker.Worker {
 		OnFatalError:                     options.OnFatalError,
 	})
 	snapshots := activities.NewSnapshots()
-	w.RegisterWorkflowWithOptions(
-		workflows.New(workflows.Options{Reduce: options.Reduce, Snapshots: snapshots}),
-		workflow.RegisterOptions{Name: wire.WorkflowType})
+	if options.Part != OnlyActivities {
+		w.RegisterWorkflowWithOptions(
+			workflows.New(workflows.Options{Reduce: options.Reduce, Snapshots: snapshots}),
+			workflow.RegisterOptions{Name: wire.WorkflowType})
+	}
 	w.RegisterActivity(activities.New(activities.Options{
 		Temporal:         temporal,
 		Models:           options.Models,

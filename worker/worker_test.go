@@ -1,0 +1,321 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	main "github.com/seed-9ed7edd4/chronicle/worker"
+	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+)
+
+// asWorker makes a copy of the test binary be the worker.
+const asWorker = "CHRONICLE_TEST_AS_WORKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asWorker) != "" {
+		main.Main()
+		return
+	}
+	// Built here once, if at all, and not by every worker at the same time.
+	if _, err := devserver.Find(context.Background(), func(message string) { println(message) }); err != nil {
+		println(err.Error())
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// running is a worker in a process of its own.
+type running struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout *bufio.Scanner
+	stderr bytes.Buffer
+}
+
+// run starts a worker without any key in its environment.
+func run(t *testing.T, args ...string) *running {
+	t.Helper()
+	executable, err := os.Executable()
+	require.NoError(t, err)
+	r := &running{t: t, cmd: exec.Command(executable, args...)}
+	r.cmd.Env = []string{asWorker + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	r.cmd.Stderr = &r.stderr
+	r.cmd.WaitDelay = 10 * time.Second
+	stdout, err := r.cmd.StdoutPipe()
+	require.NoError(t, err)
+	r.stdout = bufio.NewScanner(stdout)
+	require.NoError(t, r.cmd.Start())
+	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
+	return r
+}
+
+// dev starts worker --dev on free ports.
+func dev(t *testing.T, dataDir string, args ...string) *running {
+	t.Helper()
+	return run(t, append([]string{
+		"--dev", "--json", "--data-dir", dataDir,
+		"--temporal-port", "0", "--ui-port", "0", "--nats-port", "0", "--offline-token-delay", "0",
+	}, args...)...)
+}
+
+// line waits for a line on stdout.
+func (r *running) line() string {
+	r.t.Helper()
+	if !r.stdout.Scan() {
+		require.FailNow(r.t, "no line on stdout", "exit code %d, stderr:\n%s", r.exit(), r.stderr.String())
+	}
+	return r.stdout.Text()
+}
+
+// ready waits for the line that says so.
+func (r *running) ready() (facts map[string]string) {
+	r.t.Helper()
+	require.NoError(r.t, json.Unmarshal([]byte(r.line()), &facts))
+	require.Equal(r.t, "ready", facts["msg"])
+	return facts
+}
+
+func (r *running) signal(s syscall.Signal) {
+	r.t.Helper()
+	require.NoError(r.t, r.cmd.Process.Signal(s))
+}
+
+// exit waits for the end and returns the exit code, -1 when it was killed.
+func (r *running) exit() int {
+	r.t.Helper()
+	err := r.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		require.NoError(r.t, err)
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// requireSilence waits until nothing listens at what a worker had started.
+func requireSilence(t *testing.T, facts map[string]string) {
+	t.Helper()
+	for _, key := range []string{"temporal", "ui", "nats"} {
+		_, address, found := strings.Cut(facts[key], "://")
+		if !found {
+			address = facts[key]
+		}
+		require.Eventually(t, func() bool {
+			conn, err := net.Dial("tcp", address)
+			if err == nil {
+				_ = conn.Close()
+			}
+			return errors.Is(err, syscall.ECONNREFUSED)
+		}, 10*time.Second, 10*time.Millisecond, "%s still listens at %s", key, address)
+	}
+}
+
+func dial(t *testing.T, facts map[string]string) *session.Client {
+	t.Helper()
+	c, err := session.Dial(t.Context(), session.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
+	require.NoError(t, err)
+	t.Cleanup(c.Shutdown)
+	return c
+}
+
+// ask returns the answer of the context "demo".
+func ask(t *testing.T, facts map[string]string, content string) string {
+	t.Helper()
+	demo, err := dial(t, facts).Open("demo")
+	require.NoError(t, err)
+	var answer string
+	for e, err := range demo.Ask(t.Context(), event.New(event.UserMessage{Content: content})) {
+		require.NoError(t, err)
+		if message, ok := e.Body.(event.AssistantMessage); ok {
+			answer = message.Content
+		}
+	}
+	return answer
+}
+
+func TestDevAnswersStopsAndRemembers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+
+	first := dev(t, dir)
+	facts := first.ready()
+	require.Equal(t, "offline-echo", facts["model"])
+	require.Equal(t, dir, facts["data"])
+	require.Contains(t, ask(t, facts, "the first thing"), "the first thing")
+	first.signal(syscall.SIGTERM)
+	require.Zero(t, first.exit(), first.stderr.String())
+	requireSilence(t, facts)
+
+	second := dev(t, dir)
+	facts = second.ready()
+	require.Contains(t, ask(t, facts, "the second thing"), "the first thing", "the context remembers")
+	second.signal(syscall.SIGINT)
+	require.Zero(t, second.exit(), second.stderr.String())
+	requireSilence(t, facts)
+}
+
+func TestReadyLeavesNothingInTheLists(t *testing.T) {
+	t.Parallel()
+	worker := dev(t, t.TempDir())
+	facts := worker.ready()
+	c, err := client.Dial(client.Options{HostPort: facts["temporal"]})
+	require.NoError(t, err)
+	defer c.Close()
+	require.Eventually(t, func() bool {
+		listed, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{})
+		return err == nil && len(listed.GetExecutions()) == 0
+	}, 10*time.Second, 10*time.Millisecond)
+	worker.signal(syscall.SIGTERM)
+	require.Zero(t, worker.exit(), worker.stderr.String())
+}
+
+func TestNothingOutlivesAKilledWorker(t *testing.T) {
+	t.Parallel()
+	worker := dev(t, t.TempDir())
+	facts := worker.ready()
+	worker.signal(syscall.SIGKILL)
+	require.Equal(t, -1, worker.exit())
+	requireSilence(t, facts)
+}
+
+func TestWorkersOfOneServerShareTheWork(t *testing.T) {
+	t.Parallel()
+	server := dev(t, t.TempDir(), "--only", "activities")
+	facts := server.ready()
+	workflows := run(t, "--address", facts["temporal"], "--nats-url", facts["nats"], "--only", "workflows", "--json")
+	require.Equal(t, facts["temporal"], workflows.ready()["temporal"])
+	require.Contains(t, ask(t, facts, "both of you"), "both of you")
+	workflows.signal(syscall.SIGTERM)
+	require.Zero(t, workflows.exit(), workflows.stderr.String())
+	server.signal(syscall.SIGTERM)
+	require.Zero(t, server.exit(), server.stderr.String())
+}
+
+func TestTwoWorkersCannotShareADataDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lock, err := devserver.Lock(dir)
+	require.NoError(t, err)
+	defer lock.Unlock()
+	second := dev(t, dir)
+	require.Equal(t, 1, second.exit())
+	require.Contains(t, second.stderr.String(), "in use by another process")
+	require.Contains(t, second.stderr.String(), "set --data-dir")
+}
+
+func TestAPortInUseIsNamedWithItsFlag(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	for _, flag := range []string{"--temporal-port", "--ui-port", "--nats-port"} {
+		t.Run(flag, func(t *testing.T) {
+			worker := dev(t, t.TempDir(), flag, port)
+			require.Equal(t, 1, worker.exit())
+			require.Contains(t, worker.stderr.String(), listener.Addr().String()+" is already in use")
+			require.Contains(t, worker.stderr.String(), "set "+flag)
+		})
+	}
+}
+
+func TestACommandRunsForAsLongAsItLasts(t *testing.T) {
+	t.Parallel()
+	t.Run("its exit code is the worker's, and it is told where everything is", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		worker := dev(t, dir, "--", "/bin/sh", "-c", `echo "$TEMPORAL_ADDRESS $NATS_URL"; exit 7`)
+		temporal, nats, _ := strings.Cut(worker.line(), " ")
+		require.Equal(t, 7, worker.exit(), worker.stderr.String())
+		requireSilence(t, map[string]string{"temporal": temporal, "nats": nats, "ui": temporal})
+		require.FileExists(t, filepath.Join(dir, "worker.log"))
+	})
+	t.Run("a worker that is told to stop stops it", func(t *testing.T) {
+		t.Parallel()
+		worker := dev(t, t.TempDir(), "--", "/bin/sh", "-c", `trap 'echo stopped; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
+		require.Equal(t, "up", worker.line())
+		worker.signal(syscall.SIGINT) // is the command's business
+		worker.signal(syscall.SIGTERM)
+		require.Equal(t, "stopped", worker.line())
+		require.Zero(t, worker.exit(), worker.stderr.String())
+	})
+}
+
+func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{name: "an unknown flag", args: []string{"--prod"}, code: 2, want: "unknown flag: --prod"},
+		{name: "an argument that is none", args: []string{"now"}, code: 2, want: `unexpected argument "now"`},
+		{name: "a command without dev", args: []string{"--", "ls"}, code: 2, want: "a COMMAND needs --dev"},
+		{name: "a flag of dev without it", args: []string{"--ui-port", "1"}, code: 2, want: "--ui-port: it needs --dev"},
+		{name: "an address with dev", args: []string{"--dev", "--address", "a:1"}, code: 2, want: "--address: --dev starts its own"},
+		{name: "a port that is none", args: []string{"--dev", "--ui-port", "65536"}, code: 2, want: "--ui-port 65536: want 0 to 65535"},
+		{name: "a part that is none", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want "workflows", "activities" or nothing`},
+		{name: "a negative delay", args: []string{"--dev", "--offline-token-delay", "-1s"}, code: 2, want: "--offline-token-delay -1s: must not be negative"},
+		{name: "a directory that is missing", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
+		{name: "a profile that is missing", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
+		{name: "a server that is not there", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach temporal at 127.0.0.1:1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			worker := run(t, tt.args...)
+			require.Equal(t, tt.code, worker.exit())
+			require.Contains(t, worker.stderr.String(), tt.want)
+		})
+	}
+}
+
+func TestReadyLine(t *testing.T) {
+	t.Parallel()
+	line := main.ReadyLine(map[string]string{"temporal": "127.0.0.1:7233", "data": "/my data"}, "temporal", "data")
+	require.Equal(t, `ready temporal=127.0.0.1:7233 data="/my data"`, line)
+}
+
+func TestAttachmentsAreReadFromTheirDirectoryOnly(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "shared")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(parent, "secret"), []byte("no"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.txt"), []byte("yes"), 0o600))
+	require.NoError(t, os.Symlink(filepath.Join(parent, "secret"), filepath.Join(dir, "link")))
+	read, err := main.AttachmentReader(dir)
+	require.NoError(t, err)
+
+	for _, path := range []string{"a.txt", filepath.Join(dir, "a.txt"), "./a.txt"} {
+		content, err := read(path)
+		require.NoError(t, err, path)
+		require.Equal(t, "yes", string(content))
+	}
+	for _, path := range []string{"../secret", filepath.Join(parent, "secret"), "link", "", ".", dir} {
+		_, err := read(path)
+		require.Error(t, err, path)
+	}
+
+	none, err := main.AttachmentReader("")
+	require.NoError(t, err)
+	require.Nil(t, none)
+}
