@@ -11,7 +11,8 @@ import (
 // Options are what an [Adapter] needs from its surroundings. The zero value
 // works.
 type Options struct {
-	// HTTPClient sends the requests. Nil means [NewHTTPClient].
+	// HTTPClient sends the requests; it should neither retry nor follow
+	// redirects. Nil means [NewHTTPClient].
 	HTTPClient *http.Client
 	// Getenv looks up keys of the form env:NAME. Nil means [os.Getenv].
 	Getenv func(string) string
