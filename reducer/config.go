@@ -94,6 +94,9 @@ func (c Config) apply(body event.Body) Config {
 		}
 		if body.QuietPeriodMs != nil {
 			c.Delivery.QuietPeriodMs = *body.QuietPeriodMs
+			// A quiet period that is asked for is not cut short by a wait that
+			// nobody asked for.
+			c.Delivery.MaxWaitMs = max(c.Delivery.MaxWaitMs, c.Delivery.QuietPeriodMs)
 		}
 		if body.MaxWaitMs != nil {
 			c.Delivery.MaxWaitMs = *body.MaxWaitMs

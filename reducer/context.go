@@ -50,6 +50,11 @@ type Message struct {
 	Partial bool `json:"partial,omitempty"`
 }
 
+// calls reports whether the message has a tool call with the id.
+func (m Message) calls(id string) bool {
+	return slices.ContainsFunc(m.ToolCalls, func(c ToolCall) bool { return c.ID == id })
+}
+
 // Attachment is a file that goes with a message, see [event.FileAttachment].
 type Attachment struct {
 	Source    event.Source `json:"source"`
@@ -162,6 +167,13 @@ func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 	for i := len(f.Messages) - 1; i >= 0; i-- {
 		m := f.Messages[i]
 		if m.Role == RoleAssistant && (!named || m.EventID == body.MessageID) {
+			// Providers refuse two calls with the same id in a message. It is the
+			// same call, come twice, or when it had its result, another one.
+			if m.calls(call.ID) && f.hasResult(i, call.ID) {
+				break
+			} else if m.calls(call.ID) {
+				return
+			}
 			f.own()
 			f.Messages[i].ToolCalls = appendCopy(m.ToolCalls, call)
 			return
@@ -189,12 +201,18 @@ func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 			f.Messages[i] = result
 			return
 		}
-		if slices.ContainsFunc(m.ToolCalls, func(c ToolCall) bool { return c.ID == body.ToolCallID }) {
+		if m.calls(body.ToolCallID) {
 			f.insert(f.skipResults(i+1), result)
 			return
 		}
 	}
 	f.append(result)
+}
+
+// hasResult reports whether a call of message i has its result behind it.
+func (f *fold) hasResult(i int, callID string) bool {
+	results := f.Messages[i+1 : f.skipResults(i+1)]
+	return slices.ContainsFunc(results, func(m Message) bool { return m.ToolCallID == callID })
 }
 
 // plain is a JSON value as text for a model: a string as it is, anything else

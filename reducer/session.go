@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -320,6 +321,7 @@ func (d *decision) receive(events []event.Event) {
 // can.
 func (d *decision) refuse(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
+	called := map[string]bool{}
 	for _, e := range events {
 		if e.ContextName != "" && e.ContextName != d.ContextName {
 			return fmt.Sprintf("%s.contextName: the event is for another context than %s", e.Tag(), d.ContextName)
@@ -327,6 +329,12 @@ func (d *decision) refuse(events []event.Event) string {
 		switch body := e.Body.(type) {
 		case event.FileAttachment:
 			attachments++
+		case event.ToolCall:
+			called[body.ToolCallID] = true
+		case event.ToolResult:
+			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
+				return fmt.Sprintf("%s.toolCallId: no tool call of this context has the id, and providers refuse such a result", e.Tag())
+			}
 		case event.UserMessage:
 			if strings.TrimSpace(body.Content) == "" && attachments == 0 {
 				return fmt.Sprintf("%s.content: empty, and no attachment waits for it", e.Tag())
@@ -338,6 +346,20 @@ func (d *decision) refuse(events []event.Event) string {
 		}
 	}
 	return ""
+}
+
+// knowsToolCall reports whether there was a call with the id. It may have a
+// result already: the true one may come after one that stood in for it.
+func (d *decision) knowsToolCall(id string) bool {
+	if slices.Contains(d.OpenToolCalls, id) {
+		return true
+	}
+	for _, m := range slices.Backward(d.Reduced.Messages) {
+		if m.calls(id) {
+			return true
+		}
+	}
+	return false
 }
 
 // isAnswering reports whether an answer is on its way, the quiet period
@@ -356,7 +378,6 @@ func (d *decision) isRunning(a Attempted) bool {
 
 // start makes a request for all that wants an answer.
 func (d *decision) start() {
-	d.answerOpenToolCalls()
 	d.Requests++
 	d.Request = &Request{ID: event.FormatRequestID(d.ContextName, d.Requests), FirstAttempt: 1}
 	d.send()
@@ -364,10 +385,11 @@ func (d *decision) start() {
 
 // send makes the running request, from the start or once more.
 func (d *decision) send() {
+	d.answerOpenToolCalls()
 	d.Request.Asked = d.LastEventID()
 	config := d.Reduced.Config
 	provider := config.Primary
-	if d.Request.Fallback {
+	if d.Request.Fallback && config.Fallback != nil {
 		provider = *config.Fallback
 	}
 	model := provider.Model
@@ -388,24 +410,36 @@ func (d *decision) send() {
 	})
 }
 
-// started notes that an attempt was sent, once for each attempt.
+// started takes the news of an attempt and asks it to stop when it comes too
+// late.
 func (d *decision) started(a Attempted) {
-	if a.Attempt <= d.Request.Attempt {
+	if !d.sent(a) {
 		return
 	}
-	d.record(event.LLMRequestStarted{
-		RequestID: a.RequestID, ProviderID: a.ProviderID, Model: a.Model,
-		ThroughEventID: a.Through, Attempt: a.Attempt,
-	})
 	switch r := d.Request; {
-	case r.Stop == event.ReasonNewUserInput && !d.isOutdated(r):
-		// A new attempt has seen the input for which the old one was stopped.
-		r.Stop = ""
 	case r.Stop != "":
 		d.askToStop()
 	case d.isOutdated(r) && d.Reduced.Config.Delivery.Policy == event.PolicyInterrupt:
 		d.stop(event.ReasonNewUserInput)
 	}
+}
+
+// sent notes that an attempt was sent and reports whether that is news: each
+// attempt is recorded once, and one from before the request was last made not
+// at all.
+func (d *decision) sent(a Attempted) bool {
+	if r := d.Request; a.Through == "" || a.Attempt <= r.Attempt || a.Attempt < r.FirstAttempt {
+		return false
+	}
+	d.record(event.LLMRequestStarted{
+		RequestID: a.RequestID, ProviderID: a.ProviderID, Model: a.Model,
+		ThroughEventID: a.Through, Attempt: a.Attempt,
+	})
+	if r := d.Request; r.Stop == event.ReasonNewUserInput && !d.isOutdated(r) {
+		// This attempt has seen the input for which the one before was stopped.
+		r.Stop = ""
+	}
+	return true
 }
 
 // stop asks the request to stop, unless it was asked for as good a reason.
@@ -425,14 +459,8 @@ func (d *decision) askToStop() {
 }
 
 func (d *decision) ended(in RequestEnded) {
+	d.sent(in.Attempted) // when its request-started signal was lost
 	r := d.Request
-	if in.Attempt > r.Attempt && in.Through != "" {
-		// Its request-started signal was lost.
-		d.record(event.LLMRequestStarted{
-			RequestID: r.ID, ProviderID: in.ProviderID, Model: in.Model,
-			ThroughEventID: in.Through, Attempt: in.Attempt,
-		})
-	}
 	switch in.Outcome {
 	case Completed:
 		d.say(in.Text, false)
@@ -448,6 +476,12 @@ func (d *decision) ended(in RequestEnded) {
 		if r.Stop == "" && d.again(in) {
 			return
 		}
+	case Interrupted:
+		// Nobody wants it to stop. It was stopped for the sake of input that its
+		// newest attempt has seen: the stop was overtaken by a retry.
+		if r.Stop == "" && in.Reason != event.ReasonTimeout && d.again(in) {
+			return
+		}
 	}
 	if d.Request != nil {
 		d.interrupted(in)
@@ -459,15 +493,30 @@ func (d *decision) ended(in RequestEnded) {
 func (d *decision) interrupted(in RequestEnded) {
 	reason := d.Request.Stop
 	if reason == "" {
-		reason = in.Reason
-	}
-	if reason == "" {
 		reason = event.ReasonCancelled
+		if in.Reason == event.ReasonTimeout {
+			reason = in.Reason
+		}
 	}
 	if in.Text != "" {
 		d.say(in.Text, true)
 	}
-	d.record(event.LLMRequestInterrupted{RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason})
+	d.record(event.LLMRequestInterrupted{
+		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.unsentThrough(),
+	})
+}
+
+// unsentThrough is the newest event that goes without an answer because the
+// request ends before it was sent; "" when it was sent.
+func (d *decision) unsentThrough() string {
+	switch {
+	case d.Request.Through != "":
+		return ""
+	case d.Trigger != "" && event.Counter(d.Trigger) > event.Counter(d.Request.Asked):
+		return event.FormatID(d.ContextName, event.Counter(d.Trigger)-1)
+	default:
+		return d.LastEventID()
+	}
 }
 
 func (d *decision) say(text string, partial bool) {
@@ -481,20 +530,18 @@ func (d *decision) fail(in RequestEnded) bool {
 	r, config := d.Request, d.Reduced.Config
 	retries := max(0, max(in.Attempt, r.Attempt)-r.FirstAttempt)
 	if r.Fallback || config.Fallback == nil {
-		d.record(event.LLMRequestFailed{RequestID: r.ID, Error: in.Error, RetriesAttempted: retries})
+		d.record(event.LLMRequestFailed{
+			RequestID: r.ID, Error: in.Error, RetriesAttempted: retries, ThroughEventID: d.unsentThrough(),
+		})
 		return false
 	}
-	from := config.Primary.ProviderID
-	if in.ProviderID != "" {
-		from = in.ProviderID
-	}
+	from := cmp.Or(in.ProviderID, r.ProviderID, config.Primary.ProviderID)
 	d.record(event.LLMRequestFellBack{
 		RequestID: r.ID, FromProvider: from, ToProvider: config.Fallback.ProviderID,
 		Error: in.Error, RetriesAttempted: retries,
 	})
 	r.Fallback = true
-	r.FirstAttempt = max(in.Attempt, r.Attempt) + 1
-	d.send()
+	d.sendAgain(in.Attempt)
 	return true
 }
 
@@ -504,14 +551,23 @@ func (d *decision) again(in RequestEnded) bool {
 	r.Returns++
 	if r.Returns > MaxReturns {
 		d.record(event.LLMRequestFailed{
-			RequestID: r.ID, RetriesAttempted: max(0, r.Attempt-r.FirstAttempt),
+			RequestID: r.ID, RetriesAttempted: max(0, r.Attempt-r.FirstAttempt), ThroughEventID: d.unsentThrough(),
 			Error: fmt.Sprintf("%d workers in a row did not get to the end of it; the last one: %s", r.Returns, in.Error),
 		})
 		return false
 	}
-	r.FirstAttempt = max(in.Attempt, r.Attempt) + 1
-	d.send()
+	d.sendAgain(in.Attempt)
 	return true
+}
+
+// sendAgain makes the request once more after its attempts so far, of the last
+// of which the session may not have heard. The request is as in its first quiet
+// period then: what comes before it is sent, it will see.
+func (d *decision) sendAgain(attempt int) {
+	r := d.Request
+	r.FirstAttempt = max(attempt, r.Attempt, r.FirstAttempt) + 1
+	r.Through = ""
+	d.send()
 }
 
 // next goes on after a request has ended.
@@ -533,7 +589,7 @@ func (d *decision) interrupt() {
 	if d.Request == nil {
 		return
 	}
-	if d.Request.Through == "" || d.Request.Stop == event.ReasonNewUserInput {
+	if r := d.Request; r.Through == "" || r.Stop == event.ReasonNewUserInput || !d.isOutdated(r) {
 		d.Trigger = ""
 	}
 	d.stop(event.ReasonCancelled)
@@ -548,7 +604,7 @@ func (d *decision) close(reason string) {
 	}
 	// What waits for an answer goes without; what comes from here on does not.
 	d.Trigger = ""
-	d.Closing = reason
+	d.Closing = cmp.Or(d.Closing, reason) // the first to ask says why
 	if d.Request == nil {
 		d.finish()
 		return
@@ -598,7 +654,9 @@ func (d *decision) remember(e event.Event) {
 			d.Trigger, d.TriggerAt = e.ID, e.Timestamp
 		}
 	case event.ToolCall:
-		d.OpenToolCalls = appendCopy(d.OpenToolCalls, body.ToolCallID)
+		if !slices.Contains(d.OpenToolCalls, body.ToolCallID) {
+			d.OpenToolCalls = appendCopy(d.OpenToolCalls, body.ToolCallID)
+		}
 	case event.ToolResult:
 		d.OpenToolCalls = slices.DeleteFunc(slices.Clone(d.OpenToolCalls), func(id string) bool { return id == body.ToolCallID })
 		if len(d.OpenToolCalls) == 0 {
@@ -610,27 +668,49 @@ func (d *decision) remember(e event.Event) {
 		d.Ended, d.Closing = true, ""
 	case event.LLMRequestStarted:
 		d.rememberStarted(body)
-	case event.LLMRequestCompleted, event.LLMRequestFailed, event.LLMRequestInterrupted:
-		d.rememberEnded()
+	case event.LLMRequestFellBack:
+		d.rememberOpen(body.RequestID)
+	case event.LLMRequestCompleted:
+		d.rememberEnded(body.RequestID, true)
+	case event.LLMRequestFailed:
+		d.rememberEnded(body.RequestID, true)
+	case event.LLMRequestInterrupted:
+		d.rememberEnded(body.RequestID, d.Request != nil && d.Request.Stop == "")
 	}
 }
 
 func (d *decision) rememberStarted(body event.LLMRequestStarted) {
-	r := Request{ID: body.RequestID, FirstAttempt: 1}
-	if d.Request != nil {
-		r = *d.Request
-	}
+	r := d.rememberOpen(body.RequestID)
 	r.Attempt, r.Through = body.Attempt, body.ThroughEventID
 	r.ProviderID, r.Model = body.ProviderID, body.Model
-	d.Request = &r
 	d.Model = body.Model
-	d.Requests = max(d.Requests, event.RequestNumber(body.RequestID))
 }
 
-func (d *decision) rememberEnded() {
-	if r := d.Request; r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
+// rememberOpen returns the running request, which may be known from the log
+// alone.
+func (d *decision) rememberOpen(requestID string) *Request {
+	if d.Request == nil || d.Request.ID != requestID {
+		d.Request = &Request{ID: requestID, FirstAttempt: 1}
+	}
+	d.rememberNumber(requestID)
+	return d.Request
+}
+
+// rememberEnded ends a request, and with it the wait of all that it was shown if
+// that is settled. It is not when the request was asked to stop: what was to go
+// without an answer went when that was asked, and what came since got none, even
+// if the request was shown it on its way down.
+func (d *decision) rememberEnded(requestID string, settled bool) {
+	if r := d.Request; settled && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
 		d.Trigger = ""
 	}
 	d.Request = nil
 	d.Turns++
+	d.rememberNumber(requestID)
+}
+
+// rememberNumber keeps request ids unique in a log: a request that ended before
+// any attempt was sent has left no start there.
+func (d *decision) rememberNumber(requestID string) {
+	d.Requests = max(d.Requests, event.RequestNumber(requestID))
 }

@@ -1,0 +1,68 @@
+package reducer_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// BenchmarkReduce folds conversations of different lengths. What an event costs
+// must not depend on the length.
+func BenchmarkReduce(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		log := conversation(n)
+		b.Run(fmt.Sprintf("in one call/%d", n), func(b *testing.B) {
+			perEvent(b, n, func() reducer.ReducedContext { return reducer.Reduce(reducer.Initial(), log...) })
+		})
+		b.Run(fmt.Sprintf("event by event/%d", n), func(b *testing.B) {
+			perEvent(b, n, func() reducer.ReducedContext {
+				state := reducer.Initial()
+				for _, e := range log {
+					state = reducer.Reduce(state, e)
+				}
+				return state
+			})
+		})
+	}
+}
+
+func perEvent(b *testing.B, n int, fold func() reducer.ReducedContext) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for b.Loop() {
+		if len(fold().Messages) == 0 {
+			b.Fatal("nothing was said")
+		}
+	}
+	runtime.ReadMemStats(&after)
+	events := float64(b.N) * float64(n)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/events, "ns/event")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/events, "allocs/event")
+}
+
+// conversation is a log of n events as a chat makes it: message, request,
+// answer, and now and then an attachment, a tool call and an interruption.
+func conversation(n int) []event.Event {
+	var log []event.Event
+	last := func() string { return event.FormatID("bench", len(log)) }
+	add := func(body event.Body) {
+		e := event.New(body)
+		e.ID = event.FormatID("bench", len(log)+1)
+		log = append(log, e)
+	}
+	add(event.SystemPrompt{Content: "You are helpful"})
+	for turn := 1; len(log) < n; turn++ {
+		if turn%10 == 0 {
+			add(event.FileAttachment{Source: event.Source{Type: event.SourceFile, Path: "a.txt"}, MediaType: "text/plain"})
+		}
+		add(event.UserMessage{Content: "Hello"})
+		through, id := last(), event.FormatRequestID("bench", turn)
+		add(event.LLMRequestStarted{RequestID: id, ProviderID: "openai", Model: "m", ThroughEventID: through, Attempt: 1})
+		add(event.AssistantMessage{Content: "Hi there!", RequestID: id, ThroughEventID: through})
+		add(event.LLMRequestCompleted{RequestID: id, FinishReason: "stop"})
+	}
+	return log[:n]
+}

@@ -1,0 +1,378 @@
+package reducer_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// reduce folds bodies into a fresh context, with ids from demo:0001.
+func reduce(bodies ...event.Body) reducer.ReducedContext {
+	return reducer.Reduce(reducer.Initial(), numbered(1, bodies...)...)
+}
+
+func numbered(first int, bodies ...event.Body) []event.Event {
+	events := make([]event.Event, len(bodies))
+	for i, body := range bodies {
+		events[i] = event.New(body)
+		events[i].ID = event.FormatID("demo", first+i)
+	}
+	return events
+}
+
+// The first three are those of the seed.
+
+func TestReduce(t *testing.T) {
+	t.Run("builds messages from content events", func(t *testing.T) {
+		result := reducer.Reduce(reducer.Initial(),
+			event.New(event.SystemPrompt{Content: "You are helpful"}),
+			event.New(event.UserMessage{Content: "Hello"}),
+			event.New(event.AssistantMessage{Content: "Hi there!"}),
+		)
+		require.Len(t, result.Messages, 3)
+		require.Equal(t, reducer.Message{Role: reducer.RoleSystem, Content: "You are helpful"}, result.Messages[0])
+	})
+	t.Run("applies config events", func(t *testing.T) {
+		result := reducer.Reduce(reducer.Initial(), event.New(event.SetRetryConfig{MaxRetries: 5, InitialDelayMs: 200}))
+		require.Equal(t, 5, result.Config.Retry.MaxRetries)
+		require.Equal(t, int64(200), result.Config.Retry.InitialDelayMs)
+	})
+	t.Run("incrementally applies new events", func(t *testing.T) {
+		initial := reducer.Reduce(reducer.Initial(), event.New(event.UserMessage{Content: "Hello"}))
+		updated := reducer.Reduce(initial,
+			event.New(event.AssistantMessage{Content: "Hi!"}),
+			event.New(event.UserMessage{Content: "How are you?"}),
+		)
+		require.Len(t, updated.Messages, 3)
+	})
+}
+
+func TestAFreshContextHasTheDefaults(t *testing.T) {
+	require.Equal(t, reducer.ReducedContext{
+		Messages: []reducer.Message{},
+		Config: reducer.Config{
+			Primary:   reducer.ProviderConfig{ProviderID: "openai", Model: "gpt-4o-mini", IsDefault: true},
+			Retry:     reducer.RetryConfig{MaxRetries: 3, InitialDelayMs: 100, BackoffFactor: 2, MaxDelayMs: 60_000},
+			TimeoutMs: 30_000,
+			Delivery:  reducer.Delivery{Policy: event.PolicyInterrupt, QuietPeriodMs: 10, MaxWaitMs: 500},
+		},
+	}, reducer.Initial())
+	require.NoError(t, reducer.Validate(reducer.Initial()))
+}
+
+// brief writes messages in a form that is easy to compare: the
+// role, the content, and what hangs on it.
+func brief(messages []reducer.Message) []string {
+	out := []string{}
+	for _, m := range messages {
+		line := fmt.Sprintf("%s: %s", m.Role, m.Content)
+		if m.Partial {
+			line += " (partial)"
+		}
+		for _, a := range m.Attachments {
+			line += " +" + a.Name()
+		}
+		for _, c := range m.ToolCalls {
+			line += " " + c.ID + "=" + c.Name + c.Arguments
+		}
+		if m.ToolCallID != "" {
+			line += " for " + m.ToolCallID
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestMessages(t *testing.T) {
+	type bodies = []event.Body
+	user := func(s string) event.Body { return event.UserMessage{Content: s} }
+	says := func(s string) event.Body { return event.AssistantMessage{Content: s} }
+	answer := func(s string, through int) event.Body {
+		return event.AssistantMessage{Content: s, ThroughEventID: event.FormatID("demo", through)}
+	}
+	call := func(id, message string) event.Body {
+		return event.ToolCall{ToolCallID: id, MessageID: message, ToolName: "weather"}
+	}
+	result := func(id, value string) event.Body {
+		return event.ToolResult{ToolCallID: id, Value: json.RawMessage(value)}
+	}
+	file := func(path string) event.Body {
+		return event.FileAttachment{Source: event.Source{Type: event.SourceFile, Path: path}, MediaType: "text/plain"}
+	}
+	for _, tc := range []struct {
+		name   string
+		events bodies
+		want   []string
+	}{
+		{"nothing is nothing", nil, []string{}},
+		{"a system prompt goes in front", bodies{user("a"), event.SystemPrompt{Content: "s"}}, []string{"system: s", "user: a"}},
+		{"a system prompt is replaced", bodies{event.SystemPrompt{Content: "s"}, user("a"), event.SystemPrompt{Content: "t"}},
+			[]string{"system: t", "user: a"}},
+		{"an empty system prompt takes it away", bodies{event.SystemPrompt{Content: "s"}, user("a"), event.SystemPrompt{}},
+			[]string{"user: a"}},
+		{"a system prompt that was taken away comes back in front", bodies{event.SystemPrompt{Content: "s"}, user("a"), event.SystemPrompt{}, event.SystemPrompt{Content: "t"}},
+			[]string{"system: t", "user: a"}},
+		{"attachments wait for the next user message", bodies{file("a.txt"), says("x"), file("b.txt"), user("see"), user("and")},
+			[]string{"assistant: x", "user: see +a.txt +b.txt", "user: and"}},
+		{"a message that triggers no turn is still said", bodies{event.UserMessage{Content: "a", TriggersTurn: new(false)}}, []string{"user: a"}},
+
+		{"an answer stands at the end when nothing came later", bodies{user("a"), answer("x", 1)}, []string{"user: a", "assistant: x"}},
+		{"a late answer stands before what came later", bodies{user("a"), user("b"), answer("x", 1)},
+			[]string{"user: a", "assistant: x", "user: b"}},
+		{"a partial answer stands after what it had seen", bodies{
+			user("a"), user("b"), event.AssistantMessage{Content: "x", ThroughEventID: "demo:0001", Partial: true}, answer("y", 3),
+		}, []string{"user: a", "assistant: x (partial)", "user: b", "assistant: y"}},
+		{"two late answers each stand where they belong", bodies{user("a"), user("b"), answer("x", 1), user("c"), answer("y", 3)},
+			[]string{"user: a", "assistant: x", "user: b", "assistant: y", "user: c"}},
+		{"an answer to nothing stands at the end", bodies{user("a"), says("x"), event.AssistantMessage{Content: "y", ThroughEventID: "m1"}},
+			[]string{"user: a", "assistant: x", "assistant: y"}},
+		{"no answer goes before the system prompt, however new that is", bodies{user("a"), event.SystemPrompt{Content: "s"}, user("b"), answer("x", 1)},
+			[]string{"system: s", "user: a", "assistant: x", "user: b"}},
+		{"an answer that saw nothing comes first", bodies{event.SetTimeout{TimeoutMs: 1}, user("b"), answer("x", 1)},
+			[]string{"assistant: x", "user: b"}},
+		{"a late answer does not part a call from its result", bodies{
+			user("a"), says("x"), call("c1", ""), user("b"), result("c1", `1`), answer("y", 2),
+		}, []string{"user: a", "assistant: x c1=weather", "tool: 1 for c1", "assistant: y", "user: b"}},
+
+		{"a call belongs to the newest assistant message", bodies{user("a"), says("x"), call("c1", ""), call("c2", "")},
+			[]string{"user: a", "assistant: x c1=weather c2=weather"}},
+		{"a call after a user message is a message of its own", bodies{says("x"), user("a"), call("c1", "")},
+			[]string{"assistant: x", "user: a", "assistant:  c1=weather"}},
+		{"a call belongs to the message that it names", bodies{says("x"), says("y"), user("a"), call("c1", "demo:0001")},
+			[]string{"assistant: x c1=weather", "assistant: y", "user: a"}},
+		{"a call that names a message nobody knows is one of its own", bodies{says("x"), call("c1", "demo:0099")},
+			[]string{"assistant: x", "assistant:  c1=weather"}},
+		{"a call that names a message of a foreign log belongs to the newest", bodies{says("x"), call("c1", "msg_7")},
+			[]string{"assistant: x c1=weather"}},
+		{"a call that comes twice is one", bodies{says("x"), call("c1", ""), call("c1", "")}, []string{"assistant: x c1=weather"}},
+		{"a call with the id of one that has its result is another", bodies{says("x"), call("c1", ""), result("c1", `1`), call("c1", ""), result("c1", `2`)},
+			[]string{"assistant: x c1=weather", "tool: 1 for c1", "assistant:  c1=weather", "tool: 2 for c1"}},
+		{"a result goes behind its call", bodies{says("x"), call("c1", ""), call("c2", ""), user("a"), result("c2", `"two"`), result("c1", `{"n":1}`)},
+			[]string{"assistant: x c1=weather c2=weather", "tool: two for c2", `tool: {"n":1} for c1`, "user: a"}},
+		{"a second result takes the place of the first", bodies{
+			says("x"), call("c1", ""), event.ToolResult{ToolCallID: "c1", Error: json.RawMessage(`"unknown"`), IsError: true}, user("a"), result("c1", `1`),
+		}, []string{"assistant: x c1=weather", "tool: 1 for c1", "user: a"}},
+		{"a result without a call stands at the end", bodies{user("a"), result("c9", `1`)}, []string{"user: a", "tool: 1 for c9"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := reduce(tc.events...)
+			require.Equal(t, tc.want, brief(got.Messages))
+		})
+	}
+}
+
+func TestMessagesKnowTheirEvents(t *testing.T) {
+	got := reduce(event.UserMessage{Content: "a"}, event.SetTimeout{TimeoutMs: 1}, event.UserMessage{Content: "b"})
+	require.Equal(t, "demo:0001", got.Messages[0].EventID)
+	require.Equal(t, "demo:0003", got.Messages[1].EventID)
+}
+
+func TestConfig(t *testing.T) {
+	t.Run("a provider replaces the primary as a whole", func(t *testing.T) {
+		got := reduce(
+			event.SetProviderConfig{ProviderID: "openai", Model: "a", Temperature: new(0.0), MaxTokens: new(5), APIKeyRef: "env:A", TextOnly: true},
+			event.SetProviderConfig{ProviderID: "ollama", Model: "b"},
+		).Config
+		require.Equal(t, reducer.ProviderConfig{ProviderID: "ollama", Model: "b"}, got.Primary)
+		require.Nil(t, got.Fallback)
+	})
+	t.Run("a fallback leaves the primary alone", func(t *testing.T) {
+		got := reduce(event.SetProviderConfig{ProviderID: "ollama", Model: "b", AsFallback: true}).Config
+		require.Equal(t, reducer.Initial().Config.Primary, got.Primary)
+		require.Equal(t, &reducer.ProviderConfig{ProviderID: "ollama", Model: "b"}, got.Fallback)
+	})
+	t.Run("retries that are not set take their defaults", func(t *testing.T) {
+		got := reduce(
+			event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 5, BackoffFactor: new(3.0), MaxDelayMs: new(int64(7)), Jitter: true},
+			event.SetRetryConfig{MaxRetries: 0, InitialDelayMs: 90_000},
+		).Config.Retry
+		require.Equal(t, reducer.RetryConfig{InitialDelayMs: 90_000, BackoffFactor: 2, MaxDelayMs: 90_000}, got)
+	})
+	t.Run("a timeout", func(t *testing.T) {
+		require.Equal(t, int64(5), reduce(event.SetTimeout{TimeoutMs: 5}).Config.TimeoutMs)
+	})
+	t.Run("the parts of a delivery policy that are not set stay", func(t *testing.T) {
+		got := reduce(
+			event.SetDeliveryPolicy{QuietPeriodMs: new(int64(0))},
+			event.SetDeliveryPolicy{Policy: event.PolicyQueue},
+			event.SetDeliveryPolicy{MaxWaitMs: new(int64(7))},
+		).Config.Delivery
+		require.Equal(t, reducer.Delivery{Policy: event.PolicyQueue, QuietPeriodMs: 0, MaxWaitMs: 7}, got)
+	})
+	t.Run("a long quiet period is not cut short by the default wait", func(t *testing.T) {
+		got := reduce(event.SetDeliveryPolicy{QuietPeriodMs: new(int64(2000))}).Config.Delivery
+		require.Equal(t, int64(2000), got.MaxWaitMs)
+	})
+}
+
+func TestValidate(t *testing.T) {
+	good := reduce(event.SystemPrompt{Content: "s"}, event.UserMessage{Content: "a"})
+	for _, tc := range []struct {
+		name, want string
+		spoil      func(*reducer.ReducedContext)
+	}{
+		{"a model of nothing", "model", func(r *reducer.ReducedContext) { r.Config.Primary.Model = "" }},
+		{"a fallback of nothing", "providerId", func(r *reducer.ReducedContext) { r.Config.Fallback = &reducer.ProviderConfig{} }},
+		{"a timeout of zero", "timeoutMs", func(r *reducer.ReducedContext) { r.Config.TimeoutMs = 0 }},
+		{"retries below zero", "maxRetries", func(r *reducer.ReducedContext) { r.Config.Retry.MaxRetries = -1 }},
+		{"no policy", "policy", func(r *reducer.ReducedContext) { r.Config.Delivery = reducer.Delivery{Policy: "shout"} }},
+		{"an unknown role", "unknown role", func(r *reducer.ReducedContext) { r.Messages[1].Role = "robot" }},
+		{"a system message in the middle", "only in front", func(r *reducer.ReducedContext) { r.Messages[1].Role = reducer.RoleSystem }},
+		{"a result without a call", "c9", func(r *reducer.ReducedContext) {
+			r.Messages[1] = reducer.Message{Role: reducer.RoleTool, ToolCallID: "c9"}
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			require.NoError(t, reducer.Validate(good))
+			bad := good
+			bad.Messages = slices.Clone(good.Messages)
+			tc.spoil(&bad)
+			require.ErrorContains(t, reducer.Validate(bad), tc.want)
+		})
+	}
+}
+
+func TestEveryReductionOfALogIsValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		require.NoError(t, reducer.Validate(reducer.Reduce(reducer.Initial(), eventtest.Log("demo").Draw(t, "log")...)))
+	})
+}
+
+func TestEverySplitOfALogReducesTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := eventtest.Log("demo").Draw(t, "log")
+		want := reducer.Reduce(reducer.Initial(), log...)
+		got := reducer.Initial()
+		for rest := log; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
+			got, rest = reducer.Reduce(got, rest[:n]...), rest[n:]
+		}
+		require.Equal(t, want, got)
+	})
+}
+
+func TestAJSONRoundTripAtAnyCutChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := eventtest.Log("demo").Draw(t, "log")
+		cut := rapid.IntRange(0, len(log)).Draw(t, "cut")
+		before := reducer.Reduce(reducer.Initial(), log[:cut]...)
+		require.Equal(t, before, throughJSON(t, before))
+		require.Equal(t, reducer.Reduce(reducer.Initial(), log...), reducer.Reduce(throughJSON(t, before), log[cut:]...))
+	})
+}
+
+func TestALogThatWentThroughJSONReducesTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := eventtest.Log("demo").Draw(t, "log")
+		require.Equal(t, reducer.Reduce(reducer.Initial(), log...), reducer.Reduce(reducer.Initial(), throughJSON(t, log)...))
+	})
+}
+
+func throughJSON[T any](t require.TestingT, value T) T {
+	data, err := json.Marshal(value)
+	require.NoError(t, err)
+	var out T
+	require.NoError(t, json.Unmarshal(data, &out))
+	return out
+}
+
+// The states of a log share memory; folding one of them in a new direction
+// must leave every other as it was.
+func TestAStateIsNeverChanged(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := eventtest.Log("demo").Draw(t, "log")
+		states := []reducer.ReducedContext{reducer.Initial()}
+		copies := []reducer.ReducedContext{reducer.Initial()}
+		keep := func(r reducer.ReducedContext) {
+			states, copies = append(states, r), append(copies, throughJSON(t, r))
+		}
+		for _, e := range log {
+			keep(reducer.Reduce(states[len(states)-1], e))
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "branches") {
+			from := rapid.IntRange(0, len(states)-1).Draw(t, "from")
+			other := eventtest.Log("demo").Draw(t, "other")
+			keep(reducer.Reduce(states[from], other...))
+			require.Equal(t, reducer.Reduce(copies[from], other...), states[len(states)-1])
+		}
+		require.Equal(t, copies, states)
+	})
+}
+
+func TestOneStateMayBeFoldedInManyDirectionsAtOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := eventtest.Log("demo").Draw(t, "log")
+		state := reducer.Initial()
+		for _, e := range log {
+			state = reducer.Reduce(state, e)
+		}
+		branches := rapid.SliceOfN(eventtest.Log("demo"), 4, 4).Draw(t, "branches")
+		got := make([]reducer.ReducedContext, len(branches))
+		var wg sync.WaitGroup
+		for i, branch := range branches {
+			wg.Go(func() {
+				got[i] = state
+				for _, e := range branch {
+					got[i] = reducer.Reduce(got[i], e)
+				}
+			})
+		}
+		wg.Wait()
+		for i, branch := range branches {
+			require.Equal(t, reducer.Reduce(reducer.Initial(), slices.Concat(log, branch)...), got[i])
+		}
+	})
+}
+
+func TestTheLifecycleReducesToNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := eventtest.Log("demo").Draw(t, "log")
+		var said []event.Event
+		for _, e := range log {
+			if e.Tag().IsInput() {
+				said = append(said, e)
+			}
+		}
+		require.Equal(t, reducer.Reduce(reducer.Initial(), said...), reducer.Reduce(reducer.Initial(), log...))
+
+		e := eventtest.Event().Filter(func(e event.Event) bool { return !e.Tag().IsInput() }).Draw(t, "event")
+		state := reducer.Reduce(reducer.Initial(), log...)
+		require.Equal(t, state, reducer.Reduce(state, e))
+	})
+}
+
+// The slow and obvious twin of the rule: behind the last message that the
+// request had seen, and behind the results of its tool calls.
+func TestAnAnswerStandsAfterWhatItHadSeen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := eventtest.Log("demo").Draw(t, "log")
+		before := reducer.Reduce(reducer.Initial(), log...)
+		through := rapid.IntRange(1, len(log)).Draw(t, "through")
+		answer := event.New(event.AssistantMessage{Content: "the answer", ThroughEventID: event.FormatID("demo", through)})
+		answer.ID = event.FormatID("demo", len(log)+1)
+
+		seen := func(m reducer.Message) bool {
+			return m.Role == reducer.RoleSystem || event.Counter(m.EventID) <= through
+		}
+		place := 0
+		for i := range before.Messages {
+			if seen(before.Messages[i]) {
+				place = i + 1
+			}
+		}
+		for place < len(before.Messages) && before.Messages[place].Role == reducer.RoleTool {
+			place++
+		}
+		want := slices.Insert(brief(before.Messages), place, "assistant: the answer")
+		require.Equal(t, want, brief(reducer.Reduce(before, answer).Messages))
+	})
+}

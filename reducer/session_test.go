@@ -1,0 +1,212 @@
+package reducer_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+var update = flag.Bool("update", false, "write what the stories in testdata give as what they want")
+
+// TestStories tells stories of sessions. Each file of testdata/session is one: a
+// comment that tells it, the inputs in "script", and in "want" each input again
+// with the effects that it has. The inputs are
+//
+//	open                        begin the session
+//	say TEXT                    a user message
+//	event JSON                  any input, as it comes in a signal
+//	started [OPTION]…           news of an attempt that was sent
+//	completed [OPTION]… TEXT    the result of the request; also interrupted,
+//	                            failed and returned
+//	interrupt, close [REASON]   what a user may ask for
+//	terminate                   lose the session and load it from its log
+//	show                        print the conversation and where the session is
+//
+// with the options request=r0001, attempt=1, through=2, provider=openai and
+// reason=timeout. One that is not given is as the session knows it; through=0
+// says that nothing was sent. One second passes from input to input.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/session/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			require.NotEmpty(t, bytes.TrimSpace(archive.Comment), "a story begins with a comment that tells it")
+			require.NotEmpty(t, archive.Files)
+			require.Equal(t, "script", archive.Files[0].Name)
+			got := tell(t, string(archive.Files[0].Data))
+			if *update {
+				archive.Files = append(archive.Files[:1], txtar.File{Name: "want", Data: []byte(got)})
+				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+				return
+			}
+			require.Len(t, archive.Files, 2, "run go test -update, and read what it wrote")
+			require.Equal(t, string(archive.Files[1].Data), got)
+		})
+	}
+}
+
+// story is a session on its way through a script.
+type story struct {
+	*testing.T
+	session reducer.Session
+	log     []event.Event
+	now     time.Time
+	out     strings.Builder
+}
+
+func tell(t *testing.T, script string) string {
+	s := &story{T: t, session: reducer.NewSession("demo"), now: eventtest.Epoch}
+	for line := range strings.Lines(script) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fmt.Fprintf(&s.out, "> %s\n", line)
+		s.now = s.now.Add(time.Second)
+		command, rest, _ := strings.Cut(line, " ")
+		switch command {
+		case "show":
+			s.show()
+		case "terminate":
+			s.session = reducer.Load("demo", reducer.Reduce, s.log...)
+		default:
+			s.step(s.input(command, rest))
+		}
+	}
+	return s.out.String()
+}
+
+func (s *story) input(command, rest string) reducer.Input {
+	switch command {
+	case "open":
+		return reducer.Opened{At: s.now}
+	case "say":
+		return reducer.Received{At: s.now, Events: []event.Event{event.New(event.UserMessage{Content: rest})}}
+	case "event":
+		events, err := event.DecodeInput([]byte(rest))
+		if err != nil {
+			return reducer.Refused{At: s.now, Reason: err.Error(), Input: event.Redact(rest, event.MaxRejectedInput)}
+		}
+		return reducer.Received{At: s.now, Events: events}
+	case "interrupt":
+		return reducer.InterruptAsked{At: s.now}
+	case "close":
+		return reducer.CloseAsked{At: s.now, Reason: rest}
+	}
+	attempted, reason, text := s.options(rest)
+	if command == "started" {
+		return reducer.RequestStarted{At: s.now, Attempted: attempted}
+	}
+	in := reducer.RequestEnded{At: s.now, Attempted: attempted, Outcome: reducer.Outcome(command), Duration: time.Second}
+	switch in.Outcome {
+	case reducer.Completed:
+		in.Text, in.FinishReason = text, "stop"
+	case reducer.Interrupted:
+		in.Text, in.Reason = text, reason
+	case reducer.Failed, reducer.Returned:
+		in.Error = text
+	default:
+		require.Fail(s, "unknown command", command)
+	}
+	return in
+}
+
+func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, text string) {
+	a = reducer.Attempted{ProviderID: "openai", Model: "gpt-4o-mini"}
+	if r := s.session.Request; r != nil {
+		a.RequestID, a.Attempt, a.Through = r.ID, max(r.Attempt, r.FirstAttempt), r.Through
+	}
+	for {
+		word, after, _ := strings.Cut(rest, " ")
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return a, reason, rest
+		}
+		rest = after
+		switch name {
+		case "request":
+			a.RequestID = "demo:" + value
+		case "attempt":
+			a.Attempt = s.number(value)
+		case "through":
+			a.Through = ""
+			if n := s.number(value); n > 0 {
+				require.LessOrEqual(s, n, s.session.EventCount, "through an event that is not there: %s", word)
+				a.Through = event.FormatID("demo", n)
+			} else {
+				a.ProviderID, a.Model = "", ""
+			}
+		case "provider":
+			a.ProviderID = value
+		case "reason":
+			reason = event.Reason(value)
+		default:
+			require.Fail(s, "unknown option", word)
+		}
+	}
+}
+
+func (s *story) number(text string) int {
+	n, err := strconv.Atoi(text)
+	require.NoError(s, err)
+	return n
+}
+
+func (s *story) step(in reducer.Input) {
+	var effects []reducer.Effect
+	s.session, effects = reducer.Step(s.session, in)
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case reducer.Record:
+			for _, e := range effect.Events {
+				s.log = append(s.log, e)
+				body, err := event.New(e.Body).MarshalJSON()
+				require.NoError(s, err)
+				fields := strings.TrimPrefix(string(body), fmt.Sprintf(`{"_tag":%q`, e.Tag()))
+				fmt.Fprintf(&s.out, "  record %s %s {%s\n", e.ID, e.Tag(), strings.TrimPrefix(fields, ","))
+			}
+		case reducer.StartRequest:
+			fmt.Fprintf(&s.out, "  start %s turn=%d through=%s model=%q messages=%d attempt=%d fallback=%t\n",
+				effect.RequestID, effect.Turn, effect.Through, effect.Model, effect.Messages, effect.FirstAttempt, effect.Fallback)
+		case reducer.InterruptRequest:
+			fmt.Fprintf(&s.out, "  interrupt %s %s through=%q\n", effect.RequestID, effect.Reason, effect.Through)
+		}
+	}
+	if len(effects) == 0 {
+		s.out.WriteString("  nothing\n")
+	}
+}
+
+func (s *story) show() {
+	for _, line := range brief(s.session.Reduced.Messages) {
+		fmt.Fprintf(&s.out, "  %s\n", line)
+	}
+	state := "idle"
+	switch r := s.session.Request; {
+	case s.session.Ended:
+		state = "ended"
+	case r != nil && r.Through == "":
+		state = "in the quiet period of " + r.ID
+	case r != nil:
+		state = "answering in " + r.ID
+	}
+	if s.session.Trigger != "" {
+		state += ", to answer " + s.session.Trigger
+	}
+	fmt.Fprintf(&s.out, "  = %s, %d requests, %d turns\n", state, s.session.Requests, s.session.Turns)
+}

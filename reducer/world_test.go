@@ -1,0 +1,384 @@
+package reducer_test
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// TestASessionInAHostileWorld drives a session with everything that can happen
+// to it, in any order: input of every kind, interrupts, closes, workers that
+// fail, die, hear a hint to stop or do not, signals that are lost, late or come
+// twice, and runs that are terminated. What must hold, holds after every step;
+// in the end the world calms down and the session must, too.
+func TestASessionInAHostileWorld(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := &world{T: t, session: reducer.NewSession("demo"), now: eventtest.Epoch, shown: map[string]int{}}
+		w.step(reducer.Opened{At: w.now})
+		t.Repeat(map[string]func(*rapid.T){
+			"message":   func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.UserMessage().Draw(t, "message"))) },
+			"any input": func(t *rapid.T) { w.in(t); w.anyInput() },
+			"bad input": func(t *rapid.T) { w.in(t); w.step(reducer.Refused{At: w.now, Reason: "not an event", Input: "?"}) },
+			"interrupt": func(t *rapid.T) { w.in(t); w.excuseAll(); w.step(reducer.InterruptAsked{At: w.now}) },
+			"close":     func(t *rapid.T) { w.in(t); w.excuseAll(); w.step(reducer.CloseAsked{At: w.now, Reason: "enough"}) },
+			"terminate": func(t *rapid.T) { w.in(t); w.terminate() },
+			"send":      func(t *rapid.T) { w.in(t); w.send() },
+			"retry":     func(t *rapid.T) { w.in(t); w.retry() },
+			"signal":    func(t *rapid.T) { w.in(t); w.signal() },
+			"end":       func(t *rapid.T) { w.in(t); w.end() },
+			"":          func(t *rapid.T) { w.in(t); w.check() },
+		})
+		w.in(t)
+		w.settle()
+	})
+}
+
+// world is all that is around a session.
+type world struct {
+	*rapid.T
+	session reducer.Session
+	log     []event.Event
+	now     time.Time
+
+	running *activity
+	// signals are those on their way, and those that were delivered and may
+	// come again.
+	signals []reducer.Attempted
+	// waiting are the events that want an answer and are not excused from it.
+	waiting []int
+	// shown is, for each request, the newest event that is known to be covered
+	// by it, by its making or by an attempt.
+	shown map[string]int
+}
+
+// activity is a request at a worker.
+type activity struct {
+	reducer.StartRequest
+	attempt int
+	through string // "" in the quiet period
+	model   string
+	stop    event.Reason // the hint, if one was given
+}
+
+func (a *activity) attempted() reducer.Attempted {
+	at := reducer.Attempted{RequestID: a.RequestID, Attempt: a.attempt, Through: a.through}
+	if a.through != "" {
+		at.ProviderID, at.Model = "openai", a.model
+	}
+	return at
+}
+
+// in makes t the one to draw from.
+func (w *world) in(t *rapid.T) {
+	w.T = t
+	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "pause")) * time.Millisecond)
+}
+
+// step takes one input, checks what every step must keep, and carries out the
+// effects. It returns the events that were recorded.
+func (w *world) step(in reducer.Input) []event.Event {
+	before, err := json.Marshal(w.session)
+	require.NoError(w, err)
+	next, effects := reducer.Step(w.session, in)
+	after, err := json.Marshal(w.session)
+	require.NoError(w, err)
+	require.Equal(w, string(before), string(after), "a step changed the session that it was given")
+	require.Equal(w, next, throughJSON(w, next), "a session that went through JSON is another one")
+	w.session = next
+
+	var recorded []event.Event
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case reducer.Record:
+			require.NotEmpty(w, effect.Events)
+			for _, e := range effect.Events {
+				w.record(e)
+			}
+			recorded = append(recorded, effect.Events...)
+		case reducer.StartRequest:
+			require.Nil(w, w.running, "two requests at once")
+			require.Equal(w, event.FormatID("demo", len(w.log)), effect.Through, "what a request follows from is recorded before it")
+			require.NotNil(w, next.Request)
+			require.Equal(w, next.Request.ID, effect.RequestID)
+			require.Equal(w, next.Requests, effect.Turn)
+			require.Empty(w, next.OpenToolCalls, "a request is made with a tool call that has no result")
+			w.running = &activity{StartRequest: effect, attempt: effect.FirstAttempt, model: "m"}
+			w.shown[effect.RequestID] = len(w.log)
+		case reducer.InterruptRequest:
+			require.NotNil(w, w.running, "nothing runs that could be interrupted")
+			require.Equal(w, w.running.RequestID, effect.RequestID)
+			w.running.stop = effect.Reason
+		}
+	}
+	require.Equal(w, next.Request != nil, w.running != nil, "the session and the world agree on whether a request runs")
+	return recorded
+}
+
+// record appends an event to the log, which is a chain in time.
+func (w *world) record(e event.Event) {
+	require.Equal(w, event.FormatID("demo", len(w.log)+1), e.ID)
+	require.Equal(w, "demo", e.ContextName)
+	parent := ""
+	if last := len(w.log); last > 0 {
+		parent = w.log[last-1].ID
+		require.False(w, e.Timestamp.Before(w.log[last-1].Timestamp))
+	}
+	require.Equal(w, parent, e.ParentID)
+	require.NoError(w, e.Validate())
+	require.NotEqual(w, event.ClassEphemeral, e.Tag().Class())
+	w.log = append(w.log, e)
+
+	switch body := e.Body.(type) {
+	case event.UserMessage:
+		if body.Triggers() {
+			w.waiting = append(w.waiting, len(w.log))
+		}
+	case event.LLMRequestStarted:
+		w.shown[body.RequestID] = max(w.shown[body.RequestID], event.Counter(body.ThroughEventID))
+	case event.LLMRequestCompleted:
+		w.excuse(w.shown[body.RequestID])
+	case event.LLMRequestFailed:
+		w.excuse(w.shown[body.RequestID])
+	case event.LLMRequestInterrupted:
+		if body.Reason == event.ReasonTimeout {
+			w.excuse(w.shown[body.RequestID])
+		}
+	}
+}
+
+// excuse takes the events up to one from those that still want an answer.
+func (w *world) excuse(through int) {
+	w.waiting = slices.DeleteFunc(w.waiting, func(n int) bool { return n <= through })
+}
+
+// excuseAll is for what ends the wait of everything so far.
+func (w *world) excuseAll() { w.excuse(len(w.log)) }
+
+func (w *world) anyInput() {
+	var events []event.Event
+	for _, body := range rapid.SliceOfN(eventtest.InputBody(), 1, 3).Draw(w.T, "bodies") {
+		e := event.New(body)
+		e.ContextName = rapid.SampledFrom([]string{"", "", "", "demo", "other"}).Draw(w.T, "context")
+		e.ClientEventID = rapid.SampledFrom([]string{"", "client-1"}).Draw(w.T, "client id")
+		events = append(events, e)
+	}
+	w.input(events...)
+}
+
+// input is taken as a whole and in order, or refused as a whole.
+func (w *world) input(events ...event.Event) {
+	recorded := w.step(reducer.Received{At: w.now, Events: events})
+	require.NotEmpty(w, recorded)
+	if recorded[0].Tag() == event.TagSessionStarted {
+		recorded = recorded[1:]
+	}
+	if recorded[0].Tag() == event.TagInputRejected {
+		require.Len(w, recorded, 1, "of refused input nothing is recorded but the refusal")
+		return
+	}
+	require.GreaterOrEqual(w, len(recorded), len(events))
+	for i, e := range events {
+		require.Equal(w, e.Body, recorded[i].Body)
+		require.Equal(w, e.ClientEventID, recorded[i].ClientEventID)
+	}
+	for _, e := range recorded[len(events):] {
+		require.Equal(w, event.TagToolResult, e.Tag(), "all that may follow from input are results of open tool calls")
+	}
+}
+
+// terminate loses the run; the next one has only the log.
+func (w *world) terminate() {
+	w.excuseAll()
+	w.running, w.signals = nil, nil
+	w.session = reducer.Load("demo", reducer.Reduce, w.log...)
+	w.step(reducer.Opened{At: w.now, PreviousRunID: "run"})
+}
+
+// send ends the quiet period of an attempt: it takes its snapshot now.
+func (w *world) send() {
+	if w.running == nil || w.running.through != "" {
+		return
+	}
+	w.running.through = w.session.LastEventID()
+	w.running.model = rapid.SampledFrom([]string{"m", "n"}).Draw(w.T, "model")
+	if rapid.IntRange(0, 3).Draw(w.T, "lost") > 0 {
+		w.signals = append(w.signals, w.running.attempted())
+	}
+}
+
+// retry is an attempt that failed and is made again by Temporal.
+func (w *world) retry() {
+	if w.running == nil {
+		return
+	}
+	w.running.attempt++
+	w.running.through = ""
+}
+
+// signal delivers some signal, which may come again.
+func (w *world) signal() {
+	if len(w.signals) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(w.signals)-1).Draw(w.T, "signal")
+	w.step(reducer.RequestStarted{At: w.now, Attempted: w.signals[i]})
+}
+
+// end ends the running activity in one of the ways that it may.
+func (w *world) end() {
+	if w.running == nil {
+		return
+	}
+	ways := []string{"failed", "returned", "died"}
+	if w.running.stop != "" {
+		ways = append(ways, "stopped", "cancelled")
+	}
+	if w.running.through != "" {
+		ways = append(ways, "completed", "completed", "timed out")
+	}
+	w.endBy(rapid.SampledFrom(ways).Draw(w.T, "way"))
+}
+
+func (w *world) endBy(way string) {
+	in := reducer.RequestEnded{At: w.now, Attempted: w.running.attempted(), Text: "text"}
+	if in.Through == "" {
+		in.Text = ""
+	} else {
+		w.shown[in.RequestID] = max(w.shown[in.RequestID], event.Counter(in.Through))
+	}
+	switch way {
+	case "completed":
+		in.Outcome, in.FinishReason = reducer.Completed, "stop"
+	case "failed":
+		in.Outcome, in.Error, in.Text = reducer.Failed, "no", ""
+	case "returned":
+		in.Outcome, in.Text = reducer.Returned, ""
+	case "died": // without a word
+		in = reducer.RequestEnded{At: w.now, Attempted: reducer.Attempted{RequestID: in.RequestID}, Outcome: reducer.Returned}
+	case "timed out":
+		in.Outcome, in.Reason = reducer.Interrupted, event.ReasonTimeout
+	case "stopped": // by the hint
+		in.Outcome, in.Reason = reducer.Interrupted, w.running.stop
+	case "cancelled": // by Temporal, in the wait for a retry
+		in.Outcome, in.Attempted, in.Text = reducer.Interrupted, reducer.Attempted{RequestID: in.RequestID}, ""
+	}
+	w.running = nil
+	w.step(in)
+}
+
+// check holds between steps.
+func (w *world) check() {
+	s := w.session
+	loaded := reducer.Load("demo", reducer.Reduce, throughJSON(w, w.log)...)
+	require.Equal(w, s.EventCount, loaded.EventCount)
+	require.Equal(w, s.Reduced, loaded.Reduced)
+	require.Equal(w, s.Turns, loaded.Turns)
+	require.Equal(w, s.Model, loaded.Model)
+	require.Equal(w, s.OpenToolCalls, loaded.OpenToolCalls)
+	require.Equal(w, s.Started, loaded.Started)
+	require.Equal(w, s.Ended, loaded.Ended)
+	if s.Request == nil {
+		require.Equal(w, s.Requests, loaded.Requests)
+		require.Empty(w, s.Trigger, "an idle session answers what wants an answer")
+		require.Empty(w, s.Closing, "an idle session that is to be closed is")
+		require.Empty(w, w.waiting, "no event waits for an answer when nothing runs")
+	} else {
+		require.Contains(w, []int{s.Requests, s.Requests - 1}, loaded.Requests)
+		require.False(w, s.Ended, "no request runs after the end")
+	}
+	require.NoError(w, reducer.Validate(s.Reduced))
+	w.checkRequests()
+}
+
+// checkRequests reads the life of every request from the log: one after the
+// other, attempts in order, and one end.
+func (w *world) checkRequests() {
+	running, attempt, ended := "", 0, map[string]bool{}
+	about := func(id string) {
+		require.False(w, ended[id], "request %s goes on after its end", id)
+		if running != id {
+			require.Empty(w, running, "request %s begins before %s ends", id, running)
+			running, attempt = id, 0
+		}
+	}
+	end := func(id string) {
+		about(id)
+		running, ended[id] = "", true
+	}
+	open := false
+	for _, e := range w.log {
+		switch body := e.Body.(type) {
+		case event.SessionStarted:
+			open = true
+		case event.SessionEnded:
+			require.True(w, open, "a session ends twice")
+			require.Empty(w, running, "a session ends before its request")
+			open = false
+			continue
+		case event.LLMRequestStarted:
+			about(body.RequestID)
+			require.Greater(w, body.Attempt, attempt)
+			require.Less(w, event.Counter(body.ThroughEventID), event.Counter(e.ID))
+			attempt = body.Attempt
+		case event.LLMRequestFellBack:
+			about(body.RequestID)
+		case event.LLMRequestCompleted:
+			require.NotZero(w, attempt, "completed before any attempt")
+			end(body.RequestID)
+		case event.LLMRequestFailed:
+			end(body.RequestID)
+		case event.LLMRequestInterrupted:
+			end(body.RequestID)
+		}
+		require.True(w, open, "%s stands outside of every session", e.ID)
+	}
+	require.Equal(w, len(ended), w.session.Turns)
+}
+
+// settle lets what runs come to its end, in the same way each time, and nothing
+// new happens. However bad the way, the session comes to rest.
+func (w *world) settle() {
+	way := rapid.SampledFrom([]string{"completed", "failed", "returned", "died", "timed out", "stopped"}).Draw(w.T, "way of all")
+	for range 100 {
+		if w.running == nil {
+			w.check()
+			return
+		}
+		w.send()
+		w.endBy(way)
+	}
+	require.Fail(w, "the session does not come to rest", "%s, for ever", way)
+}
+
+// A reducer of one's own may forget what it likes, a fallback among it.
+func TestASessionLivesWithAnotherReducer(t *testing.T) {
+	forgetful := func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+		next := reducer.Reduce(current, events...)
+		for _, e := range events {
+			if e.Tag() == event.TagLLMRequestFellBack {
+				next.Messages, next.Config.Fallback = nil, nil
+			}
+		}
+		return next
+	}
+	step := reducer.NewStepper(forgetful)
+	s, _ := step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
+	s, _ = step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{
+		event.New(event.SetProviderConfig{ProviderID: "ollama", Model: "m", AsFallback: true}),
+		event.New(event.UserMessage{Content: "Hello"}),
+	}})
+	failed := reducer.RequestEnded{At: eventtest.Epoch, Attempted: reducer.Attempted{RequestID: s.Request.ID}, Outcome: reducer.Failed}
+	s, _ = step(s, failed)
+	require.NotNil(t, s.Request, "the fallback takes over")
+	s, _ = step(s, failed)
+	require.Nil(t, s.Request)
+	require.Empty(t, s.Reduced.Messages)
+}
