@@ -22,33 +22,31 @@ var countTo = regexp.MustCompile(`(?i)\bcount\s+(?:up\s+)?to\s+(\d+)`)
 
 // reply is the answer to a conversation.
 func reply(messages []openai.ChatCompletionMessage) string {
-	var said []openai.ChatCompletionMessage
-	previous := -1 // the answer before
-	for i, m := range messages {
-		switch m.Role {
+	// Where the last message stands, the one before it, and the last answer.
+	said, last, before, answer := 0, -1, -1, -1
+	for i := range messages {
+		switch messages[i].Role {
 		case openai.ChatMessageRoleUser:
-			said = append(said, m)
+			said, last, before = said+1, i, last
 		case openai.ChatMessageRoleAssistant:
-			previous = i
+			answer = i
 		}
 	}
-	if len(said) == 0 {
+	if said == 0 {
 		return greeting + " You have not said anything yet."
 	}
-	last := read(said[len(said)-1])
-	sentences := []string{greeting, fmt.Sprintf("This is your %s message%s.", ordinal(len(said)), quoteBehind(last.text))}
-	if len(last.attachments) > 0 {
-		sentences = append(sentences, fmt.Sprintf("It came with %s.", list(last.attachments)))
+	newest := read(messages[last])
+	sentences := []string{greeting, fmt.Sprintf("This is your %s message%s.", ordinal(said), quoteBehind(newest.text))}
+	if len(newest.attachments) > 0 {
+		sentences = append(sentences, fmt.Sprintf("It came with %s.", list(newest.attachments)))
 	}
-	if previous >= 0 {
-		if text := messages[previous].Content; isCutOff(text, messages[:previous]) {
-			sentences = append(sentences, fmt.Sprintf("My last answer was cut off after %s.", quoteEnd(text)))
-		}
+	if answer >= 0 && isCutOff(messages[answer].Content, messages[:answer]) {
+		sentences = append(sentences, fmt.Sprintf("My last answer was cut off after %s.", quoteEnd(messages[answer].Content)))
 	}
-	if len(said) > 1 {
-		sentences = append(sentences, fmt.Sprintf("Before it you said: %s.", quote(read(said[len(said)-2]).text)))
+	if before >= 0 {
+		sentences = append(sentences, fmt.Sprintf("Before it you said: %s.", quote(read(messages[before]).text)))
 	}
-	if match := countTo.FindStringSubmatch(last.text); match != nil {
+	if match := countTo.FindStringSubmatch(newest.text); match != nil {
 		sentences = append(sentences, count(match[1]))
 	}
 	return strings.Join(sentences, " ")
