@@ -284,6 +284,7 @@ func (g *generation) sent(ctx context.Context, target *llm.Target) {
 		ProviderID: target.ProviderID, Model: target.Model,
 	}
 	g.mu.Unlock()
+	g.stream.Answering(news.Through)
 	w := g.info.WorkflowExecution
 	ctx, g.stopTelling = context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
 	g.telling.Go(func() {

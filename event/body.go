@@ -260,6 +260,9 @@ type TextDelta struct {
 	// Reset says that whatever was shown of the request before is void and
 	// this delta begins the answer anew.
 	Reset bool `json:"reset,omitempty"`
+	// ThroughEventID is the newest event that the provider was shown: the
+	// delta stands after it. Empty before the provider was asked.
+	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
 func (SystemPrompt) Tag() Tag          { return TagSystemPrompt }

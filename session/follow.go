@@ -38,7 +38,7 @@ func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[e
 			for range recorded {
 			}
 		}()
-		merge(c.name, place{blind: options.From != ""}, recorded, sub.Deltas(), yield)
+		merge(c.name, place{last: event.Counter(options.From)}, recorded, sub.Deltas(), yield)
 	}
 }
 
@@ -67,7 +67,7 @@ func (c *Context) recorded(ctx context.Context, from string) <-chan logged {
 
 // merge yields the events of the log in order and the deltas in between.
 func merge(contextName string, p place, recorded <-chan logged, deltas <-chan event.TextDelta, yield func(event.Event, error) bool) {
-	var held *event.TextDelta // the delta that the log has not come to yet
+	var held *event.TextDelta // a delta whose place the log has not come to yet
 	for {
 		incoming := deltas
 		if held != nil {
@@ -98,26 +98,15 @@ func merge(contextName string, p place, recorded <-chan logged, deltas <-chan ev
 	}
 }
 
-// place is how far a log was read, in terms of requests.
+// place is how far a log was read.
 type place struct {
-	started int // number of the newest request that started
-	ended   int // number of the newest request that ended
-	through int // counter of the newest event that the newest request had seen
-	asked   int // counter of the newest message that wants an answer
-	// blind says that reading began in the middle and nothing was read yet.
-	blind bool
+	last  int // counter of the newest event
+	ended int // number of the newest request that ended
 }
 
 func (p *place) see(e event.Event) {
-	p.blind = false
+	p.last = event.Counter(e.ID)
 	switch body := e.Body.(type) {
-	case event.UserMessage:
-		if body.Triggers() {
-			p.asked = event.Counter(e.ID)
-		}
-	case event.LLMRequestStarted:
-		p.started = event.RequestNumber(body.RequestID)
-		p.through = event.Counter(body.ThroughEventID)
 	case event.LLMRequestCompleted:
 		p.ended = event.RequestNumber(body.RequestID)
 	case event.LLMRequestFailed:
@@ -127,10 +116,7 @@ func (p *place) see(e event.Event) {
 	}
 }
 
-// reached reports whether the log has come to the place of a delta: its request
-// has started, or what it answers is there. The deltas of a request may be
-// faster than the news of its start.
+// reached reports whether the log has come to what the delta answers.
 func (p *place) reached(d event.TextDelta) bool {
-	request := event.RequestNumber(d.RequestID)
-	return p.blind || request <= p.started || p.asked > p.through && p.started == p.ended
+	return event.Counter(d.ThroughEventID) <= p.last
 }

@@ -26,9 +26,10 @@ type Broadcast struct {
 	onStop  func(Stop)
 	sub     *nats.Subscription
 
-	mu   sync.Mutex
-	next int
-	text strings.Builder
+	mu      sync.Mutex
+	through string
+	next    int
+	text    strings.Builder
 }
 
 // Broadcast begins an attempt. onStop is called, from another goroutine, each
@@ -48,6 +49,14 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 		b.publish("", true)
 	}
 	return b
+}
+
+// Answering says which event is the newest that the provider was shown. It goes
+// with all that is said from then on.
+func (b *Broadcast) Answering(throughEventID string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.through = throughEventID
 }
 
 // Say adds a piece to the answer.
@@ -73,7 +82,7 @@ func (b *Broadcast) publish(text string, reset bool) {
 func (b *Broadcast) delta(index int, text string, reset bool) event.TextDelta {
 	return event.TextDelta{
 		RequestID: b.attempt.RequestID, Attempt: b.attempt.Number,
-		Index: index, Delta: text, Reset: reset,
+		Index: index, Delta: text, Reset: reset, ThroughEventID: b.through,
 	}
 }
 
