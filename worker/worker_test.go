@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,8 +51,16 @@ type running struct {
 	stderr bytes.Buffer
 }
 
-// run starts a worker without any key in its environment.
+// run starts a worker.
 func run(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := prepare(t, args...)
+	r.start()
+	return r
+}
+
+// prepare makes a worker without any key in its environment.
+func prepare(t *testing.T, args ...string) *running {
 	t.Helper()
 	executable, err := os.Executable()
 	require.NoError(t, err)
@@ -61,18 +71,26 @@ func run(t *testing.T, args ...string) *running {
 	stdout, err := r.cmd.StdoutPipe()
 	require.NoError(t, err)
 	r.stdout = bufio.NewScanner(stdout)
-	require.NoError(t, r.cmd.Start())
-	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
 	return r
+}
+
+func (r *running) start() {
+	r.t.Helper()
+	require.NoError(r.t, r.cmd.Start())
+	r.t.Cleanup(func() { _ = r.cmd.Process.Kill() })
 }
 
 // dev starts worker --dev on free ports.
 func dev(t *testing.T, dataDir string, args ...string) *running {
 	t.Helper()
-	return run(t, append([]string{
+	return run(t, devArgs(dataDir, args...)...)
+}
+
+func devArgs(dataDir string, args ...string) []string {
+	return append([]string{
 		"--dev", "--json", "--data-dir", dataDir,
 		"--temporal-port", "0", "--ui-port", "0", "--nats-port", "0", "--offline-token-delay", "0",
-	}, args...)...)
+	}, args...)
 }
 
 // line waits for a line on stdout.
@@ -192,6 +210,30 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	worker.signal(syscall.SIGKILL)
 	require.Equal(t, -1, worker.exit())
 	requireSilence(t, facts)
+}
+
+func TestAWorkerEndsWithItsServer(t *testing.T) {
+	t.Parallel()
+	temporal, err := devserver.Find(t.Context(), nil)
+	require.NoError(t, err)
+	// A temporal command on PATH is used, here one that tells its pid.
+	bin := t.TempDir()
+	pidFile := filepath.Join(bin, "pid")
+	script := fmt.Sprintf("#!/bin/sh\necho $$ >%q\nexec %q \"$@\"\n", pidFile, temporal)
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "temporal"), []byte(script), 0o755))
+	worker := prepare(t, devArgs(t.TempDir())...)
+	worker.cmd.Env = append(worker.cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
+	worker.start()
+	worker.ready()
+
+	content, err := os.ReadFile(pidFile)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Equal(t, 1, worker.exit())
+	require.Contains(t, worker.stderr.String(), "temporal server ended by itself: signal: killed")
+	require.Contains(t, worker.stderr.String(), "temporal.log")
 }
 
 func TestWorkersOfOneServerShareTheWork(t *testing.T) {

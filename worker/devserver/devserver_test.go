@@ -2,6 +2,7 @@ package devserver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold starts a server, says its pid on stdout, and stays.
+// hold starts a server, says its address on stdout, and stays.
 func hold(dir string) {
 	lock, err := devserver.Lock(dir)
 	exitOn(err)
@@ -40,7 +42,7 @@ func hold(dir string) {
 	exitOn(err)
 	server, err := devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir})
 	exitOn(err)
-	fmt.Println(server.PID())
+	fmt.Println(server.Address())
 	<-server.Done()
 }
 
@@ -79,7 +81,7 @@ func TestWorkflowsSurviveARestart(t *testing.T) {
 	_, err := dial(t, first).ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "kept", TaskQueue: "q"}, "W")
 	require.NoError(t, err)
 	require.NoError(t, first.Stop())
-	requireGone(t, first.PID())
+	requireSilence(t, first.Address())
 
 	second := start(t, devserver.Options{DataDir: dir})
 	described, err := dial(t, second).DescribeWorkflowExecution(t.Context(), "kept", "")
@@ -154,7 +156,7 @@ func TestACanceledStartLeavesNoProcess(t *testing.T) {
 	}()
 	_, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir})
 	require.ErrorIs(t, err, context.Canceled)
-	requireGone(t, pid)
+	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d is still there", pid)
 }
 
 func TestAKilledParentLeavesNeitherServerNorLock(t *testing.T) {
@@ -172,8 +174,8 @@ func TestAKilledParentLeavesNeitherServerNorLock(t *testing.T) {
 		_ = parent.Process.Kill()
 		_, _ = parent.Process.Wait()
 	})
-	var pid int
-	_, err = fmt.Fscanln(stdout, &pid)
+	var address string
+	_, err = fmt.Fscanln(stdout, &address)
 	require.NoError(t, err, "the parent ended before its server was ready")
 
 	_, err = devserver.Lock(dir)
@@ -184,24 +186,20 @@ func TestAKilledParentLeavesNeitherServerNorLock(t *testing.T) {
 	require.NoError(t, err)
 	_, err = parent.Process.Wait()
 	require.NoError(t, err)
-	requireGone(t, pid)
+	requireSilence(t, address)
 	lock, err := devserver.Lock(dir)
 	require.NoError(t, err)
 	require.NoError(t, lock.Unlock())
 }
 
-// requireGone waits for the end of a process that may be nobody's child, which
-// only asking can tell.
-func requireGone(t *testing.T, pid int) {
+// requireSilence waits until nothing listens at an address.
+func requireSilence(t *testing.T, address string) {
 	t.Helper()
-	require.Positive(t, pid)
-	require.Eventually(t, func() bool { return !alive(pid) }, 10*time.Second, 10*time.Millisecond,
-		"process %d is still there", pid)
-}
-
-// alive reports whether a process runs; one that ended but was not waited for
-// does not.
-func alive(pid int) bool {
-	output, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
-	return err == nil && !strings.HasPrefix(strings.TrimSpace(string(output)), "Z")
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}, 10*time.Second, 10*time.Millisecond, "something still listens at %s", address)
 }

@@ -173,7 +173,15 @@ func (s *Server) ready(ctx context.Context) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("start temporal server: %w; its last lines:\n%s", err, s.output.Tail())
+	return fmt.Errorf("start temporal server: %w%s", err, lastLines(s.output.Tail()))
+}
+
+// lastLines is the end of an error message.
+func lastLines(tail string) string {
+	if tail == "" {
+		return ""
+	}
+	return "; its last lines:\n" + tail
 }
 
 // awaitHTTP waits until something answers at a URL.
@@ -231,7 +239,7 @@ func (s *Server) Err() error {
 		how = err.Error()
 	}
 	tail := s.output.Tail()
-	err := fmt.Errorf("temporal server ended by itself: %s; everything it said is in %s, at the end:\n%s", how, s.log.Name(), tail)
+	err := fmt.Errorf("temporal server ended by itself: %s; its log is %s%s", how, s.log.Name(), lastLines(tail))
 	if strings.Contains(tail, "address already in use") {
 		return errors.Join(errPortTaken, err)
 	}
