@@ -27,7 +27,7 @@ func TestASessionInAHostileWorld(t *testing.T) {
 			"message":   func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.UserMessage().Draw(t, "message"))) },
 			"any input": func(t *rapid.T) { w.in(t); w.anyInput() },
 			"bad input": func(t *rapid.T) { w.in(t); w.step(reducer.Refused{At: w.now, Reason: "not an event", Input: "?"}) },
-			"interrupt": func(t *rapid.T) { w.in(t); w.excuseAll(); w.step(reducer.InterruptAsked{At: w.now}) },
+			"interrupt": func(t *rapid.T) { w.in(t); w.interrupt() },
 			"close":     func(t *rapid.T) { w.in(t); w.excuseAll(); w.step(reducer.CloseAsked{At: w.now, Reason: "enough"}) },
 			"terminate": func(t *rapid.T) { w.in(t); w.terminate() },
 			"send":      func(t *rapid.T) { w.in(t); w.send() },
@@ -110,6 +110,9 @@ func (w *world) step(in reducer.Input) []event.Event {
 			require.Equal(w, next.Request.ID, effect.RequestID)
 			require.Equal(w, next.Requests, effect.Turn)
 			require.Empty(w, next.OpenToolCalls, "a request is made with a tool call that has no result")
+			if w.shown[effect.RequestID] == 0 {
+				require.NotEmpty(w, w.waiting, "a request is made that nothing asks for")
+			}
 			w.running = &activity{StartRequest: effect, attempt: effect.FirstAttempt, model: "m"}
 			w.shown[effect.RequestID] = len(w.log)
 		case reducer.InterruptRequest:
@@ -161,6 +164,17 @@ func (w *world) excuse(through int) {
 
 // excuseAll is for what ends the wait of everything so far.
 func (w *world) excuseAll() { w.excuse(len(w.log)) }
+
+// interrupt takes away what is being answered, or about to be. What waits behind
+// a running answer is not touched.
+func (w *world) interrupt() {
+	if r := w.session.Request; r != nil && r.Through != "" && r.Stop != event.ReasonNewUserInput {
+		w.excuse(event.Counter(r.Through))
+	} else {
+		w.excuseAll()
+	}
+	w.step(reducer.InterruptAsked{At: w.now})
+}
 
 func (w *world) anyInput() {
 	var events []event.Event
