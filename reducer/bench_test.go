@@ -13,20 +13,32 @@ import (
 // must not depend on the length.
 func BenchmarkReduce(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
-		log := conversation(n)
-		b.Run(fmt.Sprintf("in one call/%d", n), func(b *testing.B) {
-			perEvent(b, n, func() reducer.ReducedContext { return reducer.Reduce(reducer.Initial(), log...) })
-		})
-		b.Run(fmt.Sprintf("event by event/%d", n), func(b *testing.B) {
-			perEvent(b, n, func() reducer.ReducedContext {
-				state := reducer.Initial()
-				for _, e := range log {
-					state = reducer.Reduce(state, e)
-				}
-				return state
-			})
-		})
+		benchmarkReduce(b, conversation(n, false))
 	}
+}
+
+// BenchmarkReduceInTheMiddle folds conversations in which one turn of ten changes
+// what is there: a tool call, and an answer that comes after newer input. Event
+// by event each of those copies the list of messages, see the package comment.
+func BenchmarkReduceInTheMiddle(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		benchmarkReduce(b, conversation(n, true))
+	}
+}
+
+func benchmarkReduce(b *testing.B, log []event.Event) {
+	b.Run(fmt.Sprintf("in one call/%d", len(log)), func(b *testing.B) {
+		perEvent(b, len(log), func() reducer.ReducedContext { return reducer.Reduce(reducer.Initial(), log...) })
+	})
+	b.Run(fmt.Sprintf("event by event/%d", len(log)), func(b *testing.B) {
+		perEvent(b, len(log), func() reducer.ReducedContext {
+			state := reducer.Initial()
+			for _, e := range log {
+				state = reducer.Reduce(state, e)
+			}
+			return state
+		})
+	})
 }
 
 func perEvent(b *testing.B, n int, fold func() reducer.ReducedContext) {
@@ -43,9 +55,10 @@ func perEvent(b *testing.B, n int, fold func() reducer.ReducedContext) {
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/events, "allocs/event")
 }
 
-// conversation is a log of n events as a chat makes it: message, request,
-// answer, and now and then an attachment, a tool call and an interruption.
-func conversation(n int) []event.Event {
+// conversation is a log of n events as a chat makes it: message, request, answer,
+// and now and then an attachment. With middle, one turn of ten has a tool call
+// and a message that comes before the answer.
+func conversation(n int, middle bool) []event.Event {
 	var log []event.Event
 	last := func() string { return event.FormatID("bench", len(log)) }
 	add := func(body event.Body) {
@@ -61,8 +74,15 @@ func conversation(n int) []event.Event {
 		add(event.UserMessage{Content: "Hello"})
 		through, id := last(), event.FormatRequestID("bench", turn)
 		add(event.LLMRequestStarted{RequestID: id, ProviderID: "openai", Model: "m", ThroughEventID: through, Attempt: 1})
+		if middle && turn%10 == 0 {
+			add(event.UserMessage{Content: "And?"})
+		}
 		add(event.AssistantMessage{Content: "Hi there!", RequestID: id, ThroughEventID: through})
 		add(event.LLMRequestCompleted{RequestID: id, FinishReason: "stop"})
+		if middle && turn%10 == 5 {
+			add(event.ToolCall{ToolCallID: id, ToolName: "weather"})
+			add(event.ToolResult{ToolCallID: id, Value: []byte(`"sunny"`)})
+		}
 	}
 	return log[:n]
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // Reducer folds events into a reduced context. [Reduce] is the one that a
-// worker uses unless it is given another, which must be pure like it.
+// worker uses unless it is given another, which must be pure like it and give
+// the same for every split of a log into calls.
 type Reducer func(current ReducedContext, events ...event.Event) ReducedContext
 
 // ReducedContext is what the events of a context amount to: what the model is

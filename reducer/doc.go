@@ -22,6 +22,9 @@
 //     treat both as immutable.
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every
 //     split of a log, and a state that went through JSON goes on the same way.
-//   - Folding a log costs time in proportion to its length, whether it is done
-//     in one call or event by event.
+//   - Folding a log costs time in proportion to its length, in one call and,
+//     as long as messages are added at the end, event by event. An event that
+//     changes what is there, like a tool call or an answer that comes after newer
+//     input, copies the list of messages when it is folded on its own: a tenth of
+//     a millisecond for a conversation of a thousand messages.
 package reducer

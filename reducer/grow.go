@@ -22,7 +22,7 @@ func (f *fold) append(m Message) {
 		f.Messages = f.Messages[:n+1]
 		return
 	}
-	f.Messages = withRoom(f.Messages)[:n+1]
+	f.Messages = withRoom(f.Messages, n+8)[:n+1]
 	f.Messages[n] = m
 	f.ownMessages = true
 }
@@ -37,19 +37,19 @@ func claim(slot *Message, m Message) bool {
 	return true
 }
 
-// withRoom copies messages into an array of about twice the size, whose spare
-// slots are free.
-func withRoom(messages []Message) []Message {
-	room := make([]Message, len(messages), 2*len(messages)+8)
+// withRoom copies messages into an array with some more slots, which are free.
+func withRoom(messages []Message, spare int) []Message {
+	room := make([]Message, len(messages), len(messages)+spare)
 	copy(room, messages)
 	return room
 }
 
 // own makes sure that the messages belong to this call alone, so that they may
-// be changed in place.
+// be changed in place. It copies them once in a call, with little room to spare:
+// event by event, that is once for each change.
 func (f *fold) own() {
 	if !f.ownMessages {
-		f.Messages = withRoom(f.Messages)
+		f.Messages = withRoom(f.Messages, len(f.Messages)/8+8)
 		f.ownMessages = true
 	}
 }

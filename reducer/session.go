@@ -241,8 +241,9 @@ func NewStepper(reduce Reducer) Stepper {
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
 	for _, e := range events {
-		d.remember(e)
+		d.follow(e)
 	}
+	d.Reduced = reduce(d.Reduced, events...) // in one call, which is faster
 	return d.Session
 }
 
@@ -646,8 +647,13 @@ func (d *decision) recordEvent(e event.Event) {
 // remember is what a recorded event means for the session. Together with the
 // log it is all that the next session has to go by.
 func (d *decision) remember(e event.Event) {
-	d.EventCount = max(d.EventCount+1, event.Counter(e.ID))
 	d.Reduced = d.reduce(d.Reduced, e)
+	d.follow(e)
+}
+
+// follow is what it means for all of the session but the reduced context.
+func (d *decision) follow(e event.Event) {
+	d.EventCount = max(d.EventCount+1, event.Counter(e.ID))
 	switch body := e.Body.(type) {
 	case event.UserMessage:
 		if body.Triggers() {
