@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// Built here once, if at all, and not by every worker at the same time.
-	if _, err := devserver.Find(context.Background(), func(message string) { println(message) }); err != nil {
-		println(err.Error())
+	if _, err := devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) }); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())

@@ -74,6 +74,11 @@ func (p *Process) Err() error {
 // still there after the grace period is killed, which is an error. Stopping
 // one that has ended does nothing.
 func (p *Process) Stop(grace time.Duration) error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
 	// An error means that the child has just ended, which Done tells better.
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
