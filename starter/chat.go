@@ -97,7 +97,8 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 			attached, err := o.runCommand(ctx, with, command)
 			attachments = append(attachments, attached...)
 			if err != nil {
-				fail(err)
+				// A bad line is no bad usage of the whole command.
+				fail(fmt.Errorf("/%s: %v", command.Name, err))
 			}
 			continue
 		}
@@ -131,18 +132,18 @@ func (o chatOptions) runCommand(ctx context.Context, with conversation, command 
 	switch command.Name {
 	case "help":
 		_, err = fmt.Fprintln(o.out, chat.Help)
+		return nil, err
 	case "state":
-		var state, stateErr = with.State(ctx)
-		if stateErr != nil {
-			return nil, stateErr
+		state, err := with.State(ctx)
+		if err != nil {
+			return nil, err
 		}
-		err = show.State(o.out, state)
+		return nil, show.State(o.out, state)
 	case "events":
-		err = eventsOptions{app: o.app}.print(with.Events(ctx, ""))
+		return nil, eventsOptions{app: o.app}.print(with.Events(ctx, ""))
 	case "attach":
 		return attachAll([]string{command.Argument})
 	default:
-		err = usagef("there is no /%s; /help lists what there is, two slashes send a line as it is", command.Name)
+		return nil, chat.UnknownCommand(command.Name)
 	}
-	return attached, err
 }

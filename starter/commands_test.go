@@ -203,6 +203,13 @@ func TestChatInAPipe(t *testing.T) {
 		require.Zero(t, got.code, got.errOut)
 		require.Len(t, f.inputs[0], 2)
 	})
+	t.Run("goes on after a command that failed and exits 1", func(t *testing.T) {
+		f := newFake(t, answered("demo:r0001", 1, "one"))
+		got := starter(t, f, "/attach missing\n/nonsense\nfirst\n", "chat", "-n", "demo")
+		require.Equal(t, exitFailure, got.code)
+		require.Equal(t, "one\n", got.out)
+		require.Contains(t, got.errOut, "/attach: attach: open missing")
+	})
 	t.Run("is called chat without a name", func(t *testing.T) {
 		f := newFake(t)
 		f.name = "chat"

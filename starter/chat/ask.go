@@ -79,7 +79,7 @@ func (m *Model) run(command Command) tea.Cmd {
 	case "events":
 		return m.events(m.transcript.lastID)
 	default:
-		m.hint = fmt.Sprintf("there is no /%s; /help lists what there is, two slashes send a line as it is", command.Name)
+		m.hint = UnknownCommand(command.Name).Error()
 	}
 	return nil
 }

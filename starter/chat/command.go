@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -37,4 +38,9 @@ func ParseLine(line string) (command Command, text string, isCommand bool) {
 		return Command{Name: match[1], Argument: strings.TrimSpace(match[2])}, "", true
 	}
 	return Command{}, line, false
+}
+
+// UnknownCommand says that there is no command of a name, and what to do.
+func UnknownCommand(name string) error {
+	return fmt.Errorf("there is no /%s; /help lists what there is, two slashes send a line as it is", name)
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
@@ -228,6 +230,10 @@ func (t *transcript) cutOff() {
 // note prints the outcome of a command, whose lines are cut and not wrapped, so
 // that tables stay tables.
 func (t *transcript) note(n told) {
+	if errors.Is(n.err, session.ErrNoContext) {
+		t.remark("nothing was said yet")
+		return
+	}
 	if n.err != nil {
 		t.print(t.style.Red("✗ " + show.Clean(n.err.Error())))
 		return
