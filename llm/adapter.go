@@ -18,6 +18,12 @@ type Options struct {
 	Getenv func(string) string
 	// ReadFile reads keys of the form file:/path. Nil means [os.ReadFile].
 	ReadFile func(string) ([]byte, error)
+	// KeyRefs are patterns, as of [path.Match], of the references to keys that
+	// contexts may name. Whoever can send an event to a context chooses where
+	// the key goes, so this bounds which secrets of the worker they can use. Nil
+	// means [DefaultKeyRefs]; empty and not nil means none. The keys of presets
+	// and Defaults need not be among them where a context names no key.
+	KeyRefs []string
 	// Defaults is the provider of contexts that chose none.
 	Defaults Defaults
 	// ReadAttachment reads an attachment whose source is a file. It decides
@@ -25,6 +31,9 @@ type Options struct {
 	// to the model and not sent.
 	ReadAttachment func(path string) ([]byte, error)
 }
+
+// DefaultKeyRefs are where keys are kept as a rule.
+var DefaultKeyRefs = []string{"env:*_API_KEY", "file:/run/secrets/*"}
 
 // Defaults are the provider of a worker: that of contexts that chose none, see
 // [reducer.ProviderConfig.IsDefault]. A field that is empty leaves the choice
@@ -75,6 +84,7 @@ type Adapter struct {
 	http           *http.Client
 	getenv         func(string) string
 	readFile       func(string) ([]byte, error)
+	keyRefs        []string
 	defaults       Defaults
 	readAttachment func(string) ([]byte, error)
 }
@@ -85,6 +95,7 @@ func New(o Options) *Adapter {
 		http:           o.HTTPClient,
 		getenv:         o.Getenv,
 		readFile:       o.ReadFile,
+		keyRefs:        o.KeyRefs,
 		defaults:       o.Defaults,
 		readAttachment: o.ReadAttachment,
 	}
@@ -96,6 +107,9 @@ func New(o Options) *Adapter {
 	}
 	if a.readFile == nil {
 		a.readFile = os.ReadFile
+	}
+	if a.keyRefs == nil {
+		a.keyRefs = DefaultKeyRefs
 	}
 	return a
 }

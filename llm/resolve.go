@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -62,6 +64,10 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	isPresetURL := base == known.baseURL
 
 	keyRef := cfg.APIKeyRef
+	if keyRef != a.defaults.APIKeyRef && !a.mayUse(keyRef) {
+		return nil, configError(cfg.ProviderID, "the worker does not hand out the key %s: let its operator allow it with --key-refs (now %s)",
+			keyRef, firstOf(strings.Join(a.keyRefs, ","), "none"))
+	}
 	if keyRef == "" && base == strings.TrimRight(home, "/") && cfg.ProviderID == a.defaults.ProviderID {
 		keyRef = a.defaults.APIKeyRef
 	}
@@ -95,6 +101,15 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	config.HTTPClient = doer{a.http}
 	t.client = openai.NewClientWithConfig(config)
 	return t, nil
+}
+
+// mayUse reports whether contexts may name the reference. What is no reference
+// at all is refused elsewhere, without being repeated: it may be the key.
+func (a *Adapter) mayUse(ref string) bool {
+	return ref == "" || event.ValidateAPIKeyRef(ref) != nil || slices.ContainsFunc(a.keyRefs, func(pattern string) bool {
+		ok, err := path.Match(pattern, ref)
+		return ok && err == nil
+	})
 }
 
 // key reads the key behind a reference; an empty reference has none.

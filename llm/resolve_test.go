@@ -38,7 +38,7 @@ func (n *notes) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestRequestsGoWithTheRightKeyToTheRightPlace(t *testing.T) {
 	variables := map[string]string{
-		"OPENAI_API_KEY": "key-of-openai", "MISTRAL_API_KEY": "key-of-mistral", "MY_KEY": "key-of-mine",
+		"OPENAI_API_KEY": "key-of-openai", "MISTRAL_API_KEY": "key-of-mistral", "MY_API_KEY": "key-of-mine",
 		"OFFLINE_KEY": "key-of-offline",
 	}
 	atWork := llm.Defaults{ProviderID: "openai", BaseURL: "https://proxy.example/v1/", Model: "gpt-4o", APIKeyRef: "env:OPENAI_API_KEY"}
@@ -78,11 +78,11 @@ func TestRequestsGoWithTheRightKeyToTheRightPlace(t *testing.T) {
 			url:    "http://mine.example/v1",
 		},
 		"the context's own key goes to the context's own URL": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example/v1", APIKeyRef: "env:MY_KEY"},
+			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example/v1", APIKeyRef: "env:MY_API_KEY"},
 			url:    "http://mine.example/v1", key: "key-of-mine",
 		},
 		"the context's own key goes before the preset's": {
-			config: reducer.ProviderConfig{ProviderID: "mistral", Model: "m", APIKeyRef: "env:MY_KEY"},
+			config: reducer.ProviderConfig{ProviderID: "mistral", Model: "m", APIKeyRef: "env:MY_API_KEY"},
 			url:    "https://api.mistral.ai/v1", key: "key-of-mine",
 		},
 		"the key of a preset does not go to a foreign URL": {
@@ -139,8 +139,18 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 			want:   `openai: no API key: set OPENAI_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
 		},
 		"no key at the place that the context names": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "env:MY_KEY"},
-			want:   `mine: no API key: set MY_KEY for the worker, or point the context elsewhere with "starter set provider"`,
+			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "env:MY_API_KEY"},
+			want:   `mine: no API key: set MY_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
+		},
+		"a secret that contexts may not name": {
+			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "env:AWS_SECRET_ACCESS_KEY"},
+			want: "mine: the worker does not hand out the key env:AWS_SECRET_ACCESS_KEY: let its operator allow it with --key-refs " +
+				"(now env:*_API_KEY,file:/run/secrets/*)",
+		},
+		"a file that contexts may not name": {
+			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "file:/run/secrets/../../etc/key"},
+			want: "mine: the worker does not hand out the key file:/run/secrets/../../etc/key: let its operator allow it with --key-refs " +
+				"(now env:*_API_KEY,file:/run/secrets/*)",
 		},
 		"no such file": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "file:/run/secrets/key"},
@@ -151,8 +161,8 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 			want:   "openai: no API key: the file /run/secrets/blank is empty",
 		},
 		"a key that cannot be one": {
-			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "env:TWO_LINES"},
-			want:   "openai: no API key: what is in the environment variable TWO_LINES is not one: want one word of ASCII",
+			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "env:TWO_LINES_API_KEY"},
+			want:   "openai: no API key: what is in the environment variable TWO_LINES_API_KEY is not one: want one word of ASCII",
 		},
 		"a key in the place of a reference": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-secret"},
@@ -172,7 +182,7 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			adapter := llm.New(llm.Options{
-				Getenv: env(map[string]string{"TWO_LINES": "a\nb"}), ReadFile: files, Defaults: test.defaults,
+				Getenv: env(map[string]string{"TWO_LINES_API_KEY": "a\nb"}), ReadFile: files, Defaults: test.defaults,
 			})
 			_, err := adapter.Resolve(test.config)
 			failed := requireKind(t, llm.KindConfiguration, err)

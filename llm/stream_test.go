@@ -33,7 +33,7 @@ func resolve(t testing.TB, cfg reducer.ProviderConfig) *llm.Target {
 	if cfg.Model == "" {
 		cfg.Model = "model-1"
 	}
-	cfg.APIKeyRef = "env:TEST_KEY"
+	cfg.APIKeyRef = "env:TEST_API_KEY"
 	target, err := llm.New(llm.Options{Getenv: func(string) string { return testKey }}).Resolve(cfg)
 	require.NoError(t, err)
 	return target

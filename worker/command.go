@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -49,6 +50,7 @@ type settings struct {
 	taskQueue                   string
 	only                        contexts.Part
 	attachmentsDir              string
+	keyRefs                     []string
 	json                        bool
 
 	dev                            bool
@@ -153,6 +155,7 @@ Environment:
 	flags.StringVar(&s.natsURL, "nats-url", "", `NATS servers, separated by commas; empty: NATS_URL, else nats://127.0.0.1:4222; "none": answers are not streamed`)
 	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task queue to work on")
 	flags.StringVar((*string)(&s.only), "only", "", "part of the work to do, workflows or activities; empty: both")
+	flags.StringSliceVar(&s.keyRefs, "key-refs", llm.DefaultKeyRefs, "patterns of the references to keys that contexts may name; each * stands for anything but a slash; empty: none")
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", `directory that attachments of type "file" may be read from; empty: none are read`)
 	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
 	flags.BoolVar(&s.dev, "dev", false, "start everything that is needed on this machine")

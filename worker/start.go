@@ -52,9 +52,11 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 
 	worker.SetStickyWorkflowCacheSize(stickyContexts)
 	w := contexts.NewWorker(c, contexts.Options{
-		TaskQueue:        s.taskQueue,
-		Part:             s.only,
-		Models:           llm.New(llm.Options{Defaults: at.models, Getenv: a.getenv, ReadAttachment: readAttachment}),
+		TaskQueue: s.taskQueue,
+		Part:      s.only,
+		Models: llm.New(llm.Options{
+			Defaults: at.models, Getenv: a.getenv, KeyRefs: s.keyRefs, ReadAttachment: readAttachment,
+		}),
 		Stream:           conn,
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
