@@ -10,6 +10,9 @@
 P ?= ./...
 T ?=
 
+# Flags for the worker: make run W='--temporal-port 0 --ui-port 0 --nats-port 0'
+W ?=
+
 # On Linux the race detector is linked by a C compiler.
 race := $(if $(shell command -v $$(go env CC)),-race)
 
@@ -19,11 +22,11 @@ lint := go tool -modfile=tools/lint/go.mod
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-run: bin/temporal binaries ## Talk to a context; starts all it needs, and ends it on leaving
-	@bin/worker --dev -- bin/starter chat || test $$? -eq 130
+run: bin/temporal binaries ## Talk to a context; starts all it needs, and ends it on leaving; W='FLAGS' for the worker
+	@bin/worker --dev $(W) -- bin/starter chat || test $$? -eq 130
 
 dev: bin/temporal binaries ## Run the worker with all it needs, until Ctrl-C
-	@bin/worker --dev
+	@bin/worker --dev $(W)
 
 build: bin/temporal binaries ## Build bin/worker, bin/starter and bin/temporal
 
