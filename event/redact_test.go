@@ -19,6 +19,8 @@ func TestRedactRemovesWhatLooksLikeASecret(t *testing.T) {
 		{"a reference to a key", `{"apiKeyRef":"env:OPENAI_API_KEY"}`, `{"apiKeyRef":"env:OPENAI_API_KEY"}`},
 		{"a word with a key's prefix inside", "task-management-system and disk-usage-report", "task-management-system and disk-usage-report"},
 		{"a field of JSON", `{"apiKey":"abc","x":1}`, `{"apiKey":[removed],"x":1}`},
+		{"a field that is an object", `{"x":1,"apiKey":{"a":{},"value":"abc"},"y":"abc"}`, `{"x":1,"apiKey":[removed]`},
+		{"a field that is an array", `{"apiKeys":["abc","def"]}`, `{"apiKeys":[removed]`},
 		{"a field with a quote in its value", `{"password":"a\"b","x":1}`, `{"password":[removed],"x":1}`},
 		{"a field of JSON in JSON", `{"content":"{\"api_key\":\"abc\"}"}`, `{"content":"{\"api_key\":[removed]}`},
 		{"a variable", "export OPENAI_API_KEY=abc; run", "export OPENAI_API_KEY=[removed]; run"},
@@ -38,6 +40,7 @@ func TestRedactRemovesWhatLooksLikeASecret(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			require.Equal(t, tc.want, event.Redact(tc.in, 0))
+			require.Equal(t, tc.want, event.Redact(tc.want, 0), "once more changes nothing")
 		})
 	}
 }
@@ -82,10 +85,11 @@ func TestAPlantedValueNeverSurvivesBehindItsName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := rapid.StringMatching(`[A-Za-z0-9]{12,40}`).Draw(t, "secret")
 		name := rapid.SampledFrom([]string{
-			"apiKey", "api_key", "x-api-key", "OPENAI_API_KEY", "password", "client_secret", "Authorization",
+			"apiKey", "api_key", "api.key", "x-api-key", "OPENAI_API_KEY", "password", "client_secret", "Authorization",
 			"access_token", "refreshToken", "private_key",
 		}).Draw(t, "name")
-		format := rapid.SampledFrom([]string{`"NAME":"VALUE"`, `{"NAME" : "VALUE"}`, `NAME=VALUE`, `NAME: VALUE`, `NAME = 'VALUE'`, `\"NAME\":\"VALUE\"`, `NAME: Bearer VALUE`}).Draw(t, "format")
+		format := rapid.SampledFrom([]string{`"NAME":"VALUE"`, `{"NAME" : "VALUE"}`, `NAME=VALUE`, `NAME: VALUE`, `NAME = 'VALUE'`, `\"NAME\":\"VALUE\"`, `NAME: Bearer VALUE`,
+			`{"NAME":["VALUE"]}`, `{"NAME":{"a":{"b":1},"c":"VALUE"}}`}).Draw(t, "format")
 		text := strings.NewReplacer("NAME", name, "VALUE", secret).Replace(format)
 		require.NotContains(t, event.Redact(rapid.StringMatching(`[a-z ,]{0,20}`).Draw(t, "before")+" "+text, 0), secret)
 	})
