@@ -395,3 +395,13 @@ func TestASessionLivesWithAnotherReducer(t *testing.T) {
 	require.Nil(t, s.Request)
 	require.Empty(t, s.Reduced.Messages)
 }
+
+func TestALogThatIsNotWholeGoesOnBehindItsNewestEvent(t *testing.T) {
+	s := reducer.Load("demo", reducer.Reduce, numbered(5, event.UserMessage{Content: "Hello"}, event.SessionEnded{})...)
+	_, effects := reducer.Step(s, reducer.Opened{At: eventtest.Epoch})
+	require.Len(t, effects, 1)
+	started := effects[0].(reducer.Record).Events[0]
+	require.Equal(t, "demo:0007", started.ID)
+	require.Equal(t, "demo:0006", started.ParentID)
+	require.Equal(t, event.SessionStarted{LoadedEventCount: 6}, started.Body)
+}
