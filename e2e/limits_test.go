@@ -34,5 +34,5 @@ func TestAMessageThatCannotBeRecordedIsRefusedToItsSender(t *testing.T) {
 	_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxEventBytes)}))
 	var refused *event.FieldError
 	require.ErrorAs(t, err, &refused)
-	require.ErrorContains(t, err, "at most 1048576 can be recorded")
+	require.ErrorContains(t, err, "at most 1500000 can be recorded")
 }

@@ -218,8 +218,8 @@ type LLMRequestInterrupted struct {
 	RequestID       string `json:"requestId"`
 	PartialResponse string `json:"partialResponse"`
 	Reason          Reason `json:"reason"`
-	// ThroughEventID is, when the request ended before it was sent, the newest
-	// event that goes without an answer.
+	// ThroughEventID is the newest event that goes without an answer. Empty:
+	// the newest one that the request was shown.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
@@ -228,8 +228,8 @@ type LLMRequestFailed struct {
 	RequestID        string `json:"requestId"`
 	Error            string `json:"error"`
 	RetriesAttempted int    `json:"retriesAttempted"`
-	// ThroughEventID is, when the request ended before it was sent, the newest
-	// event that goes without an answer.
+	// ThroughEventID is the newest event that goes without an answer. Empty:
+	// the newest one that the request was shown.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

@@ -126,6 +126,7 @@ func (t *Target) request(messages []reducer.Message) (openai.ChatCompletionReque
 		if t.quirks.maxCompletionTokens {
 			request.MaxCompletionTokens = *t.maxTokens
 		} else {
+			//lint:ignore SA1019 most compatible servers know only the older name
 			request.MaxTokens = *t.maxTokens
 		}
 	}

@@ -503,18 +503,22 @@ func (d *decision) interrupted(in RequestEnded) {
 		d.say(in.Text, true)
 	}
 	d.record(event.LLMRequestInterrupted{
-		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.unsentThrough(),
+		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.unanswered(),
 	})
 }
 
-// unsentThrough is the newest event that goes without an answer because the
-// request ends before it was sent; "" when it was sent.
-func (d *decision) unsentThrough() string {
+// unanswered is the newest event that goes without an answer because the
+// request ends; "" when that is the newest one that it was shown.
+func (d *decision) unanswered() string {
+	r, trigger := d.Request, event.Counter(d.Trigger)
+	waits := d.Trigger != "" && (r.Stop != "" || trigger > max(event.Counter(r.Asked), event.Counter(r.Through)))
 	switch {
-	case d.Request.Through != "":
+	case waits && trigger > event.Counter(r.Through) && r.Through != "":
 		return ""
-	case d.Trigger != "" && event.Counter(d.Trigger) > event.Counter(d.Request.Asked):
-		return event.FormatID(d.ContextName, event.Counter(d.Trigger)-1)
+	case waits:
+		return event.FormatID(d.ContextName, trigger-1)
+	case r.Through != "":
+		return ""
 	default:
 		return d.LastEventID()
 	}
@@ -532,7 +536,7 @@ func (d *decision) fail(in RequestEnded) bool {
 	retries := max(0, max(in.Attempt, r.Attempt)-r.FirstAttempt)
 	if r.Fallback || config.Fallback == nil {
 		d.record(event.LLMRequestFailed{
-			RequestID: r.ID, Error: in.Error, RetriesAttempted: retries, ThroughEventID: d.unsentThrough(),
+			RequestID: r.ID, Error: in.Error, RetriesAttempted: retries, ThroughEventID: d.unanswered(),
 		})
 		return false
 	}
@@ -552,7 +556,7 @@ func (d *decision) again(in RequestEnded) bool {
 	r.Returns++
 	if r.Returns > MaxReturns {
 		d.record(event.LLMRequestFailed{
-			RequestID: r.ID, RetriesAttempted: max(0, r.Attempt-r.FirstAttempt), ThroughEventID: d.unsentThrough(),
+			RequestID: r.ID, RetriesAttempted: max(0, r.Attempt-r.FirstAttempt), ThroughEventID: d.unanswered(),
 			Error: fmt.Sprintf("%d workers in a row did not get to the end of it; the last one: %s", r.Returns, in.Error),
 		})
 		return false

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -16,13 +17,20 @@ import (
 // wants an answer it ends after they are recorded.
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
+		// Before anything is sent, so that the first delta is not missed.
+		f, err := c.follower(ctx, true)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		defer f.close()
 		ids, err := c.Send(ctx, events...)
 		if err != nil {
 			yield(event.Event{}, err)
 			return
 		}
 		t := turn{waiting: ids}
-		for e, err := range c.Follow(ctx, FollowOptions{Deltas: true}) {
+		for e, err := range f.follow("") {
 			if err != nil {
 				yield(e, err)
 				return
@@ -32,7 +40,9 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 				return
 			}
 		}
-		yield(event.Event{}, ctx.Err())
+		if err := ctx.Err(); err != nil {
+			yield(event.Event{}, err)
+		}
 	}
 }
 
@@ -70,9 +80,9 @@ func (t *turn) see(e event.Event) (mine, over bool) {
 	case event.LLMRequestCompleted:
 		return t.begun, t.answeredBy(t.through)
 	case event.LLMRequestFailed:
-		return t.begun, t.answeredBy(max(t.through, event.Counter(body.ThroughEventID)))
+		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
 	case event.LLMRequestInterrupted:
-		return t.begun, t.answeredBy(max(t.through, event.Counter(body.ThroughEventID)))
+		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
 	case event.SessionEnded:
 		return t.begun, t.begun
 	}

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // FollowOptions say what Follow yields.
@@ -21,24 +22,62 @@ type FollowOptions struct {
 // deltas stand between the events: those of one attempt in order, a Reset before
 // an answer that begins anew, none after the event that ended their request.
 func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
-	if !options.Deltas || c.client.options.Stream == nil {
-		return c.client.log.Follow(ctx, c.name, options.From)
-	}
 	return func(yield func(event.Event, error) bool) {
-		sub, err := c.client.options.Stream.Subscribe(c.name)
+		f, err := c.follower(ctx, options.Deltas)
 		if err != nil {
 			yield(event.Event{}, err)
 			return
 		}
-		defer sub.Close()
-		ctx, cancel := context.WithCancel(ctx)
-		recorded := c.recorded(ctx, options.From)
+		defer f.close()
+		f.follow(options.From)(yield)
+	}
+}
+
+// follower follows one context. Deltas are heard from its making on, the log
+// is read when follow is called.
+type follower struct {
+	context *Context
+	ctx     context.Context
+	cancel  context.CancelFunc
+	deltas  *stream.Subscription // nil without deltas
+}
+
+func (c *Context) follower(ctx context.Context, deltas bool) (*follower, error) {
+	f := &follower{context: c}
+	conn := c.client.options.Stream
+	if deltas && conn != nil {
+		var err error
+		if f.deltas, err = conn.Subscribe(c.name); err != nil {
+			return nil, err
+		}
+		if conn.Connected() {
+			// An error means that NATS has just gone away.
+			_ = conn.Flush(ctx)
+		}
+	}
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	return f, nil
+}
+
+func (f *follower) close() {
+	f.cancel()
+	if f.deltas != nil {
+		f.deltas.Close()
+	}
+}
+
+func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
+	if f.deltas == nil {
+		return f.context.client.log.Follow(f.ctx, f.context.name, from)
+	}
+	return func(yield func(event.Event, error) bool) {
+		recorded := f.context.recorded(f.ctx, from)
 		defer func() {
-			cancel()
+			f.cancel()
 			for range recorded {
 			}
 		}()
-		merge(c.name, place{last: event.Counter(options.From)}, recorded, sub.Deltas(), yield)
+		merge(f.context.name, place{last: event.Counter(from)}, recorded, f.deltas.Deltas(), yield)
 	}
 }
 

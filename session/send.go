@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -31,18 +32,28 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (clientEventI
 		}
 		clientEventIDs = append(clientEventIDs, events[i].ClientEventID)
 	}
-	var value any = events
-	if len(events) == 1 {
-		value = events[0]
-	}
-	input, err := wire.JSON(value)
+	input, err := payload(events)
 	if err != nil {
 		return nil, err
 	}
 	id := wire.WorkflowID(c.name)
 	_, err = c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
 		client.StartWorkflowOptions{ID: id, TaskQueue: c.client.options.TaskQueue}, wire.WorkflowType)
-	return clientEventIDs, c.explain(ctx, "send to", err)
+	return clientEventIDs, c.explain(ctx, "send to", err, ErrUnreachable)
+}
+
+// payload is the JSON of an input.
+func payload(events []event.Event) (converter.RawValue, error) {
+	var value any = events
+	if len(events) == 1 {
+		value = events[0]
+	}
+	input, err := wire.JSON(value)
+	if size := len(input.Payload().GetData()); err == nil && size > wire.MaxInputBytes {
+		return input, &event.FieldError{Problem: fmt.Sprintf(
+			"%d bytes of JSON in one input, at most %d can be sent at once: send the events one by one", size, wire.MaxInputBytes)}
+	}
+	return input, err
 }
 
 // sendable refuses what no context could take.

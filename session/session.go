@@ -185,7 +185,7 @@ func (c *Context) State(ctx context.Context) (wire.State, error) {
 	defer cancel()
 	value, err := c.client.options.Temporal.QueryWorkflow(query, wire.WorkflowID(c.name), "", wire.QueryState)
 	if err != nil {
-		return state, c.explain(ctx, "ask for the state of", err)
+		return state, c.explain(ctx, "ask for the state of", err, ErrNoWorker)
 	}
 	if err := value.Get(&state); err != nil {
 		return state, fmt.Errorf("read the state of context %s: %w", c.name, err)
@@ -215,11 +215,12 @@ func (c *Context) signal(ctx context.Context, verb, name string, input any) erro
 			return nil
 		}
 	}
-	return c.explain(ctx, verb, err)
+	return c.explain(ctx, verb, err, ErrUnreachable)
 }
 
-// explain turns an error of Temporal into one of this package.
-func (c *Context) explain(ctx context.Context, verb string, err error) error {
+// explain turns an error of Temporal into one of this package. silence is what
+// it means when no answer came in time.
+func (c *Context) explain(ctx context.Context, verb string, err, silence error) error {
 	if err == nil {
 		return nil
 	}
@@ -238,7 +239,9 @@ func (c *Context) explain(ctx context.Context, verb string, err error) error {
 		kind = ErrNoContext
 	case errors.As(err, &unavailable):
 		kind = ErrUnreachable
-	case errors.As(err, &noWorker), errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded), errors.As(err, &failed):
+	case errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded):
+		kind = silence
+	case errors.As(err, &noWorker), errors.As(err, &failed):
 		kind = ErrNoWorker
 	default:
 		return fmt.Errorf("%s context %s: %w", verb, c.name, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func TestSendShowsTheAnswer(t *testing.T) {
@@ -138,7 +139,7 @@ func TestSendRefusesAttachments(t *testing.T) {
 		return path
 	}
 	for _, test := range []struct{ name, place, want string }{
-		{"that are too long, and names the limit", write("big", maxFileBytes+1), "more than the limit of 783360 bytes"},
+		{"that are too long, and names the limit", write("big", maxFileBytes+1), "more than the limit of 1048576 bytes"},
 		{"that are empty", write("empty", 0), "it is empty"},
 		{"that are not there", filepath.Join(dir, "none"), "no such file"},
 		{"that are folders", dir, "is a directory"},
@@ -156,7 +157,7 @@ func TestSendRefusesAttachments(t *testing.T) {
 		require.NoError(t, err)
 		data, err := e.MarshalJSON()
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(data), 1<<20)
+		require.LessOrEqual(t, len(data), wire.MaxEventBytes)
 	})
 }
 

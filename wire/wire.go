@@ -108,8 +108,11 @@ type Record struct {
 // a message of 4 MB.
 const (
 	// MaxEventBytes is the longest JSON of a single event. Longer input is
-	// refused.
-	MaxEventBytes = 1 << 20
+	// refused. It leaves room for a file of 1 MiB in base64.
+	MaxEventBytes = 1_500_000
+	// MaxInputBytes is the longest JSON of one input, which may be several
+	// events.
+	MaxInputBytes = 1_900_000
 	// MaxRecordBytes is about how much one [Record] holds.
 	MaxRecordBytes = 1 << 20
 )

@@ -241,7 +241,7 @@ func (r *run) startRequest(start reducer.StartRequest) {
 			MaximumInterval:    milliseconds(start.Retry.MaxDelayMs),
 			MaximumAttempts:    int32(start.Retry.MaxRetries + 1),
 		},
-		Summary: fmt.Sprintf("turn %d · %s · %d messages", start.Turn, model, start.Messages),
+		Summary: fmt.Sprintf("turn %d · %s · %s", start.Turn, model, count(start.Messages, "message")),
 	})
 	ctx, r.cancel = workflow.WithCancel(ctx)
 	r.generate = workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -20,7 +21,8 @@ func record(ctx workflow.Context, events []event.Event) {
 }
 
 func recordOne(ctx workflow.Context, events []event.Event) {
-	value := workflow.SideEffect(ctx, func(workflow.Context) any {
+	options := workflow.SideEffectOptions{Summary: summary(events)}
+	value := workflow.SideEffectWithOptions(ctx, options, func(workflow.Context) any {
 		data, err := wire.JSON(wire.Record{Events: events})
 		if err != nil {
 			// Events were checked when they came in.
@@ -46,6 +48,15 @@ func recordOne(ctx workflow.Context, events []event.Event) {
 			panic(fmt.Sprintf("the log has %s %s where this code makes %s %s", e.Tag(), e.ID, events[i].Tag(), events[i].ID))
 		}
 	}
+}
+
+// summary is what the Temporal UI shows of a record.
+func summary(events []event.Event) string {
+	var names []string
+	for _, e := range events {
+		names = append(names, strings.TrimSuffix(string(e.Tag()), "Event"))
+	}
+	return cut(strings.Join(names, ", "), shownTags)
 }
 
 // fitting is how many of the events go into one record: at least one.

@@ -42,12 +42,13 @@ func (r *run) show() {
 const (
 	shownMessages = 10
 	shownRunes    = 600
+	shownTags     = 150
 )
 
 // details is the end of the conversation as Markdown.
 func details(s reducer.Session) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** · %d events · %d turns", wire.StatusOf(s), s.EventCount, s.Turns)
+	fmt.Fprintf(&b, "**%s** · %s · %s", wire.StatusOf(s), count(s.EventCount, "event"), count(s.Turns, "turn"))
 	if s.Model != "" {
 		fmt.Fprintf(&b, " · %s", s.Model)
 	}
@@ -66,6 +67,14 @@ func details(s reducer.Session) string {
 		}
 	}
 	return b.String()
+}
+
+// count is a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func partialMark(m reducer.Message) string {

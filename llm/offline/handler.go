@@ -88,6 +88,7 @@ func answer(request openai.ChatCompletionRequest) completion {
 		finishReason: openai.FinishReasonStop,
 		hasUsage:     request.StreamOptions != nil && request.StreamOptions.IncludeUsage,
 	}
+	//lint:ignore SA1019 clients may use either name
 	if limit := max(request.MaxTokens, request.MaxCompletionTokens); limit > 0 && limit < len(c.tokens) {
 		c.tokens, c.finishReason = c.tokens[:limit], openai.FinishReasonLength
 	}
