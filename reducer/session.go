@@ -286,7 +286,9 @@ func (d *decision) open(in Opened) {
 	left := d.Request
 	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID})
 	if left != nil {
-		d.record(event.LLMRequestInterrupted{RequestID: left.ID, Reason: event.ReasonCancelled})
+		d.record(event.LLMRequestInterrupted{
+			RequestID: left.ID, Reason: event.ReasonCancelled, ThroughEventID: d.LastEventID(),
+		})
 	}
 	d.Trigger = ""
 }
@@ -513,11 +515,11 @@ func (d *decision) unanswered() string {
 	r, trigger := d.Request, event.Counter(d.Trigger)
 	waits := d.Trigger != "" && (r.Stop != "" || trigger > max(event.Counter(r.Asked), event.Counter(r.Through)))
 	switch {
-	case waits && trigger > event.Counter(r.Through) && r.Through != "":
+	case waits && trigger > event.Counter(r.Through) && r.Through != "" && d.Closing == "":
 		return ""
 	case waits:
 		return event.FormatID(d.ContextName, trigger-1)
-	case r.Through != "":
+	case r.Through != "" && d.Closing == "":
 		return ""
 	default:
 		return d.LastEventID()

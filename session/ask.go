@@ -13,8 +13,9 @@ import (
 // Ask sends events and yields what follows from them, until their turn is
 // over: the events themselves as recorded, live deltas, the answer, and last
 // the event that ended the turn: LLMRequestCompleted, LLMRequestInterrupted,
-// LLMRequestFailed, InputRejected, or SessionEnded. When none of the events
-// wants an answer it ends after they are recorded.
+// LLMRequestFailed or InputRejected, or a SessionStarted when the run that was
+// to answer was terminated. When none of the events wants an answer it ends after
+// they are recorded.
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		// Before anything is sent, so that the first delta is not missed.
@@ -83,8 +84,9 @@ func (t *turn) see(e event.Event) (mine, over bool) {
 		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
 	case event.LLMRequestInterrupted:
 		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
-	case event.SessionEnded:
-		return t.begun, t.begun
+	case event.SessionStarted:
+		// In another run: that of the turn was terminated, and nobody answers.
+		return t.begun, t.begun && body.PreviousRunID != ""
 	}
 	return t.begun, false
 }
