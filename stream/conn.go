@@ -76,7 +76,8 @@ func Connect(url string, options Options) (*Conn, error) {
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("nats at %s: %w", event.Redact(url, 0), err)
+		// The error repeats a URL that cannot be read, password and all.
+		return nil, fmt.Errorf("nats at %s: %s", event.Redact(url, 0), event.Redact(err.Error(), 0))
 	}
 	return &Conn{nats: nc, prefix: "chronicle." + token(options.Namespace)}, nil
 }

@@ -1,0 +1,195 @@
+package stream_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+func delta(request, attempt, index int, text string) event.TextDelta {
+	return event.TextDelta{
+		RequestID: event.FormatRequestID("demo", request), Attempt: attempt, Index: index, Delta: text,
+	}
+}
+
+func reset(d event.TextDelta) event.TextDelta {
+	d.Reset = true
+	return d
+}
+
+func TestFence(t *testing.T) {
+	type step struct {
+		in   event.TextDelta
+		want string // what is shown after it; ends with ? when the text so far is asked for
+	}
+	tests := map[string][]step{
+		"an answer that loses nothing is shown as it comes": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 1, "b"), "ab"}, {delta(1, 1, 2, "c"), "abc"},
+		},
+		"what comes twice is shown once": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 1, "b"), "ab"}, {delta(1, 1, 0, "a"), "ab"},
+		},
+		"a late joiner shows nothing before the text so far": {
+			{delta(1, 1, 3, "d"), "?"}, {reset(delta(1, 1, 3, "abcd")), "abcd"}, {delta(1, 1, 4, "e"), "abcde"},
+		},
+		"nothing is shown behind a gap until it is filled": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 2, "c"), "a?"}, {delta(1, 1, 3, "d"), "a?"},
+			{reset(delta(1, 1, 3, "abcd")), "abcd"}, {delta(1, 1, 4, "e"), "abcde"},
+		},
+		"what was missing and comes late does not fill the gap": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 2, "c"), "a?"}, {delta(1, 1, 1, "b"), "a?"},
+			{reset(delta(1, 1, 2, "abc")), "abc"},
+		},
+		"the text so far asks once more when a newer delta was dropped meanwhile": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 2, "c"), "a?"}, {delta(1, 1, 3, "d"), "a?"},
+			{reset(delta(1, 1, 2, "abc")), "abc?"}, {reset(delta(1, 1, 3, "abcd")), "abcd"},
+		},
+		"the text so far ends a gap even if it holds no more than was shown": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 2, "c"), "a?"},
+			{reset(delta(1, 1, 0, "a")), "a?"}, {reset(delta(1, 1, 2, "abc")), "abc"},
+		},
+		"the text so far that nobody needs is dropped": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 1, "b"), "ab"}, {reset(delta(1, 1, 1, "ab")), "ab"}, {reset(delta(1, 1, 0, "a")), "ab"},
+		},
+		"a second attempt begins with a reset": {
+			{delta(1, 1, 0, "a"), "a"}, {reset(delta(1, 2, 0, "")), ""}, {delta(1, 2, 1, "x"), "x"},
+		},
+		"the first delta of an attempt stands in for its reset": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 2, 0, "x"), "x"},
+		},
+		"an attempt whose reset was lost takes nothing back until its text is there": {
+			{delta(1, 1, 0, "a"), "a"}, {delta(1, 2, 1, "x"), "a?"}, {reset(delta(1, 2, 1, "x")), "x"},
+		},
+		"an attempt that was given up says no more": {
+			{delta(1, 1, 0, "a"), "a"}, {reset(delta(1, 2, 0, "")), ""}, {delta(1, 1, 1, "b"), ""}, {reset(delta(1, 1, 1, "ab")), ""},
+		},
+		"a request that is over says no more": {
+			{delta(2, 1, 0, "x"), "x"}, {delta(1, 1, 0, "a"), "x"}, {reset(delta(1, 3, 5, "abc")), "x"},
+		},
+		"what is no request is dropped": {
+			{event.TextDelta{RequestID: "x", Attempt: 1, Delta: "a"}, ""},
+		},
+	}
+	for name, steps := range tests {
+		t.Run(name, func(t *testing.T) {
+			var f stream.Fence
+			var s screen
+			for i, step := range steps {
+				out, ok, gap := f.Pass(step.in)
+				if ok {
+					s.show(out)
+				}
+				got := s.text
+				if gap {
+					got += "?"
+				}
+				require.Equal(t, step.want, got, "after step %d", i+1)
+			}
+		})
+	}
+}
+
+// screen shows deltas as every reader of a subscription does.
+type screen struct {
+	request string
+	text    string
+}
+
+func (s *screen) show(d event.TextDelta) {
+	if d.Reset || d.RequestID != s.request {
+		s.text = ""
+	}
+	s.request = d.RequestID
+	s.text += d.Delta
+}
+
+// said is all that was ever broadcast, by request and attempt.
+type said map[[2]int][]string
+
+// through is what the attempt had said up to an index.
+func (s said) through(request, attempt, index int) string {
+	return strings.Join(s[[2]int{request, attempt}][:index+1], "")
+}
+
+func TestWhateverIsLostWhatIsShownIsTheBeginningOfOneAttempt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := said{}
+		var sent []event.TextDelta
+		for request := range rapid.IntRange(1, 3).Draw(t, "requests") {
+			for attempt := range rapid.IntRange(1, 3).Draw(t, "attempts") {
+				request, attempt := request+1, attempt+1
+				key := [2]int{request, attempt}
+				for index := range rapid.IntRange(1, 6).Draw(t, "pieces") {
+					d := delta(request, attempt, index, rapid.StringMatching(`[a-c]{1,2}`).Draw(t, "piece"))
+					if index == 0 && attempt > 1 {
+						d = reset(delta(request, attempt, 0, ""))
+					}
+					all[key] = append(all[key], d.Delta)
+					sent = append(sent, d)
+					if rapid.Bool().Draw(t, "someone asks") {
+						sent = append(sent, reset(delta(request, attempt, index, all.through(request, attempt, index))))
+					}
+				}
+			}
+		}
+		var f stream.Fence
+		var s screen
+		newest, held := sent[len(sent)-1], sent
+		position := func(d event.TextDelta) int {
+			return event.RequestNumber(d.RequestID)*10_000 + d.Attempt*100 + d.Index
+		}
+		shown, heard := 0, 0
+		pass := func(d event.TextDelta) {
+			out, ok, gap := f.Pass(d)
+			heard = max(heard, position(d))
+			if !ok {
+				require.True(t, gap || position(d) <= shown || position(d)/100 < heard/100,
+					"nothing new is dropped in silence: %+v", d)
+				return
+			}
+			require.Equal(t, position(d) < heard, gap, "what was heard of and is not shown is asked for")
+			s.show(out)
+			require.GreaterOrEqual(t, position(out), shown, "nothing old comes back")
+			shown = position(out)
+			require.Equal(t, all.through(event.RequestNumber(out.RequestID), out.Attempt, out.Index), s.text)
+		}
+		for len(held) > 0 {
+			// One of the next few arrives, or is lost, or stays to come again.
+			i := rapid.IntRange(0, min(3, len(held)-1)).Draw(t, "which")
+			d := held[i]
+			fate := rapid.SampledFrom([]string{"arrives", "arrives", "arrives", "is lost", "comes twice"}).Draw(t, "fate")
+			if fate != "is lost" {
+				pass(d)
+			}
+			if fate != "comes twice" {
+				held = append(held[:i:i], held[i+1:]...)
+			}
+		}
+		whole := all.through(event.RequestNumber(newest.RequestID), newest.Attempt, newest.Index)
+		pass(reset(delta(event.RequestNumber(newest.RequestID), newest.Attempt, newest.Index, whole)))
+		require.Equal(t, whole, s.text, "after the newest text so far nothing is missing")
+	})
+}
+
+func TestNothingIsDroppedOrAskedForWhenNothingIsLost(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var f stream.Fence
+		for request := range rapid.IntRange(1, 3).Draw(t, "requests") {
+			for attempt := range rapid.IntRange(1, 3).Draw(t, "attempts") {
+				for index := range rapid.IntRange(1, 5).Draw(t, "pieces") {
+					in := delta(request+1, attempt+1, index, "x")
+					in.Reset = index == 0 && attempt > 0
+					out, ok, gap := f.Pass(in)
+					require.True(t, ok)
+					require.False(t, gap)
+					require.Equal(t, in, out)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,505 @@
+package stream_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// within bounds a wait for something that is sure to come.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func startServer(t testing.TB) *stream.Server {
+	t.Helper()
+	server, err := stream.StartServer(stream.ServerOptions{})
+	require.NoError(t, err)
+	t.Cleanup(server.Shutdown)
+	return server
+}
+
+func connect(t testing.TB, server *stream.Server, options stream.Options) *stream.Conn {
+	t.Helper()
+	conn, err := stream.Connect(server.URL(), options)
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	require.NoError(t, conn.Flush(within(t)))
+	return conn
+}
+
+func subscribe(t testing.TB, conn *stream.Conn, contextName string) *stream.Subscription {
+	t.Helper()
+	sub, err := conn.Subscribe(contextName)
+	require.NoError(t, err)
+	t.Cleanup(sub.Close)
+	require.NoError(t, conn.Flush(within(t)), "from here on the server knows of the subscription")
+	return sub
+}
+
+func broadcast(t testing.TB, conn *stream.Conn, attempt stream.Attempt, onStop func(stream.Stop)) *stream.Broadcast {
+	t.Helper()
+	b := conn.Broadcast(attempt, onStop)
+	t.Cleanup(b.Close)
+	require.NoError(t, conn.Flush(within(t)), "from here on it can be asked")
+	return b
+}
+
+func first(contextName string, request int) stream.Attempt {
+	return stream.Attempt{ContextName: contextName, RequestID: event.FormatRequestID(contextName, request), Number: 1}
+}
+
+func neverStopped(t testing.TB) func(stream.Stop) {
+	return func(s stream.Stop) { t.Errorf("asked to stop: %+v", s) }
+}
+
+func next(t testing.TB, sub *stream.Subscription) event.TextDelta {
+	t.Helper()
+	select {
+	case d := <-sub.Deltas():
+		return d
+	case <-within(t).Done():
+		t.Fatal("no delta came")
+		return event.TextDelta{}
+	}
+}
+
+// until shows deltas until the screen has the text.
+func (s *screen) until(t testing.TB, sub *stream.Subscription, text string) {
+	t.Helper()
+	for s.text != text {
+		s.show(next(t, sub))
+		require.True(t, strings.HasPrefix(text, s.text), "%q is shown on the way to %q", s.text, text)
+	}
+}
+
+func TestDeltasComeInOrder(t *testing.T) {
+	server := startServer(t)
+	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	sub := subscribe(t, reader, "demo")
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	var text strings.Builder
+	for i := range 1000 {
+		piece := strconv.Itoa(i) + " "
+		text.WriteString(piece)
+		b.Say(piece)
+	}
+	new(screen).until(t, sub, text.String())
+}
+
+func TestADeltaSaysWhatItIsOf(t *testing.T) {
+	server := startServer(t)
+	conn := connect(t, server, stream.Options{})
+	sub := subscribe(t, conn, "demo")
+	b := broadcast(t, conn, first("demo", 7), neverStopped(t))
+	b.Answering("demo:0003")
+	b.Say("<Hello> & \"you\"")
+	require.Equal(t, event.TextDelta{
+		RequestID: "demo:r0007", Attempt: 1, Index: 0, Delta: "<Hello> & \"you\"", ThroughEventID: "demo:0003",
+	}, next(t, sub))
+}
+
+func TestALateJoinerIsGivenTheTextSoFar(t *testing.T) {
+	server := startServer(t)
+	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	b.Answering("demo:0002")
+	b.Say("Hel")
+	b.Say("lo")
+	require.NoError(t, worker.Flush(within(t)))
+	sub := subscribe(t, reader, "demo")
+	require.Equal(t, event.TextDelta{
+		RequestID: "demo:r0001", Attempt: 1, Index: 1, Delta: "Hello", Reset: true, ThroughEventID: "demo:0002",
+	}, next(t, sub))
+	b.Say("!")
+	require.Equal(t, event.TextDelta{
+		RequestID: "demo:r0001", Attempt: 1, Index: 2, Delta: "!", ThroughEventID: "demo:0002",
+	}, next(t, sub))
+}
+
+func TestALateJoinerWhoComesInTheMiddleOfManyDeltasHasAllOfThem(t *testing.T) {
+	server := startServer(t)
+	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	var text strings.Builder
+	said := make(chan struct{})
+	half := make(chan struct{})
+	go func() {
+		defer close(said)
+		for i := range 2000 {
+			piece := strconv.Itoa(i) + " "
+			text.WriteString(piece)
+			b.Say(piece)
+			if i == 1000 {
+				close(half)
+			}
+		}
+	}()
+	<-half
+	sub := subscribe(t, reader, "demo")
+	<-said
+	new(screen).until(t, sub, text.String())
+}
+
+func TestTheNextAttemptTakesBackWhatTheOneBeforeSaid(t *testing.T) {
+	server := startServer(t)
+	conn := connect(t, server, stream.Options{})
+	sub := subscribe(t, conn, "demo")
+	attempt := first("demo", 1)
+	b := broadcast(t, conn, attempt, neverStopped(t))
+	b.Say("Once upon")
+	require.Equal(t, "Once upon", next(t, sub).Delta)
+	b.Close()
+
+	attempt.Number = 2
+	b = broadcast(t, conn, attempt, neverStopped(t))
+	require.Equal(t, event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Index: 0, Reset: true}, next(t, sub),
+		"at once, and not with the first word")
+	b.Say("Hello")
+	require.Equal(t, event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Index: 1, Delta: "Hello"}, next(t, sub))
+}
+
+// script is a worker by hand: it speaks the JSON of the documented subjects.
+type script struct {
+	t    *testing.T
+	nats *nats.Conn
+	asks chan *nats.Msg
+}
+
+func newScript(t *testing.T, server *stream.Server) *script {
+	t.Helper()
+	nc, err := nats.Connect(server.URL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	s := &script{t: t, nats: nc, asks: make(chan *nats.Msg, 10)}
+	_, err = nc.ChanSubscribe("chronicle.default.demo.ask", s.asks)
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+	return s
+}
+
+func (s *script) publish(data []byte) {
+	s.t.Helper()
+	require.NoError(s.t, s.nats.Publish("chronicle.default.demo.delta", data))
+}
+
+func (s *script) asked() *nats.Msg {
+	s.t.Helper()
+	select {
+	case msg := <-s.asks:
+		require.JSONEq(s.t, `{}`, string(msg.Data))
+		return msg
+	case <-within(s.t).Done():
+		s.t.Fatal("nobody asked for the text so far")
+		return nil
+	}
+}
+
+func encode(t *testing.T, d event.TextDelta) []byte {
+	t.Helper()
+	data, err := json.Marshal(event.New(d))
+	require.NoError(t, err)
+	return data
+}
+
+func TestAGapIsFilledByAsking(t *testing.T) {
+	server := startServer(t)
+	s := newScript(t, server)
+	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
+	require.NoError(t, s.asked().Respond([]byte(`what?`)), "an answer that nobody understands does no harm")
+
+	s.publish([]byte(`neither does a delta`))
+	s.publish(encode(t, delta(1, 1, 0, "a")))
+	require.Equal(t, delta(1, 1, 0, "a"), next(t, sub))
+	s.publish(encode(t, delta(1, 1, 2, "c")))
+	require.NoError(t, s.asked().Respond(encode(t, reset(delta(1, 1, 2, "abc")))))
+	require.Equal(t, reset(delta(1, 1, 2, "abc")), next(t, sub))
+	s.publish(encode(t, delta(1, 1, 1, "b")))
+	s.publish(encode(t, delta(1, 1, 3, "d")))
+	require.Equal(t, delta(1, 1, 3, "d"), next(t, sub), "what came late is not shown twice")
+	require.Empty(t, s.asks)
+}
+
+func TestATextThatIsBehindIsAskedForOnceMore(t *testing.T) {
+	server := startServer(t)
+	s := newScript(t, server)
+	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
+	ask := s.asked()
+	s.publish(encode(t, delta(1, 1, 1, "b")))
+	require.NoError(t, s.nats.Flush())
+	require.NoError(t, ask.Respond(encode(t, reset(delta(1, 1, 0, "a")))))
+	whole := encode(t, reset(delta(1, 1, 1, "ab")))
+	// Whichever of the two the subscription looks at first, the text is whole in
+	// the end although nothing more is said.
+	go func() {
+		select {
+		case msg := <-s.asks:
+			_ = msg.Respond(whole)
+		case <-t.Context().Done():
+		}
+	}()
+	new(screen).until(t, sub, "ab")
+}
+
+func TestStopIsHeardByTheRequestThatItIsFor(t *testing.T) {
+	server := startServer(t)
+	worker, workflow := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	heard := make(chan stream.Stop, 1)
+	broadcast(t, worker, first("demo", 1), neverStopped(t))
+	broadcast(t, worker, first("other", 2), neverStopped(t))
+	broadcast(t, worker, first("demo", 2), func(s stream.Stop) { heard <- s })
+	stop := stream.Stop{RequestID: "demo:r0002", Reason: event.ReasonNewUserInput, Through: "demo:0009"}
+	require.NoError(t, workflow.Stop(within(t), "demo", stop))
+	select {
+	case got := <-heard:
+		require.Equal(t, stop, got)
+	case <-within(t).Done():
+		t.Fatal("the hint was answered and not handed on")
+	}
+
+	// Nobody answers for another request. How long that takes to know is of no
+	// matter here.
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, workflow.Stop(ctx, "demo", stream.Stop{RequestID: "demo:r0003"}), stream.ErrNobody)
+}
+
+func TestStopThatNobodyCanHear(t *testing.T) {
+	server := startServer(t)
+	conn := connect(t, server, stream.Options{})
+	closed := connect(t, server, stream.Options{})
+	closed.Close()
+	over := conn.Broadcast(first("over", 1), neverStopped(t))
+	over.Close()
+	require.NoError(t, conn.Flush(within(t)))
+	for name, of := range map[string]struct {
+		conn        *stream.Conn
+		contextName string
+	}{
+		"without NATS":                     {nil, "demo"},
+		"in a context that is idle":        {conn, "demo"},
+		"after the broadcast was closed":   {conn, "over"},
+		"on a connection that was closed":  {closed, "demo"},
+		"in a context with a name of dots": {conn, "a.b.c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := of.conn.Stop(within(t), of.contextName, stream.Stop{RequestID: "demo:r0001"})
+			require.ErrorIs(t, err, stream.ErrNobody)
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "NATS says at once that there is nobody")
+		})
+	}
+}
+
+func TestWithoutNATSNothingIsHeardAndNothingBreaks(t *testing.T) {
+	var conn *stream.Conn
+	require.False(t, conn.Connected())
+	require.Error(t, conn.Flush(within(t)))
+	sub, err := conn.Subscribe("demo")
+	require.NoError(t, err)
+	b := conn.Broadcast(stream.Attempt{ContextName: "demo", RequestID: "demo:r0001", Number: 2}, neverStopped(t))
+	b.Answering("demo:0002")
+	b.Say("Hello")
+	b.Close()
+	select {
+	case d := <-sub.Deltas():
+		t.Fatalf("a delta out of nothing: %+v", d)
+	default:
+	}
+	sub.Close()
+	conn.Close()
+}
+
+func TestContextsAndNamespacesDoNotHearEachOther(t *testing.T) {
+	server := startServer(t)
+	worker := map[string]*stream.Conn{}
+	for _, namespace := range []string{"", "prod", "a.b", "a"} {
+		worker[namespace] = connect(t, server, stream.Options{Namespace: namespace})
+	}
+	type place struct{ namespace, context string }
+	for name, of := range map[string]struct{ speaker, listener place }{
+		"another namespace":                     {place{"", "demo"}, place{"prod", "demo"}},
+		"a context that is a part of the other": {place{"", "a.b"}, place{"", "a"}},
+		"names that differ in a dot":            {place{"", "a.b"}, place{"", "a_b"}},
+		"a name that looks like another's code": {place{"", "a.b"}, place{"", "a=2Eb"}},
+		"a namespace with a dot":                {place{"a.b", "c"}, place{"a", "b.c"}},
+		"a wildcard":                            {place{"", "demo"}, place{"", "*"}},
+		"names that differ in a capital letter": {place{"", "demo"}, place{"", "Demo"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sub := subscribe(t, worker[of.listener.namespace], of.listener.context)
+			b := broadcast(t, worker[of.speaker.namespace], stream.Attempt{
+				ContextName: of.speaker.context, RequestID: "x:r0001", Number: 1,
+			}, neverStopped(t))
+			b.Say("not for you")
+			require.NoError(t, worker[of.speaker.namespace].Flush(within(t)))
+			own := broadcast(t, worker[of.listener.namespace], stream.Attempt{
+				ContextName: of.listener.context, RequestID: "x:r0001", Number: 1,
+			}, neverStopped(t))
+			own.Say("for you")
+			require.Equal(t, "for you", next(t, sub).Delta)
+			own.Close()
+			b.Close()
+		})
+	}
+}
+
+func TestANameIsOneTokenOfASubject(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
+		require.Regexp(t, `^[A-Za-z0-9_=-]*$`, stream.Token(a))
+		require.Equal(t, a == b, stream.Token(a) == stream.Token(b), "two names never have the same")
+	})
+}
+
+func TestASubscriptionGoesOnWhenTheServerIsBack(t *testing.T) {
+	server := startServer(t)
+	at, err := url.Parse(server.URL())
+	require.NoError(t, err)
+	port, err := strconv.Atoi(at.Port())
+	require.NoError(t, err)
+
+	lost, found := make(chan struct{}, 2), make(chan struct{}, 2)
+	watched := stream.Options{Lost: func(error) { lost <- struct{}{} }, Found: func() { found <- struct{}{} }}
+	worker, reader := connect(t, server, watched), connect(t, server, watched)
+	sub := subscribe(t, reader, "demo")
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	var s screen
+	b.Say("Hel")
+	s.until(t, sub, "Hel")
+
+	server.Shutdown()
+	both(t, lost)
+	require.False(t, reader.Connected())
+	b.Say("lo")
+	require.ErrorIs(t, worker.Stop(within(t), "demo", stream.Stop{RequestID: "demo:r0001"}), stream.ErrNobody)
+
+	server, err = stream.StartServer(stream.ServerOptions{Port: port})
+	require.NoError(t, err)
+	t.Cleanup(server.Shutdown)
+	both(t, found)
+	require.NoError(t, reader.Flush(within(t)))
+	require.NoError(t, worker.Flush(within(t)))
+	b.Say("!")
+	s.until(t, sub, "Hello!")
+}
+
+func both(t *testing.T, of <-chan struct{}) {
+	t.Helper()
+	for range 2 {
+		select {
+		case <-of:
+		case <-within(t).Done():
+			t.Fatal("the connections did not notice")
+		}
+	}
+}
+
+func TestAConnectionIsMadeWhenTheServerComesLater(t *testing.T) {
+	server := startServer(t)
+	at, err := url.Parse(server.URL())
+	require.NoError(t, err)
+	server.Shutdown()
+	port, err := strconv.Atoi(at.Port())
+	require.NoError(t, err)
+
+	found := make(chan struct{}, 1)
+	conn, err := stream.Connect(at.String(), stream.Options{Found: func() { found <- struct{}{} }})
+	require.NoError(t, err)
+	defer conn.Close()
+	require.False(t, conn.Connected())
+	sub, err := conn.Subscribe("demo")
+	require.NoError(t, err)
+	defer sub.Close()
+
+	server, err = stream.StartServer(stream.ServerOptions{Port: port})
+	require.NoError(t, err)
+	defer server.Shutdown()
+	require.NoError(t, conn.Flush(within(t)))
+	require.True(t, conn.Connected())
+	b := broadcast(t, conn, first("demo", 1), neverStopped(t))
+	b.Say("Hello")
+	require.Equal(t, "Hello", next(t, sub).Delta)
+}
+
+func TestASubscriptionOnAClosedConnectionIsAnError(t *testing.T) {
+	conn := connect(t, startServer(t), stream.Options{})
+	conn.Close()
+	_, err := conn.Subscribe("demo")
+	require.EqualError(t, err, "subscribe to the answers of context demo: nats: connection closed")
+	b := conn.Broadcast(first("demo", 1), neverStopped(t))
+	b.Say("to nobody")
+	b.Close()
+}
+
+func TestClosingASubscriptionEndsItsWork(t *testing.T) {
+	server := startServer(t)
+	s := newScript(t, server)
+	conn := connect(t, server, stream.Options{})
+	unread, asking := subscribe(t, conn, "demo"), subscribe(t, conn, "demo")
+	for range 2 {
+		s.asked() // and gets no answer
+	}
+	s.publish(encode(t, delta(1, 1, 0, "nobody reads this")))
+	require.NoError(t, s.nats.Flush())
+	unread.Close()
+	asking.Close()
+	asking.Close() // once more does no harm
+	var stacks bytes.Buffer
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 2))
+	require.NotContains(t, stacks.String(), "stream.(*Subscription)", "Close waits for what it started")
+}
+
+func TestAPasswordInTheURLIsInNoError(t *testing.T) {
+	_, err := stream.Connect("nats://me:hunter2@127.0.0.1:port", stream.Options{})
+	require.ErrorContains(t, err, "invalid port")
+	require.NotContains(t, err.Error(), "hunter2")
+}
+
+func TestAServerListensOnLoopback(t *testing.T) {
+	server := startServer(t)
+	at, err := url.Parse(server.URL())
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1", at.Hostname(), "it asks for no password")
+}
+
+func TestDefaultURLIsNATSsOwn(t *testing.T) {
+	t.Setenv("NATS_URL", "")
+	require.Equal(t, "nats://127.0.0.1:4222", stream.DefaultURL())
+	t.Setenv("NATS_URL", "nats://elsewhere:4222")
+	require.Equal(t, "nats://elsewhere:4222", stream.DefaultURL())
+}
+
+// BenchmarkDelta is the time from Say to the reader of a subscription, through
+// a server on loopback.
+func BenchmarkDelta(b *testing.B) {
+	server := startServer(b)
+	worker, reader := connect(b, server, stream.Options{}), connect(b, server, stream.Options{})
+	sub := subscribe(b, reader, "demo")
+	var broadcast *stream.Broadcast
+	request := 0
+	for i := 0; b.Loop(); i++ {
+		// An answer has about so many deltas.
+		if i%500 == 0 {
+			request++
+			broadcast = worker.Broadcast(first("demo", request), neverStopped(b))
+			defer broadcast.Close()
+		}
+		broadcast.Say(" token")
+		<-sub.Deltas()
+	}
+}
