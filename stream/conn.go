@@ -92,11 +92,15 @@ func (c *Conn) Close() {
 // Connected reports whether the server can be reached now.
 func (c *Conn) Connected() bool { return c != nil && c.nats.IsConnected() }
 
-// Flush waits until the server has taken all that was said before.
+// Flush waits until the server has taken all that was said before, five seconds
+// at most.
 func (c *Conn) Flush(ctx context.Context) error {
 	if c == nil {
 		return nats.ErrInvalidConnection
 	}
+	// Without a deadline NATS refuses to wait at all.
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	return c.nats.FlushWithContext(ctx)
 }
 
