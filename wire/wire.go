@@ -179,6 +179,9 @@ func withoutData(attachments []reducer.Attachment) []reducer.Attachment {
 	var out []reducer.Attachment
 	for _, a := range attachments {
 		a.Source.Data = nil
+		if a.Source.Type == event.SourceURL {
+			a.Source.URL = a.Source.String() // a data URL holds the bytes
+		}
 		out = append(out, a)
 	}
 	return out
