@@ -77,18 +77,23 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 	return 0, previous, err
 }
 
-// Previous is the newest run of a context other than the one given, by the
-// server's list of workflows; "" when there is none. The list lags behind what
-// happens, so the workflow waits until it is [Log.Listed] before it ends.
+// Previous is the newest run of a context before the one given, by the server's
+// list of workflows; "" when there is none. The list lags behind what happens,
+// so the workflow waits until it is [Log.Listed] before it ends.
 func (l *Log) Previous(ctx context.Context, contextName, runID string) (string, error) {
-	var newest string
-	var newestStart time.Time
-	err := l.list(ctx, fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(contextName)), func(run string, start time.Time) {
-		if run != runID && (newest == "" || start.After(newestStart)) {
-			newest, newestStart = run, start
+	starts := map[string]time.Time{}
+	err := l.list(ctx, fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(contextName)),
+		func(run string, start time.Time) { starts[run] = start })
+	// A run that is not listed yet is the newest.
+	own, listed := starts[runID]
+	var previous string
+	for run, start := range starts {
+		isBefore := run != runID && (!listed || start.Before(own))
+		if isBefore && (previous == "" || start.After(starts[previous])) {
+			previous = run
 		}
-	})
-	return newest, err
+	}
+	return previous, err
 }
 
 // Listed reports whether the server's list of workflows has the run.
