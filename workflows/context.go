@@ -65,8 +65,10 @@ type run struct {
 	session reducer.Session
 	// updatedAt is when the session last changed.
 	updatedAt time.Time
-	// events were not recorded yet; effects were not performed yet.
+	// events were not recorded yet, and take size bytes; effects were not
+	// performed yet.
 	events  []event.Event
+	size    int
 	effects []reducer.Effect
 	// generate is the running activity, nil without one; cancel cancels it
 	// through Temporal.
@@ -131,7 +133,7 @@ func (r *run) loop() error {
 // receive takes every signal that is there, in order, and then the result of
 // the request, until what they made would not fit into one workflow task.
 func (r *run) receive() {
-	for !r.inbox.empty() && sizeOf(r.events) < wire.MaxRecordBytes {
+	for !r.inbox.empty() && r.size < wire.MaxRecordBytes {
 		r.take(decode(r.inbox.take(), r.now()))
 	}
 	if r.inbox.empty() && r.generate != nil && r.generate.IsReady() {
@@ -157,7 +159,10 @@ func (r *run) take(in reducer.Input) {
 	r.session, effects = r.step(r.session, in)
 	for _, effect := range effects {
 		if record, ok := effect.(reducer.Record); ok {
-			r.events = append(r.events, record.Events...)
+			for _, e := range record.Events {
+				r.events = append(r.events, e)
+				r.size += sizeOf(e)
+			}
 		} else {
 			r.effects = append(r.effects, effect)
 		}
@@ -169,14 +174,8 @@ func (r *run) take(in reducer.Input) {
 func (r *run) perform() {
 	if len(r.events) > 0 {
 		r.updatedAt = r.events[len(r.events)-1].Timestamp
-		large := sizeOf(r.events) >= wire.MaxRecordBytes
 		record(r.ctx, r.events)
-		r.events = nil
-		if large {
-			// The commands of one workflow task have a limit in bytes. Waiting
-			// for anything ends the task.
-			_ = workflow.Sleep(r.ctx, time.Millisecond)
-		}
+		r.events, r.size = nil, 0
 	}
 	r.slot.Put(r.session)
 	r.show()
@@ -196,7 +195,10 @@ func (r *run) perform() {
 func (r *run) open() error {
 	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
+		// It is tried for as long as it takes: input was accepted already, and a
+		// workflow that fails would lose it.
+		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 	})
 	var result activities.OpenResult
 	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, r.session.ContextName).Get(ctx, &result); err != nil {

@@ -18,12 +18,12 @@ import (
 // cannot read becomes a refusal.
 func decode(s signal, now time.Time) reducer.Input {
 	data, err := body(s.payloads)
-	if err != nil {
-		return refused(now, s, data, err)
-	}
 	switch s.name {
 	case wire.SignalEvent:
-		events, err := event.DecodeInput(data)
+		var events []event.Event
+		if err == nil {
+			events, err = event.DecodeInput(data)
+		}
 		if err == nil {
 			err = fits(events)
 		}
@@ -40,7 +40,10 @@ func decode(s signal, now time.Time) reducer.Input {
 		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200)}
 	case wire.SignalRequestStarted:
 		var in wire.RequestStarted
-		if err := json.Unmarshal(data, &in); err != nil {
+		if err == nil {
+			err = json.Unmarshal(data, &in)
+		}
+		if err != nil {
 			return refused(now, s, data, err)
 		}
 		return reducer.RequestStarted{At: now, Attempted: reducer.Attempted{

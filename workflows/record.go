@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -14,9 +15,14 @@ import (
 // From then on they are facts.
 func record(ctx workflow.Context, events []event.Event) {
 	for len(events) > 0 {
-		n := fitting(events)
+		n, size := fitting(events)
 		recordOne(ctx, events[:n])
 		events = events[n:]
+		if len(events) > 0 || size >= wire.MaxRecordBytes {
+			// The commands of one workflow task have a limit in bytes. Waiting
+			// for anything ends the task.
+			_ = workflow.Sleep(ctx, time.Millisecond)
+		}
 	}
 }
 
@@ -59,42 +65,28 @@ func summary(events []event.Event) string {
 	return cut(strings.Join(names, ", "), shownTags)
 }
 
-// fitting is how many of the events go into one record: at least one.
-func fitting(events []event.Event) int {
-	size := 0
+// fitting is how many of the events go into one record, at least one, and how
+// many bytes they take.
+func fitting(events []event.Event) (n, size int) {
 	for i, e := range events {
-		size += sizeOf([]event.Event{e})
-		if i > 0 && size > wire.MaxRecordBytes {
-			return i
+		next := sizeOf(e)
+		if i > 0 && size+next > wire.MaxRecordBytes {
+			return i, size
 		}
+		size += next
 	}
-	return len(events)
+	return len(events), size
 }
 
-// sizeOf is about how many bytes the events take. Only what can be long counts.
-func sizeOf(events []event.Event) int {
-	size := 0
-	for _, e := range events {
-		switch body := e.Body.(type) {
-		case event.UserMessage:
-			size += len(body.Content)
-		case event.AssistantMessage:
-			size += len(body.Content)
-		case event.SystemPrompt:
-			size += len(body.Content)
-		case event.FileAttachment:
-			size += len(body.Source.Data)*4/3 + len(body.Source.URL)
-		case event.ToolCall:
-			size += len(body.Parameters)
-		case event.ToolResult:
-			size += len(body.Value) + len(body.Error)
-		case event.LLMRequestInterrupted:
-			size += len(body.PartialResponse)
-		}
-		for _, extra := range e.Extra {
-			size += len(extra)
-		}
-		size += 300
+// sizeOf is how many bytes an event takes in a record. It is exact: no estimate
+// holds for text that is all quotes or control characters and for thousands of
+// small events with long names alike, and a record that the server refuses would
+// stop its context for good.
+func sizeOf(e event.Event) int {
+	data, err := e.MarshalJSON()
+	if err != nil {
+		// Events were checked when they came in.
+		panic(fmt.Sprintf("an event has no JSON: %v", err))
 	}
-	return size
+	return len(data) + len(",")
 }
