@@ -183,10 +183,13 @@ func (g *generation) watch(ctx context.Context, shutdown <-chan struct{}) {
 			return
 		case <-ticker.C:
 			activity.RecordHeartbeat(ctx)
-			// An error says nothing about the request; the next look may.
-			if session, err := g.session(ctx); err == nil {
+			// An error says nothing about the request; the next look may. A
+			// query that waits for a worker must not keep the heartbeat waiting.
+			look, cancel := context.WithTimeout(ctx, heartbeatEvery)
+			if session, err := g.session(look); err == nil {
 				g.look(session)
 			}
+			cancel()
 		}
 	}
 }
@@ -321,6 +324,10 @@ func (g *generation) result(ctx context.Context, answer llm.Result, err error) (
 		OutputTokens: answer.OutputTokens,
 		FinishReason: answer.FinishReason,
 	}
+	if len(answer.Text) > MaxAnswerBytes {
+		// However it ended: a single piece may have been too much.
+		result.Text, result.FinishReason = strings.ToValidUTF8(answer.Text[:MaxAnswerBytes], ""), "length"
+	}
 	if err == nil {
 		result.Outcome = reducer.Completed
 		return result, nil
@@ -333,8 +340,7 @@ func (g *generation) result(ctx context.Context, answer llm.Result, err error) (
 	case errors.Is(cause, errShutdown):
 		result.Outcome, result.Text = reducer.Returned, ""
 	case errors.Is(cause, errTooLong):
-		result.Outcome, result.FinishReason = reducer.Completed, "length"
-		result.Text = strings.ToValidUTF8(answer.Text[:min(len(answer.Text), MaxAnswerBytes)], "")
+		result.Outcome = reducer.Completed
 	case errors.Is(cause, errTimeout) && lastAttempt && answer.Text != "":
 		// No attempt is left to say it better.
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonTimeout
