@@ -12,6 +12,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ var (
 // Config says how to reach Temporal and NATS.
 type Config struct {
 	// Address of Temporal, host:port. Empty: TEMPORAL_ADDRESS or the TOML
-	// profile, see go.temporal.io/sdk/contrib/envconfig; else 127.0.0.1:7233.
+	// profile, see go.temporal.io/sdk/contrib/envconfig; else localhost:7233.
 	Address string
 	// Namespace of Temporal. Empty: TEMPORAL_NAMESPACE or the profile; else
 	// "default".
@@ -84,8 +85,8 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	}
 	c := New(Options{Temporal: temporal, TaskQueue: config.TaskQueue})
 	c.owned = true
-	if config.NATSURL != "none" {
-		if c.options.Stream, err = dialStream(ctx, config.NATSURL, options.Namespace); err != nil {
+	if url := cmp.Or(config.NATSURL, stream.DefaultURL()); url != "none" {
+		if c.options.Stream, err = dialStream(ctx, url, options.Namespace); err != nil {
 			c.Shutdown()
 			return nil, err
 		}
@@ -99,15 +100,15 @@ func (config Config) clientOptions() (client.Options, error) {
 	if err != nil {
 		return options, fmt.Errorf("read the settings of the Temporal client: %w", err)
 	}
-	options.HostPort = first(config.Address, options.HostPort, client.DefaultHostPort)
-	options.Namespace = first(config.Namespace, options.Namespace, client.DefaultNamespace)
+	options.HostPort = cmp.Or(config.Address, options.HostPort, client.DefaultHostPort)
+	options.Namespace = cmp.Or(config.Namespace, options.Namespace, client.DefaultNamespace)
 	return options, nil
 }
 
 // dialStream returns a connection even when there is no answer in time: it
 // goes on trying.
 func dialStream(ctx context.Context, url, namespace string) (*stream.Conn, error) {
-	conn, err := stream.Connect(first(url, stream.DefaultURL()), stream.Options{Namespace: namespace, Name: "chronicle session"})
+	conn, err := stream.Connect(url, stream.Options{Namespace: namespace, Name: "chronicle session"})
 	if err != nil {
 		return nil, err
 	}
@@ -115,15 +116,6 @@ func dialStream(ctx context.Context, url, namespace string) (*stream.Conn, error
 	defer cancel()
 	_ = conn.Flush(flush)
 	return conn, nil
-}
-
-func first(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 // Options are the connections of a [Client].
@@ -145,7 +137,7 @@ type Client struct {
 
 // New returns a client on connections that the caller owns.
 func New(options Options) *Client {
-	options.TaskQueue = first(options.TaskQueue, wire.TaskQueue)
+	options.TaskQueue = cmp.Or(options.TaskQueue, wire.TaskQueue)
 	return &Client{options: options, log: eventlog.New(options.Temporal)}
 }
 

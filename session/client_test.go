@@ -1,0 +1,352 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// temporal is a Temporal that answers with one error, or with what a test says.
+// A call of anything else panics.
+type temporal struct {
+	client.Client
+	err      error
+	known    bool // there was a run, which is closed
+	signals  []signal
+	pages    []*workflowservice.ListWorkflowExecutionsResponse
+	queries  []string
+	state    wire.State
+	noAnswer bool // to queries
+}
+
+type signal struct {
+	workflowID, name, input string
+	options                 client.StartWorkflowOptions
+}
+
+func (f *temporal) SignalWithStartWorkflow(_ context.Context, workflowID, name string, input any,
+	options client.StartWorkflowOptions, workflow any, _ ...any) (client.WorkflowRun, error) {
+	if workflow != wire.WorkflowType {
+		panic(workflow)
+	}
+	f.signals = append(f.signals, signal{workflowID, name, string(input.(converter.RawValue).Payload().GetData()), options})
+	return nil, f.err
+}
+
+func (f *temporal) SignalWorkflow(_ context.Context, workflowID, runID, name string, input any) error {
+	payload, err := converter.GetDefaultDataConverter().ToPayload(input)
+	if err != nil {
+		return err
+	}
+	f.signals = append(f.signals, signal{workflowID: workflowID + runID, name: name, input: string(payload.GetData())})
+	return f.err
+}
+
+func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if f.known {
+		return &workflowservice.DescribeWorkflowExecutionResponse{}, nil
+	}
+	return nil, serviceerror.NewNotFound("no such workflow")
+}
+
+func (f *temporal) QueryWorkflow(ctx context.Context, workflowID, runID, query string, _ ...any) (converter.EncodedValue, error) {
+	f.queries = append(f.queries, workflowID+runID+"/"+query)
+	if f.noAnswer {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(f.state)
+	return client.NewValue(payloads), err
+}
+
+func (f *temporal) ListWorkflow(_ context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	f.queries = append(f.queries, request.GetQuery()+string(request.GetNextPageToken()))
+	if f.err != nil {
+		return nil, f.err
+	}
+	page := f.pages[0]
+	f.pages = f.pages[1:]
+	return page, nil
+}
+
+func open(t *testing.T, f *temporal) *session.Context {
+	t.Helper()
+	c, err := session.New(session.Options{Temporal: f}).Open("demo")
+	require.NoError(t, err)
+	return c
+}
+
+func TestOpenAsksNothingOfTheServer(t *testing.T) {
+	c := session.New(session.Options{Temporal: &temporal{}})
+	demo, err := c.Open("demo")
+	require.NoError(t, err)
+	require.Equal(t, "demo", demo.Name())
+	require.False(t, c.Live())
+	_, err = c.Open("de mo")
+	require.ErrorIs(t, err, session.ErrName)
+	require.EqualError(t, err, `invalid context name: context "de mo": a name has 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit`)
+	c.Shutdown() // closes nothing that it did not make
+}
+
+func TestSendSignalsTheContextAndStartsItIfNeedBe(t *testing.T) {
+	f := &temporal{}
+	c, err := session.New(session.Options{Temporal: f, TaskQueue: "mine"}).Open("demo")
+	require.NoError(t, err)
+	one := event.New(event.UserMessage{Content: "<Hello>"})
+	one.ClientEventID = "one"
+	ids, err := c.Send(t.Context(), one)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one"}, ids)
+
+	batch := []event.Event{event.New(event.SystemPrompt{Content: "Be brief."}), one}
+	ids, err = c.Send(t.Context(), batch...)
+	require.NoError(t, err)
+	require.Len(t, ids[0], 26, "an event without an id is given one")
+	require.Equal(t, "one", ids[1])
+	require.Empty(t, batch[0].ClientEventID, "the caller's events stay as they are")
+
+	require.Equal(t, []signal{
+		{"context:demo", "event", `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`,
+			client.StartWorkflowOptions{ID: "context:demo", TaskQueue: "mine"}},
+		{"context:demo", "event", `[{"_tag":"SystemPromptEvent","clientEventId":"` + ids[0] + `","content":"Be brief."},` +
+			`{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}]`,
+			client.StartWorkflowOptions{ID: "context:demo", TaskQueue: "mine"}},
+	}, f.signals)
+}
+
+func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
+	large := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxEventBytes)})
+	half := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxInputBytes/2)})
+	keyed := event.New(event.UserMessage{Content: "Hello"})
+	keyed.Extra = map[string]json.RawMessage{"apiKey": []byte(`"sk-live-0123456789"`)}
+	named := event.New(event.UserMessage{Content: "Hello"})
+	named.ClientEventID = strings.Repeat("x", event.MaxClientEventID+1)
+	for name, test := range map[string]struct {
+		events []event.Event
+		want   string
+	}{
+		"nothing":                            {nil, "there is no event to send"},
+		"an event without a body":            {[]event.Event{{}}, "_tag"},
+		"an event of the lifecycle":          {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "written by the session itself"},
+		"a delta":                            {[]event.Event{event.New(event.TextDelta{RequestID: "demo:r0001"})}, "written by the session itself"},
+		"an absurd value":                    {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
+		"a raw key":                          {[]event.Event{keyed}, "apiKeyRef"},
+		"a key in place of a reference":      {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},
+		"an event that is too large":         {[]event.Event{large}, "can be recorded"},
+		"events that are together too large": {[]event.Event{half, half, half}, "can be sent at once"},
+		"a client id that is too long":       {[]event.Event{named}, "clientEventId"},
+		"one bad event among good ones":      {[]event.Event{event.New(event.UserMessage{Content: "Hello"}), event.New(event.SetTimeout{})}, "timeoutMs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &temporal{}
+			_, err := open(t, f).Send(t.Context(), test.events...)
+			var refused *event.FieldError
+			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "sk-live")
+			require.Empty(t, f.signals)
+		})
+	}
+}
+
+func TestInterruptAndClose(t *testing.T) {
+	f := &temporal{}
+	c := open(t, f)
+	require.NoError(t, c.Interrupt(t.Context()))
+	require.NoError(t, c.Close(t.Context(), "for today"))
+	require.Equal(t, []signal{
+		{workflowID: "context:demo", name: "interrupt"},
+		{workflowID: "context:demo", name: "close", input: `{"reason":"for today"}`},
+	}, f.signals)
+
+	f.err = serviceerror.NewNotFound("workflow execution already completed")
+	f.known = true
+	require.NoError(t, c.Close(t.Context(), ""), "closing a closed context does nothing")
+	require.NoError(t, c.Interrupt(t.Context()))
+	f.known = false
+	require.ErrorIs(t, c.Close(t.Context(), ""), session.ErrNoContext)
+}
+
+func TestStateIsTheAnswerToAQuery(t *testing.T) {
+	f := &temporal{state: wire.State{ContextName: "demo", Status: wire.StatusIdle, Turns: 3}}
+	state, err := open(t, f).State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, state.Turns)
+	require.Equal(t, []string{"context:demo/state"}, f.queries)
+}
+
+func TestErrorsAreToldApart(t *testing.T) {
+	send := func(ctx context.Context, c *session.Context) error {
+		_, err := c.Send(ctx, event.New(event.UserMessage{Content: "Hello"}))
+		return err
+	}
+	state := func(ctx context.Context, c *session.Context) error {
+		_, err := c.State(ctx)
+		return err
+	}
+	closing := func(ctx context.Context, c *session.Context) error { return c.Close(ctx, "") }
+	odd := errors.New("odd")
+	for name, test := range map[string]struct {
+		do   func(context.Context, *session.Context) error
+		err  error
+		want error
+		text string
+	}{
+		"no such workflow":               {state, serviceerror.NewNotFound("gone"), session.ErrNoContext, "ask for the state of context demo: no such context: gone"},
+		"nothing to close":               {closing, serviceerror.NewNotFound("gone"), session.ErrNoContext, "close context demo: no such context: gone"},
+		"the server is away":             {send, serviceerror.NewUnavailable("refused"), session.ErrUnreachable, "send to context demo: temporal is unreachable: refused"},
+		"the server does not answer":     {send, serviceerror.NewDeadlineExceeded("too late"), session.ErrUnreachable, "send to context demo: temporal is unreachable: too late"},
+		"the client's own deadline":      {closing, context.DeadlineExceeded, session.ErrUnreachable, "close context demo: temporal is unreachable: context deadline exceeded"},
+		"a query that nobody answers":    {state, serviceerror.NewDeadlineExceeded("too late"), session.ErrNoWorker, "ask for the state of context demo: no worker answers: too late"},
+		"a query without a worker":       {state, serviceerror.NewFailedPrecondition("no poller"), session.ErrNoWorker, "ask for the state of context demo: no worker answers: no poller"},
+		"a query that a worker fails at": {state, serviceerror.NewQueryFailed("panic"), session.ErrNoWorker, "ask for the state of context demo: no worker answers: panic"},
+		"anything else":                  {send, odd, odd, "send to context demo: odd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.do(t.Context(), open(t, &temporal{err: test.err}))
+			require.ErrorIs(t, err, test.want)
+			require.ErrorIs(t, err, test.err)
+			require.EqualError(t, err, test.text)
+		})
+	}
+}
+
+func TestTheCallersOwnEndIsNoErrorOfTemporal(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := open(t, &temporal{noAnswer: true}).State(ctx)
+	require.Equal(t, context.Canceled, err)
+}
+
+func TestListHasOneSummaryForEachContext(t *testing.T) {
+	start := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	attributes := func(status string, turns int) *commonpb.SearchAttributes {
+		fields := map[string]*commonpb.Payload{}
+		for name, value := range map[string]any{
+			wire.AttributeStatus: status, wire.AttributeTurns: turns, wire.AttributeModel: "gpt-4o-mini",
+		} {
+			payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+			require.NoError(t, err)
+			fields[name] = payload
+		}
+		return &commonpb.SearchAttributes{IndexedFields: fields}
+	}
+	execution := func(id string, status enumspb.WorkflowExecutionStatus, a *commonpb.SearchAttributes) *workflowpb.WorkflowExecutionInfo {
+		return &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: status, SearchAttributes: a,
+			StartTime: timestamppb.New(start), CloseTime: timestamppb.New(start.Add(time.Hour)),
+		}
+	}
+	const running, ended = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	f := &temporal{pages: []*workflowservice.ListWorkflowExecutionsResponse{
+		{NextPageToken: []byte("+2"), Executions: []*workflowpb.WorkflowExecutionInfo{
+			execution("context:new", running, attributes("answering", 2)),
+			execution("context:plain", running, nil),
+			execution("something else", running, nil),
+		}},
+		{Executions: []*workflowpb.WorkflowExecutionInfo{
+			execution("context:gone", ended, attributes("answering", 1)),
+			execution("context:new", ended, attributes("closed", 1)),
+		}},
+	}}
+	c := session.New(session.Options{Temporal: f})
+	var got []session.Summary
+	for s, err := range c.List(t.Context(), "ContextTurns > 0 OR ContextTurns < 0") {
+		require.NoError(t, err)
+		got = append(got, s)
+	}
+	require.Equal(t, []session.Summary{
+		{ContextName: "new", Status: wire.StatusAnswering, Turns: 2, Model: "gpt-4o-mini", StartedAt: start},
+		{ContextName: "plain", StartedAt: start},
+		{ContextName: "gone", Status: wire.StatusClosed, Turns: 1, Model: "gpt-4o-mini", StartedAt: start, ClosedAt: start.Add(time.Hour)},
+	}, got)
+	const filter = "WorkflowType = 'Context' AND (ContextTurns > 0 OR ContextTurns < 0)"
+	require.Equal(t, []string{filter, filter + "+2"}, f.queries)
+}
+
+func TestSettingsOfTheConnection(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "temporal.toml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+[profile.default]
+address = "from-file:7233"
+namespace = "from-file"
+[profile.other]
+address = "from-other:7233"
+`), 0o600))
+	tests := map[string]struct {
+		config             session.Config
+		env                map[string]string
+		address, namespace string
+	}{
+		"nothing set is a server on this host": {session.Config{}, nil, "localhost:7233", "default"},
+		"the environment": {session.Config{},
+			map[string]string{"TEMPORAL_ADDRESS": "from-env:7233", "TEMPORAL_NAMESPACE": "from-env"}, "from-env:7233", "from-env"},
+		"the file": {session.Config{}, map[string]string{"TEMPORAL_CONFIG_FILE": file}, "from-file:7233", "from-file"},
+		"the environment goes before the file": {session.Config{},
+			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_ADDRESS": "from-env:7233"}, "from-env:7233", "from-file"},
+		"a profile of the file": {session.Config{Profile: "other"},
+			map[string]string{"TEMPORAL_CONFIG_FILE": file}, "from-other:7233", "default"},
+		"a profile that the environment names": {session.Config{},
+			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_PROFILE": "other"}, "from-other:7233", "default"},
+		"what the program says goes before all": {session.Config{Address: "from-code:7233", Namespace: "from-code"},
+			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_ADDRESS": "from-env:7233"}, "from-code:7233", "from-code"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			isolate(t)
+			for key, value := range test.env {
+				t.Setenv(key, value)
+			}
+			options, err := test.config.ClientOptions()
+			require.NoError(t, err)
+			require.Equal(t, test.address, options.HostPort)
+			require.Equal(t, test.namespace, options.Namespace)
+		})
+	}
+	t.Run("a profile that is not there is an error", func(t *testing.T) {
+		isolate(t)
+		t.Setenv("TEMPORAL_CONFIG_FILE", file)
+		_, err := session.Config{Profile: "missing"}.ClientOptions()
+		require.ErrorContains(t, err, "read the settings of the Temporal client")
+	})
+}
+
+// isolate takes the settings of whoever runs the tests away.
+func isolate(t *testing.T) {
+	for _, setting := range os.Environ() {
+		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "TEMPORAL_") {
+			t.Setenv(name, "")
+		}
+	}
+	t.Setenv("TEMPORAL_CONFIG_FILE", filepath.Join(t.TempDir(), "none.toml"))
+}
+
+func TestDialEndsWithItsContext(t *testing.T) {
+	isolate(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := session.Dial(ctx, session.Config{Address: "127.0.0.1:1"})
+	require.Equal(t, context.Canceled, err)
+}

@@ -1,0 +1,127 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+func TestAContextIsKnownToTemporalByItsName(t *testing.T) {
+	require.Equal(t, "context:demo", wire.WorkflowID("demo"))
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,127}`).Draw(t, "name")
+		got, ok := wire.ContextName(wire.WorkflowID(name))
+		require.True(t, ok)
+		require.Equal(t, name, got)
+	})
+	for name, id := range map[string]string{
+		"nothing":                 "",
+		"another workflow":        "order:demo",
+		"a name alone":            "demo",
+		"a prefix alone":          "context:",
+		"another prefix":          "Context:demo",
+		"a name with a colon":     "context:de:mo",
+		"a name with a space":     "context:de mo",
+		"a name that is too long": "context:" + strings.Repeat("x", event.MaxContextName+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, ok := wire.ContextName(id)
+			require.False(t, ok)
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	answering := &reducer.Request{ID: "demo:r0001"}
+	for name, test := range map[string]struct {
+		session reducer.Session
+		want    wire.Status
+	}{
+		"new":       {reducer.NewSession("demo"), wire.StatusIdle},
+		"idle":      {reducer.Session{Started: true}, wire.StatusIdle},
+		"answering": {reducer.Session{Started: true, Request: answering}, wire.StatusAnswering},
+		"closing":   {reducer.Session{Started: true, Request: answering, Closing: "for today"}, wire.StatusAnswering},
+		"closed":    {reducer.Session{Started: true, Ended: true}, wire.StatusClosed},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, wire.StatusOf(test.session)) })
+	}
+}
+
+func TestStateLeavesOutTheBytesOfAttachmentsAndChangesNothing(t *testing.T) {
+	blob := reducer.Attachment{
+		Source: event.Source{Type: event.SourceBlob, Data: []byte("bytes")}, MediaType: "image/png", FileName: "dot.png", Size: 5,
+	}
+	dataURL := reducer.Attachment{
+		Source: event.Source{Type: event.SourceURL, URL: "data:image/png;base64,Ynl0ZXM="}, MediaType: "image/png",
+	}
+	link := reducer.Attachment{
+		Source: event.Source{Type: event.SourceURL, URL: "https://example.com/dot.png"}, MediaType: "image/png",
+	}
+	session := reducer.NewSession("demo")
+	session.EventCount, session.Turns, session.Model = 7, 2, "gpt-4o-mini"
+	session.Reduced.Messages = []reducer.Message{
+		{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{blob, dataURL, link}},
+	}
+	session.Reduced.PendingAttachments = []reducer.Attachment{blob}
+	before, err := json.Marshal(session)
+	require.NoError(t, err)
+
+	at := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	state := wire.StateOf(session, at)
+	after, err := json.Marshal(session)
+	require.NoError(t, err)
+	require.JSONEq(t, string(before), string(after))
+
+	text, err := json.Marshal(state)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "Ynl0ZXM", "the bytes are nowhere")
+	named := blob
+	named.Source.Data = nil
+	cut := dataURL
+	cut.Source.URL = "data:image/png;base64,…"
+	require.Equal(t, wire.State{
+		ContextName: "demo", Status: wire.StatusIdle, EventCount: 7, LastEventID: "demo:0007", Turns: 2, Model: "gpt-4o-mini",
+		Config:             session.Reduced.Config,
+		Messages:           []reducer.Message{{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{named, cut, link}}},
+		PendingAttachments: []reducer.Attachment{named},
+		UpdatedAt:          at,
+	}, state)
+}
+
+func TestStateOfANewContextIsPlainJSON(t *testing.T) {
+	text, err := json.Marshal(wire.StateOf(reducer.NewSession("demo"), time.Time{}))
+	require.NoError(t, err)
+	require.JSONEq(t, `{
+		"contextName": "demo", "status": "idle", "eventCount": 0, "turns": 0, "messages": [],
+		"config": {
+			"primary": {"providerId": "openai", "model": "gpt-4o-mini", "isDefault": true},
+			"retry": {"maxRetries": 3, "initialDelayMs": 100, "backoffFactor": 2, "maxDelayMs": 60000},
+			"timeoutMs": 30000,
+			"delivery": {"policy": "interrupt", "quietPeriodMs": 10, "maxWaitMs": 500}
+		}
+	}`, string(text))
+}
+
+func TestJSONIsWrittenAsItIsRead(t *testing.T) {
+	in := wire.Record{Events: []event.Event{event.New(event.UserMessage{Content: `<b>Tom & "Jerry"</b>`})}}
+	raw, err := wire.JSON(in)
+	require.NoError(t, err)
+	payload := raw.Payload()
+	require.Equal(t, `{"events":[{"_tag":"UserMessageEvent","content":"<b>Tom & \"Jerry\"</b>"}]}`, string(payload.GetData()))
+	require.Equal(t, "json/plain", string(payload.GetMetadata()[converter.MetadataEncoding]))
+	var out wire.Record
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayload(payload, &out))
+	require.Equal(t, in, out)
+
+	_, err = wire.JSON(func() {})
+	require.Error(t, err)
+}
