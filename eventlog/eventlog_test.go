@@ -1,0 +1,414 @@
+package eventlog_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+func payloads(t testing.TB, value any) *commonpb.Payloads {
+	t.Helper()
+	raw, err := wire.JSON(value)
+	require.NoError(t, err)
+	return &commonpb.Payloads{Payloads: []*commonpb.Payload{raw.Payload()}}
+}
+
+func marker(name string, details map[string]*commonpb.Payloads) *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{
+		EventId:   5,
+		EventType: enumspb.EVENT_TYPE_MARKER_RECORDED,
+		Attributes: &historypb.HistoryEvent_MarkerRecordedEventAttributes{
+			MarkerRecordedEventAttributes: &historypb.MarkerRecordedEventAttributes{MarkerName: name, Details: details},
+		},
+	}
+}
+
+// record is a marker with events numbered from first on.
+func record(t testing.TB, first int, bodies ...event.Body) *historypb.HistoryEvent {
+	t.Helper()
+	var r wire.Record
+	for i, body := range bodies {
+		e := event.New(body)
+		e.ID, e.ContextName = event.FormatID("demo", first+i), "demo"
+		e.Timestamp = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+		r.Events = append(r.Events, e)
+	}
+	return marker(wire.MarkerName, map[string]*commonpb.Payloads{wire.MarkerData: payloads(t, r)})
+}
+
+func says(texts ...string) (bodies []event.Body) {
+	for _, text := range texts {
+		bodies = append(bodies, event.UserMessage{Content: text})
+	}
+	return bodies
+}
+
+func TestDecode(t *testing.T) {
+	ours := record(t, 3, says("<Hello>", "you")...)
+	events, err := eventlog.Decode(ours)
+	require.NoError(t, err)
+	require.Len(t, events, 2)
+	require.Equal(t, "demo:0003", events[0].ID)
+	require.Equal(t, event.UserMessage{Content: "<Hello>"}, events[0].Body)
+
+	data := func(p *commonpb.Payloads) map[string]*commonpb.Payloads {
+		return map[string]*commonpb.Payloads{wire.MarkerData: p}
+	}
+	for name, foreign := range map[string]*historypb.HistoryEvent{
+		"an entry that is no marker":     {EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED},
+		"the marker of a local activity": marker("LocalActivity", data(payloads(t, map[string]any{"events": "no"}))),
+		"the marker of a version":        marker("Version", nil),
+	} {
+		t.Run(name+" holds no events", func(t *testing.T) {
+			events, err := eventlog.Decode(foreign)
+			require.NoError(t, err)
+			require.Empty(t, events)
+		})
+	}
+	for name, broken := range map[string]*commonpb.Payloads{
+		"an unknown tag":   payloads(t, map[string]any{"events": []any{map[string]any{"_tag": "Nonsense"}}}),
+		"another shape":    payloads(t, "text"),
+		"a missing field":  payloads(t, map[string]any{"events": []any{map[string]any{"_tag": "UserMessageEvent"}}}),
+		"another encoding": {Payloads: []*commonpb.Payload{{Metadata: map[string][]byte{"encoding": []byte("binary/encrypted")}, Data: []byte{1}}}},
+	} {
+		t.Run(name+" is an error that says where", func(t *testing.T) {
+			_, err := eventlog.Decode(marker(wire.MarkerName, data(broken)))
+			require.ErrorContains(t, err, "history event 5 holds no record")
+		})
+	}
+}
+
+// server is a Temporal that has runs of the context demo, oldest first. It
+// answers what a log asks, and panics at anything else.
+type server struct {
+	client.Client
+	t    testing.TB
+	runs []*run
+	// read counts how often the history of each run was read.
+	read map[string]int
+	// fail is called before each history is read.
+	fail func(runID string) error
+}
+
+type run struct {
+	id      string
+	history []*historypb.HistoryEvent
+	// isDeleted: the retention has taken it, but not yet from the list.
+	isDeleted bool
+	// isHidden: the list lags behind.
+	isHidden bool
+	// onEnd is called when a reader has followed the run to its end.
+	onEnd func()
+}
+
+var epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+
+func newServer(t testing.TB, runs ...*run) *server {
+	return &server{t: t, runs: runs, read: map[string]int{}}
+}
+
+// newRun is a run that was begun by a client, or by another one's end.
+func newRun(id, continued string, records ...*historypb.HistoryEvent) *run {
+	started := &historypb.HistoryEvent{
+		EventId: 1, EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{ContinuedExecutionRunId: continued},
+		},
+	}
+	return &run{id: id, history: append([]*historypb.HistoryEvent{started}, records...)}
+}
+
+func (s *server) DescribeWorkflowExecution(_ context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	require.Equal(s.t, "context:demo", workflowID)
+	require.Empty(s.t, runID)
+	if len(s.runs) == 0 {
+		return nil, serviceerror.NewNotFound("no such workflow")
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{RunId: s.runs[len(s.runs)-1].id},
+	}}, nil
+}
+
+// ListWorkflow lists one run on a page, newest first.
+func (s *server) ListWorkflow(_ context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	require.Contains(s.t, request.GetQuery(), "WorkflowId = 'context:demo'")
+	_, wanted, one := strings.Cut(request.GetQuery(), "RunId = ")
+	at := len(s.runs) - 1 - len(request.GetNextPageToken())
+	page := &workflowservice.ListWorkflowExecutionsResponse{}
+	if at < 0 {
+		return page, nil
+	}
+	r := s.runs[at]
+	if !r.isHidden && (!one || wanted == "'"+r.id+"'") {
+		page.Executions = []*workflowpb.WorkflowExecutionInfo{{
+			Execution: &commonpb.WorkflowExecution{RunId: r.id},
+			StartTime: timestamppb.New(epoch.Add(time.Duration(at) * time.Minute)),
+		}}
+	}
+	page.NextPageToken = append(request.GetNextPageToken(), '.')
+	return page, nil
+}
+
+func (s *server) GetWorkflowHistory(ctx context.Context, workflowID, runID string, wait bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	require.Equal(s.t, "context:demo", workflowID)
+	s.read[runID]++
+	if s.read[runID] > 100 {
+		panic("run " + runID + " is read again and again")
+	}
+	if s.fail != nil {
+		if err := s.fail(runID); err != nil {
+			return &history{err: err}
+		}
+	}
+	for _, r := range s.runs {
+		if r.id == runID && !r.isDeleted {
+			h := &history{events: r.history}
+			if wait {
+				h.onEnd = r.onEnd
+			}
+			return h
+		}
+	}
+	return &history{err: serviceerror.NewNotFound("no such run")}
+}
+
+// history yields events and then err, if there is one.
+type history struct {
+	events []*historypb.HistoryEvent
+	err    error
+	onEnd  func()
+}
+
+func (h *history) HasNext() bool {
+	if len(h.events) == 0 && h.onEnd != nil {
+		h.onEnd()
+		h.onEnd = nil
+	}
+	return len(h.events) > 0 || h.err != nil
+}
+
+func (h *history) Next() (*historypb.HistoryEvent, error) {
+	if len(h.events) == 0 {
+		err := h.err
+		h.err = nil
+		return nil, err
+	}
+	first := h.events[0]
+	h.events = h.events[1:]
+	return first, nil
+}
+
+// told is a log in a line: the counter and what was said.
+func told(t testing.TB, events iter.Seq2[event.Event, error]) string {
+	t.Helper()
+	var lines []string
+	for e, err := range events {
+		require.NoError(t, err)
+		lines = append(lines, line(e))
+	}
+	return strings.Join(lines, " ")
+}
+
+func line(e event.Event) string {
+	switch body := e.Body.(type) {
+	case event.UserMessage:
+		return fmt.Sprintf("%d:%s", event.Counter(e.ID), body.Content)
+	default:
+		return fmt.Sprintf("%d:(%s)", event.Counter(e.ID), strings.TrimSuffix(string(e.Tag()), "Event"))
+	}
+}
+
+// session is the beginning of a session behind another.
+func session(previous string) event.Body { return event.SessionStarted{PreviousRunID: previous} }
+
+func TestALogReachesOverRunsAndSessions(t *testing.T) {
+	s := newServer(t,
+		newRun("A", "", record(t, 1, append([]event.Body{session("")}, says("a", "b")...)...)),
+		newRun("B", "", record(t, 4, session("A")), record(t, 5, says("c")...)),
+		newRun("C", "B", record(t, 6, says("d", "e")...)),
+	)
+	log := eventlog.New(s)
+	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c 6:d 7:e", told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c", told(t, log.UpTo(t.Context(), "demo", "B")))
+}
+
+func TestALogIsReadFromAnyEventOnAndNoFurtherBackThanNeeded(t *testing.T) {
+	for from, want := range map[int]string{
+		1: "2:b 3:c 4:d 5:e", 2: "3:c 4:d 5:e", 3: "4:d 5:e", 4: "5:e", 5: "", 99: "",
+	} {
+		t.Run(event.FormatID("demo", from), func(t *testing.T) {
+			s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...), record(t, 4, says("d", "e")...)))
+			require.Equal(t, want, told(t, eventlog.New(s).Events(t.Context(), "demo", event.FormatID("demo", from))))
+			require.Equal(t, from < 2, s.read["A"] > 0, "the run before is read only for what it has")
+		})
+	}
+}
+
+func TestAReaderMayStopAnywhere(t *testing.T) {
+	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...)))
+	for n := 1; n <= 3; n++ {
+		seen := 0
+		for range eventlog.New(s).Events(t.Context(), "demo", "") {
+			if seen++; seen == n {
+				break
+			}
+		}
+		require.Equal(t, n, seen)
+	}
+}
+
+func TestAContextThatIsNotThereIsAnErrorOfItsOwn(t *testing.T) {
+	for _, err := range eventlog.New(newServer(t)).Events(t.Context(), "demo", "") {
+		require.ErrorIs(t, err, eventlog.ErrNoContext)
+		require.EqualError(t, err, "look for context demo: no such context: no such workflow")
+	}
+}
+
+func TestWhatTheRetentionHasTakenIsMissingInFront(t *testing.T) {
+	old := newRun("A", "", record(t, 1, says("a")...))
+	old.isDeleted = true
+	s := newServer(t, old, newRun("B", "", record(t, 2, session("A")), record(t, 3, says("b")...)))
+	require.Equal(t, "2:(SessionStarted) 3:b", told(t, eventlog.New(s).Events(t.Context(), "demo", "")))
+}
+
+func TestARunWithoutEventsIsPassedOver(t *testing.T) {
+	s := newServer(t,
+		newRun("A", "", record(t, 1, says("a")...)),
+		newRun("B", ""), // terminated before its first task
+		newRun("C", "", record(t, 2, session("B")), record(t, 3, says("b")...)),
+	)
+	log := eventlog.New(s)
+	require.Equal(t, "1:a 2:(SessionStarted) 3:b", told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, "1:a", told(t, log.UpTo(t.Context(), "demo", "B")))
+}
+
+func TestTheRunBeforeIsTheNewestThatIsOlder(t *testing.T) {
+	s := newServer(t, newRun("A", ""), newRun("B", ""), newRun("C", ""), newRun("D", ""))
+	s.runs[3].isHidden = true
+	log := eventlog.New(s)
+	for run, want := range map[string]string{"A": "", "B": "A", "C": "B", "D": "C"} {
+		got, err := log.Previous(t.Context(), "demo", run)
+		require.NoError(t, err)
+		require.Equal(t, want, got, "before %s", run)
+		listed, err := log.Listed(t.Context(), "demo", run)
+		require.NoError(t, err)
+		require.Equal(t, run != "D", listed)
+	}
+}
+
+func TestARecordThatCannotBeReadIsAnErrorBehindWhatCould(t *testing.T) {
+	broken := marker(wire.MarkerName, map[string]*commonpb.Payloads{wire.MarkerData: payloads(t, "text")})
+	s := newServer(t, newRun("A", "", record(t, 1, says("a")...), broken))
+	var seen []string
+	var last error
+	for e, err := range eventlog.New(s).Events(t.Context(), "demo", "") {
+		if last = err; err == nil {
+			seen = append(seen, line(e))
+		}
+	}
+	require.Equal(t, []string{"1:a"}, seen)
+	require.ErrorContains(t, last, "read the log of context demo, run A: history event 5 holds no record")
+}
+
+// followed follows until the reader has seen n events.
+func followed(t testing.TB, log *eventlog.Log, from string, n int) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var lines []string
+	for e, err := range log.Follow(ctx, "demo", from) {
+		require.NoError(t, err)
+		if lines = append(lines, line(e)); len(lines) == n {
+			break
+		}
+	}
+	return strings.Join(lines, " ")
+}
+
+func TestFollowingGoesOnOverTheEndsOfRuns(t *testing.T) {
+	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)))
+	s.runs[0].onEnd = func() {
+		s.runs = append(s.runs, newRun("B", "A", record(t, 3, says("c")...)))
+		s.runs[1].onEnd = func() {
+			s.runs = append(s.runs, newRun("C", "", record(t, 4, session("B")), record(t, 5, says("d")...)))
+		}
+	}
+	require.Equal(t, "1:a 2:b 3:c 4:(SessionStarted) 5:d", followed(t, eventlog.New(s), "", 5))
+}
+
+func TestFollowingFromAnEventLeavesOutWhatWasBefore(t *testing.T) {
+	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)))
+	s.runs[0].onEnd = func() { s.runs = append(s.runs, newRun("B", "A", record(t, 3, says("c")...))) }
+	require.Equal(t, "2:b 3:c", followed(t, eventlog.New(s), "demo:0001", 2))
+}
+
+func TestFollowingYieldsNothingTwiceWhenTheServerWasAway(t *testing.T) {
+	s := newServer(t, newRun("A", "", record(t, 1, says("a")...), record(t, 2, says("b")...)))
+	failures := []error{
+		serviceerror.NewUnavailable("away"), nil, serviceerror.NewDeadlineExceeded("slow"),
+		nil, serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "busy"),
+	}
+	s.fail = func(string) (err error) {
+		if len(failures) > 0 {
+			err, failures = failures[0], failures[1:]
+		}
+		return err
+	}
+	require.Equal(t, "1:a 2:b", followed(t, eventlog.New(s), "", 2))
+	require.Empty(t, failures)
+}
+
+func TestFollowingEndsWithAnErrorThatWaitingCannotMend(t *testing.T) {
+	s := newServer(t, newRun("A", "", record(t, 1, says("a")...)))
+	denied := serviceerror.NewPermissionDenied("not yours", "")
+	s.fail = func(string) error { return denied }
+	n := 0
+	for _, err := range eventlog.New(s).Follow(t.Context(), "demo", "") {
+		n++
+		require.ErrorIs(t, err, denied)
+	}
+	require.Equal(t, 1, n)
+}
+
+func TestFollowingWaitsForAContextAndEndsInSilenceWithItsOwnEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &late{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
+	var lines []string
+	for e, err := range eventlog.New(s).Follow(ctx, "demo", "") {
+		require.NoError(t, err)
+		lines = append(lines, line(e))
+		cancel()
+	}
+	require.Equal(t, []string{"1:a"}, lines)
+}
+
+// late is a server on which the context is not there at first.
+type late struct {
+	*server
+	asked bool
+}
+
+func (s *late) DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if !s.asked {
+		s.asked = true
+		return nil, serviceerror.NewNotFound("not yet")
+	}
+	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
+}
