@@ -1,8 +1,10 @@
 package workflows
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,7 +69,7 @@ func refused(now time.Time, s signal, data []byte, err error) reducer.Input {
 // body is the JSON of a signal; nothing when it had no input. Several inputs
 // are one array.
 func body(payloads *commonpb.Payloads) ([]byte, error) {
-	var parts []json.RawMessage
+	var parts [][]byte
 	for _, p := range payloads.GetPayloads() {
 		switch encoding := string(p.GetMetadata()[converter.MetadataEncoding]); encoding {
 		case converter.MetadataEncodingJSON, converter.MetadataEncodingProtoJSON:
@@ -83,7 +85,12 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 	case 1:
 		return parts[0], nil
 	}
-	return json.Marshal(parts)
+	for i, part := range parts {
+		if !json.Valid(part) {
+			return part, fmt.Errorf("input %d of %d is not JSON", i+1, len(parts))
+		}
+	}
+	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 }
 
 // fits refuses events that no history can carry.

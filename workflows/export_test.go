@@ -1,0 +1,18 @@
+package workflows
+
+import (
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+func Decode(name string, payloads *commonpb.Payloads, now time.Time) reducer.Input {
+	return decode(signal{name, payloads}, now)
+}
+
+var (
+	Details = details
+	Fitting = fitting
+)

@@ -1,0 +1,136 @@
+package workflows_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/workflows"
+)
+
+// recordSize is the size of the payload that a record becomes.
+func recordSize(t require.TestingT, events []event.Event) int {
+	raw, err := wire.JSON(wire.Record{Events: events})
+	require.NoError(t, err)
+	return len(raw.Payload().GetData())
+}
+
+const envelopeOfARecord = len(`{"events":[]}`)
+
+func TestSizeIsExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := eventtest.Log("demo").Draw(t, "log")
+		n, size := workflows.Fitting(log)
+		require.Len(t, log, n)
+		if n > 0 {
+			require.Equal(t, recordSize(t, log), size-1+envelopeOfARecord)
+		}
+	})
+}
+
+func TestARecordNeverExceedsItsLimitUnlessAnEventDoes(t *testing.T) {
+	many := func(n int, contextName string, body event.Body) (events []event.Event) {
+		for i := range n {
+			e := event.New(body)
+			e.ID, e.ContextName = event.FormatID(contextName, i+2), contextName
+			e.ParentID, e.Timestamp = event.FormatID(contextName, i+1), time.Unix(0, 123456789)
+			events = append(events, e)
+		}
+		return events
+	}
+	longName := strings.Repeat("x", event.MaxContextName)
+	for name, events := range map[string][]event.Event{
+		"nothing but quotes":            many(6, "demo", event.UserMessage{Content: strings.Repeat(`"`, 500_000)}),
+		"nothing but escape characters": many(30, "demo", event.UserMessage{Content: strings.Repeat("\x1b", 170_000)}),
+		"thousands of small events":     many(9000, longName, event.LLMRequestCompleted{RequestID: longName + ":r0001"}),
+		"thousands of refusals": many(5000, longName, event.InputRejected{
+			Reason: strings.Repeat("r", 1000), Input: strings.Repeat("i", event.MaxRejectedInput),
+		}),
+		"one event that is larger than a record": many(1, "demo", event.UserMessage{Content: strings.Repeat("x", wire.MaxEventBytes-200)}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for left := events; len(left) > 0; {
+				n, size := workflows.Fitting(left)
+				require.Positive(t, n)
+				got := recordSize(t, left[:n])
+				require.Equal(t, got, size-1+envelopeOfARecord)
+				if n > 1 {
+					require.LessOrEqual(t, got, wire.MaxRecordBytes+envelopeOfARecord)
+				}
+				if n < len(left) {
+					more := recordSize(t, left[:n+1])
+					require.Greater(t, more, wire.MaxRecordBytes, "a record takes all that fits")
+				}
+				left = left[n:]
+			}
+		})
+	}
+}
+
+func TestDetailsAreTheEndOfTheConversation(t *testing.T) {
+	message := func(role reducer.Role, content string) reducer.Message {
+		return reducer.Message{Role: role, Content: content}
+	}
+	tests := map[string]struct {
+		session reducer.Session
+		want    string
+	}{
+		"a new context": {reducer.NewSession("demo"), "**idle** · 0 events · 0 turns"},
+		"one of each":   {reducer.Session{EventCount: 1, Turns: 1, Model: "gpt-4o-mini"}, "**idle** · 1 event · 1 turn · gpt-4o-mini"},
+		"a conversation": {
+			reducer.Session{EventCount: 9, Turns: 1, Request: &reducer.Request{}, Reduced: reducer.ReducedContext{Messages: []reducer.Message{
+				{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{{FileName: "dot.png"}}},
+				{Role: reducer.RoleAssistant, Content: "I see", Partial: true, ToolCalls: []reducer.ToolCall{{Name: "zoom", Arguments: `{"by":2}`}}},
+			}}},
+			"**answering** · 9 events · 1 turn\n\n**user**: Look _[dot.png]_\n\n**assistant** _(cut off)_: I see `zoom({\"by\":2})`",
+		},
+		"the bytes of an attachment are not in it": {
+			reducer.Session{Reduced: reducer.ReducedContext{Messages: []reducer.Message{
+				{Role: reducer.RoleUser, Attachments: []reducer.Attachment{
+					{Source: event.Source{Type: event.SourceURL, URL: "data:image/png;base64,Ynl0ZXM="}},
+				}},
+			}}},
+			"**idle** · 0 events · 0 turns\n\n**user**:  _[data:image/png;base64,…]_",
+		},
+		"long text is cut between characters": {
+			reducer.Session{Reduced: reducer.ReducedContext{Messages: []reducer.Message{message(reducer.RoleUser, strings.Repeat("ü", 601))}}},
+			"**idle** · 0 events · 0 turns\n\n**user**: " + strings.Repeat("ü", 600) + "…",
+		},
+		"of many messages the last": {
+			reducer.Session{Reduced: reducer.ReducedContext{Messages: append(
+				[]reducer.Message{message(reducer.RoleUser, "first"), message(reducer.RoleAssistant, "second")}, tenTimes(message(reducer.RoleUser, "x"))...)}},
+			"**idle** · 0 events · 0 turns\n\n_2 earlier messages_" + strings.Repeat("\n\n**user**: x", 10),
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { require.Equal(t, test.want, workflows.Details(test.session)) })
+	}
+}
+
+func tenTimes(m reducer.Message) (out []reducer.Message) {
+	for range 10 {
+		out = append(out, m)
+	}
+	return out
+}
+
+func TestARecordIsReadBackAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := wire.Record{Events: eventtest.Log("demo").Draw(t, "log")}
+		raw, err := wire.JSON(in)
+		require.NoError(t, err)
+		var out wire.Record
+		require.NoError(t, json.Unmarshal(raw.Payload().GetData(), &out))
+		again, err := wire.JSON(out)
+		require.NoError(t, err)
+		require.Equal(t, string(raw.Payload().GetData()), string(again.Payload().GetData()))
+	})
+}
