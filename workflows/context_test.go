@@ -1,0 +1,371 @@
+package workflows_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/workflows"
+)
+
+// acts stands for the activities in mocks of them.
+var acts *activities.Activities
+
+// world is the workflow of context demo in Temporal's test environment. An
+// activity that no test has scripted fails the test.
+type world struct {
+	*testsuite.TestWorkflowEnvironment
+	t *testing.T
+
+	mu  sync.Mutex
+	log []string
+}
+
+func newWorld(t *testing.T) *world {
+	w := bareWorld(t, "context:demo", workflows.Interceptor())
+	w.OnActivity(acts.Settle, mock.Anything, "demo").Return(nil).Maybe()
+	return w
+}
+
+func bareWorld(t *testing.T, workflowID string, interceptors ...interceptor.WorkerInterceptor) *world {
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	w := &world{t: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
+	w.SetTestTimeout(10 * time.Second)
+	w.SetWorkerOptions(worker.Options{Interceptors: interceptors})
+	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflowID})
+	w.RegisterActivity(activities.New(activities.Options{}))
+	w.RegisterWorkflowWithOptions(workflows.New(workflows.Options{Reduce: w.reduce}), workflow.RegisterOptions{Name: wire.WorkflowType})
+	return w
+}
+
+// reduce notes what is recorded: every event is folded once.
+func (w *world) reduce(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range events {
+		line := strings.TrimSuffix(string(e.Tag()), "Event")
+		switch body := e.Body.(type) {
+		case event.UserMessage:
+			line += " " + body.Content
+		case event.AssistantMessage:
+			line += " " + body.Content
+		case event.SessionEnded:
+			line += " " + body.Reason
+		case event.LLMRequestStarted:
+			line += fmt.Sprintf(" attempt %d", body.Attempt)
+		case event.LLMRequestInterrupted:
+			line += " " + string(body.Reason)
+		case event.LLMRequestFailed:
+			line += " " + body.Error
+		}
+		w.log = append(w.log, line)
+	}
+	return reducer.Reduce(current, events...)
+}
+
+func (w *world) opens() {
+	w.OnActivity(acts.Open, mock.Anything, "demo").Return(activities.OpenResult{}, nil).Once()
+}
+
+// run runs the workflow to its end and requires the log.
+func (w *world) run(want ...string) {
+	w.t.Helper()
+	w.ExecuteWorkflow(wire.WorkflowType)
+	require.True(w.t, w.IsWorkflowCompleted())
+	require.NoError(w.t, w.GetWorkflowError())
+	w.AssertExpectations(w.t)
+	require.Equal(w.t, want, w.log)
+}
+
+// at calls do when the time has come and nothing else is to be done.
+func (w *world) at(when time.Duration, do func()) { w.RegisterDelayedCallback(do, when) }
+
+func (w *world) says(text string) {
+	w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": text})
+}
+
+func (w *world) close() { w.SignalWorkflow(wire.SignalClose, wire.Close{Reason: "done"}) }
+
+// generates scripts one request.
+func (w *world) generates(do func(context.Context, activities.GenerateInput) (activities.GenerateResult, error)) {
+	w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(do).Once()
+}
+
+func attempted(in activities.GenerateInput) activities.Attempted {
+	return activities.Attempted{
+		Attempt: in.FirstAttempt, Sent: true, Through: in.Through, ProviderID: "openai", Model: "scripted",
+	}
+}
+
+// answers is a request that is answered.
+func answers(text string) func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
+	return func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+		return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Completed, Text: text}, nil
+	}
+}
+
+func TestAWorkerWithoutTheInterceptorFailsTheTaskAndNotTheContext(t *testing.T) {
+	w := bareWorld(t, "context:demo")
+	w.ExecuteWorkflow(wire.WorkflowType)
+	var panicked *temporal.PanicError
+	require.ErrorAs(t, w.GetWorkflowError(), &panicked, "a panic fails a task, which is tried again")
+	require.ErrorContains(t, panicked, "workflows.Interceptor() is missing")
+}
+
+func TestAWorkflowIDOfNoContextIsAnErrorThatSaysWhatToDo(t *testing.T) {
+	for _, id := range []string{"demo", "context:", "context:de mo", "order:demo"} {
+		t.Run(id, func(t *testing.T) {
+			w := bareWorld(t, id, workflows.Interceptor())
+			w.ExecuteWorkflow(wire.WorkflowType)
+			var refused *temporal.ApplicationError
+			require.ErrorAs(t, w.GetWorkflowError(), &refused)
+			require.True(t, refused.NonRetryable())
+			require.Equal(t, "InvalidContextName", refused.Type())
+			require.Contains(t, refused.Message(), fmt.Sprintf("workflow id %q: a context has the id", id))
+			require.Contains(t, refused.Message(), `"context:NAME"`)
+		})
+	}
+}
+
+func TestAnInterruptBeforeAMessageStopsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.opens()
+	w.generates(answers("Hi"))
+	w.at(time.Minute, func() {
+		w.SignalWorkflowSkippingWorkflowTask(wire.SignalInterrupt, nil)
+		w.says("Hello")
+	})
+	w.at(time.Hour, w.close)
+	w.run("SessionStarted", "UserMessage Hello", "LLMRequestStarted attempt 1", "AssistantMessage Hi",
+		"LLMRequestCompleted", "SessionEnded done")
+}
+
+func TestAnInterruptAfterAMessageStopsItsRequest(t *testing.T) {
+	w := newWorld(t)
+	w.opens()
+	stopped := make(chan struct{})
+	w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+		select {
+		case <-stopped:
+		case <-t.Context().Done():
+		}
+		return activities.GenerateResult{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
+	})
+	w.OnActivity(acts.Stop, mock.Anything, activities.StopInput{
+		ContextName: "demo", Stop: stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled},
+	}).Return(func(context.Context, activities.StopInput) (bool, error) {
+		close(stopped)
+		return true, nil
+	}).Once()
+	w.at(time.Minute, func() {
+		w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": "Hello"})
+		w.SignalWorkflow(wire.SignalInterrupt, nil)
+	})
+	w.at(time.Hour, w.close)
+	w.run("SessionStarted", "UserMessage Hello", "LLMRequestInterrupted cancelled", "SessionEnded done")
+}
+
+func TestAnInterruptThatNobodyHearsCancelsTheRequestThroughTemporal(t *testing.T) {
+	for name, stop := range map[string]error{"nobody": nil, "an error": temporal.NewNonRetryableApplicationError("NATS", "internal", nil)} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opens()
+			// The test environment tells its listener, and not the activity.
+			cancelled := make(chan struct{})
+			w.SetOnActivityCanceledListener(func(*activity.Info) { close(cancelled) })
+			w.generates(func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
+				w.SignalWorkflow(wire.SignalInterrupt, nil)
+				select {
+				case <-cancelled:
+				case <-t.Context().Done():
+				}
+				return activities.GenerateResult{}, context.Canceled
+			})
+			w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(false, stop).Once()
+			w.at(time.Minute, func() { w.says("Hello") })
+			w.at(time.Hour, w.close)
+			w.run("SessionStarted", "UserMessage Hello", "LLMRequestInterrupted cancelled", "SessionEnded done")
+		})
+	}
+}
+
+func TestCancellingTheWorkflowClosesTheSession(t *testing.T) {
+	w := newWorld(t)
+	w.opens()
+	w.at(time.Minute, w.CancelWorkflow)
+	w.run("SessionStarted", "SessionEnded the workflow was cancelled")
+}
+
+func TestCancellingTheWorkflowKeepsWhatWasSaid(t *testing.T) {
+	w := newWorld(t)
+	w.opens()
+	stopped := make(chan struct{})
+	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+		w.CancelWorkflow()
+		select {
+		case <-stopped:
+		case <-t.Context().Done():
+		}
+		return activities.GenerateResult{
+			Attempted: attempted(in), Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Text: "Hel",
+		}, nil
+	})
+	w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(func(context.Context, activities.StopInput) (bool, error) {
+		close(stopped)
+		return true, nil
+	}).Once()
+	w.at(time.Minute, func() { w.says("Hello") })
+	w.run("SessionStarted", "UserMessage Hello", "LLMRequestStarted attempt 1", "AssistantMessage Hel",
+		"LLMRequestInterrupted cancelled", "SessionEnded the workflow was cancelled")
+}
+
+func TestARequestWhoseWorkerDiedIsMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	w.opens()
+	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+		require.Equal(t, 1, in.FirstAttempt)
+		return activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError()
+	})
+	w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+		require.Equal(t, 2, in.FirstAttempt, "no two attempts have the same number")
+		return answers("Hi")(ctx, in)
+	})
+	w.at(time.Minute, func() {
+		w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "SetRetryConfig", "maxRetries": 0, "initialDelayMs": 1})
+		w.says("Hello")
+	})
+	w.at(time.Hour, w.close)
+	w.run("SessionStarted", "SetRetryConfig", "UserMessage Hello", "LLMRequestStarted attempt 2", "AssistantMessage Hi",
+		"LLMRequestCompleted", "SessionEnded done")
+}
+
+func TestARequestThatFailsSaysWhy(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"the provider refuses": {
+			temporal.NewNonRetryableApplicationError("openai: unauthorized (401)", "unauthorized", nil,
+				activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"}),
+			[]string{"LLMRequestStarted attempt 1", "LLMRequestFailed openai: unauthorized (401)"},
+		},
+		"nothing was sent": {
+			temporal.NewNonRetryableApplicationError("openai: no key", "configuration", nil, activities.Attempted{Attempt: 1, Through: "demo:0002"}),
+			[]string{"LLMRequestFailed openai: no key"},
+		},
+		"another activity's error": {
+			temporal.NewNonRetryableApplicationError("odd", "odd", nil, "not an attempt"),
+			[]string{"LLMRequestFailed odd"},
+		},
+		"the worker is stuck": {
+			temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
+			[]string{"LLMRequestFailed the worker did not end the attempt (StartToClose)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opens()
+			w.generates(func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
+				return activities.GenerateResult{}, test.err
+			})
+			w.at(time.Minute, func() {
+				w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "SetRetryConfig", "maxRetries": 0, "initialDelayMs": 1})
+				w.says("Hello")
+			})
+			w.at(time.Hour, w.close)
+			want := append([]string{"SessionStarted", "SetRetryConfig", "UserMessage Hello"}, test.want...)
+			w.run(append(want, "SessionEnded done")...)
+		})
+	}
+}
+
+func TestASessionOpensForAsLongAsItTakes(t *testing.T) {
+	w := newWorld(t)
+	w.OnActivity(acts.Open, mock.Anything, "demo").Return(activities.OpenResult{}, errors.New("the list is away")).Times(20)
+	w.opens()
+	w.at(0, func() {
+		w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
+	})
+	w.at(time.Hour, w.close)
+	w.run("SessionStarted", "SystemPrompt", "SessionEnded done")
+}
+
+func TestASessionGoesOnWithTheLogThatItFinds(t *testing.T) {
+	w := newWorld(t)
+	earlier := reducer.Load("demo", reducer.Reduce, loaded(1, event.SessionStarted{}), loaded(2, event.UserMessage{Content: "Hello"}),
+		loaded(3, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: "demo:0002"}))
+	w.OnActivity(acts.Open, mock.Anything, "demo").Return(activities.OpenResult{PreviousRunID: "A", Session: &earlier}, nil).Once()
+	w.at(time.Hour, w.close)
+	w.run("SessionStarted", "LLMRequestInterrupted cancelled", "SessionEnded done")
+}
+
+func loaded(n int, body event.Body) event.Event {
+	e := event.New(body)
+	e.ID = event.FormatID("demo", n)
+	return e
+}
+
+func TestInputThatComesWhileTheSessionEndsBeginsTheNext(t *testing.T) {
+	w := bareWorld(t, "context:demo", workflows.Interceptor())
+	w.opens()
+	w.generates(answers("Hi"))
+	settled := 0
+	w.OnActivity(acts.Settle, mock.Anything, "demo").Return(func(context.Context, string) error {
+		if settled++; settled == 1 {
+			w.says("Wait")
+		}
+		return nil
+	}).Twice()
+	w.at(time.Minute, w.close)
+	w.at(time.Hour, w.close)
+	w.run("SessionStarted", "SessionEnded done", "SessionStarted", "UserMessage Wait", "LLMRequestStarted attempt 1",
+		"AssistantMessage Hi", "LLMRequestCompleted", "SessionEnded done")
+}
+
+func TestTheStateIsThereForWhoeverAsks(t *testing.T) {
+	w := newWorld(t)
+	w.opens()
+	w.at(time.Minute, func() {
+		w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
+	})
+	w.at(2*time.Minute, func() {
+		value, err := w.QueryWorkflow(wire.QueryState)
+		require.NoError(t, err)
+		var state wire.State
+		require.NoError(t, value.Get(&state))
+		require.Equal(t, 2, state.EventCount)
+		require.Equal(t, wire.StatusIdle, state.Status)
+		require.False(t, state.UpdatedAt.IsZero())
+
+		value, err = w.QueryWorkflow(wire.QuerySnapshot)
+		require.NoError(t, err)
+		var session reducer.Session
+		require.NoError(t, value.Get(&session))
+		require.Equal(t, "Be brief.", session.Reduced.Messages[0].Content)
+		w.close()
+	})
+	w.run("SessionStarted", "SystemPrompt", "SessionEnded done")
+}
