@@ -1,0 +1,489 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// runID is the run in which Temporal's test environment runs activities.
+const runID = "default-test-run-id"
+
+// server is a Temporal with one workflow, whose session is what session says.
+type server struct {
+	client.Client
+	mu      sync.Mutex
+	session func(query int) (reducer.Session, error)
+	queries int
+	news    []wire.RequestStarted
+	refuses error // signals
+}
+
+func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any) (converter.EncodedValue, error) {
+	if query != wire.QuerySnapshot || run != runID {
+		panic(query + " " + run)
+	}
+	s.mu.Lock()
+	s.queries++
+	n := s.queries
+	s.mu.Unlock()
+	session, err := s.session(n)
+	if err != nil {
+		return nil, err
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(session)
+	return client.NewValue(payloads), err
+}
+
+func (s *server) SignalWorkflow(_ context.Context, _, run, name string, input any) error {
+	if name != wire.SignalRequestStarted || run != runID {
+		panic(name + " " + run)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.news = append(s.news, input.(wire.RequestStarted))
+	return s.refuses
+}
+
+// asked is a session of context demo whose first request is to answer "Hello",
+// its second event.
+func asked(settings ...event.Body) reducer.Session {
+	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: time.Now()})
+	var events []event.Event
+	for _, body := range append([]event.Body{event.UserMessage{Content: "Hello"}}, settings...) {
+		events = append(events, event.New(body))
+	}
+	s, _ = reducer.Step(s, reducer.Received{At: time.Now(), Events: events})
+	// A minute ago, so that the quiet period is over.
+	s.TriggerAt = s.TriggerAt.Add(-time.Minute)
+	return s
+}
+
+func and(s reducer.Session, text string) reducer.Session {
+	s, _ = reducer.Step(s, reducer.Received{At: time.Now().Add(-time.Minute), Events: []event.Event{event.New(event.UserMessage{Content: text})}})
+	return s
+}
+
+func quiet(ms, maxWaitMs int64) event.Body {
+	return event.SetDeliveryPolicy{QuietPeriodMs: &ms, MaxWaitMs: &maxWaitMs}
+}
+
+// world is what an activity works with in a test.
+type world struct {
+	t      *testing.T
+	env    *testsuite.TestActivityEnvironment
+	server *server
+	model  *llmtest.Server
+	stream *stream.Conn
+	in     activities.GenerateInput
+}
+
+func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *world {
+	t.Helper()
+	w := &world{t: t, model: llmtest.Start(t, steps...)}
+	w.server = &server{session: func(int) (reducer.Session, error) { return session, nil }}
+	w.in = activities.GenerateInput{
+		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(),
+	}
+	w.use(nil)
+	return w
+}
+
+// use makes the environment anew, with a store of snapshots.
+func (w *world) use(snapshots *activities.Snapshots) {
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	w.env = suite.NewTestActivityEnvironment()
+	w.env.RegisterActivity(activities.New(activities.Options{
+		Temporal: w.server, Snapshots: snapshots, Stream: w.stream,
+		Models: llm.New(llm.Options{
+			Getenv:   func(string) string { return "" },
+			Defaults: llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
+		}),
+	}))
+}
+
+// connect gives the world a NATS and returns a subscription to its deltas.
+func (w *world) connect() *stream.Subscription {
+	w.t.Helper()
+	nats, err := stream.StartServer(stream.ServerOptions{})
+	require.NoError(w.t, err)
+	w.t.Cleanup(nats.Shutdown)
+	w.stream, err = stream.Connect(nats.URL(), stream.Options{})
+	require.NoError(w.t, err)
+	w.t.Cleanup(w.stream.Close)
+	sub, err := w.stream.Subscribe("demo")
+	require.NoError(w.t, err)
+	w.t.Cleanup(sub.Close)
+	w.use(nil)
+	return sub
+}
+
+var acts *activities.Activities
+
+func (w *world) generate() (activities.GenerateResult, error) {
+	var result activities.GenerateResult
+	value, err := w.env.ExecuteActivity(acts.Generate, w.in)
+	if err == nil {
+		err = value.Get(&result)
+	}
+	result.DurationMs = 0
+	return result, err
+}
+
+// said waits until a follower has heard a text.
+func said(t *testing.T, sub *stream.Subscription, text string) {
+	select {
+	case d := <-sub.Deltas():
+		if d.Delta != text {
+			t.Errorf("heard %q and not %q", d.Delta, text)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("%q was not heard", text)
+	}
+}
+
+var sent = activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"}
+
+func TestAnAnswerIsTheResult(t *testing.T) {
+	w := newWorld(t, asked(), llmtest.Answer("Hel", "lo"))
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, activities.GenerateResult{
+		Attempted: sent, Outcome: reducer.Completed, Text: "Hello", InputTokens: 7, OutputTokens: 2, FinishReason: "stop",
+	}, result)
+	require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
+}
+
+func TestTheSessionIsTakenFromThisProcessWhenItIsHereAndNotBehind(t *testing.T) {
+	for name, test := range map[string]struct {
+		here    reducer.Session
+		queries int
+	}{
+		"here":   {asked(), 0},
+		"behind": {reducer.NewSession("demo"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, asked(), llmtest.Answer("Hi"))
+			snapshots := activities.NewSnapshots()
+			snapshots.Slot(runID).Put(test.here)
+			w.use(snapshots)
+			_, err := w.generate()
+			require.NoError(t, err)
+			require.Equal(t, test.queries, w.server.queries)
+		})
+	}
+}
+
+func TestInputOfTheQuietPeriodIsAnswered(t *testing.T) {
+	w := newWorld(t, asked(), llmtest.Answer("Both."))
+	first := asked(quiet(20, 60_000))
+	first.TriggerAt = time.Now().Add(time.Hour) // as good as now, on a server whose clock is ahead
+	second := and(first, "and you?")
+	first.Reduced.Config.Delivery.MaxWaitMs = 20
+	second.TriggerAt = time.Now().Add(-time.Hour)
+	w.server.session = func(query int) (reducer.Session, error) {
+		if query == 1 {
+			return first, nil
+		}
+		return second, nil
+	}
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, second.LastEventID(), result.Through)
+	require.Equal(t, "and you?", w.model.Requests()[0].LastUser())
+}
+
+func TestTheQuietPeriodIsNoLongerThanTheMaximumWait(t *testing.T) {
+	s := asked(quiet(60_000, 20))
+	s.TriggerAt = time.Now().Add(time.Hour) // new input all the time
+	w := newWorld(t, s, llmtest.Answer("Hi"))
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, reducer.Completed, result.Outcome)
+	require.Equal(t, 2, w.server.queries)
+}
+
+func TestStoppingInTheQuietPeriodAsksNoModel(t *testing.T) {
+	s := asked(quiet(60_000, 60_000))
+	s.TriggerAt = time.Now()
+	w := newWorld(t, s)
+	w.connect()
+	stopped := make(chan error, 1)
+	w.server.session = func(int) (reducer.Session, error) {
+		go func() {
+			stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+		}()
+		return s, nil
+	}
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.NoError(t, <-stopped)
+	require.Equal(t, activities.GenerateResult{
+		Attempted: activities.Attempted{Attempt: 1}, Outcome: reducer.Interrupted, Reason: event.ReasonCancelled,
+	}, result)
+	require.Empty(t, w.server.news)
+}
+
+func TestStoppingAnAnswerKeepsWhatWasSaid(t *testing.T) {
+	for name, stop := range map[string]stream.Stop{
+		"because someone asked":  {RequestID: "demo:r0001", Reason: event.ReasonCancelled},
+		"because of newer input": {RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: "demo:0003"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+			sub := w.connect()
+			stopped := make(chan error, 1)
+			go func() {
+				said(t, sub, "One")
+				stopped <- w.stream.Stop(t.Context(), "demo", stop)
+			}()
+			result, err := w.generate()
+			require.NoError(t, err)
+			require.NoError(t, <-stopped)
+			require.Equal(t, activities.GenerateResult{
+				Attempted: sent, Outcome: reducer.Interrupted, Reason: stop.Reason, Text: "One",
+			}, result)
+			require.NoError(t, w.model.Aborted(t.Context(), 1))
+		})
+	}
+}
+
+func TestInputThatTheModelWasShownIsNoReasonToStop(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+	sub := w.connect()
+	stopped := make(chan error, 1)
+	go func() {
+		said(t, sub, "One")
+		stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{
+			RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: "demo:0002",
+		})
+		gate.Open()
+	}()
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.NoError(t, <-stopped, "it was heard all the same")
+	require.Equal(t, reducer.Completed, result.Outcome)
+	require.Equal(t, "One two", result.Text)
+}
+
+func TestASessionThatMovedOnWantsNoAnswer(t *testing.T) {
+	s := asked()
+	s.Request = nil
+	w := newWorld(t, s)
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, reducer.Interrupted, result.Outcome)
+	require.False(t, result.Sent)
+}
+
+func TestAStopThatTheSessionKnowsOfNeedsNoHint(t *testing.T) {
+	s := asked()
+	request := *s.Request
+	request.Stop = event.ReasonCancelled
+	s.Request = &request
+	w := newWorld(t, s)
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, event.ReasonCancelled, result.Reason)
+	require.Equal(t, reducer.Interrupted, result.Outcome)
+}
+
+func TestAWorkerThatShutsDownGivesTheRequestBack(t *testing.T) {
+	w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	sub := w.connect()
+	shutdown := make(chan struct{})
+	w.env.SetWorkerStopChannel(shutdown)
+	go func() {
+		said(t, sub, "One")
+		close(shutdown)
+	}()
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, activities.GenerateResult{Attempted: sent, Outcome: reducer.Returned}, result)
+}
+
+// failure is the error of an attempt, and the attempt in its details.
+func failure(t *testing.T, err error) (*temporal.ApplicationError, activities.Attempted) {
+	t.Helper()
+	var application *temporal.ApplicationError
+	require.ErrorAs(t, err, &application)
+	var attempt activities.Attempted
+	require.NoError(t, application.Details(&attempt))
+	return application, attempt
+}
+
+func TestTheTimeoutOfTheLastAttemptKeepsWhatWasSaid(t *testing.T) {
+	w := newWorld(t, asked(event.SetTimeout{TimeoutMs: 1000}), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	w.in.MaxAttempts = 1
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, reducer.Interrupted, result.Outcome)
+	require.Equal(t, event.ReasonTimeout, result.Reason)
+	require.Equal(t, "One", result.Text)
+}
+
+func TestATimeoutWithAnotherWayToGoIsAFailure(t *testing.T) {
+	spare := event.SetProviderConfig{ProviderID: "spare", Model: "m", BaseURL: "http://127.0.0.1:1/v1", AsFallback: true}
+	for name, test := range map[string]struct {
+		settings    []event.Body
+		maxAttempts int
+		step        llmtest.Step
+	}{
+		"another attempt":           {nil, 2, llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate())},
+		"a fallback":                {[]event.Body{spare}, 1, llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate())},
+		"nothing that was said yet": {nil, 1, llmtest.Stall()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := asked(append(test.settings, event.SetTimeout{TimeoutMs: 50})...)
+			w := newWorld(t, s, test.step)
+			w.in.MaxAttempts = test.maxAttempts
+			_, err := w.generate()
+			failed, attempt := failure(t, err)
+			require.Equal(t, "timeout", failed.Type())
+			require.False(t, failed.NonRetryable())
+			require.True(t, attempt.Sent)
+		})
+	}
+}
+
+func TestWhetherAndWhenAnAttemptIsRepeated(t *testing.T) {
+	for name, test := range map[string]struct {
+		step         llmtest.Step
+		kind         string
+		nonRetryable bool
+		delay        time.Duration
+	}{
+		"a bad key":                       {llmtest.Error(401, "invalid_api_key", "no"), "unauthorized", true, 0},
+		"an overloaded server":            {llmtest.Error(503, "overloaded", "busy"), "server error", false, 0},
+		"a limit that says when":          {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("7"), "rate limited", false, 7 * time.Second},
+		"a limit that lasts too long":     {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("3600"), "rate limited", true, time.Hour},
+		"a connection that was broken":    {llmtest.Drop(), "connection failed", false, 0},
+		"an answer that was cut off":      {llmtest.Answer("One", " two").CutAt(200), "answer cut off", false, 0},
+		"a request that is not taken":     {llmtest.Error(400, "invalid_request", "bad"), "bad request", true, 0},
+		"a conversation that is too long": {llmtest.Error(400, "context_length_exceeded", "too long"), "context too long", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, asked(), test.step)
+			w.in.FirstAttempt = 5
+			_, err := w.generate()
+			failed, attempt := failure(t, err)
+			require.Equal(t, test.kind, failed.Type())
+			require.Equal(t, test.nonRetryable, failed.NonRetryable())
+			require.Equal(t, test.delay, failed.NextRetryDelay())
+			want := sent
+			want.Attempt = 5
+			require.Equal(t, want, attempt)
+			require.Equal(t, []wire.RequestStarted{{
+				RequestID: "demo:r0001", Attempt: 5, Through: "demo:0002", ProviderID: "openai", Model: "scripted",
+			}}, w.server.news, "nobody else would tell the workflow of a failed attempt")
+		})
+	}
+}
+
+func TestJitterSpreadsTheDelayOverItsUpperHalf(t *testing.T) {
+	w := newWorld(t, asked(event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 1000, Jitter: true}), llmtest.Error(503, "overloaded", "busy"))
+	_, err := w.generate()
+	failed, _ := failure(t, err)
+	require.GreaterOrEqual(t, failed.NextRetryDelay(), 500*time.Millisecond)
+	require.LessOrEqual(t, failed.NextRetryDelay(), time.Second)
+}
+
+func TestAnAttemptThatCannotBeMadeSaysWhatToDoAndIsNotRepeated(t *testing.T) {
+	w := newWorld(t, asked(event.SetProviderConfig{ProviderID: "nowhere", Model: "m"}))
+	_, err := w.generate()
+	failed, attempt := failure(t, err)
+	require.True(t, failed.NonRetryable())
+	require.Equal(t, "configuration", failed.Type())
+	require.Contains(t, failed.Message(), "baseUrl")
+	require.False(t, attempt.Sent)
+	require.Equal(t, "nowhere", attempt.ProviderID)
+}
+
+func TestTheFallbackIsAskedWhenItIsItsTurn(t *testing.T) {
+	s := asked()
+	w := newWorld(t, s, llmtest.Answer("Here."))
+	s = asked(event.SetProviderConfig{ProviderID: "spare", Model: "other", BaseURL: w.model.URL, AsFallback: true})
+	w.server.session = func(int) (reducer.Session, error) { return s, nil }
+	w.in.Fallback = true
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, "spare", result.ProviderID)
+	require.Equal(t, "other", w.model.Requests()[0].Model)
+}
+
+func TestASessionThatCannotBeAskedIsTriedAgain(t *testing.T) {
+	w := newWorld(t, asked())
+	w.server.session = func(int) (reducer.Session, error) {
+		return reducer.Session{}, serviceerror.NewUnavailable("away, with key sk-live-0123456789")
+	}
+	_, err := w.generate()
+	failed, attempt := failure(t, err)
+	require.False(t, failed.NonRetryable())
+	require.Equal(t, "ask context demo for its session: away, with key [removed]", failed.Message())
+	require.Equal(t, activities.Attempted{Attempt: 1}, attempt)
+}
+
+func TestAnAnswerThatIsTooLongIsCut(t *testing.T) {
+	half := strings.Repeat("ü", activities.MaxAnswerBytes/4)
+	for name, step := range map[string]llmtest.Step{
+		"in many pieces":                   llmtest.Answer(half, half, half, "never read").HoldAfter(3, llmtest.NewGate()),
+		"in one piece":                     llmtest.Answer("x" + half + half + half),
+		"by the last piece before its end": llmtest.Answer("x"+half, half),
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, err := newWorld(t, asked(), step).generate()
+			require.NoError(t, err)
+			require.Equal(t, reducer.Completed, result.Outcome)
+			require.Equal(t, "length", result.FinishReason)
+			require.LessOrEqual(t, len(result.Text), activities.MaxAnswerBytes)
+			require.Greater(t, len(result.Text), activities.MaxAnswerBytes-4)
+			require.NotContains(t, result.Text, "\uFFFD")
+		})
+	}
+}
+
+func TestAWorkflowThatCannotBeToldDoesNotHoldTheAnswerUp(t *testing.T) {
+	w := newWorld(t, asked(), llmtest.Answer("Hi"))
+	w.server.refuses = errors.New("away")
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, "Hi", result.Text)
+}
+
+func TestStopReportsWhetherAnyoneHeard(t *testing.T) {
+	for name, connected := range map[string]bool{"without NATS": false, "without a listener": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, asked())
+			if connected {
+				w.connect()
+			}
+			value, err := w.env.ExecuteActivity(acts.Stop, activities.StopInput{ContextName: "demo"})
+			require.NoError(t, err)
+			heard := true
+			require.NoError(t, value.Get(&heard))
+			require.False(t, heard)
+		})
+	}
+}
