@@ -198,7 +198,7 @@ func TestTheSessionIsTakenFromThisProcessWhenItIsHereAndNotBehind(t *testing.T) 
 func TestInputOfTheQuietPeriodIsAnswered(t *testing.T) {
 	w := newWorld(t, asked(), llmtest.Answer("Both."))
 	first := asked(quiet(20, 60_000))
-	first.TriggerAt = time.Now().Add(time.Hour) // as good as now, on a server whose clock is ahead
+	first.TriggerAt = time.Now().Add(time.Hour) // input keeps coming
 	second := and(first, "and you?")
 	first.Reduced.Config.Delivery.MaxWaitMs = 20
 	second.TriggerAt = time.Now().Add(-time.Hour)
@@ -356,7 +356,7 @@ func TestATimeoutWithAnotherWayToGoIsAFailure(t *testing.T) {
 		"nothing that was said yet": {nil, 1, llmtest.Stall()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := asked(append(test.settings, event.SetTimeout{TimeoutMs: 50})...)
+			s := asked(append(test.settings, event.SetTimeout{TimeoutMs: 200})...)
 			w := newWorld(t, s, test.step)
 			w.in.MaxAttempts = test.maxAttempts
 			_, err := w.generate()
