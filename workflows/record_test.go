@@ -1,7 +1,6 @@
 package workflows_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -48,10 +47,10 @@ func TestARecordNeverExceedsItsLimitUnlessAnEventDoes(t *testing.T) {
 	}
 	longName := strings.Repeat("x", event.MaxContextName)
 	for name, events := range map[string][]event.Event{
-		"nothing but quotes":            many(6, "demo", event.UserMessage{Content: strings.Repeat(`"`, 500_000)}),
-		"nothing but escape characters": many(30, "demo", event.UserMessage{Content: strings.Repeat("\x1b", 170_000)}),
-		"thousands of small events":     many(9000, longName, event.LLMRequestCompleted{RequestID: longName + ":r0001"}),
-		"thousands of refusals": many(5000, longName, event.InputRejected{
+		"nothing but quotes":            many(3, "demo", event.UserMessage{Content: strings.Repeat(`"`, 500_000)}),
+		"nothing but escape characters": many(8, "demo", event.UserMessage{Content: strings.Repeat("\x1b", 60_000)}),
+		"thousands of small events":     many(2500, longName, event.LLMRequestCompleted{RequestID: longName + ":r0001"}),
+		"thousands of refusals": many(1000, longName, event.InputRejected{
 			Reason: strings.Repeat("r", 1000), Input: strings.Repeat("i", event.MaxRejectedInput),
 		}),
 		"one event that is larger than a record": many(1, "demo", event.UserMessage{Content: strings.Repeat("x", wire.MaxEventBytes-200)}),
@@ -120,17 +119,4 @@ func tenTimes(m reducer.Message) (out []reducer.Message) {
 		out = append(out, m)
 	}
 	return out
-}
-
-func TestARecordIsReadBackAsItWasWritten(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		in := wire.Record{Events: eventtest.Log("demo").Draw(t, "log")}
-		raw, err := wire.JSON(in)
-		require.NoError(t, err)
-		var out wire.Record
-		require.NoError(t, json.Unmarshal(raw.Payload().GetData(), &out))
-		again, err := wire.JSON(out)
-		require.NoError(t, err)
-		require.Equal(t, string(raw.Payload().GetData()), string(again.Payload().GetData()))
-	})
 }
