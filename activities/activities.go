@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -49,42 +48,6 @@ func New(options Options) *Activities {
 		options.Reduce = reducer.Reduce
 	}
 	return &Activities{options: options, log: eventlog.New(options.Temporal)}
-}
-
-// OpenResult is what a session begins with.
-type OpenResult struct {
-	// PreviousRunID is the run with the session before; "" for the first.
-	PreviousRunID string `json:"previousRunId,omitempty"`
-	// Session is what the log so far amounts to; nil without one.
-	Session *reducer.Session `json:"session,omitempty"`
-	// SearchAttributes is decided here, once for the session, since workers may
-	// differ.
-	SearchAttributes bool   `json:"searchAttributes"`
-	DefaultModel     string `json:"defaultModel,omitempty"`
-}
-
-// Open finds the log of a context that earlier sessions left.
-func (a *Activities) Open(ctx context.Context, contextName string) (OpenResult, error) {
-	result := OpenResult{SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel}
-	run := activity.GetInfo(ctx).WorkflowExecution.RunID
-	previous, err := a.log.Previous(ctx, contextName, run)
-	if err != nil || previous == "" {
-		return result, err
-	}
-	var events []event.Event
-	for e, err := range a.log.UpTo(ctx, contextName, previous) {
-		if errors.Is(err, eventlog.ErrNoContext) {
-			// Listed, but the retention of the server has taken it.
-			break
-		}
-		if err != nil {
-			return result, err
-		}
-		events = append(events, e)
-	}
-	session := reducer.Load(contextName, a.options.Reduce, events...)
-	result.PreviousRunID, result.Session = previous, &session
-	return result, nil
 }
 
 // StopInput asks to stop a request.

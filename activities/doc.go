@@ -4,6 +4,7 @@
 //
 //	Generate  asks the model, in as many attempts as the context allows
 //	Open      finds what earlier sessions of the context left
+//	Recall    hands it over
 //	Stop      hands the wish to stop a request to the worker that makes it
 //	Settle    waits until the server lists a run that is about to end
 //

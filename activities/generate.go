@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -226,10 +227,33 @@ func (g *generation) session(ctx context.Context) (reducer.Session, error) {
 	return session, nil
 }
 
+// sessionOrLog is the newest session, or, when it cannot be asked for, what the
+// log amounts to: the workflow's worker may be away, or the session larger than
+// the answer to a query may be. Whether the request is to stop is not in the log.
+func (g *generation) sessionOrLog(ctx context.Context) (reducer.Session, error) {
+	session, err := g.session(ctx)
+	if err == nil || ctx.Err() != nil {
+		return session, err
+	}
+	var events []event.Event
+	for e, logErr := range g.log.UpTo(ctx, g.in.ContextName, g.info.WorkflowExecution.RunID) {
+		if logErr != nil {
+			return session, errors.Join(err, logErr)
+		}
+		events = append(events, e)
+	}
+	session = reducer.Load(g.in.ContextName, g.options.Reduce, events...)
+	if session.Request == nil {
+		// It is recorded when it is first sent.
+		session.Request = &reducer.Request{ID: g.in.RequestID}
+	}
+	return session, nil
+}
+
 // settle returns the session once no input has come for the quiet period, or
 // the maximum wait is over.
 func (g *generation) settle(ctx context.Context) (reducer.Session, error) {
-	session, err := g.session(ctx)
+	session, err := g.sessionOrLog(ctx)
 	for err == nil {
 		g.look(session)
 		delivery := session.Reduced.Config.Delivery
@@ -241,7 +265,7 @@ func (g *generation) settle(ctx context.Context) (reducer.Session, error) {
 		if err = sleep(ctx, min(quiet, left)); err != nil {
 			break
 		}
-		session, err = g.session(ctx)
+		session, err = g.sessionOrLog(ctx)
 	}
 	if err == nil {
 		g.retry = session.Reduced.Config.Retry
@@ -324,9 +348,9 @@ func (g *generation) result(ctx context.Context, answer llm.Result, err error) (
 		OutputTokens: answer.OutputTokens,
 		FinishReason: answer.FinishReason,
 	}
-	if len(answer.Text) > MaxAnswerBytes {
+	if text, cut := recordable(answer.Text); cut {
 		// However it ended: a single piece may have been too much.
-		result.Text, result.FinishReason = strings.ToValidUTF8(answer.Text[:MaxAnswerBytes], ""), "length"
+		result.Text, result.FinishReason = text, "length"
 	}
 	if err == nil {
 		result.Outcome = reducer.Completed
@@ -356,6 +380,19 @@ func (g *generation) result(ctx context.Context, answer llm.Result, err error) (
 		return GenerateResult{}, g.failure(err)
 	}
 	return result, nil
+}
+
+// recordable cuts an answer that no history could carry.
+func recordable(text string) (_ string, cut bool) {
+	limit := MaxAnswerBytes
+	if data, err := json.Marshal(text); err == nil && len(data) > wire.MaxEventBytes {
+		// It is made of what takes up to six bytes each in JSON.
+		limit = wire.MaxEventBytes / 6
+	}
+	if len(text) <= limit {
+		return text, false
+	}
+	return strings.ToValidUTF8(text[:limit], ""), true
 }
 
 // failure is the error of an attempt, which says whether and when there is to

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -54,6 +56,17 @@ func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any
 	payloads, err := converter.GetDefaultDataConverter().ToPayloads(session)
 	return client.NewValue(payloads), err
 }
+
+// GetWorkflowHistory fails as the query did: the log is no way out here.
+func (s *server) GetWorkflowHistory(context.Context, string, string, bool, enumspb.HistoryEventFilterType) client.HistoryEventIterator {
+	return noHistory{}
+}
+
+type noHistory struct{}
+
+func (noHistory) HasNext() bool { return true }
+
+func (noHistory) Next() (*historypb.HistoryEvent, error) { return nil, errors.New("no history") }
 
 func (s *server) SignalWorkflow(_ context.Context, _, run, name string, input any) error {
 	if name != wire.SignalRequestStarted || run != runID {
@@ -441,7 +454,7 @@ func TestASessionThatCannotBeAskedIsTriedAgain(t *testing.T) {
 	_, err := w.generate()
 	failed, attempt := failure(t, err)
 	require.False(t, failed.NonRetryable())
-	require.Equal(t, "ask context demo for its session: away, with key [removed]", failed.Message())
+	require.Equal(t, "ask context demo for its session: away, with key [removed]\nread the log of context demo: no history", failed.Message())
 	require.Equal(t, activities.Attempted{Attempt: 1}, attempt)
 }
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 func TestManyLargeMessagesThatWaitedForAWorkerAreAllRecorded(t *testing.T) {
@@ -26,6 +28,44 @@ func TestManyLargeMessagesThatWaitedForAWorkerAreAllRecorded(t *testing.T) {
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
 	require.Len(t, w.model.Requests()[0].Messages, messages+1)
 	w.replay(c, "")
+}
+
+func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("I remember."))
+	w.worker()
+	c := w.open("large-closed")
+	no := false
+	random := rand.New(rand.NewPCG(1, 2))
+	const messages = 4
+	for range messages {
+		// Noise, which does not get smaller when it is compressed.
+		noise := make([]byte, 1<<20)
+		for i := range noise {
+			noise[i] = ' ' + byte(random.IntN(95))
+		}
+		w.send(c, event.New(event.UserMessage{Content: string(noise), TriggersTurn: &no}))
+	}
+	w.close(c, "")
+	last := w.say(c, "And?")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Len(t, w.model.Requests()[0].Messages, messages+1)
+	w.replay(c, "")
+}
+
+func TestALargeConversationIsAnsweredByAWorkerThatHasOnlyActivities(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("I have read it all."))
+	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
+	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities })
+	c := w.open("large-split")
+	no := false
+	const messages = 5
+	for range messages {
+		w.send(c, event.New(event.UserMessage{Content: strings.Repeat("x", 1<<20), TriggersTurn: &no}))
+	}
+	// A query could not carry it.
+	last := w.say(c, "Done")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Len(t, w.model.Requests()[0].Messages, messages+1)
 }
 
 func TestAMessageThatCannotBeRecordedIsRefusedToItsSender(t *testing.T) {

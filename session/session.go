@@ -24,6 +24,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
@@ -81,6 +83,9 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+		if isRefusal(err) {
+			return nil, fmt.Errorf("temporal at %s refuses the connection: %w", options.HostPort, err)
+		}
 		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, options.HostPort, err)
 	}
 	c := New(Options{Temporal: temporal, TaskQueue: config.TaskQueue})
@@ -92,6 +97,12 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		}
 	}
 	return c, nil
+}
+
+// isRefusal reports whether Temporal answered, and does not let us in.
+func isRefusal(err error) bool {
+	var denied *serviceerror.PermissionDenied
+	return errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated
 }
 
 // clientOptions are the settings of the Temporal client.

@@ -204,13 +204,36 @@ func (r *run) open() error {
 	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, r.session.ContextName).Get(ctx, &result); err != nil {
 		return fmt.Errorf("open context %s: %w", r.session.ContextName, err)
 	}
-	if result.Session != nil {
-		r.session = *result.Session
+	if result.Parts > 0 {
+		r.recall(ctx, result)
 	}
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.take(reducer.Opened{At: r.now(), PreviousRunID: result.PreviousRunID})
 	r.receive()
 	return nil
+}
+
+// recall begins with what earlier sessions left.
+func (r *run) recall(ctx workflow.Context, result activities.OpenResult) {
+	var packed []byte
+	for part := range result.Parts {
+		if part > 0 && part%2 == 0 {
+			endTask(r.ctx)
+		}
+		var data []byte
+		err := workflow.ExecuteLocalActivity(ctx, acts.Recall, activities.RecallInput{
+			ContextName: r.session.ContextName, PreviousRunID: result.PreviousRunID, Part: part,
+		}).Get(ctx, &data)
+		if err != nil {
+			panic(fmt.Sprintf("context %s was not recalled: %v", r.session.ContextName, err))
+		}
+		packed = append(packed, data...)
+	}
+	session, err := activities.Unpack(packed)
+	if err != nil {
+		panic(err.Error())
+	}
+	r.session = session
 }
 
 // settle makes sure that the next session of the context will find this one.

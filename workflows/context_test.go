@@ -317,7 +317,13 @@ func TestASessionGoesOnWithTheLogThatItFinds(t *testing.T) {
 	w := newWorld(t)
 	earlier := reducer.Load("demo", reducer.Reduce, loaded(1, event.SessionStarted{}), loaded(2, event.UserMessage{Content: "Hello"}),
 		loaded(3, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: "demo:0002"}))
-	w.OnActivity(acts.Open, mock.Anything, "demo").Return(activities.OpenResult{PreviousRunID: "A", Session: &earlier}, nil).Once()
+	packed, err := activities.Pack(earlier)
+	require.NoError(t, err)
+	w.OnActivity(acts.Open, mock.Anything, "demo").Return(activities.OpenResult{PreviousRunID: "A", Parts: 2}, nil).Once()
+	for part, data := range [][]byte{packed[:10], packed[10:]} {
+		w.OnActivity(acts.Recall, mock.Anything, activities.RecallInput{ContextName: "demo", PreviousRunID: "A", Part: part}).
+			Return(data, nil).Once()
+	}
 	w.at(time.Hour, w.close)
 	w.run("SessionStarted", "LLMRequestInterrupted cancelled", "SessionEnded done")
 }

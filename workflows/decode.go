@@ -45,6 +45,9 @@ func decode(s signal, now time.Time) reducer.Input {
 		if err == nil {
 			err = json.Unmarshal(data, &in)
 		}
+		if err == nil && len(data) > maxNews {
+			err = fmt.Errorf("%d bytes, at most %d are news", len(data), maxNews)
+		}
 		if err != nil {
 			return refused(now, s, data, err)
 		}
@@ -57,6 +60,9 @@ func decode(s signal, now time.Time) reducer.Input {
 			wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose}, ", ")))
 	}
 }
+
+// maxNews is more than the JSON of a [wire.RequestStarted] takes.
+const maxNews = 4096
 
 func refused(now time.Time, s signal, data []byte, err error) reducer.Input {
 	return reducer.Refused{

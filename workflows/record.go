@@ -19,9 +19,7 @@ func record(ctx workflow.Context, events []event.Event) {
 		recordOne(ctx, events[:n])
 		events = events[n:]
 		if len(events) > 0 || size >= wire.MaxRecordBytes {
-			// The commands of one workflow task have a limit in bytes. Waiting
-			// for anything ends the task.
-			_ = workflow.Sleep(ctx, time.Millisecond)
+			endTask(ctx)
 		}
 	}
 }
@@ -55,6 +53,10 @@ func recordOne(ctx workflow.Context, events []event.Event) {
 		}
 	}
 }
+
+// endTask begins a new workflow task: the commands of one have a limit in
+// bytes. Waiting for anything ends the task.
+func endTask(ctx workflow.Context) { _ = workflow.Sleep(ctx, time.Millisecond) }
 
 // summary is what the Temporal UI shows of a record.
 func summary(events []event.Event) string {

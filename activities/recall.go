@@ -1,0 +1,116 @@
+package activities
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// A new session begins with what the log of the earlier ones amounts to. That
+// may be more than a history takes in one piece, so it is compressed and handed
+// over in parts.
+
+// RecallPartBytes is the size of a part; in a history it takes a third more.
+const RecallPartBytes = 768 << 10
+
+// OpenResult is what a session begins with.
+type OpenResult struct {
+	// PreviousRunID is the run with the session before; "" for the first.
+	PreviousRunID string `json:"previousRunId,omitempty"`
+	// Parts is how many parts [Activities.Recall] has; 0 without a log.
+	Parts int `json:"parts,omitempty"`
+	// SearchAttributes is decided here, once for the session, since workers may
+	// differ.
+	SearchAttributes bool   `json:"searchAttributes"`
+	DefaultModel     string `json:"defaultModel,omitempty"`
+}
+
+// Open finds the log of a context that earlier sessions left.
+func (a *Activities) Open(ctx context.Context, contextName string) (OpenResult, error) {
+	result := OpenResult{SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel}
+	run := activity.GetInfo(ctx).WorkflowExecution.RunID
+	var err error
+	result.PreviousRunID, err = a.log.Previous(ctx, contextName, run)
+	if err != nil || result.PreviousRunID == "" {
+		return result, err
+	}
+	packed, err := a.recall(ctx, contextName, result.PreviousRunID)
+	result.Parts = (len(packed) + RecallPartBytes - 1) / RecallPartBytes
+	return result, err
+}
+
+// RecallInput says which part of what to recall, counted from 0.
+type RecallInput struct {
+	ContextName   string `json:"contextName"`
+	PreviousRunID string `json:"previousRunId"`
+	Part          int    `json:"part"`
+}
+
+// Recall returns a part of what the log up to a run amounts to. All parts
+// together are for [Unpack].
+func (a *Activities) Recall(ctx context.Context, in RecallInput) ([]byte, error) {
+	packed, err := a.recall(ctx, in.ContextName, in.PreviousRunID)
+	if err != nil {
+		return nil, err
+	}
+	begin := in.Part * RecallPartBytes
+	if begin > len(packed) {
+		return nil, fmt.Errorf("recall context %s: there is no part %d of %d bytes", in.ContextName, in.Part, len(packed))
+	}
+	return packed[begin:min(begin+RecallPartBytes, len(packed))], nil
+}
+
+func (a *Activities) recall(ctx context.Context, contextName, runID string) ([]byte, error) {
+	var events []event.Event
+	for e, err := range a.log.UpTo(ctx, contextName, runID) {
+		if errors.Is(err, eventlog.ErrNoContext) {
+			// Listed, but the retention of the server has taken it.
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return Pack(reducer.Load(contextName, a.options.Reduce, events...))
+}
+
+// Pack compresses a session.
+func Pack(session reducer.Session) ([]byte, error) {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	if err := json.NewEncoder(w).Encode(session); err != nil {
+		return nil, fmt.Errorf("pack the session of context %s: %w", session.ContextName, err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// Unpack is the session that was packed.
+func Unpack(packed []byte) (reducer.Session, error) {
+	var session reducer.Session
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err == nil {
+		var data []byte
+		// All of it is read, so that its checksum is.
+		if data, err = io.ReadAll(r); err == nil {
+			err = json.Unmarshal(data, &session)
+		}
+	}
+	if err != nil {
+		return session, fmt.Errorf("unpack a session of %d bytes: %w", len(packed), err)
+	}
+	return session, nil
+}
