@@ -132,11 +132,19 @@ type SetProviderConfig struct {
 	AsFallback bool `json:"asFallback,omitempty"`
 }
 
-// SetTimeout bounds one attempt, from sending the request to the end of the
-// answer.
+// SetTimeout bounds one attempt, and two of its parts. All of it is set at
+// once: what is unset goes back to its default.
 type SetTimeout struct {
-	// TimeoutMs is between 1 ms and 24 h.
+	// TimeoutMs bounds the attempt, from sending the request to the end of the
+	// answer. It is between 1 ms and 24 h.
 	TimeoutMs int64 `json:"timeoutMs"`
+	// FirstTokenMs bounds the wait for the beginning of the answer, while the
+	// request queues and the prompt is read. It is between 1 ms and TimeoutMs;
+	// unset means no other bound than that.
+	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"`
+	// StallMs bounds each silence in the answer after its beginning. It is
+	// between 1 ms and TimeoutMs; unset means no other bound than that.
+	StallMs *int64 `json:"stallMs,omitempty"`
 }
 
 // Policy is what new input does to a running answer.

@@ -173,7 +173,22 @@ func validateBaseURL(raw string) error {
 	return nil
 }
 
-func (b SetTimeout) validate() error { return between("timeoutMs", b.TimeoutMs, 1, MaxTimeoutMs) }
+func (b SetTimeout) validate() error {
+	if err := between("timeoutMs", b.TimeoutMs, 1, MaxTimeoutMs); err != nil {
+		return err
+	}
+	// A part that may take longer than the whole would never be over in time to
+	// matter.
+	if ms := b.FirstTokenMs; ms != nil {
+		if err := between("firstTokenMs", *ms, 1, b.TimeoutMs); err != nil {
+			return err
+		}
+	}
+	if ms := b.StallMs; ms != nil {
+		return between("stallMs", *ms, 1, b.TimeoutMs)
+	}
+	return nil
+}
 
 func (b SetDeliveryPolicy) validate() error {
 	switch b.Policy {

@@ -13,9 +13,13 @@ type Config struct {
 	// without one.
 	Fallback *ProviderConfig `json:"fallback,omitempty"`
 	Retry    RetryConfig     `json:"retry"`
-	// TimeoutMs bounds one attempt.
-	TimeoutMs int64    `json:"timeoutMs"`
-	Delivery  Delivery `json:"delivery"`
+	// TimeoutMs bounds one attempt. FirstTokenMs bounds the wait for its first
+	// token and StallMs each silence after it; 0 means no bound of their own.
+	// See [event.SetTimeout].
+	TimeoutMs    int64    `json:"timeoutMs"`
+	FirstTokenMs int64    `json:"firstTokenMs,omitempty"`
+	StallMs      int64    `json:"stallMs,omitempty"`
+	Delivery     Delivery `json:"delivery"`
 }
 
 // ProviderConfig is a provider and a model, see [event.SetProviderConfig].
@@ -52,7 +56,7 @@ type Delivery struct {
 
 // Initial is the reduced context of a fresh context: no messages, the default
 // provider openai with gpt-4o-mini, 3 retries from 100 ms by a factor of 2, a
-// timeout of 30 s, interruption by new input after a quiet period of 10 ms.
+// timeout of 30 s and no other, interruption by new input after a quiet period of 10 ms.
 func Initial() ReducedContext {
 	return ReducedContext{
 		Messages: []Message{},
@@ -87,7 +91,13 @@ func (c Config) apply(body event.Body) Config {
 			c.Primary = p
 		}
 	case event.SetTimeout:
-		c.TimeoutMs = body.TimeoutMs
+		c.TimeoutMs, c.FirstTokenMs, c.StallMs = body.TimeoutMs, 0, 0
+		if body.FirstTokenMs != nil {
+			c.FirstTokenMs = *body.FirstTokenMs
+		}
+		if body.StallMs != nil {
+			c.StallMs = *body.StallMs
+		}
 	case event.SetDeliveryPolicy:
 		if body.Policy != "" {
 			c.Delivery.Policy = body.Policy
@@ -122,6 +132,18 @@ func retryConfig(body event.SetRetryConfig) RetryConfig {
 	return c
 }
 
+// Timeouts is the event that would set the timeouts.
+func (c Config) Timeouts() event.SetTimeout {
+	body := event.SetTimeout{TimeoutMs: c.TimeoutMs}
+	if c.FirstTokenMs != 0 {
+		body.FirstTokenMs = &c.FirstTokenMs
+	}
+	if c.StallMs != 0 {
+		body.StallMs = &c.StallMs
+	}
+	return body
+}
+
 // event is the event that would set the provider.
 func (p ProviderConfig) event() event.Event {
 	return event.New(event.SetProviderConfig{
@@ -142,7 +164,7 @@ func Validate(r ReducedContext) error {
 			MaxRetries: r.Config.Retry.MaxRetries, InitialDelayMs: r.Config.Retry.InitialDelayMs,
 			BackoffFactor: &r.Config.Retry.BackoffFactor, MaxDelayMs: &r.Config.Retry.MaxDelayMs,
 		}),
-		event.New(event.SetTimeout{TimeoutMs: r.Config.TimeoutMs}),
+		event.New(r.Config.Timeouts()),
 		event.New(event.SetDeliveryPolicy{
 			Policy: r.Config.Delivery.Policy, QuietPeriodMs: &r.Config.Delivery.QuietPeriodMs,
 			MaxWaitMs: &r.Config.Delivery.MaxWaitMs,

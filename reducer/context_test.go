@@ -200,6 +200,13 @@ func TestConfig(t *testing.T) {
 	t.Run("a timeout", func(t *testing.T) {
 		require.Equal(t, int64(5), reduce(event.SetTimeout{TimeoutMs: 5}).Config.TimeoutMs)
 	})
+	t.Run("timeouts of the first token and of a stall, all at once", func(t *testing.T) {
+		set := event.SetTimeout{TimeoutMs: 5, FirstTokenMs: new(int64(3)), StallMs: new(int64(2))}
+		got := reduce(set).Config
+		require.Equal(t, []int64{5, 3, 2}, []int64{got.TimeoutMs, got.FirstTokenMs, got.StallMs})
+		got = reduce(set, event.SetTimeout{TimeoutMs: 7}).Config
+		require.Equal(t, []int64{7, 0, 0}, []int64{got.TimeoutMs, got.FirstTokenMs, got.StallMs})
+	})
 	t.Run("the parts of a delivery policy that are not set stay", func(t *testing.T) {
 		got := reduce(
 			event.SetDeliveryPolicy{QuietPeriodMs: new(int64(0))},
@@ -223,6 +230,8 @@ func TestValidate(t *testing.T) {
 		{"a model of nothing", "model", func(r *reducer.ReducedContext) { r.Config.Primary.Model = "" }},
 		{"a fallback of nothing", "providerId", func(r *reducer.ReducedContext) { r.Config.Fallback = &reducer.ProviderConfig{} }},
 		{"a timeout of zero", "timeoutMs", func(r *reducer.ReducedContext) { r.Config.TimeoutMs = 0 }},
+		{"a stall longer than all", "stallMs", func(r *reducer.ReducedContext) { r.Config.StallMs = r.Config.TimeoutMs + 1 }},
+		{"a first token that comes before the request", "firstTokenMs", func(r *reducer.ReducedContext) { r.Config.FirstTokenMs = -1 }},
 		{"retries below zero", "maxRetries", func(r *reducer.ReducedContext) { r.Config.Retry.MaxRetries = -1 }},
 		{"no policy", "policy", func(r *reducer.ReducedContext) { r.Config.Delivery = reducer.Delivery{Policy: "shout"} }},
 		{"an unknown role", "unknown role", func(r *reducer.ReducedContext) { r.Messages[1].Role = "robot" }},

@@ -50,6 +50,10 @@ func TestSetSendsTheSettingAndShowsItAsRecorded(t *testing.T) {
 			event.SetTimeout{TimeoutMs: 90_000},
 			"set timeout: 1m30s",
 		}, {
+			"timeout 90s --first-token 10s --stall 1500ms",
+			event.SetTimeout{TimeoutMs: 90_000, FirstTokenMs: pointer(10_000), StallMs: pointer(1500)},
+			"set timeout: 1m30s, first token within 10s, silent for at most 1.5s",
+		}, {
 			"policy queue",
 			event.SetDeliveryPolicy{Policy: event.PolicyQueue},
 			"set policy: queue",

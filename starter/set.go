@@ -66,6 +66,15 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	return turnError(nil)
 }
 
+// optionalMilliseconds is the duration of a flag, nil when the flag is not set.
+func optionalMilliseconds(command *cobra.Command, flag string, d time.Duration) (*int64, error) {
+	if !command.Flags().Changed(flag) {
+		return nil, nil
+	}
+	ms, err := wholeMilliseconds("--"+flag, d)
+	return &ms, err
+}
+
 // wholeMilliseconds is a duration of a flag in the unit of the events.
 func wholeMilliseconds(what string, d time.Duration) (int64, error) {
 	if d%time.Millisecond != 0 {

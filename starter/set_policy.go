@@ -32,22 +32,12 @@ Durations are like 10ms or 1s, in whole milliseconds.
 			if len(args) > 0 {
 				body.Policy = event.Policy(args[0])
 			}
-			for _, flag := range []struct {
-				name  string
-				value time.Duration
-				into  **int64
-			}{
-				{"quiet-period", quietPeriod, &body.QuietPeriodMs},
-				{"max-wait", maxWait, &body.MaxWaitMs},
-			} {
-				if !command.Flags().Changed(flag.name) {
-					continue
-				}
-				ms, err := wholeMilliseconds("--"+flag.name, flag.value)
-				if err != nil {
-					return err
-				}
-				*flag.into = &ms
+			var err error
+			if body.QuietPeriodMs, err = optionalMilliseconds(command, "quiet-period", quietPeriod); err != nil {
+				return err
+			}
+			if body.MaxWaitMs, err = optionalMilliseconds(command, "max-wait", maxWait); err != nil {
+				return err
 			}
 			return runSet(command.Context(), *o, body)
 		},

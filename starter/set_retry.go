@@ -27,12 +27,8 @@ is set at once: what is left out goes back to its default. Durations are like
 			if body.InitialDelayMs, err = wholeMilliseconds("--initial-delay", initialDelay); err != nil {
 				return err
 			}
-			if command.Flags().Changed("max-delay") {
-				ms, err := wholeMilliseconds("--max-delay", maxDelay)
-				if err != nil {
-					return err
-				}
-				body.MaxDelayMs = &ms
+			if body.MaxDelayMs, err = optionalMilliseconds(command, "max-delay", maxDelay); err != nil {
+				return err
 			}
 			if command.Flags().Changed("backoff-factor") {
 				body.BackoffFactor = &backoffFactor

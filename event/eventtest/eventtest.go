@@ -99,7 +99,12 @@ func ConfigBody() *rapid.Generator[event.Body] {
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.SetTimeout {
-			return event.SetTimeout{TimeoutMs: rapid.Int64Range(1, event.MaxTimeoutMs).Draw(t, "timeout")}
+			timeout := rapid.Int64Range(1, event.MaxTimeoutMs).Draw(t, "timeout")
+			return event.SetTimeout{
+				TimeoutMs:    timeout,
+				FirstTokenMs: optional(t, rapid.Int64Range(1, timeout)),
+				StallMs:      optional(t, rapid.Int64Range(1, timeout)),
+			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.SetDeliveryPolicy {
 			return event.SetDeliveryPolicy{

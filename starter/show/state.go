@@ -35,7 +35,7 @@ func State(w io.Writer, s wire.State) error {
 		MaxRetries: s.Config.Retry.MaxRetries, InitialDelayMs: s.Config.Retry.InitialDelayMs,
 		BackoffFactor: &s.Config.Retry.BackoffFactor, MaxDelayMs: &s.Config.Retry.MaxDelayMs, Jitter: s.Config.Retry.Jitter,
 	}))
-	row("timeout", "%s", milliseconds(s.Config.TimeoutMs))
+	row("timeout", "%s", timeout(s.Config.Timeouts()))
 	row("policy", "%s", policy(event.SetDeliveryPolicy{
 		Policy: s.Config.Delivery.Policy, QuietPeriodMs: &s.Config.Delivery.QuietPeriodMs, MaxWaitMs: &s.Config.Delivery.MaxWaitMs,
 	}))

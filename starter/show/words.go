@@ -54,7 +54,7 @@ func Words(body event.Body) (subject, text string) {
 		}
 		return "set provider", provider(b)
 	case event.SetTimeout:
-		return "set timeout", milliseconds(b.TimeoutMs)
+		return "set timeout", timeout(b)
 	case event.SetDeliveryPolicy:
 		return "set policy", policy(b)
 	}
@@ -150,6 +150,17 @@ func provider(b event.SetProviderConfig) string {
 	}
 	if b.TextOnly {
 		text += ", text only"
+	}
+	return text
+}
+
+func timeout(b event.SetTimeout) string {
+	text := milliseconds(b.TimeoutMs)
+	if b.FirstTokenMs != nil {
+		text += ", first token within " + milliseconds(*b.FirstTokenMs)
+	}
+	if b.StallMs != nil {
+		text += ", silent for at most " + milliseconds(*b.StallMs)
 	}
 	return text
 }
