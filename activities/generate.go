@@ -123,7 +123,10 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (result Gen
 	}
 
 	g.sent(ctx, target)
-	timeout := time.Duration(session.Reduced.Config.TimeoutMs) * time.Millisecond
+	config := session.Reduced.Config
+	target.FirstToken = time.Duration(config.FirstTokenMs) * time.Millisecond
+	target.Stall = time.Duration(config.StallMs) * time.Millisecond
+	timeout := time.Duration(config.TimeoutMs) * time.Millisecond
 	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	size := 0
@@ -357,6 +360,8 @@ func (g *generation) result(ctx context.Context, answer llm.Result, err error) (
 		return result, nil
 	}
 	var stop stopped
+	var modelErr *llm.Error
+	timedOut := errors.As(err, &modelErr) && modelErr.Kind == llm.KindTimeout
 	lastAttempt := int(g.info.Attempt) >= g.in.MaxAttempts && !g.fallback
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &stop):
@@ -365,7 +370,7 @@ func (g *generation) result(ctx context.Context, answer llm.Result, err error) (
 		result.Outcome, result.Text = reducer.Returned, ""
 	case errors.Is(cause, errTooLong):
 		result.Outcome = reducer.Completed
-	case errors.Is(cause, errTimeout) && lastAttempt && answer.Text != "":
+	case timedOut && lastAttempt && answer.Text != "":
 		// No attempt is left to say it better.
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonTimeout
 	case errors.Is(cause, errTimeout):
@@ -403,7 +408,8 @@ func (g *generation) failure(err error) error {
 	var modelErr *llm.Error
 	if errors.As(err, &modelErr) {
 		kind = string(modelErr.Kind)
-		options.NonRetryable = !modelErr.Retryable() || modelErr.RetryAfter > maxRetryAfter
+		options.NonRetryable = !modelErr.Retryable() || modelErr.RetryAfter > maxRetryAfter ||
+			modelErr.RetryOnce && g.info.Attempt > 1
 		options.NextRetryDelay = max(modelErr.RetryAfter, g.jitter())
 	}
 	return temporal.NewApplicationErrorWithOptions(event.Redact(err.Error(), 2000), kind, options)

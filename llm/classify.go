@@ -52,6 +52,11 @@ func (t *Target) fail(ctx context.Context, err error) *Error {
 
 func (t *Target) failCanceled(ctx context.Context, e *Error) {
 	e.cause = context.Cause(ctx)
+	var silent silence
+	if errors.As(e.cause, &silent) {
+		e.Kind, e.Message = KindTimeout, silent.Error()
+		return
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(e.cause, context.DeadlineExceeded) {
 		e.Kind, e.Message = KindTimeout, "no complete answer in the time that the request had"
 		return
@@ -181,6 +186,7 @@ func (c complaint) status() int {
 var (
 	tooLong  = regexp.MustCompile(`(?i)context[_ ](length|window|size)|maximum (context|input)|too many (input )?tokens|prompt is too long|input is too long|token count.{0,40} exceeds|reduce the length of the messages`)
 	filtered = regexp.MustCompile(`(?i)content[_ ](filter|policy|management)|ResponsibleAIPolicyViolation|data_inspection_failed|flagged as`)
+	noModel  = regexp.MustCompile(`(?i)\bmodel\b.{0,100}\b(not found|not exist|does not exist|doesn't exist)|no such model`)
 	noMoney  = regexp.MustCompile(`(?i)insufficient[_ ](quota|balance|credit)|billing_hard_limit|exceeded your current quota`)
 )
 
@@ -199,6 +205,9 @@ func (c complaint) kind(status int) Kind {
 		return KindContextTooLong
 	case filtered.MatchString(names) || status < 500 && filtered.MatchString(c.message):
 		return KindContentFilter
+	}
+	if strings.Contains(names, "model_not_found") || (status == 400 || status == 500) && noModel.MatchString(c.message) {
+		return KindNotFound
 	}
 	switch {
 	case status == http.StatusForbidden:

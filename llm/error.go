@@ -23,6 +23,11 @@ const (
 	KindBadRequest Kind = "bad request"
 	// KindContextTooLong: the conversation does not fit into the model.
 	KindContextTooLong Kind = "context too long"
+	// KindNoVision: the model takes no images, and was sent one.
+	KindNoVision Kind = "no vision"
+	// KindToolCall: the answer is nothing but calls of tools, and none were
+	// offered.
+	KindToolCall Kind = "unasked tool call"
 	// KindContentFilter: the provider will not talk about this.
 	KindContentFilter Kind = "content filter"
 	// KindQuota: the account has no money left (402, insufficient_quota).
@@ -35,8 +40,8 @@ const (
 	KindConnection Kind = "connection failed"
 	// KindTruncated: an answer began, or seemed to, and did not come to its end.
 	KindTruncated Kind = "answer cut off"
-	// KindTimeout: the deadline passed, or the provider says that its own did
-	// (408).
+	// KindTimeout: the deadline passed, nothing came for longer than the target
+	// allows, or the provider says that its own time is over (408).
 	KindTimeout Kind = "timeout"
 	// KindCanceled: the caller gave up.
 	KindCanceled Kind = "canceled"
@@ -54,6 +59,9 @@ type Error struct {
 	Message string
 	// RetryAfter is how long the provider asks to wait; 0 when it does not say.
 	RetryAfter time.Duration
+	// RetryOnce says that another attempt may succeed, but many are a waste:
+	// what failed looks like a server without vision that was sent an image.
+	RetryOnce bool
 
 	// cause is why the caller gave up.
 	cause error

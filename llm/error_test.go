@@ -56,6 +56,11 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 		"an error that is a string":  {step: llmtest.Status(404, `{"error":"model \"x\" not found, try pulling it first"}`), kind: llm.KindNotFound, says: `model "x" not found`},
 		"a message that is an array": {step: llmtest.Status(400, `{"error":{"message":["a","b"]}}`), kind: llm.KindBadRequest, says: `["a","b"]`},
 		"a message outside":          {step: llmtest.Status(422, `{"object":"error","message":{"detail":[{"msg":"Extra inputs are not permitted"}]}}`), kind: llm.KindBadRequest, says: "Extra inputs are not permitted"},
+		"no such model, says a 400":  {step: llmtest.Error(400, "invalid_request_error", "Model Not Exist"), kind: llm.KindNotFound, says: `(model "model-1" at`},
+		"no such model, says a 500":  {step: llmtest.Status(500, `{"error":{"message":"model \"x\" not found, try pulling it first","code":500}}`), kind: llm.KindNotFound},
+		"its code says so":           {step: llmtest.Error(503, "model_not_found", "No available channel"), kind: llm.KindNotFound},
+		"a model that is loading":    {step: llmtest.Error(503, "unavailable_error", "Loading model"), kind: llm.KindServer, retryable: true},
+		"too long, says a 500":       {step: llmtest.Error(500, "server_error", "the request exceeds the available context size"), kind: llm.KindContextTooLong},
 		"an error that is null":      {step: llmtest.Status(400, `{"error":null}`), kind: llm.KindBadRequest, says: "Bad Request"},
 		"half an error":              {step: llmtest.Status(400, `{"error":{"mess`), kind: llm.KindBadRequest, says: `{"error":{"mess`},
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -22,6 +23,10 @@ type Target struct {
 	Model      string
 	// BaseURL is where requests go, up to and including the version.
 	BaseURL string
+	// FirstToken bounds the wait for the beginning of an answer, from sending
+	// the request, and Stall each silence after it. 0 means no bound but that
+	// of the context. Not to be changed while a request runs.
+	FirstToken, Stall time.Duration
 
 	keyRef         string // where the key came from; empty when none is sent
 	client         *openai.Client

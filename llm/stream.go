@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strings"
@@ -35,16 +36,33 @@ const finishError = "error"
 //   - When the caller cancels ctx, it is [context.Canceled] and also the cause
 //     of the cancellation; when the deadline of ctx passes, it is of
 //     [KindTimeout].
+//   - When nothing comes for longer than the target's FirstToken or Stall, it
+//     is of [KindTimeout] too, and says which of them it was.
 //   - An answer is complete with its finish reason; what happens to the
 //     connection after it is of no importance.
 //   - An answer that a content filter stopped before its first word is of
 //     [KindContentFilter]; one that it stopped later is an answer whose finish
 //     reason says so.
+//   - No tools are offered. A model that calls one all the same is not listened
+//     to: the text around the calls is the answer, whatever the finish reason.
+//     Without any text it is of [KindToolCall].
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(text string)) (Result, error) {
 	request, err := t.request(messages)
 	if err != nil {
 		return Result{}, err
 	}
+	result, failure := t.answer(ctx, request, onDelta)
+	if failure != nil {
+		failure.suspectImages(request.Messages)
+		return result, failure
+	}
+	return result, nil
+}
+
+// answer asks and reads the answer.
+func (t *Target) answer(ctx context.Context, request openai.ChatCompletionRequest, onDelta func(text string)) (Result, *Error) {
+	ctx, listener := t.listen(ctx)
+	defer listener.stop()
 	stream, err := t.client.CreateChatCompletionStream(ctx, request)
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
@@ -53,6 +71,7 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 
 	var text strings.Builder
 	var result Result
+	called := "" // a tool
 	for {
 		var chunk openai.ChatCompletionStreamResponse
 		chunk, err = stream.Recv()
@@ -62,7 +81,11 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 		if chunk.Usage != nil {
 			result.InputTokens, result.OutputTokens = chunk.Usage.PromptTokens, chunk.Usage.CompletionTokens
 		}
+		if len(chunk.Choices) > 0 {
+			listener.heard()
+		}
 		for _, choice := range chunk.Choices {
+			called = firstOf(called, toolOf(choice.Delta))
 			// A refusal is the answer of a model that will not give another.
 			if delta := choice.Delta.Content + choice.Delta.Refusal; delta != "" {
 				text.WriteString(delta)
@@ -76,12 +99,27 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 		}
 	}
 	result.Text = text.String()
-	return result, t.endOf(ctx, &result, err)
+	failure := t.endOf(ctx, &result, called, err)
+	return result, failure
 }
 
-// endOf judges the end of a stream: err is what ended it. It takes the finish
-// reason of an incomplete answer back.
-func (t *Target) endOf(ctx context.Context, result *Result, err error) error {
+// toolOf is the tool that a piece of an answer calls; "" when it calls none, or
+// goes on with a call.
+func toolOf(delta openai.ChatCompletionStreamChoiceDelta) string {
+	for _, call := range delta.ToolCalls {
+		if call.Function.Name != "" {
+			return call.Function.Name
+		}
+	}
+	if delta.FunctionCall != nil {
+		return delta.FunctionCall.Name
+	}
+	return ""
+}
+
+// endOf judges the end of a stream: called is a tool that it called, err is
+// what ended it. It takes the finish reason of an incomplete answer back.
+func (t *Target) endOf(ctx context.Context, result *Result, called string, err error) *Error {
 	switch {
 	case result.FinishReason == finishError:
 		result.FinishReason = ""
@@ -89,6 +127,10 @@ func (t *Target) endOf(ctx context.Context, result *Result, err error) error {
 	case result.FinishReason == string(openai.FinishReasonContentFilter) && result.Text == "":
 		result.FinishReason = ""
 		return &Error{ProviderID: t.ProviderID, Kind: KindContentFilter, Message: "the provider's content filter stopped the answer"}
+	case result.FinishReason != "" && result.Text == "" && called != "":
+		result.FinishReason = ""
+		return &Error{ProviderID: t.ProviderID, Kind: KindToolCall, Message: t.clean(fmt.Sprintf(
+			"the model said nothing but called the tool %q, and it was offered none", called), maxMessage)}
 	case result.FinishReason != "":
 		return nil
 	case errors.Is(err, io.EOF) && ctx.Err() == nil:
@@ -101,7 +143,7 @@ func (t *Target) endOf(ctx context.Context, result *Result, err error) error {
 // failBeforeAnswer is fail for a request that was perhaps not even sent:
 // go-openai refuses some on its own, like a temperature for a model that has
 // none.
-func (t *Target) failBeforeAnswer(ctx context.Context, err error) error {
+func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	e := t.fail(ctx, err)
 	if e.Kind == KindTruncated {
 		e.Kind, e.Message = KindConfiguration, t.clean(err.Error(), maxMessage)

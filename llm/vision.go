@@ -1,0 +1,59 @@
+package llm
+
+import (
+	"net/http"
+	"regexp"
+
+	"github.com/sashabaranov/go-openai"
+)
+
+// noVision is what servers say of an image that their model cannot be shown, be
+// it with a 400, a 404 or a 500.
+var noVision = regexp.MustCompile(`(?i)` +
+	`(does not|doesn't|not) (currently )?(support|accept|take|allow|have)\w* ?(for )?\W?(images?|vision|multi-?modal)|` +
+	`images?(_url)?\W?( (inputs?|content|parts?|urls?))? (is|are) (not|only) (supported|enabled|allowed)|` +
+	`unsupported content (part )?type\W+image|unknown (variant|part type)\W+image|` +
+	`support image input|required for image input|at most 0 image|not a (multi-?modal|vision) model`)
+
+const visionAdvice = " (with textOnly set, images are mentioned to the model instead of sent)"
+
+// suspectImages looks whether a failure is that of a model without vision.
+//
+// Some servers say so. Others only fail with a 500, which does not tell it from
+// trouble that will pass; then one more attempt has to do. When an answer stands
+// behind the newest image, its kind was read before and is not to blame.
+func (e *Error) suspectImages(messages []openai.ChatCompletionMessage) {
+	shown, answered := false, false
+	for _, m := range messages {
+		switch {
+		case hasImage(m):
+			shown, answered = true, false
+		case m.Role == openai.ChatMessageRoleAssistant:
+			answered = true
+		}
+	}
+	if !shown {
+		return
+	}
+	switch e.Kind {
+	case KindBadRequest, KindNotFound, KindServer:
+		if noVision.MatchString(e.Message) {
+			e.Kind = KindNoVision
+			e.Message += visionAdvice
+			return
+		}
+	}
+	if e.Status == http.StatusInternalServerError && e.Kind == KindServer && !answered {
+		e.RetryOnce = true
+		e.Message += visionAdvice
+	}
+}
+
+func hasImage(m openai.ChatCompletionMessage) bool {
+	for _, part := range m.MultiContent {
+		if part.Type == openai.ChatMessagePartTypeImageURL {
+			return true
+		}
+	}
+	return false
+}
