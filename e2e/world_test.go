@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -21,7 +22,6 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -39,7 +39,12 @@ var (
 	command string // the temporal command
 )
 
-func TestMain(m *testing.M) { os.Exit(runMain(m)) }
+func TestMain(m *testing.M) {
+	if settings, ok := os.LookupEnv(asWorker); ok {
+		os.Exit(serveContexts(settings))
+	}
+	os.Exit(runMain(m))
+}
 
 func runMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "chronicle-e2e-")
@@ -56,7 +61,7 @@ func runMain(m *testing.M) int {
 		return complain(err)
 	}
 	defer server.Stop()
-	if err := register(); err != nil {
+	if err := register(server.Address()); err != nil {
 		return complain(err)
 	}
 	if nats, err = stream.StartServer(stream.ServerOptions{}); err != nil {
@@ -66,9 +71,9 @@ func runMain(m *testing.M) int {
 	return m.Run()
 }
 
-// register makes the search attributes known to the server.
-func register() error {
-	c, err := client.Dial(client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+// register makes the search attributes known to a server.
+func register(address string) error {
+	c, err := client.Dial(client.Options{HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		return err
 	}
@@ -85,10 +90,21 @@ func complain(err error) int {
 // generous, since it only catches a hang.
 const patience = 20 * time.Second
 
+// surroundings are the servers that a world is on, and how long its test may
+// take. What is zero is shared by all tests.
+type surroundings struct {
+	temporal string // address
+	nats     string // URL
+	patience time.Duration
+	// natsFound is called when NATS is back. Optional.
+	natsFound func()
+}
+
 // world is what one test has to itself: a scripted model, a worker and a client.
 type world struct {
 	t        *testing.T
 	ctx      context.Context
+	on       surroundings
 	temporal client.Client
 	stream   *stream.Conn
 	model    *llmtest.Server
@@ -101,18 +117,27 @@ var worlds atomic.Int64
 // newWorld makes a world whose model follows the script.
 func newWorld(t *testing.T, steps ...llmtest.Step) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	return newWorldOn(t, surroundings{}, steps...)
+}
+
+// newWorldOn is newWorld on other servers.
+func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
+	t.Helper()
+	on.temporal = cmp.Or(on.temporal, server.Address())
+	on.nats = cmp.Or(on.nats, nats.URL())
+	on.patience = cmp.Or(on.patience, patience)
+	ctx, cancel := context.WithTimeout(context.Background(), on.patience)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, queue: fmt.Sprintf("e2e-%d-%d", os.Getpid(), worlds.Add(1))}
+	w := &world{t: t, ctx: ctx, on: on, queue: fmt.Sprintf("e2e-%d-%d", os.Getpid(), worlds.Add(1))}
 	var err error
 	w.temporal, err = client.DialContext(ctx, client.Options{
-		HostPort: server.Address(),
+		HostPort: on.temporal,
 		Identity: "e2e",
 		Logger:   log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 	})
 	require.NoError(t, err)
 	t.Cleanup(w.temporal.Close)
-	w.stream, err = stream.Connect(nats.URL(), stream.Options{Name: t.Name()})
+	w.stream, err = stream.Connect(on.nats, stream.Options{Name: t.Name(), Found: on.natsFound})
 	require.NoError(t, err)
 	t.Cleanup(w.stream.Close)
 	require.NoError(t, w.stream.Flush(ctx))
@@ -121,20 +146,12 @@ func newWorld(t *testing.T, steps ...llmtest.Step) *world {
 	return w
 }
 
-// models is the adapter of a worker whose default model is the scripted one.
-func (w *world) models() *llm.Adapter {
-	return llm.New(llm.Options{
-		Getenv:   func(string) string { return "" },
-		Defaults: llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
-	})
-}
-
 // worker starts a worker. It is stopped at the end of the test, unless stop is
 // called before.
 func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
 	options := contexts.Options{
-		TaskQueue: w.queue, Models: w.models(), Stream: w.stream,
+		TaskQueue: w.queue, Models: scripted(w.model.URL), Stream: w.stream,
 		SearchAttributes: true, DefaultModel: "scripted",
 	}
 	for _, change := range changes {

@@ -26,6 +26,8 @@ type TB interface {
 type Request struct {
 	openai.ChatCompletionRequest
 	Header http.Header
+	// At is when it had arrived.
+	At time.Time
 	// Body is the JSON as it came.
 	Body []byte
 }
@@ -158,7 +160,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		// The client is gone before it had asked for anything.
 		return
 	}
-	request := Request{Header: r.Header.Clone(), Body: body}
+	request := Request{Header: r.Header.Clone(), At: time.Now(), Body: body}
 	if r.Method != http.MethodPost || r.URL.Path != "/v1/chat/completions" {
 		s.refuse(w, "%s %s: only POST /v1/chat/completions is served", r.Method, r.URL.Path)
 		return

@@ -1,0 +1,337 @@
+package e2e
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+// faultPatience is the patience of a test in which a dead worker has to be
+// noticed, which takes a heartbeat timeout of 10 s.
+const faultPatience = 90 * time.Second
+
+func isTag(tag event.Tag) func(event.Event) bool {
+	return func(e event.Event) bool { return e.Tag() == tag }
+}
+
+// underWay goes on until the answer is being said and the log knows that it was
+// asked for.
+func (t *turn) underWay() {
+	t.w.t.Helper()
+	t.until(isTag(event.TagTextDelta))
+	t.until(isTag(event.TagLLMRequestStarted))
+}
+
+// requireWhole checks that nothing in the log of a context is lost or doubled:
+// every user message is there once, in order, and every request that was made
+// ended once, with one whole answer at most. It returns the whole answers.
+func (w *world) requireWhole(c *session.Context, messages ...string) (answers []string) {
+	w.t.Helper()
+	w.log(c) // checks the ids
+	var said []string
+	open, ended, answered := "", map[string]bool{}, map[string]bool{}
+	end := func(id string) {
+		require.False(w.t, ended[id], "request %s ended twice", id)
+		ended[id], open = true, ""
+	}
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(w.t, err)
+		switch b := e.Body.(type) {
+		case event.UserMessage:
+			said = append(said, b.Content)
+		case event.AssistantMessage:
+			if !b.Partial {
+				require.False(w.t, answered[b.RequestID], "request %s has two answers", b.RequestID)
+				answered[b.RequestID] = true
+				answers = append(answers, b.Content)
+			}
+		case event.LLMRequestStarted:
+			require.Contains(w.t, []string{"", b.RequestID}, open, "two requests at once")
+			require.False(w.t, ended[b.RequestID], "request %s goes on after its end", b.RequestID)
+			open = b.RequestID
+		case event.LLMRequestCompleted:
+			require.True(w.t, answered[b.RequestID], "request %s is completed without an answer", b.RequestID)
+			end(b.RequestID)
+		case event.LLMRequestInterrupted:
+			end(b.RequestID)
+		case event.LLMRequestFailed:
+			end(b.RequestID)
+		}
+	}
+	require.Empty(w.t, open, "a request has no end")
+	require.Equal(w.t, messages, said)
+	return answers
+}
+
+func TestAWorkerIsKilledInTheMiddleOfAnAnswer(t *testing.T) {
+	for name, retries := range map[string]int{"with attempts left": 3, "with none left": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOn(t, surroundings{patience: faultPatience},
+				llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
+				llmtest.Answer("I was", " saying: hello."),
+			)
+			first := w.process(contexts.Both)
+			c := w.open("killed")
+			w.send(c, event.New(event.SetRetryConfig{MaxRetries: retries, InitialDelayMs: 1}))
+			turn := w.ask(c, "Hello")
+			turn.underWay()
+			first.kill()
+			require.NoError(t, w.model.Aborted(w.ctx, 1))
+			no := false
+			_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: "By the way", TriggersTurn: &no}))
+			require.NoError(t, err)
+			w.process(contexts.Both)
+
+			require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+			require.True(t, slices.ContainsFunc(turn.seen, func(e event.Event) bool {
+				d, ok := e.Body.(event.TextDelta)
+				return ok && d.Reset && d.Attempt == 2
+			}), "whoever follows is told to forget the first attempt")
+			require.Equal(t, "I was saying: hello.", spoken(turn.seen))
+			require.Equal(t, story(`
+				SessionStarted after 0
+				SetRetryConfig
+				UserMessage "Hello"
+				LLMRequestStarted 1 scripted attempt 1 through 3
+				UserMessage "By the way"
+				LLMRequestStarted 1 scripted attempt 2 through 5
+				AssistantMessage "I was saying: hello." through 5
+				LLMRequestCompleted 1 stop
+			`), w.log(c))
+			w.replay(c, "")
+		})
+	}
+}
+
+func TestAMessageInterruptsAnAnswerWhoseWorkerWasKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, surroundings{patience: faultPatience},
+		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("Yes."),
+	)
+	first := w.process(contexts.Both)
+	c := w.open("killed-and-interrupted")
+	turn := w.ask(c, "Hello")
+	turn.underWay()
+	first.kill()
+	w.process(contexts.Both)
+	last := w.say(c, "Still there?")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
+	require.Equal(t, []string{"Yes."}, w.requireWhole(c, "Hello", "Still there?"))
+	require.Equal(t, []string{"user: Hello", "user: Still there?"}, contents(w.model.Requests()[1]))
+	w.replay(c, "")
+}
+
+// startNATS starts a NATS server of the test's own on the port of the URL, or
+// any when it is empty.
+func startNATS(t *testing.T, at string) *stream.Server {
+	t.Helper()
+	port := 0
+	if at != "" {
+		u, err := url.Parse(at)
+		require.NoError(t, err)
+		port, err = strconv.Atoi(u.Port())
+		require.NoError(t, err)
+	}
+	s, err := stream.StartServer(stream.ServerOptions{Port: port})
+	require.NoError(t, err)
+	t.Cleanup(s.Shutdown)
+	return s
+}
+
+func TestNATSGoesAwayInTheMiddleOfAnAnswer(t *testing.T) {
+	gate := llmtest.NewGate()
+	own := startNATS(t, "")
+	found := make(chan struct{}, 10)
+	w := newWorldOn(t, surroundings{nats: own.URL(), natsFound: func() { found <- struct{}{} }},
+		llmtest.Answer("One", " two").HoldAfter(1, gate),
+		llmtest.Answer("Three", " four").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("Five", " six").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("Seven", " eight"),
+	)
+	again := func() {
+		own = startNATS(t, own.URL())
+		select {
+		case <-found:
+		case <-w.ctx.Done():
+			t.Fatal("nobody has found NATS again")
+		}
+	}
+	w.worker()
+	c := w.open("without-nats")
+
+	turn := w.ask(c, "Count")
+	turn.underWay()
+	own.Shutdown()
+	gate.Open()
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag(), "the turn completes")
+	require.Equal(t, "One", spoken(turn.seen), "and only live deltas stop")
+
+	again()
+	turn = w.ask(c, "Go on")
+	turn.underWay()
+	own.Shutdown()
+	asked := time.Now()
+	require.NoError(t, c.Interrupt(w.ctx))
+	require.NoError(t, w.model.Aborted(w.ctx, 2))
+	took := time.Since(asked)
+	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
+	t.Logf("without NATS, an interrupt has stopped the model after %v", took.Round(time.Millisecond))
+	// What is promised is 2 s; a busy machine is given more.
+	require.Less(t, took, 5*time.Second)
+
+	again()
+	turn = w.ask(c, "And on")
+	turn.underWay()
+	own.Shutdown()
+	last := w.say(c, "To the end")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
+
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Count"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		AssistantMessage "One two" through 2
+		LLMRequestCompleted 1 stop
+		UserMessage "Go on"
+		LLMRequestStarted 2 scripted attempt 1 through 6
+		AssistantMessage "Three" through 6 partial
+		LLMRequestInterrupted 2 cancelled "Three"
+		UserMessage "And on"
+		LLMRequestStarted 3 scripted attempt 1 through 10
+		UserMessage "To the end"
+		AssistantMessage "Five" through 10 partial
+		LLMRequestInterrupted 3 new_user_input "Five"
+		LLMRequestStarted 4 scripted attempt 1 through 14
+		AssistantMessage "Seven eight" through 14
+		LLMRequestCompleted 4 stop
+	`), w.log(c))
+	w.replay(c, "")
+}
+
+func TestAModelFailsInEveryWayAndThenAnswers(t *testing.T) {
+	half := llmtest.Answer("Half", " of it")
+	w := newWorld(t,
+		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("1"),
+		llmtest.Error(500, "server_error", "down"),
+		llmtest.Drop(),
+		llmtest.Stall(),
+		llmtest.Answer("Never", " mind").HoldAfter(1, llmtest.NewGate()),
+		half.CutAt(half.Len()/2),
+		llmtest.Answer("All", " of it."),
+	)
+	w.worker()
+	c := w.open("failing")
+	const silence = 500
+	w.send(c,
+		event.New(event.SetRetryConfig{MaxRetries: 6, InitialDelayMs: 10}),
+		event.New(event.SetTimeout{TimeoutMs: 15_000, FirstTokenMs: new(int64(silence)), StallMs: new(int64(silence))}))
+	turn := w.say(c, "Hello?")
+	require.Equal(t, event.TagLLMRequestCompleted, turn[len(turn)-1].Tag())
+	require.Equal(t, "All of it.", spoken(turn))
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SetRetryConfig
+		SetTimeout
+		UserMessage "Hello?"
+		LLMRequestStarted 1 scripted attempt 1 through 4
+		LLMRequestStarted 1 scripted attempt 2 through 5
+		LLMRequestStarted 1 scripted attempt 3 through 6
+		LLMRequestStarted 1 scripted attempt 4 through 7
+		LLMRequestStarted 1 scripted attempt 5 through 8
+		LLMRequestStarted 1 scripted attempt 6 through 9
+		LLMRequestStarted 1 scripted attempt 7 through 10
+		AssistantMessage "All of it." through 10
+		LLMRequestCompleted 1 stop
+	`), w.log(c))
+
+	milliseconds := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	requests := w.model.Requests()
+	for i, want := range []time.Duration{
+		time.Second,                 // as the model asked
+		milliseconds(20),            // the initial delay, doubled for each attempt before
+		milliseconds(40),            //
+		milliseconds(silence + 80),  // the wait for the first token, too
+		milliseconds(silence + 160), // the stall, too
+		milliseconds(320),
+	} {
+		require.GreaterOrEqual(t, requests[i+1].At.Sub(requests[i].At), want, "between attempts %d and %d", i+1, i+2)
+	}
+	w.replay(c, "")
+}
+
+func TestAStallWithoutAnAttemptLeftKeepsWhatWasSaid(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("Once", " upon a time").HoldAfter(1, llmtest.NewGate()))
+	w.worker()
+	c := w.open("stalled")
+	w.send(c,
+		event.New(event.SetRetryConfig{MaxRetries: 0, InitialDelayMs: 1}),
+		event.New(event.SetTimeout{TimeoutMs: 15_000, StallMs: new(int64(100))}))
+	w.say(c, "Tell me a story")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SetRetryConfig
+		SetTimeout
+		UserMessage "Tell me a story"
+		LLMRequestStarted 1 scripted attempt 1 through 4
+		AssistantMessage "Once" through 4 partial
+		LLMRequestInterrupted 1 timeout "Once"
+	`), w.log(c))
+	w.replay(c, "")
+}
+
+func TestAModelThatFailsAtAnImageIsAskedOnceMore(t *testing.T) {
+	w := newWorld(t, llmtest.Status(500, "oops"), llmtest.Status(500, "oops"))
+	w.worker()
+	c := w.open("blind")
+	w.send(c, event.New(event.SetRetryConfig{MaxRetries: 5, InitialDelayMs: 1}))
+	turn := w.say(c, "What is this?", event.New(event.FileAttachment{
+		Source: event.Source{Type: event.SourceBlob, Data: []byte("\x89PNG")}, MediaType: "image/png",
+	}))
+	failed, ok := turn[len(turn)-1].Body.(event.LLMRequestFailed)
+	require.True(t, ok)
+	require.Equal(t, 1, failed.RetriesAttempted)
+	require.Contains(t, failed.Error, "oops (with textOnly set, images are mentioned to the model instead of sent)")
+	w.replay(c, "")
+}
+
+func TestAnExhaustedProviderHandsOverToTheFallback(t *testing.T) {
+	w := newWorld(t,
+		llmtest.Error(500, "server_error", "down"),
+		llmtest.Error(503, "overloaded", "still down"),
+	)
+	spare := llmtest.Start(t, llmtest.Error(503, "overloaded", "busy"), llmtest.Answer("Here I am."))
+	w.worker()
+	c := w.open("exhausted")
+	w.send(c,
+		event.New(event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1}),
+		event.New(event.SetProviderConfig{ProviderID: "spare", Model: "other", BaseURL: spare.URL, AsFallback: true}))
+	w.say(c, "Hello?")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		SetRetryConfig
+		SetProviderConfig
+		UserMessage "Hello?"
+		LLMRequestStarted 1 scripted attempt 1 through 4
+		LLMRequestStarted 1 scripted attempt 2 through 5
+		LLMRequestFellBack 1 from openai to spare after 1 retries: openai: server error (503): still down
+		LLMRequestStarted 1 other attempt 3 through 7
+		LLMRequestStarted 1 other attempt 4 through 8
+		AssistantMessage "Here I am." through 8
+		LLMRequestCompleted 1 stop
+	`), w.log(c))
+	w.replay(c, "")
+}
