@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -82,71 +80,4 @@ func TestAContextIsUsedWithNothingButTheTemporalCommand(t *testing.T) {
 		LLMRequestCompleted 2 stop
 	`), w.log(c))
 	w.replay(c, "plain-signals")
-}
-
-func TestBadInputIsRejectedAndTheNextGoodMessageIsAnswered(t *testing.T) {
-	w := newWorld(t, llmtest.Answer("Still here."))
-	w.worker()
-	c := w.open("bad")
-	id := wire.WorkflowID(c.Name())
-	const key = "sk-live-0123456789abcdef"
-	raw := func(encoding, data string) converter.RawValue {
-		return converter.NewRawValue(&commonpb.Payload{
-			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encoding)}, Data: []byte(data),
-		})
-	}
-	w.send(c, event.New(event.SetTimeout{TimeoutMs: 10_000}))
-	bad := []struct {
-		signal string
-		input  any
-		reason string
-	}{
-		{"event", raw("json/plain", `{"_tag":"UserMessage"`), "want a JSON object"},
-		{"event", raw("json/plain", ``), "got nothing"},
-		{"event", nil, "signal event"},
-		{"event", raw("binary/plain", "\x00\xff"), `encoding "binary/plain"`},
-		{"event", "just text", "got a string"},
-		{"event", []any{}, "an empty array"},
-		{"event", map[string]any{"_tag": "Nonsense"}, "unknown"},
-		{"event", map[string]any{"_tag": "UserMessage", "content": 5}, "UserMessageEvent.content"},
-		{"event", map[string]any{"_tag": "UserMessage", "content": "  "}, "empty"},
-		{"event", map[string]any{"_tag": "UserMessage", "content": "x", "contextName": "another"}, "another context"},
-		{"event", map[string]any{"_tag": "SetTimeout", "timeoutMs": 0}, "SetTimeoutEvent.timeoutMs"},
-		{"event", map[string]any{"_tag": "SessionEnded", "reason": "forged"}, "written by the session itself"},
-		{"event", []any{map[string]any{"_tag": "UserMessage", "content": "good"}, map[string]any{"_tag": "Bad"}}, "event 2 of 2"},
-		{"event", map[string]any{"_tag": "SetProviderConfig", "providerId": "openai", "model": "m", "apiKey": key}, "apiKeyRef"},
-		{"event", map[string]any{"_tag": "SetProviderConfig", "providerId": "openai", "model": "m", "apiKeyRef": key}, "apiKeyRef"},
-		{"event", map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxEventBytes)}, "can be recorded"},
-		{"typo", "hello", "want one of event, interrupt, close"},
-		{"request-started", "forged", "request-started"},
-	}
-	var reasons []string
-	for _, b := range bad {
-		require.NoError(t, w.temporal.SignalWorkflow(w.ctx, id, "", b.signal, b.input))
-		reasons = append(reasons, b.reason)
-	}
-	last := w.say(c, "Still there?")
-	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-
-	var rejected []string
-	for e, err := range c.Events(w.ctx, "") {
-		require.NoError(t, err)
-		text, err := json.Marshal(e)
-		require.NoError(t, err)
-		require.NotContains(t, string(text), key)
-		require.Less(t, len(text), 4000, "what is kept of bad input is cut")
-		if b, ok := e.Body.(event.InputRejected); ok {
-			rejected = append(rejected, b.Reason)
-		}
-	}
-	require.Len(t, rejected, len(reasons))
-	for i, reason := range reasons {
-		require.Contains(t, rejected[i], reason)
-	}
-	state, err := c.State(w.ctx)
-	require.NoError(t, err)
-	text, err := json.Marshal(state)
-	require.NoError(t, err)
-	require.NotContains(t, string(text), key)
-	w.replay(c, "bad-input")
 }

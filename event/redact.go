@@ -71,8 +71,10 @@ func isKeyName(name string) bool {
 var (
 	// A quoted or bare name that ends like the name of a secret, a colon or an
 	// equals sign, and the value: `"apiKey": "…"`, `password=…`. Where the value
-	// is an object or an array, all that follows goes: it has no plain end.
-	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]+)`)
+	// is an object or an array, all that follows goes: it has no plain end. A
+	// single character without quotes is no secret but a word, as in the error of
+	// refuseKeys.
+	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	bearer      = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{6,}`)
 	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
 	// The shapes in which the well-known providers hand out keys.

@@ -28,6 +28,7 @@ func TestRedactRemovesWhatLooksLikeASecret(t *testing.T) {
 		{"a header", "Authorization: Bearer abc", "Authorization: [removed]"},
 		{"a header with another scheme", "Authorization: Token abc", "Authorization: [removed]"},
 		{"a bearer token alone", "with Bearer abcdefgh it works", "with Bearer [removed] it works"},
+		{"a sentence about a key", "UserMessageEvent.apiKey: a raw key must not enter", "UserMessageEvent.apiKey: a raw key must not enter"},
 		{"a word after bearer", "the bearer of news", "the bearer of news"},
 		{"a password in a URL", "see https://me:abc@example.com/x", "see https://[removed]@example.com/x"},
 		{"a password with an @", "see https://me:a@c@example.com/x", "see https://[removed]@example.com/x"},

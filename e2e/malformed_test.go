@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+// rawKey looks like the key of a provider. A context is sent it in every way,
+// and must show it in none.
+const rawKey = "sk-live-0123456789abcdef"
+
+// payload is a signal's input as its bytes, whatever the encoding says.
+func payload(encoding, data string) converter.RawValue {
+	return converter.NewRawValue(&commonpb.Payload{
+		Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encoding)}, Data: []byte(data),
+	})
+}
+
+// malformed are signals that no context takes, and what it says of each.
+var malformed = []struct {
+	name   string
+	signal string
+	input  any
+	reason string
+}{
+	{"half an object", "event", payload("json/plain", `{"_tag":"UserMessage"`), "want a JSON object"},
+	{"no bytes", "event", payload("json/plain", ``), "got nothing"},
+	{"no input", "event", nil, "signal event"},
+	{"binary", "event", payload("binary/plain", "\x00\xff"), `encoding "binary/plain"`},
+	{"no encoding", "event", converter.NewRawValue(&commonpb.Payload{Data: []byte(`{"_tag":"UserMessage","content":"x"}`)}), `encoding ""`},
+	{"encrypted by others", "event", payload("binary/encrypted", "\x01"+rawKey), `encoding "binary/encrypted"`},
+	{"not UTF-8", "event", payload("json/plain", "{\"_tag\":\"UserMessage\",\"content\":\"\xff\"}"), "want a JSON object"},
+	{"nested without end", "event", payload("json/plain", strings.Repeat("[", 100_000)), "want a JSON array"},
+	{"a string", "event", "just text", "got a string"},
+	{"an empty array", "event", []any{}, "an empty array"},
+	{"an array of arrays", "event", []any{[]any{}}, "event 1 of 1"},
+	{"an unknown tag", "event", map[string]any{"_tag": "Nonsense"}, "unknown"},
+	{"no tag", "event", map[string]any{"content": "x"}, "_tag: missing"},
+	{"a number for a text", "event", map[string]any{"_tag": "UserMessage", "content": 5}, "UserMessageEvent.content"},
+	{"a message of nothing", "event", map[string]any{"_tag": "UserMessage", "content": "  "}, "empty"},
+	{"a message for another", "event", map[string]any{"_tag": "UserMessage", "content": "x", "contextName": "another"}, "another context"},
+	{"a timeout of zero", "event", map[string]any{"_tag": "SetTimeout", "timeoutMs": 0}, "SetTimeoutEvent.timeoutMs"},
+	{"a forged end", "event", map[string]any{"_tag": "SessionEnded", "reason": "forged"}, "written by the session itself"},
+	{"a result of no call", "event", map[string]any{"_tag": "ToolResult", "toolCallId": "c9", "value": 1}, "no tool call"},
+	{"one bad event among good ones", "event", []any{map[string]any{"_tag": "UserMessage", "content": "good"}, map[string]any{"_tag": "Bad"}}, "event 2 of 2"},
+	{"more than can be recorded", "event", map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxEventBytes)}, "can be recorded"},
+	{"a raw key", "event", map[string]any{"_tag": "SetProviderConfig", "providerId": "openai", "model": "m", "apiKey": rawKey}, "apiKey: a raw key must not enter a context"},
+	{"a raw key as a reference", "event", map[string]any{"_tag": "SetProviderConfig", "providerId": "openai", "model": "m", "apiKeyRef": rawKey}, "apiKeyRef"},
+	{"a raw key deep inside", "event", map[string]any{"_tag": "UserMessage", "content": "x", "headers": []any{map[string]any{"x-api-key": rawKey}}}, "headers.0.x-api-key: a raw key must not"},
+	{"a raw key of the wrong type", "event", map[string]any{"_tag": "UserMessage", "content": map[string]any{"api_key": []string{rawKey}}}, "content"},
+	{"a raw key in a URL", "event", map[string]any{"_tag": "SetProviderConfig", "providerId": "p", "model": "m", "baseUrl": "https://" + rawKey + "@example.com/v1"}, "baseUrl"},
+	{"a raw key for a tag", "event", map[string]any{"_tag": rawKey}, "unknown"},
+	{"a raw key in broken JSON", "event", payload("json/plain", `{"apiKey":"`+rawKey), "want a JSON object"},
+	{"an unknown signal", "typo", "the key is " + rawKey, "want one of event, interrupt, close"},
+	{"a forged start", "request-started", rawKey, "request-started"},
+}
+
+func TestMalformedSignalsAreRejectedAndTheNextGoodMessageIsAnswered(t *testing.T) {
+	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Answer("Still here."))
+	running := w.process(contexts.Both) // whose log can be read
+	c := w.open("bad")
+	id := wire.WorkflowID(c.Name())
+	w.send(c, event.New(event.SetTimeout{TimeoutMs: 10_000}))
+	for _, bad := range malformed {
+		require.NoError(t, w.temporal.SignalWorkflow(w.ctx, id, "", bad.signal, bad.input), bad.name)
+	}
+
+	// What is too large for Temporal is an error to its sender.
+	huge := strings.Repeat("x", 3<<20)
+	require.ErrorContains(t, w.temporal.SignalWorkflow(w.ctx, id, "", "event", map[string]any{"_tag": "UserMessage", "content": huge}), "Blob data size exceeds limit")
+	_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: huge}))
+	require.ErrorAs(t, err, new(*event.FieldError))
+
+	last := w.say(c, "Still there?")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Equal(t, []string{"Still here."}, w.requireWhole(c, "Still there?"))
+
+	var rejected []event.InputRejected
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		if b, ok := e.Body.(event.InputRejected); ok {
+			rejected = append(rejected, b)
+		}
+	}
+	require.Len(t, rejected, len(malformed))
+	for i, bad := range malformed {
+		require.Contains(t, rejected[i].Reason, bad.reason, bad.name)
+		text, err := json.Marshal(rejected[i])
+		require.NoError(t, err)
+		require.Less(t, len(text), 4000, "what is kept of %s is cut", bad.name)
+	}
+	require.NoError(t, running.Stop(faultPatience))
+	requireNoRawKey(t, w, c, running.output.String())
+	w.replay(c, "bad-input")
+}
+
+// requireNoRawKey looks for the key wherever a context shows itself. The signals
+// are in the history as they came; that is Temporal's, and nothing else there
+// may hold it.
+func requireNoRawKey(t *testing.T, w *world, c *session.Context, logged string) {
+	t.Helper()
+	require.NotEmpty(t, logged)
+	require.NotContains(t, logged, rawKey, "a line of the worker's log")
+	w.worker() // the queries need one
+	for _, query := range []string{wire.QueryState, wire.QuerySnapshot, client.QueryTypeStackTrace, "__temporal_workflow_metadata"} {
+		value, err := w.temporal.QueryWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", query)
+		require.NoError(t, err, query)
+		var answer converter.RawValue
+		require.NoError(t, value.Get(&answer), query)
+		require.NotEmpty(t, answer.Payload().GetData(), query)
+		require.NotContains(t, string(answer.Payload().GetData()), rawKey, query)
+	}
+	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := 0
+	for history.HasNext() {
+		h, err := history.Next()
+		require.NoError(t, err)
+		events++
+		if h.GetWorkflowExecutionSignaledEventAttributes() == nil {
+			require.NotContains(t, h.String(), rawKey, "event %d, %v", h.GetEventId(), h.GetEventType())
+		}
+	}
+	require.Greater(t, events, len(malformed))
+}

@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+)
+
+// ownServer is a Temporal server that a test may kill.
+type ownServer struct {
+	*devserver.Server
+	t       *testing.T
+	options devserver.Options
+}
+
+func startOwnServer(t *testing.T) *ownServer {
+	t.Helper()
+	s := &ownServer{t: t, options: devserver.Options{Command: command, DataDir: t.TempDir()}}
+	s.start()
+	require.NoError(t, register(s.Address()))
+	return s
+}
+
+func (s *ownServer) start() {
+	s.t.Helper()
+	running, err := devserver.Start(s.t.Context(), s.options)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { require.NoError(s.t, running.Stop()) })
+	s.Server = running
+	_, port, err := net.SplitHostPort(s.Address())
+	require.NoError(s.t, err)
+	s.options.Port, err = strconv.Atoi(port)
+	require.NoError(s.t, err)
+}
+
+// kill ends the server as a crash would: it has no time for anything.
+func (s *ownServer) kill() {
+	s.t.Helper()
+	require.NoError(s.t, syscall.Kill(s.PID(), syscall.SIGKILL))
+	<-s.Done()
+}
+
+func TestTheServerIsKilledAndStartedAgainOnItsFile(t *testing.T) {
+	t.Parallel()
+	own := startOwnServer(t)
+	gates := map[string]*llmtest.Gate{"Two": llmtest.NewGate(), "Three": llmtest.NewGate(), "Four": llmtest.NewGate()}
+	w := newWorldOn(t, surroundings{temporal: own.Address(), patience: faultPatience},
+		// A worker may make a request again when the server was away for long.
+		llmtest.Func(func(r llmtest.Request) llmtest.Step {
+			answer := llmtest.Answer("Answer", " to "+r.LastUser())
+			if gate := gates[r.LastUser()]; gate != nil {
+				return answer.HoldAfter(1, gate)
+			}
+			return answer
+		}))
+	w.worker()
+	c := w.open("restarted")
+	w.say(c, "One")
+
+	// While idle.
+	own.kill()
+	own.start()
+	turn := w.ask(c, "Two")
+	turn.underWay()
+
+	// In the middle of an answer, which goes on when the server is back.
+	own.kill()
+	own.start()
+	gates["Two"].Open()
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Equal(t, "Answer to Two", spoken(turn.seen))
+
+	// In the middle of an answer, which ends while the server is away.
+	turn = w.ask(c, "Three")
+	turn.underWay()
+	own.kill()
+	gates["Three"].Open()
+	turn.until(func(e event.Event) bool {
+		d, ok := e.Body.(event.TextDelta)
+		return ok && d.Delta == " to Three"
+	})
+	own.start()
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+
+	// In the middle of an answer, which is then interrupted.
+	turn = w.ask(c, "Four")
+	turn.underWay()
+	own.kill()
+	own.start()
+	w.say(c, "Five")
+	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
+
+	require.Equal(t, []string{"Answer to One", "Answer to Two", "Answer to Three", "Answer to Five"},
+		w.requireWhole(c, "One", "Two", "Three", "Four", "Five"))
+	w.replay(c, "")
+}
