@@ -25,7 +25,8 @@ const (
 )
 
 const codesHelp = `Exit codes:
-  0    told to stop, and stopped; with a COMMAND, its exit code instead
+  0    told to stop, and stopped; with a COMMAND, its exit code instead; with
+       --check, a worker takes work
   1    failed
   2    wrong usage: a flag or a value that cannot be meant
   4    Temporal cannot be reached
@@ -52,6 +53,7 @@ type settings struct {
 	attachmentsDir              string
 	keyRefs                     []string
 	json                        bool
+	check                       bool
 
 	dev                            bool
 	dataDir                        string
@@ -121,6 +123,9 @@ under --data-dir, and ends with the worker. A COMMAND after "--" is run when
 everything is ready, with TEMPORAL_ADDRESS and NATS_URL in its environment, and
 everything ends with it; the log goes to a file in --data-dir meanwhile.
 
+With --check it runs nothing: it asks Temporal whether a worker that runs on this
+host takes work, which is the health check of a container.
+
 When a message will be answered, the worker says so in one line on stdout,
 "ready temporal=... model=..."; the log goes to stderr.
 
@@ -144,6 +149,9 @@ Environment:
 		PreRunE: func(command *cobra.Command, _ []string) error { return s.validate(command) },
 		RunE: func(command *cobra.Command, _ []string) error {
 			a.parsed = true
+			if s.check {
+				return a.check(command.Context())
+			}
 			return a.run(command.Context())
 		},
 	}
@@ -158,6 +166,7 @@ Environment:
 	flags.StringSliceVar(&s.keyRefs, "key-refs", llm.DefaultKeyRefs, "patterns of the references to keys that contexts may name; each * stands for anything but a slash; empty: none")
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", `directory that attachments of type "file" may be read from; empty: none are read`)
 	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
+	flags.BoolVar(&s.check, "check", false, "only say whether a worker of this host takes work from the task queue, by exit code")
 	flags.BoolVar(&s.dev, "dev", false, "start everything that is needed on this machine")
 	flags.StringVar(&s.dataDir, "data-dir", ".chronicle", "where --dev keeps everything; created if missing")
 	flags.IntVar(&s.temporalPort, "temporal-port", 7233, "port of --dev's Temporal; 0: any free port")
@@ -185,6 +194,8 @@ func (s *settings) validate(command *cobra.Command) error {
 		}
 	}
 	switch {
+	case s.check && s.dev:
+		return errors.New("--check: it starts nothing, so it does not go with --dev")
 	case len(s.command) > 0 && !s.dev:
 		return errors.New("a COMMAND needs --dev")
 	case s.only != contexts.Both && s.only != contexts.OnlyWorkflows && s.only != contexts.OnlyActivities:

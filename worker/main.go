@@ -8,7 +8,7 @@
 // The way through the code: command.go reads the flags; run.go is the life of a
 // worker; dev.go, with package devserver, starts what --dev starts; start.go
 // connects and starts a worker of package contexts; ready.go makes sure that a
-// context can answer before announce.go says so.
+// context can answer before announce.go says so; check.go is --check.
 //
 // What it guarantees:
 //   - After "ready" a message to a context is answered.

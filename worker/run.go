@@ -131,14 +131,24 @@ func (p places) model() string {
 	return cmp.Or(p.models.Model, reducer.Initial().Config.Primary.Model)
 }
 
+// dial reaches Temporal.
+func dial(ctx context.Context, at places) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	at.temporal.Identity = fmt.Sprintf("%d%s", os.Getpid(), atThisHost())
+	c, err := client.DialContext(ctx, at.temporal)
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %w (--address or TEMPORAL_ADDRESS says where it is; "+
+			"--dev starts one on this machine)", errUnreachable, at.temporal.HostPort, err)
+	}
+	return c, nil
+}
+
 // connect reaches Temporal and, if it is there, NATS.
 func connect(ctx context.Context, at places, log *zap.Logger) (client.Client, *stream.Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	c, err := client.DialContext(limited, at.temporal)
+	c, err := dial(ctx, at)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w at %s: %w (--address or TEMPORAL_ADDRESS says where it is; "+
-			"--dev starts one on this machine)", errUnreachable, at.temporal.HostPort, err)
+		return nil, nil, err
 	}
 	if at.natsURL == "" {
 		return c, nil, nil

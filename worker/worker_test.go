@@ -249,6 +249,32 @@ func TestWorkersOfOneServerShareTheWork(t *testing.T) {
 	require.Zero(t, server.exit(), server.stderr.String())
 }
 
+func TestCheckTellsWhetherAWorkerTakesWork(t *testing.T) {
+	t.Parallel()
+	worker := dev(t, t.TempDir())
+	temporal := worker.ready()["temporal"]
+	tests := []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{name: "of the task queue that it works on", code: 0},
+		{name: "of another task queue", args: []string{"--task-queue", "other"}, code: 1, want: `for workflow tasks of task queue "other" within 2m0s`},
+		{name: "of activities of another task queue", args: []string{"--task-queue", "other", "--only", "activities"}, code: 1, want: "for activity tasks"},
+		{name: "in a namespace that is not there", args: []string{"--namespace", "elsewhere"}, code: 1, want: "elsewhere"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			checked := run(t, append([]string{"--check", "--address", temporal}, tt.args...)...)
+			require.Equal(t, tt.code, checked.exit(), checked.stderr.String())
+			require.Contains(t, checked.stderr.String(), tt.want)
+		})
+	}
+	worker.signal(syscall.SIGTERM)
+	require.Zero(t, worker.exit(), worker.stderr.String())
+}
+
 func TestTwoWorkersCannotShareADataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -310,6 +336,8 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		{name: "an unknown flag", args: []string{"--prod"}, code: 2, want: "unknown flag: --prod"},
 		{name: "an argument that is none", args: []string{"now"}, code: 2, want: `unexpected argument "now"`},
+		{name: "a check with dev", args: []string{"--dev", "--check"}, code: 2, want: "--check: it starts nothing"},
+		{name: "a check of a server that is not there", args: []string{"--check", "--address", "127.0.0.1:1"}, code: 4, want: "cannot reach temporal at 127.0.0.1:1"},
 		{name: "a command without dev", args: []string{"--", "ls"}, code: 2, want: "a COMMAND needs --dev"},
 		{name: "a flag of dev without it", args: []string{"--ui-port", "1"}, code: 2, want: "--ui-port: it needs --dev"},
 		{name: "an address with dev", args: []string{"--dev", "--address", "a:1"}, code: 2, want: "--address: --dev starts its own"},

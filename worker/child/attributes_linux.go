@@ -6,5 +6,5 @@ import "syscall"
 // SIGKILL, because a child that is slow to end would be an orphan meanwhile,
 // holding its ports.
 func attributes(options Options) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: options.OwnGroup, Pdeathsig: syscall.SIGKILL}
+	return &syscall.SysProcAttr{Setpgid: options.OwnGroup, Credential: options.User, Pdeathsig: syscall.SIGKILL}
 }

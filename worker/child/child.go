@@ -23,6 +23,8 @@ type Options struct {
 	// on the terminal reaches only this process, which then stops the child in
 	// its own time. A child that reads the terminal must not have it.
 	OwnGroup bool
+	// User is who the child runs as; only root may choose. Nil: as this process.
+	User *syscall.Credential
 }
 
 // Process is a running child.

@@ -45,22 +45,25 @@ type Options struct {
 	// free port.
 	Port, UIPort int
 	// Untuned leaves out the settings that make the server fast enough for a
-	// conversation; see tuning.
+	// conversation; see Tuning.
 	Untuned bool
 	// Logger gets what the server logs, warnings and above, in its own words.
 	// Nil: the log file only.
 	Logger *slog.Logger
 }
 
-// tuning makes a turn of a conversation take about 20 ms instead of 100 ms, at
+// Tuning makes a turn of a conversation take about 20 ms instead of 100 ms, at
 // no cost in throughput. As shipped, a shard begins 20 polls of its queue per
 // second, so each hop of a task waits up to 50 ms, and no timer is finer than a
 // second. With far more than 200 polls there is less batching, and many
 // contexts at once get slower.
-var tuning = []string{
-	"--dynamic-config-value", "history.transferProcessorMaxPollRPS=200",
-	"--dynamic-config-value", "history.timerProcessorMaxPollRPS=200",
-	"--dynamic-config-value", `history.timerProcessorMaxTimeShift="1ms"`,
+//
+// It is dynamic configuration of the server, by key, in JSON.
+// deploy/dynamicconfig.yaml has the same for production, which a test holds.
+var Tuning = map[string]string{
+	"history.transferProcessorMaxPollRPS": `200`,
+	"history.timerProcessorMaxPollRPS":    `200`,
+	"history.timerProcessorMaxTimeShift":  `"1ms"`,
 }
 
 // Server is a running development server.
@@ -136,7 +139,9 @@ func (s *Server) command() *exec.Cmd {
 		"--disable-config-file", "--disable-config-env",
 	}
 	if !s.options.Untuned {
-		args = append(args, tuning...)
+		for key, value := range Tuning {
+			args = append(args, "--dynamic-config-value", key+"="+value)
+		}
 	}
 	cmd := exec.Command(s.options.Command, args...)
 	// Nothing of the caller's environment: it may hold keys, and settings that
