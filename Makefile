@@ -4,11 +4,17 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev build test check golden bench clean binaries
+.PHONY: help run dev build test check golden bench soak clean binaries
 
 # What to test: make test T=TestName P=./pkg
 P ?= ./...
 T ?=
+
+# Flags for the benchmark: make bench B='-quick -run signal'
+B ?=
+
+# How long to torment: make soak SOAK=30s
+SOAK ?= 10m
 
 # Flags for the worker: make run W='--temporal-port 0 --ui-port 0 --nats-port 0'
 W ?=
@@ -57,8 +63,13 @@ check: ## Look for mistakes without running: format, vet, lint, determinism, imp
 golden: ## Rewrite the expected output of tests from what they print now
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: ## Run the benchmarks
-	go test -run '^$$' -bench . -benchmem ./reducer/...
+bench: bin/temporal binaries ## Measure against a bare loop and a direct client, in about 5 minutes; B='-quick -run signal' for some
+	@go build -o bin/ ./bench
+	@bin/bench $(B)
+
+soak: bin/temporal binaries ## Torment 100 contexts and check their logs; SOAK=30s for a short while
+	@go build -o bin/ ./bench/soak
+	@bin/soak -for $(SOAK)
 
 clean: ## Remove what was built; the contexts in .chronicle stay
 	rm -rf bin

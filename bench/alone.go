@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+)
+
+// warmUp is how many turns are not counted: connections are opened, code and
+// caches get warm.
+const warmUp = 5
+
+// signalAlone takes turns between a context, a bare loop and a direct client.
+func signalAlone(l *lab) error {
+	context, bare := l.context("alone"), l.bareLoop("bare-alone")
+	var signal, bareSignal, delta, direct, whole, bareWhole samples
+	for i := range l.times(200) + warmUp {
+		ours, err := context.turn(message(fmt.Sprintf("alone-%d", i)))
+		if err != nil {
+			return err
+		}
+		theirs, err := bare.turn(message(fmt.Sprintf("bare-alone-%d", i)))
+		if err != nil {
+			return err
+		}
+		key := fmt.Sprintf("direct-%d", i)
+		if err := l.rig.Direct.Send(message(key)); err != nil {
+			return err
+		}
+		read, err := l.rig.Notes.Await(l.ctx, rig.Ended, key)
+		if err != nil {
+			return err
+		}
+		if i < warmUp {
+			continue
+		}
+		signal.add(ours.toRequest)
+		bareSignal.add(theirs.toRequest)
+		whole.add(ours.toEnd)
+		bareWhole.add(theirs.toEnd)
+		delta.add(ours.delays...)
+		direct.add(read.Delays...)
+	}
+	l.report.add("signal_to_request_ms", "ms", signal)
+	l.report.add("bare_signal_to_request_ms", "ms", bareSignal)
+	l.report.add("delta_ms", "ms", delta)
+	l.report.add("direct_delta_ms", "ms", direct)
+	l.report.add("turn_ms", "ms", whole)
+	l.report.add("bare_turn_ms", "ms", bareWhole)
+	return nil
+}
+
+// signalUntuned takes turns between a context and a bare loop.
+func signalUntuned(l *lab) error {
+	context, bare := l.context("untuned"), l.bareLoop("bare-untuned")
+	var signal, bareSignal samples
+	for i := range l.times(50) + warmUp {
+		ours, err := context.turn(message(fmt.Sprintf("untuned-%d", i)))
+		if err != nil {
+			return err
+		}
+		theirs, err := bare.turn(message(fmt.Sprintf("bare-untuned-%d", i)))
+		if err != nil {
+			return err
+		}
+		if i >= warmUp {
+			signal.add(ours.toRequest)
+			bareSignal.add(theirs.toRequest)
+		}
+	}
+	l.report.add("untuned_signal_to_request_ms", "ms", signal)
+	l.report.add("bare_untuned_signal_to_request_ms", "ms", bareSignal)
+	return nil
+}
+
+// interrupt sends a second message while the first is being answered, sooner or
+// later in the answer.
+func interrupt(l *lab) error {
+	context := l.context("interrupted")
+	var toAbort, toFirst samples
+	for i := range l.times(100) + warmUp {
+		first, second := fmt.Sprintf("first-%d", i), fmt.Sprintf("second-%d", i)
+		if _, err := context.say(message(first)); err != nil {
+			return err
+		}
+		if _, err := context.await(rig.Requested, first); err != nil {
+			return err
+		}
+		// From 2 to 62 ms of the 95 ms that the answer takes.
+		time.Sleep(time.Duration(2+i*13%61) * time.Millisecond)
+		sent, err := context.say(message(second))
+		if err != nil {
+			return err
+		}
+		ended, err := context.await(rig.Ended, second)
+		if err != nil {
+			return err
+		}
+		aborted, ok := l.rig.Notes.Find(rig.Aborted, first)
+		if i < warmUp || !ok || aborted.At.Before(sent) {
+			continue // the answer was faster than the interruption
+		}
+		toAbort.add(aborted.At.Sub(sent))
+		toFirst.add(ended.First.Sub(sent))
+	}
+	l.report.add("interrupt_to_abort_ms", "ms", toAbort)
+	l.report.add("interrupt_to_first_chunk_ms", "ms", toFirst)
+	return nil
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// measured are the turns whose history is measured: ten around each.
+var measured = []int{10, 300}
+
+// long has a conversation of 1,000 turns, looks at its history, and lets a worker
+// go on with it that has never heard of it.
+func long(l *lab) error {
+	turns := 1000
+	if l.quick {
+		turns = 310
+	}
+	const name = "long"
+	talker := l.context(name)
+	for i := 1; i <= turns; i++ {
+		m := message(fmt.Sprintf("long-%d", i))
+		if !isMeasured(i) {
+			m.Every = 0
+		}
+		if _, err := talker.turn(m); err != nil {
+			return err
+		}
+	}
+	if err := l.measureHistory(name); err != nil {
+		return err
+	}
+
+	var replay samples
+	for i := range l.times(10) {
+		if err := l.replaceWorker(); err != nil {
+			return err
+		}
+		took, err := talker.turn(rig.Message{Key: fmt.Sprintf("replay-%d", i), Tokens: 1})
+		if err != nil {
+			return err
+		}
+		replay.add(took.toEnd)
+	}
+	l.report.add("replay_ms_1000_turns", "ms", replay)
+	return nil
+}
+
+func isMeasured(turn int) bool {
+	for _, at := range measured {
+		if turn > at-5 && turn <= at+5 {
+			return true
+		}
+	}
+	return false
+}
+
+// measureHistory reports what a turn adds to a history: from the message that
+// begins it to before the next one.
+func (l *lab) measureHistory(name string) error {
+	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
+	defer cancel()
+	costs, err := turnCosts(ctx, l.rig.Temporal, wire.WorkflowID(name))
+	if err != nil {
+		return err
+	}
+	var events, raw samples
+	for _, at := range measured {
+		var beyond samples
+		for turn := at - 4; turn <= at+5; turn++ {
+			cost := costs[turn-1]
+			events = append(events, float64(cost.events))
+			raw = append(raw, float64(cost.bytes))
+			beyond = append(beyond, float64(cost.bytes-cost.text))
+		}
+		l.report.add(fmt.Sprintf("history_bytes_per_turn_%d", at), "bytes", beyond)
+	}
+	l.report.add("history_events_per_turn", "events", events)
+	l.report.add("history_raw_bytes_per_turn", "bytes", raw)
+	return nil
+}
+
+// turnCost is what a turn adds to a history.
+type turnCost struct {
+	events, bytes int
+	// text is how many of the bytes are the message and the answer, wherever
+	// they stand.
+	text int
+}
+
+func turnCosts(ctx context.Context, temporal client.Client, workflowID string) ([]turnCost, error) {
+	var turns [][]*historypb.HistoryEvent
+	history := temporal.GetWorkflowHistory(ctx, workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		h, err := history.Next()
+		if err != nil {
+			return nil, fmt.Errorf("read the history of %s: %w", workflowID, err)
+		}
+		if h.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == wire.SignalEvent {
+			turns = append(turns, nil)
+		}
+		if last := len(turns) - 1; last >= 0 {
+			turns[last] = append(turns[last], h)
+		}
+	}
+	var costs []turnCost
+	for _, turn := range turns {
+		cost, err := costOf(turn)
+		if err != nil {
+			return nil, err
+		}
+		costs = append(costs, cost)
+	}
+	return costs, nil
+}
+
+func costOf(turn []*historypb.HistoryEvent) (turnCost, error) {
+	cost := turnCost{events: len(turn)}
+	var texts []string
+	for _, h := range turn {
+		events, err := eventlog.Decode(h)
+		if err != nil {
+			return cost, err
+		}
+		for _, e := range events {
+			switch body := e.Body.(type) {
+			case event.UserMessage:
+				texts = append(texts, body.Content)
+			case event.AssistantMessage:
+				texts = append(texts, body.Content)
+			}
+		}
+	}
+	for _, h := range turn {
+		data, err := proto.Marshal(h)
+		if err != nil {
+			return cost, err
+		}
+		cost.bytes += len(data)
+		for _, text := range texts {
+			// The text has no character that JSON writes in another way.
+			cost.text += len(text) * bytes.Count(data, []byte(text))
+		}
+	}
+	return cost, nil
+}

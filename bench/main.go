@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+)
+
+func main() {
+	rig.Main()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		if errors.As(err, new(usageError)) {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+// usageError is a mistake in the arguments.
+type usageError struct{ error }
+
+// scenario measures one thing.
+type scenario struct {
+	name, what string
+	run        func(*lab) error
+	// world says what it needs.
+	world world
+}
+
+// world is what a scenario is measured in.
+type world int
+
+const (
+	none world = iota
+	tuned
+	untuned
+)
+
+var scenarios = []scenario{
+	{"fold", "fold long logs", fold, none},
+	{"untuned", "one context on a server as shipped", signalUntuned, untuned},
+	{"signal", "one context, one turn after the other", signalAlone, tuned},
+	{"interrupt", "new input while an answer streams", interrupt, tuned},
+	{"crowd", "50 contexts at once", crowd, tuned},
+	{"memory", "500 contexts at once", memory, tuned},
+	{"long", "a context of 1,000 turns, and a worker that does not know it", long, tuned},
+}
+
+// lab is where scenarios are run.
+type lab struct {
+	ctx    context.Context
+	rig    *rig.Rig    // nil when the scenario needs none
+	worker *rig.Worker // that of the rig; a scenario may replace it
+	quick  bool
+	report *report
+}
+
+// times is how often to do something: n, or a tenth of it when it has to be
+// quick.
+func (l *lab) times(n int) int {
+	if l.quick {
+		return max(3, n/10)
+	}
+	return n
+}
+
+func run(ctx context.Context, arguments []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	pattern := flags.String("run", "", "regular expression of the scenarios to run; empty: all")
+	quick := flags.Bool("quick", false, "take a tenth of the samples")
+	out := flags.String("o", "bench.json", "where to write the metrics; empty: nowhere")
+	baseline := flags.String("baseline", "bench/baseline.json", "run to compare with; empty: none")
+	if err := flags.Parse(arguments); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil {
+		return usageError{err}
+	}
+	wanted, err := regexp.Compile(*pattern)
+	if err != nil || flags.NArg() > 0 {
+		return usageError{fmt.Errorf("arguments %q: want flags and a regular expression: %w", arguments, err)}
+	}
+
+	l := &lab{ctx: ctx, quick: *quick, report: newReport()}
+	for _, w := range []world{none, untuned, tuned} {
+		if err := l.runIn(w, wanted); err != nil {
+			return err
+		}
+	}
+	fmt.Println()
+	if err := l.report.print(os.Stdout, *baseline); err != nil {
+		return err
+	}
+	return l.report.write(*out)
+}
+
+// runIn runs the wanted scenarios of a world.
+func (l *lab) runIn(w world, wanted *regexp.Regexp) (err error) {
+	var todo []scenario
+	for _, s := range scenarios {
+		if s.world == w && wanted.MatchString(s.name) {
+			todo = append(todo, s)
+		}
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	if w == untuned && os.Getenv(rig.AddressVariable) != "" {
+		fmt.Fprintf(os.Stderr, "untuned: left out, %s is set\n", rig.AddressVariable)
+		return nil
+	}
+	if w != none {
+		if l.rig, err = rig.Start(l.ctx, rig.Options{Untuned: w == untuned}); err != nil {
+			return err
+		}
+		defer l.rig.Stop()
+		if l.worker, err = l.rig.StartWorker(l.ctx, rig.WorkerOptions{}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, l.worker.Stop()) }()
+	}
+	for _, s := range todo {
+		began := time.Now()
+		fmt.Fprintf(os.Stderr, "%-10s %s", s.name, s.what)
+		if err := s.run(l); err != nil {
+			fmt.Fprintln(os.Stderr)
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		fmt.Fprintf(os.Stderr, " (%v)\n", time.Since(began).Round(100*time.Millisecond))
+	}
+	return nil
+}

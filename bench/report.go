@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// metric is what was measured of one thing.
+type metric struct {
+	P50  float64 `json:"p50"`
+	P95  float64 `json:"p95"`
+	Unit string  `json:"unit"`
+	// N is the number of samples.
+	N int `json:"n"`
+}
+
+// report is the result of a run, and what bench.json holds.
+type report struct {
+	Date    string            `json:"date"`
+	Machine string            `json:"machine"`
+	Metrics map[string]metric `json:"metrics"`
+	order   []string          // of the metrics
+}
+
+func newReport() *report {
+	return &report{Date: time.Now().UTC().Format(time.DateOnly), Machine: machine(), Metrics: map[string]metric{}}
+}
+
+func (r *report) add(name, unit string, s samples) {
+	r.order = append(r.order, name)
+	r.Metrics[name] = metric{P50: s.quantile(0.5), P95: s.quantile(0.95), Unit: unit, N: len(s)}
+}
+
+// write writes the report as JSON; path "" writes nothing.
+func (r *report) write(path string) error {
+	if path == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write the metrics: %w", err)
+	}
+	return nil
+}
+
+// readReport reads a report that was written earlier.
+func readReport(path string) (*report, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the run to compare with: %w", err)
+	}
+	var r report
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("read the run to compare with: %s: %w", path, err)
+	}
+	return &r, nil
+}
+
+// print prints the metrics, their change against an earlier run, which is left
+// out when there is none, and the targets.
+func (r *report) print(out io.Writer, baseline string) error {
+	before := &report{}
+	if baseline != "" {
+		var err error
+		if before, err = readReport(baseline); err != nil {
+			fmt.Fprintf(out, "no comparison: %v\n\n", err)
+			before = &report{}
+		}
+	}
+	fmt.Fprintln(out, r.Machine)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "metric\tp50\tp95\tunit\tn\tx reference\tsince %s\n", cmp.Or(before.Date, "(no run)"))
+	for _, name := range r.order {
+		m := r.Metrics[name]
+		ratio := ""
+		if reference, ok := r.Metrics[references[name]]; ok && reference.P50 != 0 {
+			ratio = fmt.Sprintf("%.2f", m.P50/reference.P50)
+		}
+		change := ""
+		if old, ok := before.Metrics[name]; ok && old.P50 != 0 {
+			change = fmt.Sprintf("%+.0f %%", 100*(m.P50/old.P50-1))
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", name, number(m.P50), number(m.P95), m.Unit, m.N, ratio, change)
+	}
+	fmt.Fprintf(table, "\ntarget\tmeasured\tat\tbound\t\n")
+	for _, t := range targets {
+		if row, ok := t.row(r.Metrics); ok {
+			fmt.Fprintln(table, row)
+		}
+	}
+	return table.Flush()
+}
+
+// number has three digits that say something.
+func number(f float64) string {
+	switch {
+	case f >= 100 || f <= -100:
+		return fmt.Sprintf("%.0f", f)
+	case f >= 10 || f <= -10:
+		return fmt.Sprintf("%.1f", f)
+	default:
+		return fmt.Sprintf("%.2f", f)
+	}
+}
+
+// machine says on what was measured.
+func machine() string {
+	model := "unknown processor"
+	if f, err := os.Open("/proc/cpuinfo"); err == nil {
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%d x %s, %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH, runtime.Version())
+}

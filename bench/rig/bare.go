@@ -1,0 +1,78 @@
+package rig
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Names of the bare loop.
+const (
+	bareName   = "Bare"
+	bareSignal = "message"
+	bareCall   = "Call"
+)
+
+// bareLoop is the least that answers messages on Temporal: it keeps nothing,
+// guards nothing and shows nothing.
+func bareLoop(ctx workflow.Context) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+	messages := workflow.GetSignalChannel(ctx, bareSignal)
+	for {
+		var message string
+		messages.Receive(ctx, &message)
+		if err := workflow.ExecuteActivity(ctx, bareCall, message).Get(ctx, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// workBare is a worker for bare loops until its orders end. It has as many
+// pollers as one for contexts: they are no part of what is compared.
+func workBare(s *self) error {
+	ctx := context.Background()
+	temporal, err := dial(ctx, s.Temporal)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
+		InitialNumberOfPollers: 8, MinimumNumberOfPollers: 4, MaximumNumberOfPollers: 40,
+	})
+	w := worker.New(temporal, bareName, worker.Options{
+		WorkflowTaskPollerBehavior: pollers, ActivityTaskPollerBehavior: pollers,
+	})
+	w.RegisterWorkflowWithOptions(bareLoop, workflow.RegisterOptions{Name: bareName})
+	model := modelClient(s.Model)
+	w.RegisterActivityWithOptions(func(ctx context.Context, message string) (string, error) {
+		return ask(ctx, model, message, nil)
+	}, activity.RegisterOptions{Name: bareCall})
+	if err := w.Start(); err != nil {
+		return err
+	}
+	defer w.Stop()
+	s.note(Note{Kind: Ready, At: time.Now()})
+	s.next()
+	return nil
+}
+
+// Bare are the bare loops of a rig.
+type Bare struct {
+	temporal client.Client
+	watcher  *peer
+}
+
+// Send gives a message to a loop, starting it when there is none. It returns
+// when Temporal has stored the message.
+func (b *Bare) Send(ctx context.Context, name string, m Message) error {
+	_, err := b.temporal.SignalWithStartWorkflow(ctx, name, bareSignal, m.String(),
+		client.StartWorkflowOptions{ID: name, TaskQueue: bareName}, bareName)
+	return err
+}
+
+// Watch lets the observer follow a loop that exists.
+func (b *Bare) Watch(name string) error { return b.watcher.order(order{Follow: name, Bare: true}) }

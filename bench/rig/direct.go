@@ -1,0 +1,85 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/sashabaranov/go-openai"
+)
+
+// readDirectly reads the model for each order, one after the other.
+func readDirectly(s *self) error {
+	ctx := context.Background()
+	client := modelClient(s.Model)
+	s.note(Note{Kind: Ready, At: time.Now()})
+	for {
+		o, ok := s.next()
+		if !ok {
+			return nil
+		}
+		var seen sighting
+		if _, err := ask(ctx, client, o.Ask, seen.token); err != nil {
+			return err
+		}
+		s.note(seen.ended(KeyOf(o.Ask), "completed"))
+	}
+}
+
+func modelClient(url string) *openai.Client {
+	config := openai.DefaultConfig("")
+	config.BaseURL = url
+	return openai.NewClientWithConfig(config)
+}
+
+// ask streams an answer and returns its text.
+func ask(ctx context.Context, client *openai.Client, message string, onToken func(string)) (string, error) {
+	stream, err := client.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{
+		Model:    "scripted",
+		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: message}},
+	})
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	text := ""
+	for {
+		chunk, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return text, nil
+		}
+		if err != nil {
+			return text, err
+		}
+		for _, choice := range chunk.Choices {
+			if delta := choice.Delta.Content; delta != "" {
+				text += delta
+				if onToken != nil {
+					onToken(delta)
+				}
+			}
+		}
+	}
+}
+
+// sighting is what an observer saw of an answer.
+type sighting struct {
+	first  time.Time
+	delays []time.Duration
+}
+
+// token is called when a token is seen.
+func (s *sighting) token(text string) {
+	now := time.Now()
+	if s.first.IsZero() {
+		s.first = now
+	}
+	if at, ok := written(text); ok {
+		s.delays = append(s.delays, now.Sub(at))
+	}
+}
+
+func (s *sighting) ended(key, how string) Note {
+	return Note{Kind: Ended, Key: key, At: time.Now(), Value: how, First: s.first, Delays: s.delays}
+}

@@ -1,0 +1,125 @@
+package rig
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+)
+
+// serveModel is a model until its orders end: an OpenAI-compatible server that
+// answers the last message of a conversation as that says, see [Message].
+func serveModel(s *self) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	model := &model{self: s}
+	server := &http.Server{Handler: http.HandlerFunc(model.serve)}
+	go func() { _ = server.Serve(listener) }()
+	s.note(Note{Kind: Ready, At: time.Now(), Value: fmt.Sprintf("http://%s/v1", listener.Addr())})
+	s.next()
+	return server.Close()
+}
+
+type model struct{ *self }
+
+func (m *model) serve(w http.ResponseWriter, r *http.Request) {
+	arrived := time.Now()
+	var request openai.ChatCompletionRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.Messages) == 0 {
+		http.Error(w, "want a chat completion request with a message", http.StatusBadRequest)
+		return
+	}
+	message, err := parseMessage(request.Messages[len(request.Messages)-1].Content)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	m.note(Note{Kind: Requested, Key: message.Key, At: arrived})
+	cut := message.Tokens
+	if rand.Float64() < m.Faults {
+		var served bool
+		if cut, served = fault(w, r, message); served {
+			return
+		}
+	}
+	if err := answer(r.Context(), w, message, cut); err != nil {
+		if r.Context().Err() != nil {
+			m.note(Note{Kind: Aborted, Key: message.Key, At: time.Now()})
+		}
+		// Breaks the connection instead of ending the answer.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// stall is how long a model that stalls says nothing before it breaks the
+// connection.
+const stall = 2 * time.Second
+
+// fault is one of the ways in which a model fails: it refuses, or it breaks the
+// connection, now or after some tokens.
+func fault(w http.ResponseWriter, r *http.Request, message Message) (cut int, served bool) {
+	switch rand.IntN(4) {
+	case 0:
+		w.Header().Set("Retry-After", "0")
+		http.Error(w, `{"error":{"message":"slow down","type":"rate_limit_exceeded","code":"rate_limit_exceeded"}}`, http.StatusTooManyRequests)
+		return 0, true
+	case 1:
+		http.Error(w, `{"error":{"message":"something broke","type":"server_error","code":null}}`, http.StatusInternalServerError)
+		return 0, true
+	case 2:
+		_ = pause(r.Context(), stall)
+		return 0, false
+	default:
+		return rand.IntN(message.Tokens), false
+	}
+}
+
+// errCut breaks an answer off.
+var errCut = fmt.Errorf("the answer is cut")
+
+// answer streams tokens, a chunk for each. After cut of them it breaks off.
+func answer(ctx context.Context, w http.ResponseWriter, message Message, cut int) error {
+	w.Header().Set("Content-Type", "text/event-stream")
+	controller := http.NewResponseController(w)
+	for i := range message.Tokens {
+		if i == cut {
+			return errCut
+		}
+		if i > 0 {
+			if err := pause(ctx, message.Every); err != nil {
+				return err
+			}
+		}
+		text, _ := json.Marshal(token(message.Key, i)) // a string has JSON
+		if _, err := io.WriteString(w, llmtest.Chunk(fmt.Sprintf(`{"content":%s}`, text), "")); err != nil {
+			return err
+		}
+		if err := controller.Flush(); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, llmtest.Chunk(`{}`, "stop")+llmtest.UsageChunk(7, message.Tokens)+llmtest.Done)
+	return err
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}

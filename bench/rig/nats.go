@@ -1,0 +1,19 @@
+package rig
+
+import (
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// serveNATS is a NATS server until its orders end.
+func serveNATS(s *self) error {
+	server, err := stream.StartServer(stream.ServerOptions{})
+	if err != nil {
+		return err
+	}
+	defer server.Shutdown()
+	s.note(Note{Kind: Ready, At: time.Now(), Value: server.URL()})
+	s.next()
+	return nil
+}

@@ -1,0 +1,173 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+)
+
+// AddressVariable names the environment variable with the address of a running
+// Temporal server to use. Without it the rig starts a dev server of its own.
+const AddressVariable = "BENCH_TEMPORAL_ADDRESS"
+
+// Options of a rig. The zero value is a tuned server and a model without
+// faults.
+type Options struct {
+	// Untuned leaves the dev server as shipped.
+	Untuned bool
+	// Faults is the share of requests that the model fails, 0 to 1.
+	Faults float64
+	// Worker is the path of the worker binary. Empty: next to this executable.
+	Worker string
+	// TaskQueue on which contexts start. Empty: wire.TaskQueue.
+	TaskQueue string
+}
+
+// Rig is a running world. Its parts are in processes of their own.
+type Rig struct {
+	// Temporal is a client of the server.
+	Temporal client.Client
+	// Contexts are what is measured, Bare and Direct what it is compared with.
+	Contexts *Contexts
+	Bare     *Bare
+	Direct   *Direct
+	// Notes are what all processes saw.
+	Notes *Notes
+
+	options Options
+	places  places
+	stops   []func()
+}
+
+// Start starts everything but workers. The context bounds the start.
+func Start(ctx context.Context, options Options) (_ *Rig, err error) {
+	if options.Worker == "" {
+		executable, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		options.Worker = filepath.Join(filepath.Dir(executable), "worker")
+	}
+	r := &Rig{options: options, Notes: newNotes()}
+	defer func() {
+		if err != nil {
+			r.Stop()
+		}
+	}()
+	var stop func()
+	if r.places.Temporal, stop, err = startServer(ctx, options.Untuned); err != nil {
+		return nil, err
+	}
+	r.stops = append(r.stops, stop)
+	if r.Temporal, err = dial(ctx, r.places.Temporal); err != nil {
+		return nil, err
+	}
+	r.stops = append(r.stops, r.Temporal.Close)
+
+	r.places.Faults = options.Faults
+	peers := map[role]*peer{}
+	for _, role := range []role{roleNATS, roleModel, roleBare, roleDirect, roleWatch} {
+		p, err := start(ctx, role, r.places, r.Notes)
+		if err != nil {
+			return nil, fmt.Errorf("start %s: %w", role, err)
+		}
+		r.stops = append(r.stops, p.stop)
+		peers[role] = p
+		switch role {
+		case roleNATS:
+			r.places.NATS = p.where
+		case roleModel:
+			r.places.Model = p.where
+		}
+	}
+	watcher := peers[roleWatch]
+	r.Bare = &Bare{temporal: r.Temporal, watcher: watcher}
+	r.Direct = &Direct{peer: peers[roleDirect]}
+	client, err := session.Dial(ctx, session.Config{
+		Address: r.places.Temporal, NATSURL: r.places.NATS, TaskQueue: options.TaskQueue,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.stops = append(r.stops, client.Shutdown)
+	r.Contexts = &Contexts{Client: client, watcher: watcher}
+	return r, nil
+}
+
+// Stop ends everything that Start started.
+func (r *Rig) Stop() {
+	for len(r.stops) > 0 {
+		last := len(r.stops) - 1
+		r.stops[last]()
+		r.stops = r.stops[:last]
+	}
+}
+
+// startServer returns the address of a Temporal server: one that runs already,
+// or a dev server of its own with an empty database.
+func startServer(ctx context.Context, untuned bool) (address string, stop func(), err error) {
+	if address := os.Getenv(AddressVariable); address != "" {
+		return address, func() {}, nil
+	}
+	command, err := devserver.Find(ctx, func(message string) { fmt.Fprintln(os.Stderr, message) })
+	if err != nil {
+		return "", nil, err
+	}
+	dir, err := os.MkdirTemp("", "chronicle-rig-")
+	if err != nil {
+		return "", nil, err
+	}
+	server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir, Untuned: untuned})
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return server.Address(), func() {
+		_ = server.Stop()
+		_ = os.RemoveAll(dir)
+	}, nil
+}
+
+func dial(ctx context.Context, address string) (client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return client.DialContext(ctx, client.Options{
+		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+}
+
+// Contexts are the contexts of a rig.
+type Contexts struct {
+	*session.Client
+	watcher *peer
+}
+
+// Send gives a message to a context, creating it when there is none. It returns
+// when Temporal has stored the message.
+func (c *Contexts) Send(ctx context.Context, name string, m Message) error {
+	opened, err := c.Open(name)
+	if err != nil {
+		return err
+	}
+	_, err = opened.Send(ctx, event.New(event.UserMessage{Content: m.String()}))
+	return err
+}
+
+// Watch lets the observer follow a context.
+func (c *Contexts) Watch(name string) error { return c.watcher.order(order{Follow: name}) }
+
+// Direct is a client that reads the model itself.
+type Direct struct{ peer *peer }
+
+// Send gives a message to the client.
+func (d *Direct) Send(m Message) error { return d.peer.order(order{Ask: m.String()}) }

@@ -1,0 +1,118 @@
+package rig
+
+import (
+	"context"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// watch follows contexts as a user's screen does, and bare loops, until its
+// orders end.
+func watch(s *self) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	contexts, err := session.Dial(ctx, session.Config{Address: s.Temporal, NATSURL: s.NATS})
+	if err != nil {
+		return err
+	}
+	defer contexts.Shutdown()
+	temporal, err := dial(ctx, s.Temporal)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	s.note(Note{Kind: Ready, At: time.Now()})
+	for {
+		o, ok := s.next()
+		if !ok {
+			return nil
+		}
+		if o.Bare {
+			go s.watchBare(ctx, temporal, o.Follow)
+			continue
+		}
+		c, err := contexts.Open(o.Follow)
+		if err != nil {
+			return err
+		}
+		go s.watchContext(ctx, c)
+	}
+}
+
+// watchContext tells of the end of each turn of a context.
+func (s *self) watchContext(ctx context.Context, c *session.Context) {
+	newest := event.UserMessage{}
+	keys := map[string]string{} // of the messages, by the request that answers them
+	seen := map[string]*sighting{}
+	ended := func(requestID, how string) {
+		if seen[requestID] == nil {
+			seen[requestID] = &sighting{}
+		}
+		s.note(seen[requestID].ended(keys[requestID], how))
+		delete(seen, requestID)
+		delete(keys, requestID)
+	}
+	for e, err := range c.Follow(ctx, session.FollowOptions{Deltas: true}) {
+		if err != nil {
+			if ctx.Err() == nil {
+				s.note(Note{Kind: Broken, Key: c.Name(), At: time.Now(), Value: err.Error()})
+			}
+			return
+		}
+		switch body := e.Body.(type) {
+		case event.UserMessage:
+			newest = body
+		case event.LLMRequestStarted:
+			keys[body.RequestID] = KeyOf(newest.Content)
+		case event.TextDelta:
+			if seen[body.RequestID] == nil {
+				seen[body.RequestID] = &sighting{}
+			}
+			seen[body.RequestID].token(body.Delta)
+		case event.AssistantMessage:
+			keys[body.RequestID], _ = Answered(body.Content)
+		case event.LLMRequestCompleted:
+			ended(body.RequestID, "completed")
+		case event.LLMRequestInterrupted:
+			ended(body.RequestID, "interrupted")
+		case event.LLMRequestFailed:
+			ended(body.RequestID, "failed: "+body.Error)
+		}
+	}
+}
+
+// watchBare tells of each result in the history of a bare loop.
+func (s *self) watchBare(ctx context.Context, temporal client.Client, workflowID string) {
+	keys := map[int64]string{} // by the id of the history event that scheduled the call
+	history := temporal.GetWorkflowHistory(ctx, workflowID, "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		h, err := history.Next()
+		if err != nil {
+			if ctx.Err() == nil {
+				s.note(Note{Kind: Broken, Key: workflowID, At: time.Now(), Value: err.Error()})
+			}
+			return
+		}
+		switch {
+		case h.GetActivityTaskScheduledEventAttributes() != nil:
+			keys[h.GetEventId()] = keyOfCall(h)
+		case h.GetActivityTaskCompletedEventAttributes() != nil:
+			scheduled := h.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()
+			s.note(Note{Kind: Ended, Key: keys[scheduled], At: time.Now(), Value: "completed"})
+			delete(keys, scheduled)
+		}
+	}
+}
+
+func keyOfCall(h *historypb.HistoryEvent) string {
+	var message string
+	_ = converter.GetDefaultDataConverter().FromPayloads(h.GetActivityTaskScheduledEventAttributes().GetInput(), &message)
+	return KeyOf(message)
+}

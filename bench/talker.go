@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+)
+
+// The answer that everything is measured with.
+const (
+	tokens = 20
+	every  = 5 * time.Millisecond
+)
+
+func message(key string) rig.Message { return rig.Message{Key: key, Tokens: tokens, Every: every} }
+
+// patience is how long a turn may take. Something is lost after that.
+const patience = 2 * time.Minute
+
+// talker talks to one context, or to one bare loop.
+type talker struct {
+	ctx   context.Context
+	notes *rig.Notes
+	name  string
+	on    interface {
+		Send(ctx context.Context, name string, m rig.Message) error
+		Watch(name string) error
+	}
+	watched bool
+}
+
+func (l *lab) context(name string) *talker {
+	return &talker{ctx: l.ctx, notes: l.rig.Notes, name: name, on: l.rig.Contexts}
+}
+
+func (l *lab) bareLoop(name string) *talker {
+	return &talker{ctx: l.ctx, notes: l.rig.Notes, name: name, on: l.rig.Bare}
+}
+
+// say sends a message and returns when that began.
+func (t *talker) say(m rig.Message) (sent time.Time, err error) {
+	sent = time.Now()
+	if err := t.on.Send(t.ctx, t.name, m); err != nil {
+		return sent, fmt.Errorf("send to %s: %w", t.name, err)
+	}
+	if !t.watched {
+		t.watched = true
+		err = t.on.Watch(t.name)
+	}
+	return sent, err
+}
+
+// turn is what was measured of a message and its answer.
+type turn struct {
+	// toRequest is from sending the message until the model had the request,
+	// toEnd until an observer saw the end of the answer.
+	toRequest, toEnd time.Duration
+	// delays are those of the tokens.
+	delays []time.Duration
+}
+
+// turn sends a message and waits for its answer to end.
+func (t *talker) turn(m rig.Message) (turn, error) {
+	sent, err := t.say(m)
+	if err != nil {
+		return turn{}, err
+	}
+	ended, err := t.await(rig.Ended, m.Key)
+	if err != nil {
+		return turn{}, err
+	}
+	if ended.Value != "completed" {
+		return turn{}, fmt.Errorf("message %s of %s: its turn ended as %q", m.Key, t.name, ended.Value)
+	}
+	requested, err := t.await(rig.Requested, m.Key)
+	return turn{requested.At.Sub(sent), ended.At.Sub(sent), ended.Delays}, err
+}
+
+func (t *talker) await(kind rig.Kind, key string) (rig.Note, error) {
+	ctx, cancel := context.WithTimeoutCause(t.ctx, patience, fmt.Errorf("not within %v: it is lost", patience))
+	defer cancel()
+	return t.notes.Await(ctx, kind, key)
+}

@@ -1,0 +1,102 @@
+package main
+
+import "fmt"
+
+// references are what some metrics are to be seen in relation to.
+var references = map[string]string{
+	"signal_to_request_ms":         "bare_signal_to_request_ms",
+	"untuned_signal_to_request_ms": "bare_untuned_signal_to_request_ms",
+	"delta_ms":                     "direct_delta_ms",
+	"delta_50_ms":                  "direct_delta_ms",
+	"turn_ms":                      "bare_turn_ms",
+	"interrupt_to_first_chunk_ms":  "bare_signal_to_request_ms",
+	"turns_per_second_50":          "bare_turns_per_second_50",
+	"signal_to_request_50_ms":      "bare_signal_to_request_50_ms",
+	"history_bytes_per_turn_300":   "history_bytes_per_turn_10",
+	"reduce_ns_per_event_100k":     "reduce_ns_per_event_1k",
+}
+
+// target is a bound of a metric.
+type target struct {
+	metric string
+	at     quantile
+	// atLeast says that more is better.
+	atLeast bool
+	// bound in the unit of the metric: fixed, and factor times a quantile of
+	// another metric, if one is named.
+	fixed  float64
+	factor float64
+	of     string
+	ofAt   quantile
+}
+
+type quantile string
+
+const (
+	p50 quantile = "p50"
+	p95 quantile = "p95"
+)
+
+func (q quantile) of(m metric) float64 {
+	if q == p95 {
+		return m.P95
+	}
+	return m.P50
+}
+
+var targets = []target{
+	{metric: "signal_to_request_ms", at: p50, fixed: 10, factor: 1.25, of: "bare_signal_to_request_ms", ofAt: p50},
+	{metric: "untuned_signal_to_request_ms", at: p50, fixed: 10 + 25},
+	{metric: "delta_ms", at: p50, fixed: 0.2, factor: 1, of: "direct_delta_ms", ofAt: p50},
+	{metric: "delta_ms", at: p95, fixed: 1, factor: 1, of: "direct_delta_ms", ofAt: p95},
+	{metric: "delta_50_ms", at: p95, fixed: 4},
+	{metric: "interrupt_to_abort_ms", at: p50, fixed: 15},
+	{metric: "interrupt_to_first_chunk_ms", at: p50, fixed: 10, factor: 2.2, of: "bare_signal_to_request_ms", ofAt: p50},
+	{metric: "turns_per_second_50", at: p50, atLeast: true, factor: 0.75, of: "bare_turns_per_second_50", ofAt: p50},
+	{metric: "signal_to_request_50_ms", at: p95, factor: 5, of: "signal_to_request_50_ms", ofAt: p50},
+	{metric: "worker_rss_500_mb", at: p95, fixed: 400},
+	{metric: "worker_rss_500_growth_mb", at: p50, fixed: 20},
+	{metric: "history_events_per_turn", at: p95, fixed: 17},
+	{metric: "history_bytes_per_turn_10", at: p50, fixed: 4096},
+	{metric: "history_bytes_per_turn_300", at: p50, fixed: 4096},
+	{metric: "history_bytes_per_turn_300", at: p50, factor: 1.05, of: "history_bytes_per_turn_10", ofAt: p50},
+	// Folding is linear: an event costs the same in a long log, but for what
+	// the caches of the processor make of it.
+	{metric: "reduce_ns_per_event_100k", at: p50, factor: 2, of: "reduce_ns_per_event_1k", ofAt: p50},
+	{metric: "replay_ms_1000_turns", at: p95, fixed: 1000},
+}
+
+// row is the target as a line of the table; ok is false when the run has not
+// measured all of it.
+func (t target) row(metrics map[string]metric) (row string, ok bool) {
+	m, ok := metrics[t.metric]
+	bound, reference := t.fixed, metric{}
+	if ok && t.of != "" {
+		reference, ok = metrics[t.of]
+		bound += t.factor * t.ofAt.of(reference)
+	}
+	if !ok {
+		return "", false
+	}
+	sign, met := "<=", t.at.of(m) <= bound
+	if t.atLeast {
+		sign, met = ">=", t.at.of(m) >= bound
+	}
+	verdict := "met"
+	if !met {
+		verdict = "MISSED"
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s %s%s\t%s", t.metric, number(t.at.of(m)), t.at, sign, number(bound), t.formula(), verdict), true
+}
+
+// formula says how the bound comes about, when it is not just a number.
+func (t target) formula() string {
+	if t.of == "" {
+		return ""
+	}
+	fixed := ""
+	if t.fixed != 0 {
+		fixed = fmt.Sprintf("%v + ", t.fixed)
+	}
+	return fmt.Sprintf(" = %s%v x %s of %s", fixed, t.factor, t.ofAt, t.of)
+}
