@@ -20,8 +20,8 @@ type Message struct {
 
 func (m Message) String() string { return fmt.Sprintf("%s %d %v", m.Key, m.Tokens, m.Every) }
 
-// parseMessage reads what String wrote.
-func parseMessage(text string) (m Message, err error) {
+// ParseMessage reads what String wrote.
+func ParseMessage(text string) (m Message, err error) {
 	var every string
 	if _, err := fmt.Sscanf(text, "%s %d %s", &m.Key, &m.Tokens, &every); err != nil {
 		return m, fmt.Errorf("message %q: want KEY TOKENS EVERY: %w", text, err)

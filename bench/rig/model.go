@@ -39,7 +39,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want a chat completion request with a message", http.StatusBadRequest)
 		return
 	}
-	message, err := parseMessage(request.Messages[len(request.Messages)-1].Content)
+	message, err := ParseMessage(request.Messages[len(request.Messages)-1].Content)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
