@@ -38,8 +38,9 @@ type Options struct {
 // Activities are the activities of a worker. Register them with
 // worker.RegisterActivity; workflows refer to them through a nil pointer.
 type Activities struct {
-	options Options
-	log     *eventlog.Log
+	options  Options
+	log      *eventlog.Log
+	recalled recalled
 }
 
 // New returns the activities.

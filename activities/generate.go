@@ -53,6 +53,9 @@ type GenerateInput struct {
 	// Through is the newest event when the request was made: a session that
 	// does not know it is behind.
 	Through string `json:"throughEventId"`
+	// TimeoutMs bounds each attempt. It does not come from the session, since
+	// the activity's own timeouts follow from what it was at the beginning.
+	TimeoutMs int64 `json:"timeoutMs"`
 }
 
 // Attempted says what an attempt was. What is not known yet is zero.
@@ -126,7 +129,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (result Gen
 	config := session.Reduced.Config
 	target.FirstToken = time.Duration(config.FirstTokenMs) * time.Millisecond
 	target.Stall = time.Duration(config.StallMs) * time.Millisecond
-	timeout := time.Duration(config.TimeoutMs) * time.Millisecond
+	timeout := time.Duration(in.TimeoutMs) * time.Millisecond
 	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	size := 0
@@ -190,8 +193,8 @@ func (g *generation) watch(ctx context.Context, shutdown <-chan struct{}) {
 			// An error says nothing about the request; the next look may. A
 			// query that waits for a worker must not keep the heartbeat waiting.
 			look, cancel := context.WithTimeout(ctx, heartbeatEvery)
-			if session, err := g.session(look); err == nil {
-				g.look(session)
+			if wish, err := g.wish(look); err == nil {
+				g.look(wish)
 			}
 			cancel()
 		}
@@ -199,16 +202,29 @@ func (g *generation) watch(ctx context.Context, shutdown <-chan struct{}) {
 }
 
 // look ends the attempt when the session wants it to.
-func (g *generation) look(session reducer.Session) {
-	r := session.Request
+func (g *generation) look(wish wire.Wish) {
 	switch {
-	case event.Counter(session.LastEventID()) < event.Counter(g.in.Through):
+	case event.Counter(wish.LastEventID) < event.Counter(g.in.Through):
 		// The session is behind.
-	case r == nil || r.ID != g.in.RequestID:
+	case wish.RequestID != g.in.RequestID:
 		g.end(errMovedOn)
-	case r.Stop != "":
-		g.onStop(stream.Stop{RequestID: r.ID, Reason: r.Stop, Through: session.Trigger})
+	case wish.Stop != "":
+		g.onStop(stream.Stop{RequestID: wish.RequestID, Reason: wish.Stop, Through: wish.Trigger})
 	}
+}
+
+// wish is what the session wants now.
+func (g *generation) wish(ctx context.Context) (wire.Wish, error) {
+	w := g.info.WorkflowExecution
+	if session, ok := g.options.Snapshots.get(w.RunID); ok && session.EventCount >= event.Counter(g.in.Through) {
+		return wire.WishOf(session), nil
+	}
+	var wish wire.Wish
+	value, err := g.options.Temporal.QueryWorkflow(ctx, w.ID, w.RunID, wire.QueryWish)
+	if err != nil {
+		return wish, err
+	}
+	return wish, value.Get(&wish)
 }
 
 // session is the newest session of the workflow, from this process when it is
@@ -258,7 +274,7 @@ func (g *generation) sessionOrLog(ctx context.Context) (reducer.Session, error) 
 func (g *generation) settle(ctx context.Context) (reducer.Session, error) {
 	session, err := g.sessionOrLog(ctx)
 	for err == nil {
-		g.look(session)
+		g.look(wire.WishOf(session))
 		delivery := session.Reduced.Config.Delivery
 		quiet := time.Duration(delivery.QuietPeriodMs)*time.Millisecond - g.now().Sub(session.TriggerAt)
 		left := time.Duration(delivery.MaxWaitMs)*time.Millisecond - time.Since(g.began)

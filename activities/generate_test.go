@@ -42,7 +42,7 @@ type server struct {
 }
 
 func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any) (converter.EncodedValue, error) {
-	if query != wire.QuerySnapshot || run != runID {
+	if query != wire.QuerySnapshot && query != wire.QueryWish || run != runID {
 		panic(query + " " + run)
 	}
 	s.mu.Lock()
@@ -53,7 +53,11 @@ func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any
 	if err != nil {
 		return nil, err
 	}
-	payloads, err := converter.GetDefaultDataConverter().ToPayloads(session)
+	var answer any = session
+	if query == wire.QueryWish {
+		answer = wire.WishOf(session)
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(answer)
 	return client.NewValue(payloads), err
 }
 
@@ -117,6 +121,7 @@ func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *wor
 	w.server = &server{session: func(int) (reducer.Session, error) { return session, nil }}
 	w.in = activities.GenerateInput{
 		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(),
+		TimeoutMs: session.Reduced.Config.TimeoutMs,
 	}
 	w.use(nil)
 	return w

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"go.temporal.io/sdk/activity"
 
@@ -70,7 +71,39 @@ func (a *Activities) Recall(ctx context.Context, in RecallInput) ([]byte, error)
 	return packed[begin:min(begin+RecallPartBytes, len(packed))], nil
 }
 
+// recalled keeps the newest session that was packed, since its parts are asked
+// for one after the other. The log up to a run that has ended does not change.
+type recalled struct {
+	mu     sync.Mutex
+	key    string
+	packed []byte
+}
+
+func (r *recalled) get(key string) ([]byte, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.packed, r.key == key
+}
+
+func (r *recalled) put(key string, packed []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.key, r.packed = key, packed
+}
+
 func (a *Activities) recall(ctx context.Context, contextName, runID string) ([]byte, error) {
+	key := contextName + " " + runID
+	if packed, ok := a.recalled.get(key); ok {
+		return packed, nil
+	}
+	packed, err := a.pack(ctx, contextName, runID)
+	if err == nil {
+		a.recalled.put(key, packed)
+	}
+	return packed, err
+}
+
+func (a *Activities) pack(ctx context.Context, contextName, runID string) ([]byte, error) {
 	var events []event.Event
 	for e, err := range a.log.UpTo(ctx, contextName, runID) {
 		if errors.Is(err, eventlog.ErrNoContext) {

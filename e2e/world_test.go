@@ -88,7 +88,7 @@ func complain(err error) int {
 
 // patience is how long a test waits for something that is sure to come. It is
 // generous, since it only catches a hang.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // surroundings are the servers that a world is on, and how long its test may
 // take. What is zero is shared by all tests.

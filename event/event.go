@@ -77,6 +77,9 @@ func (e Event) Validate() error {
 	return tagged(e.Tag(), err)
 }
 
+// MaxInputEvents is how many events may be one input.
+const MaxInputEvents = 1000
+
 // MaxClientEventID is the longest ClientEventID in bytes.
 const MaxClientEventID = 128
 
@@ -231,6 +234,9 @@ func DecodeInput(data []byte) ([]Event, error) {
 	}
 	if len(elements) == 0 {
 		return nil, &FieldError{Problem: "an empty array holds no event"}
+	}
+	if len(elements) > MaxInputEvents {
+		return nil, &FieldError{Problem: fmt.Sprintf("an array of %d events, at most %d are one input", len(elements), MaxInputEvents)}
 	}
 	events := make([]Event, 0, len(elements))
 	for i, element := range elements {

@@ -19,7 +19,7 @@ const (
 	MaxBackoffFactor = 100
 	MaxTemperature   = 2
 	MaxMaxTokens     = 10_000_000
-	maxNameBytes     = 256
+	MaxNameBytes     = 256
 	maxURLBytes      = 2048
 )
 
@@ -256,8 +256,8 @@ func name(field, s string) error {
 	if strings.TrimSpace(s) == "" {
 		return fieldf(field, "empty")
 	}
-	if len(s) > maxNameBytes || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return fieldf(field, "want at most %d bytes on one line", maxNameBytes)
+	if len(s) > MaxNameBytes || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fieldf(field, "want at most %d bytes on one line", MaxNameBytes)
 	}
 	return nil
 }

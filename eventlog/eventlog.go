@@ -119,13 +119,13 @@ func (c *cursor) pass(e event.Event) bool {
 	return true
 }
 
-// pause waits a little longer each time, from 50 ms to a second.
+// pause waits a little longer each time, from 50 ms to 400.
 type pause struct{ next time.Duration }
 
 func (p *pause) reset() { p.next = 0 }
 
 func (p *pause) wait(ctx context.Context) {
-	p.next = min(max(2*p.next, 50*time.Millisecond), time.Second)
+	p.next = min(max(2*p.next, 50*time.Millisecond), 400*time.Millisecond)
 	timer := time.NewTimer(p.next)
 	defer timer.Stop()
 	select {

@@ -389,6 +389,7 @@ func TestFollowingEndsWithAnErrorThatWaitingCannotMend(t *testing.T) {
 
 func TestFollowingWaitsForAContextAndEndsInSilenceWithItsOwnEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	s := &late{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
 	var lines []string
 	for e, err := range eventlog.New(s).Follow(ctx, "demo", "") {

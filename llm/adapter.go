@@ -21,8 +21,9 @@ type Options struct {
 	// KeyRefs are patterns, as of [path.Match], of the references to keys that
 	// contexts may name. Whoever can send an event to a context chooses where
 	// the key goes, so this bounds which secrets of the worker they can use. Nil
-	// means [DefaultKeyRefs]; empty and not nil means none. The keys of presets
-	// and Defaults need not be among them where a context names no key.
+	// means [DefaultKeyRefs], but for keys of presets, which then go to the
+	// preset's own URL only; empty and not nil means none. The keys of presets and
+	// Defaults need not be among them where a context names no key.
 	KeyRefs []string
 	// Defaults is the provider of contexts that chose none.
 	Defaults Defaults
@@ -85,6 +86,7 @@ type Adapter struct {
 	getenv         func(string) string
 	readFile       func(string) ([]byte, error)
 	keyRefs        []string
+	allowed        bool // keyRefs is what an operator wants
 	defaults       Defaults
 	readAttachment func(string) ([]byte, error)
 }
@@ -108,7 +110,8 @@ func New(o Options) *Adapter {
 	if a.readFile == nil {
 		a.readFile = os.ReadFile
 	}
-	if a.keyRefs == nil {
+	a.allowed = a.keyRefs != nil
+	if !a.allowed {
 		a.keyRefs = DefaultKeyRefs
 	}
 	return a

@@ -69,8 +69,12 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	isPresetURL := base == known.baseURL
 
 	keyRef := cfg.APIKeyRef
+	if owner := a.ownerOf(keyRef, base); owner != "" {
+		return nil, configError(cfg.ProviderID, "the key %s is that of %s and is not sent to %s (the worker's operator may allow it with --key-refs)",
+			keyRef, owner, base)
+	}
 	if keyRef != a.defaults.APIKeyRef && !a.mayUse(keyRef) {
-		return nil, configError(cfg.ProviderID, "the worker does not hand out the key %s: let its operator allow it with --key-refs (now %s)",
+		return nil, configError(cfg.ProviderID, "the worker does not hand out the key %s (its operator may allow it with --key-refs; now %s)",
 			keyRef, firstOf(strings.Join(a.keyRefs, ","), "none"))
 	}
 	if keyRef == "" && base == strings.TrimRight(home, "/") && cfg.ProviderID == a.defaults.ProviderID {
@@ -108,6 +112,20 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	return t, nil
 }
 
+// ownerOf is the provider that a key belongs to, when the request goes elsewhere
+// and no operator has said that it may; else "".
+func (a *Adapter) ownerOf(ref, base string) string {
+	if a.allowed {
+		return ""
+	}
+	for _, id := range Providers() {
+		if known := presets[id]; ref != "" && known.keyRef == ref && base != known.baseURL && !(id == a.defaults.ProviderID && base == strings.TrimRight(a.defaults.BaseURL, "/")) {
+			return id
+		}
+	}
+	return ""
+}
+
 // mayUse reports whether contexts may name the reference. What is no reference
 // at all is refused elsewhere, without being repeated: it may be the key.
 func (a *Adapter) mayUse(ref string) bool {
@@ -128,25 +146,25 @@ func (a *Adapter) key(providerID, ref string) (string, error) {
 		raw = a.getenv(name)
 		if strings.TrimSpace(raw) == "" {
 			return "", configError(providerID,
-				`no API key: set %s for the worker, or point the context elsewhere with "starter set provider"`, name)
+				`no API key; set %s for the worker, or point the context elsewhere with "starter set provider"`, name)
 		}
 	case "file":
 		place = "the file " + name
 		data, err := a.readFile(name)
 		if err != nil {
-			return "", configError(providerID, "no API key: the worker cannot read %s: %s", name, reasonOf(err))
+			return "", configError(providerID, "no API key; the worker cannot read %s: %s", name, reasonOf(err))
 		}
 		raw = string(data)
 		if strings.TrimSpace(raw) == "" {
-			return "", configError(providerID, "no API key: %s is empty", place)
+			return "", configError(providerID, "no API key; %s is empty", place)
 		}
 	default:
 		// The reference is not repeated: it may be the key.
-		return "", configError(providerID, "no API key: the reference is neither env:NAME nor file:/path")
+		return "", configError(providerID, "no API key; the reference is neither env:NAME nor file:/path")
 	}
 	key := strings.TrimSpace(raw)
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", configError(providerID, "no API key: what is in %s is not one: want one word of ASCII", place)
+		return "", configError(providerID, "no API key; what is in %s is not one: want one word of ASCII", place)
 	}
 	return key, nil
 }

@@ -136,37 +136,42 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 	}{
 		"no key": {
 			config: reducer.Initial().Config.Primary,
-			want:   `openai: no API key: set OPENAI_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
+			want:   `openai: no API key; set OPENAI_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
 		},
 		"no key at the place that the context names": {
 			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "env:MY_API_KEY"},
-			want:   `mine: no API key: set MY_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
+			want:   `mine: no API key; set MY_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
 		},
 		"a secret that contexts may not name": {
 			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "env:AWS_SECRET_ACCESS_KEY"},
-			want: "mine: the worker does not hand out the key env:AWS_SECRET_ACCESS_KEY: let its operator allow it with --key-refs " +
-				"(now env:*_API_KEY,file:/run/secrets/*)",
+			want: "mine: the worker does not hand out the key env:AWS_SECRET_ACCESS_KEY (its operator may allow it with --key-refs; " +
+				"now env:*_API_KEY,file:/run/secrets/*)",
 		},
 		"a file that contexts may not name": {
 			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "file:/run/secrets/../../etc/key"},
-			want: "mine: the worker does not hand out the key file:/run/secrets/../../etc/key: let its operator allow it with --key-refs " +
-				"(now env:*_API_KEY,file:/run/secrets/*)",
+			want: "mine: the worker does not hand out the key file:/run/secrets/../../etc/key (its operator may allow it with --key-refs; " +
+				"now env:*_API_KEY,file:/run/secrets/*)",
+		},
+		"the key of a provider for the server of somebody else": {
+			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example/v1", APIKeyRef: "env:ANTHROPIC_API_KEY"},
+			want: "mine: the key env:ANTHROPIC_API_KEY is that of anthropic and is not sent to http://mine.example/v1 " +
+				"(the worker's operator may allow it with --key-refs)",
 		},
 		"no such file": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "file:/run/secrets/key"},
-			want:   "openai: no API key: the worker cannot read /run/secrets/key: file does not exist",
+			want:   "openai: no API key; the worker cannot read /run/secrets/key: file does not exist",
 		},
 		"a blank file": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "file:/run/secrets/blank"},
-			want:   "openai: no API key: the file /run/secrets/blank is empty",
+			want:   "openai: no API key; the file /run/secrets/blank is empty",
 		},
 		"a key that cannot be one": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "env:TWO_LINES_API_KEY"},
-			want:   "openai: no API key: what is in the environment variable TWO_LINES_API_KEY is not one: want one word of ASCII",
+			want:   "openai: no API key; what is in the environment variable TWO_LINES_API_KEY is not one: want one word of ASCII",
 		},
 		"a key in the place of a reference": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-secret"},
-			want:   "openai: no API key: the reference is neither env:NAME nor file:/path",
+			want:   "openai: no API key; the reference is neither env:NAME nor file:/path",
 		},
 		"an unknown provider": {
 			config: reducer.ProviderConfig{ProviderID: "opeanai", Model: "m"},

@@ -71,6 +71,13 @@ type Request struct {
 // from doing so for ever.
 const MaxReturns = 10
 
+// Bounds of what waits in a session. They are far beyond what providers take,
+// and keep each decision short.
+const (
+	MaxPendingAttachments = 100
+	MaxOpenToolCalls      = 1000
+)
+
 // NewSession is a session of a context without a log.
 func NewSession(contextName string) Session {
 	return Session{ContextName: contextName, Reduced: Initial()}
@@ -303,12 +310,12 @@ func (d *decision) reopen() {
 
 func (d *decision) receive(events []event.Event) {
 	if problem := d.refuse(events); problem != "" {
-		d.record(event.InputRejected{Reason: problem, Input: event.RedactEvents(events)})
+		rejected := event.New(event.InputRejected{Reason: problem, Input: event.RedactEvents(events)})
+		rejected.ClientEventID = events[0].ClientEventID
+		d.recordEvents(rejected)
 		return
 	}
-	for _, e := range events {
-		d.recordEvent(e)
-	}
+	d.recordEvents(events...)
 	if d.Trigger == "" {
 		return
 	}
@@ -324,6 +331,7 @@ func (d *decision) receive(events []event.Event) {
 // can.
 func (d *decision) refuse(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
+	calls := len(d.OpenToolCalls)
 	called := map[string]bool{}
 	for _, e := range events {
 		if e.ContextName != "" && e.ContextName != d.ContextName {
@@ -331,8 +339,13 @@ func (d *decision) refuse(events []event.Event) string {
 		}
 		switch body := e.Body.(type) {
 		case event.FileAttachment:
-			attachments++
+			if attachments++; attachments > MaxPendingAttachments {
+				return fmt.Sprintf("%s: %d attachments wait for a message already", e.Tag(), MaxPendingAttachments)
+			}
 		case event.ToolCall:
+			if calls++; calls > MaxOpenToolCalls {
+				return fmt.Sprintf("%s: %d tool calls wait for their results already", e.Tag(), MaxOpenToolCalls)
+			}
 			called[body.ToolCallID] = true
 		case event.ToolResult:
 			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
@@ -431,7 +444,7 @@ func (d *decision) started(a Attempted) {
 // attempt is recorded once, and one from before the request was last made not
 // at all.
 func (d *decision) sent(a Attempted) bool {
-	if r := d.Request; a.Through == "" || a.Attempt <= r.Attempt || a.Attempt < r.FirstAttempt {
+	if !d.isCredible(a) {
 		return false
 	}
 	d.record(event.LLMRequestStarted{
@@ -443,6 +456,15 @@ func (d *decision) sent(a Attempted) bool {
 		r.Stop = ""
 	}
 	return true
+}
+
+// isCredible reports whether there can have been such an attempt, and it is news.
+// The news comes by signal, which anyone may send.
+func (d *decision) isCredible(a Attempted) bool {
+	r, through := d.Request, event.Counter(a.Through)
+	return a.Attempt > r.Attempt && a.Attempt >= r.FirstAttempt && a.Attempt <= r.FirstAttempt+event.MaxMaxRetries &&
+		a.Through == event.FormatID(d.ContextName, through) && through >= event.Counter(r.Asked) && through <= d.EventCount &&
+		len(a.ProviderID) <= event.MaxNameBytes && len(a.Model) <= event.MaxNameBytes
 }
 
 // stop asks the request to stop, unless it was asked for as good a reason.
@@ -627,37 +649,44 @@ func (d *decision) finish() {
 // answerOpenToolCalls gives every call a result, since providers refuse a
 // conversation with one that has none.
 func (d *decision) answerOpenToolCalls() {
+	var results []event.Event
 	for _, id := range d.OpenToolCalls {
-		d.record(event.ToolResult{ToolCallID: id, Error: []byte(`"interrupted, outcome unknown"`), IsError: true})
+		results = append(results, event.New(event.ToolResult{
+			ToolCallID: id, Error: []byte(`"interrupted, outcome unknown"`), IsError: true,
+		}))
 	}
+	d.recordEvents(results...)
 }
 
-func (d *decision) record(body event.Body) { d.recordEvent(event.New(body)) }
+func (d *decision) record(body event.Body) { d.recordEvents(event.New(body)) }
 
-// recordEvent gives the event its place in the log.
-func (d *decision) recordEvent(e event.Event) {
-	e.ParentID = d.LastEventID()
-	e.ID = event.FormatID(d.ContextName, d.EventCount+1)
-	e.ContextName = d.ContextName
-	e.Timestamp = d.at.UTC()
-	d.remember(e)
+// recordEvents gives events their place in the log. They are folded in one
+// call of the reducer: some events copy the list of messages, once per call.
+func (d *decision) recordEvents(events ...event.Event) {
+	if len(events) == 0 {
+		return
+	}
+	placed := make([]event.Event, len(events))
+	for i, e := range events {
+		e.ParentID = d.LastEventID()
+		e.ID = event.FormatID(d.ContextName, d.EventCount+1)
+		e.ContextName = d.ContextName
+		e.Timestamp = d.at.UTC()
+		placed[i] = e
+		d.follow(e)
+	}
+	d.Reduced = d.reduce(d.Reduced, placed...)
 	if n := len(d.effects); n > 0 {
 		if last, ok := d.effects[n-1].(Record); ok {
-			d.effects[n-1] = Record{Events: append(last.Events, e)}
+			d.effects[n-1] = Record{Events: append(last.Events, placed...)}
 			return
 		}
 	}
-	d.effects = append(d.effects, Record{Events: []event.Event{e}})
+	d.effects = append(d.effects, Record{Events: placed})
 }
 
-// remember is what a recorded event means for the session. Together with the
-// log it is all that the next session has to go by.
-func (d *decision) remember(e event.Event) {
-	d.Reduced = d.reduce(d.Reduced, e)
-	d.follow(e)
-}
-
-// follow is what it means for all of the session but the reduced context.
+// follow is what a recorded event means for the session, but for the reduced
+// context. Together with the log it is all that the next session has to go by.
 func (d *decision) follow(e event.Event) {
 	d.EventCount = max(d.EventCount+1, event.Counter(e.ID))
 	switch body := e.Body.(type) {

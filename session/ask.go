@@ -3,9 +3,9 @@ package session
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
@@ -25,15 +25,19 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 			return
 		}
 		defer f.close()
-		ids, err := c.Send(ctx, events...)
+		ids, run, err := c.send(ctx, events)
 		if err != nil {
 			yield(event.Event{}, err)
 			return
 		}
-		t := turn{waiting: ids}
+		t := turn{waiting: ids, run: run}
 		for e, err := range f.follow("") {
 			if err != nil {
 				yield(e, err)
+				return
+			}
+			if t.isLost(e) {
+				yield(event.Event{}, fmt.Errorf("send to context %s: %w", c.name, ErrLost))
 				return
 			}
 			mine, over := t.see(e)
@@ -49,6 +53,8 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 
 // turn finds, in a log, the turn of some events that were sent.
 type turn struct {
+	// run is the run that took the events.
+	run string
 	// waiting are the client ids of the events that were not seen yet.
 	waiting []string
 	begun   bool
@@ -60,8 +66,18 @@ type turn struct {
 	through int
 }
 
+// isLost reports whether a later run has begun and the one that took the events
+// has not recorded them.
+func (t *turn) isLost(e event.Event) bool {
+	started, ok := e.Body.(event.SessionStarted)
+	return ok && !t.begun && t.run != "" && started.PreviousRunID == t.run
+}
+
 // see reports whether the event belongs to the turn and whether it is its last.
 func (t *turn) see(e event.Event) (mine, over bool) {
+	if e.Tag() == event.TagInputRejected && len(t.waiting) > 0 && e.ClientEventID == t.waiting[0] {
+		return true, true
+	}
 	if i := slices.Index(t.waiting, e.ClientEventID); i >= 0 && e.ClientEventID != "" {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 		t.begun = true
@@ -71,11 +87,6 @@ func (t *turn) see(e event.Event) (mine, over bool) {
 		return true, len(t.waiting) == 0 && t.trigger == 0
 	}
 	switch body := e.Body.(type) {
-	case event.InputRejected:
-		// The refused input stands in the event, its client ids in front.
-		if len(t.waiting) > 0 && strings.Contains(body.Input, t.waiting[0]) {
-			return true, true
-		}
 	case event.LLMRequestStarted:
 		t.through = event.Counter(body.ThroughEventID)
 	case event.LLMRequestCompleted:

@@ -49,8 +49,13 @@ func (f *temporal) SignalWithStartWorkflow(_ context.Context, workflowID, name s
 		panic(workflow)
 	}
 	f.signals = append(f.signals, signal{workflowID, name, string(input.(converter.RawValue).Payload().GetData()), options})
-	return nil, f.err
+	return took{}, f.err
 }
+
+// took is the run that took a signal.
+type took struct{ client.WorkflowRun }
+
+func (took) GetRunID() string { return "run-1" }
 
 func (f *temporal) SignalWorkflow(_ context.Context, workflowID, runID, name string, input any) error {
 	payload, err := converter.GetDefaultDataConverter().ToPayload(input)

@@ -44,8 +44,14 @@ type follower struct {
 
 func (c *Context) follower(ctx context.Context, deltas bool) (*follower, error) {
 	f := &follower{context: c}
-	conn := c.client.options.Stream
-	if deltas && conn != nil {
+	var conn *stream.Conn
+	if deltas {
+		var err error
+		if conn, err = c.client.stream.get(); err != nil {
+			return nil, err
+		}
+	}
+	if conn != nil {
 		var err error
 		if f.deltas, err = conn.Subscribe(c.name); err != nil {
 			return nil, err

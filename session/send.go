@@ -19,8 +19,17 @@ import (
 // returns nil, Temporal has stored the input. Each event is given a
 // ClientEventID, unless it has one; they are returned in order.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (clientEventIDs []string, err error) {
+	clientEventIDs, _, err = c.send(ctx, events)
+	return clientEventIDs, err
+}
+
+// send is Send; runID is the run that took the events.
+func (c *Context) send(ctx context.Context, events []event.Event) (clientEventIDs []string, runID string, err error) {
 	if len(events) == 0 {
-		return nil, &event.FieldError{Problem: "there is no event to send"}
+		return nil, "", &event.FieldError{Problem: "there is no event to send"}
+	}
+	if len(events) > event.MaxInputEvents {
+		return nil, "", &event.FieldError{Problem: fmt.Sprintf("%d events, at most %d are one input", len(events), event.MaxInputEvents)}
 	}
 	events = slices.Clone(events)
 	for i := range events {
@@ -28,18 +37,21 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (clientEventI
 			events[i].ClientEventID = rand.Text()
 		}
 		if err := sendable(events[i]); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		clientEventIDs = append(clientEventIDs, events[i].ClientEventID)
 	}
 	input, err := payload(events)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	id := wire.WorkflowID(c.name)
-	_, err = c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
+	run, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
 		client.StartWorkflowOptions{ID: id, TaskQueue: c.client.options.TaskQueue}, wire.WorkflowType)
-	return clientEventIDs, c.explain(ctx, "send to", err, ErrUnreachable)
+	if err != nil {
+		return nil, "", c.explain(ctx, "send to", err, ErrUnreachable)
+	}
+	return clientEventIDs, run.GetRunID(), nil
 }
 
 // payload is the JSON of an input.

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.temporal.io/api/serviceerror"
@@ -41,6 +42,9 @@ var (
 	ErrNoContext = eventlog.ErrNoContext
 	// ErrUnreachable: Temporal does not answer.
 	ErrUnreachable = errors.New("temporal is unreachable")
+	// ErrLost: the run that was sent the events was terminated before it
+	// recorded them.
+	ErrLost = errors.New("the run was terminated before it recorded the events")
 	// ErrNoWorker: the context is there, but no worker answers for it.
 	ErrNoWorker = errors.New("no worker answers")
 )
@@ -91,10 +95,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	c := New(Options{Temporal: temporal, TaskQueue: config.TaskQueue})
 	c.owned = true
 	if url := cmp.Or(config.NATSURL, stream.DefaultURL()); url != "none" {
-		if c.options.Stream, err = dialStream(ctx, url, options.Namespace); err != nil {
-			c.Shutdown()
-			return nil, err
-		}
+		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, options.Namespace) }
 	}
 	return c, nil
 }
@@ -118,15 +119,42 @@ func (config Config) clientOptions() (client.Options, error) {
 
 // dialStream returns a connection even when there is no answer in time: it
 // goes on trying.
-func dialStream(ctx context.Context, url, namespace string) (*stream.Conn, error) {
+func dialStream(url, namespace string) (*stream.Conn, error) {
 	conn, err := stream.Connect(url, stream.Options{Namespace: namespace, Name: "chronicle session"})
 	if err != nil {
 		return nil, err
 	}
-	flush, cancel := context.WithTimeout(ctx, natsTimeout)
+	flush, cancel := context.WithTimeout(context.Background(), natsTimeout)
 	defer cancel()
 	_ = conn.Flush(flush)
 	return conn, nil
+}
+
+// lazyStream is a connection to NATS that is made when it is first needed: most
+// commands never need it.
+type lazyStream struct {
+	mu      sync.Mutex
+	connect func() (*stream.Conn, error) // nil when done, or when there is nothing to do
+	conn    *stream.Conn                 // nil: there are no deltas
+	err     error
+}
+
+func (l *lazyStream) get() (*stream.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.connect != nil {
+		l.conn, l.err = l.connect()
+		l.connect = nil
+	}
+	return l.conn, l.err
+}
+
+// close closes a connection that was made.
+func (l *lazyStream) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn.Close()
+	l.connect = nil
 }
 
 // Options are the connections of a [Client].
@@ -143,22 +171,26 @@ type Options struct {
 type Client struct {
 	options Options
 	log     *eventlog.Log
+	stream  lazyStream
 	owned   bool // the connections are ours to close
 }
 
 // New returns a client on connections that the caller owns.
 func New(options Options) *Client {
 	options.TaskQueue = cmp.Or(options.TaskQueue, wire.TaskQueue)
-	return &Client{options: options, log: eventlog.New(options.Temporal)}
+	return &Client{options: options, log: eventlog.New(options.Temporal), stream: lazyStream{conn: options.Stream}}
 }
 
 // Live reports whether live deltas arrive now.
-func (c *Client) Live() bool { return c.options.Stream.Connected() }
+func (c *Client) Live() bool {
+	conn, err := c.stream.get()
+	return err == nil && conn.Connected()
+}
 
 // Shutdown closes the connections that Dial made.
 func (c *Client) Shutdown() {
 	if c.owned {
-		c.options.Stream.Close()
+		c.stream.close()
 		c.options.Temporal.Close()
 	}
 }

@@ -15,6 +15,7 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -41,8 +42,11 @@ const (
 
 	// QueryState answers with a [State], for people and tools.
 	QueryState = "state"
-	// QuerySnapshot answers with the [reducer.Session] that Generate needs.
+	// QuerySnapshot answers with the [reducer.Session] that Generate needs, or
+	// fails when that is too large, see [Fits].
 	QuerySnapshot = "snapshot"
+	// QueryWish answers with a [Wish], for a request under way.
+	QueryWish = "wish"
 )
 
 // Search attributes. Workers register them at their start; where they may not,
@@ -146,7 +150,9 @@ type State struct {
 	Model   string           `json:"model,omitempty"`
 	Request *reducer.Request `json:"request,omitempty"`
 	Config  reducer.Config   `json:"config"`
-	// Messages is the conversation; the bytes of attachments are left out.
+	// MessageCount is the number of messages, of which Messages are the newest:
+	// as many as come to [MaxStateBytes]. The bytes of attachments are left out.
+	MessageCount       int                  `json:"messageCount"`
 	Messages           []reducer.Message    `json:"messages"`
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
 	// UpdatedAt is when the state was last changed; zero before the first event.
@@ -155,11 +161,16 @@ type State struct {
 
 // StateOf is the public state of a session.
 func StateOf(s reducer.Session, updatedAt time.Time) State {
-	messages := make([]reducer.Message, len(s.Reduced.Messages))
-	for i, m := range s.Reduced.Messages {
+	messages := []reducer.Message{}
+	size := 0
+	for _, m := range slices.Backward(s.Reduced.Messages) {
 		m.Attachments = withoutData(m.Attachments)
-		messages[i] = m
+		if size += sizeOf(m); size > MaxStateBytes {
+			break
+		}
+		messages = append(messages, m)
 	}
+	slices.Reverse(messages)
 	return State{
 		ContextName:        s.ContextName,
 		Status:             StatusOf(s),
@@ -169,10 +180,62 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 		Model:              s.Model,
 		Request:            s.Request,
 		Config:             s.Reduced.Config,
+		MessageCount:       len(s.Reduced.Messages),
 		Messages:           messages,
 		PendingAttachments: withoutData(s.Reduced.PendingAttachments),
 		UpdatedAt:          updatedAt,
 	}
+}
+
+// MaxStateBytes is about how much of a conversation a [State] holds. The answer
+// to a query may have to share a message to the server with other things.
+const MaxStateBytes = 256 << 10
+
+// sizeOf is about how many bytes a message takes.
+func sizeOf(m reducer.Message) int {
+	size := 100 + len(m.Content)
+	for _, c := range m.ToolCalls {
+		size += 100 + len(c.Arguments)
+	}
+	for _, a := range m.Attachments {
+		size += 300 + len(a.Source.Data)*4/3 + len(a.Source.URL)
+	}
+	return size
+}
+
+// MaxSnapshotBytes is about how large a session may be that [QuerySnapshot]
+// answers with. A larger one is read from the log.
+const MaxSnapshotBytes = 1 << 20
+
+// Fits reports whether a session fits into the answer to [QuerySnapshot].
+func Fits(s reducer.Session) bool {
+	size := 0
+	for _, m := range s.Reduced.Messages {
+		if size += sizeOf(m); size > MaxSnapshotBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// Wish is the answer to [QueryWish]: what a session wants of its request.
+type Wish struct {
+	LastEventID string `json:"lastEventId"`
+	// RequestID is the running request; empty when there is none.
+	RequestID string `json:"requestId,omitempty"`
+	// Stop is why the request is to stop; empty when it is not. Trigger is the
+	// newest event that wants an answer.
+	Stop    event.Reason `json:"stop,omitempty"`
+	Trigger string       `json:"trigger,omitempty"`
+}
+
+// WishOf is what a session wants of its request.
+func WishOf(s reducer.Session) Wish {
+	w := Wish{LastEventID: s.LastEventID(), Trigger: s.Trigger}
+	if s.Request != nil {
+		w.RequestID, w.Stop = s.Request.ID, s.Request.Stop
+	}
+	return w
 }
 
 func withoutData(attachments []reducer.Attachment) []reducer.Attachment {

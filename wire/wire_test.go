@@ -89,7 +89,7 @@ func TestStateLeavesOutTheBytesOfAttachmentsAndChangesNothing(t *testing.T) {
 	cut := dataURL
 	cut.Source.URL = "data:image/png;base64,…"
 	require.Equal(t, wire.State{
-		ContextName: "demo", Status: wire.StatusIdle, EventCount: 7, LastEventID: "demo:0007", Turns: 2, Model: "gpt-4o-mini",
+		ContextName: "demo", Status: wire.StatusIdle, EventCount: 7, LastEventID: "demo:0007", Turns: 2, Model: "gpt-4o-mini", MessageCount: 1,
 		Config:             session.Reduced.Config,
 		Messages:           []reducer.Message{{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{named, cut, link}}},
 		PendingAttachments: []reducer.Attachment{named},
@@ -101,7 +101,7 @@ func TestStateOfANewContextIsPlainJSON(t *testing.T) {
 	text, err := json.Marshal(wire.StateOf(reducer.NewSession("demo"), time.Time{}))
 	require.NoError(t, err)
 	require.JSONEq(t, `{
-		"contextName": "demo", "status": "idle", "eventCount": 0, "turns": 0, "messages": [],
+		"contextName": "demo", "status": "idle", "eventCount": 0, "turns": 0, "messageCount": 0, "messages": [],
 		"config": {
 			"primary": {"providerId": "openai", "model": "gpt-4o-mini", "isDefault": true},
 			"retry": {"maxRetries": 3, "initialDelayMs": 100, "backoffFactor": 2, "maxDelayMs": 60000},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -163,7 +164,8 @@ Environment:
 	flags.StringVar(&s.natsURL, "nats-url", "", `NATS servers, separated by commas; empty: NATS_URL, else nats://127.0.0.1:4222; "none": answers are not streamed`)
 	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task queue to work on")
 	flags.StringVar((*string)(&s.only), "only", "", "part of the work to do, workflows or activities; empty: both")
-	flags.StringSliceVar(&s.keyRefs, "key-refs", llm.DefaultKeyRefs, "patterns of the references to keys that contexts may name; each * stands for anything but a slash; empty: none")
+	flags.StringSliceVar(&s.keyRefs, "key-refs", nil, "patterns of the references to keys that contexts may name; each * stands for anything but a slash; empty: none "+
+		"(default "+strings.Join(llm.DefaultKeyRefs, ",")+", with providers' own keys for the providers only)")
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", `directory that attachments of type "file" may be read from; empty: none are read`)
 	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
 	flags.BoolVar(&s.check, "check", false, "only say whether a worker of this host takes work from the task queue, by exit code")

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,8 +73,9 @@ type run struct {
 	effects []reducer.Effect
 	// generate is the running activity, nil without one; cancel cancels it
 	// through Temporal.
-	generate workflow.Future
-	cancel   workflow.CancelFunc
+	generate  workflow.Future
+	cancel    workflow.CancelFunc
+	requestID string // of what generate is for
 	// attributes says that search attributes may be used; status is the one
 	// that they show.
 	attributes   bool
@@ -104,7 +106,15 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 	}); err != nil {
 		return nil, err
 	}
+	if err := workflow.SetQueryHandler(ctx, wire.QueryWish, func() (wire.Wish, error) {
+		return wire.WishOf(r.session), nil
+	}); err != nil {
+		return nil, err
+	}
 	return r, workflow.SetQueryHandler(ctx, wire.QuerySnapshot, func() (reducer.Session, error) {
+		if !wire.Fits(r.session) {
+			return reducer.Session{}, errors.New("the session is too large for the answer to a query: read the log")
+		}
 		return r.session, nil
 	})
 }
@@ -269,6 +279,7 @@ func (r *run) startRequest(start reducer.StartRequest) {
 		Summary: fmt.Sprintf("turn %d · %s · %s", start.Turn, model, count(start.Messages, "message")),
 	})
 	ctx, r.cancel = workflow.WithCancel(ctx)
+	r.requestID = start.RequestID
 	r.generate = workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{
 		ContextName:  r.session.ContextName,
 		RequestID:    start.RequestID,
@@ -276,6 +287,7 @@ func (r *run) startRequest(start reducer.StartRequest) {
 		MaxAttempts:  start.Retry.MaxRetries + 1,
 		Fallback:     start.Fallback,
 		Through:      start.Through,
+		TimeoutMs:    start.TimeoutMs,
 	})
 }
 

@@ -269,7 +269,7 @@ func TestARequestThatFailsSaysWhy(t *testing.T) {
 	}{
 		"the provider refuses": {
 			temporal.NewNonRetryableApplicationError("openai: unauthorized (401)", "unauthorized", nil,
-				activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"}),
+				activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0003", ProviderID: "openai", Model: "scripted"}),
 			[]string{"LLMRequestStarted attempt 1", "LLMRequestFailed openai: unauthorized (401)"},
 		},
 		"nothing was sent": {

@@ -35,9 +35,7 @@ func (r *run) result() reducer.RequestEnded {
 	if attempted.Sent {
 		ended.Through = attempted.Through
 	}
-	if r.session.Request != nil {
-		ended.RequestID = r.session.Request.ID
-	}
+	ended.RequestID = r.requestID
 	return ended
 }
 

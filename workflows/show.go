@@ -31,7 +31,7 @@ func (r *run) show() {
 		attributeTurns.ValueSet(int64(r.session.Turns)),
 	}
 	if r.session.Model != "" {
-		updates = append(updates, attributeModel.ValueSet(r.session.Model))
+		updates = append(updates, attributeModel.ValueSet(cut(r.session.Model, shownModel)))
 	}
 	if err := workflow.UpsertTypedSearchAttributes(r.ctx, updates...); err != nil {
 		workflow.GetLogger(r.ctx).Warn("The search attributes were not set", "error", err)
@@ -43,6 +43,8 @@ const (
 	shownMessages = 10
 	shownRunes    = 600
 	shownTags     = 150
+	// A keyword may have 255 characters on some databases.
+	shownModel = 200
 )
 
 // details is the end of the conversation as Markdown.

@@ -1,4 +1,4 @@
-// Package offline is the model of a worker that was given no API key: a small
+// Package offline is the model of a worker that was given no API key; a small
 // OpenAI-compatible server that repeats what it was told, so that everything
 // around a model can be seen at work.
 //
