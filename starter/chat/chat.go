@@ -9,9 +9,13 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/starter/chat/quiet"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
+
+// Now bubbletea is initialized.
+func init() { quiet.Restore() }
 
 // Context is what the screen needs of a [session.Context].
 type Context interface {
