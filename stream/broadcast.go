@@ -24,9 +24,10 @@ type Broadcast struct {
 	conn    *Conn
 	attempt Attempt
 	onStop  func(Stop)
-	sub     *nats.Subscription
 
 	mu      sync.Mutex
+	sub     *nats.Subscription // nil before it is made, and without NATS
+	closed  bool
 	through string
 	next    int
 	text    strings.Builder
@@ -42,13 +43,28 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 	if c == nil {
 		return b
 	}
-	// An error means a closed connection: then nobody can ask, and the hints
-	// take the way through Temporal.
-	b.sub, _ = c.nats.Subscribe(c.askSubject(attempt.ContextName), b.answer)
+	c.unhurried(b.subscribe)
 	if attempt.Number > 1 {
 		b.publish("", true)
 	}
 	return b
+}
+
+// subscribe makes it possible to ask.
+func (b *Broadcast) subscribe() {
+	// An error means a closed connection: then nobody can ask, and the hints
+	// take the way through Temporal.
+	sub, err := b.conn.nats.Subscribe(b.conn.askSubject(b.attempt.ContextName), b.answer)
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	b.sub = sub
+	closed := b.closed
+	b.mu.Unlock()
+	if closed {
+		_ = sub.Unsubscribe()
+	}
 }
 
 // Answering says which event is the newest that the provider was shown. It goes
@@ -69,13 +85,18 @@ func (b *Broadcast) publish(text string, reset bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text.WriteString(text)
-	data, err := json.Marshal(event.New(b.delta(b.next, text, reset)))
+	index := b.next
 	b.next++
+	if !b.conn.Connected() {
+		// Whoever follows asks for the text when NATS is back, or reads it from
+		// the log.
+		return
+	}
+	data, err := json.Marshal(event.New(b.delta(index, text, reset)))
 	if err != nil {
 		return
 	}
-	// An error means that NATS is away: whoever follows asks for the text when
-	// it is back, or reads it from the log.
+	// An error means that NATS has just gone away.
 	_ = b.conn.nats.Publish(b.conn.deltaSubject(b.attempt.ContextName), data)
 }
 
@@ -114,7 +135,11 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 
 // Close ends the broadcast. Nothing more is said or heard.
 func (b *Broadcast) Close() {
-	if b.sub != nil {
-		_ = b.sub.Unsubscribe()
+	b.mu.Lock()
+	sub := b.sub
+	b.closed = true
+	b.mu.Unlock()
+	if sub != nil {
+		b.conn.unhurried(func() { _ = sub.Unsubscribe() })
 	}
 }

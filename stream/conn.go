@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,8 +22,8 @@ type Options struct {
 	Namespace string
 	// Name is what the NATS server calls the connection. Optional.
 	Name string
-	// Lost and Found are called when the connection breaks and when it is back.
-	// Optional.
+	// Lost and Found are called when the connection breaks and when it is back,
+	// or there for the first time after [Connect] found none. Optional.
 	Lost  func(error)
 	Found func()
 }
@@ -32,6 +33,9 @@ type Options struct {
 type Conn struct {
 	nats   *nats.Conn
 	prefix string
+	// connected is asked in place of nats, which keeps whoever asks it waiting
+	// for as long as an attempt to connect takes.
+	connected atomic.Bool
 }
 
 // ErrNobody says that no worker is answering in a context, or that NATS does
@@ -53,7 +57,10 @@ func Connect(url string, options Options) (*Conn, error) {
 	if options.Namespace == "" {
 		options.Namespace = "default"
 	}
-	nc, err := nats.Connect(url,
+	c := &Conn{prefix: "chronicle." + token(options.Namespace)}
+	var late atomic.Bool // the first attempt to connect has failed
+	var err error
+	c.nats, err = nats.Connect(url,
 		nats.Name(options.Name),
 		nats.Timeout(2*time.Second),
 		nats.RetryOnFailedConnect(true),
@@ -62,14 +69,24 @@ func Connect(url string, options Options) (*Conn, error) {
 		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		// What was said while nobody could hear it is of no use later.
 		nats.ReconnectBufSize(-1),
+		// A server that has fallen silent must not hold up an answer for as long
+		// as the system keeps the connection: a write waits for it once, for this
+		// long, and then the connection counts as broken.
+		nats.FlusherTimeout(time.Second),
+		nats.ReconnectOnFlusherError(),
+		// Between the answers only a ping finds out.
+		nats.PingInterval(10*time.Second),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			c.connected.Store(false)
 			if options.Lost != nil {
 				options.Lost(err)
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) {
-			if options.Found != nil {
-				options.Found()
+		nats.ReconnectHandler(func(*nats.Conn) { c.found(options) }),
+		// The first connection is not news, unless it was waited for.
+		nats.ConnectHandler(func(*nats.Conn) {
+			if late.Load() {
+				c.found(options)
 			}
 		}),
 		// A slow subscriber misses messages; it asks for the text when it does.
@@ -79,18 +96,38 @@ func Connect(url string, options Options) (*Conn, error) {
 		// The error repeats a URL that cannot be read, password and all.
 		return nil, fmt.Errorf("nats at %s: %s", event.Redact(url, 0), event.Redact(err.Error(), 0))
 	}
-	return &Conn{nats: nc, prefix: "chronicle." + token(options.Namespace)}, nil
+	c.connected.Store(c.nats.IsConnected())
+	late.Store(!c.Connected())
+	return c, nil
+}
+
+func (c *Conn) found(options Options) {
+	c.connected.Store(true)
+	if options.Found != nil {
+		options.Found()
+	}
 }
 
 // Close ends the connection.
 func (c *Conn) Close() {
 	if c != nil {
+		c.connected.Store(false)
 		c.nats.Close()
 	}
 }
 
 // Connected reports whether the server can be reached now.
-func (c *Conn) Connected() bool { return c != nil && c.nats.IsConnected() }
+func (c *Conn) Connected() bool { return c != nil && c.connected.Load() }
+
+// unhurried does something that needs the connection, but nobody waits for, in
+// the background when the connection is away: see connected.
+func (c *Conn) unhurried(f func()) {
+	if c.Connected() {
+		f()
+	} else {
+		go f()
+	}
+}
 
 // Flush waits until the server has taken all that was said before, five seconds
 // at most.

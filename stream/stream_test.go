@@ -429,6 +429,11 @@ func TestAConnectionIsMadeWhenTheServerComesLater(t *testing.T) {
 	server, err = stream.StartServer(stream.ServerOptions{Port: port})
 	require.NoError(t, err)
 	defer server.Shutdown()
+	select {
+	case <-found:
+	case <-within(t).Done():
+		t.Fatal("the connection was not told of")
+	}
 	require.NoError(t, conn.Flush(within(t)))
 	require.True(t, conn.Connected())
 	b := broadcast(t, conn, first("demo", 1), neverStopped(t))
