@@ -40,11 +40,12 @@ func TestWorkflowsAndActivitiesInProcessesOfTheirOwn(t *testing.T) {
 	require.NoError(t, w.model.Aborted(w.ctx, 4))
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 
-	// Long enough that the messages come within it, however slow the machine.
 	quiet, wait := int64(60_000), int64(2_000)
 	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &quiet, MaxWaitMs: &wait}))
-	w.send(c, event.New(event.UserMessage{Content: "A."}))
-	w.send(c, event.New(event.UserMessage{Content: "B."}))
+	for _, text := range []string{"A.", "B."} {
+		_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: text}))
+		require.NoError(t, err)
+	}
 	w.say(c, "C.")
 
 	require.Equal(t, story(`
@@ -86,7 +87,7 @@ func TestOneOfTwoWorkersIsKilledUnderFiftyContexts(t *testing.T) {
 	t.Parallel()
 	const each = 25 // contexts that were there before the second worker, and after
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, surroundings{patience: 2 * faultPatience}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		answer := llmtest.Answer("Answer", " to "+r.LastUser())
 		if r.LastUser() == "Hello" {
 			return answer.HoldAfter(1, gate)

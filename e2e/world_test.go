@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -88,7 +89,7 @@ func complain(err error) int {
 
 // patience is how long a test waits for something that is sure to come. It is
 // generous, since it only catches a hang.
-const patience = 60 * time.Second
+const patience = time.Minute
 
 // surroundings are the servers that a world is on, and how long its test may
 // take. What is zero is shared by all tests.
@@ -364,6 +365,12 @@ func describe(e event.Event) string {
 	}
 	return line
 }
+
+// withoutPlaces leaves out of a log what each event had seen: how soon one
+// attempt follows another decides whether it was shown the start of that.
+func withoutPlaces(log string) string { return places.ReplaceAllString(log, "") }
+
+var places = regexp.MustCompile(` through \d+`)
 
 // story turns an expected log into what log returns: indentation is dropped.
 func story(text string) string {

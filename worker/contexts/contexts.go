@@ -85,9 +85,12 @@ func NewWorker(temporal client.Client, options Options) worker.Worker {
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                HandBack,
-		DisableWorkflowWorker:            options.Part == OnlyActivities,
-		LocalActivityWorkerOnly:          options.Part == OnlyWorkflows,
-		OnFatalError:                     options.OnFatalError,
+		// The default of a second is not enough for a large backlog on a machine
+		// that has a lot to do, and then the workflow task would be for nothing.
+		DeadlockDetectionTimeout: 5 * time.Second,
+		DisableWorkflowWorker:    options.Part == OnlyActivities,
+		LocalActivityWorkerOnly:  options.Part == OnlyWorkflows,
+		OnFatalError:             options.OnFatalError,
 	})
 	snapshots := activities.NewSnapshots()
 	if options.Part != OnlyActivities {
