@@ -13,7 +13,8 @@
 // attachment.go), sent by go-openai, and read back through two thin layers of
 // our own: transport.go keeps what go-openai drops of a refusal, eventbody.go
 // hands on only the lines of an event stream that carry data. What fails
-// becomes an [Error] (classify.go).
+// becomes an [Error] (classify.go, vision.go), a silence that lasts too long
+// included (silence.go).
 //
 // What the package guarantees:
 //   - An answer is complete or there is an error: a stream that ends without a
