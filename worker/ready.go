@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
@@ -24,6 +25,9 @@ import (
 // readyWithin is how long the way through Temporal may take to open. A server
 // may take a minute to notice a new search attribute.
 const readyWithin = 90 * time.Second
+
+// readyRetry is the least time between two attempts.
+const readyRetry = 250 * time.Millisecond
 
 // readyName is the type of the workflow, of its activity and of its update.
 const readyName = "Ready"
@@ -114,27 +118,46 @@ func (p *probe) reach(ctx context.Context) error {
 	return nil
 }
 
-// await returns when the way is open.
+// await returns when the way is open. A server that has not noticed the search
+// attributes fails the task that carries the answer; a new workflow finds out
+// sooner than that one, whose task has to time out first.
 func await(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("no answer within %v", readyWithin))
 	defer cancel()
+	ticker := time.NewTicker(readyRetry)
+	defer ticker.Stop()
+	for {
+		err := attempt(ctx, c, namespace, taskQueue, in)
+		if err == nil {
+			return nil
+		}
+		if errors.As(err, new(*serviceerror.WorkflowNotReady)) {
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+				continue
+			}
+		}
+		if ctx.Err() != nil {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+		return fmt.Errorf("contexts on task queue %q cannot answer: %w", taskQueue, err)
+	}
+}
+
+// attempt goes the way once.
+func attempt(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                       "ready:" + uuid.NewString(),
 		TaskQueue:                taskQueue,
 		WorkflowExecutionTimeout: readyWithin,
 		StaticSummary:            "a worker looks whether contexts can answer",
 	}, readyName, in)
-	if err == nil {
-		err = outcome(ctx, c, run)
-		forget(ctx, c, namespace, run)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		err = errors.Join(context.Cause(ctx), err)
-	}
-	return fmt.Errorf("contexts on task queue %q cannot answer: %w", taskQueue, err)
+	defer forget(ctx, c, namespace, run)
+	return outcome(ctx, c, run)
 }
 
 // outcome waits for what the workflow tells.

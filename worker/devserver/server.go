@@ -56,7 +56,8 @@ type Options struct {
 // no cost in throughput. As shipped, a shard begins 20 polls of its queue per
 // second, so each hop of a task waits up to 50 ms, and no timer is finer than a
 // second. With far more than 200 polls there is less batching, and many
-// contexts at once get slower.
+// contexts at once get slower. Every context that opens asks for one list of
+// workflows, of which a namespace gets 100 per second here and 10 elsewhere.
 //
 // It is dynamic configuration of the server, by key, in JSON.
 // deploy/dynamicconfig.yaml has the same for production, which a test holds.
@@ -64,6 +65,7 @@ var Tuning = map[string]string{
 	"history.transferProcessorMaxPollRPS": `200`,
 	"history.timerProcessorMaxPollRPS":    `200`,
 	"history.timerProcessorMaxTimeShift":  `"1ms"`,
+	"frontend.namespaceRPS.visibility":    `1000`,
 }
 
 // Server is a running development server.
