@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// compose is what docker-compose.yml tells the services. Nothing of the
+// caller's environment and no .env file is in it.
+type compose struct{ project *types.Project }
+
+func load(ctx context.Context, file string) (compose, error) {
+	options, err := cli.NewProjectOptions([]string{file}, cli.WithoutEnvironmentResolution)
+	if err != nil {
+		return compose{}, fmt.Errorf("%s: %w", file, err)
+	}
+	project, err := options.LoadProject(ctx)
+	if err != nil {
+		return compose{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return compose{project}, nil
+}
+
+// service returns a service, which must be there.
+func (c compose) service(name string) (types.ServiceConfig, error) {
+	service, err := c.project.GetService(name)
+	if err != nil {
+		return types.ServiceConfig{}, fmt.Errorf("%s: %w", c.project.ComposeFiles[0], err)
+	}
+	return service, nil
+}
+
+// environment is that of a service, with some of it replaced or added.
+func environment(service types.ServiceConfig, changes map[string]string) []string {
+	all := map[string]string{}
+	for name, value := range service.Environment {
+		if value != nil {
+			all[name] = *value
+		}
+	}
+	for name, value := range changes {
+		all[name] = value
+	}
+	var out []string
+	for name, value := range all {
+		out = append(out, name+"="+value)
+	}
+	return out
+}
+
+// mounted is the file on this machine that a service sees at a path.
+func (c compose) mounted(service types.ServiceConfig, target string) (string, error) {
+	for _, config := range service.Configs {
+		if config.Target == target {
+			return filepath.Abs(c.project.Configs[config.Source].File)
+		}
+	}
+	return "", fmt.Errorf("service %s has no file mounted at %s", service.Name, target)
+}

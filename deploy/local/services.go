@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+// setUpSchema runs the schema's script, as its container does.
+func (t *topology) setUpSchema(ctx context.Context) error {
+	if _, err := t.program("temporal-sql-tool"); err != nil {
+		return err
+	}
+	return t.script(ctx, "schema", map[string]string{
+		"SQL_HOST": "127.0.0.1",
+		"SQL_PORT": strconv.Itoa(t.postgresPort),
+	})
+}
+
+// startTemporal starts the server. Its configuration is the template that is
+// built into it, filled from the environment as in its container.
+func (t *topology) startTemporal(ctx context.Context) error {
+	service, err := t.compose.service("temporal")
+	if err != nil {
+		return err
+	}
+	dynamic, err := t.compose.mounted(service, *service.Environment["DYNAMIC_CONFIG_FILE_PATH"])
+	if err != nil {
+		return err
+	}
+	program, err := t.program("temporal-server")
+	if err != nil {
+		return err
+	}
+	changes := map[string]string{
+		"POSTGRES_SEEDS":           "127.0.0.1",
+		"DB_PORT":                  strconv.Itoa(t.postgresPort),
+		"BIND_ON_IP":               "127.0.0.1",
+		"DYNAMIC_CONFIG_FILE_PATH": dynamic,
+	}
+	listening := []string{
+		"FRONTEND_GRPC_PORT", "FRONTEND_MEMBERSHIP_PORT", "FRONTEND_HTTP_PORT",
+		"HISTORY_GRPC_PORT", "HISTORY_MEMBERSHIP_PORT",
+		"MATCHING_GRPC_PORT", "MATCHING_MEMBERSHIP_PORT",
+		"WORKER_GRPC_PORT", "WORKER_MEMBERSHIP_PORT",
+	}
+	ports, err := freePorts(len(listening))
+	if err != nil {
+		return err
+	}
+	for i, name := range listening {
+		changes[name] = strconv.Itoa(ports[i])
+	}
+	t.temporalAddress = net.JoinHostPort("127.0.0.1", changes["FRONTEND_GRPC_PORT"])
+	cmd := exec.Command(program, "start")
+	cmd.Env = environment(service, changes)
+	if err := t.serve("temporal", cmd, nil); err != nil {
+		return err
+	}
+	return awaitTCP(ctx, t.temporalAddress)
+}
+
+// makeNamespace runs the namespace's script, as its container does.
+func (t *topology) makeNamespace(ctx context.Context) error {
+	service, err := t.compose.service("namespace")
+	if err != nil {
+		return err
+	}
+	t.namespace = *service.Environment["TEMPORAL_NAMESPACE"]
+	if _, err := t.program("temporal"); err != nil {
+		return err
+	}
+	return t.script(ctx, "namespace", map[string]string{
+		"TEMPORAL_ADDRESS": t.temporalAddress,
+		// Not the settings of whoever runs this.
+		"TEMPORAL_CONFIG_FILE": os.DevNull,
+	})
+}
+
+// startNATS starts NATS as a process of its own.
+func (t *topology) startNATS(ctx context.Context) error {
+	service, err := t.compose.service("nats")
+	if err != nil {
+		return err
+	}
+	program, err := t.program("nats-server")
+	if err != nil {
+		return err
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	// A flag that is given twice has the value that it was given last.
+	args := append(service.Command, "--addr", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http_port", strconv.Itoa(ports[1]))
+	if err := t.serve("nats", exec.Command(program, args...), nil); err != nil {
+		return err
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
+	t.natsURL = "nats://" + address
+	return awaitTCP(ctx, address)
+}
+
+// startWorkers starts the workers and waits until each says that it is ready,
+// and its health check agrees.
+func (t *topology) startWorkers(ctx context.Context) error {
+	service, err := t.compose.service("worker")
+	if err != nil {
+		return err
+	}
+	program, err := t.program("worker")
+	if err != nil {
+		return err
+	}
+	env := environment(service, map[string]string{
+		"TEMPORAL_ADDRESS": t.temporalAddress,
+		"NATS_URL":         t.natsURL,
+	})
+	if t.workers < 0 {
+		t.workers = service.GetScale()
+	}
+	ready := make([]*firstWrite, t.workers)
+	for i := range ready {
+		ready[i] = &firstWrite{happened: make(chan struct{})}
+		cmd := exec.Command(program, service.Command...)
+		cmd.Env, cmd.Stdout = env, ready[i]
+		if err := t.serve(fmt.Sprintf("worker-%d", i+1), cmd, nil); err != nil {
+			return err
+		}
+	}
+	for _, r := range ready {
+		select {
+		case <-r.happened:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if t.workers == 0 {
+		return nil
+	}
+	check, err := healthCommand(service)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(program, check...)
+	cmd.Env = env
+	return t.run(ctx, "worker-check", cmd, nil)
+}
+
+// healthCommand is the health check of a service, without its program.
+func healthCommand(service types.ServiceConfig) ([]string, error) {
+	if service.HealthCheck == nil || len(service.HealthCheck.Test) < 2 || service.HealthCheck.Test[0] != "CMD" {
+		return nil, errors.New(`its health check must be a program and its arguments, ["CMD", ...]`)
+	}
+	return service.HealthCheck.Test[2:], nil
+}
+
+// script runs the script that is the entry point of a container, with the
+// programs of bin/ on PATH.
+func (t *topology) script(ctx context.Context, name string, changes map[string]string) error {
+	service, err := t.compose.service(name)
+	if err != nil {
+		return err
+	}
+	shell, target := service.Entrypoint[0], service.Entrypoint[len(service.Entrypoint)-1]
+	file, err := t.compose.mounted(service, target)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(shell, file)
+	cmd.Env = append(environment(service, changes), "PATH="+t.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.dir)
+	return t.run(ctx, name, cmd, nil)
+}
+
+// awaitTCP waits until somebody listens.
+func awaitTCP(ctx context.Context, address string) error {
+	return until(ctx, func() error {
+		connection, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
+}
+
+// firstWrite tells when something is written, which a worker does to its
+// standard output when it is ready and at no other time.
+type firstWrite struct {
+	once     sync.Once
+	happened chan struct{}
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	w.once.Do(func() { close(w.happened) })
+	return len(p), nil
+}
