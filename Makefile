@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev build test check golden bench soak clean binaries
+.PHONY: help run dev up down build test e2e-postgres check golden bench soak clean binaries
 
 # What to test: make test T=TestName P=./pkg
 P ?= ./...
@@ -12,6 +12,9 @@ T ?=
 
 # Flags for the benchmark: make bench B='-quick -run signal'
 B ?=
+
+# Where to measure: make bench SERVER=postgres
+SERVER ?= dev
 
 # How long to torment: make soak SOAK=30s
 SOAK ?= 10m
@@ -26,13 +29,19 @@ race := $(if $(shell command -v $$(go env CC)),-race)
 lint := go tool -modfile=tools/lint/go.mod
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 run: bin/temporal binaries ## Talk to a context; starts all it needs, and ends it on leaving; W='FLAGS' for the worker
 	@bin/worker --dev $(W) -- bin/starter chat || test $$? -eq 130
 
 dev: bin/temporal binaries ## Run the worker with all it needs, until Ctrl-C
 	@bin/worker --dev $(W)
+
+up: ## Start docker-compose.yml, and wait until contexts are answered at 127.0.0.1:7233
+	docker compose up --build --detach --wait
+
+down: ## Stop it; its database stays
+	docker compose down
 
 build: bin/temporal binaries ## Build bin/worker, bin/starter and bin/temporal
 
@@ -46,9 +55,30 @@ bin/temporal: tools/go.mod
 	@cd tools && go build -o ../bin/temporal github.com/temporalio/cli/cmd/temporal
 	@touch bin/temporal
 
+# The servers of docker-compose.yml, for deploy/local.
+production = bin/temporal-server bin/temporal-sql-tool bin/nats-server
+
+bin/temporal-server: package = go.temporal.io/server/cmd/server
+bin/temporal-sql-tool: package = go.temporal.io/server/cmd/tools/sql
+bin/nats-server: package = github.com/nats-io/nats-server/v2
+
+$(production): tools/server/go.mod
+	@echo "building $@; the first time bin/temporal-server takes about 4 minutes, the others seconds"
+	@cd tools/server && go build -o ../../$@ $(package)
+	@touch $@
+
+# Runs a command with what docker-compose.yml describes, without Docker.
+bin/local: $(production) bin/temporal binaries
+	@go build -o bin/ ./deploy/local
+
+.PHONY: bin/local
+
 test: bin/temporal ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
 	go test $(race) $(if $(T),-v -run '$(T)') $(P)
+
+e2e-postgres: bin/local ## Run the end-to-end tests on what docker-compose.yml describes, without Docker; needs PostgreSQL installed
+	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_NATS=$$NATS_URL go test $(race) -count=1 $(if $(T),-v -run "$(T)") ./e2e'
 
 check: ## Look for mistakes without running: format, vet, lint, determinism, imports, replay, modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
@@ -63,9 +93,9 @@ check: ## Look for mistakes without running: format, vet, lint, determinism, imp
 golden: ## Rewrite the expected output of tests from what they print now
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: bin/temporal binaries ## Measure against a bare loop and a direct client, in about 5 minutes; B='-quick -run signal' for some
+bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure against a bare loop and a direct client, in about 5 minutes; B='-quick -run signal' for some, SERVER=postgres
 	@go build -o bin/ ./bench
-	@bin/bench $(B)
+	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
 
 soak: bin/temporal binaries ## Torment 100 contexts and check their logs; SOAK=30s for a short while
 	@go build -o bin/ ./bench/soak

@@ -48,6 +48,7 @@ func (s *ownServer) kill() {
 }
 
 func TestTheServerIsKilledAndStartedAgainOnItsFile(t *testing.T) {
+	devServerOnly(t)
 	t.Parallel()
 	own := startOwnServer(t)
 	gates := map[string]*llmtest.Gate{"Two": llmtest.NewGate(), "Three": llmtest.NewGate(), "Four": llmtest.NewGate()}

@@ -33,10 +33,11 @@ import (
 )
 
 // server and nats are shared by all tests of the package: each test has a task
-// queue and contexts of its own.
+// queue and contexts of its own. They are started here, unless servers_test.go
+// is told to use others.
 var (
-	server  *devserver.Server
-	nats    *stream.Server
+	server  interface{ Address() string }
+	nats    interface{ URL() string }
 	command string // the temporal command
 )
 
@@ -57,18 +58,14 @@ func runMain(m *testing.M) int {
 	if err != nil {
 		return complain(err)
 	}
-	server, err = devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir})
+	stop, err := findServers(dir)
 	if err != nil {
 		return complain(err)
 	}
-	defer server.Stop()
+	defer stop()
 	if err := register(server.Address()); err != nil {
 		return complain(err)
 	}
-	if nats, err = stream.StartServer(stream.ServerOptions{}); err != nil {
-		return complain(err)
-	}
-	defer nats.Shutdown()
 	return m.Run()
 }
 

@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+)
+
+// Servers that run already are used instead of a dev server and a NATS server
+// of the tests' own, when both variables are set. `make e2e-postgres` sets them.
+const (
+	temporalVariable = "CHRONICLE_E2E_TEMPORAL" // host:port
+	natsVariable     = "CHRONICLE_E2E_NATS"     // URL
+)
+
+// running is the address of a server that others started.
+type running string
+
+func (r running) Address() string { return string(r) }
+func (r running) URL() string     { return string(r) }
+
+// findServers sets server and nats, and starts them if need be.
+func findServers(dir string) (stop func(), err error) {
+	temporal, broker := os.Getenv(temporalVariable), os.Getenv(natsVariable)
+	if (temporal == "") != (broker == "") {
+		return nil, fmt.Errorf("set both %s and %s, or neither", temporalVariable, natsVariable)
+	}
+	if temporal != "" {
+		server, nats = running(temporal), running(broker)
+		return func() {}, nil
+	}
+	started, err := devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir})
+	if err != nil {
+		return nil, err
+	}
+	embedded, err := stream.StartServer(stream.ServerOptions{})
+	if err != nil {
+		return nil, errors.Join(err, started.Stop())
+	}
+	server, nats = started, embedded
+	return func() {
+		embedded.Shutdown()
+		_ = started.Stop()
+	}, nil
+}
+
+// devServerOnly skips a test that kills a dev server of its own.
+func devServerOnly(t *testing.T) {
+	t.Helper()
+	if address, others := server.(running); others {
+		t.Skipf("it kills a dev server of its own, which says nothing of the server at %s", address)
+	}
+}
+
+// topologyOnly skips a test that needs what only the servers of deploy/local
+// have.
+func topologyOnly(t *testing.T) {
+	t.Helper()
+	if _, others := server.(running); !others {
+		t.Skipf("it needs the servers of docker-compose.yml: make e2e-postgres")
+	}
+}

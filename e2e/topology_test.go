@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+func TestTheServerIsWhatTheComposeFileAsksFor(t *testing.T) {
+	topologyOnly(t)
+	w := newWorld(t)
+	info, err := w.temporal.WorkflowService().GetClusterInfo(w.ctx, &workflowservice.GetClusterInfoRequest{})
+	require.NoError(t, err)
+	require.EqualValues(t, 4, info.GetHistoryShardCount())
+	require.Equal(t, "postgres12", info.GetPersistenceStore())
+	require.Equal(t, "postgres12", info.GetVisibilityStore())
+}
+
+func TestTwoWorkerProcessesShareContextsThatChooseTheirProvider(t *testing.T) {
+	topologyOnly(t)
+	// With this many, one worker has them all once in half a million times.
+	const many = 20
+	script := make([]llmtest.Step, many)
+	for i := range script {
+		script[i] = llmtest.Answer("Here", " I am")
+	}
+	w := newWorld(t, script...)
+	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, TaskQueue: wire.TaskQueue})
+	var mu sync.Mutex
+	answeredBy := map[string]int{}
+	var all sync.WaitGroup
+	for i := range many {
+		c := w.open(fmt.Sprintf("shared-%d", i))
+		all.Go(func() {
+			ask := c.Ask(w.ctx,
+				event.New(event.SetProviderConfig{ProviderID: "scripted", Model: "scripted", BaseURL: w.model.URL}),
+				event.New(event.UserMessage{Content: "Who is there?"}))
+			for e, err := range ask {
+				if err != nil {
+					t.Errorf("%s: %v", c.Name(), err)
+					return
+				}
+				if m, ok := e.Body.(event.AssistantMessage); ok && m.Content != "Here I am" {
+					t.Errorf("%s: %q", c.Name(), m.Content)
+				}
+			}
+			who, err := startedActivity(w.ctx, w.temporal, wire.WorkflowID(c.Name()))
+			if err != nil {
+				t.Errorf("%s: %v", c.Name(), err)
+			}
+			mu.Lock()
+			answeredBy[who]++
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	require.Len(t, answeredBy, 2, "both workers answer: %v", answeredBy)
+}
+
+// startedActivity is the identity of the worker that ran the first activity.
+func startedActivity(ctx context.Context, temporal client.Client, workflowID string) (string, error) {
+	events := temporal.GetWorkflowHistory(ctx, workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return "", err
+		}
+		if started := e.GetActivityTaskStartedEventAttributes(); started != nil {
+			return started.GetIdentity(), nil
+		}
+	}
+	return "", fmt.Errorf("no activity of %s was started", workflowID)
+}
+
+func TestAContextIsFoundByItsSearchAttributes(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("Yes."))
+	w.worker()
+	c := w.open("found")
+	w.say(c, "Anyone?")
+	query := fmt.Sprintf("WorkflowId = '%s' AND ContextStatus = 'idle' AND ContextTurns = 1 AND ContextModel = 'scripted'", wire.WorkflowID(c.Name()))
+	require.Eventually(t, func() bool {
+		for found, err := range w.client.List(w.ctx, query) {
+			return err == nil && found.ContextName == c.Name() && found.Turns == 1
+		}
+		return false
+	}, patience, 20*time.Millisecond)
+}
+
+func TestTheCancellationOfAnActivityIsPushedToItsWorker(t *testing.T) {
+	topologyOnly(t)
+	w := newWorld(t)
+	// It never tells that it is alive, so no answer to that can tell it that it
+	// is cancelled.
+	started := make(chan struct{})
+	listen := func(ctx context.Context) error {
+		close(started)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	cancelIt := func(ctx workflow.Context) error {
+		ctx, cancel := workflow.WithCancel(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Hour, WaitForCancellation: true, DisableEagerExecution: true,
+		}))
+		running := workflow.ExecuteActivity(ctx, "Listen")
+		workflow.GetSignalChannel(ctx, "cancel").Receive(ctx, nil)
+		cancel()
+		return running.Get(ctx, nil)
+	}
+	running := contexts.NewWorker(w.temporal, contexts.Options{TaskQueue: w.queue, Models: scripted(w.model.URL)})
+	running.RegisterActivityWithOptions(listen, activity.RegisterOptions{Name: "Listen"})
+	running.RegisterWorkflowWithOptions(cancelIt, workflow.RegisterOptions{Name: "CancelIt"})
+	require.NoError(t, running.Start())
+	t.Cleanup(running.Stop)
+	execution, err := w.temporal.ExecuteWorkflow(w.ctx, client.StartWorkflowOptions{TaskQueue: w.queue}, "CancelIt")
+	require.NoError(t, err)
+	select {
+	case <-started:
+	case <-w.ctx.Done():
+		require.NoError(t, w.ctx.Err())
+	}
+	require.NoError(t, w.temporal.SignalWorkflow(w.ctx, execution.GetID(), execution.GetRunID(), "cancel", nil))
+	asked := time.Now()
+	require.ErrorContains(t, execution.Get(w.ctx, nil), "canceled")
+	t.Logf("told after %v", time.Since(asked).Round(time.Millisecond))
+}
