@@ -16,8 +16,9 @@ func crowd(l *lab) error {
 	if l.quick {
 		rounds = 1
 	}
-	var rate, bareRate, signal, bareSignal, delta samples
+	var rate, bareRate, signal, bareSignal, delta, server, bareServer samples
 	for round := range rounds {
+		started, _ := l.rig.ServerCPU()
 		bare, took, err := talkAtOnce(contexts, turns, func(i int) *talker {
 			return l.bareLoop(fmt.Sprintf("bare-crowd-%d-%d", round, i))
 		})
@@ -25,6 +26,7 @@ func crowd(l *lab) error {
 			return err
 		}
 		bareRate = append(bareRate, float64(len(bare))/took.Seconds())
+		between, _ := l.rig.ServerCPU()
 		ours, took, err := talkAtOnce(contexts, turns, func(i int) *talker {
 			return l.context(fmt.Sprintf("crowd-%d-%d", round, i))
 		})
@@ -32,6 +34,10 @@ func crowd(l *lab) error {
 			return err
 		}
 		rate = append(rate, float64(len(ours))/took.Seconds())
+		if ended, ok := l.rig.ServerCPU(); ok {
+			bareServer.add((between - started) / time.Duration(len(bare)))
+			server.add((ended - between) / time.Duration(len(ours)))
+		}
 		for i := range ours {
 			signal.add(ours[i].toRequest)
 			bareSignal.add(bare[i].toRequest)
@@ -43,6 +49,9 @@ func crowd(l *lab) error {
 	l.report.add("signal_to_request_50_ms", "ms", signal)
 	l.report.add("bare_signal_to_request_50_ms", "ms", bareSignal)
 	l.report.add("delta_50_ms", "ms", delta)
+	// What bounds the turns per second where all share a machine.
+	l.report.add("server_cpu_per_turn_50_ms", "ms", server)
+	l.report.add("bare_server_cpu_per_turn_50_ms", "ms", bareServer)
 	return nil
 }
 

@@ -12,6 +12,7 @@ var references = map[string]string{
 	"interrupt_to_first_chunk_ms":  "bare_signal_to_request_ms",
 	"turns_per_second_50":          "bare_turns_per_second_50",
 	"signal_to_request_50_ms":      "bare_signal_to_request_50_ms",
+	"server_cpu_per_turn_50_ms":    "bare_server_cpu_per_turn_50_ms",
 	"history_bytes_per_turn_300":   "history_bytes_per_turn_10",
 	"reduce_ns_per_event_100k":     "reduce_ns_per_event_1k",
 }

@@ -2,7 +2,6 @@ package rig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -45,9 +44,10 @@ type Rig struct {
 	// Notes are what all processes saw.
 	Notes *Notes
 
-	options Options
-	places  places
-	stops   []func()
+	options   Options
+	places    places
+	serverPID int // 0 when the server is not ours
+	stops     []func()
 }
 
 // Start starts everything but workers. The context bounds the start.
@@ -65,11 +65,9 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 			r.Stop()
 		}
 	}()
-	var stop func()
-	if r.places.Temporal, stop, err = startServer(ctx, options.Untuned); err != nil {
+	if err := r.startServer(ctx); err != nil {
 		return nil, err
 	}
-	r.stops = append(r.stops, stop)
 	if r.Temporal, err = dial(ctx, r.places.Temporal); err != nil {
 		return nil, err
 	}
@@ -114,28 +112,38 @@ func (r *Rig) Stop() {
 	}
 }
 
-// startServer returns the address of a Temporal server: one that runs already,
-// or a dev server of its own with an empty database.
-func startServer(ctx context.Context, untuned bool) (address string, stop func(), err error) {
-	if address := os.Getenv(AddressVariable); address != "" {
-		return address, func() {}, nil
+// startServer finds a Temporal server that runs already, or starts a dev server
+// with an empty database.
+func (r *Rig) startServer(ctx context.Context) error {
+	if r.places.Temporal = os.Getenv(AddressVariable); r.places.Temporal != "" {
+		return nil
 	}
 	command, err := devserver.Find(ctx, func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
-		return "", nil, err
+		return err
 	}
 	dir, err := os.MkdirTemp("", "chronicle-rig-")
 	if err != nil {
-		return "", nil, err
+		return err
 	}
-	server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir, Untuned: untuned})
+	r.stops = append(r.stops, func() { _ = os.RemoveAll(dir) })
+	server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir, Untuned: r.options.Untuned})
 	if err != nil {
-		return "", nil, errors.Join(err, os.RemoveAll(dir))
+		return err
 	}
-	return server.Address(), func() {
-		_ = server.Stop()
-		_ = os.RemoveAll(dir)
-	}, nil
+	r.stops = append(r.stops, func() { _ = server.Stop() })
+	r.places.Temporal, r.serverPID = server.Address(), server.PID()
+	return nil
+}
+
+// ServerCPU is the processor time that the Temporal server has used; ok is
+// false when it is not the rig's own.
+func (r *Rig) ServerCPU() (used time.Duration, ok bool) {
+	if r.serverPID == 0 {
+		return 0, false
+	}
+	used, err := cpu(r.serverPID)
+	return used, err == nil
 }
 
 func dial(ctx context.Context, address string) (client.Client, error) {
