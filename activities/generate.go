@@ -31,6 +31,11 @@ const (
 	// maxRetryAfter is the longest that a provider may ask to wait. Beyond it
 	// the request fails, or the fallback takes over.
 	maxRetryAfter = 5 * time.Minute
+	// announceAfter is how long a first attempt lasts before the workflow is
+	// told that it was sent. The result says so too, and telling costs the server
+	// as much as half a turn, so a short answer does without. Until then the
+	// workflow tells of new input, see [reducer.TellRequest].
+	announceAfter = 250 * time.Millisecond
 	// announceTimeout is how long the workflow is tried to be told that a
 	// request was sent.
 	announceTimeout = 5 * time.Second
@@ -125,7 +130,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (result Gen
 		return g.result(ctx, llm.Result{}, err)
 	}
 
-	g.sent(ctx, target)
+	g.sent(ctx, target, session.Reduced.Config.Delivery.Policy)
 	config := session.Reduced.Config
 	target.FirstToken = time.Duration(config.FirstTokenMs) * time.Millisecond
 	target.Stall = time.Duration(config.StallMs) * time.Millisecond
@@ -152,12 +157,15 @@ type generation struct {
 	end    context.CancelCauseFunc
 	stream *stream.Broadcast
 
-	mu        sync.Mutex // guards attempted
+	mu        sync.Mutex // guards attempted and hinted
 	attempted Attempted
-	retry     reducer.RetryConfig
-	fallback  bool // there is another provider to take over
+	// hinted is the newest input that a hint to stop was about.
+	hinted   int
+	retry    reducer.RetryConfig
+	fallback bool // there is another provider to take over
 
 	telling     sync.WaitGroup // tells the workflow that the request was sent
+	tellNow     context.CancelFunc
 	stopTelling context.CancelFunc
 }
 
@@ -173,6 +181,7 @@ func (g *generation) onStop(stop stream.Stop) {
 func (g *generation) isOutdated(through string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.hinted = max(g.hinted, event.Counter(through))
 	return g.attempted.Sent && event.Counter(through) > event.Counter(g.attempted.Through)
 }
 
@@ -322,9 +331,14 @@ func (g *generation) target(session reducer.Session) (*llm.Target, error) {
 }
 
 // sent notes that the request goes out and tells the workflow, without waiting.
-func (g *generation) sent(ctx context.Context, target *llm.Target) {
+func (g *generation) sent(ctx context.Context, target *llm.Target, policy event.Policy) {
 	g.mu.Lock()
 	g.attempted.Sent = true
+	// What an attempt after the first follows from is to be seen; other policies
+	// go by whether the request was sent; and a hint may not reach us, or have
+	// come a moment ago.
+	atOnce := g.attempted.Attempt > 1 || policy != event.PolicyInterrupt ||
+		!g.options.Stream.Connected() || g.hinted > event.Counter(g.attempted.Through)
 	news := wire.RequestStarted{
 		RequestID: g.in.RequestID, Attempt: g.attempted.Attempt, Through: g.attempted.Through,
 		ProviderID: target.ProviderID, Model: target.Model,
@@ -332,8 +346,18 @@ func (g *generation) sent(ctx context.Context, target *llm.Target) {
 	g.mu.Unlock()
 	g.stream.Answering(news.Through)
 	w := g.info.WorkflowExecution
-	ctx, g.stopTelling = context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
+	quiet, tellNow := context.WithTimeout(context.WithoutCancel(ctx), announceAfter)
+	g.tellNow = tellNow
+	if atOnce {
+		tellNow()
+	}
+	ctx, g.stopTelling = context.WithTimeout(context.WithoutCancel(ctx), announceAfter+announceTimeout)
 	g.telling.Go(func() {
+		select {
+		case <-quiet.Done():
+		case <-ctx.Done():
+			return
+		}
 		err := g.options.Temporal.SignalWorkflow(ctx, w.ID, w.RunID, wire.SignalRequestStarted, news)
 		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			activity.GetLogger(ctx).Warn("The workflow was not told that its request was sent", "request", news.RequestID, "error", err)
@@ -350,8 +374,11 @@ func (g *generation) told(err error) {
 	}
 	if err == nil {
 		g.stopTelling()
+	} else {
+		g.tellNow()
 	}
 	g.telling.Wait()
+	g.tellNow()
 	g.stopTelling()
 }
 

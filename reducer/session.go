@@ -49,7 +49,8 @@ type Request struct {
 	// at least that much.
 	Asked string `json:"asked,omitempty"`
 	// Through is the newest event that the provider was shown in the newest
-	// attempt; "" in the quiet period, before any attempt was sent.
+	// attempt that the session has heard of; "" before any. The request is then
+	// in its quiet period, or was sent a moment ago.
 	Through string `json:"through,omitempty"`
 	// Attempt is the newest attempt heard of, from 1; 0 before any was sent.
 	Attempt int `json:"attempt,omitempty"`
@@ -209,6 +210,15 @@ type (
 		Model    string
 		Messages int
 	}
+	// TellRequest tells the running request of new input, when the session has
+	// not heard whether it was sent. If it was, without that input, it stops as
+	// by an InterruptRequest. It need not be heard: what the request was shown
+	// comes with the news that it was sent.
+	TellRequest struct {
+		RequestID string
+		// Through is the newest event that wants an answer.
+		Through string
+	}
 	// InterruptRequest stops the running request.
 	InterruptRequest struct {
 		RequestID string
@@ -221,6 +231,7 @@ type (
 
 func (Record) effect()           {}
 func (StartRequest) effect()     {}
+func (TellRequest) effect()      {}
 func (InterruptRequest) effect() {}
 
 // Stepper is the signature of [Step].
@@ -315,6 +326,7 @@ func (d *decision) receive(events []event.Event) {
 		d.recordEvents(rejected)
 		return
 	}
+	before := d.Trigger
 	d.recordEvents(events...)
 	if d.Trigger == "" {
 		return
@@ -322,8 +334,12 @@ func (d *decision) receive(events []event.Event) {
 	switch r := d.Request; {
 	case r == nil:
 		d.start()
-	case d.isOutdated(r) && d.Reduced.Config.Delivery.Policy == event.PolicyInterrupt:
+	case d.Reduced.Config.Delivery.Policy != event.PolicyInterrupt:
+		// It waits for its turn.
+	case d.isOutdated(r):
 		d.stop(event.ReasonNewUserInput)
+	case r.Through == "" && r.Stop == "" && d.Trigger != before:
+		d.effects = append(d.effects, TellRequest{RequestID: r.ID, Through: d.Trigger})
 	}
 }
 
@@ -484,8 +500,12 @@ func (d *decision) askToStop() {
 }
 
 func (d *decision) ended(in RequestEnded) {
-	d.sent(in.Attempted) // when its request-started signal was lost
+	d.sent(in.Attempted) // when no signal has said so
 	r := d.Request
+	if in.Reason == event.ReasonNewUserInput && r.Stop == "" && d.isOutdated(r) {
+		// It was told of the input, see TellRequest.
+		r.Stop = in.Reason
+	}
 	switch in.Outcome {
 	case Completed:
 		d.say(in.Text, false)

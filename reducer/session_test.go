@@ -183,6 +183,8 @@ func (s *story) step(in reducer.Input) {
 		case reducer.StartRequest:
 			fmt.Fprintf(&s.out, "  start %s turn=%d through=%s model=%q messages=%d attempt=%d fallback=%t\n",
 				effect.RequestID, effect.Turn, effect.Through, effect.Model, effect.Messages, effect.FirstAttempt, effect.Fallback)
+		case reducer.TellRequest:
+			fmt.Fprintf(&s.out, "  tell %s through=%q\n", effect.RequestID, effect.Through)
 		case reducer.InterruptRequest:
 			fmt.Fprintf(&s.out, "  interrupt %s %s through=%q\n", effect.RequestID, effect.Reason, effect.Through)
 		}

@@ -112,6 +112,12 @@ func (w *world) step(in reducer.Input) []event.Event {
 			}
 			w.running = &activity{StartRequest: effect, attempt: effect.FirstAttempt, model: "m"}
 			w.shown[effect.RequestID] = len(w.log)
+		case reducer.TellRequest:
+			require.NotNil(w, w.running, "nothing runs that could be told")
+			require.Equal(w, w.running.RequestID, effect.RequestID)
+			if w.running.stop == "" && w.running.through != "" && event.Counter(effect.Through) > event.Counter(w.running.through) {
+				w.running.stop = event.ReasonNewUserInput
+			}
 		case reducer.InterruptRequest:
 			require.NotNil(w, w.running, "nothing runs that could be interrupted")
 			require.Equal(w, w.running.RequestID, effect.RequestID)

@@ -37,7 +37,7 @@ const (
 	// SignalClose ends the session; its input may be a [Close].
 	SignalClose = "close"
 	// SignalRequestStarted is sent by Generate to its own workflow, with a
-	// [RequestStarted]. Clients do not send it.
+	// [RequestStarted], unless its result comes first. Clients do not send it.
 	SignalRequestStarted = "request-started"
 
 	// QueryState answers with a [State], for people and tools.

@@ -76,10 +76,11 @@ type run struct {
 	generate  workflow.Future
 	cancel    workflow.CancelFunc
 	requestID string // of what generate is for
-	// attributes says that search attributes may be used; status is the one
-	// that they show.
+	// attributes says that search attributes may be used; status and turns are
+	// what they show.
 	attributes   bool
 	status       wire.Status
+	turns        int
 	defaultModel string
 }
 
@@ -195,6 +196,8 @@ func (r *run) perform() {
 		switch effect := effect.(type) {
 		case reducer.StartRequest:
 			r.startRequest(effect)
+		case reducer.TellRequest:
+			r.tellRequest(effect)
 		case reducer.InterruptRequest:
 			r.interruptRequest(effect)
 		}
@@ -291,20 +294,31 @@ func (r *run) startRequest(start reducer.StartRequest) {
 	})
 }
 
+// tellRequest lets the worker that makes the request decide whether it has to
+// stop. When nobody hears it, no worker has begun, which will see the input, or
+// NATS is away: then Generate says soon what the request was shown.
+func (r *run) tellRequest(tell reducer.TellRequest) {
+	r.hint(stream.Stop{RequestID: tell.RequestID, Reason: event.ReasonNewUserInput, Through: tell.Through})
+}
+
 // interruptRequest hands the wish to the worker that makes the request. When
 // nobody hears it, the request waits for its next attempt, or NATS is away:
 // then Temporal cancels the activity.
 func (r *run) interruptRequest(interrupt reducer.InterruptRequest) {
+	heard := r.hint(stream.Stop{RequestID: interrupt.RequestID, Reason: interrupt.Reason, Through: interrupt.Through})
+	if !heard && r.cancel != nil {
+		r.cancel()
+	}
+}
+
+// hint reports whether the worker that makes the request has heard it.
+func (r *run) hint(stop stream.Stop) (heard bool) {
 	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second,
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
-	var heard bool
 	err := workflow.ExecuteLocalActivity(ctx, acts.Stop, activities.StopInput{
-		ContextName: r.session.ContextName,
-		Stop:        stream.Stop{RequestID: interrupt.RequestID, Reason: interrupt.Reason, Through: interrupt.Through},
+		ContextName: r.session.ContextName, Stop: stop,
 	}).Get(ctx, &heard)
-	if (err != nil || !heard) && r.cancel != nil {
-		r.cancel()
-	}
+	return err == nil && heard
 }

@@ -18,14 +18,17 @@ var (
 )
 
 // show tells the Temporal UI what goes on. Search attributes cost an event in
-// the history, so they change with the status and not in between.
+// the history, and the server's list a third of what a turn costs it, so they
+// change with the status and not in between. An answer that is over before the
+// session has heard that it is on its way never shows.
 func (r *run) show() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
-	if !r.attributes || status == r.status {
+	isUnheard := status == wire.StatusAnswering && r.session.Request.Through == ""
+	if !r.attributes || r.status != "" && isUnheard || status == r.status && r.session.Turns == r.turns {
 		return
 	}
-	r.status = status
+	r.status, r.turns = status, r.session.Turns
 	updates := []temporal.SearchAttributeUpdate{
 		attributeStatus.ValueSet(string(status)),
 		attributeTurns.ValueSet(int64(r.session.Turns)),
