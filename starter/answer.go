@@ -15,7 +15,7 @@ import (
 func (a *app) ask(ctx context.Context, to conversation, events []event.Event) error {
 	answer := answerWriter{streams: a.streams}
 	defer answer.endLine()
-	for e, err := range to.Ask(ctx, events...) {
+	for e, err := range a.turn(ctx, to, events) {
 		if err != nil {
 			return err
 		}
@@ -43,6 +43,10 @@ func turnError(end event.Body) error {
 		return nil
 	case event.LLMRequestInterrupted:
 		_, reason := show.Words(body)
+		if body.Reason == event.ReasonTimeout {
+			// Nobody wanted that.
+			return errors.New("the answer was interrupted: " + reason)
+		}
 		return fmt.Errorf("the answer was %w: %s", errInterrupted, reason)
 	case nil:
 		return errors.New("the log ended before the answer did")

@@ -62,6 +62,14 @@ func attachURL(place string, u *url.URL) (event.Event, error) {
 }
 
 func attachFile(name string) (event.Event, error) {
+	// Looked at first: to open a pipe is to wait for somebody who writes to it.
+	info, err := os.Stat(name)
+	if err != nil {
+		return event.Event{}, usagef("attach: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return event.Event{}, usagef("attach %s: it is %s, only regular files can be attached", name, kindOf(info.Mode()))
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return event.Event{}, usagef("attach: %w", err)
@@ -84,6 +92,20 @@ func attachFile(name string) (event.Event, error) {
 		FileName:  filepath.Base(name),
 		Size:      int64(len(data)),
 	})
+}
+
+// kindOf says what is no regular file.
+func kindOf(mode os.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&os.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&os.ModeDevice != 0:
+		return "a device"
+	default:
+		return "no file"
+	}
 }
 
 // readAtMost reads to the end, which must come within limit bytes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -56,8 +57,21 @@ func runChat(ctx context.Context, o chatOptions) error {
 		return err
 	}
 	return chat.Run(ctx, o.in, o.out, chat.Config{
-		Context: with, Past: past, Style: show.Style{Color: o.color}, Attach: attach,
+		Context: with, Past: past, Style: show.Style{Color: o.color}, Width: o.width, Attach: attach,
+		TaskQueue: o.taskQueue(), Farewell: o.farewell(),
 	})
+}
+
+// variableEndsAll is set when everything ends with this command, as below
+// "worker --dev -- COMMAND".
+const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
+
+// farewell is what becomes of the answer when the chat is left.
+func (o chatOptions) farewell() string {
+	if os.Getenv(variableEndsAll) != "" {
+		return "The worker ends with this chat. The answer goes on when it is started again."
+	}
+	return fmt.Sprintf("The answer goes on without you. Come back with: %s chat -n %s", o.program(), o.name)
 }
 
 // pastOf is the log so far; empty when there is none yet.

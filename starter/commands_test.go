@@ -212,7 +212,7 @@ func TestChatInAPipe(t *testing.T) {
 		got := starter(t, f, "/attach missing\n/nonsense\nfirst\n", "chat", "-n", "demo")
 		require.Equal(t, exitFailure, got.code)
 		require.Equal(t, "one\n", got.out)
-		require.Contains(t, got.errOut, "/attach: attach: open missing")
+		require.Contains(t, got.errOut, "/attach: attach: stat missing")
 	})
 	t.Run("is called chat without a name", func(t *testing.T) {
 		f := newFake(t)

@@ -30,5 +30,5 @@ func run() int {
 	defer stop()
 	// A second signal ends the process, should the first have got stuck.
 	context.AfterFunc(ctx, stop)
-	return execute(ctx, &app{streams: systemStreams(), dial: dialSession}, os.Args[1:])
+	return execute(ctx, &app{streams: systemStreams(), dial: dialSession, self: os.Args[0]}, os.Args[1:])
 }

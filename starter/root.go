@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/contrib/envconfig"
@@ -23,6 +24,11 @@ type app struct {
 	// dial connects; a context that is done ends the attempt, not the
 	// connection.
 	dial func(ctx context.Context, config session.Config) (client, error)
+	// self is what the program was called as; empty means "starter".
+	self string
+	// patience is how long an input may take to be recorded before a person is
+	// told what it waits for; 0 means 5 seconds.
+	patience time.Duration
 	// parsed says that flags and arguments were understood and a command runs:
 	// what fails before is wrong usage.
 	parsed bool
@@ -66,6 +72,12 @@ func (a *app) address() string {
 	profile, _ := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: a.connection.Profile})
 	return cmp.Or(a.connection.Address, profile.HostPort, "127.0.0.1:7233")
 }
+
+// taskQueue is where a worker takes what is sent to new contexts.
+func (a *app) taskQueue() string { return cmp.Or(a.connection.TaskQueue, wire.TaskQueue) }
+
+// program is the word to put before commands that a person is told to run.
+func (a *app) program() string { return cmp.Or(a.self, "starter") }
 
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -85,8 +86,8 @@ func runSend(ctx context.Context, o sendOptions) error {
 		err = o.ask(ctx, to, events)
 	}
 	if ctx.Err() != nil {
-		o.note("the answer goes on without you: see it with \"starter events -n %[1]s --follow\", "+
-			"stop it with \"starter interrupt -n %[1]s\"", o.name)
+		o.note("the answer goes on without you: see it with \"%[1]s events -n %[2]s --follow\", "+
+			"stop it with \"%[1]s interrupt -n %[2]s\"", o.program(), o.name)
 		return ctx.Err()
 	}
 	return err
@@ -127,9 +128,13 @@ type delivered struct {
 }
 
 func (o sendOptions) deliver(ctx context.Context, to conversation, events []event.Event) error {
-	ids, err := to.Send(ctx, events...)
-	if err != nil {
-		return err
+	var ids []string
+	for _, input := range chat.Inputs(events) {
+		sent, err := to.Send(ctx, input...)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, sent...)
 	}
 	if o.json {
 		return o.printJSON(delivered{ContextName: to.Name(), ClientEventIDs: ids})
@@ -141,7 +146,7 @@ func (o sendOptions) deliver(ctx context.Context, to conversation, events []even
 // printTurn sends events and prints what follows as JSON.
 func (o sendOptions) printTurn(ctx context.Context, to conversation, events []event.Event) error {
 	var end event.Body
-	for e, err := range to.Ask(ctx, events...) {
+	for e, err := range o.turn(ctx, to, events) {
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ type setOptions struct {
 func newSetCommand(a *app) *cobra.Command {
 	o := &setOptions{app: a}
 	command := &cobra.Command{
-		Use:   "set provider|retry|timeout|policy -n NAME [flags]",
+		Use:   "set provider|retry|timeout|policy|system -n NAME [flags]",
 		Short: "Change the settings of a context",
 		Long: `Change the settings of a context: an event is added to its log and shown as it
 was recorded. It holds from the next request on. The context is created when
@@ -28,13 +28,14 @@ there is none of that name.
 ` + exitHelp,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("set what? One of provider, retry, timeout, policy")
+			return usagef("set what? One of provider, retry, timeout, policy, system")
 		},
 	}
 	flags := command.PersistentFlags()
 	flags.StringVarP(&o.name, "name", "n", "", nameUsage)
 	flags.BoolVar(&o.json, "json", false, "print the recorded event, one JSON object on one line")
-	command.AddCommand(newSetProviderCommand(o), newSetRetryCommand(o), newSetTimeoutCommand(o), newSetPolicyCommand(o))
+	command.AddCommand(newSetProviderCommand(o), newSetRetryCommand(o), newSetTimeoutCommand(o), newSetPolicyCommand(o),
+		newSetSystemCommand(o))
 	return command
 }
 
@@ -52,7 +53,7 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 		return err
 	}
 	defer c.Shutdown()
-	for e, err := range to.Ask(ctx, setting) {
+	for e, err := range o.turn(ctx, to, []event.Event{setting}) {
 		if err != nil {
 			return err
 		}
@@ -60,11 +61,18 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 		case event.TagInputRejected:
 			return turnError(e.Body)
 		case setting.Tag():
+			if isFirst(e) {
+				o.note("new context %s", o.name)
+			}
 			return o.printEvent(e, o.json)
 		}
 	}
 	return turnError(nil)
 }
+
+// isFirst reports whether an event is the first one that somebody sent to its
+// context: before it there is only the start of the session.
+func isFirst(e event.Event) bool { return event.Counter(e.ID) <= 2 }
 
 // optionalMilliseconds is the duration of a flag, nil when the flag is not set.
 func optionalMilliseconds(command *cobra.Command, flag string, d time.Duration) (*int64, error) {

@@ -17,6 +17,8 @@ type streams struct {
 	err io.Writer
 	// Which of them are terminals.
 	inTerminal, outTerminal, errTerminal bool
+	// width of the terminal that out is, in cells; 0 when it is not known.
+	width int
 	// color allows colours on terminals.
 	color bool
 }
@@ -24,11 +26,14 @@ type streams struct {
 // systemStreams are those of the process. NO_COLOR (https://no-color.org) and
 // TERM=dumb turn colours off.
 func systemStreams() streams {
+	// When it is not known, the error has nothing to add.
+	width, _, _ := term.GetSize(int(os.Stdout.Fd()))
 	return streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		inTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		outTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		errTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		width:       width,
 		color:       os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
 	}
 }

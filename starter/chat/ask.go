@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,9 +21,18 @@ const recentEvents = 20
 // editing.
 func (m *Model) key(key tea.KeyMsg) tea.Cmd {
 	switch key.Type {
-	case tea.KeyEnter:
+	case tea.KeyEnter, tea.KeyCtrlJ:
+		// A line feed is what Enter was before the screen had the terminal.
+		if key.Alt {
+			return m.line.newline()
+		}
 		return m.enter()
 	case tea.KeyCtrlC:
+		if m.transcript.interrupting {
+			// Nobody may be there to stop it.
+			m.leave()
+			return nil
+		}
 		if m.transcript.busy {
 			m.transcript.interrupting = true
 			return m.interrupt
@@ -57,12 +67,13 @@ func (m *Model) enter() tea.Cmd {
 	}
 	input := append(m.attachments, event.New(event.UserMessage{Content: text}))
 	m.attachments = nil
+	late := m.await(input, text)
 	m.unsent = append(m.unsent, input)
 	m.transcript.busy = true
 	if len(m.unsent) > 1 {
-		return nil
+		return late
 	}
-	return m.send(input)
+	return tea.Batch(late, m.send(input))
 }
 
 // run runs a command.
@@ -148,8 +159,12 @@ type sent struct{ err error }
 
 func (m *Model) send(input []event.Event) tea.Cmd {
 	return func() tea.Msg {
-		_, err := m.config.Context.Send(m.ctx, input...)
-		return sent{err}
+		for _, part := range Inputs(input) {
+			if _, err := m.config.Context.Send(m.ctx, part...); err != nil {
+				return sent{err}
+			}
+		}
+		return sent{}
 	}
 }
 
@@ -158,7 +173,14 @@ func (m *Model) send(input []event.Event) tea.Cmd {
 func (m *Model) takeSent(msg sent) tea.Cmd {
 	input := m.unsent[0]
 	m.unsent = m.unsent[1:]
+	waiting := m.awaited(input[0].ClientEventID)
+	if msg.err == nil && waiting >= 0 {
+		m.pending[waiting].stored = true
+	}
 	if msg.err != nil {
+		if waiting >= 0 {
+			m.pending = slices.Delete(m.pending, waiting, waiting+1)
+		}
 		m.transcript.note(told{err: fmt.Errorf("not sent: %w", msg.err)})
 		m.transcript.busy = m.transcript.answering || len(m.unsent) > 0
 		last := len(input) - 1
@@ -238,6 +260,7 @@ func (m *Model) takeLog(update logUpdate) tea.Cmd {
 			continue
 		}
 		m.lost = false
+		m.settlePending(l.event)
 		m.transcript.take(l.event)
 	}
 	if !update.ended {

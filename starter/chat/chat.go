@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -35,6 +36,15 @@ type Config struct {
 	Past []event.Event
 	// Style paints; the zero value has no colours.
 	Style show.Style
+	// Width of the terminal in cells until it changes; 0 means 80.
+	Width int
+	// TaskQueue is where a worker takes what is sent; it is only told.
+	TaskQueue string
+	// Patience is how long an input may take to be in the log before the screen
+	// says what it waits for; 0 means 5 seconds.
+	Patience time.Duration
+	// Farewell is what becomes of the answer when who waits for it leaves.
+	Farewell string
 	// Attach makes an attachment of a file or a URL.
 	Attach func(place string) (event.Event, error)
 }

@@ -10,11 +10,12 @@ import (
 const Help = `/attach FILE|URL  goes with the next message
 /state            what the context is doing, its settings, its messages
 /events           the newest events of the log
-/quit             leaves, like Ctrl-D; a running answer goes on without you
+/quit             leaves, like Ctrl-D
 /help             this list
 //text            sends /text as it is
 A new line while an answer runs is sent at once; the policy of the context decides what that does to the answer.
-Ctrl-C interrupts the running answer.`
+Ctrl-C interrupts the running answer; pressed again before it has stopped, it leaves.
+Alt-Enter begins a new line in the message, and so does a newline in what is pasted; both are shown as ␤.`
 
 // Command is a line that is not for the model.
 type Command struct {
@@ -25,7 +26,7 @@ type Command struct {
 }
 
 // A path like /etc/hosts is no command.
-var commandLine = regexp.MustCompile(`^/([A-Za-z]*)(?:\s+(.*))?$`)
+var commandLine = regexp.MustCompile(`(?s)^/([A-Za-z]*)(?:\s+(.*))?$`)
 
 // ParseLine tells commands from text for the model. A text that should begin
 // with a slash and a word is written with two slashes.

@@ -2,12 +2,26 @@ package chat
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 )
 
 const prompt = "› "
+
+// The input line is one row of the terminal, and its library makes spaces of
+// what does not fit into one. So newlines and tabs stand in it as the signs that
+// Unicode has for them.
+var (
+	toSigns   = strings.NewReplacer("\r\n", newlineSign, "\r", newlineSign, "\n", newlineSign, "\t", tabSign)
+	fromSigns = strings.NewReplacer(newlineSign, "\n", tabSign, "\t")
+)
+
+const (
+	newlineSign = "␤"
+	tabSign     = "␉"
+)
 
 // line is the input line with its history, which lasts as long as the screen.
 type line struct {
@@ -19,12 +33,12 @@ type line struct {
 	draft string
 }
 
-func newLine() line {
+func newLine(width int) line {
 	input := textinput.New()
 	input.Prompt = prompt
 	input.Focus()
 	l := line{input: input}
-	l.setWidth(defaultWidth)
+	l.setWidth(width)
 	return l
 }
 
@@ -32,17 +46,29 @@ func newLine() line {
 func (l *line) setWidth(width int) { l.input.Width = max(1, width-len([]rune(prompt))-1) }
 
 func (l *line) update(msg tea.Msg) tea.Cmd {
+	if key, ok := msg.(tea.KeyMsg); ok {
+		// What is pasted comes as one key.
+		key.Runes = []rune(toSigns.Replace(string(key.Runes)))
+		msg = key
+	}
 	var cmd tea.Cmd
 	l.input, cmd = l.input.Update(msg)
 	return cmd
 }
 
-func (l *line) view() string { return l.input.View() }
+// newline adds a newline at the cursor.
+func (l *line) newline() tea.Cmd {
+	return l.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{'\n'}})
+}
 
-func (l *line) text() string { return l.input.Value() }
+// view is without the blanks behind the text: a row that fills the window
+// becomes two when the window gets narrower.
+func (l *line) view() string { return strings.TrimRight(l.input.View(), " ") }
+
+func (l *line) text() string { return fromSigns.Replace(l.input.Value()) }
 
 func (l *line) set(text string) {
-	l.input.SetValue(text)
+	l.input.SetValue(toSigns.Replace(text))
 	l.input.CursorEnd()
 }
 

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -37,6 +38,8 @@ type Model struct {
 	// unsent are inputs in the order typed. The first one is on its way: the
 	// order of two sends at once would be anyone's guess.
 	unsent [][]event.Event
+	// pending are inputs in the order typed that are not in the log.
+	pending []pending
 	// attachments go with the next message.
 	attachments []event.Event
 	// hint is shown until the next key.
@@ -48,17 +51,18 @@ type Model struct {
 	leaving  bool
 }
 
-// defaultWidth holds until the terminal has told its size.
+// defaultWidth is for a terminal that does not tell its size.
 const defaultWidth = 80
 
 // New returns a screen that does nothing before Init is called.
 func New(ctx context.Context, config Config) *Model {
+	width := cmp.Or(config.Width, defaultWidth)
 	return &Model{
 		ctx:        ctx,
 		config:     config,
-		width:      defaultWidth,
-		transcript: newTranscript(config),
-		line:       newLine(),
+		width:      width,
+		transcript: newTranscript(config, width),
+		line:       newLine(width),
 		spinner:    spinner.New(spinner.WithSpinner(spinner.MiniDot)),
 	}
 }
@@ -102,6 +106,11 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		return m.follow()
 	case sent:
 		return m.takeSent(msg)
+	case overdue:
+		if i := m.awaited(msg.id); i >= 0 {
+			m.pending[i].overdue = true
+		}
+		return nil
 	case told:
 		m.transcript.note(msg)
 		return nil
@@ -137,6 +146,9 @@ func (m *Model) View() string {
 	}
 	style := m.config.Style
 	parts := m.transcript.unfinished()
+	for _, row := range m.pendingRows() {
+		parts = append(parts, style.Dim(row))
+	}
 	if m.transcript.busy {
 		parts = append(parts, style.Dim(m.spinner.View()+" "+m.transcript.doing()))
 	}
@@ -154,10 +166,10 @@ func (m *Model) fit(text string) string { return ansi.Truncate(text, m.width, "â
 
 // leave ends the screen once everything is printed.
 func (m *Model) leave() {
-	if m.transcript.busy {
-		m.transcript.remark("The answer goes on without you. Come back with: starter chat -n " + m.config.Context.Name())
-	}
 	m.transcript.cutOff()
+	if m.transcript.busy {
+		m.transcript.remark(m.config.Farewell)
+	}
 	m.leaving = true
 }
 

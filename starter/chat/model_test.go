@@ -103,7 +103,7 @@ func open(t *testing.T, past ...event.Body) *screen {
 		s.fake.past = append(s.fake.past, s.event(body))
 	}
 	s.model = chat.New(t.Context(), chat.Config{
-		Context: s.fake, Past: s.fake.past,
+		Context: s.fake, Past: s.fake.past, Farewell: "Come back.", TaskQueue: "contexts", Patience: patience,
 		Attach: func(place string) (event.Event, error) {
 			if place == "missing" {
 				return event.Event{}, errors.New("missing: no such file")
@@ -201,16 +201,23 @@ func (s *screen) view() string { return ansi.Strip(s.model.View()) }
 func (s *screen) record(bodies ...event.Body) {
 	s.t.Helper()
 	for _, body := range bodies {
-		e := s.event(body)
-		for taken := false; !taken; {
-			select {
-			case s.fake.log <- e:
-				taken = true
-			case msg := <-s.messages:
-				s.update(msg)
-			case <-time.After(timeout):
-				require.FailNow(s.t, "nobody follows the log")
-			}
+		s.recordAs("", body)
+	}
+}
+
+// recordAs adds to the log what a client sent with an id.
+func (s *screen) recordAs(clientEventID string, body event.Body) {
+	s.t.Helper()
+	e := s.event(body)
+	e.ClientEventID = clientEventID
+	for taken := false; !taken; {
+		select {
+		case s.fake.log <- e:
+			taken = true
+		case msg := <-s.messages:
+			s.update(msg)
+		case <-time.After(timeout):
+			require.FailNow(s.t, "nobody follows the log")
 		}
 	}
 }
@@ -237,8 +244,11 @@ func (s *screen) enter(text string) {
 	s.press(tea.KeyEnter)
 }
 
-// timeout is far more than anything takes here.
-const timeout = 10 * time.Second
+// timeout is far more than anything takes here; patience is soon over.
+const (
+	timeout  = 10 * time.Second
+	patience = time.Millisecond
+)
 
 const request = "demo:r0001"
 
@@ -312,9 +322,11 @@ func TestANewLineWhileAnAnswerRuns(t *testing.T) {
 		s.record(event.UserMessage{Content: "first"}, started(1), delta(0, "unfin"))
 		s.untilViewed("unfin")
 		s.enter("second")
-		require.Equal(t, event.UserMessage{Content: "second"}, s.takeSent()[0].Body)
-		s.record(event.UserMessage{Content: "second"})
+		sent := s.takeSent()[0]
+		require.Equal(t, event.UserMessage{Content: "second"}, sent.Body)
 		s.untilViewed("› second")
+		s.recordAs(sent.ClientEventID, event.UserMessage{Content: "second"})
+		s.until("in view once", func() bool { return strings.Count(s.view(), "› second") == 1 })
 		require.NotContains(t, s.printed, "second")
 		s.record(event.AssistantMessage{RequestID: request, Content: "unfini", ThroughEventID: "demo:0001", Partial: true},
 			event.LLMRequestInterrupted{RequestID: request, PartialResponse: "unfini", Reason: event.ReasonNewUserInput})
@@ -328,6 +340,66 @@ func TestANewLineWhileAnAnswerRuns(t *testing.T) {
 		s.record(event.LLMRequestStarted{RequestID: request, ThroughEventID: "demo:0003", Attempt: 2})
 		s.untilPrinted("› second\n")
 	})
+}
+
+func TestALineIsShownFromEnterUntilItIsRecorded(t *testing.T) {
+	t.Run("and what it waits for when that takes long", func(t *testing.T) {
+		s := open(t)
+		s.enter("Hi")
+		s.untilViewed("Temporal has not stored it yet")
+		require.Contains(t, s.view(), "› Hi")
+		id := s.takeSent()[0].ClientEventID
+		s.untilViewed("no worker has\ntaken it yet (task queue contexts)")
+		s.recordAs(id, event.UserMessage{Content: "Hi"})
+		s.untilPrinted("› Hi\n")
+		require.NotContains(t, s.view(), "Hi")
+		require.NotContains(t, s.view(), "task queue")
+	})
+	t.Run("or refused", func(t *testing.T) {
+		s := open(t)
+		s.enter("Hi")
+		s.recordAs(s.takeSent()[0].ClientEventID, event.InputRejected{Reason: "busy"})
+		s.untilPrinted("✗ input rejected: busy\n")
+		require.NotContains(t, s.view(), "Hi")
+	})
+	t.Run("and Ctrl-C twice leaves when nobody is there to stop the answer", func(t *testing.T) {
+		s := open(t)
+		s.enter("Hi")
+		s.takeSent()
+		s.press(tea.KeyCtrlC)
+		s.press(tea.KeyCtrlC)
+		s.until("left", func() bool { return s.quit })
+	})
+}
+
+func TestAMessageOfSeveralLines(t *testing.T) {
+	const text = "func f() {\n\treturn\n}"
+	paste := tea.KeyMsg{Type: tea.KeyRunes, Paste: true, Runes: []rune(strings.ReplaceAll(text, "\n", "\r"))}
+	t.Run("can be pasted, edited and brought back", func(t *testing.T) {
+		s := open(t)
+		s.update(paste)
+		require.Contains(t, s.view(), "func f() {␤␉return␤}")
+		s.enter("!")
+		require.Equal(t, event.UserMessage{Content: text + "!"}, s.takeSent()[0].Body)
+		s.press(tea.KeyUp)
+		s.press(tea.KeyEnter)
+		require.Equal(t, event.UserMessage{Content: text + "!"}, s.takeSent()[0].Body)
+	})
+	t.Run("can be typed with Alt-Enter", func(t *testing.T) {
+		s := open(t)
+		s.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("one")})
+		s.update(tea.KeyMsg{Type: tea.KeyEnter, Alt: true})
+		s.enter("two")
+		require.Equal(t, event.UserMessage{Content: "one\ntwo"}, s.takeSent()[0].Body)
+	})
+}
+
+func TestAttachmentsThatAreTooLongForOneInputAreSentBeforeTheMessage(t *testing.T) {
+	long := event.FileAttachment{MediaType: "text/plain", Source: event.Source{Type: event.SourceBlob, Data: make([]byte, 1<<20)}}
+	attachments := []event.Event{event.New(long), event.New(long)}
+	message := event.New(event.UserMessage{Content: "Hi"})
+	require.Equal(t, [][]event.Event{attachments[:1], {attachments[1], message}}, chat.Inputs(append(attachments, message)))
+	require.Equal(t, [][]event.Event{{message, message}}, chat.Inputs([]event.Event{message, message}))
 }
 
 func TestLinesAreSentOneAfterTheOther(t *testing.T) {
@@ -360,6 +432,12 @@ func TestKeys(t *testing.T) {
 		require.Contains(t, s.view(), "interrupting")
 		require.False(t, s.quit)
 	})
+	t.Run("a line feed is an Enter that was typed too early", func(t *testing.T) {
+		s := open(t)
+		s.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("Hi")})
+		s.press(tea.KeyCtrlJ)
+		require.Equal(t, event.UserMessage{Content: "Hi"}, s.takeSent()[0].Body)
+	})
 	t.Run("Ctrl-C says how to leave when nothing runs, however often", func(t *testing.T) {
 		s := open(t)
 		s.press(tea.KeyCtrlC)
@@ -376,8 +454,7 @@ func TestKeys(t *testing.T) {
 		s.untilViewed("unfinished")
 		s.press(tea.KeyCtrlD)
 		s.until("left", func() bool { return s.quit })
-		require.Contains(t, s.printed, "unfinished\n")
-		require.Contains(t, s.printed, "starter chat -n demo")
+		require.Contains(t, s.printed, "unfinished\nCome back.\n")
 		require.Empty(t, s.view())
 	})
 	t.Run("up and down bring back lines and what was being typed", func(t *testing.T) {

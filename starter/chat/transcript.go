@@ -56,8 +56,8 @@ type waitingLine struct {
 	text    string
 }
 
-func newTranscript(config Config) transcript {
-	t := transcript{style: config.Style, width: defaultWidth}
+func newTranscript(config Config, width int) transcript {
+	t := transcript{style: config.Style, width: width}
 	name := config.Context.Name()
 	past := reducer.Load(name, reducer.Reduce, config.Past...)
 	t.lastID = past.LastEventID()
@@ -127,13 +127,13 @@ func (t *transcript) takeUser(id string, body event.UserMessage) {
 		t.busy = true
 		t.asked = event.Counter(id)
 	}
-	t.behind(id, "\n"+t.style.Bold("› "+show.Clean(body.Content)))
+	t.behind(id, "\n"+t.style.Bold(prompt+spaced(body.Content)))
 }
 
 func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	if body.RequestID == "" {
 		// A client put it into the model's mouth.
-		t.behind(id, show.Clean(body.Content))
+		t.behind(id, spaced(body.Content))
 		return
 	}
 	t.stream(t.live.Complete(body))
@@ -150,7 +150,7 @@ func (t *transcript) stream(text string, void bool) {
 		}
 		t.torn = false
 	}
-	t.tail += strings.ReplaceAll(show.Clean(text), "\t", "    ")
+	t.tail += spaced(text)
 	if i := strings.LastIndexByte(t.tail, '\n'); i >= 0 {
 		t.print(t.tail[:i])
 		t.tail, t.torn = t.tail[i+1:], true
@@ -242,6 +242,9 @@ func (t *transcript) note(n told) {
 		t.remark(ansi.Truncate(row, t.width, "…"))
 	}
 }
+
+// spaced is text without tabs, whose width depends on where they stand.
+func spaced(text string) string { return strings.ReplaceAll(show.Clean(text), "\t", "    ") }
 
 func (t *transcript) remark(text string) { t.print(t.style.Dim(text)) }
 

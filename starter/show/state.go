@@ -45,6 +45,9 @@ func State(w io.Writer, s wire.State) error {
 	for _, a := range s.PendingAttachments {
 		row("attached", "%s", attachment(event.FileAttachment(a)))
 	}
+	if earlier := s.MessageCount - len(s.Messages); earlier > 0 {
+		row("messages", "%d more before these", earlier)
+	}
 	for _, m := range s.Messages {
 		row(string(m.Role), "%s", Message(m))
 	}

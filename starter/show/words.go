@@ -91,6 +91,12 @@ func lifecycle(body event.Body) (subject, text string) {
 	}
 }
 
+// NoWorkerYet is for who waits for an input to be recorded, on the task queue
+// where a worker would take it.
+func NoWorkerYet(taskQueue string) string {
+	return "stored in Temporal, but no worker has taken it yet (task queue " + taskQueue + "); still waiting, Ctrl-C leaves"
+}
+
 // RequestID is the request that an event is about; empty when it is about none.
 func RequestID(body event.Body) string {
 	switch b := body.(type) {
