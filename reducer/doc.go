@@ -19,7 +19,7 @@
 // What holds for both:
 //   - The same arguments give the same results, and no argument is ever
 //     changed. A result may share memory with the argument it came from, so
-//     treat both as immutable.
+//     treat both as immutable; grow.go says how.
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every
 //     split of a log, and a state that went through JSON goes on the same way.
 //   - Folding a log costs time in proportion to its length, in one call and,

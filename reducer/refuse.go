@@ -1,0 +1,60 @@
+package reducer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// refuse says why understood input cannot be taken all the same; "" when it
+// can.
+func (d *decision) refuse(events []event.Event) string {
+	attachments := len(d.Reduced.PendingAttachments)
+	calls := len(d.OpenToolCalls)
+	called := map[string]bool{}
+	for _, e := range events {
+		if e.ContextName != "" && e.ContextName != d.ContextName {
+			return fmt.Sprintf("%s.contextName: the event is for another context than %s", e.Tag(), d.ContextName)
+		}
+		switch body := e.Body.(type) {
+		case event.FileAttachment:
+			if attachments++; attachments > MaxPendingAttachments {
+				return fmt.Sprintf("%s: %d attachments wait for a message already", e.Tag(), MaxPendingAttachments)
+			}
+		case event.ToolCall:
+			if calls++; calls > MaxOpenToolCalls {
+				return fmt.Sprintf("%s: %d tool calls wait for their results already", e.Tag(), MaxOpenToolCalls)
+			}
+			called[body.ToolCallID] = true
+		case event.ToolResult:
+			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
+				return fmt.Sprintf("%s.toolCallId: no tool call of this context has the id, and providers refuse such a result", e.Tag())
+			}
+		case event.UserMessage:
+			if strings.TrimSpace(body.Content) == "" && attachments == 0 {
+				return fmt.Sprintf("%s.content: empty, and no attachment waits for it", e.Tag())
+			}
+			attachments = 0
+			if body.Triggers() && d.isAnswering() && d.Reduced.Config.Delivery.Policy == event.PolicyReject {
+				return fmt.Sprintf("busy: request %s is being answered and the delivery policy is reject", d.Request.ID)
+			}
+		}
+	}
+	return ""
+}
+
+// knowsToolCall reports whether there was a call with the id. It may have a
+// result already: the true one may come after one that stood in for it.
+func (d *decision) knowsToolCall(id string) bool {
+	if slices.Contains(d.OpenToolCalls, id) {
+		return true
+	}
+	for _, m := range slices.Backward(d.Reduced.Messages) {
+		if m.calls(id) {
+			return true
+		}
+	}
+	return false
+}

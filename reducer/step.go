@@ -1,0 +1,378 @@
+package reducer
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Stepper is the signature of [Step].
+type Stepper func(Session, Input) (Session, []Effect)
+
+// Step decides what an input means for a session, folding with [Reduce].
+func Step(s Session, in Input) (Session, []Effect) { return NewStepper(Reduce)(s, in) }
+
+// NewStepper returns a [Step] that folds with another reducer.
+func NewStepper(reduce Reducer) Stepper {
+	return func(s Session, in Input) (Session, []Effect) {
+		d := decision{Session: s, at: in.at(), reduce: reduce}
+		if s.Request != nil {
+			own := *s.Request
+			d.Request = &own
+		}
+		d.take(in)
+		return d.Session, d.effects
+	}
+}
+
+// decision is one step at work.
+type decision struct {
+	Session
+	at      time.Time
+	reduce  Reducer
+	effects []Effect
+}
+
+func (d *decision) take(in Input) {
+	switch in := in.(type) {
+	case Opened:
+		d.open(in)
+	case Received:
+		d.reopen()
+		d.receive(in.Events)
+	case Refused:
+		d.reopen()
+		d.record(event.InputRejected{Reason: in.Reason, Input: in.Input})
+	case RequestStarted:
+		if d.isRunning(in.Attempted) {
+			d.started(in.Attempted)
+		}
+	case RequestEnded:
+		if d.isRunning(in.Attempted) {
+			d.ended(in)
+		}
+	case InterruptAsked:
+		d.interrupt()
+	case CloseAsked:
+		d.close(in.Reason)
+	}
+}
+
+// open begins the session. A request that an earlier session left open, because
+// its run was terminated, ends here.
+func (d *decision) open(in Opened) {
+	left := d.Request
+	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID})
+	if left != nil {
+		d.record(event.LLMRequestInterrupted{
+			RequestID: left.ID, Reason: event.ReasonCancelled, ThroughEventID: d.LastEventID(),
+		})
+	}
+	d.Trigger = ""
+}
+
+// reopen begins the next session when input comes after the end of this one,
+// before its workflow could complete.
+func (d *decision) reopen() {
+	if d.Ended {
+		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
+	}
+}
+
+func (d *decision) receive(events []event.Event) {
+	if problem := d.refuse(events); problem != "" {
+		rejected := event.New(event.InputRejected{Reason: problem, Input: event.RedactEvents(events)})
+		rejected.ClientEventID = events[0].ClientEventID
+		d.recordEvents(rejected)
+		return
+	}
+	before := d.Trigger
+	d.recordEvents(events...)
+	if d.Trigger == "" {
+		return
+	}
+	switch r := d.Request; {
+	case r == nil:
+		d.start()
+	case d.Reduced.Config.Delivery.Policy != event.PolicyInterrupt:
+		// It waits for its turn.
+	case d.isOutdated(r):
+		d.stop(event.ReasonNewUserInput)
+	case r.Through == "" && r.Stop == "" && d.Trigger != before:
+		d.effects = append(d.effects, TellRequest{RequestID: r.ID, Through: d.Trigger})
+	}
+}
+
+// isAnswering reports whether an answer is on its way, the quiet period
+// excluded.
+func (d *decision) isAnswering() bool { return d.Request != nil && d.Request.Through != "" }
+
+// isOutdated reports whether the request was sent without the newest event that
+// wants an answer.
+func (d *decision) isOutdated(r *Request) bool {
+	return r.Through != "" && event.Counter(d.Trigger) > event.Counter(r.Through)
+}
+
+func (d *decision) isRunning(a Attempted) bool {
+	return d.Request != nil && d.Request.ID == a.RequestID
+}
+
+// start makes a request for all that wants an answer.
+func (d *decision) start() {
+	d.Requests++
+	d.Request = &Request{ID: event.FormatRequestID(d.ContextName, d.Requests), FirstAttempt: 1}
+	d.send()
+}
+
+// send makes the running request, from the start or once more.
+func (d *decision) send() {
+	d.answerOpenToolCalls()
+	d.Request.Asked = d.LastEventID()
+	config := d.Reduced.Config
+	provider := config.Primary
+	if d.Request.Fallback && config.Fallback != nil {
+		provider = *config.Fallback
+	}
+	model := provider.Model
+	if provider.IsDefault {
+		model = ""
+	}
+	d.effects = append(d.effects, StartRequest{
+		RequestID:    d.Request.ID,
+		Turn:         d.Requests,
+		Fallback:     d.Request.Fallback,
+		FirstAttempt: d.Request.FirstAttempt,
+		Through:      d.LastEventID(),
+		Retry:        config.Retry,
+		TimeoutMs:    config.TimeoutMs,
+		MaxWaitMs:    config.Delivery.MaxWaitMs,
+		Model:        model,
+		Messages:     len(d.Reduced.Messages),
+	})
+}
+
+// started takes the news of an attempt and asks it to stop when it comes too
+// late.
+func (d *decision) started(a Attempted) {
+	if !d.sent(a) {
+		return
+	}
+	switch r := d.Request; {
+	case r.Stop != "":
+		d.askToStop()
+	case d.isOutdated(r) && d.Reduced.Config.Delivery.Policy == event.PolicyInterrupt:
+		d.stop(event.ReasonNewUserInput)
+	}
+}
+
+// sent notes that an attempt was sent and reports whether that is news: each
+// attempt is recorded once, and one from before the request was last made not
+// at all.
+func (d *decision) sent(a Attempted) bool {
+	if !d.isCredible(a) {
+		return false
+	}
+	d.record(event.LLMRequestStarted{
+		RequestID: a.RequestID, ProviderID: a.ProviderID, Model: a.Model,
+		ThroughEventID: a.Through, Attempt: a.Attempt,
+	})
+	if r := d.Request; r.Stop == event.ReasonNewUserInput && !d.isOutdated(r) {
+		// This attempt has seen the input for which the one before was stopped.
+		r.Stop = ""
+	}
+	return true
+}
+
+// isCredible reports whether there can have been such an attempt, and it is news.
+// The news comes by signal, which anyone may send.
+func (d *decision) isCredible(a Attempted) bool {
+	r, through := d.Request, event.Counter(a.Through)
+	return a.Attempt > r.Attempt && a.Attempt >= r.FirstAttempt && a.Attempt <= r.FirstAttempt+event.MaxMaxRetries &&
+		a.Through == event.FormatID(d.ContextName, through) && through >= event.Counter(r.Asked) && through <= d.EventCount &&
+		len(a.ProviderID) <= event.MaxNameBytes && len(a.Model) <= event.MaxNameBytes
+}
+
+// stop asks the request to stop, unless it was asked for as good a reason.
+func (d *decision) stop(reason event.Reason) {
+	r := d.Request
+	if r.Stop == event.ReasonCancelled || r.Stop == reason {
+		return
+	}
+	r.Stop = reason
+	d.askToStop()
+}
+
+func (d *decision) askToStop() {
+	d.effects = append(d.effects, InterruptRequest{
+		RequestID: d.Request.ID, Reason: d.Request.Stop, Through: d.Trigger,
+	})
+}
+
+func (d *decision) ended(in RequestEnded) {
+	d.sent(in.Attempted) // when no signal has said so
+	r := d.Request
+	if in.Reason == event.ReasonNewUserInput && r.Stop == "" && d.isOutdated(r) {
+		// It was told of the input, see TellRequest.
+		r.Stop = in.Reason
+	}
+	switch in.Outcome {
+	case Completed:
+		d.say(in.Text, false)
+		d.record(event.LLMRequestCompleted{
+			RequestID: r.ID, DurationMs: in.Duration.Milliseconds(),
+			InputTokens: in.InputTokens, OutputTokens: in.OutputTokens, FinishReason: in.FinishReason,
+		})
+	case Failed:
+		if r.Stop == "" && d.fail(in) {
+			return
+		}
+	case Returned:
+		if r.Stop == "" && d.again(in) {
+			return
+		}
+	case Interrupted:
+		// Nobody wants it to stop. It was stopped for the sake of input that its
+		// newest attempt has seen: the stop was overtaken by a retry.
+		if r.Stop == "" && in.Reason != event.ReasonTimeout && d.again(in) {
+			return
+		}
+	}
+	if d.Request != nil {
+		d.interrupted(in)
+	}
+	d.next()
+}
+
+// interrupted ends the request with what was said of its answer.
+func (d *decision) interrupted(in RequestEnded) {
+	reason := d.Request.Stop
+	if reason == "" {
+		reason = event.ReasonCancelled
+		if in.Reason == event.ReasonTimeout {
+			reason = in.Reason
+		}
+	}
+	if in.Text != "" {
+		d.say(in.Text, true)
+	}
+	d.record(event.LLMRequestInterrupted{
+		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.unanswered(),
+	})
+}
+
+// unanswered is the newest event that goes without an answer because the
+// request ends; "" when that is the newest one that it was shown.
+func (d *decision) unanswered() string {
+	r, trigger := d.Request, event.Counter(d.Trigger)
+	waits := d.Trigger != "" && (r.Stop != "" || trigger > max(event.Counter(r.Asked), event.Counter(r.Through)))
+	switch {
+	case waits && trigger > event.Counter(r.Through) && r.Through != "" && d.Closing == "":
+		return ""
+	case waits:
+		return event.FormatID(d.ContextName, trigger-1)
+	case r.Through != "" && d.Closing == "":
+		return ""
+	default:
+		return d.LastEventID()
+	}
+}
+
+func (d *decision) say(text string, partial bool) {
+	d.record(event.AssistantMessage{
+		Content: text, RequestID: d.Request.ID, ThroughEventID: d.Request.Through, Partial: partial,
+	})
+}
+
+// fail lets the fallback take over, and reports true, or ends the request.
+func (d *decision) fail(in RequestEnded) bool {
+	r, config := d.Request, d.Reduced.Config
+	retries := max(0, max(in.Attempt, r.Attempt)-r.FirstAttempt)
+	if r.Fallback || config.Fallback == nil {
+		d.record(event.LLMRequestFailed{
+			RequestID: r.ID, Error: in.Error, RetriesAttempted: retries, ThroughEventID: d.unanswered(),
+		})
+		return false
+	}
+	from := cmp.Or(in.ProviderID, r.ProviderID, config.Primary.ProviderID)
+	d.record(event.LLMRequestFellBack{
+		RequestID: r.ID, FromProvider: from, ToProvider: config.Fallback.ProviderID,
+		Error: in.Error, RetriesAttempted: retries,
+	})
+	r.Fallback = true
+	d.sendAgain(in.Attempt)
+	return true
+}
+
+// again makes the request once more, and reports true, or ends it.
+func (d *decision) again(in RequestEnded) bool {
+	r := d.Request
+	r.Returns++
+	if r.Returns > MaxReturns {
+		d.record(event.LLMRequestFailed{
+			RequestID: r.ID, RetriesAttempted: max(0, r.Attempt-r.FirstAttempt), ThroughEventID: d.unanswered(),
+			Error: fmt.Sprintf("%d workers in a row did not get to the end of it; the last one: %s", r.Returns, in.Error),
+		})
+		return false
+	}
+	d.sendAgain(in.Attempt)
+	return true
+}
+
+// sendAgain makes the request once more after its attempts so far, of the last
+// of which the session may not have heard. The request is as in its first quiet
+// period then: what comes before it is sent, it will see.
+func (d *decision) sendAgain(attempt int) {
+	r := d.Request
+	r.FirstAttempt = max(attempt, r.Attempt, r.FirstAttempt) + 1
+	r.Through = ""
+	d.send()
+}
+
+// next goes on after a request has ended.
+func (d *decision) next() {
+	if d.Closing != "" {
+		d.finish()
+	}
+	if d.Trigger == "" {
+		return
+	}
+	d.reopen()
+	d.start()
+}
+
+// interrupt stops the answer, and with it what was about to be answered: the
+// input of a quiet period, and the input that made way for itself. What waits in
+// a queue is answered next.
+func (d *decision) interrupt() {
+	if d.Request == nil {
+		return
+	}
+	if r := d.Request; r.Through == "" || r.Stop == event.ReasonNewUserInput || !d.isOutdated(r) {
+		d.Trigger = ""
+	}
+	d.stop(event.ReasonCancelled)
+}
+
+func (d *decision) close(reason string) {
+	if d.Ended {
+		return
+	}
+	if reason == "" {
+		reason = "closed"
+	}
+	// What waits for an answer goes without; what comes from here on does not.
+	d.Trigger = ""
+	d.Closing = cmp.Or(d.Closing, reason) // the first to ask says why
+	if d.Request == nil {
+		d.finish()
+		return
+	}
+	d.stop(event.ReasonCancelled)
+}
+
+func (d *decision) finish() {
+	d.answerOpenToolCalls()
+	d.record(event.SessionEnded{Reason: d.Closing})
+}
