@@ -147,6 +147,9 @@ func (o chatOptions) runCommand(ctx context.Context, with conversation, command 
 	case "help":
 		_, err = fmt.Fprintln(o.out, chat.Help)
 		return nil, err
+	case "system":
+		_, err := o.set(ctx, with, event.New(event.SystemPrompt{Content: command.Argument}))
+		return nil, err
 	case "state":
 		state, err := with.State(ctx)
 		if err != nil {

@@ -54,6 +54,10 @@ func TestSetSendsTheSettingAndShowsItAsRecorded(t *testing.T) {
 			event.SetTimeout{TimeoutMs: 90_000, FirstTokenMs: pointer(10_000), StallMs: pointer(1500)},
 			"set timeout: 1m30s, first token within 10s, silent for at most 1.5s",
 		}, {
+			"system Briefly.",
+			event.SystemPrompt{Content: "Briefly."},
+			"system prompt: Briefly.",
+		}, {
 			"policy queue",
 			event.SetDeliveryPolicy{Policy: event.PolicyQueue},
 			"set policy: queue",
@@ -75,6 +79,12 @@ func TestSetSendsTheSettingAndShowsItAsRecorded(t *testing.T) {
 			require.Equal(t, []event.Tag{test.want.Tag()}, asJSON.tags(t))
 		})
 	}
+	t.Run("and says when that began a context", func(t *testing.T) {
+		require.Equal(t, "new context demo\n", starter(t, newFake(t, []event.Body{}), "", "set", "timeout", "1s", "-n", "demo").errOut)
+		f := newFake(t, []event.Body{})
+		f.recordBodies(event.SessionStarted{}, event.UserMessage{Content: "Hi"})
+		require.Empty(t, starter(t, f, "", "set", "timeout", "1s", "-n", "demo").errOut)
+	})
 	t.Run("and fails when it is refused", func(t *testing.T) {
 		f := newFake(t, []event.Body{event.InputRejected{Reason: "busy"}})
 		got := starter(t, f, "", "set", "timeout", "1s", "-n", "demo")
@@ -213,6 +223,12 @@ func TestChatInAPipe(t *testing.T) {
 		require.Equal(t, exitFailure, got.code)
 		require.Equal(t, "one\n", got.out)
 		require.Contains(t, got.errOut, "/attach: attach: stat missing")
+	})
+	t.Run("sets the system prompt", func(t *testing.T) {
+		f := newFake(t, []event.Body{})
+		got := starter(t, f, "/system Be brief.\n", "chat", "-n", "demo")
+		require.Equal(t, outcome{}, got)
+		require.Equal(t, event.SystemPrompt{Content: "Be brief."}, f.inputs[0][0].Body)
 	})
 	t.Run("is called chat without a name", func(t *testing.T) {
 		f := newFake(t)

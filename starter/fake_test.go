@@ -33,6 +33,8 @@ type fakeContext struct {
 	onState   func()
 	// err is what everything fails with, once the script is through.
 	err error
+	// slow is asked before an input is recorded.
+	slow func()
 
 	mu      sync.Mutex
 	log     []event.Event // with the deltas where they came
@@ -107,6 +109,9 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) ([]string, 
 
 func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
+		if f.slow != nil {
+			f.slow()
+		}
 		start := len(f.log)
 		if _, err := f.Send(ctx, events...); err != nil {
 			yield(event.Event{}, err)

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
@@ -46,7 +49,7 @@ func runList(ctx context.Context, o listOptions) error {
 	if o.json {
 		for summary, err := range c.List(ctx, o.query) {
 			if err != nil {
-				return err
+				return o.explain(err)
 			}
 			if err := o.printJSON(summary); err != nil {
 				return err
@@ -57,11 +60,24 @@ func runList(ctx context.Context, o listOptions) error {
 	return o.printTable(ctx, c)
 }
 
+// explain makes wrong usage of a filter that Temporal does not understand.
+func (o listOptions) explain(err error) error {
+	// An error of Temporal's API, whose packages are the session's business.
+	var refused interface {
+		error
+		Status() *status.Status
+	}
+	if o.query != "" && errors.As(err, &refused) && refused.Status().Code() == codes.InvalidArgument {
+		return usagef("--query %q: %s", o.query, refused.Error())
+	}
+	return err
+}
+
 func (o listOptions) printTable(ctx context.Context, c client) error {
 	var summaries []session.Summary
 	for summary, err := range c.List(ctx, o.query) {
 		if err != nil {
-			return err
+			return o.explain(err)
 		}
 		summaries = append(summaries, summary)
 	}

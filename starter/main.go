@@ -21,14 +21,23 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
+
+// grace is the time that a command has to end after a signal.
+const grace = time.Second
 
 func main() { os.Exit(run()) }
 
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// A second signal ends the process, should the first have got stuck.
-	context.AfterFunc(ctx, stop)
+	ended := context.AfterFunc(ctx, func() {
+		// A second signal ends the process at once, and the first one does, too,
+		// where a command waits for what no context reaches, like its input.
+		stop()
+		time.AfterFunc(grace, func() { os.Exit(exitInterrupted) })
+	})
+	defer ended()
 	return execute(ctx, &app{streams: systemStreams(), dial: dialSession, self: os.Args[0]}, os.Args[1:])
 }

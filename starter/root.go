@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,8 +98,13 @@ environment, else from the TOML profile of the temporal command.
   starter events -n demo --follow --json`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		Version:       version(),
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if err := checkPlaces(a.connection); err != nil {
+				return err
+			}
 			a.parsed = true
+			return nil
 		},
 	}
 	root.SetIn(a.in)
@@ -121,6 +127,15 @@ environment, else from the TOML profile of the temporal command.
 		newSetCommand(a), newInterruptCommand(a), newCloseCommand(a),
 	)
 	return root
+}
+
+// version is the version of the module, which names the commit of a build from
+// a checkout.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return cmp.Or(info.Main.Version, "unknown")
+	}
+	return "unknown"
 }
 
 // nameFlag adds -n to a command.

@@ -23,12 +23,12 @@ type scriptOptions struct {
 	*app
 	name   string
 	deltas bool
-	// patience is the wait before a worker that does not answer is asked again.
-	patience time.Duration
+	// askAgain is the wait before a worker that does not answer is asked again.
+	askAgain time.Duration
 }
 
 func newScriptCommand(a *app) *cobra.Command {
-	o := scriptOptions{app: a, patience: time.Second}
+	o := scriptOptions{app: a, askAgain: time.Second}
 	command := &cobra.Command{
 		Use:   "script -n NAME [--deltas]",
 		Short: "Events in on standard input, events out on standard output, as JSONL",
@@ -99,6 +99,9 @@ type script struct {
 	inputEnded bool
 	// pending are the inputs that were sent and are not in the log.
 	pending []sentInput
+	// noted ends the wait for something of what is pending to be recorded; nil
+	// when nothing is pending.
+	noted func()
 	// printed counts the newest event that was printed.
 	printed int
 	// goal counts the event at which the context was found idle; 0 before.
@@ -110,6 +113,7 @@ type script struct {
 type sentInput []string
 
 func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan logged) error {
+	defer s.await(false)
 	for {
 		select {
 		case <-ctx.Done():
@@ -163,6 +167,9 @@ func (s *script) send(ctx context.Context, text []byte) error {
 		}
 		if _, err = s.to.Send(ctx, events...); err == nil {
 			s.pending = append(s.pending, ids)
+			if s.noted == nil {
+				s.await(true)
+			}
 			return nil
 		}
 		if !errors.As(err, new(*event.FieldError)) {
@@ -185,10 +192,23 @@ func (s *script) take(e event.Event) error {
 			if rejected := e.Tag() == event.TagInputRejected; rejected || len(input) == 1 {
 				s.pending = append(s.pending[:i], s.pending[i+1:]...)
 			}
+			s.await(len(s.pending) > 0)
 			break
 		}
 	}
 	return s.printJSON(e)
+}
+
+// await begins anew, or ends, the wait for something to be recorded, of which a
+// person is told when it takes long.
+func (s *script) await(more bool) {
+	if s.noted != nil {
+		s.noted()
+		s.noted = nil
+	}
+	if more {
+		s.noted = s.noteSilence()
+	}
 }
 
 // strike reports whether an event is the next one of the input as recorded, or
@@ -243,7 +263,7 @@ func (s *script) state(ctx context.Context) (wire.State, error) {
 		select {
 		case <-ctx.Done():
 			return wire.State{}, ctx.Err()
-		case <-time.After(s.patience):
+		case <-time.After(s.askAgain):
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,6 +56,12 @@ func TestSendShowsTheAnswer(t *testing.T) {
 			code:   exitInterrupted,
 			out:    "Hell\n",
 			errOut: "starter: the answer was interrupted: cancelled\n",
+		}, {
+			name: "and exits 1 when it took too long",
+			reply: []event.Body{
+				event.LLMRequestInterrupted{RequestID: request, Reason: event.ReasonTimeout}},
+			code:   exitFailure,
+			errOut: "starter: the answer was interrupted: timeout\n",
 		}, {
 			name:   "and exits 1 when it failed",
 			reply:  []event.Body{event.LLMRequestFailed{RequestID: request, Error: "quota", RetriesAttempted: 3}},
@@ -138,11 +146,15 @@ func TestSendRefusesAttachments(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, make([]byte, size), 0o600))
 		return path
 	}
+	pipe := filepath.Join(dir, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, test := range []struct{ name, place, want string }{
 		{"that are too long, and names the limit", write("big", maxFileBytes+1), "more than the limit of 1048576 bytes"},
 		{"that are empty", write("empty", 0), "it is empty"},
 		{"that are not there", filepath.Join(dir, "none"), "no such file"},
 		{"that are folders", dir, "is a directory"},
+		{"that are pipes, whose writer might never come", pipe, "is a named pipe"},
+		{"that are devices, which might never end", os.DevNull, "is a device"},
 		{"with a password in the URL", "https://me:secret@example.org/x", "source.url"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -187,6 +199,36 @@ func TestSendSaysOnceThatThereAreNoLiveDeltas(t *testing.T) {
 	c := &fakeClient{context: newFake(t, answered("demo:r0001", 1, "Hello")), dead: true}
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
 	require.Equal(t, outcome{0, "Hello\n", "no live deltas; answers appear when they are complete\n"}, got)
+}
+
+func TestSendSendsAheadWhatIsTooLongForOneInput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "long")
+	require.NoError(t, os.WriteFile(file, make([]byte, maxFileBytes), 0o600))
+	f := newFake(t, []event.Body{}, answered("demo:r0001", 3, "Hello"))
+	got := starter(t, f, "", "send", "-n", "demo", "-m", "Hi", "--attach", file, "--attach", file)
+	require.Equal(t, outcome{0, "Hello\n", ""}, got)
+	require.Len(t, f.inputs[0], 1)
+	require.Len(t, f.inputs[1], 2)
+}
+
+func TestWhoWaitsForAWorkerIsTold(t *testing.T) {
+	for _, args := range [][]string{
+		{"send", "-m", "Hi"}, {"send", "-m", "Hi", "--json"}, {"set", "timeout", "1s"}, {"chat"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			f := newFake(t, answered("demo:r0001", 1, "Hello"))
+			told := make(chan struct{})
+			f.slow = func() { <-told }
+			errOut := &cancelAfter{lines: 1, cancel: func() { close(told) }}
+			a := &app{
+				streams: streams{in: strings.NewReader("Hi\n"), out: &strings.Builder{}, err: errOut},
+				dial:    dialFake(f), patience: time.Nanosecond,
+			}
+			require.Zero(t, execute(t.Context(), a, append(args, "-n", "demo", "--task-queue", "theirs")))
+			require.True(t, strings.HasPrefix(errOut.String(),
+				"stored in Temporal, but no worker has taken it yet (task queue theirs); still waiting, Ctrl-C leaves\n"), errOut)
+		})
+	}
 }
 
 func TestSendOnASignalSaysThatTheAnswerGoesOn(t *testing.T) {

@@ -53,21 +53,30 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 		return err
 	}
 	defer c.Shutdown()
-	for e, err := range o.turn(ctx, to, []event.Event{setting}) {
+	recorded, err := o.set(ctx, to, setting)
+	if err != nil {
+		return err
+	}
+	if isFirst(recorded) {
+		o.note("new context %s", o.name)
+	}
+	return o.printEvent(recorded, o.json)
+}
+
+// set sends a setting and returns it as recorded.
+func (a *app) set(ctx context.Context, to conversation, setting event.Event) (event.Event, error) {
+	for e, err := range a.turn(ctx, to, []event.Event{setting}) {
 		if err != nil {
-			return err
+			return event.Event{}, err
 		}
 		switch e.Tag() {
 		case event.TagInputRejected:
-			return turnError(e.Body)
+			return event.Event{}, turnError(e.Body)
 		case setting.Tag():
-			if isFirst(e) {
-				o.note("new context %s", o.name)
-			}
-			return o.printEvent(e, o.json)
+			return e, nil
 		}
 	}
-	return turnError(nil)
+	return event.Event{}, turnError(nil)
 }
 
 // isFirst reports whether an event is the first one that somebody sent to its

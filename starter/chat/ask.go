@@ -85,6 +85,8 @@ func (m *Model) run(command Command) tea.Cmd {
 		m.leave()
 	case "attach":
 		return m.attach(command.Argument)
+	case "system":
+		return m.set(event.SystemPrompt{Content: command.Argument})
 	case "state":
 		return m.state
 	case "events":
@@ -93,6 +95,16 @@ func (m *Model) run(command Command) tea.Cmd {
 		m.hint = UnknownCommand(command.Name).Error()
 	}
 	return nil
+}
+
+// set sends a setting, which the log then tells of.
+func (m *Model) set(setting event.Body) tea.Cmd {
+	return func() tea.Msg {
+		if _, err := m.config.Context.Send(m.ctx, event.New(setting)); err != nil {
+			return told{err: fmt.Errorf("not set: %w", err)}
+		}
+		return nil
+	}
 }
 
 // told is the outcome of a command.

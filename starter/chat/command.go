@@ -8,6 +8,7 @@ import (
 
 // Help lists what can be typed.
 const Help = `/attach FILE|URL  goes with the next message
+/system TEXT      sets the system prompt; without TEXT it is removed
 /state            what the context is doing, its settings, its messages
 /events           the newest events of the log
 /quit             leaves, like Ctrl-D

@@ -492,6 +492,8 @@ func TestCommands(t *testing.T) {
 	s.enter("What is it?")
 	require.Len(t, s.takeSent(), 2)
 	require.NotContains(t, s.view(), "notes.txt")
+	s.enter("/system Be\tbrief.")
+	require.Equal(t, event.SystemPrompt{Content: "Be\tbrief."}, s.takeSent()[0].Body)
 	s.enter("/nonsense")
 	require.Contains(t, s.view(), "there is no /nonsense")
 	s.enter("//nonsense")

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// checkPlaces refuses flags that cannot say where something is, before anything
+// is connected.
+func checkPlaces(c session.Config) error {
+	if c.Address != "" && !isHostPort(c.Address) {
+		return fmt.Errorf("--address %q: want HOST:PORT, like 127.0.0.1:7233", c.Address)
+	}
+	if c.NATSURL == "" || c.NATSURL == "none" {
+		return nil
+	}
+	for server := range strings.SplitSeq(c.NATSURL, ",") {
+		if !isNATSURL(strings.TrimSpace(server)) {
+			return fmt.Errorf("--nats-url %q: want a URL like nats://127.0.0.1:4222, or none", event.Redact(server, 0))
+		}
+	}
+	return nil
+}
+
+func isHostPort(address string) bool {
+	// A resolver of gRPC may stand before it, as in dns:///temporal:7233.
+	host, port, err := net.SplitHostPort(address[strings.LastIndexByte(address, '/')+1:])
+	number, notNumber := strconv.ParseUint(port, 10, 16)
+	return err == nil && host != "" && notNumber == nil && number > 0 && !strings.ContainsAny(host, " \t")
+}
+
+func isNATSURL(server string) bool {
+	if !strings.Contains(server, "://") {
+		server = "nats://" + server
+	}
+	u, err := url.Parse(server)
+	return err == nil && u.Hostname() != "" && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme)
+}
