@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,8 +14,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
+// largePatience is the patience of a test with megabytes of text, of which the
+// race detector watches every byte.
+const largePatience = 5 * time.Minute
+
 func TestManyLargeMessagesThatWaitedForAWorkerAreAllRecorded(t *testing.T) {
-	w := newWorld(t, llmtest.Answer("That was a lot."))
+	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("That was a lot."))
 	c := w.open("large")
 	no := false
 	const messages = 6
@@ -31,7 +36,7 @@ func TestManyLargeMessagesThatWaitedForAWorkerAreAllRecorded(t *testing.T) {
 }
 
 func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
-	w := newWorld(t, llmtest.Answer("I remember."))
+	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("I remember."))
 	w.worker()
 	c := w.open("large-closed")
 	no := false
@@ -53,7 +58,7 @@ func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
 }
 
 func TestALargeConversationIsAnsweredByAWorkerThatHasOnlyActivities(t *testing.T) {
-	w := newWorld(t, llmtest.Answer("I have read it all."))
+	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("I have read it all."))
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities })
 	c := w.open("large-split")
