@@ -38,7 +38,8 @@ type server struct {
 	session func(query int) (reducer.Session, error)
 	queries int
 	news    []wire.RequestStarted
-	refuses error // signals
+	refuses error  // signals
+	told    func() // unless nil, is called with each signal
 }
 
 func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any) (converter.EncodedValue, error) {
@@ -79,6 +80,9 @@ func (s *server) SignalWorkflow(_ context.Context, _, run, name string, input an
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.news = append(s.news, input.(wire.RequestStarted))
+	if s.told != nil {
+		s.told()
+	}
 	return s.refuses
 }
 
@@ -480,6 +484,19 @@ func TestAnAnswerThatIsTooLongIsCut(t *testing.T) {
 			require.NotContains(t, result.Text, "\uFFFD")
 		})
 	}
+}
+
+func TestTheWorkflowIsToldOfAnAnswerThatTakesItsTime(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+	w.connect()
+	w.server.told = gate.Open
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, "One two", result.Text)
+	require.Equal(t, []wire.RequestStarted{{
+		RequestID: "demo:r0001", Attempt: 1, Through: sent.Through, ProviderID: sent.ProviderID, Model: sent.Model,
+	}}, w.server.news)
 }
 
 func TestAWorkflowThatCannotBeToldDoesNotHoldTheAnswerUp(t *testing.T) {
