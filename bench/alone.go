@@ -15,7 +15,7 @@ const warmUp = 5
 func signalAlone(l *lab) error {
 	context, bare := l.context("alone"), l.bareLoop("bare-alone")
 	var signal, bareSignal, delta, direct, whole, bareWhole samples
-	for i := range l.times(200) + warmUp {
+	for i := range l.times(150) + warmUp {
 		ours, err := context.turn(message(fmt.Sprintf("alone-%d", i)))
 		if err != nil {
 			return err

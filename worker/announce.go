@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // progress tells a person what takes a while.
@@ -19,9 +21,16 @@ func (a *app) progress(log *zap.Logger, message string) {
 	fmt.Fprintf(a.err, "worker: %s\n", message)
 }
 
-// announce says that contexts are answered, and where everything is: in one
+// announce says that the worker takes work, and where everything is: in one
 // line on stdout, and in more words for a person.
-func (a *app) announce(at places, dev *local) {
+func (a *app) announce(at places, dev *local, log *zap.Logger) {
+	model := at.model()
+	if a.settings.only != contexts.OnlyWorkflows {
+		if err := a.unanswerable(at); err != nil {
+			model = noModel
+			log.Warn(unanswerableHelp, zap.Error(err))
+		}
+	}
 	facts := []zap.Field{zap.String("temporal", at.temporal.HostPort)}
 	add := func(key, value string) {
 		if value != "" {
@@ -32,7 +41,7 @@ func (a *app) announce(at places, dev *local) {
 		add("ui", dev.temporal.UIURL())
 	}
 	add("nats", event.Redact(at.natsURL, 0))
-	add("model", at.model())
+	add("model", model)
 	if dev != nil {
 		add("data", dev.dataDir)
 	}
@@ -73,7 +82,7 @@ func banner(at places, dev *local) string {
 		line("Model", at.model()+", BUILT IN AND NOT A REAL MODEL: it repeats what it is told.")
 		line("", "Set OPENAI_API_KEY or OPENAI_BASE_URL for a real one.")
 	} else {
-		line("Model", at.model())
+		line("Model", at.model()+" at "+event.Redact(cmp.Or(at.models.BaseURL, "OpenAI"), 0))
 	}
 	line("Data", dev.dataDir)
 	return b.String()

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -127,17 +129,21 @@ everything ends with it; the log goes to a file in --data-dir meanwhile.
 With --check it runs nothing: it asks Temporal whether a worker that runs on this
 host takes work, which is the health check of a container.
 
-When a message will be answered, the worker says so in one line on stdout,
-"ready temporal=... model=..."; the log goes to stderr.
+When it takes work, the worker says so in one line on stdout,
+"ready temporal=... model=..."; the log goes to stderr. After model=none only
+contexts that chose a provider are answered: the others need OPENAI_API_KEY or
+OPENAI_BASE_URL, see below.
 
 Environment:
   OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL
-              the model of contexts that chose none
+              the model of contexts that chose none; a base URL alone is for a
+              server that wants no key
   TEMPORAL_*  the connection, as for the temporal command; see also its TOML
               profiles. Not used by --dev, nor is NATS_URL
   NATS_URL    where answers are streamed to
 
 ` + codesHelp,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(command *cobra.Command, args []string) error {
@@ -177,6 +183,15 @@ Environment:
 	flags.BoolVar(&s.untuned, "untuned", false, "leave --dev's Temporal as shipped: every turn takes about 0.1 s longer")
 	flags.DurationVar(&s.offlineTokenDelay, "offline-token-delay", 25*time.Millisecond, "time between two pieces of an answer of --dev's built-in model; 0: none")
 	return command
+}
+
+// version is the version of the module, which names the commit of a build from
+// a checkout.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return cmp.Or(info.Main.Version, "unknown")
+	}
+	return "unknown"
 }
 
 // devFlags mean nothing without --dev, and connectFlags nothing with it.

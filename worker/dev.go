@@ -101,7 +101,10 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 // chooseModel takes the model of the environment, or starts the built-in one
 // when there is none.
 func (l *local) chooseModel(a *app) error {
-	l.models = llm.DefaultsFromEnv(a.getenv)
+	var err error
+	if l.models, err = modelsFromEnv(a.getenv); err != nil {
+		return err
+	}
 	if l.models.APIKeyRef != "" || l.models.BaseURL != "" {
 		return nil
 	}

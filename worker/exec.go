@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/seed-9ed7edd4/chronicle/worker/child"
 )
@@ -29,6 +32,7 @@ func (a *app) runCommand(life context.Context, at places) error {
 	cmd := exec.Command(a.settings.command[0], a.settings.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.out, a.err
 	cmd.Env = commandEnvironment(os.Environ(), at)
+	restore := keepTerminal(a.err)
 	process, err := child.Start(cmd, child.Options{})
 	if err != nil {
 		return err
@@ -39,15 +43,45 @@ func (a *app) runCommand(life context.Context, at places) error {
 		if errors.As(process.Err(), &exit) && exit.ExitCode() > 0 {
 			return commandError(exit.ExitCode())
 		}
+		if exit != nil {
+			restore() // a signal ended it
+		}
 		return process.Err()
 	case <-life.Done():
 		err := process.Stop(commandGrace)
+		restore()
 		if reason := context.Cause(life); !errors.Is(reason, errTold) {
 			err = errors.Join(reason, err)
 		}
 		return err
 	}
 }
+
+// keepTerminal returns what gives the terminal back as it is now: a command that
+// is killed cannot do that itself.
+func keepTerminal(w io.Writer) (restore func()) {
+	fd := int(os.Stdin.Fd())
+	state, err := term.GetState(fd)
+	if err != nil {
+		return func() {} // it is none
+	}
+	return func() {
+		// A terminal that has gone away needs nothing.
+		_ = term.Restore(fd, state)
+		if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+			fmt.Fprint(file, showCursor+plainPaste)
+		}
+	}
+}
+
+// What a screen turns on the other way, as of XTerm Control Sequences, "DECSET".
+const (
+	showCursor = "\x1b[?25h"
+	plainPaste = "\x1b[?2004l"
+)
+
+// variableEndsAll tells a command that everything ends with it.
+const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
 // commandEnvironment replaces whatever the environment says about Temporal and
 // NATS, keys of other servers included.
@@ -60,5 +94,6 @@ func commandEnvironment(environment []string, at places) []string {
 		"TEMPORAL_NAMESPACE="+at.temporal.Namespace,
 		"TEMPORAL_CONFIG_FILE="+os.DevNull,
 		"NATS_URL="+at.natsURL,
+		variableEndsAll+"=1",
 	)
 }

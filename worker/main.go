@@ -11,7 +11,8 @@
 // context can answer before announce.go says so; check.go is --check.
 //
 // What it guarantees:
-//   - After "ready" a message to a context is answered.
+//   - After "ready" a message to a context is answered, unless the line says
+//     model=none and the context chose no provider of its own.
 //   - SIGINT, SIGTERM and SIGHUP end it in order: running requests are handed
 //     back to Temporal first, what --dev started goes last.
 //   - Nothing that it started outlives it; on Linux not even when it is killed.

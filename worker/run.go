@@ -18,7 +18,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
-	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
@@ -60,13 +59,15 @@ func (a *app) run(ctx context.Context) (err error) {
 		return because(life, err)
 	}
 	defer running.stop()
-	a.announce(at, dev)
+	a.announce(at, dev, log)
 
 	if len(a.settings.command) > 0 {
 		return a.runCommand(life, at)
 	}
 	<-life.Done()
 	if reason := context.Cause(life); !errors.Is(reason, errTold) {
+		// Now: to stop may take a while, and why is told at the end.
+		log.Error("cannot go on, stopping")
 		return reason
 	}
 	log.Info("stopping")
@@ -118,17 +119,13 @@ func (a *app) configured(log *zap.Logger) (places, error) {
 	if natsURL == "none" {
 		natsURL = ""
 	}
-	return places{temporal: options, natsURL: natsURL, models: llm.DefaultsFromEnv(a.getenv)}, nil
+	models, err := modelsFromEnv(a.getenv)
+	return places{temporal: options, natsURL: natsURL, models: models}, err
 }
 
 // sdkLogger is quiet: the SDK tells at info level what is no news.
 func sdkLogger(log *zap.Logger) sdklog.Logger {
 	return sdklog.NewStructuredLogger(structured(log, "temporal-sdk", zap.WarnLevel))
-}
-
-// model is the name of the model of contexts that chose none.
-func (p places) model() string {
-	return cmp.Or(p.models.Model, reducer.Initial().Config.Primary.Model)
 }
 
 // dial reaches Temporal.

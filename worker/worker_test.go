@@ -234,6 +234,7 @@ func TestAWorkerEndsWithItsServer(t *testing.T) {
 	require.Equal(t, 1, worker.exit())
 	require.Contains(t, worker.stderr.String(), "temporal server ended by itself: signal: killed")
 	require.Contains(t, worker.stderr.String(), "temporal.log")
+	require.NotContains(t, worker.stderr.String(), "Metrics:")
 }
 
 func TestWorkersOfOneServerShareTheWork(t *testing.T) {
@@ -324,6 +325,46 @@ func TestACommandRunsForAsLongAsItLasts(t *testing.T) {
 		require.Equal(t, "stopped", worker.line())
 		require.Zero(t, worker.exit(), worker.stderr.String())
 	})
+}
+
+func TestAWorkerWithoutAModelSaysSo(t *testing.T) {
+	t.Parallel()
+	server := dev(t, t.TempDir())
+	temporal := server.ready()["temporal"]
+	tests := []struct {
+		name, variable, model string
+		warned                bool
+	}{
+		{name: "without a key and a URL", model: "none", warned: true},
+		{name: "with a key", variable: "OPENAI_API_KEY=sk-test", model: "gpt-4o-mini"},
+		{name: "with a URL", variable: "OPENAI_BASE_URL=http://127.0.0.1:1/v1", model: "gpt-4o-mini"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			worker := prepare(t, "--address", temporal, "--nats-url", "none", "--json")
+			worker.cmd.Env = append(worker.cmd.Env, tt.variable)
+			worker.start()
+			require.Equal(t, tt.model, worker.ready()["model"])
+			worker.signal(syscall.SIGTERM)
+			require.Zero(t, worker.exit(), worker.stderr.String())
+			const warning = "cannot be answered until OPENAI_API_KEY or OPENAI_BASE_URL is set"
+			require.Equal(t, tt.warned, strings.Contains(worker.stderr.String(), warning))
+		})
+	}
+	server.signal(syscall.SIGTERM)
+	require.Zero(t, server.exit(), server.stderr.String())
+}
+
+func TestABaseURLThatIsNoneIsWrongUsage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--dev", "--data-dir", t.TempDir(), "--temporal-port", "0", "--ui-port", "0", "--nats-port", "0"}, {}} {
+		worker := prepare(t, args...)
+		worker.cmd.Env = append(worker.cmd.Env, "OPENAI_BASE_URL=https://me:secret@")
+		worker.start()
+		require.Equal(t, 2, worker.exit())
+		require.Contains(t, worker.stderr.String(), `OPENAI_BASE_URL="https://`)
+		require.NotContains(t, worker.stderr.String(), "secret")
+	}
 }
 
 func TestWrongUsage(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,10 @@ import (
 
 // tailLines of the output are kept for error messages.
 const tailLines = 10
+
+// greeting is what the server says when it has started: where it listens. It
+// explains no end.
+var greeting = regexp.MustCompile(`^(\S+ )*CLI \S+ \(Server |^(Server|UI|Metrics): +\S+$`)
 
 // output is what a server writes, line by line: to its log file, to a logger,
 // and the last lines into memory.
@@ -52,6 +57,9 @@ func (o *output) line(line string) {
 		return
 	}
 	record := parseLine(line)
+	if greeting.MatchString(line) {
+		return
+	}
 	o.tail = append(o.tail, plain(record, line))
 	if len(o.tail) > tailLines {
 		o.tail = o.tail[1:]

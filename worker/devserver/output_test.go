@@ -34,9 +34,14 @@ func TestOutput(t *testing.T) {
 		},
 		{
 			name:   "other text is kept for errors, but is no warning",
-			writes: []string{"CLI 1.5.1\npanic: no\n"},
+			writes: []string{"fatal error\npanic: no\n"},
 			logged: "",
-			tail:   "CLI 1.5.1\npanic: no",
+			tail:   "fatal error\npanic: no",
+		},
+		{
+			name: "the greeting is not kept",
+			writes: []string{"Temporal CLI 1.5.1 (Server 1.29.1, UI 2.42.1)\n\n" +
+				"Server:  localhost:7233\nUI:      http://localhost:8233\nMetrics: http://localhost:1/metrics\n"},
 		},
 	}
 	for _, tt := range tests {
