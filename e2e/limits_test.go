@@ -41,10 +41,10 @@ func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
 	c := w.open("large-closed")
 	no := false
 	random := rand.New(rand.NewPCG(1, 2))
-	const messages = 4
+	const messages = 3
 	for range messages {
 		// Noise, which does not get smaller when it is compressed.
-		noise := make([]byte, 1<<20)
+		noise := make([]byte, 900_000)
 		for i := range noise {
 			noise[i] = ' ' + byte(random.IntN(95))
 		}
