@@ -15,9 +15,6 @@ import (
 
 // setUpSchema runs the schema's script, as its container does.
 func (t *topology) setUpSchema(ctx context.Context) error {
-	if _, err := t.program("temporal-sql-tool"); err != nil {
-		return err
-	}
 	return t.script(ctx, "schema", map[string]string{
 		"SQL_HOST": "127.0.0.1",
 		"SQL_PORT": strconv.Itoa(t.postgresPort),
@@ -32,10 +29,6 @@ func (t *topology) startTemporal(ctx context.Context) error {
 		return err
 	}
 	dynamic, err := t.compose.mounted(service, *service.Environment["DYNAMIC_CONFIG_FILE_PATH"])
-	if err != nil {
-		return err
-	}
-	program, err := t.program("temporal-server")
 	if err != nil {
 		return err
 	}
@@ -59,7 +52,7 @@ func (t *topology) startTemporal(ctx context.Context) error {
 		changes[name] = strconv.Itoa(ports[i])
 	}
 	t.temporalAddress = net.JoinHostPort("127.0.0.1", changes["FRONTEND_GRPC_PORT"])
-	cmd := exec.Command(program, "start")
+	cmd := exec.Command(t.program("temporal-server"), "start")
 	cmd.Env = environment(service, changes)
 	if err := t.serve("temporal", cmd, nil); err != nil {
 		return err
@@ -74,9 +67,6 @@ func (t *topology) makeNamespace(ctx context.Context) error {
 		return err
 	}
 	t.namespace = *service.Environment["TEMPORAL_NAMESPACE"]
-	if _, err := t.program("temporal"); err != nil {
-		return err
-	}
 	return t.script(ctx, "namespace", map[string]string{
 		"TEMPORAL_ADDRESS": t.temporalAddress,
 		// Not the settings of whoever runs this.
@@ -90,17 +80,13 @@ func (t *topology) startNATS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	program, err := t.program("nats-server")
-	if err != nil {
-		return err
-	}
 	ports, err := freePorts(2)
 	if err != nil {
 		return err
 	}
 	// A flag that is given twice has the value that it was given last.
 	args := append(service.Command, "--addr", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http_port", strconv.Itoa(ports[1]))
-	if err := t.serve("nats", exec.Command(program, args...), nil); err != nil {
+	if err := t.serve("nats", exec.Command(t.program("nats-server"), args...), nil); err != nil {
 		return err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
@@ -115,10 +101,6 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	program, err := t.program("worker")
-	if err != nil {
-		return err
-	}
 	env := environment(service, map[string]string{
 		"TEMPORAL_ADDRESS": t.temporalAddress,
 		"NATS_URL":         t.natsURL,
@@ -129,7 +111,7 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	ready := make([]*firstWrite, t.workers)
 	for i := range ready {
 		ready[i] = &firstWrite{happened: make(chan struct{})}
-		cmd := exec.Command(program, service.Command...)
+		cmd := exec.Command(t.program("worker"), service.Command...)
 		cmd.Env, cmd.Stdout = env, ready[i]
 		if err := t.serve(fmt.Sprintf("worker-%d", i+1), cmd, nil); err != nil {
 			return err
@@ -149,7 +131,7 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(program, check...)
+	cmd := exec.Command(t.program("worker"), check...)
 	cmd.Env = env
 	return t.run(ctx, "worker-check", cmd, nil)
 }

@@ -55,6 +55,12 @@ type process struct {
 func (t *topology) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not up within %v", startWithin))
 	defer cancel()
+	// Before anything takes time.
+	for _, name := range []string{"temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker"} {
+		if _, err := os.Stat(t.program(name)); err != nil {
+			return fmt.Errorf("%w: `make e2e-postgres` builds it", err)
+		}
+	}
 	if err := t.prepareDirectory(); err != nil {
 		return err
 	}
@@ -96,13 +102,7 @@ func (t *topology) prepareDirectory() (err error) {
 }
 
 // program is the path of a program in bin/.
-func (t *topology) program(name string) (string, error) {
-	path := filepath.Join(t.bin, name)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%w: `make e2e-postgres` builds it", err)
-	}
-	return path, nil
-}
+func (t *topology) program(name string) string { return filepath.Join(t.bin, name) }
 
 // run runs a command that ends, and shows what it wrote only if it fails.
 func (t *topology) run(ctx context.Context, name string, cmd *exec.Cmd, user *syscall.Credential) error {
