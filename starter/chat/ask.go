@@ -272,6 +272,7 @@ func (m *Model) takeLog(update logUpdate) tea.Cmd {
 			continue
 		}
 		m.lost = false
+		m.reach.heard, m.reach.away = true, false
 		m.settlePending(l.event)
 		m.transcript.take(l.event)
 	}

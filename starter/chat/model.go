@@ -35,6 +35,8 @@ type Model struct {
 	// come since.
 	log  <-chan logged
 	lost bool
+	// reach says whether Temporal answers.
+	reach reach
 	// unsent are inputs in the order typed. The first one is on its way: the
 	// order of two sends at once would be anyone's guess.
 	unsent [][]event.Event
@@ -106,6 +108,11 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		return m.follow()
 	case sent:
 		return m.takeSent(msg)
+	case look:
+		return m.look()
+	case looked:
+		m.reach.away = msg.away
+		return m.lookLater()
 	case overdue:
 		if i := m.awaited(msg.id); i >= 0 {
 			m.pending[i].overdue = true
@@ -126,6 +133,9 @@ func (m *Model) settle() tea.Cmd {
 	if m.transcript.busy && !m.spinning {
 		m.spinning = true
 		cmds = append(cmds, m.spinner.Tick)
+	}
+	if m.transcript.busy && !m.reach.looking {
+		cmds = append(cmds, m.lookLater())
 	}
 	if m.printing {
 		return tea.Batch(cmds...)
@@ -151,6 +161,9 @@ func (m *Model) View() string {
 	}
 	if m.transcript.busy {
 		parts = append(parts, style.Dim(m.spinner.View()+" "+m.transcript.doing()))
+	}
+	if m.transcript.busy && m.reach.away {
+		parts = append(parts, style.Dim(m.fit("Temporal does not answer; waiting for it to come back")))
 	}
 	for _, a := range m.attachments {
 		parts = append(parts, style.Dim(m.fit("with the next message: "+attachmentName(a))))

@@ -27,6 +27,7 @@ type fakeContext struct {
 	past       []event.Event
 	sent       chan []event.Event
 	sendErr    error
+	eventsErr  error
 	interrupts chan struct{}
 }
 
@@ -43,6 +44,10 @@ func (f *fakeContext) Send(ctx context.Context, events ...event.Event) ([]string
 
 func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
+		if f.eventsErr != nil {
+			yield(event.Event{}, f.eventsErr)
+			return
+		}
 		for _, e := range f.past {
 			if event.Counter(e.ID) > event.Counter(from) && !yield(e, nil) {
 				return
@@ -354,6 +359,15 @@ func TestALineIsShownFromEnterUntilItIsRecorded(t *testing.T) {
 		s.untilPrinted("› Hi\n")
 		require.NotContains(t, s.view(), "Hi")
 		require.NotContains(t, s.view(), "task queue")
+	})
+	t.Run("also when Temporal is away", func(t *testing.T) {
+		s := open(t)
+		s.fake.eventsErr = context.DeadlineExceeded
+		s.enter("Hi")
+		s.recordAs(s.takeSent()[0].ClientEventID, event.UserMessage{Content: "Hi"})
+		s.untilViewed("Temporal does not answer")
+		s.record(started(1), event.LLMRequestCompleted{RequestID: request})
+		s.until("answered", func() bool { return !strings.Contains(s.view(), "Temporal") })
 	})
 	t.Run("or refused", func(t *testing.T) {
 		s := open(t)
