@@ -34,7 +34,7 @@ message, whose turn is waited for.
 
 Lines that begin with a slash and a word are commands:
 
-` + chat.Help + "\n\n" + exitHelp,
+` + chat.Help + "\n\n" + exitReference,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return runChat(command.Context(), o) },
 	}
@@ -136,9 +136,17 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 		return ctx.Err()
 	}
 	if failures > 0 {
-		return fmt.Errorf("%d failures with %d messages, the last one: %w", failures, messages, unanswered)
+		return fmt.Errorf("%s with %s, the last one: %w", count(failures, "failure"), count(messages, "message"), unanswered)
 	}
 	return nil
+}
+
+// count is a number of things, in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // runCommand does in a pipe what the screen does on a terminal.

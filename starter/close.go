@@ -21,7 +21,7 @@ func newCloseCommand(a *app) *cobra.Command {
 wait until that is done. The log stays, and the next message begins a session
 that continues it.
 
-` + exitHelp,
+` + exitReference,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return runClose(command.Context(), o) },
 	}

@@ -33,7 +33,7 @@ worker is needed for it.
 With --follow it goes on with what is added, until Ctrl-C, and waits for a
 context that is not there yet.
 
-` + exitHelp,
+` + exitReference,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return runEvents(command.Context(), o) },
 	}

@@ -26,6 +26,10 @@ const exitHelp = `Exit codes:
   4    Temporal cannot be reached
   130  interrupted: by Ctrl-C (SIGINT or SIGTERM), or the answer was`
 
+// exitReference stands in the help of each command, where the table would be in
+// the way.
+const exitReference = `Exit codes: 0 done, 1 failed, others see "starter --help".`
+
 // exitCode is the one place that decides how a command ends.
 func exitCode(err error) int {
 	switch {

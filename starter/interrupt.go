@@ -19,7 +19,7 @@ func newInterruptCommand(a *app) *cobra.Command {
 		Long: `Ask a context to stop its answer; what was said of it stays. When no answer
 runs, nothing happens. It does not wait until the answer has stopped.
 
-` + exitHelp,
+` + exitReference,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return runInterrupt(command.Context(), o) },
 	}

@@ -28,7 +28,7 @@ func newListCommand(a *app) *cobra.Command {
 		Long: `List the contexts of the namespace, newest session first. Temporal's list may be
 a second behind.
 
-` + exitHelp,
+` + exitReference,
 		Example: `  starter list --query 'ContextStatus = "answering"'
   starter list --query 'ContextTurns > 10' --json`,
 		Args: cobra.NoArgs,

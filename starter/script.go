@@ -44,7 +44,7 @@ answer is running.
 A line that cannot be sent is named on standard error, the others are sent, and
 the exit code is 1.
 
-` + exitHelp,
+` + exitReference,
 		Example: `  echo '{"_tag":"UserMessage","content":"Hello"}' | starter script -n demo --deltas`,
 		Args:    cobra.NoArgs,
 		RunE:    func(command *cobra.Command, _ []string) error { return runScript(command.Context(), o) },

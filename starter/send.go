@@ -34,7 +34,7 @@ standard input.
 What happens to an answer that is still running is up to the policy of the
 context, see "starter set policy". Ctrl-C ends the wait, not the answer.
 
-` + exitHelp,
+` + exitReference,
 		Example: `  starter send -n demo -m "What is on this picture?" --attach cat.png
   git diff | starter send -n review
   starter send -n demo -m "Hello" --json --deltas | jq .`,

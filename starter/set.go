@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +28,7 @@ func newSetCommand(a *app) *cobra.Command {
 was recorded. It holds from the next request on. The context is created when
 there is none of that name.
 
-` + exitHelp,
+` + exitReference,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usagef("set what? One of provider, retry, timeout, policy, system")
@@ -46,7 +49,7 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	}
 	setting, err := input(body)
 	if err != nil {
-		return err
+		return nameFlags(err)
 	}
 	c, to, err := o.open(ctx, o.name)
 	if err != nil {
@@ -78,6 +81,33 @@ func (a *app) set(ctx context.Context, to conversation, setting event.Event) (ev
 	}
 	return event.Event{}, turnError(nil)
 }
+
+// flagsOf are the flags of fields that are not called alike, or the argument.
+var flagsOf = map[string]string{"providerId": "--provider", "timeoutMs": "DURATION", "policy": "policy", "content": "TEXT"}
+
+// nameFlags says in place of a field which flag it came from.
+func nameFlags(err error) error {
+	var field *event.FieldError
+	if !errors.As(err, &field) || field.Field == "" {
+		return err
+	}
+	flag, ok := flagsOf[field.Field]
+	if !ok {
+		flag = "--" + camelHump.ReplaceAllStringFunc(strings.TrimSuffix(field.Field, "Ms"), func(hump string) string {
+			return "-" + strings.ToLower(hump)
+		})
+	}
+	problem := field.Problem
+	switch {
+	case problem == "empty":
+		problem = "missing"
+	case strings.HasSuffix(field.Field, "Ms"):
+		problem += " (milliseconds)"
+	}
+	return usagef("%s: %s", flag, problem)
+}
+
+var camelHump = regexp.MustCompile(`[A-Z]`)
 
 // isFirst reports whether an event is the first one that somebody sent to its
 // context: before it there is only the start of the session.

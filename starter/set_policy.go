@@ -22,7 +22,7 @@ more input before it is sent. What is left out stays as it is.
 
 Durations are like 10ms or 1s, in whole milliseconds.
 
-` + exitHelp,
+` + exitReference,
 		Example: `  starter set policy queue -n demo
   starter set policy -n demo --quiet-period 300ms --max-wait 2s`,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),

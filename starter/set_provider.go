@@ -17,7 +17,7 @@ func newSetProviderCommand(o *setOptions) *cobra.Command {
 take over when the first ones refuse or are exhausted. Everything about the
 provider is set at once: what is left out goes back to its default.
 
-` + exitHelp,
+` + exitReference,
 		Example: `  starter set provider -n demo --provider openai --model gpt-4o --api-key-ref env:MY_API_KEY
   starter set provider -n demo --provider local --model llama3.2 --base-url http://127.0.0.1:11434/v1 --fallback`,
 		Args: cobra.NoArgs,

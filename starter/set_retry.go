@@ -19,7 +19,7 @@ func newSetRetryCommand(o *setOptions) *cobra.Command {
 is set at once: what is left out goes back to its default. Durations are like
 100ms, 2s or 1m30s, in whole milliseconds.
 
-` + exitHelp,
+` + exitReference,
 		Example: `  starter set retry -n demo --max-retries 5 --initial-delay 500ms --jitter`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -13,7 +13,7 @@ func newSetSystemCommand(o *setOptions) *cobra.Command {
 		Long: `Set the system prompt, which tells the model how to answer. It takes the place of
 the one before; an empty TEXT removes it.
 
-` + exitHelp,
+` + exitReference,
 		Example: `  starter set system "Answer in one sentence." -n demo
   starter set system "" -n demo`,
 		Args: cobra.ExactArgs(1),

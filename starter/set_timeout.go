@@ -19,7 +19,7 @@ takes longer is repeated as the retry settings say. All of it is set at once:
 what is left out goes back to its default. Durations are like 45s or 2m, in
 whole milliseconds, 1ms to 24h; a fresh context has 30s and no other bound.
 
-` + exitHelp,
+` + exitReference,
 		Example: `  starter set timeout 2m -n demo
   starter set timeout 5m -n demo --first-token 20s --stall 5s`,
 		Args: cobra.ExactArgs(1),

@@ -22,7 +22,7 @@ func newStateCommand(a *app) *cobra.Command {
 		Long: `Ask a context for its state: what it is doing, its settings, its messages (for
 people each on one line, in JSON whole). A worker must be running.
 
-` + exitHelp,
+` + exitReference,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return runState(command.Context(), o) },
 	}

@@ -28,6 +28,9 @@ func State(w io.Writer, s wire.State) error {
 		row("updated", "%s", s.UpdatedAt.Local().Format(time.DateTime))
 	}
 	row("provider", "%s", providerConfig(s.Config.Primary))
+	if s.Model != "" && s.Model != s.Config.Primary.Model {
+		row("model", "%s answered last", s.Model)
+	}
 	if s.Config.Fallback != nil {
 		row("fallback", "%s", providerConfig(*s.Config.Fallback))
 	}
