@@ -35,6 +35,11 @@ type local struct {
 	temporal *devserver.Server
 }
 
+// goneError says that --dev's Temporal ended by itself.
+type goneError struct{ error }
+
+func (e goneError) Unwrap() error { return e.error }
+
 // startLocal starts everything, the quickest to fail first. Later, end is called
 // if the Temporal server ends by itself.
 func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *zap.Logger) (_ *local, err error) {
@@ -90,7 +95,7 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 	}
 	go func() {
 		<-l.temporal.Done()
-		end(l.temporal.Err())
+		end(goneError{l.temporal.Err()})
 	}()
 	l.places.temporal = client.Options{
 		HostPort: l.temporal.Address(), Namespace: l.temporal.Namespace(), Logger: sdkLogger(l.log),

@@ -58,7 +58,13 @@ func (a *app) run(ctx context.Context) (err error) {
 	if err != nil {
 		return because(life, err)
 	}
-	defer running.stop()
+	defer func() {
+		// Without Temporal there is nobody to hand running requests back to, and
+		// the worker would wait for them in vain.
+		if !errors.As(context.Cause(life), new(goneError)) {
+			running.stop()
+		}
+	}()
 	a.announce(at, dev, log)
 
 	if len(a.settings.command) > 0 {
