@@ -220,12 +220,25 @@ func (c *Context) State(ctx context.Context) (wire.State, error) {
 	defer cancel()
 	value, err := c.client.options.Temporal.QueryWorkflow(query, wire.WorkflowID(c.name), "", wire.QueryState)
 	if err != nil {
-		return state, c.explain(ctx, "ask for the state of", err, ErrNoWorker)
+		return state, c.explain(ctx, "ask for the state of", err, c.silence(ctx))
 	}
 	if err := value.Get(&state); err != nil {
 		return state, fmt.Errorf("read the state of context %s: %w", c.name, err)
 	}
 	return state, nil
+}
+
+// silence is what it means that a query was not answered: without a worker,
+// Temporal still answers for itself.
+func (c *Context) silence(ctx context.Context) error {
+	probe, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := c.client.options.Temporal.DescribeWorkflowExecution(probe, wire.WorkflowID(c.name), "")
+	var unavailable *serviceerror.Unavailable
+	if errors.As(err, &unavailable) || probe.Err() != nil {
+		return ErrUnreachable
+	}
+	return ErrNoWorker
 }
 
 // Interrupt stops the running answer; when none runs, nothing happens.
