@@ -220,7 +220,11 @@ func (c *Context) State(ctx context.Context) (wire.State, error) {
 	defer cancel()
 	value, err := c.client.options.Temporal.QueryWorkflow(query, wire.WorkflowID(c.name), "", wire.QueryState)
 	if err != nil {
-		return state, c.explain(ctx, "ask for the state of", err, c.silence(ctx))
+		silence := ErrNoWorker
+		if query.Err() != nil {
+			silence = c.silence(ctx)
+		}
+		return state, c.explain(ctx, "ask for the state of", err, silence)
 	}
 	if err := value.Get(&state); err != nil {
 		return state, fmt.Errorf("read the state of context %s: %w", c.name, err)
