@@ -18,7 +18,7 @@ var claiming sync.Mutex
 // append adds a message at the end.
 func (f *fold) append(m Message) {
 	n := len(f.Messages)
-	if n < cap(f.Messages) && claim(&f.Messages[:n+1][n], m) {
+	if n < cap(f.Messages) && claim(&f.Messages[:n+1][n], m, func(m Message) bool { return m.Role == "" }) {
 		f.Messages = f.Messages[:n+1]
 		return
 	}
@@ -27,13 +27,13 @@ func (f *fold) append(m Message) {
 	f.ownMessages = true
 }
 
-func claim(slot *Message, m Message) bool {
+func claim[T any](slot *T, item T, isFree func(T) bool) bool {
 	claiming.Lock()
 	defer claiming.Unlock()
-	if slot.Role != "" {
+	if !isFree(*slot) {
 		return false
 	}
-	*slot = m
+	*slot = item
 	return true
 }
 

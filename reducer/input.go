@@ -21,7 +21,8 @@ type (
 		PreviousRunID string
 	}
 	// Received is input that was understood: one event, or several that are
-	// taken or refused as a whole.
+	// taken or refused as a whole. Those that were taken before, by their
+	// ClientEventID, are left out.
 	Received struct {
 		At     time.Time
 		Events []event.Event

@@ -61,6 +61,9 @@ func (d *decision) recordEvents(events ...event.Event) {
 // context. Together with the log it is all that the next session has to go by.
 func (d *decision) follow(e event.Event) {
 	d.EventCount = max(d.EventCount+1, event.Counter(e.ID))
+	if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
+		d.remember(Sent{ClientEventID: e.ClientEventID, Counter: d.EventCount})
+	}
 	switch body := e.Body.(type) {
 	case event.UserMessage:
 		if body.Triggers() {

@@ -6,11 +6,28 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// Rules number the ways in which a session decides. A run keeps those with which
+// it began: its history would not fit other ones.
+type Rules int
+
+// The rules so far.
+const (
+	// FirstRules took an event as often as it came.
+	FirstRules Rules = iota
+	// RepeatRules take an event with a ClientEventID once, see [Session.Find], and
+	// let the number of turns that is shown lag behind.
+	RepeatRules
+
+	// CurrentRules are those of new runs.
+	CurrentRules = RepeatRules
+)
+
 // Session is everything that a session decides from. Most of it follows from
 // the log; the rest, what was asked of a running request, does not outlive the
 // session. It is an immutable value.
 type Session struct {
 	ContextName string `json:"contextName"`
+	Rules       Rules  `json:"rules,omitempty"`
 	// EventCount is the number of events in the log, which is the counter in
 	// the id of the newest one.
 	EventCount int            `json:"eventCount"`
@@ -29,6 +46,9 @@ type Session struct {
 	Model string `json:"model,omitempty"`
 	// OpenToolCalls are the ids of the calls without a result.
 	OpenToolCalls []string `json:"openToolCalls,omitempty"`
+	// Recent are the newest events with an id of their sender, at most
+	// [MaxRecent], oldest first. One that comes again is not taken again.
+	Recent []Sent `json:"recent,omitempty"`
 	// Started and Ended say where in its life the session is. An ended session
 	// starts again when input comes before its workflow could complete.
 	Started bool `json:"started,omitempty"`
@@ -77,7 +97,7 @@ const (
 
 // NewSession is a session of a context without a log.
 func NewSession(contextName string) Session {
-	return Session{ContextName: contextName, Reduced: Initial()}
+	return Session{ContextName: contextName, Rules: CurrentRules, Reduced: Initial()}
 }
 
 // LastEventID is the id of the newest event; "" when there is none.

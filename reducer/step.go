@@ -40,8 +40,10 @@ func (d *decision) take(in Input) {
 	case Opened:
 		d.open(in)
 	case Received:
-		d.reopen()
-		d.receive(in.Events)
+		if events := d.unrepeated(in.Events); len(events) > 0 {
+			d.reopen()
+			d.receive(events)
+		}
 	case Refused:
 		d.reopen()
 		d.record(event.InputRejected{Reason: in.Reason, Input: in.Input})

@@ -185,7 +185,7 @@ func (w *world) anyInput() {
 	for _, body := range rapid.SliceOfN(eventtest.InputBody(), 1, 3).Draw(w.T, "bodies") {
 		e := event.New(body)
 		e.ContextName = rapid.SampledFrom([]string{"", "", "", "demo", "other"}).Draw(w.T, "context")
-		e.ClientEventID = rapid.SampledFrom([]string{"", "client-1"}).Draw(w.T, "client id")
+		e.ClientEventID = rapid.SampledFrom([]string{"", "", "client-1", "client-2", "client-3", "client-4"}).Draw(w.T, "client id")
 		events = append(events, e)
 	}
 	w.input(events...)
@@ -193,7 +193,12 @@ func (w *world) anyInput() {
 
 // input is taken as a whole and in order, or refused as a whole.
 func (w *world) input(events ...event.Event) {
+	fresh := w.fresh(events)
 	recorded := w.step(reducer.Received{At: w.now, Events: events})
+	if events = fresh; len(events) == 0 {
+		require.Empty(w, recorded, "what was taken before is not taken again")
+		return
+	}
 	require.NotEmpty(w, recorded)
 	if recorded[0].Tag() == event.TagSessionStarted {
 		recorded = recorded[1:]
@@ -210,6 +215,21 @@ func (w *world) input(events ...event.Event) {
 	for _, e := range recorded[len(events):] {
 		require.Equal(w, event.TagToolResult, e.Tag(), "all that may follow from input are results of open tool calls")
 	}
+}
+
+// fresh are the events that the log does not have yet.
+func (w *world) fresh(events []event.Event) (fresh []event.Event) {
+	has := func(log []event.Event, clientEventID string) bool {
+		return clientEventID != "" && slices.ContainsFunc(log, func(e event.Event) bool {
+			return e.ClientEventID == clientEventID && e.Tag() != event.TagInputRejected
+		})
+	}
+	for i, e := range events {
+		if !has(w.log, e.ClientEventID) && !has(events[:i], e.ClientEventID) {
+			fresh = append(fresh, e)
+		}
+	}
+	return fresh
 }
 
 // terminate loses the run; the next one has only the log.
@@ -304,6 +324,13 @@ func (w *world) check() {
 	require.Equal(w, s.OpenToolCalls, loaded.OpenToolCalls)
 	require.Equal(w, s.Started, loaded.Started)
 	require.Equal(w, s.Ended, loaded.Ended)
+	require.Equal(w, s.Recent, loaded.Recent)
+	for _, e := range w.log {
+		if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
+			id, _ := s.Find(e.ClientEventID)
+			require.Equal(w, e.ID, id)
+		}
+	}
 	if s.Request == nil {
 		require.Equal(w, s.Requests, loaded.Requests)
 		require.Empty(w, s.Trigger, "an idle session answers what wants an answer")

@@ -1,0 +1,59 @@
+package reducer
+
+import (
+	"slices"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// MaxRecent is how many events with a ClientEventID a session remembers. An
+// event that comes again after as many others is taken for a new one. It is no
+// less than an input has events, so that its sender can be told of each.
+const MaxRecent = event.MaxInputEvents
+
+// Sent is an event that its sender gave an id.
+type Sent struct {
+	ClientEventID string `json:"clientEventId"`
+	// Counter is the one in the id of the recorded event.
+	Counter int `json:"counter"`
+}
+
+// Find returns the id of the recorded event with the ClientEventID, if it is
+// among the [MaxRecent] newest that have one.
+func (s Session) Find(clientEventID string) (id string, ok bool) {
+	for _, sent := range slices.Backward(s.Recent) {
+		if sent.ClientEventID == clientEventID {
+			return event.FormatID(s.ContextName, sent.Counter), true
+		}
+	}
+	return "", false
+}
+
+// unrepeated are the events that were not taken before.
+func (d *decision) unrepeated(events []event.Event) []event.Event {
+	if d.Rules < RepeatRules {
+		return events
+	}
+	var fresh []event.Event
+	for i, e := range events {
+		isSame := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }
+		_, isKnown := d.Find(e.ClientEventID)
+		if e.ClientEventID == "" || !isKnown && !slices.ContainsFunc(events[:i], isSame) {
+			fresh = append(fresh, e)
+		}
+	}
+	return fresh
+}
+
+// remember adds to what is remembered. The array is shared as that of the
+// messages is, see claim.
+func (d *decision) remember(sent Sent) {
+	recent := d.Recent[max(0, len(d.Recent)-MaxRecent+1):]
+	n := len(recent)
+	if n < cap(recent) && claim(&recent[:n+1][n], sent, func(s Sent) bool { return s.Counter == 0 }) {
+		d.Recent = recent[:n+1]
+		return
+	}
+	d.Recent = append(make([]Sent, 0, 2*n+8), recent...)
+	d.Recent = append(d.Recent, sent)
+}
