@@ -138,6 +138,8 @@ func sdkLogger(log *zap.Logger) sdklog.Logger {
 func dial(ctx context.Context, at places) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
+	// Compressing small messages costs both sides more than sending them does.
+	at.temporal.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	at.temporal.Identity = fmt.Sprintf("%d%s", os.Getpid(), atThisHost())
 	c, err := client.DialContext(ctx, at.temporal)
 	if err != nil {

@@ -41,7 +41,7 @@ func workBare(s *self) error {
 	}
 	defer temporal.Close()
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
-		InitialNumberOfPollers: 8, MinimumNumberOfPollers: 4, MaximumNumberOfPollers: 40,
+		InitialNumberOfPollers: 32, MinimumNumberOfPollers: 32, MaximumNumberOfPollers: 64,
 	})
 	w := worker.New(temporal, bareName, worker.Options{
 		WorkflowTaskPollerBehavior: pollers, ActivityTaskPollerBehavior: pollers,

@@ -151,6 +151,8 @@ func dial(ctx context.Context, address string) (client.Client, error) {
 	defer cancel()
 	return client.DialContext(ctx, client.Options{
 		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		// As contexts have it: what can be set is no part of what is compared.
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
 	})
 }
 

@@ -69,12 +69,13 @@ func NewWorker(temporal client.Client, options Options) worker.Worker {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
 	}
-	// Pollers in reserve are what keeps many contexts that start at once from
-	// waiting for each other.
+	// Pollers in reserve are what keeps many contexts at once from waiting for
+	// each other. A task that comes while nobody polls is written to the database
+	// of the server and read from there.
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
-		InitialNumberOfPollers: 8,
-		MinimumNumberOfPollers: 4,
-		MaximumNumberOfPollers: 40,
+		InitialNumberOfPollers: 32,
+		MinimumNumberOfPollers: 32,
+		MaximumNumberOfPollers: 64,
 	})
 	w := worker.New(temporal, options.TaskQueue, worker.Options{
 		Interceptors:               []interceptor.WorkerInterceptor{workflows.Interceptor()},

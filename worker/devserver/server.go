@@ -57,7 +57,10 @@ type Options struct {
 // second, so each hop of a task waits up to 50 ms, and no timer is finer than a
 // second. With far more than 200 polls there is less batching, and many
 // contexts at once get slower. Every context that opens asks for one list of
-// workflows, of which a namespace gets 100 per second here and 10 elsewhere.
+// workflows, of which a namespace gets 100 per second here and 10 elsewhere. A
+// request goes to the worker with the answer to the workflow task that made it,
+// as newer servers do unasked, and not by way of a queue. Updates that wait for a
+// worker are refused when they come to more than it could answer in one message.
 //
 // It is dynamic configuration of the server, by key, in JSON.
 // deploy/dynamicconfig.yaml has the same for production, which a test holds.
@@ -66,6 +69,8 @@ var Tuning = map[string]string{
 	"history.timerProcessorMaxPollRPS":    `200`,
 	"history.timerProcessorMaxTimeShift":  `"1ms"`,
 	"frontend.namespaceRPS.visibility":    `1000`,
+	"system.enableActivityEagerExecution": `true`,
+	"history.maxInFlightUpdatePayloads":   `1048576`,
 }
 
 // Server is a running development server.
