@@ -30,6 +30,9 @@ type OpenResult struct {
 	PreviousRunID string `json:"previousRunId,omitempty"`
 	// Parts is how many parts [Activities.Recall] has; 0 without a log.
 	Parts int `json:"parts,omitempty"`
+	// Rules are those of the session. The result stands in the history, so a run
+	// keeps them whatever its workers become.
+	Rules reducer.Rules `json:"rules,omitempty"`
 	// SearchAttributes is decided here, once for the session, since workers may
 	// differ.
 	SearchAttributes bool   `json:"searchAttributes"`
@@ -38,7 +41,10 @@ type OpenResult struct {
 
 // Open finds the log of a context that earlier sessions left.
 func (a *Activities) Open(ctx context.Context, contextName string) (OpenResult, error) {
-	result := OpenResult{SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel}
+	result := OpenResult{
+		Rules:            reducer.CurrentRules,
+		SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel,
+	}
 	run := activity.GetInfo(ctx).WorkflowExecution.RunID
 	var err error
 	result.PreviousRunID, err = a.log.Previous(ctx, contextName, run)

@@ -236,11 +236,14 @@ func (w *world) say(c *session.Context, text string, before ...event.Event) []ev
 // answer to them.
 func (w *world) send(c *session.Context, events ...event.Event) {
 	w.t.Helper()
-	ids, err := c.Send(w.ctx, events...)
+	sent, err := c.Send(w.ctx, events...)
 	require.NoError(w.t, err)
+	if sent.EventIDs != nil {
+		return
+	}
 	for e, err := range c.Follow(w.ctx, session.FollowOptions{}) {
 		require.NoError(w.t, err)
-		if e.ClientEventID == ids[len(ids)-1] {
+		if e.ClientEventID == sent.ClientEventIDs[len(sent.ClientEventIDs)-1] {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -25,12 +26,12 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 			return
 		}
 		defer f.close()
-		ids, run, err := c.send(ctx, events)
-		if err != nil {
+		sent, err := c.Send(ctx, events...)
+		if err != nil && !errors.Is(err, ErrRefused) {
 			yield(event.Event{}, err)
 			return
 		}
-		t := turn{waiting: ids, run: run}
+		t := turn{waiting: sent.ClientEventIDs, run: sent.runID}
 		for e, err := range f.follow("") {
 			if err != nil {
 				yield(e, err)

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	sdktemporal "go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -29,9 +30,13 @@ import (
 // A call of anything else panics.
 type temporal struct {
 	client.Client
-	err      error
-	known    bool // there was a run, which is closed
-	signals  []signal
+	err     error
+	known   bool // there was a run, which is closed
+	signals []signal
+	// update answers an update; nil: there is no worker.
+	update   func(client.UpdateWorkflowOptions) (wire.Appended, error)
+	updates  []client.UpdateWorkflowOptions
+	start    client.StartWorkflowOptions // of the newest update
 	pages    []*workflowservice.ListWorkflowExecutionsResponse
 	queries  []string
 	state    wire.State
@@ -64,6 +69,35 @@ func (f *temporal) SignalWorkflow(_ context.Context, workflowID, runID, name str
 	}
 	f.signals = append(f.signals, signal{workflowID: workflowID + runID, name: name, input: string(payload.GetData())})
 	return f.err
+}
+
+func (f *temporal) NewWithStartWorkflowOperation(options client.StartWorkflowOptions, _ any, _ ...any) client.WithStartWorkflowOperation {
+	f.start = options
+	return nil
+}
+
+// UpdateWithStartWorkflow finds no worker unless a test says what it answers.
+func (f *temporal) UpdateWithStartWorkflow(_ context.Context, options client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	f.updates = append(f.updates, options.UpdateOptions)
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case f.update == nil:
+		return nil, serviceerror.NewDeadlineExceeded("no worker")
+	}
+	appended, err := f.update(options.UpdateOptions)
+	return &updateHandle{appended: appended, err: err}, nil
+}
+
+type updateHandle struct {
+	client.WorkflowUpdateHandle
+	appended wire.Appended
+	err      error
+}
+
+func (h *updateHandle) Get(_ context.Context, result any) error {
+	*result.(*wire.Appended) = h.appended
+	return h.err
 }
 
 func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -115,19 +149,111 @@ func TestOpenAsksNothingOfTheServer(t *testing.T) {
 	c.Shutdown() // closes nothing that it did not make
 }
 
-func TestSendSignalsTheContextAndStartsItIfNeedBe(t *testing.T) {
+func TestSendAppendsToTheContextAndStartsItIfNeedBe(t *testing.T) {
+	f := &temporal{update: func(client.UpdateWorkflowOptions) (wire.Appended, error) {
+		return wire.Appended{EventIDs: []string{"demo:0002"}}, nil
+	}}
+	c, err := session.New(session.Options{Temporal: f, TaskQueue: "mine"}).Open("demo")
+	require.NoError(t, err)
+	hello := event.New(event.UserMessage{Content: "<Hello>"})
+	hello.ClientEventID = "one"
+	sent, err := c.Send(t.Context(), hello)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one"}, sent.ClientEventIDs)
+	require.Equal(t, []string{"demo:0002"}, sent.EventIDs)
+	require.Empty(t, f.signals, "it is in the log already")
+
+	again := []event.Event{hello, event.New(event.SystemPrompt{Content: "Be brief."})}
+	again[1].ClientEventID = "two"
+	for range 2 {
+		_, err = c.Send(t.Context(), again...)
+		require.NoError(t, err)
+	}
+	require.Len(t, f.updates, 3)
+	for _, u := range f.updates {
+		require.Equal(t, "context:demo", u.WorkflowID)
+		require.Equal(t, "append", u.UpdateName)
+	}
+	require.NotEqual(t, f.updates[1].UpdateID, f.updates[2].UpdateID, "the server would answer as it did the first time")
+	require.Equal(t, `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`, dataOf(t, f.updates[0].Args))
+	require.Equal(t, client.StartWorkflowOptions{
+		ID: "context:demo", TaskQueue: "mine", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, f.start)
+}
+
+func TestWhatTheContextSaysOfWhatItIsSent(t *testing.T) {
+	failure := func(kind string) error { return sdktemporal.NewApplicationError("busy", kind) }
+	message := event.New(event.UserMessage{Content: "Hello"})
+	send := func(f *temporal, err error) (session.Receipt, error) {
+		f.update = func(client.UpdateWorkflowOptions) (wire.Appended, error) { return wire.Appended{}, err }
+		return open(t, f).Send(t.Context(), message)
+	}
+	t.Run("refused", func(t *testing.T) {
+		f := &temporal{}
+		sent, err := send(f, failure(wire.ErrorRefused))
+		require.ErrorIs(t, err, session.ErrRefused)
+		require.EqualError(t, err, "send to context demo: refused: busy")
+		require.Len(t, sent.ClientEventIDs, 1, "by which the refusal is found in the log")
+		require.Empty(t, f.signals)
+	})
+	t.Run("invalid to this worker", func(t *testing.T) {
+		f := &temporal{}
+		_, err := send(f, failure(wire.ErrorInvalid))
+		require.ErrorAs(t, err, new(*event.FieldError))
+		require.Empty(t, f.signals)
+	})
+	for name, err := range map[string]error{
+		"a worker that knows no updates":    errors.New("unknown update append"),
+		"more updates than a run may have":  serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED, "limit"),
+		"a run that ends just now":          sdktemporal.NewApplicationError("workflow completed", "AcceptedUpdateCompletedWorkflow"),
+		"no worker that would answer":       serviceerror.NewDeadlineExceeded("too late"),
+		"a server that does not do updates": serviceerror.NewUnimplemented("update"),
+	} {
+		t.Run(name+" leaves it to a signal", func(t *testing.T) {
+			f := &temporal{}
+			sent, err := send(f, err)
+			require.NoError(t, err)
+			require.Empty(t, sent.EventIDs)
+			require.Len(t, f.signals, 1)
+			require.Contains(t, f.signals[0].input, sent.ClientEventIDs[0], "recorded once, should the update come to something")
+		})
+	}
+}
+
+func TestLongInputIsLeftToASignal(t *testing.T) {
+	f := &temporal{update: func(client.UpdateWorkflowOptions) (wire.Appended, error) {
+		t.Error("ten such updates would not fit into a message")
+		return wire.Appended{}, nil
+	}}
+	sent, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)}))
+	require.NoError(t, err)
+	require.Empty(t, sent.EventIDs)
+	require.Len(t, f.signals, 1)
+}
+
+func dataOf(t *testing.T, args []any) string {
+	t.Helper()
+	require.Len(t, args, 1)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(args[0])
+	require.NoError(t, err)
+	return string(payload.GetData())
+}
+
+func TestSendSignalsTheContextWhenNoWorkerAnswers(t *testing.T) {
 	f := &temporal{}
 	c, err := session.New(session.Options{Temporal: f, TaskQueue: "mine"}).Open("demo")
 	require.NoError(t, err)
 	one := event.New(event.UserMessage{Content: "<Hello>"})
 	one.ClientEventID = "one"
-	ids, err := c.Send(t.Context(), one)
+	sent, err := c.Send(t.Context(), one)
 	require.NoError(t, err)
-	require.Equal(t, []string{"one"}, ids)
+	require.Equal(t, []string{"one"}, sent.ClientEventIDs)
+	require.Empty(t, sent.EventIDs)
 
 	batch := []event.Event{event.New(event.SystemPrompt{Content: "Be brief."}), one}
-	ids, err = c.Send(t.Context(), batch...)
+	sent, err = c.Send(t.Context(), batch...)
 	require.NoError(t, err)
+	ids := sent.ClientEventIDs
 	require.Len(t, ids[0], 26, "an event without an id is given one")
 	require.Equal(t, "one", ids[1])
 	require.Empty(t, batch[0].ClientEventID, "the caller's events stay as they are")

@@ -1,57 +1,138 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Send delivers events as one input, which is taken or refused as a whole, and
-// creates the context or its next session when there is none. Events that could
-// not be taken by any context are refused here, as *event.FieldError. When Send
-// returns nil, Temporal has stored the input. Each event is given a
-// ClientEventID, unless it has one; they are returned in order.
-func (c *Context) Send(ctx context.Context, events ...event.Event) (clientEventIDs []string, err error) {
-	clientEventIDs, _, err = c.send(ctx, events)
-	return clientEventIDs, err
+// workerPatience is how long Send waits for a worker to take what is sent,
+// before it lets Temporal store it for one.
+const workerPatience = 2 * time.Second
+
+// Receipt says what has become of events that were sent, in their order.
+type Receipt struct {
+	// ClientEventIDs are the ids that the events were sent with. Events with
+	// the same ones may be sent again, and are in the log once.
+	ClientEventIDs []string `json:"clientEventIds"`
+	// EventIDs are their ids in the log; nil when no worker has answered, or when
+	// the events are longer than wire.MaxAppendBytes: Temporal has stored them
+	// then, and a worker will record them.
+	EventIDs []string `json:"eventIds,omitempty"`
+	// runID is the run that is to record them; "" when they are in the log.
+	runID string
 }
 
-// send is Send; runID is the run that took the events.
-func (c *Context) send(ctx context.Context, events []event.Event) (clientEventIDs []string, runID string, err error) {
+// Send delivers events as one input, which is taken or refused as a whole, and
+// creates the context or its next session when there is none. When Send returns
+// nil, nothing but a termination by hand can lose the input.
+//
+// Each event is given a ClientEventID, unless it has one. To send events again
+// with the same ids, because nobody knows what became of them, is harmless: the
+// context takes each once, among its newest thousand.
+//
+// The error is a *event.FieldError for events that no context could take, and
+// ErrRefused when the context does not take them now, which its log tells too.
+func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
 	if len(events) == 0 {
-		return nil, "", &event.FieldError{Problem: "there is no event to send"}
+		return Receipt{}, &event.FieldError{Problem: "there is no event to send"}
 	}
 	if len(events) > event.MaxInputEvents {
-		return nil, "", &event.FieldError{Problem: fmt.Sprintf("%d events, at most %d are one input", len(events), event.MaxInputEvents)}
+		return Receipt{}, &event.FieldError{Problem: fmt.Sprintf("%d events, at most %d are one input", len(events), event.MaxInputEvents)}
 	}
+	var sent Receipt
 	events = slices.Clone(events)
 	for i := range events {
-		if events[i].ClientEventID == "" {
-			events[i].ClientEventID = rand.Text()
-		}
+		events[i].ClientEventID = cmp.Or(events[i].ClientEventID, rand.Text())
 		if err := sendable(events[i]); err != nil {
-			return nil, "", err
+			return Receipt{}, err
 		}
-		clientEventIDs = append(clientEventIDs, events[i].ClientEventID)
+		sent.ClientEventIDs = append(sent.ClientEventIDs, events[i].ClientEventID)
 	}
 	input, err := payload(events)
 	if err != nil {
-		return nil, "", err
+		return Receipt{}, err
 	}
+	if len(input.Payload().GetData()) > wire.MaxAppendBytes {
+		sent.runID, err = c.store(ctx, input)
+		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
+	}
+	sent.EventIDs, err = c.append(ctx, input)
+	if errors.As(err, new(*event.FieldError)) {
+		return Receipt{}, err
+	}
+	if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || isAway(err) {
+		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
+	}
+	// No worker, one of an earlier version, more updates than a run may have, a
+	// run that ends just now: a signal waits for better times. What the update
+	// may still come to is recorded once.
+	sent.runID, err = c.store(ctx, input)
+	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
+}
+
+// append has a worker take the input and returns the ids in the log.
+func (c *Context) append(ctx context.Context, input converter.RawValue) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, workerPatience)
+	defer cancel()
+	t, id := c.client.options.Temporal, wire.WorkflowID(c.name)
+	handle, err := t.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: t.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+			ID: id, TaskQueue: c.client.options.TaskQueue,
+			WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		}, wire.WorkflowType),
+		UpdateOptions: client.UpdateWorkflowOptions{
+			// Not the id of the events: refused ones may be sent again.
+			UpdateID: rand.Text(), WorkflowID: id, UpdateName: wire.UpdateAppend, Args: []any{input},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var appended wire.Appended
+	err = handle.Get(ctx, &appended)
+	var failure *temporal.ApplicationError
+	if errors.As(err, &failure) {
+		switch failure.Type() {
+		case wire.ErrorRefused:
+			return nil, fmt.Errorf("%w: %s", ErrRefused, failure.Message())
+		case wire.ErrorInvalid:
+			return nil, &event.FieldError{Problem: failure.Message()}
+		}
+	}
+	return appended.EventIDs, err
+}
+
+// store has Temporal keep the input until a worker takes it, and returns the
+// run that will.
+func (c *Context) store(ctx context.Context, input converter.RawValue) (runID string, err error) {
 	id := wire.WorkflowID(c.name)
 	run, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
 		client.StartWorkflowOptions{ID: id, TaskQueue: c.client.options.TaskQueue}, wire.WorkflowType)
 	if err != nil {
-		return nil, "", c.explain(ctx, "send to", err, ErrUnreachable)
+		return "", err
 	}
-	return clientEventIDs, run.GetRunID(), nil
+	return run.GetRunID(), nil
+}
+
+// isAway reports whether Temporal itself could not be reached.
+func isAway(err error) bool {
+	var unavailable *serviceerror.Unavailable
+	return errors.As(err, &unavailable)
 }
 
 // payload is the JSON of an input.

@@ -45,6 +45,9 @@ var (
 	// ErrLost: the run that was sent the events was terminated before it
 	// recorded them.
 	ErrLost = errors.New("the run was terminated before it recorded the events")
+	// ErrRefused: the context did not take the events but recorded an
+	// InputRejectedEvent, whose reason follows.
+	ErrRefused = errors.New("refused")
 	// ErrNoWorker: the context is there, but no worker answers for it.
 	ErrNoWorker = errors.New("no worker answers")
 )
@@ -80,6 +83,8 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		return nil, err
 	}
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	// Compressing small messages costs both sides more than sending them does.
+	options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
 	dial, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
 	temporal, err := client.DialContext(dial, options)
@@ -287,6 +292,8 @@ func (c *Context) explain(ctx context.Context, verb string, err, silence error) 
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, ErrRefused):
+		return fmt.Errorf("%s context %s: %w", verb, c.name, err)
 	case errors.As(err, &notFound):
 		kind = ErrNoContext
 	case errors.As(err, &unavailable):

@@ -23,7 +23,7 @@ type client interface {
 // conversation is what the commands need of a [session.Context].
 type conversation interface {
 	Name() string
-	Send(ctx context.Context, events ...event.Event) (clientEventIDs []string, err error)
+	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
 	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
 	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -77,34 +78,37 @@ func (f *fakeContext) recordBodies(bodies ...event.Body) {
 
 func (f *fakeContext) Name() string { return f.name }
 
-func (f *fakeContext) Send(_ context.Context, events ...event.Event) ([]string, error) {
+func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Receipt, error) {
 	if len(f.replies) == 0 {
 		if f.err != nil {
-			return nil, f.err
+			return session.Receipt{}, f.err
 		}
 		f.t.Errorf("the script has run out and there is another input: %v", events)
-		return nil, fmt.Errorf("no reply is left")
+		return session.Receipt{}, fmt.Errorf("no reply is left")
 	}
 	reply := f.replies[0]
 	f.replies = f.replies[1:]
-	var ids []string
+	var sent session.Receipt
 	for i := range events {
 		if events[i].ClientEventID == "" {
 			events[i].ClientEventID = fmt.Sprintf("client-%d-%d", len(f.inputs), i)
 		}
-		ids = append(ids, events[i].ClientEventID)
+		sent.ClientEventIDs = append(sent.ClientEventIDs, events[i].ClientEventID)
 	}
 	f.inputs = append(f.inputs, events)
 	if len(reply) > 0 {
 		if rejected, ok := reply[0].(event.InputRejected); ok {
 			rejected.Input = event.RedactEvents(events)
 			f.recordBodies(rejected)
-			return ids, nil
+			return sent, fmt.Errorf("%w: %s", session.ErrRefused, rejected.Reason)
 		}
+	}
+	for range events {
+		sent.EventIDs = append(sent.EventIDs, event.FormatID(f.name, f.counter+1+len(sent.EventIDs)))
 	}
 	f.record(events...)
 	f.recordBodies(reply...)
-	return ids, nil
+	return sent, nil
 }
 
 func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
@@ -113,7 +117,7 @@ func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[
 			f.slow()
 		}
 		start := len(f.log)
-		if _, err := f.Send(ctx, events...); err != nil {
+		if _, err := f.Send(ctx, events...); err != nil && !errors.Is(err, session.ErrRefused) {
 			yield(event.Event{}, err)
 			return
 		}

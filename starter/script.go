@@ -165,7 +165,8 @@ func (s *script) send(ctx context.Context, text []byte) error {
 			}
 			ids[i] = events[i].ClientEventID
 		}
-		if _, err = s.to.Send(ctx, events...); err == nil {
+		_, err = s.to.Send(ctx, events...)
+		if err == nil || errors.Is(err, session.ErrRefused) { // the log tells of that
 			s.pending = append(s.pending, ids)
 			if s.noted == nil {
 				s.await(true)

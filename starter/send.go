@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -123,21 +124,26 @@ func (o sendOptions) events() ([]event.Event, error) {
 
 // delivered is what send --no-wait --json prints.
 type delivered struct {
-	ContextName    string   `json:"contextName"`
-	ClientEventIDs []string `json:"clientEventIds"`
+	ContextName string `json:"contextName"`
+	session.Receipt
 }
 
 func (o sendOptions) deliver(ctx context.Context, to conversation, events []event.Event) error {
-	var ids []string
+	all := delivered{ContextName: to.Name()}
 	for _, input := range chat.Inputs(events) {
 		sent, err := to.Send(ctx, input...)
 		if err != nil {
 			return err
 		}
-		ids = append(ids, sent...)
+		all.ClientEventIDs = append(all.ClientEventIDs, sent.ClientEventIDs...)
+		all.EventIDs = append(all.EventIDs, sent.EventIDs...)
 	}
 	if o.json {
-		return o.printJSON(delivered{ContextName: to.Name(), ClientEventIDs: ids})
+		return o.printJSON(all)
+	}
+	if len(all.EventIDs) < len(all.ClientEventIDs) {
+		o.note("sent to %s; no worker has recorded it yet", to.Name())
+		return nil
 	}
 	o.note("sent to %s", to.Name())
 	return nil

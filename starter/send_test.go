@@ -185,9 +185,9 @@ func TestSendAsJSON(t *testing.T) {
 		got := starter(t, newFake(t, answered("demo:r0001", 1, "a", "b")), "", "send", "-n", "demo", "-m", "Hi", "--json", "--deltas")
 		require.Len(t, got.tags(t), len(durable)+2)
 	})
-	t.Run("without waiting prints the client ids", func(t *testing.T) {
+	t.Run("without waiting prints the ids", func(t *testing.T) {
 		got := starter(t, newFake(t, []event.Body{}), "", "send", "-n", "demo", "-m", "Hi", "--json", "--no-wait")
-		require.Equal(t, outcome{0, `{"contextName":"demo","clientEventIds":["client-0-0"]}` + "\n", ""}, got)
+		require.Equal(t, outcome{0, `{"contextName":"demo","clientEventIds":["client-0-0"],"eventIds":["demo:0001"]}` + "\n", ""}, got)
 	})
 	t.Run("exits like the text form", func(t *testing.T) {
 		failed := []event.Body{event.LLMRequestFailed{RequestID: "demo:r0001", Error: "quota"}}

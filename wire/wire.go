@@ -8,6 +8,7 @@
 //	signal        event      one event object, or an array of them
 //	signal        interrupt  no input
 //	signal        close      no input, or {"reason":"…"}
+//	update        append     what the signal event takes; answers with an [Appended]
 //	query         state      a [State]
 //
 // The history of a run holds the log: each marker named "SideEffect" carries a
@@ -39,6 +40,16 @@ const (
 	// SignalRequestStarted is sent by Generate to its own workflow, with a
 	// [RequestStarted], unless its result comes first. Clients do not send it.
 	SignalRequestStarted = "request-started"
+
+	// UpdateAppend takes what [SignalEvent] takes, up to [MaxAppendBytes], and answers with an [Appended]
+	// when it is in the log. What no context could take is refused with the error
+	// type [ErrorInvalid] before it enters the history; what this one does not
+	// take now is recorded as an InputRejectedEvent, and the error type is
+	// [ErrorRefused].
+	UpdateAppend = "append"
+	// ErrorInvalid and ErrorRefused are types of application errors.
+	ErrorInvalid = "Invalid"
+	ErrorRefused = "Refused"
 
 	// QueryState answers with a [State], for people and tools.
 	QueryState = "state"
@@ -117,6 +128,10 @@ const (
 	// MaxInputBytes is the longest JSON of one input, which may be several
 	// events.
 	MaxInputBytes = 1_900_000
+	// MaxAppendBytes is the longest JSON of one [UpdateAppend]; what is longer
+	// comes as a signal. A workflow task carries ten updates, and answers with a
+	// copy of each: when that is more than a message may have, the run is stuck.
+	MaxAppendBytes = 64 << 10
 	// MaxRecordBytes is about how much one [Record] holds.
 	MaxRecordBytes = 1 << 20
 )
@@ -125,6 +140,13 @@ const (
 type Close struct {
 	// Reason goes into the SessionEndedEvent; empty means "closed".
 	Reason string `json:"reason,omitempty"`
+}
+
+// Appended is the answer to [UpdateAppend].
+type Appended struct {
+	// EventIDs are the ids in the log, in the order of the events. That of an
+	// event that came before, by its clientEventId, is the first one's.
+	EventIDs []string `json:"eventIds"`
 }
 
 // RequestStarted says that Generate sent an attempt of a request.

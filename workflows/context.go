@@ -71,16 +71,19 @@ type run struct {
 	events  []event.Event
 	size    int
 	effects []reducer.Effect
+	// appended are the appends whose events wait to be recorded.
+	appended []*appending
 	// generate is the running activity, nil without one; cancel cancels it
 	// through Temporal.
 	generate  workflow.Future
 	cancel    workflow.CancelFunc
 	requestID string // of what generate is for
 	// attributes says that search attributes may be used; status and turns are
-	// what they show.
+	// what they show since shownAt.
 	attributes   bool
 	status       wire.Status
 	turns        int
+	shownAt      time.Time
 	defaultModel string
 }
 
@@ -112,11 +115,18 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 	}); err != nil {
 		return nil, err
 	}
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, wire.UpdateAppend, r.append, workflow.UpdateHandlerOptions{
+		Validator: validateAppend, Description: "takes an event, or an array of them, and returns their ids in the log",
+	}); err != nil {
+		return nil, err
+	}
 	return r, workflow.SetQueryHandler(ctx, wire.QuerySnapshot, func() (reducer.Session, error) {
 		if !wire.Fits(r.session) {
 			return reducer.Session{}, errors.New("the session is too large for the answer to a query: read the log")
 		}
-		return r.session, nil
+		session := r.session
+		session.Recent = nil // the request has no use for it
+		return session, nil
 	})
 }
 
@@ -129,6 +139,8 @@ func (r *run) loop() error {
 		r.perform()
 		if r.session.Ended {
 			r.settle()
+			// Whoever appended gets an answer first.
+			_ = workflow.Await(r.ctx, func() bool { return !r.inbox.empty() || workflow.AllHandlersFinished(r.ctx) })
 			if r.inbox.empty() {
 				return nil
 			}
@@ -145,7 +157,11 @@ func (r *run) loop() error {
 // the request, until what they made would not fit into one workflow task.
 func (r *run) receive() {
 	for !r.inbox.empty() && r.size < wire.MaxRecordBytes {
-		r.take(decode(r.inbox.take(), r.now()))
+		in := r.inbox.take()
+		r.take(decode(in, r.now()))
+		if in.append != nil {
+			r.appended = append(r.appended, in.append.settle(r.session, r.events))
+		}
 	}
 	if r.inbox.empty() && r.generate != nil && r.generate.IsReady() {
 		ended := r.result()
@@ -188,6 +204,10 @@ func (r *run) perform() {
 		record(r.ctx, r.events)
 		r.events, r.size = nil, 0
 	}
+	for _, a := range r.appended {
+		a.isRecorded = true
+	}
+	r.appended = nil
 	r.slot.Put(r.session)
 	r.show()
 	effects := r.effects
@@ -220,6 +240,7 @@ func (r *run) open() error {
 	if result.Parts > 0 {
 		r.recall(ctx, result)
 	}
+	r.session.Rules = result.Rules
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.take(reducer.Opened{At: r.now(), PreviousRunID: result.PreviousRunID})
 	r.receive()

@@ -19,15 +19,15 @@ import (
 // decode turns a signal into the input that it means. It never fails: what it
 // cannot read becomes a refusal.
 func decode(s signal, now time.Time) reducer.Input {
+	if s.append != nil {
+		return reducer.Received{At: now, Events: s.append.events}
+	}
 	data, err := body(s.payloads)
 	switch s.name {
 	case wire.SignalEvent:
 		var events []event.Event
 		if err == nil {
-			events, err = event.DecodeInput(data)
-		}
-		if err == nil {
-			err = fits(events)
+			events, err = decodeEvents(data)
 		}
 		if err != nil {
 			return refused(now, s, data, err)
@@ -59,6 +59,15 @@ func decode(s signal, now time.Time) reducer.Input {
 		return refused(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
 			wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose}, ", ")))
 	}
+}
+
+// decodeEvents reads events that a history can carry.
+func decodeEvents(data []byte) ([]event.Event, error) {
+	events, err := event.DecodeInput(data)
+	if err == nil {
+		err = fits(events)
+	}
+	return events, err
 }
 
 // maxNews is more than the JSON of a [wire.RequestStarted] takes.

@@ -9,7 +9,7 @@ import (
 )
 
 func Decode(name string, payloads *commonpb.Payloads, now time.Time) reducer.Input {
-	return decode(signal{name, payloads}, now)
+	return decode(signal{name: name, payloads: payloads}, now)
 }
 
 var (

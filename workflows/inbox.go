@@ -11,16 +11,19 @@ import (
 // after it could change places. The interceptor sees them as the history has
 // them, and puts them into one inbox for each run.
 
-// signal is a signal as it came.
+// signal is a signal as it came, or what was appended as one.
 type signal struct {
 	name     string
 	payloads *commonpb.Payloads
+	append   *appending // nil for a signal
 }
 
 // inbox holds the signals of a run that were not taken yet, oldest first.
 type inbox struct{ signals []signal }
 
 func (b *inbox) empty() bool { return len(b.signals) == 0 }
+
+func (b *inbox) put(s signal) { b.signals = append(b.signals, s) }
 
 func (b *inbox) take() signal {
 	first := b.signals[0]
@@ -57,6 +60,6 @@ func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.H
 	if workflow.GetInfo(ctx).WorkflowType.Name != workflowType {
 		return i.Next.HandleSignal(ctx, in)
 	}
-	i.inbox.signals = append(i.inbox.signals, signal{in.SignalName, in.Arg})
+	i.inbox.put(signal{name: in.SignalName, payloads: in.Arg})
 	return nil
 }

@@ -3,6 +3,7 @@ package workflows
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -17,18 +18,24 @@ var (
 	attributeModel  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel)
 )
 
+// showTurnsEvery is how often the number of turns is shown while nothing else
+// changes.
+const showTurnsEvery = 5 * time.Second
+
 // show tells the Temporal UI what goes on. Search attributes cost an event in
 // the history, and the server's list a third of what a turn costs it, so they
 // change with the status and not in between. An answer that is over before the
-// session has heard that it is on its way never shows.
+// session has heard that it is on its way never shows, and while such answers
+// follow one another quickly, the number of turns lags behind.
 func (r *run) show() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
 	isUnheard := status == wire.StatusAnswering && r.session.Request.Through == ""
-	if !r.attributes || r.status != "" && isUnheard || status == r.status && r.session.Turns == r.turns {
+	hasNews := status != r.status || r.session.Turns != r.turns && (r.now().Sub(r.shownAt) >= showTurnsEvery || r.session.Rules < reducer.RepeatRules)
+	if !r.attributes || r.status != "" && isUnheard || !hasNews {
 		return
 	}
-	r.status, r.turns = status, r.session.Turns
+	r.status, r.turns, r.shownAt = status, r.session.Turns, r.now()
 	updates := []temporal.SearchAttributeUpdate{
 		attributeStatus.ValueSet(string(status)),
 		attributeTurns.ValueSet(int64(r.session.Turns)),

@@ -100,7 +100,8 @@ func (m *Model) run(command Command) tea.Cmd {
 // set sends a setting, which the log then tells of.
 func (m *Model) set(setting event.Body) tea.Cmd {
 	return func() tea.Msg {
-		if _, err := m.config.Context.Send(m.ctx, event.New(setting)); err != nil {
+		_, err := m.config.Context.Send(m.ctx, event.New(setting))
+		if err != nil && !errors.Is(err, session.ErrRefused) { // the log tells of that
 			return told{err: fmt.Errorf("not set: %w", err)}
 		}
 		return nil
@@ -172,7 +173,11 @@ type sent struct{ err error }
 func (m *Model) send(input []event.Event) tea.Cmd {
 	return func() tea.Msg {
 		for _, part := range Inputs(input) {
-			if _, err := m.config.Context.Send(m.ctx, part...); err != nil {
+			_, err := m.config.Context.Send(m.ctx, part...)
+			if errors.Is(err, session.ErrRefused) {
+				break // the log tells of that
+			}
+			if err != nil {
 				return sent{err}
 			}
 		}

@@ -21,7 +21,7 @@ func init() { quiet.Restore() }
 // Context is what the screen needs of a [session.Context].
 type Context interface {
 	Name() string
-	Send(ctx context.Context, events ...event.Event) (clientEventIDs []string, err error)
+	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
 	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)

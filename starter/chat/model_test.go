@@ -33,12 +33,12 @@ type fakeContext struct {
 
 func (*fakeContext) Name() string { return "demo" }
 
-func (f *fakeContext) Send(ctx context.Context, events ...event.Event) ([]string, error) {
+func (f *fakeContext) Send(ctx context.Context, events ...event.Event) (session.Receipt, error) {
 	select {
 	case f.sent <- events:
-		return nil, f.sendErr
+		return session.Receipt{}, f.sendErr
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return session.Receipt{}, ctx.Err()
 	}
 }
 

@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// note is a message that wants no answer.
+func note(clientEventID, text string) event.Event {
+	no := false
+	e := event.New(event.UserMessage{Content: text, TriggersTurn: &no})
+	e.ClientEventID = clientEventID
+	return e
+}
+
+func TestASenderLearnsTheIdsOfItsEvents(t *testing.T) {
+	w := newWorld(t)
+	w.worker()
+	c := w.open("appended")
+	sent, err := c.Send(w.ctx, note("one", "One"), note("two", "Two"))
+	require.NoError(t, err)
+	first := event.Counter(sent.EventIDs[0])
+	require.Equal(t, []string{event.FormatID(c.Name(), first), event.FormatID(c.Name(), first+1)}, sent.EventIDs)
+
+	// Nobody knows whether it arrived, so it is sent again, alone and with more,
+	// and by another way.
+	again, err := c.Send(w.ctx, note("two", "Two"))
+	require.NoError(t, err)
+	require.Equal(t, sent.EventIDs[1:], again.EventIDs)
+	require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent,
+		map[string]any{"_tag": "UserMessage", "content": "One", "clientEventId": "one"}))
+	more, err := c.Send(w.ctx, note("two", "Two"), note("three", "Three"))
+	require.NoError(t, err)
+	require.Equal(t, []string{sent.EventIDs[1], event.FormatID(c.Name(), first+2)}, more.EventIDs)
+
+	w.close(c, "for today")
+	late, err := c.Send(w.ctx, note("one", "One"))
+	require.NoError(t, err)
+	require.Equal(t, sent.EventIDs[:1], late.EventIDs, "the next session knows it still")
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "One"
+		UserMessage "Two"
+		UserMessage "Three"
+		SessionEnded for today
+		SessionStarted after 5
+	`), w.log(c))
+	w.replay(c, "appended")
+}
+
+func TestInputThatNoWorkerTookIsRecordedOnce(t *testing.T) {
+	w := newWorld(t)
+	c := w.open("patient")
+	for _, text := range []string{"One", "Two"} {
+		sent, err := c.Send(w.ctx, note(text, text))
+		require.NoError(t, err)
+		require.Empty(t, sent.EventIDs, "nobody is there to say")
+	}
+	// The server still holds the updates that nobody answered, and the signals
+	// that took their place.
+	w.worker()
+	sent, err := c.Send(w.ctx, note("Three", "Three"))
+	require.NoError(t, err)
+	require.NotEmpty(t, sent.EventIDs)
+	var said []string
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		if body, ok := e.Body.(event.UserMessage); ok {
+			said = append(said, body.Content)
+		}
+	}
+	require.ElementsMatch(t, []string{"One", "Two", "Three"}, said)
+}
+
+func TestBadInputIsRefusedBeforeItIsInTheHistory(t *testing.T) {
+	w := newWorld(t)
+	w.worker()
+	c := w.open("strict")
+	w.send(c, note("one", "One"))
+	before := w.historyLength(c)
+	for name, input := range map[string]any{
+		"no object":      "Hello",
+		"an unknown tag": map[string]any{"_tag": "Nonsense"},
+		"a raw key":      map[string]any{"_tag": "UserMessage", "content": "x", "apiKey": "sk-live-abcdefghijkl"},
+		"a long one":     map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxAppendBytes)},
+		"no event":       []any{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			handle, err := w.temporal.UpdateWorkflow(w.ctx, client.UpdateWorkflowOptions{
+				WorkflowID: wire.WorkflowID(c.Name()), UpdateName: wire.UpdateAppend,
+				Args: []any{input}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			})
+			if err == nil {
+				err = handle.Get(w.ctx, nil)
+			}
+			var invalid *temporal.ApplicationError
+			require.ErrorAs(t, err, &invalid)
+			require.Equal(t, wire.ErrorInvalid, invalid.Type())
+			require.NotContains(t, err.Error(), "sk-live")
+		})
+	}
+	require.Equal(t, before, w.historyLength(c))
+	w.send(c, note("two", "Two"))
+}
+
+func (w *world) historyLength(c *session.Context) int64 {
+	w.t.Helper()
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(w.t, err)
+	return d.GetWorkflowExecutionInfo().GetHistoryLength()
+}
+
+func TestARefusalIsToldToTheSender(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("refused")
+	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyReject}))
+	first := w.ask(c, "One")
+	first.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	two := event.New(event.UserMessage{Content: "Two"})
+	two.ClientEventID = "two"
+	_, err := c.Send(w.ctx, two)
+	require.ErrorIs(t, err, session.ErrRefused)
+	require.ErrorContains(t, err, "policy is reject")
+	gate.Open()
+	first.rest()
+	no := false
+	two.Body = event.UserMessage{Content: "Two", TriggersTurn: &no}
+	sent, err := c.Send(w.ctx, two)
+	require.NoError(t, err, "what was not taken may be sent again")
+	require.Len(t, sent.EventIDs, 1)
+}
+
+func TestEventsAreAppendedWithTheTemporalCommand(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("Hello", " yourself"))
+	w.worker()
+	c := w.open("commanded")
+	id := wire.WorkflowID(c.Name())
+	w.temporalCommand("workflow", "start", "--workflow-id", id, "--type", "Context", "--task-queue", w.queue)
+	for range 2 {
+		out := w.temporalCommand("workflow", "update", "execute", "--workflow-id", id, "--name", "append",
+			"--update-id", "greeting", "--input", `{"_tag":"UserMessageEvent","content":"Hello"}`)
+		require.Contains(t, out, event.FormatID(c.Name(), 2))
+	}
+	w.await(c, isTag(event.TagLLMRequestCompleted))
+}
