@@ -67,7 +67,7 @@ func isMeasured(turn int) bool {
 }
 
 // measureHistory reports what a turn adds to a history: from the message that
-// begins it to before the next one.
+// begins it to before the next one. What began the context stands before them.
 func (l *lab) measureHistory(name string) error {
 	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
 	defer cancel()
@@ -79,7 +79,7 @@ func (l *lab) measureHistory(name string) error {
 	for _, at := range measured {
 		var beyond samples
 		for turn := at - 4; turn <= at+5; turn++ {
-			cost := costs[turn-1]
+			cost := costs[turn]
 			events = append(events, float64(cost.events))
 			raw = append(raw, float64(cost.bytes))
 			beyond = append(beyond, float64(cost.bytes-cost.text))
@@ -107,7 +107,7 @@ func turnCosts(ctx context.Context, temporal client.Client, workflowID string) (
 		if err != nil {
 			return nil, fmt.Errorf("read the history of %s: %w", workflowID, err)
 		}
-		if h.GetWorkflowExecutionSignaledEventAttributes().GetSignalName() == wire.SignalEvent {
+		if h.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil {
 			turns = append(turns, nil)
 		}
 		if last := len(turns) - 1; last >= 0 {

@@ -25,10 +25,11 @@ type talker struct {
 	notes *rig.Notes
 	name  string
 	on    interface {
+		Begin(ctx context.Context, name string) error
 		Send(ctx context.Context, name string, m rig.Message) error
 		Watch(name string) error
 	}
-	watched bool
+	begun bool
 }
 
 func (l *lab) context(name string) *talker {
@@ -39,17 +40,26 @@ func (l *lab) bareLoop(name string) *talker {
 	return &talker{ctx: l.ctx, notes: l.rig.Notes, name: name, on: l.rig.Bare}
 }
 
-// say sends a message and returns when that began.
+// say sends a message and returns when that began. The observer is there before
+// the first one, as a screen is.
 func (t *talker) say(m rig.Message) (sent time.Time, err error) {
+	if !t.begun {
+		t.begun = true
+		if err = t.on.Begin(t.ctx, t.name); err == nil {
+			err = t.on.Watch(t.name)
+		}
+		if err == nil {
+			_, err = t.await(rig.Watching, t.name)
+		}
+		if err != nil {
+			return sent, fmt.Errorf("begin %s: %w", t.name, err)
+		}
+	}
 	sent = time.Now()
 	if err := t.on.Send(t.ctx, t.name, m); err != nil {
 		return sent, fmt.Errorf("send to %s: %w", t.name, err)
 	}
-	if !t.watched {
-		t.watched = true
-		err = t.on.Watch(t.name)
-	}
-	return sent, err
+	return sent, nil
 }
 
 // turn is what was measured of a message and its answer.

@@ -66,12 +66,15 @@ type Bare struct {
 	watcher  *peer
 }
 
-// Send gives a message to a loop, starting it when there is none. It returns
-// when Temporal has stored the message.
-func (b *Bare) Send(ctx context.Context, name string, m Message) error {
-	_, err := b.temporal.SignalWithStartWorkflow(ctx, name, bareSignal, m.String(),
-		client.StartWorkflowOptions{ID: name, TaskQueue: bareName}, bareName)
+// Begin starts a loop.
+func (b *Bare) Begin(ctx context.Context, name string) error {
+	_, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: name, TaskQueue: bareName}, bareName)
 	return err
+}
+
+// Send gives a message to a loop. It returns when Temporal has stored it.
+func (b *Bare) Send(ctx context.Context, name string, m Message) error {
+	return b.temporal.SignalWorkflow(ctx, name, "", bareSignal, m.String())
 }
 
 // Watch lets the observer follow a loop that exists.

@@ -10,10 +10,13 @@ import (
 // Kind says what a note is about.
 type Kind string
 
-// The kinds of notes. The key is that of a message, except for Ready.
+// The kinds of notes. The key is that of a message, unless it says otherwise.
 const (
 	// Ready: a process is, and Value is where it listens.
 	Ready Kind = "ready"
+	// Watching: the observer has seen how what it follows begins. The key is its
+	// name.
+	Watching Kind = "watching"
 	// Requested: the model has the request.
 	Requested Kind = "requested"
 	// Aborted: the client of the model has gone in the middle of the answer.

@@ -162,8 +162,18 @@ type Contexts struct {
 	watcher *peer
 }
 
+// Begin creates a context.
+func (c *Contexts) Begin(ctx context.Context, name string) error {
+	opened, err := c.Open(name)
+	if err != nil {
+		return err
+	}
+	_, err = opened.Send(ctx, event.New(event.SystemPrompt{Content: "Answer as you are told."}))
+	return err
+}
+
 // Send gives a message to a context, creating it when there is none. It returns
-// when Temporal has stored the message.
+// when the message is in the log, or stored until a worker records it.
 func (c *Contexts) Send(ctx context.Context, name string, m Message) error {
 	opened, err := c.Open(name)
 	if err != nil {

@@ -67,6 +67,8 @@ func (s *self) watchContext(ctx context.Context, c *session.Context) {
 			return
 		}
 		switch body := e.Body.(type) {
+		case event.SystemPrompt:
+			s.note(Note{Kind: Watching, Key: c.Name(), At: time.Now()})
 		case event.UserMessage:
 			newest = body
 		case event.LLMRequestStarted:
@@ -101,6 +103,8 @@ func (s *self) watchBare(ctx context.Context, temporal client.Client, workflowID
 			return
 		}
 		switch {
+		case h.GetWorkflowExecutionStartedEventAttributes() != nil:
+			s.note(Note{Kind: Watching, Key: workflowID, At: time.Now()})
 		case h.GetActivityTaskScheduledEventAttributes() != nil:
 			keys[h.GetEventId()] = keyOfCall(h)
 		case h.GetActivityTaskCompletedEventAttributes() != nil:
