@@ -38,6 +38,8 @@ var bans = []struct {
 		"the adapter serves anyone who has messages"},
 	{"./eventlog", []string{"./workflows", "./activities", "./llm*", "./stream", "./session"}, nil,
 		"a log can be read whatever the code that wrote it has become"},
+	{"./blobs", []string{"./*"}, []string{"./event"},
+		"bytes have no meaning here"},
 	{"./stream", []string{"go.temporal.io/*", "./wire", "./workflows", "./activities", "./llm*", "./session", "./eventlog"}, nil,
 		"deltas know nothing of the log"},
 	{"./session", []string{"./workflows", "./activities", "./llm*", "./worker*"}, nil,

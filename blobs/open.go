@@ -1,0 +1,112 @@
+package blobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+
+	"gocloud.dev/blob"
+	_ "gocloud.dev/blob/azureblob" // azblob://
+	"gocloud.dev/blob/fileblob"
+	_ "gocloud.dev/blob/gcsblob" // gs://
+	"gocloud.dev/blob/memblob"
+	_ "gocloud.dev/blob/s3blob" // s3://
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Open opens the store at a URL, see the package. A cloud is not asked yet
+// whether it is there.
+func Open(ctx context.Context, rawURL string) (*Store, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// Not even the error of the parser is repeated: it quotes what may be a
+		// password.
+		return nil, errors.New("blob store: that is no URL; " + wanted())
+	}
+	bucket, err := open(ctx, u)
+	if err != nil {
+		// Behind the ? nothing is repeated, either.
+		place, _, _ := strings.Cut(rawURL, "?")
+		return nil, &storeError{fmt.Sprintf("blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
+	}
+	return New(bucket), nil
+}
+
+func open(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
+	mux := blob.DefaultURLMux()
+	switch {
+	case u.Scheme == "":
+		return nil, errors.New("the scheme is missing; " + wanted())
+	case !mux.ValidBucketScheme(u.Scheme):
+		return nil, fmt.Errorf("unknown scheme %q; %s", u.Scheme, wanted())
+	case u.User != nil:
+		return nil, errors.New("a user name or password does not belong into the URL; " +
+			"credentials come from the environment, see the documentation of the cloud")
+	case u.Scheme == fileblob.Scheme:
+		return openFolder(u)
+	case u.Scheme != memblob.Scheme && u.Host == "":
+		return nil, fmt.Errorf("the bucket is missing; want %s://bucket", u.Scheme)
+	case strings.Trim(u.Path, "/") != "":
+		return nil, fmt.Errorf("a bucket has no path; want the parameter prefix=%s/", strings.Trim(u.Path, "/"))
+	}
+	return mux.OpenBucketURL(ctx, u)
+}
+
+func wanted() string {
+	return "want file:///absolute/folder, file://./relative/folder, or a bucket like s3://bucket; the schemes are " +
+		strings.Join(blob.DefaultURLMux().BucketSchemes(), ", ")
+}
+
+// drive is how a path of Windows begins.
+var drive = regexp.MustCompile(`^/?[A-Za-z]:`)
+
+// openFolder makes the folder, and keeps nothing there but the blobs: each is
+// written to a file beside its place and then renamed.
+func openFolder(u *url.URL) (*blob.Bucket, error) {
+	folder := u.Path
+	if u.Host == "." || runtime.GOOS == "windows" {
+		folder = strings.TrimPrefix(folder, "/")
+	}
+	var problem string
+	switch {
+	case u.Opaque != "" || u.Host != "" && u.Host != "." && u.Host != "localhost":
+		problem = "the folder does not begin behind file://"
+	case u.RawQuery != "" || u.Fragment != "":
+		problem = "a folder has no parameters; write ? as %3F and # as %23"
+	case strings.Contains(folder, `\`):
+		problem = `a \ is written as /`
+	case runtime.GOOS != "windows" && drive.MatchString(folder):
+		problem = "this machine has no drives"
+	case path.Clean("/"+folder) == "/":
+		problem = "there is no folder in it"
+	}
+	if problem != "" {
+		return nil, fmt.Errorf("%s; want file:///absolute/folder or file://./relative/folder", problem)
+	}
+	return fileblob.OpenBucket(filepath.FromSlash(folder), &fileblob.Options{
+		CreateDir:   true,
+		DirFileMode: 0o700, // conversations are private
+		NoTempDir:   true,  // a file can be renamed only within its disk
+		Metadata:    fileblob.MetadataDontWrite,
+	})
+}
+
+const (
+	maxPlace = 200
+	maxError = 1000
+)
+
+// parameters of a URL, where Azure has its signatures and a slip its keys.
+var parameters = regexp.MustCompile(`([a-z][a-z0-9+.-]*:[^\s"?]*)\?[^\s"]*[^\s":]`)
+
+// redact is the text of an error without what may be secret.
+func redact(err error) string {
+	return event.Redact(parameters.ReplaceAllString(err.Error(), "${1}?…"), maxError)
+}

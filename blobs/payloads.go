@@ -1,0 +1,133 @@
+package blobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// PayloadThreshold is from how many bytes on a payload goes into the store. What
+// is smaller stays in the history, where the Temporal UI shows it.
+const PayloadThreshold = 1 << 20
+
+// ExternalStorage is the setting of a Temporal client with which it keeps large
+// payloads in a store: in the history there is a reference instead. All clients
+// and workers of a namespace need it, and so does whoever replays.
+//
+//	options.ExternalStorage = blobs.ExternalStorage(store)
+//
+// A client fetches the payloads of what it is answered, but not those of a
+// history that it reads as such: see [Store.Inline].
+func ExternalStorage(store *Store) converter.ExternalStorage {
+	return converter.ExternalStorage{
+		Drivers:              []converter.StorageDriver{payloadDriver{store}},
+		PayloadSizeThreshold: PayloadThreshold,
+	}
+}
+
+// Names in references, so they stay as they are.
+const (
+	driverName = "chronicle-blobs"
+	claimRef   = "ref"
+)
+
+// payloadTimeout bounds the handling of one payload. The SDK sets no bound when
+// it fetches, and a workflow task waits meanwhile.
+const payloadTimeout = time.Minute
+
+// payloadDriver keeps payloads in a store, by their hash: one that is stored
+// twice, after a crash as a rule, is there once.
+type payloadDriver struct{ store *Store }
+
+func (payloadDriver) Name() string { return driverName }
+func (payloadDriver) Type() string { return driverName }
+
+// Store implements [converter.StorageDriver].
+func (d payloadDriver) Store(ctx converter.StorageDriverStoreContext, payloads []*commonpb.Payload) ([]converter.StorageDriverClaim, error) {
+	claims := make([]converter.StorageDriverClaim, len(payloads))
+	for i, payload := range payloads {
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(payload)
+		if err != nil {
+			return nil, err
+		}
+		err = ctx.GetLimiter().Permit(ctx.Context, payload, func() error {
+			put, cancel := context.WithTimeout(ctx.Context, payloadTimeout)
+			defer cancel()
+			ref, err := d.store.Put(put, data)
+			claims[i].ClaimData = map[string]string{claimRef: string(ref)}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return claims, nil
+}
+
+// Retrieve implements [converter.StorageDriver].
+func (d payloadDriver) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []converter.StorageDriverClaim) ([]*commonpb.Payload, error) {
+	payloads := make([]*commonpb.Payload, len(claims))
+	for i, claim := range claims {
+		err := ctx.GetLimiter().Permit(ctx.Context, claim, func() (err error) {
+			payloads[i], err = d.store.payload(ctx.Context, claim.ClaimData)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return payloads, nil
+}
+
+// Inline returns payloads with the references to this store replaced by what
+// they stand for. Whoever reads a history as such needs it.
+func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commonpb.Payloads, error) {
+	inline := &commonpb.Payloads{Payloads: make([]*commonpb.Payload, len(payloads.GetPayloads()))}
+	for i, payload := range payloads.GetPayloads() {
+		inline.Payloads[i] = payload
+		if !IsReference(payload) {
+			continue
+		}
+		var ref sdkpb.ExternalStorageReference
+		if err := protojson.Unmarshal(payload.GetData(), &ref); err != nil {
+			return nil, fmt.Errorf("read the reference to a payload: %w", err)
+		}
+		if ref.GetDriverName() != driverName {
+			return nil, fmt.Errorf("the payload is kept by the storage driver %q, and this is %q", ref.GetDriverName(), driverName)
+		}
+		var err error
+		if inline.Payloads[i], err = s.payload(ctx, ref.GetClaimData()); err != nil {
+			return nil, err
+		}
+	}
+	return inline, nil
+}
+
+// IsReference reports whether a payload is a reference of the SDK to one that is
+// kept outside of Temporal.
+func IsReference(payload *commonpb.Payload) bool {
+	metadata := payload.GetMetadata()
+	return string(metadata[converter.MetadataEncoding]) == converter.MetadataEncodingProtoJSON &&
+		string(metadata[converter.MetadataMessageType]) == string((&sdkpb.ExternalStorageReference{}).ProtoReflect().Descriptor().FullName())
+}
+
+func (s *Store) payload(ctx context.Context, claim map[string]string) (*commonpb.Payload, error) {
+	ctx, cancel := context.WithTimeout(ctx, payloadTimeout)
+	defer cancel()
+	ref, err := ParseRef(claim[claimRef])
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	var payload commonpb.Payload
+	return &payload, proto.Unmarshal(data, &payload)
+}

@@ -1,0 +1,37 @@
+package blobs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Ref says which bytes: "sha256/" and their SHA-256 as 64 lower-case hex digits.
+// It is their name in the store, too.
+type Ref string
+
+const refPrefix = "sha256/"
+
+// ParseRef checks a reference that came from outside.
+func ParseRef(s string) (Ref, error) {
+	digits, ok := strings.CutPrefix(s, refPrefix)
+	sum, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(sum) != sha256.Size || digits != strings.ToLower(digits) {
+		return "", fmt.Errorf("blob reference %q: want %s and 64 of 0-9 a-f", event.Redact(s, 80), refPrefix)
+	}
+	return Ref(s), nil
+}
+
+// UnmarshalText reads a reference, as [ParseRef] does.
+func (r *Ref) UnmarshalText(text []byte) (err error) {
+	*r, err = ParseRef(string(text))
+	return err
+}
+
+func refOf(data []byte) Ref {
+	sum := sha256.Sum256(data)
+	return Ref(refPrefix + hex.EncodeToString(sum[:]))
+}
