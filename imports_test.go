@@ -40,6 +40,8 @@ var bans = []struct {
 		"a log can be read whatever the code that wrote it has become"},
 	{"./blobs", []string{"./*"}, []string{"./event"},
 		"bytes have no meaning here"},
+	{"./archive", []string{"./*", "go.temporal.io/*"}, []string{"./event", "./blobs"},
+		"a log is kept whatever ran it"},
 	{"./stream", []string{"go.temporal.io/*", "./wire", "./workflows", "./activities", "./llm*", "./session", "./eventlog"}, nil,
 		"deltas know nothing of the log"},
 	{"./session", []string{"./workflows", "./activities", "./llm*", "./worker*"}, nil,

@@ -13,15 +13,16 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// Errors that callers tell apart, with errors.Is. Any other error of a store
-// means that it is away or refuses access.
+// Errors that callers tell apart, with errors.Is.
 var (
 	// ErrNotFound: the store answers, and has nothing of that name.
 	ErrNotFound = errors.New("is not in the store")
 	// ErrCorrupt: what the store has is not what was put there.
-	ErrCorrupt = errors.New("is damaged: its bytes do not have its hash")
+	ErrCorrupt = errors.New("is damaged")
 	// ErrExists: the name is taken by something else.
 	ErrExists = errors.New("is in the store with other bytes")
+	// ErrAway: the store did not answer, which may pass.
+	ErrAway = errors.New("the store is away")
 )
 
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
@@ -53,11 +54,11 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 }
 
 // Get returns the bytes of a reference. The error is ErrNotFound, ErrCorrupt, or
-// that the store is away.
+// one of the store, ErrAway as a rule.
 func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	data, err := s.Read(ctx, string(ref))
 	if err == nil && refOf(data) != ref {
-		return nil, fmt.Errorf("blob %s %w", ref, ErrCorrupt)
+		return nil, fmt.Errorf("blob %s %w: its bytes do not have its hash", ref, ErrCorrupt)
 	}
 	return data, err
 }
@@ -77,8 +78,8 @@ func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 	return err
 }
 
-// Read returns the bytes under a name. The error is ErrNotFound, or that the
-// store is away.
+// Read returns the bytes under a name. The error is ErrNotFound, or one of
+// the store, ErrAway as a rule.
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	data, err := s.bucket.ReadAll(ctx, name)
 	return data, explain("read", name, err)
@@ -129,3 +130,7 @@ type storeError struct {
 
 func (e *storeError) Error() string { return e.text }
 func (e *storeError) Unwrap() error { return e.err }
+
+func (e *storeError) Is(target error) bool {
+	return target == ErrAway && gcerrors.Code(e.err) != gcerrors.PermissionDenied
+}

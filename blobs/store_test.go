@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -159,6 +160,7 @@ func TestAStoreThatIsAwayIsNeitherEmptyNorDamagedAndTellsNoSecret(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			err := use()
 			require.ErrorIs(t, err, away)
+			require.ErrorIs(t, err, blobs.ErrAway)
 			require.NotErrorIs(t, err, blobs.ErrNotFound)
 			require.NotErrorIs(t, err, blobs.ErrCorrupt)
 			require.ErrorContains(t, err, name+" blob ")
@@ -169,6 +171,14 @@ func TestAStoreThatIsAwayIsNeitherEmptyNorDamagedAndTellsNoSecret(t *testing.T) 
 	bucket.Fail(nil)
 	_, err = bucket.Store.Get(t.Context(), ref)
 	require.NoError(t, err)
+}
+
+func TestAStoreThatRefusesAccessIsNotAway(t *testing.T) {
+	bucket := blobstest.New(t)
+	bucket.Fail(fs.ErrPermission)
+	_, err := bucket.Store.Put(t.Context(), []byte("hello"))
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.NotErrorIs(t, err, blobs.ErrAway)
 }
 
 func TestACallEndsWithItsContext(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -45,7 +46,8 @@ func New(t testing.TB) *Bucket {
 	return b
 }
 
-// Fail makes every use of the store fail with an error; nil ends it.
+// Fail makes every use of the store fail with an error; nil ends it. With
+// fs.ErrPermission the store refuses access, with any other error it is away.
 func (b *Bucket) Fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,6 +142,8 @@ func (bucketDriver) ErrorCode(err error) gcerrors.ErrorCode {
 		return gcerrors.NotFound
 	case errExists:
 		return gcerrors.FailedPrecondition
+	case fs.ErrPermission:
+		return gcerrors.PermissionDenied
 	default:
 		return gcerrors.Unknown
 	}
