@@ -1,46 +1,61 @@
 package event
 
-import "strings"
-
-// MovedTo is the event as an event of another context: its name and every id
-// of its own context in it, those of requests included, are those of the other
-// one. Counters, times and what was said stay. Ids of other contexts stay, too.
+// MovedTo is the event as it stands in another context: under that name, with
+// the counters that it has. Every id of an event or a request of its own context
+// goes with it; those of other contexts stay, and so does what is in
+// [Event.Extra]. Moved back, it is the same event again, unless it names
+// something of the other context.
 func (e Event) MovedTo(contextName string) Event {
-	from := e.ContextName + ":"
-	move := func(ids ...*string) {
+	from := e.ContextName
+	e.ContextName = contextName
+	return e.MapIDs(func(id string) string {
+		if n := Counter(id); n > 0 && id == FormatID(from, n) {
+			return FormatID(contextName, n)
+		}
+		if n := RequestNumber(id); n > 0 && id == FormatRequestID(from, n) {
+			return FormatRequestID(contextName, n)
+		}
+		return id
+	})
+}
+
+// MapIDs is the event with what f makes of each id of an event or a request in
+// it, its own and its parent's among them. Empty ones stay empty, and f is not
+// asked for the ids of tool calls, clients and Temporal runs.
+func (e Event) MapIDs(f func(id string) string) Event {
+	each := func(ids ...*string) {
 		for _, id := range ids {
-			if strings.HasPrefix(*id, from) && (Counter(*id) > 0 || RequestNumber(*id) > 0) {
-				*id = contextName + (*id)[len(e.ContextName):]
+			if *id != "" {
+				*id = f(*id)
 			}
 		}
 	}
-	move(&e.ID, &e.ParentID)
-	switch b := e.Body.(type) {
+	each(&e.ID, &e.ParentID)
+	switch body := e.Body.(type) {
 	case AssistantMessage:
-		move(&b.RequestID, &b.ThroughEventID)
-		e.Body = b
+		each(&body.RequestID, &body.ThroughEventID)
+		e.Body = body
 	case ToolCall:
-		move(&b.MessageID)
-		e.Body = b
+		each(&body.MessageID)
+		e.Body = body
 	case LLMRequestStarted:
-		move(&b.RequestID, &b.ThroughEventID)
-		e.Body = b
+		each(&body.RequestID, &body.ThroughEventID)
+		e.Body = body
 	case LLMRequestCompleted:
-		move(&b.RequestID)
-		e.Body = b
+		each(&body.RequestID)
+		e.Body = body
 	case LLMRequestInterrupted:
-		move(&b.RequestID, &b.ThroughEventID)
-		e.Body = b
+		each(&body.RequestID, &body.ThroughEventID)
+		e.Body = body
 	case LLMRequestFailed:
-		move(&b.RequestID, &b.ThroughEventID)
-		e.Body = b
+		each(&body.RequestID, &body.ThroughEventID)
+		e.Body = body
 	case LLMRequestFellBack:
-		move(&b.RequestID)
-		e.Body = b
+		each(&body.RequestID)
+		e.Body = body
 	case TextDelta:
-		move(&b.RequestID, &b.ThroughEventID)
-		e.Body = b
+		each(&body.RequestID, &body.ThroughEventID)
+		e.Body = body
 	}
-	e.ContextName = contextName
 	return e
 }

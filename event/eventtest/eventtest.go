@@ -31,7 +31,7 @@ func Body() *rapid.Generator[event.Body] {
 	return rapid.OneOf(InputBody(), lifecycleBody(), erase(rapid.Custom(func(t *rapid.T) event.TextDelta {
 		return event.TextDelta{
 			RequestID: requestID(t), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
-			Index: rapid.IntRange(0, 99).Draw(t, "index"), Delta: text(t), Reset: rapid.Bool().Draw(t, "reset"),
+			Index: rapid.IntRange(0, 99).Draw(t, "index"), Delta: text(t), Reset: rapid.Bool().Draw(t, "reset"), ThroughEventID: through(t),
 		}
 	})))
 }
@@ -45,7 +45,7 @@ func InputBody() *rapid.Generator[event.Body] {
 		erase(rapid.Custom(func(t *rapid.T) event.AssistantMessage {
 			return event.AssistantMessage{
 				Content: text(t), RequestID: rapid.SampledFrom([]string{"", "demo:r0001"}).Draw(t, "request"),
-				ThroughEventID: rapid.SampledFrom([]string{"", "demo:0001", "demo:0003"}).Draw(t, "through"),
+				ThroughEventID: through(t),
 				Partial:        rapid.Bool().Draw(t, "partial"),
 			}
 		})),
@@ -197,11 +197,14 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestInterrupted {
 			return event.LLMRequestInterrupted{
 				RequestID: requestID(t), PartialResponse: text(t),
-				Reason: rapid.SampledFrom([]event.Reason{event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout}).Draw(t, "reason"),
+				Reason:         rapid.SampledFrom([]event.Reason{event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout}).Draw(t, "reason"),
+				ThroughEventID: through(t),
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestFailed {
-			return event.LLMRequestFailed{RequestID: requestID(t), Error: text(t), RetriesAttempted: rapid.IntRange(0, 9).Draw(t, "retries")}
+			return event.LLMRequestFailed{
+				RequestID: requestID(t), Error: text(t), RetriesAttempted: rapid.IntRange(0, 9).Draw(t, "retries"), ThroughEventID: through(t),
+			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestFellBack {
 			return event.LLMRequestFellBack{RequestID: requestID(t), FromProvider: "openai", ToProvider: "ollama", Error: text(t)}
@@ -248,6 +251,10 @@ func name(t *rapid.T) string { return rapid.StringMatching(`[a-z][a-z0-9-]{0,9}`
 
 func requestID(t *rapid.T) string {
 	return event.FormatRequestID("demo", rapid.IntRange(1, 20_000).Draw(t, "request"))
+}
+
+func through(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "demo:0001", "demo:0003"}).Draw(t, "through")
 }
 
 func callID(t *rapid.T) string {
