@@ -3,7 +3,6 @@ package llm
 import (
 	"encoding/base64"
 	"fmt"
-	"net/url"
 	"strings"
 	"unicode/utf8"
 
@@ -22,14 +21,12 @@ type block struct {
 // that it is there. An attachment that cannot be read is told as much, so that
 // one lost file does not end a conversation.
 func (t *Target) attachment(a reducer.Attachment) block {
-	kind, _, _ := strings.Cut(strings.ToLower(a.MediaType), ";")
-	kind = strings.TrimSpace(kind)
-	switch {
+	switch media := event.MediaOf(a.MediaType); {
 	case t.quirks.textOnly:
 		return note(a, "")
-	case isImage(kind):
-		return t.image(a, kind)
-	case isText(kind) && t.isAtHand(a.Source):
+	case media == event.MediaImage:
+		return t.image(a)
+	case media == event.MediaText && t.isAtHand(a.Source):
 		data, err := t.read(a.Source)
 		if err != nil || !utf8.Valid(data) {
 			return note(a, ", which could not be read")
@@ -48,7 +45,7 @@ func note(a reducer.Attachment, but string) block {
 	return block{text: fmt.Sprintf("[Attached: %s%s]", a.Source, but)}
 }
 
-func (t *Target) image(a reducer.Attachment, kind string) block {
+func (t *Target) image(a reducer.Attachment) block {
 	isData := strings.HasPrefix(a.Source.URL, "data:")
 	if a.Source.Type == event.SourceURL && (isData || !t.quirks.dataImagesOnly) {
 		return block{imageURL: a.Source.URL}
@@ -60,7 +57,7 @@ func (t *Target) image(a reducer.Attachment, kind string) block {
 	if err != nil || len(data) == 0 {
 		return note(a, ", which could not be read")
 	}
-	return block{imageURL: "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(data)}
+	return block{imageURL: "data:" + event.BareMediaType(a.MediaType) + ";base64," + base64.StdEncoding.EncodeToString(data)}
 }
 
 // isAtHand reports whether the bytes of a source are here or can be read.
@@ -82,43 +79,9 @@ func (t *Target) read(s event.Source) ([]byte, error) {
 	case event.SourceFile:
 		return t.readAttachment(s.Path)
 	case event.SourceURL:
-		return decodeDataURL(s.URL)
+		_, data, err := event.DecodeDataURL(s.URL)
+		return data, err
 	default:
 		return s.Data, nil
 	}
-}
-
-// decodeDataURL is the data of a data URL (RFC 2397).
-func decodeDataURL(raw string) ([]byte, error) {
-	head, data, ok := strings.Cut(raw, ",")
-	if !ok {
-		return nil, fmt.Errorf("a data URL without a comma")
-	}
-	text, err := url.PathUnescape(data)
-	if err != nil || !strings.HasSuffix(head, ";base64") {
-		return []byte(text), err
-	}
-	return base64.StdEncoding.DecodeString(text)
-}
-
-// isImage reports whether models read images of the type. One that they do not
-// read would have every request of the conversation refused from then on.
-func isImage(mediaType string) bool {
-	switch mediaType {
-	case "image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp":
-		return true
-	}
-	return false
-}
-
-// isText reports whether files of the type are text for people and models.
-func isText(mediaType string) bool {
-	switch mediaType {
-	case "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml",
-		"application/javascript", "application/typescript", "application/sql", "application/x-sh",
-		"application/x-ndjson", "application/jsonl":
-		return true
-	}
-	return strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+json") ||
-		strings.HasSuffix(mediaType, "+xml") || strings.HasSuffix(mediaType, "+yaml")
 }

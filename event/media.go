@@ -1,0 +1,71 @@
+package event
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// Media is what a model can be shown of a file.
+type Media int
+
+// The kinds of media. A file of [MediaOther] can only be mentioned.
+const (
+	MediaOther Media = iota
+	MediaImage
+	MediaText
+	MediaAudio
+	MediaPDF
+)
+
+// MediaOf is the kind of a media type. Images and audio are those of the formats
+// that models read: one that they do not read would have every request of the
+// conversation refused from then on.
+func MediaOf(mediaType string) Media {
+	bare := BareMediaType(mediaType)
+	switch bare {
+	case "image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp":
+		return MediaImage
+	case "audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3":
+		return MediaAudio
+	case "application/pdf":
+		return MediaPDF
+	case "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml",
+		"application/javascript", "application/typescript", "application/sql", "application/x-sh",
+		"application/x-ndjson", "application/jsonl":
+		return MediaText
+	}
+	if strings.HasPrefix(bare, "text/") || strings.HasSuffix(bare, "+json") ||
+		strings.HasSuffix(bare, "+xml") || strings.HasSuffix(bare, "+yaml") {
+		return MediaText
+	}
+	return MediaOther
+}
+
+// BareMediaType is a media type in small letters and without its parameters:
+// image/png of "Image/PNG; x=y".
+func BareMediaType(mediaType string) string {
+	bare, _, _ := strings.Cut(mediaType, ";")
+	return strings.ToLower(strings.TrimSpace(bare))
+}
+
+// DecodeDataURL is the media type and the data of a data URL (RFC 2397). The
+// media type is "text/plain" when the URL names none.
+func DecodeDataURL(raw string) (mediaType string, data []byte, err error) {
+	head, encoded, ok := strings.Cut(raw, ",")
+	head, isDataURL := strings.CutPrefix(head, "data:")
+	if !ok || !isDataURL {
+		return "", nil, errors.New("want a data URL like data:image/png;base64,…")
+	}
+	mediaType, isBase64 := strings.CutSuffix(head, ";base64")
+	if mediaType == "" || mediaType[0] == ';' {
+		mediaType = "text/plain" + mediaType
+	}
+	text, err := url.PathUnescape(encoded)
+	if err != nil || !isBase64 {
+		return mediaType, []byte(text), err
+	}
+	data, err = base64.StdEncoding.DecodeString(text)
+	return mediaType, data, err
+}
