@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -31,6 +32,12 @@ type Options struct {
 	// SearchAttributes says that the search attributes of package wire are
 	// registered in the namespace. Using them otherwise would stop a context.
 	SearchAttributes bool
+	// Archive keeps the logs of runs that have ended. Nil: only the server does,
+	// for as long as its retention says.
+	Archive *archive.Archive
+	// ContinueAfter is how many entries the history of a run has before another
+	// one goes on. 0 leaves it to the server, which suggests it at 4,096.
+	ContinueAfter int
 	// DefaultModel is what to call the default model of this worker. Optional.
 	DefaultModel string
 }

@@ -24,7 +24,17 @@ import (
 // RecallPartBytes is the size of a part; in a history it takes a third more.
 const RecallPartBytes = 768 << 10
 
-// OpenResult is what a session begins with.
+// OpenInput says what a run begins with.
+type OpenInput struct {
+	ContextName string `json:"contextName"`
+	// ContinuedRunID is the run that this one continues; "" when it begins a
+	// session: then the one before is looked for.
+	ContinuedRunID string `json:"continuedRunId,omitempty"`
+	// Recall says that the session before is wanted.
+	Recall bool `json:"recall,omitempty"`
+}
+
+// OpenResult is what a run begins with.
 type OpenResult struct {
 	// PreviousRunID is the run with the session before; "" for the first.
 	PreviousRunID string `json:"previousRunId,omitempty"`
@@ -37,28 +47,40 @@ type OpenResult struct {
 	// differ.
 	SearchAttributes bool   `json:"searchAttributes"`
 	DefaultModel     string `json:"defaultModel,omitempty"`
+	// Archives says that the run archives its log before it ends.
+	Archives bool `json:"archives,omitempty"`
+	// ContinueAfter is how many entries a history has before another run goes
+	// on; 0 leaves it to the server.
+	ContinueAfter int `json:"continueAfter,omitempty"`
 }
 
-// Open finds the log of a context that earlier sessions left.
-func (a *Activities) Open(ctx context.Context, contextName string) (OpenResult, error) {
+// Open decides how a run goes about its work, and finds the log of a context that
+// earlier runs left.
+func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
-		Rules:            reducer.CurrentRules,
+		PreviousRunID: in.ContinuedRunID, Rules: reducer.CurrentRules,
 		SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel,
+		Archives: a.options.Archive != nil, ContinueAfter: a.options.ContinueAfter,
 	}
-	run := activity.GetInfo(ctx).WorkflowExecution.RunID
 	var err error
-	result.PreviousRunID, err = a.log.Previous(ctx, contextName, run)
-	if err != nil || result.PreviousRunID == "" {
-		return result, err
+	if in.ContinuedRunID == "" {
+		run := activity.GetInfo(ctx).WorkflowExecution.RunID
+		if result.PreviousRunID, err = a.log.Previous(ctx, in.ContextName, run); err != nil {
+			return result, err
+		}
 	}
-	packed, err := a.recall(ctx, contextName, result.PreviousRunID)
+	if !in.Recall || result.PreviousRunID == "" && a.options.Archive == nil {
+		return result, nil
+	}
+	packed, err := a.recall(ctx, in.ContextName, result.PreviousRunID)
 	result.Parts = (len(packed) + RecallPartBytes - 1) / RecallPartBytes
 	return result, err
 }
 
 // RecallInput says which part of what to recall, counted from 0.
 type RecallInput struct {
-	ContextName   string `json:"contextName"`
+	ContextName string `json:"contextName"`
+	// PreviousRunID is the run up to which to recall; "": all that is archived.
 	PreviousRunID string `json:"previousRunId"`
 	Part          int    `json:"part"`
 }
@@ -120,6 +142,9 @@ func (a *Activities) pack(ctx context.Context, contextName, runID string) ([]byt
 			return nil, err
 		}
 		events = append(events, e)
+	}
+	if len(events) == 0 {
+		return nil, nil
 	}
 	return Pack(reducer.Load(contextName, a.options.Reduce, events...))
 }

@@ -23,6 +23,12 @@ import (
 // before it lets Temporal store it for one.
 const workerPatience = 2 * time.Second
 
+// movingPause is how long it waits for a run to make way for another, which
+// takes some tens of milliseconds.
+const movingPause = 10 * time.Millisecond
+
+var errMoving = errors.New("the run makes way for another")
+
 // Receipt says what has become of events that were sent, in their order.
 type Receipt struct {
 	// ClientEventIDs are the ids that the events were sent with. Events with
@@ -70,7 +76,7 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 		sent.runID, err = c.store(ctx, input)
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
-	sent.EventIDs, err = c.append(ctx, input)
+	sent.EventIDs, err = c.appendPatiently(ctx, input)
 	if errors.As(err, new(*event.FieldError)) {
 		return Receipt{}, err
 	}
@@ -84,10 +90,19 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 }
 
-// append has a worker take the input and returns the ids in the log.
-func (c *Context) append(ctx context.Context, input converter.RawValue) ([]string, error) {
+// appendPatiently appends, for as long as there is hope of an answer.
+func (c *Context) appendPatiently(ctx context.Context, input converter.RawValue) (ids []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, workerPatience)
 	defer cancel()
+	for {
+		if ids, err = c.append(ctx, input); !errors.Is(err, errMoving) || !pause(ctx, movingPause) {
+			return ids, err
+		}
+	}
+}
+
+// append has a worker take the input and returns the ids in the log.
+func (c *Context) append(ctx context.Context, input converter.RawValue) ([]string, error) {
 	t, id := c.client.options.Temporal, wire.WorkflowID(c.name)
 	handle, err := t.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: t.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
@@ -110,6 +125,8 @@ func (c *Context) append(ctx context.Context, input converter.RawValue) ([]strin
 		switch failure.Type() {
 		case wire.ErrorRefused:
 			return nil, fmt.Errorf("%w: %s", ErrRefused, failure.Message())
+		case wire.ErrorMoving:
+			return nil, errMoving
 		case wire.ErrorInvalid:
 			return nil, &event.FieldError{Problem: failure.Message()}
 		}

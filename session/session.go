@@ -24,6 +24,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -223,7 +224,7 @@ func (c *Context) State(ctx context.Context) (wire.State, error) {
 	var state wire.State
 	query, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	value, err := c.client.options.Temporal.QueryWorkflow(query, wire.WorkflowID(c.name), "", wire.QueryState)
+	value, err := c.query(query, wire.QueryState)
 	if err != nil {
 		silence := ErrNoWorker
 		if query.Err() != nil {
@@ -235,6 +236,29 @@ func (c *Context) State(ctx context.Context) (wire.State, error) {
 		return state, fmt.Errorf("read the state of context %s: %w", c.name, err)
 	}
 	return state, nil
+}
+
+// query asks the newest run. One that has just taken over from another says that
+// it is not ready, for a moment.
+func (c *Context) query(ctx context.Context, name string) (converter.EncodedValue, error) {
+	for {
+		value, err := c.client.options.Temporal.QueryWorkflow(ctx, wire.WorkflowID(c.name), "", name)
+		if !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !pause(ctx, movingPause) {
+			return value, err
+		}
+	}
+}
+
+// pause waits and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // silence is what it means that a query was not answered: without a worker,

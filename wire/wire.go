@@ -47,9 +47,11 @@ const (
 	// take now is recorded as an InputRejectedEvent, and the error type is
 	// [ErrorRefused].
 	UpdateAppend = "append"
-	// ErrorInvalid and ErrorRefused are types of application errors.
+	// ErrorInvalid and ErrorRefused are types of application errors, and so is
+	// ErrorMoving: a run makes way for another just now, which will take the same.
 	ErrorInvalid = "Invalid"
 	ErrorRefused = "Refused"
+	ErrorMoving  = "Moving"
 
 	// QueryState answers with a [State], for people and tools.
 	QueryState = "state"

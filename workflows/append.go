@@ -41,8 +41,12 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	return a.result, a.err
 }
 
-// validateAppend refuses what no context could take.
-func validateAppend(ctx workflow.Context, in converter.RawValue) error {
+// validateAppend refuses what no context could take, and what comes while the
+// run makes way for another.
+func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) error {
+	if r.leaving {
+		return answer(wire.ErrorMoving, "the next run will take it in a moment: send it again")
+	}
 	_, err := appendedEvents(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	return err
 }
@@ -79,6 +83,15 @@ func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, erro
 // answer is an error for whoever appends.
 func answer(kind, reason string) error {
 	return temporal.NewNonRetryableApplicationError(event.Redact(reason, 1000), kind, nil)
+}
+
+// payloads are the events as a signal brings them.
+func (a *appending) payloads() *commonpb.Payloads {
+	value, err := wire.JSON(a.events)
+	if err != nil {
+		panic(fmt.Sprintf("an event has no JSON: %v", err)) // it was checked
+	}
+	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value.Payload()}}
 }
 
 // settle finds the answer in the session that took the events and in what it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -29,24 +30,29 @@ type Options struct {
 	Snapshots *activities.Snapshots
 }
 
-// Context is the workflow of a context with the default options. It takes no
-// input: its name is its workflow id, and all else comes by signal.
-func Context(ctx workflow.Context) error { return New(Options{})(ctx) }
+// Context is the workflow of a context with the default options. Nobody need give
+// it input: its name is its workflow id, and all else comes by signal. The input
+// is what one run hands over to the next.
+func Context(ctx workflow.Context, input converter.RawValue) error { return New(Options{})(ctx, input) }
 
 // New returns [Context] with options. Register it as [wire.WorkflowType].
-func New(options Options) func(workflow.Context) error {
+func New(options Options) func(workflow.Context, converter.RawValue) error {
 	reduce := options.Reduce
 	if reduce == nil {
 		reduce = reducer.Reduce
 	}
 	step := reducer.NewStepper(reduce)
-	return func(ctx workflow.Context) error {
+	return func(ctx workflow.Context, input converter.RawValue) error {
 		r, err := newRun(ctx, step, options.Snapshots)
 		if err != nil {
 			return err
 		}
 		defer r.slot.Drop()
-		return r.loop()
+		carried, err := carriedBy(workflow.GetInfo(ctx), input)
+		if err != nil {
+			panic(err.Error()) // fails the workflow task and so loses nothing
+		}
+		return r.loop(carried)
 	}
 }
 
@@ -80,11 +86,19 @@ type run struct {
 	requestID string // of what generate is for
 	// attributes says that search attributes may be used; status and turns are
 	// what they show since shownAt.
-	attributes   bool
-	status       wire.Status
-	turns        int
-	shownAt      time.Time
-	defaultModel string
+	attributes bool
+	// archives says that there is an archive. continueAfter is the length from
+	// which on a history is long, 0 for what the server thinks; carryFrom is the
+	// one from which on it may hand over, and leaving that it does.
+	archives      bool
+	continueAfter int
+	carryFrom     int
+	leaving       bool
+	status        wire.Status
+	turns         int
+	shownAt       time.Time
+	defaultModel  string
+	previousRunID string
 }
 
 func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Snapshots) (*run, error) {
@@ -116,7 +130,7 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 		return nil, err
 	}
 	if err := workflow.SetUpdateHandlerWithOptions(ctx, wire.UpdateAppend, r.append, workflow.UpdateHandlerOptions{
-		Validator: validateAppend, Description: "takes an event, or an array of them, and returns their ids in the log",
+		Validator: r.validateAppend, Description: "takes an event, or an array of them, and returns their ids in the log",
 	}); err != nil {
 		return nil, err
 	}
@@ -130,14 +144,21 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 	})
 }
 
-// loop is the life of a session.
-func (r *run) loop() error {
-	if err := r.open(); err != nil {
+// loop is the life of a session, or of the part of it that falls to this run.
+func (r *run) loop(c *carried) error {
+	begin := r.open
+	if c != nil {
+		begin = func() error { return r.takeOver(c) }
+	}
+	if err := begin(); err != nil {
 		return err
 	}
 	for {
-		r.perform()
+		if err := r.perform(); err != nil {
+			return err
+		}
 		if r.session.Ended {
+			r.archiveEnd()
 			r.settle()
 			// Whoever appended gets an answer first.
 			_ = workflow.Await(r.ctx, func() bool { return !r.inbox.empty() || workflow.AllHandlersFinished(r.ctx) })
@@ -197,8 +218,8 @@ func (r *run) take(in reducer.Input) {
 }
 
 // perform records the events of this turn of the loop and then does what
-// follows from them.
-func (r *run) perform() {
+// follows from them, or leaves it to the next run.
+func (r *run) perform() error {
 	if len(r.events) > 0 {
 		r.updatedAt = r.events[len(r.events)-1].Timestamp
 		record(r.ctx, r.events)
@@ -210,6 +231,11 @@ func (r *run) perform() {
 	r.appended = nil
 	r.slot.Put(r.session)
 	r.show()
+	if r.isLong() {
+		if err := r.handOver(); err != nil {
+			return err
+		}
+	}
 	effects := r.effects
 	r.effects = nil
 	for _, effect := range effects {
@@ -222,10 +248,22 @@ func (r *run) perform() {
 			r.interruptRequest(effect)
 		}
 	}
+	return nil
 }
 
 // open finds what earlier sessions left and begins this one.
 func (r *run) open() error {
+	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName, Recall: true}); err != nil {
+		return err
+	}
+	r.take(reducer.Opened{At: r.now(), PreviousRunID: r.previousRunID})
+	r.receive()
+	return nil
+}
+
+// begin finds out what is decided once for a run, and recalls the session of the
+// one before if it is to.
+func (r *run) begin(in activities.OpenInput) error {
 	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
 		// It is tried for as long as it takes: input was accepted already, and a
@@ -234,16 +272,15 @@ func (r *run) open() error {
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 	})
 	var result activities.OpenResult
-	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, r.session.ContextName).Get(ctx, &result); err != nil {
-		return fmt.Errorf("open context %s: %w", r.session.ContextName, err)
+	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
+		return fmt.Errorf("open context %s: %w", in.ContextName, err)
 	}
 	if result.Parts > 0 {
 		r.recall(ctx, result)
 	}
-	r.session.Rules = result.Rules
+	r.session.Rules, r.previousRunID = result.Rules, result.PreviousRunID
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
-	r.take(reducer.Opened{At: r.now(), PreviousRunID: result.PreviousRunID})
-	r.receive()
+	r.archives, r.continueAfter = result.Archives, result.ContinueAfter
 	return nil
 }
 

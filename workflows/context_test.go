@@ -87,7 +87,7 @@ func (w *world) reduce(current reducer.ReducedContext, events ...event.Event) re
 }
 
 func (w *world) opens() {
-	w.OnActivity(acts.Open, mock.Anything, "demo").Return(activities.OpenResult{}, nil).Once()
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, nil).Once()
 }
 
 // run runs the workflow to its end and requires the log.
@@ -304,7 +304,7 @@ func TestARequestThatFailsSaysWhy(t *testing.T) {
 
 func TestASessionOpensForAsLongAsItTakes(t *testing.T) {
 	w := newWorld(t)
-	w.OnActivity(acts.Open, mock.Anything, "demo").Return(activities.OpenResult{}, errors.New("the list is away")).Times(20)
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, errors.New("the list is away")).Times(20)
 	w.opens()
 	w.at(0, func() {
 		w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
@@ -319,7 +319,7 @@ func TestASessionGoesOnWithTheLogThatItFinds(t *testing.T) {
 		loaded(3, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: "demo:0002"}))
 	packed, err := activities.Pack(earlier)
 	require.NoError(t, err)
-	w.OnActivity(acts.Open, mock.Anything, "demo").Return(activities.OpenResult{PreviousRunID: "A", Parts: 2}, nil).Once()
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{PreviousRunID: "A", Parts: 2}, nil).Once()
 	for part, data := range [][]byte{packed[:10], packed[10:]} {
 		w.OnActivity(acts.Recall, mock.Anything, activities.RecallInput{ContextName: "demo", PreviousRunID: "A", Part: part}).
 			Return(data, nil).Once()

@@ -20,6 +20,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -56,6 +57,12 @@ type Options struct {
 	Reduce reducer.Reducer
 	// SearchAttributes says that those of package wire are registered.
 	SearchAttributes bool
+	// Archive keeps the logs of runs that have ended. Nil: the server does, for
+	// as long as its retention says.
+	Archive *archive.Archive
+	// ContinueAfter is how many entries the history of a run has before another
+	// one goes on. 0 leaves it to the server, which suggests it at 4,096.
+	ContinueAfter int
 	// DefaultModel is what the Temporal UI calls the model of contexts that
 	// chose none. Optional.
 	DefaultModel string
@@ -107,6 +114,8 @@ func NewWorker(temporal client.Client, options Options) worker.Worker {
 		Reduce:           options.Reduce,
 		SearchAttributes: options.SearchAttributes,
 		DefaultModel:     options.DefaultModel,
+		Archive:          options.Archive,
+		ContinueAfter:    options.ContinueAfter,
 	}))
 	return w
 }

@@ -61,16 +61,19 @@ type Options struct {
 // request goes to the worker with the answer to the workflow task that made it,
 // as newer servers do unasked, and not by way of a queue. Updates that wait for a
 // worker are refused when they come to more than it could answer in one message.
+// And a run that hands over to another within its first second is not made to
+// wait for the rest of it.
 //
 // It is dynamic configuration of the server, by key, in JSON.
 // deploy/dynamicconfig.yaml has the same for production, which a test holds.
 var Tuning = map[string]string{
-	"history.transferProcessorMaxPollRPS": `200`,
-	"history.timerProcessorMaxPollRPS":    `200`,
-	"history.timerProcessorMaxTimeShift":  `"1ms"`,
-	"frontend.namespaceRPS.visibility":    `1000`,
-	"system.enableActivityEagerExecution": `true`,
-	"history.maxInFlightUpdatePayloads":   `1048576`,
+	"history.transferProcessorMaxPollRPS":    `200`,
+	"history.timerProcessorMaxPollRPS":       `200`,
+	"history.timerProcessorMaxTimeShift":     `"1ms"`,
+	"frontend.namespaceRPS.visibility":       `1000`,
+	"system.enableActivityEagerExecution":    `true`,
+	"history.maxInFlightUpdatePayloads":      `1048576`,
+	"history.workflowIdReuseMinimalInterval": `"1ms"`,
 }
 
 // Server is a running development server.
