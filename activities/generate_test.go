@@ -175,13 +175,20 @@ func (w *world) generate() (activities.GenerateResult, error) {
 
 // said waits until a follower has heard a text.
 func said(t *testing.T, sub *stream.Subscription, text string) {
-	select {
-	case d := <-sub.Deltas():
-		if d.Delta != text {
-			t.Errorf("heard %q and not %q", d.Delta, text)
+	waited := time.After(10 * time.Second)
+	for {
+		select {
+		case m := <-sub.Messages():
+			if d, ok := sub.Delta(m); ok {
+				if d.Delta != text {
+					t.Errorf("heard %q and not %q", d.Delta, text)
+				}
+				return
+			}
+		case <-waited:
+			t.Errorf("%q was not heard", text)
+			return
 		}
-	case <-time.After(10 * time.Second):
-		t.Errorf("%q was not heard", text)
 	}
 }
 

@@ -24,7 +24,8 @@ func End(err error) Logged { return logged{err: err} }
 
 func Merge(contextName, from string, recorded <-chan Logged, deltas <-chan event.TextDelta) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		merge(contextName, place{last: event.Counter(from)}, recorded, deltas, yield)
+		merge(contextName, place{last: event.Counter(from)}, recorded, deltas,
+			func(d event.TextDelta) (event.TextDelta, bool) { return d, true }, yield)
 	}
 }
 

@@ -83,7 +83,7 @@ func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
 			for range recorded {
 			}
 		}()
-		merge(f.context.name, place{last: event.Counter(from)}, recorded, f.deltas.Deltas(), yield)
+		merge(f.context.name, place{last: event.Counter(from)}, recorded, f.deltas.Messages(), f.deltas.Delta, yield)
 	}
 }
 
@@ -110,11 +110,16 @@ func (c *Context) recorded(ctx context.Context, from string) <-chan logged {
 	return out
 }
 
-// merge yields the events of the log in order and the deltas in between.
-func merge(contextName string, p place, recorded <-chan logged, deltas <-chan event.TextDelta, yield func(event.Event, error) bool) {
+// merge yields the events of the log in order and the deltas in between, which
+// are in the messages.
+func merge[M any](
+	contextName string, p place, recorded <-chan logged,
+	messages <-chan M, delta func(M) (event.TextDelta, bool),
+	yield func(event.Event, error) bool,
+) {
 	var held *event.TextDelta // a delta whose place the log has not come to yet
 	for {
-		incoming := deltas
+		incoming := messages
 		if held != nil {
 			incoming = nil
 		}
@@ -124,8 +129,10 @@ func merge(contextName string, p place, recorded <-chan logged, deltas <-chan ev
 				return
 			}
 			p.see(next.event)
-		case d := <-incoming:
-			held = &d
+		case m := <-incoming:
+			if d, ok := delta(m); ok {
+				held = &d
+			}
 		}
 		if held == nil || !p.reached(*held) {
 			continue

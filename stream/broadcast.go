@@ -92,7 +92,7 @@ func (b *Broadcast) publish(text string, reset bool) {
 		// the log.
 		return
 	}
-	data, err := json.Marshal(event.New(b.delta(index, text, reset)))
+	data, err := encodeDelta(b.delta(index, text, reset))
 	if err != nil {
 		return
 	}
@@ -127,7 +127,7 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	if b.next == 0 {
 		return
 	}
-	data, err := json.Marshal(event.New(b.delta(b.next-1, b.text.String(), true)))
+	data, err := encodeDelta(b.delta(b.next-1, b.text.String(), true))
 	if err == nil {
 		_ = msg.Respond(data)
 	}

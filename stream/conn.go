@@ -179,48 +179,24 @@ type ask struct {
 	Stop *Stop `json:"stop,omitempty"`
 }
 
+// answerWithin is how long the answer to an ask is waited for.
+const answerWithin = 500 * time.Millisecond
+
 // Stop delivers the hint and returns once the worker has heard it. ErrNobody
 // says that none did; it comes at once when NATS knows of none, and after half a
 // second at the latest.
 func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
-	_, err := c.ask(ctx, contextName, ask{Stop: &stop})
-	return err
-}
-
-// soFar asks for the text so far of the answer that is on its way.
-func (c *Conn) soFar(ctx context.Context, contextName string) (event.TextDelta, error) {
-	data, err := c.ask(ctx, contextName, ask{})
-	if err != nil {
-		return event.TextDelta{}, err
-	}
-	return decodeDelta(data)
-}
-
-func (c *Conn) ask(ctx context.Context, contextName string, question ask) ([]byte, error) {
 	if !c.Connected() {
-		return nil, ErrNobody
+		return ErrNobody
 	}
-	data, err := json.Marshal(question)
+	question, err := json.Marshal(ask{Stop: &stop})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	reply, err := c.nats.RequestWithContext(ctx, c.askSubject(contextName), data)
-	if err != nil {
-		return nil, fmt.Errorf("%w in context %s: %w", ErrNobody, contextName, err)
+	if _, err := c.nats.RequestWithContext(ctx, c.askSubject(contextName), question); err != nil {
+		return fmt.Errorf("%w in context %s: %w", ErrNobody, contextName, err)
 	}
-	return reply.Data, nil
-}
-
-func decodeDelta(data []byte) (event.TextDelta, error) {
-	var e event.Event
-	if err := json.Unmarshal(data, &e); err != nil {
-		return event.TextDelta{}, err
-	}
-	d, ok := e.Body.(event.TextDelta)
-	if !ok {
-		return event.TextDelta{}, fmt.Errorf("want a %s, got a %s", event.TagTextDelta, e.Tag())
-	}
-	return d, nil
+	return nil
 }

@@ -11,7 +11,9 @@
 //	b.Close()
 //
 //	sub, err := conn.Subscribe("demo")
-//	for d := range sub.Deltas() { … }   // event.TextDelta
+//	for m := range sub.Messages() {
+//		if d, ok := sub.Delta(m); ok { … }   // event.TextDelta
+//	}
 //
 // What a subscription guarantees: the deltas of one attempt come in order and
 // without a gap; whoever joins late or misses some is given the whole text so

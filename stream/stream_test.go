@@ -1,11 +1,9 @@
 package stream_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/url"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,12 +68,16 @@ func neverStopped(t testing.TB) func(stream.Stop) {
 
 func next(t testing.TB, sub *stream.Subscription) event.TextDelta {
 	t.Helper()
-	select {
-	case d := <-sub.Deltas():
-		return d
-	case <-within(t).Done():
-		t.Fatal("no delta came")
-		return event.TextDelta{}
+	waited := within(t).Done()
+	for {
+		select {
+		case m := <-sub.Messages():
+			if d, ok := sub.Delta(m); ok {
+				return d
+			}
+		case <-waited:
+			t.Fatal("no delta came")
+		}
 	}
 }
 
@@ -112,6 +114,26 @@ func TestADeltaSaysWhatItIsOf(t *testing.T) {
 	require.Equal(t, event.TextDelta{
 		RequestID: "demo:r0007", Attempt: 1, Index: 0, Delta: "<Hello> & \"you\"", ThroughEventID: "demo:0003",
 	}, next(t, sub))
+}
+
+func TestADeltaOnTheWayIsTheJSONOfAnEvent(t *testing.T) {
+	server := startServer(t)
+	listener, err := nats.Connect(server.URL())
+	require.NoError(t, err)
+	t.Cleanup(listener.Close)
+	heard, err := listener.SubscribeSync("chronicle.default.demo.delta")
+	require.NoError(t, err)
+	require.NoError(t, listener.Flush())
+	b := broadcast(t, connect(t, server, stream.Options{}), first("demo", 7), neverStopped(t))
+	b.Answering("demo:0003")
+	b.Say("<Hello> & \"you\"")
+	msg, err := heard.NextMsgWithContext(within(t))
+	require.NoError(t, err)
+	var e event.Event
+	require.NoError(t, json.Unmarshal(msg.Data, &e))
+	require.Equal(t, event.New(event.TextDelta{
+		RequestID: "demo:r0007", Attempt: 1, Index: 0, Delta: "<Hello> & \"you\"", ThroughEventID: "demo:0003",
+	}), e)
 }
 
 func TestALateJoinerIsGivenTheTextSoFar(t *testing.T) {
@@ -156,6 +178,31 @@ func TestALateJoinerWhoComesInTheMiddleOfManyDeltasHasAllOfThem(t *testing.T) {
 	new(screen).until(t, sub, text.String())
 }
 
+func TestAReaderThatFallsBehindIsGivenTheTextSoFar(t *testing.T) {
+	server := startServer(t)
+	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	var text strings.Builder
+	say := func(piece string) {
+		text.WriteString(piece)
+		b.Say(piece)
+	}
+	say("Once upon")
+	require.NoError(t, worker.Flush(within(t)))
+	sub := subscribe(t, reader, "demo")
+	var s screen
+	s.until(t, sub, "Once upon")
+
+	for i := range 2 * cap(sub.Messages()) {
+		say(" " + strconv.Itoa(i))
+	}
+	require.NoError(t, worker.Flush(within(t)))
+	require.NoError(t, reader.Flush(within(t)), "all that the reader is sent has come, and half of it had no room")
+	s.show(next(t, sub))
+	say(" and that is all")
+	s.until(t, sub, text.String())
+}
+
 func TestTheNextAttemptTakesBackWhatTheOneBeforeSaid(t *testing.T) {
 	server := startServer(t)
 	conn := connect(t, server, stream.Options{})
@@ -198,15 +245,22 @@ func (s *script) publish(data []byte) {
 	require.NoError(s.t, s.nats.Publish("chronicle.default.demo.delta", data))
 }
 
-func (s *script) asked() *nats.Msg {
+// asked waits until the reader of a subscription asks for the text so far, and
+// is shown nothing meanwhile.
+func (s *script) asked(sub *stream.Subscription) *nats.Msg {
 	s.t.Helper()
-	select {
-	case msg := <-s.asks:
-		require.JSONEq(s.t, `{}`, string(msg.Data))
-		return msg
-	case <-within(s.t).Done():
-		s.t.Fatal("nobody asked for the text so far")
-		return nil
+	waited := within(s.t).Done()
+	for {
+		select {
+		case msg := <-s.asks:
+			require.JSONEq(s.t, `{}`, string(msg.Data))
+			return msg
+		case m := <-sub.Messages():
+			d, ok := sub.Delta(m)
+			require.False(s.t, ok, "shown behind a gap: %+v", d)
+		case <-waited:
+			s.t.Fatal("nobody asked for the text so far")
+		}
 	}
 }
 
@@ -221,13 +275,13 @@ func TestAGapIsFilledByAsking(t *testing.T) {
 	server := startServer(t)
 	s := newScript(t, server)
 	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
-	require.NoError(t, s.asked().Respond([]byte(`what?`)), "an answer that nobody understands does no harm")
+	require.NoError(t, s.asked(sub).Respond([]byte(`what?`)), "an answer that nobody understands does no harm")
 
 	s.publish([]byte(`neither does a delta`))
 	s.publish(encode(t, delta(1, 1, 0, "a")))
 	require.Equal(t, delta(1, 1, 0, "a"), next(t, sub))
 	s.publish(encode(t, delta(1, 1, 2, "c")))
-	require.NoError(t, s.asked().Respond(encode(t, reset(delta(1, 1, 2, "abc")))))
+	require.NoError(t, s.asked(sub).Respond(encode(t, reset(delta(1, 1, 2, "abc")))))
 	require.Equal(t, reset(delta(1, 1, 2, "abc")), next(t, sub))
 	s.publish(encode(t, delta(1, 1, 1, "b")))
 	s.publish(encode(t, delta(1, 1, 3, "d")))
@@ -239,7 +293,7 @@ func TestATextThatIsBehindIsAskedForOnceMore(t *testing.T) {
 	server := startServer(t)
 	s := newScript(t, server)
 	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
-	ask := s.asked()
+	ask := s.asked(sub)
 	s.publish(encode(t, delta(1, 1, 1, "b")))
 	require.NoError(t, s.nats.Flush())
 	require.NoError(t, ask.Respond(encode(t, reset(delta(1, 1, 0, "a")))))
@@ -316,8 +370,8 @@ func TestWithoutNATSNothingIsHeardAndNothingBreaks(t *testing.T) {
 	b.Say("Hello")
 	b.Close()
 	select {
-	case d := <-sub.Deltas():
-		t.Fatalf("a delta out of nothing: %+v", d)
+	case m := <-sub.Messages():
+		t.Fatalf("a message out of nothing: %+v", m)
 	default:
 	}
 	sub.Close()
@@ -451,22 +505,20 @@ func TestASubscriptionOnAClosedConnectionIsAnError(t *testing.T) {
 	b.Close()
 }
 
-func TestClosingASubscriptionEndsItsWork(t *testing.T) {
+func TestNothingIsHeardAfterClose(t *testing.T) {
 	server := startServer(t)
-	s := newScript(t, server)
-	conn := connect(t, server, stream.Options{})
-	unread, asking := subscribe(t, conn, "demo"), subscribe(t, conn, "demo")
-	for range 2 {
-		s.asked() // and gets no answer
-	}
-	s.publish(encode(t, delta(1, 1, 0, "nobody reads this")))
-	require.NoError(t, s.nats.Flush())
-	unread.Close()
-	asking.Close()
-	asking.Close() // once more does no harm
-	var stacks bytes.Buffer
-	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&stacks, 2))
-	require.NotContains(t, stacks.String(), "stream.(*Subscription)", "Close waits for what it started")
+	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	sub := subscribe(t, reader, "demo")
+	b.Say("Hel")
+	new(screen).until(t, sub, "Hel")
+	sub.Close()
+	sub.Close() // once more does no harm
+	heard := len(sub.Messages())
+	b.Say("lo")
+	require.NoError(t, worker.Flush(within(t)))
+	require.NoError(t, reader.Flush(within(t)))
+	require.Len(t, sub.Messages(), heard)
 }
 
 func TestAPasswordInTheURLIsInNoError(t *testing.T) {
@@ -505,6 +557,8 @@ func BenchmarkDelta(b *testing.B) {
 			defer broadcast.Close()
 		}
 		broadcast.Say(" token")
-		<-sub.Deltas()
+		for shown := false; !shown; {
+			_, shown = sub.Delta(<-sub.Messages())
+		}
 	}
 }
