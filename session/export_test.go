@@ -15,14 +15,7 @@ func NewTurn(clientEventIDs ...string) *Turn { return &Turn{turn{waiting: client
 
 func (t *Turn) See(e event.Event) (mine, over bool) { return t.turn.see(e) }
 
-// Logged is an entry of a log that is being followed.
-type Logged = logged
-
-func Entry(e event.Event) Logged { return logged{event: e} }
-
-func End(err error) Logged { return logged{err: err} }
-
-func Merge(contextName, from string, recorded <-chan Logged, deltas <-chan event.TextDelta) iter.Seq2[event.Event, error] {
+func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan event.TextDelta) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		merge(contextName, place{last: event.Counter(from)}, recorded, deltas,
 			func(d event.TextDelta) (event.TextDelta, bool) { return d, true }, yield)

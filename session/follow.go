@@ -73,11 +73,12 @@ func (f *follower) close() {
 }
 
 func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
+	log := f.context.client.log.Follow(f.ctx, f.context.name, from)
 	if f.deltas == nil {
-		return f.context.client.log.Follow(f.ctx, f.context.name, from)
+		return log
 	}
 	return func(yield func(event.Event, error) bool) {
-		recorded := f.context.recorded(f.ctx, from)
+		recorded := Entries(f.ctx, log, 0)
 		defer func() {
 			f.cancel()
 			for range recorded {
@@ -87,33 +88,34 @@ func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
 	}
 }
 
-// logged is an event of the log, or the error at its end.
-type logged struct {
-	event event.Event
-	err   error
+// Entry is an event of a log that is being followed, or the error at its end.
+type Entry struct {
+	Event event.Event
+	Err   error
 }
 
-// recorded follows the log in a goroutine of its own, which ends with ctx and
-// then closes the channel.
-func (c *Context) recorded(ctx context.Context, from string) <-chan logged {
-	out := make(chan logged)
+// Entries reads a log, like that of [Context.Follow], in a goroutine of its own,
+// for whoever waits for other things too. The channel has room for so many
+// entries; it is closed when the log ends, or with ctx, which must bound both.
+func Entries(ctx context.Context, log iter.Seq2[event.Event, error], room int) <-chan Entry {
+	entries := make(chan Entry, room)
 	go func() {
-		defer close(out)
-		for e, err := range c.client.log.Follow(ctx, c.name, from) {
+		defer close(entries)
+		for e, err := range log {
 			select {
-			case out <- logged{e, err}:
+			case entries <- Entry{e, err}:
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
-	return out
+	return entries
 }
 
 // merge yields the events of the log in order and the deltas in between, which
 // are in the messages.
 func merge[M any](
-	contextName string, p place, recorded <-chan logged,
+	contextName string, p place, recorded <-chan Entry,
 	messages <-chan M, delta func(M) (event.TextDelta, bool),
 	yield func(event.Event, error) bool,
 ) {
@@ -125,10 +127,10 @@ func merge[M any](
 		}
 		select {
 		case next, ok := <-recorded:
-			if !ok || !yield(next.event, next.err) || next.err != nil {
+			if !ok || !yield(next.Event, next.Err) || next.Err != nil {
 				return
 			}
-			p.see(next.event)
+			p.see(next.Event)
 		case m := <-incoming:
 			if d, ok := delta(m); ok {
 				held = &d

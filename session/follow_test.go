@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 // was taken.
 type merging struct {
 	t        *testing.T
-	recorded chan session.Logged
+	recorded chan session.Entry
 	deltas   chan event.TextDelta
 	out      chan event.Event
 	errs     chan error
@@ -26,7 +27,7 @@ const patience = 10 * time.Second
 
 func startMerge(t *testing.T, from string) *merging {
 	m := &merging{
-		t: t, recorded: make(chan session.Logged), deltas: make(chan event.TextDelta),
+		t: t, recorded: make(chan session.Entry), deltas: make(chan event.TextDelta),
 		out: make(chan event.Event), errs: make(chan error, 1), done: make(chan struct{}),
 	}
 	go func() {
@@ -67,7 +68,7 @@ func take[T any](t *testing.T, from <-chan T) T {
 }
 
 func (m *merging) log(n int, body event.Body) {
-	give(m.t, m.recorded, session.Entry(recorded(n, body)))
+	give(m.t, m.recorded, session.Entry{Event: recorded(n, body)})
 }
 func (m *merging) delta(d event.TextDelta) { give(m.t, m.deltas, d) }
 
@@ -165,14 +166,14 @@ func TestDeltasBehindTheEventFromWhichIsReadAreNotHeld(t *testing.T) {
 func TestAnErrorOfTheLogIsTheLast(t *testing.T) {
 	m := startMerge(t, "")
 	broken := errors.New("broken")
-	give(t, m.recorded, session.End(broken))
+	give(t, m.recorded, session.Entry{Err: broken})
 	require.Equal(t, broken, take(t, m.errs))
 	take(t, m.done)
 }
 
 func TestAReaderThatStopsIsGivenNoMore(t *testing.T) {
-	log, deltas := make(chan session.Logged, 1), make(chan event.TextDelta, 1)
-	log <- session.Entry(recorded(1, event.SessionStarted{}))
+	log, deltas := make(chan session.Entry, 1), make(chan event.TextDelta, 1)
+	log <- session.Entry{Event: recorded(1, event.SessionStarted{})}
 	for range session.Merge("demo", "", log, deltas) {
 		break
 	}
@@ -182,4 +183,28 @@ func TestAReaderThatStopsIsGivenNoMore(t *testing.T) {
 	}
 	require.Empty(t, log)
 	require.Empty(t, deltas)
+}
+
+func TestEntriesAreThoseOfTheirLog(t *testing.T) {
+	broken := errors.New("broken")
+	log := func(yield func(event.Event, error) bool) {
+		_ = yield(recorded(1, event.SessionStarted{}), nil) && yield(event.Event{}, broken)
+	}
+	entries := session.Entries(t.Context(), log, 0)
+	require.Equal(t, session.Entry{Event: recorded(1, event.SessionStarted{})}, take(t, entries))
+	require.Equal(t, session.Entry{Err: broken}, take(t, entries))
+	require.Zero(t, take(t, entries), "closed")
+}
+
+func TestEntriesThatNobodyTakesEndWithTheirContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	entries := session.Entries(ctx, func(yield func(event.Event, error) bool) {
+		defer close(ended)
+		for yield(recorded(1, event.SessionStarted{}), nil) {
+		}
+	}, 1)
+	take(t, entries)
+	cancel()
+	take(t, ended)
 }

@@ -70,7 +70,8 @@ func runScript(ctx context.Context, o scriptOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := script{scriptOptions: o, to: to, printed: event.Counter(from)}
-	return s.run(ctx, readLines(ctx, o.in), followLog(ctx, to, session.FollowOptions{From: from, Deltas: o.deltas}))
+	log := to.Follow(ctx, session.FollowOptions{From: from, Deltas: o.deltas})
+	return s.run(ctx, readLines(ctx, o.in), session.Entries(ctx, log, 0))
 }
 
 // lastID is the id of the newest event; "" when there is no log yet.
@@ -112,7 +113,7 @@ type script struct {
 // log, in order.
 type sentInput []string
 
-func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan logged) error {
+func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan session.Entry) error {
 	defer s.await(false)
 	for {
 		select {
@@ -134,13 +135,13 @@ func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan logg
 			if !ok {
 				return errors.New("the log ended before the script did")
 			}
-			if l.err != nil {
-				return l.err
+			if l.Err != nil {
+				return l.Err
 			}
-			if err := s.take(l.event); err != nil {
+			if err := s.take(l.Event); err != nil {
 				return err
 			}
-			if !s.mayBeIdle(l.event) {
+			if !s.mayBeIdle(l.Event) {
 				continue
 			}
 		}
@@ -300,25 +301,4 @@ func readLines(ctx context.Context, r io.Reader) <-chan readLine {
 		}
 	}()
 	return lines
-}
-
-type logged struct {
-	event event.Event
-	err   error
-}
-
-// followLog makes a channel of a log, which is closed when the log ends.
-func followLog(ctx context.Context, log conversation, options session.FollowOptions) <-chan logged {
-	events := make(chan logged)
-	go func() {
-		defer close(events)
-		for e, err := range log.Follow(ctx, options) {
-			select {
-			case events <- logged{e, err}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return events
 }

@@ -212,15 +212,10 @@ func (m *Model) takeSent(msg sent) tea.Cmd {
 	return m.send(m.unsent[0])
 }
 
-type logged struct {
-	event event.Event
-	err   error
-}
-
 // logUpdate is what came of the log since the one before: at least one event,
 // or its end.
 type logUpdate struct {
-	events []logged
+	events []session.Entry
 	ended  bool
 }
 
@@ -229,31 +224,20 @@ type followAgain struct{}
 
 // follow follows the log from the newest event that was seen.
 func (m *Model) follow() tea.Cmd {
+	log := m.config.Context.Follow(m.ctx, session.FollowOptions{From: m.transcript.lastID, Deltas: true})
 	// The room is for deltas that come while the screen is drawn.
-	log := make(chan logged, 256)
-	m.log = log
-	options := session.FollowOptions{From: m.transcript.lastID, Deltas: true}
-	go func() {
-		defer close(log)
-		for e, err := range m.config.Context.Follow(m.ctx, options) {
-			select {
-			case log <- logged{e, err}:
-			case <-m.ctx.Done():
-				return
-			}
-		}
-	}()
-	return nextUpdate(log)
+	m.log = session.Entries(m.ctx, log, 256)
+	return nextUpdate(m.log)
 }
 
 // nextUpdate waits for the log and takes all that is there.
-func nextUpdate(log <-chan logged) tea.Cmd {
+func nextUpdate(log <-chan session.Entry) tea.Cmd {
 	return func() tea.Msg {
 		l, ok := <-log
 		if !ok {
 			return logUpdate{ended: true}
 		}
-		update := logUpdate{events: []logged{l}}
+		update := logUpdate{events: []session.Entry{l}}
 		for {
 			select {
 			case l, ok := <-log:
@@ -272,14 +256,14 @@ func nextUpdate(log <-chan logged) tea.Cmd {
 func (m *Model) takeLog(update logUpdate) tea.Cmd {
 	err := errors.New("it ended")
 	for _, l := range update.events {
-		if l.err != nil {
-			err = l.err
+		if l.Err != nil {
+			err = l.Err
 			continue
 		}
 		m.lost = false
 		m.reach.heard, m.reach.away = true, false
-		m.settlePending(l.event)
-		m.transcript.take(l.event)
+		m.settlePending(l.Event)
+		m.transcript.take(l.Event)
 	}
 	if !update.ended {
 		return nextUpdate(m.log)

@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // Model is the screen. Its parts are in files of their own: what comes from the
@@ -33,7 +34,7 @@ type Model struct {
 
 	// log is what follows the past; lost says that it broke off and nothing has
 	// come since.
-	log  <-chan logged
+	log  <-chan session.Entry
 	lost bool
 	// reach says whether Temporal answers.
 	reach reach
