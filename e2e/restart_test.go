@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"io"
 	"net"
+	"os"
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +16,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
-// ownServer is a Temporal server that a test may kill.
+// mortal is a Temporal server that a test may kill.
+type mortal interface {
+	Address() string
+	// kill ends the server as a crash would: it has no time for anything.
+	kill()
+	// start returns when it works again.
+	start()
+}
+
+// ownServer is a dev server of a test's own.
 type ownServer struct {
 	*devserver.Server
 	t       *testing.T
@@ -40,17 +52,64 @@ func (s *ownServer) start() {
 	require.NoError(s.t, err)
 }
 
-// kill ends the server as a crash would: it has no time for anything.
 func (s *ownServer) kill() {
 	s.t.Helper()
 	require.NoError(s.t, syscall.Kill(s.PID(), syscall.SIGKILL))
 	<-s.Done()
 }
 
+// keptServer is the server that all tests share, which deploy/local starts again
+// when it is killed.
+type keptServer struct {
+	running
+	t       *testing.T
+	pidFile string
+}
+
+func findKeptServer(t *testing.T) keptServer {
+	t.Helper()
+	topologyOnly(t)
+	pidFile := os.Getenv(pidFileVariable)
+	if pidFile == "" {
+		t.Skipf("it kills the server, and %s does not say which process that is", pidFileVariable)
+	}
+	return keptServer{server.(running), t, pidFile}
+}
+
+func (s keptServer) kill() {
+	s.t.Helper()
+	text, err := os.ReadFile(s.pidFile)
+	require.NoError(s.t, err)
+	pid, err := strconv.Atoi(string(text))
+	require.NoError(s.t, err)
+	connection, err := net.Dial("tcp", s.Address())
+	require.NoError(s.t, err)
+	defer connection.Close()
+	require.NoError(s.t, connection.SetDeadline(time.Now().Add(patience)))
+	require.NoError(s.t, syscall.Kill(pid, syscall.SIGKILL))
+	// It is gone when its connections are closed.
+	_, err = io.Copy(io.Discard, connection)
+	require.NotErrorIs(s.t, err, os.ErrDeadlineExceeded)
+}
+
+func (s keptServer) start() {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return register(s.Address()) == nil }, patience, 50*time.Millisecond)
+}
+
 func TestTheServerIsKilledAndStartedAgainOnItsFile(t *testing.T) {
 	devServerOnly(t)
 	t.Parallel()
-	own := startOwnServer(t)
+	goesOnWhenItsServerIsKilled(t, startOwnServer(t))
+}
+
+// It is not parallel to others, whose server it kills.
+func TestTheServerIsKilledAndStartedAgainOnItsDatabase(t *testing.T) {
+	goesOnWhenItsServerIsKilled(t, findKeptServer(t))
+}
+
+func goesOnWhenItsServerIsKilled(t *testing.T, own mortal) {
+	t.Helper()
 	gates := map[string]*llmtest.Gate{"Two": llmtest.NewGate(), "Three": llmtest.NewGate(), "Four": llmtest.NewGate()}
 	w := newWorldOn(t, surroundings{temporal: own.Address(), patience: faultPatience},
 		// A worker may make a request again when the server was away for long.

@@ -16,6 +16,9 @@ import (
 const (
 	temporalVariable = "CHRONICLE_E2E_TEMPORAL" // host:port
 	natsVariable     = "CHRONICLE_E2E_NATS"     // URL
+	// A file with the pid of a Temporal server that is started again when it is
+	// killed. Optional.
+	pidFileVariable = "CHRONICLE_E2E_TEMPORAL_PID_FILE"
 )
 
 // running is the address of a server that others started.

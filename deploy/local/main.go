@@ -7,13 +7,16 @@
 // It starts PostgreSQL in a directory of its own, sets up Temporal's schema,
 // starts the Temporal server, makes the namespace, starts NATS and the workers,
 // and then COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and NATS_URL in its
-// environment. COMMAND's exit code is its own. All that it started ends with it,
-// on Linux even when it is killed.
+// environment, and in TEMPORAL_PID_FILE a file with the pid of the Temporal server.
+// COMMAND's exit code is its own. All that it started ends with it, on Linux even
+// when it is killed.
 //
 // What it guarantees:
 //   - A service is told what docker-compose.yml tells it: its environment, its
 //     command and its mounted files come from there. Only addresses, ports and
 //     paths are replaced, so what is tested is what is shipped.
+//   - A service that is killed is started again if docker-compose.yml says so, at
+//     the same address. One that ends by itself ends everything.
 //   - Everything listens on 127.0.0.1, on ports that were free.
 //   - Nothing of the caller's environment reaches a service, keys least of all:
 //     contexts have to name their provider.
@@ -127,6 +130,7 @@ func (t *topology) command(life context.Context, args []string) error {
 		"TEMPORAL_ADDRESS="+t.temporalAddress,
 		"TEMPORAL_NAMESPACE="+t.namespace,
 		"TEMPORAL_CONFIG_FILE="+os.DevNull,
+		"TEMPORAL_PID_FILE="+t.pidFile("temporal"),
 		"NATS_URL="+t.natsURL,
 	)
 	process, err := child.Start(cmd, child.Options{})

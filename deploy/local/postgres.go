@@ -59,7 +59,7 @@ func (t *topology) startPostgres(ctx context.Context) error {
 	// No socket besides TCP, since its path may be too long.
 	args := append([]string{"-D", data, "-p", strconv.Itoa(t.postgresPort),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}, service.Command...)
-	if err := t.serve("postgres", exec.Command(filepath.Join(programs, "postgres"), args...), owner); err != nil {
+	if err := t.serve(service, "postgres", exec.Command(filepath.Join(programs, "postgres"), args...), owner); err != nil {
 		return err
 	}
 	return until(ctx, func() error {

@@ -54,7 +54,7 @@ func (t *topology) startTemporal(ctx context.Context) error {
 	t.temporalAddress = net.JoinHostPort("127.0.0.1", changes["FRONTEND_GRPC_PORT"])
 	cmd := exec.Command(t.program("temporal-server"), "start")
 	cmd.Env = environment(service, changes)
-	if err := t.serve("temporal", cmd, nil); err != nil {
+	if err := t.serve(service, "temporal", cmd, nil); err != nil {
 		return err
 	}
 	return awaitTCP(ctx, t.temporalAddress)
@@ -86,7 +86,7 @@ func (t *topology) startNATS(ctx context.Context) error {
 	}
 	// A flag that is given twice has the value that it was given last.
 	args := append(service.Command, "--addr", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http_port", strconv.Itoa(ports[1]))
-	if err := t.serve("nats", exec.Command(t.program("nats-server"), args...), nil); err != nil {
+	if err := t.serve(service, "nats", exec.Command(t.program("nats-server"), args...), nil); err != nil {
 		return err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
@@ -113,7 +113,7 @@ func (t *topology) startWorkers(ctx context.Context) error {
 		ready[i] = &firstWrite{happened: make(chan struct{})}
 		cmd := exec.Command(t.program("worker"), service.Command...)
 		cmd.Env, cmd.Stdout = env, ready[i]
-		if err := t.serve(fmt.Sprintf("worker-%d", i+1), cmd, nil); err != nil {
+		if err := t.serve(service, fmt.Sprintf("worker-%d", i+1), cmd, nil); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
+
+	"github.com/compose-spec/compose-go/v2/types"
 
 	"github.com/seed-9ed7edd4/chronicle/worker/child"
 )
@@ -32,11 +36,12 @@ type topology struct {
 	compose  compose
 	bin, dir string
 	workers  int
-	// end ends everything, when a process ends that nobody stopped.
+	// end ends everything, when a service cannot go on.
 	end context.CancelCauseFunc
 
-	processes []*process
-	stopping  atomic.Bool
+	services []*service
+	mu       sync.Mutex // guards stopping and the processes of the services
+	stopping bool
 
 	postgresPort    int
 	temporalAddress string
@@ -44,11 +49,21 @@ type topology struct {
 	natsURL         string
 }
 
-// process is a service that runs.
+// service is what runs until everything is stopped.
+type service struct {
+	name string
+	// cmd and user are of what each of its processes is made.
+	cmd  *exec.Cmd
+	user *syscall.Credential
+	// restarts says that it is started again when it is killed.
+	restarts bool
+	process  *process
+}
+
+// process is a process, and where it logs.
 type process struct {
 	*child.Process
 	name, log string
-	file      *os.File
 }
 
 // start starts the services in the order of their dependencies.
@@ -110,7 +125,6 @@ func (t *topology) run(ctx context.Context, name string, cmd *exec.Cmd, user *sy
 	if err != nil {
 		return err
 	}
-	defer p.file.Close()
 	select {
 	case <-p.Done():
 	case <-ctx.Done():
@@ -122,32 +136,71 @@ func (t *topology) run(ctx context.Context, name string, cmd *exec.Cmd, user *sy
 	return nil
 }
 
-// serve starts a service, which must not end before it is stopped.
-func (t *topology) serve(name string, cmd *exec.Cmd, user *syscall.Credential) error {
-	p, err := t.launch(name, cmd, user)
+// serve starts a service, which must not end by itself. When it is killed it is
+// started again, if its container would be.
+func (t *topology) serve(config types.ServiceConfig, name string, cmd *exec.Cmd, user *syscall.Credential) error {
+	s := &service{name: name, cmd: cmd, user: user, restarts: config.Restart == types.RestartPolicyUnlessStopped}
+	if err := t.begin(s); err != nil {
+		return err
+	}
+	t.services = append(t.services, s)
+	go t.keep(s)
+	return nil
+}
+
+// begin starts a process of a service and writes down its pid.
+func (t *topology) begin(s *service) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopping {
+		return fmt.Errorf("%s is not started again: everything stops", s.name)
+	}
+	cmd := &exec.Cmd{Path: s.cmd.Path, Args: s.cmd.Args, Env: s.cmd.Env, Stdout: s.cmd.Stdout}
+	p, err := t.launch(s.name, cmd, s.user)
 	if err != nil {
 		return err
 	}
-	t.processes = append(t.processes, p)
-	go func() {
-		<-p.Done()
-		if !t.stopping.Load() {
-			err := p.Err()
-			if err == nil {
-				err = errors.New("exit status 0")
-			}
-			t.end(p.failed(fmt.Errorf("ended by itself: %w", err)))
+	s.process = p
+	return os.WriteFile(t.pidFile(s.name), []byte(strconv.Itoa(p.PID())), 0o644)
+}
+
+// pidFile is where the pid of a service is.
+func (t *topology) pidFile(name string) string { return filepath.Join(t.dir, name+".pid") }
+
+// keep starts a service again for as long as its processes are killed, and ends
+// everything when one has ended by itself.
+func (t *topology) keep(s *service) {
+	for {
+		err := s.process.Err()
+		if s.restarts && wasKilled(err) {
+			err = t.begin(s)
+		} else {
+			err = s.process.failed(fmt.Errorf("ended by itself: %w", cmp.Or(err, errors.New("exit status 0"))))
 		}
-	}()
-	return nil
+		if err != nil {
+			t.end(err)
+			return
+		}
+	}
+}
+
+// wasKilled reports whether a process ended by a signal.
+func wasKilled(err error) bool {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled()
 }
 
 func (t *topology) launch(name string, cmd *exec.Cmd, user *syscall.Credential) (*process, error) {
 	log := filepath.Join(t.dir, name+".log")
-	file, err := os.Create(log)
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
+	defer file.Close() // the process has its own
 	if cmd.Stdout == nil {
 		cmd.Stdout = file
 	}
@@ -156,9 +209,9 @@ func (t *topology) launch(name string, cmd *exec.Cmd, user *syscall.Credential) 
 	cmd.WaitDelay = time.Second
 	p, err := child.Start(cmd, child.Options{OwnGroup: true, User: user})
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, err
 	}
-	return &process{Process: p, name: name, log: log, file: file}, nil
+	return &process{Process: p, name: name, log: log}, nil
 }
 
 // failed adds the end of the log.
@@ -173,10 +226,12 @@ func (p *process) failed(err error) error {
 
 // stop stops what runs, the last one first: nobody loses what it works with.
 func (t *topology) stop() error {
-	t.stopping.Store(true)
+	t.mu.Lock()
+	t.stopping = true
+	t.mu.Unlock()
 	var errs []error
-	for _, p := range slices.Backward(t.processes) {
-		errs = append(errs, p.Stop(stopWithin), p.file.Close())
+	for _, s := range slices.Backward(t.services) {
+		errs = append(errs, s.process.Stop(stopWithin))
 	}
 	return errors.Join(errs...)
 }
