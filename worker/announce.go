@@ -41,6 +41,7 @@ func (a *app) announce(at places, dev *local, log *zap.Logger) {
 		add("ui", dev.temporal.UIURL())
 	}
 	add("nats", event.Redact(at.natsURL, 0))
+	add("blobs", event.Redact(at.blobURL, 0))
 	add("model", model)
 	if dev != nil {
 		add("data", dev.dataDir)

@@ -50,8 +50,9 @@ type app struct {
 // settings are what the flags say.
 type settings struct {
 	address, namespace, profile string
-	natsURL                     string
+	natsURL, blobURL            string
 	taskQueue                   string
+	continueAfter               int
 	only                        contexts.Part
 	attachmentsDir              string
 	keyRefs                     []string
@@ -123,8 +124,9 @@ With --dev it starts on this machine all that it needs: Temporal with its Web UI
 a NATS server, and, when the environment names no model, a built-in one that is
 none: it repeats what it is told. It all listens on 127.0.0.1, keeps its data
 under --data-dir, and ends with the worker. A COMMAND after "--" is run when
-everything is ready, with TEMPORAL_ADDRESS and NATS_URL in its environment, and
-everything ends with it; the log goes to a file in --data-dir meanwhile.
+everything is ready, with TEMPORAL_ADDRESS, NATS_URL and BLOB_URL in its
+environment, and everything ends with it; the log goes to a file in --data-dir
+meanwhile.
 
 With --check it runs nothing: it asks Temporal whether a worker that runs on this
 host takes work, which is the health check of a container.
@@ -141,6 +143,7 @@ Environment:
   TEMPORAL_*  the connection, as for the temporal command; see also its TOML
               profiles. Not used by --dev, nor is NATS_URL
   NATS_URL    where answers are streamed to
+  BLOB_URL    where logs are archived, and large payloads kept
 
 ` + codesHelp,
 		Version:       version(),
@@ -168,6 +171,9 @@ Environment:
 	flags.StringVar(&s.namespace, "namespace", "", `namespace of Temporal; empty: TEMPORAL_NAMESPACE or the profile, else "default"; --dev creates it`)
 	flags.StringVar(&s.profile, "profile", "", `profile in Temporal's TOML file; empty: TEMPORAL_PROFILE, else "default"`)
 	flags.StringVar(&s.natsURL, "nats-url", "", `NATS servers, separated by commas; empty: NATS_URL, else nats://127.0.0.1:4222; "none": answers are not streamed`)
+	flags.StringVar(&s.blobURL, "blob-url", "", `store for the logs of contexts and for large payloads: file:///DIR, s3://BUCKET, gs://BUCKET, azblob://CONTAINER or mem://, the same for all workers and clients; `+
+		`empty: BLOB_URL, else none, or with --dev a directory in --data-dir; "none": logs last as long as the server keeps them`)
+	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history entries after which a context goes on in another run; 0: when Temporal suggests it, at 4,096")
 	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task queue to work on")
 	flags.StringVar((*string)(&s.only), "only", "", "part of the work to do, workflows or activities; empty: both")
 	flags.StringSliceVar(&s.keyRefs, "key-refs", nil, "patterns of the references to keys that contexts may name; each * stands for anything but a slash; empty: none "+
@@ -193,6 +199,9 @@ func version() string {
 	}
 	return "unknown"
 }
+
+// minContinueAfter is more than a run needs to begin and to hand over.
+const minContinueAfter = 50
 
 // devFlags mean nothing without --dev, and connectFlags nothing with it.
 var (
@@ -221,6 +230,8 @@ func (s *settings) validate(command *cobra.Command) error {
 		return errors.New("--task-queue: must not be empty")
 	case s.dev && s.dataDir == "":
 		return errors.New("--data-dir: must not be empty")
+	case s.continueAfter != 0 && s.continueAfter < minContinueAfter:
+		return fmt.Errorf("--continue-as-new-after %d: want 0 or at least %d", s.continueAfter, minContinueAfter)
 	case s.offlineTokenDelay < 0:
 		return fmt.Errorf("--offline-token-delay %v: must not be negative", s.offlineTokenDelay)
 	}

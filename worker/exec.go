@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,17 +84,18 @@ const (
 // variableEndsAll tells a command that everything ends with it.
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-// commandEnvironment replaces whatever the environment says about Temporal and
-// NATS, keys of other servers included.
+// commandEnvironment replaces whatever the environment says about Temporal, NATS
+// and blobs, keys of other servers included.
 func commandEnvironment(environment []string, at places) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
-		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_URL=")
+		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_URL=") || strings.HasPrefix(variable, "BLOB_URL=")
 	})
 	return append(kept,
 		"TEMPORAL_ADDRESS="+at.temporal.HostPort,
 		"TEMPORAL_NAMESPACE="+at.temporal.Namespace,
 		"TEMPORAL_CONFIG_FILE="+os.DevNull,
 		"NATS_URL="+at.natsURL,
+		"BLOB_URL="+cmp.Or(at.blobURL, "none"),
 		variableEndsAll+"=1",
 	)
 }

@@ -28,6 +28,7 @@ const connectTimeout = 10 * time.Second
 type places struct {
 	temporal client.Options
 	natsURL  string
+	blobURL  string // empty: there is no store
 	models   llm.Defaults
 	// modelURL is where the built-in model is, empty without it.
 	modelURL string
@@ -126,7 +127,16 @@ func (a *app) configured(log *zap.Logger) (places, error) {
 		natsURL = ""
 	}
 	models, err := modelsFromEnv(a.getenv)
-	return places{temporal: options, natsURL: natsURL, models: models}, err
+	return places{temporal: options, natsURL: natsURL, blobURL: a.blobURL(""), models: models}, err
+}
+
+// blobURL is where blobs are, by flag and environment; empty: nowhere.
+func (a *app) blobURL(otherwise string) string {
+	url := cmp.Or(a.settings.blobURL, a.getenv("BLOB_URL"), otherwise)
+	if url == "none" {
+		return ""
+	}
+	return url
 }
 
 // sdkLogger is quiet: the SDK tells at info level what is no news.

@@ -9,6 +9,8 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -25,6 +27,7 @@ type runningWorker struct {
 	worker worker.Worker
 	client client.Client
 	stream *stream.Conn
+	blobs  *blobs.Store // nil: there is no store
 }
 
 // startWorker returns when a context can be answered. Later, end is called with
@@ -35,16 +38,27 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 	if err != nil {
 		return nil, err
 	}
-	c, conn, err := connect(ctx, at, log)
-	if err != nil {
-		return nil, err
-	}
-	r := &runningWorker{client: c, stream: conn}
+	r := &runningWorker{}
 	defer func() {
 		if err != nil {
 			r.stop()
 		}
 	}()
+	var logs *archive.Archive
+	if at.blobURL == "" {
+		log.Warn("no --blob-url: the logs of contexts last as long as the server keeps their histories")
+	} else {
+		if r.blobs, err = blobs.Open(ctx, at.blobURL); err != nil {
+			return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
+		}
+		logs = archive.New(r.blobs)
+		at.temporal.ExternalStorage = blobs.ExternalStorage(r.blobs)
+	}
+	c, conn, err := connect(ctx, at, log)
+	if err != nil {
+		return nil, err
+	}
+	r.client, r.stream = c, conn
 	attributes, err := useSearchAttributes(ctx, c, at.temporal.Namespace, log)
 	if err != nil {
 		return nil, err
@@ -58,6 +72,8 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 			Defaults: at.models, Getenv: a.getenv, KeyRefs: s.keyRefs, ReadAttachment: readAttachment,
 		}),
 		Stream:           conn,
+		Archive:          logs,
+		ContinueAfter:    s.continueAfter,
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
 		OnFatalError:     func(err error) { end(fmt.Errorf("the worker cannot go on: %w", err)) },
@@ -100,5 +116,10 @@ func (r *runningWorker) stop() {
 		r.worker.Stop()
 	}
 	r.stream.Close()
-	r.client.Close()
+	if r.client != nil {
+		r.client.Close()
+	}
+	if r.blobs != nil {
+		_ = r.blobs.Close() // nothing is written any more
+	}
 }
