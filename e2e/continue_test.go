@@ -1,9 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -68,4 +72,143 @@ func countOf(w *world, c *session.Context, tag event.Tag) (n int) {
 		}
 	}
 	return n
+}
+
+func TestAStreamOfMessagesWithoutAGapDoesNotKeepARunForEver(t *testing.T) {
+	w := newWorld(t, llmtest.Func(echo))
+	w.worker(shortRuns)
+	c := w.open("dense")
+	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}))
+	const senders, each = 3, 60
+	var wg sync.WaitGroup
+	for s := range senders {
+		wg.Go(func() {
+			for i := range each {
+				_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: fmt.Sprintf("%d of %d", i, s)}))
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
+	require.False(t, t.Failed())
+	w.await(c, func(e event.Event) bool {
+		state, err := c.State(w.ctx)
+		require.NoError(t, err)
+		return state.Status == wire.StatusIdle
+	})
+	w.log(c)
+	said := map[string]int{}
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		if body, ok := e.Body.(event.UserMessage); ok {
+			said[body.Content]++
+		}
+	}
+	require.Len(t, said, senders*each)
+	for text, times := range said {
+		require.Equal(t, 1, times, text)
+	}
+	require.Greater(t, len(w.runs(c)), 3)
+}
+
+// TestFiveThousandTurns is one conversation through many runs, as its clients see
+// it: messages by update and by signal, interruptions, another client who puts in
+// notes, and one who follows all the time.
+func TestFiveThousandTurns(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, surroundings{patience: 15 * time.Minute}, llmtest.Func(echo))
+	w.worker(func(o *contexts.Options) { o.ContinueAfter = 4_000 })
+	c := w.open("years")
+	var none int64
+	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &none}))
+
+	var followed []event.Event
+	ended := make(chan struct{}, 1)
+	following := make(chan error, 1)
+	ctx, stop := context.WithCancel(w.ctx)
+	defer stop()
+	go func() {
+		for e, err := range c.Follow(ctx, session.FollowOptions{}) {
+			if err != nil {
+				following <- err
+				return
+			}
+			followed = append(followed, e)
+			switch e.Body.(type) {
+			case event.LLMRequestCompleted, event.LLMRequestInterrupted:
+				ended <- struct{}{}
+			case event.SessionEnded:
+				following <- nil
+				return
+			}
+		}
+		following <- ctx.Err()
+	}()
+
+	const turns = 5_000
+	sent := map[string]string{} // text by client id
+	notes := make(chan string, turns)
+	noted := make(chan struct{})
+	go func() {
+		defer close(noted)
+		for id := range notes {
+			_, err := c.Send(w.ctx, note(id, id))
+			assert.NoError(t, err)
+		}
+	}()
+	for i := range turns {
+		id, text := fmt.Sprintf("c%d", i), fmt.Sprintf("Message %d", i)
+		sent[id] = text
+		if i%7 == 0 {
+			sent["note-"+id] = "note-" + id
+			notes <- "note-" + id
+		}
+		message := event.New(event.UserMessage{Content: text})
+		message.ClientEventID = id
+		if i%50 == 0 {
+			require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, message))
+		} else {
+			_, err := c.Send(w.ctx, message)
+			require.NoError(t, err)
+		}
+		if i%53 == 0 {
+			require.NoError(t, c.Interrupt(w.ctx))
+		}
+		select {
+		case <-ended:
+		case err := <-following:
+			require.NoError(t, err, "following ended at turn %d", i)
+		}
+	}
+	close(notes)
+	<-noted
+	require.NoError(t, c.Close(w.ctx, "done"))
+	require.NoError(t, <-following)
+
+	require.GreaterOrEqual(t, len(w.runs(c)), 10)
+	n, requests := 0, map[string]int{}
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		require.Less(t, n, len(followed))
+		require.Equal(t, followed[n], e, "the follower saw what is in the log")
+		if n++; n > 1 {
+			require.Equal(t, followed[n-2].ID, e.ParentID)
+		}
+		require.Equal(t, event.FormatID(c.Name(), n), e.ID)
+		switch body := e.Body.(type) {
+		case event.UserMessage:
+			require.Equal(t, sent[e.ClientEventID], body.Content)
+			delete(sent, e.ClientEventID)
+		case event.LLMRequestCompleted:
+			requests[body.RequestID]++
+		case event.LLMRequestInterrupted:
+			requests[body.RequestID]++
+		}
+	}
+	require.Equal(t, len(followed), n)
+	require.Empty(t, sent, "nothing is lost, and nothing is there twice")
+	require.Len(t, requests, turns)
+	for id, times := range requests {
+		require.Equal(t, 1, times, id)
+	}
 }
