@@ -30,7 +30,7 @@ var bans = []struct {
 		"a fold has no clock, no I/O and no randomness; times and ids are inputs"},
 	{"./wire", []string{"./*"}, []string{"./event", "./reducer"},
 		"what is agreed on with the outside depends on no implementation"},
-	{"./workflows", []string{"./llm*", "./session", "./eventlog", "github.com/sashabaranov/*", "github.com/nats-io/*", "net*", "os*", "math/rand*"}, nil,
+	{"./workflows", []string{"./llm*", "./session", "./eventlog", "./archive", "./blobs*", "github.com/sashabaranov/*", "github.com/nats-io/*", "net*", "os*", "math/rand*"}, nil,
 		"the workflow knows activities by typed reference only, and does nothing itself"},
 	{"./activities", []string{"./workflows", "./session", "github.com/sashabaranov/*", "github.com/nats-io/*"}, nil,
 		"activities are called by the workflow, and reach models and NATS through llm and stream"},

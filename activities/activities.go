@@ -27,6 +27,9 @@ type Options struct {
 	// Snapshots are shared with the workflows of this process; nil: sessions
 	// are asked by query.
 	Snapshots *Snapshots
+	// Archive has what the server does not keep of the log of earlier sessions;
+	// nil: there is none.
+	Archive *archive.Archive
 	// Reduce folds the log of earlier sessions. Nil: [reducer.Reduce].
 	Reduce reducer.Reducer
 	// SearchAttributes says that the search attributes of package wire are
@@ -55,7 +58,7 @@ func New(options Options) *Activities {
 	if options.Reduce == nil {
 		options.Reduce = reducer.Reduce
 	}
-	return &Activities{options: options, log: eventlog.New(options.Temporal)}
+	return &Activities{options: options, log: eventlog.New(options.Temporal, options.Archive)}
 }
 
 // StopInput asks to stop a request.

@@ -15,8 +15,9 @@
 //	mem://                       memory, for tests
 //
 // With "?prefix=chronicle/" a bucket can be shared. Credentials come from the
-// environment, in the way of each cloud, and never from the URL. See
-// gocloud.dev/blob for the other parameters.
+// environment, in the way of each cloud, and never from the URL; they must allow
+// to read, to write and to list. Nothing is deleted. See gocloud.dev/blob for
+// the other parameters.
 //
 // What a store guarantees: what was put is there as soon as Put returns, whole
 // or not at all, whenever the process is killed; what is read is what was

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -19,60 +22,83 @@ import (
 var ErrNoContext = errors.New("no such context")
 
 // Log reads the contexts of one namespace. It is safe for concurrent use.
-type Log struct{ temporal client.Client }
+type Log struct {
+	temporal client.Client
+	archive  *archive.Archive // nil: there is none
+}
 
-// New returns a log that reads through the client, in its namespace.
-func New(temporal client.Client) *Log { return &Log{temporal: temporal} }
+// New returns a log that reads what the archive has, and the rest through the
+// client, in its namespace. The archive may be nil: then a log is what the server
+// still has of it.
+func New(temporal client.Client, archive *archive.Archive) *Log {
+	return &Log{temporal, archive}
+}
 
 // Events yields the events of a context that are there now, beginning after the
 // event with the id from, or at the first when from is empty. An error comes
-// last; it is ErrNoContext when there is none of that name.
+// last; it is ErrNoContext when there is none of that name, and a [*GapError]
+// when events are missing.
 func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		run, err := l.currentRun(ctx, contextName)
-		if err != nil {
-			yield(event.Event{}, err)
+		r := reading{log: l, contextName: contextName, last: event.Counter(from)}
+		if !r.past(ctx, math.MaxInt, yield) {
 			return
 		}
-		l.upTo(ctx, contextName, run, from, yield)
+		var runs []string
+		run, err := l.currentRun(ctx, contextName)
+		if err == nil {
+			runs, err = r.unread(ctx, run, "")
+		}
+		r.present(ctx, runs, err, yield)
 	}
 }
 
-// UpTo yields the events of a run and of all runs before it.
+// UpTo yields the events of a run and of all runs before it. When the run is ""
+// or the server has forgotten it, they are all that the archive has.
 func (l *Log) UpTo(ctx context.Context, contextName, runID string) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) { l.upTo(ctx, contextName, runID, "", yield) }
-}
-
-func (l *Log) upTo(ctx context.Context, contextName, runID, from string, yield func(event.Event, error) bool) {
-	c := cursor{last: event.Counter(from)}
-	runs, err := l.chain(ctx, contextName, runID, c, "")
-	if err != nil {
-		yield(event.Event{}, err)
-		return
-	}
-	for _, run := range runs {
-		for e, err := range l.run(ctx, contextName, run, false) {
-			if err == nil && !c.pass(e) {
-				continue
+	return func(yield func(event.Event, error) bool) {
+		r := reading{log: l, contextName: contextName}
+		if l.archive != nil {
+			// The archive may go on behind the run.
+			through := math.MaxInt
+			_, first, err := l.chain(ctx, contextName, runID, math.MaxInt-1, "")
+			if err == nil && first > 0 {
+				through = first - 1
 			}
-			if !yield(e, err) || err != nil {
+			if err != nil && !errors.Is(err, ErrNoContext) {
+				yield(event.Event{}, err)
+				return
+			}
+			if !r.past(ctx, through, yield) {
 				return
 			}
 		}
+		runs, err := r.unread(ctx, runID, "")
+		r.present(ctx, runs, err, yield)
 	}
 }
 
 // Follow yields the events of a context as Events does and goes on with those
 // that are added, over the ends of runs and sessions, until ctx is done. It
-// waits for a context that is not there yet and for a server that is away. An
-// error that waiting cannot mend comes last.
+// waits for a context that is not there yet and for a server or an archive that
+// is away. An error that waiting cannot mend comes last.
 func (l *Log) Follow(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		c := cursor{last: event.Counter(from)}
-		done := "" // the newest run that was read to its end
+		r := reading{log: l, contextName: contextName, last: event.Counter(from)}
+		done := ""        // the newest run that was read to its end
+		archived := false // the archive was read as far as it goes
 		var pause pause
 		for ctx.Err() == nil {
-			runs, err := l.unread(ctx, contextName, c, done)
+			wasArchived := archived
+			if !archived && !r.past(ctx, math.MaxInt, yield) {
+				return
+			}
+			archived = true
+			run, err := l.currentRun(ctx, contextName)
+			var runs []string
+			if err == nil && run != done {
+				runs, err = r.unread(ctx, run, done)
+			}
 			for _, run := range runs {
 				var e event.Event
 				for e, err = range l.run(ctx, contextName, run, true) {
@@ -80,14 +106,24 @@ func (l *Log) Follow(ctx context.Context, contextName, from string) iter.Seq2[ev
 						break
 					}
 					pause.reset()
-					if c.pass(e) && !yield(e, nil) {
+					if r.pass(e) && !yield(e, nil) {
 						return
 					}
 				}
 				if err != nil {
 					break
 				}
-				done = run
+				done, r.failed = run, nil
+			}
+			if errors.Is(err, ErrNoContext) && r.failed != nil {
+				err = r.gap(0)
+			}
+			if gap := (*GapError)(nil); errors.As(err, &gap) {
+				// The server may have forgotten meanwhile what the archive has got.
+				archived = false
+				if wasArchived {
+					continue
+				}
 			}
 			if err != nil && ctx.Err() == nil && !mayPass(err) {
 				yield(event.Event{}, err)
@@ -96,27 +132,6 @@ func (l *Log) Follow(ctx context.Context, contextName, from string) iter.Seq2[ev
 			pause.wait(ctx)
 		}
 	}
-}
-
-// unread lists the runs that were not read to their end, oldest first.
-func (l *Log) unread(ctx context.Context, contextName string, c cursor, done string) ([]string, error) {
-	run, err := l.currentRun(ctx, contextName)
-	if err != nil || run == done {
-		return nil, err
-	}
-	return l.chain(ctx, contextName, run, c, done)
-}
-
-// cursor lets every event pass once, in order.
-type cursor struct{ last int }
-
-func (c *cursor) pass(e event.Event) bool {
-	counter := event.Counter(e.ID)
-	if counter <= c.last {
-		return false
-	}
-	c.last = counter
-	return true
 }
 
 // pause waits a little longer each time, from 50 ms to 400.
@@ -135,7 +150,7 @@ func (p *pause) wait(ctx context.Context) {
 }
 
 // mayPass reports whether an error may be gone in a moment: the server is away
-// or busy, or the context is still to come.
+// or busy, the archive is away, or the context is still to come.
 func mayPass(err error) bool {
 	var (
 		unavailable *serviceerror.Unavailable
@@ -145,7 +160,7 @@ func mayPass(err error) bool {
 		internal    *serviceerror.Internal
 		cancelled   *serviceerror.Canceled
 	)
-	return errors.Is(err, ErrNoContext) || errors.Is(err, context.DeadlineExceeded) ||
+	return errors.Is(err, ErrNoContext) || errors.Is(err, blobs.ErrAway) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, &unavailable) || errors.As(err, &exhausted) || errors.As(err, &deadline) ||
 		errors.As(err, &aborted) || errors.As(err, &internal) || errors.As(err, &cancelled)
 }
@@ -161,7 +176,7 @@ func (l *Log) run(ctx context.Context, contextName, runID string, wait bool) ite
 				yield(event.Event{}, fmt.Errorf("read the log of context %s: %w", contextName, noContext(err)))
 				return
 			}
-			events, err := Decode(h)
+			events, err := l.decode(ctx, h)
 			if err != nil {
 				yield(event.Event{}, fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err))
 				return

@@ -244,7 +244,7 @@ func TestALogReachesOverRunsAndSessions(t *testing.T) {
 		newRun("B", "", record(t, 4, session("A")), record(t, 5, says("c")...)),
 		newRun("C", "B", record(t, 6, says("d", "e")...)),
 	)
-	log := eventlog.New(s)
+	log := eventlog.New(s, nil)
 	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c 6:d 7:e", told(t, log.Events(t.Context(), "demo", "")))
 	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c", told(t, log.UpTo(t.Context(), "demo", "B")))
 }
@@ -255,7 +255,7 @@ func TestALogIsReadFromAnyEventOnAndNoFurtherBackThanNeeded(t *testing.T) {
 	} {
 		t.Run(event.FormatID("demo", from), func(t *testing.T) {
 			s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...), record(t, 4, says("d", "e")...)))
-			require.Equal(t, want, told(t, eventlog.New(s).Events(t.Context(), "demo", event.FormatID("demo", from))))
+			require.Equal(t, want, told(t, eventlog.New(s, nil).Events(t.Context(), "demo", event.FormatID("demo", from))))
 			require.Equal(t, from < 2, s.read["A"] > 0, "the run before is read only for what it has")
 		})
 	}
@@ -265,7 +265,7 @@ func TestAReaderMayStopAnywhere(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...)))
 	for n := 1; n <= 3; n++ {
 		seen := 0
-		for range eventlog.New(s).Events(t.Context(), "demo", "") {
+		for range eventlog.New(s, nil).Events(t.Context(), "demo", "") {
 			if seen++; seen == n {
 				break
 			}
@@ -275,7 +275,7 @@ func TestAReaderMayStopAnywhere(t *testing.T) {
 }
 
 func TestAContextThatIsNotThereIsAnErrorOfItsOwn(t *testing.T) {
-	for _, err := range eventlog.New(newServer(t)).Events(t.Context(), "demo", "") {
+	for _, err := range eventlog.New(newServer(t), nil).Events(t.Context(), "demo", "") {
 		require.ErrorIs(t, err, eventlog.ErrNoContext)
 		require.EqualError(t, err, "look for context demo: no such context: no such workflow")
 	}
@@ -285,7 +285,7 @@ func TestWhatTheRetentionHasTakenIsMissingInFront(t *testing.T) {
 	old := newRun("A", "", record(t, 1, says("a")...))
 	old.isDeleted = true
 	s := newServer(t, old, newRun("B", "", record(t, 2, session("A")), record(t, 3, says("b")...)))
-	require.Equal(t, "2:(SessionStarted) 3:b", told(t, eventlog.New(s).Events(t.Context(), "demo", "")))
+	require.Equal(t, "2:(SessionStarted) 3:b", told(t, eventlog.New(s, nil).Events(t.Context(), "demo", "")))
 }
 
 func TestARunWithoutEventsIsPassedOver(t *testing.T) {
@@ -294,7 +294,7 @@ func TestARunWithoutEventsIsPassedOver(t *testing.T) {
 		newRun("B", ""), // terminated before its first task
 		newRun("C", "", record(t, 2, session("B")), record(t, 3, says("b")...)),
 	)
-	log := eventlog.New(s)
+	log := eventlog.New(s, nil)
 	require.Equal(t, "1:a 2:(SessionStarted) 3:b", told(t, log.Events(t.Context(), "demo", "")))
 	require.Equal(t, "1:a", told(t, log.UpTo(t.Context(), "demo", "B")))
 }
@@ -302,7 +302,7 @@ func TestARunWithoutEventsIsPassedOver(t *testing.T) {
 func TestTheRunBeforeIsTheNewestThatIsOlder(t *testing.T) {
 	s := newServer(t, newRun("A", ""), newRun("B", ""), newRun("C", ""), newRun("D", ""))
 	s.runs[3].isHidden = true
-	log := eventlog.New(s)
+	log := eventlog.New(s, nil)
 	for run, want := range map[string]string{"A": "", "B": "A", "C": "B", "D": "C"} {
 		got, err := log.Previous(t.Context(), "demo", run)
 		require.NoError(t, err)
@@ -318,7 +318,7 @@ func TestARecordThatCannotBeReadIsAnErrorBehindWhatCould(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a")...), broken))
 	var seen []string
 	var last error
-	for e, err := range eventlog.New(s).Events(t.Context(), "demo", "") {
+	for e, err := range eventlog.New(s, nil).Events(t.Context(), "demo", "") {
 		if last = err; err == nil {
 			seen = append(seen, line(e))
 		}
@@ -350,13 +350,13 @@ func TestFollowingGoesOnOverTheEndsOfRuns(t *testing.T) {
 			s.runs = append(s.runs, newRun("C", "", record(t, 4, session("B")), record(t, 5, says("d")...)))
 		}
 	}
-	require.Equal(t, "1:a 2:b 3:c 4:(SessionStarted) 5:d", followed(t, eventlog.New(s), "", 5))
+	require.Equal(t, "1:a 2:b 3:c 4:(SessionStarted) 5:d", followed(t, eventlog.New(s, nil), "", 5))
 }
 
 func TestFollowingFromAnEventLeavesOutWhatWasBefore(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)))
 	s.runs[0].onEnd = func() { s.runs = append(s.runs, newRun("B", "A", record(t, 3, says("c")...))) }
-	require.Equal(t, "2:b 3:c", followed(t, eventlog.New(s), "demo:0001", 2))
+	require.Equal(t, "2:b 3:c", followed(t, eventlog.New(s, nil), "demo:0001", 2))
 }
 
 func TestFollowingYieldsNothingTwiceWhenTheServerWasAway(t *testing.T) {
@@ -371,7 +371,7 @@ func TestFollowingYieldsNothingTwiceWhenTheServerWasAway(t *testing.T) {
 		}
 		return err
 	}
-	require.Equal(t, "1:a 2:b", followed(t, eventlog.New(s), "", 2))
+	require.Equal(t, "1:a 2:b", followed(t, eventlog.New(s, nil), "", 2))
 	require.Empty(t, failures)
 }
 
@@ -380,7 +380,7 @@ func TestFollowingEndsWithAnErrorThatWaitingCannotMend(t *testing.T) {
 	denied := serviceerror.NewPermissionDenied("not yours", "")
 	s.fail = func(string) error { return denied }
 	n := 0
-	for _, err := range eventlog.New(s).Follow(t.Context(), "demo", "") {
+	for _, err := range eventlog.New(s, nil).Follow(t.Context(), "demo", "") {
 		n++
 		require.ErrorIs(t, err, denied)
 	}
@@ -392,7 +392,7 @@ func TestFollowingWaitsForAContextAndEndsInSilenceWithItsOwnEnd(t *testing.T) {
 	defer cancel()
 	s := &late{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
 	var lines []string
-	for e, err := range eventlog.New(s).Follow(ctx, "demo", "") {
+	for e, err := range eventlog.New(s, nil).Follow(ctx, "demo", "") {
 		require.NoError(t, err)
 		lines = append(lines, line(e))
 		cancel()

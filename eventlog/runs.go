@@ -23,27 +23,31 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (string, error
 	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), nil
 }
 
-// chain lists the runs up to the one given, oldest first, as far back as the
-// cursor needs, the run named until is reached, or the server has them.
-func (l *Log) chain(ctx context.Context, contextName, runID string, c cursor, until string) ([]string, error) {
-	var runs []string
+// chain lists the runs up to the one given, oldest first, as far back as is
+// needed to have the event after the one with the counter last, the run named
+// until is reached, or the server has them. First is the counter of the first
+// event in them; 0 when they have none.
+func (l *Log) chain(ctx context.Context, contextName, runID string, last int, until string) (runs []string, first int, err error) {
 	for runID != "" && runID != until {
-		first, previous, err := l.beginning(ctx, contextName, runID)
+		begin, previous, err := l.beginning(ctx, contextName, runID)
 		if errors.Is(err, ErrNoContext) && len(runs) > 0 {
 			// The retention of the server has taken what lies further back.
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		runs = append(runs, runID)
-		if first > 0 && first <= c.last+1 {
-			break
+		if begin > 0 {
+			first = begin
+			if first <= last+1 {
+				break
+			}
 		}
 		runID = previous
 	}
 	slices.Reverse(runs)
-	return runs, nil
+	return runs, first, nil
 }
 
 // beginning reads how a run begins: the counter of its first event, or 0 when
@@ -59,7 +63,7 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 		if started := h.GetWorkflowExecutionStartedEventAttributes(); started != nil {
 			previous = started.GetContinuedExecutionRunId()
 		}
-		events, err := Decode(h)
+		events, err := l.decode(ctx, h)
 		if err != nil {
 			return 0, "", fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err)
 		}

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -170,6 +171,8 @@ type Options struct {
 	Stream *stream.Conn
 	// TaskQueue on which new contexts start. Empty: wire.TaskQueue.
 	TaskQueue string
+	// Archive has what the server does not keep of the logs; nil: there is none.
+	Archive *archive.Archive
 }
 
 // Client reaches the contexts of one Temporal namespace. It is safe for
@@ -184,7 +187,7 @@ type Client struct {
 // New returns a client on connections that the caller owns.
 func New(options Options) *Client {
 	options.TaskQueue = cmp.Or(options.TaskQueue, wire.TaskQueue)
-	return &Client{options: options, log: eventlog.New(options.Temporal), stream: lazyStream{conn: options.Stream}}
+	return &Client{options: options, log: eventlog.New(options.Temporal, options.Archive), stream: lazyStream{conn: options.Stream}}
 }
 
 // Live reports whether live deltas arrive now.
