@@ -62,18 +62,21 @@ func Connect(url string, options Options) (*Conn, error) {
 	var err error
 	c.nats, err = nats.Connect(url,
 		nats.Name(options.Name),
-		nats.Timeout(2*time.Second),
+		nats.Timeout(connectTimeout),
+		nats.SetCustomDialer(dialer{}),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		// What was said while nobody could hear it is of no use later.
 		nats.ReconnectBufSize(-1),
+		// What is said is written by whoever says it. To leave it to a goroutine
+		// of the connection would hold up every delta.
+		nats.WriteBufferSize(1),
 		// A server that has fallen silent must not hold up an answer for as long
 		// as the system keeps the connection: a write waits for it once, for this
-		// long, and then the connection counts as broken.
+		// long, and then the connection is broken.
 		nats.FlusherTimeout(time.Second),
-		nats.ReconnectOnFlusherError(),
 		// Between the answers only a ping finds out.
 		nats.PingInterval(10*time.Second),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {

@@ -8,3 +8,5 @@ type Fence struct{ fence fence }
 func (f *Fence) Pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) { return f.fence.pass(d) }
 
 var Token = token
+
+var Dial = dialer{}.Dial

@@ -3,9 +3,10 @@ package stream_test
 import (
 	"io"
 	"net"
-	"net/url"
+	"os"
+	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,98 +14,72 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 )
 
-// tunnel leads to a server until it falls silent: then it reads no more, takes
-// no connection and closes none, like a host that has lost its network.
-type tunnel struct {
-	listener net.Listener
-	silent   atomic.Bool
+func TestAServerThatFallsSilentDoesNotHoldAnswersUp(t *testing.T) {
+	// More than the buffers of any socket.
+	for name, of := range map[string]struct{ answers, deltas, bytes int }{
+		"a long one":      {1, 500, 100_000},
+		"many short ones": {50, 500, 2_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tunnel := streamtest.Start(t, startServer(t).URL())
+			conn, err := stream.Connect(tunnel.URL(), stream.Options{})
+			require.NoError(t, err)
+			t.Cleanup(conn.Close)
+			require.NoError(t, conn.Flush(within(t)))
+			var answers sync.WaitGroup
+			for i := range of.answers {
+				name := strconv.Itoa(i)
+				b := broadcast(t, conn, first(name, 1), neverStopped(t))
+				answers.Go(func() {
+					text := strings.Repeat("x", of.bytes)
+					for range of.deltas {
+						b.Say(text)
+					}
+					// And then the next ones.
+					for i := range 100 {
+						b := conn.Broadcast(first(name, i+2), neverStopped(t))
+						b.Say("Hello")
+						b.Close()
+					}
+				})
+			}
+			tunnel.Silence()
+			said := make(chan struct{})
+			go func() {
+				defer close(said)
+				answers.Wait()
+			}()
+			select {
+			case <-said:
+			case <-time.After(15 * time.Second):
+				t.Fatal("what is said waits for a server that does not listen")
+			}
+			require.ErrorIs(t, conn.Stop(within(t), "0", stream.Stop{RequestID: event.FormatRequestID("0", 1)}), stream.ErrNobody)
+		})
+	}
 }
 
-func startTunnel(t *testing.T, to string) *tunnel {
-	t.Helper()
-	u, err := url.Parse(to)
-	require.NoError(t, err)
+// A write that the system has taken a part of ends the connection anyhow; it
+// cannot be made to take none by talking.
+func TestAConnectionIsOverWhenAWriteFails(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	tun := &tunnel{listener: listener}
-	done := make(chan struct{})
-	t.Cleanup(func() {
-		close(done)
-		_ = listener.Close()
-	})
-	go func() {
-		for {
-			in, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer in.Close()
-				if !tun.silent.Load() {
-					tun.carry(in, u.Host)
-				}
-				<-done
-			}()
-		}
-	}()
-	return tun
-}
-
-func (tun *tunnel) url() string { return "nats://" + tun.listener.Addr().String() }
-
-// carry carries bytes both ways until the tunnel is silent or one end is gone.
-func (tun *tunnel) carry(in net.Conn, host string) {
-	out, err := net.Dial("tcp", host)
-	if err != nil {
-		return
-	}
-	go func() {
-		defer in.Close()
-		_, _ = io.Copy(in, out)
-	}()
-	buffer := make([]byte, 4096)
-	for !tun.silent.Load() {
-		n, err := in.Read(buffer)
-		if err != nil {
-			_ = out.Close()
-			return
-		}
-		if _, err := out.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
-}
-
-func TestAServerThatFallsSilentDoesNotHoldAnAnswerUp(t *testing.T) {
-	tun := startTunnel(t, startServer(t).URL())
-	conn, err := stream.Connect(tun.url(), stream.Options{})
+	defer listener.Close()
+	conn, err := stream.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	require.NoError(t, conn.Flush(within(t)))
-	b := broadcast(t, conn, first("demo", 1), neverStopped(t))
+	defer conn.Close()
+	server, err := listener.Accept()
+	require.NoError(t, err)
+	defer server.Close()
 
-	tun.silent.Store(true)
-	said := make(chan struct{})
-	go func() {
-		defer close(said)
-		// More than the buffers of any socket.
-		text := strings.Repeat("x", 100_000)
-		for range 500 {
-			b.Say(text)
-		}
-		// And then the next answers.
-		for i := range 100 {
-			b := conn.Broadcast(first("demo", i+2), neverStopped(t))
-			b.Say("Hello")
-			b.Close()
-		}
-	}()
-	select {
-	case <-said:
-	case <-time.After(15 * time.Second):
-		t.Fatal("what is said waits for a server that does not listen")
-	}
-	require.ErrorIs(t, conn.Stop(within(t), "demo", stream.Stop{RequestID: event.FormatRequestID("demo", 1)}), stream.ErrNobody)
+	require.NoError(t, conn.SetWriteDeadline(time.Unix(0, 1)))
+	_, err = conn.Write([]byte("PING"))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, server.SetReadDeadline(time.Now().Add(10*time.Second)))
+	_, err = server.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
 }
