@@ -13,6 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -219,6 +220,46 @@ func TestNATSGoesAwayInTheMiddleOfAnAnswer(t *testing.T) {
 		AssistantMessage "Seven eight" through 14
 		LLMRequestCompleted 4 stop
 	`), w.log(c))
+	w.replay(c, "")
+}
+
+func TestNATSFallsSilentInTheMiddleOfAnAnswer(t *testing.T) {
+	gate := llmtest.NewGate()
+	tunnel := streamtest.Start(t, nats.URL())
+	w := newWorldOn(t, surroundings{nats: tunnel.URL(), patience: faultPatience},
+		llmtest.Answer("One", " two").HoldAfter(1, gate),
+		llmtest.Answer("Three", " four").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("Five", " six").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("Seven", " eight"),
+	)
+	w.worker()
+	c := w.open("silent-nats")
+
+	turn := w.ask(c, "Count")
+	turn.underWay()
+	tunnel.Silence()
+	gate.Open()
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag(), "the turn completes")
+	require.Equal(t, "One", spoken(turn.seen), "and only live deltas stop")
+
+	turn = w.ask(c, "Go on")
+	turn.until(isTag(event.TagLLMRequestStarted))
+	asked := time.Now()
+	require.NoError(t, c.Interrupt(w.ctx))
+	require.NoError(t, w.model.Aborted(w.ctx, 2))
+	took := time.Since(asked)
+	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
+	t.Logf("with a NATS that says nothing, an interrupt has stopped the model after %v", took.Round(time.Millisecond))
+	// Half a second more than without NATS.
+	require.Less(t, took, 6*time.Second)
+
+	turn = w.ask(c, "And on")
+	turn.until(isTag(event.TagLLMRequestStarted))
+	last := w.say(c, "To the end")
+	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
+	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
+
+	require.Equal(t, []string{"One two", "Seven eight"}, w.requireWhole(c, "Count", "Go on", "And on", "To the end"))
 	w.replay(c, "")
 }
 

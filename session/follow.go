@@ -57,8 +57,10 @@ func (c *Context) follower(ctx context.Context, deltas bool) (*follower, error) 
 			return nil, err
 		}
 		if conn.Connected() {
-			// An error means that NATS has just gone away.
-			_ = conn.Flush(ctx)
+			// An error means that NATS has just gone away, or fallen silent.
+			flush, cancel := context.WithTimeout(ctx, natsTimeout)
+			_ = conn.Flush(flush)
+			cancel()
 		}
 	}
 	f.ctx, f.cancel = context.WithCancel(ctx)

@@ -71,7 +71,7 @@ type Config struct {
 	TaskQueue string
 }
 
-// How long Dial waits for what it connects to.
+// How long what is connected to may take to answer.
 const (
 	temporalTimeout = 5 * time.Second
 	natsTimeout     = time.Second
