@@ -72,7 +72,7 @@ func (e Event) Validate() error {
 		err = fieldf("clientEventId", "%d bytes, at most %d are kept", len(e.ClientEventID), MaxClientEventID)
 	}
 	if err == nil {
-		err = refuseKeys(e.Extra)
+		err = RefuseKeys(e.Extra)
 	}
 	return tagged(e.Tag(), err)
 }
@@ -191,7 +191,7 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder) erro
 	}
 	// Before the body, so that a raw key is named as such and not as a field
 	// of the wrong type.
-	if err := refuseKeys(fields); err != nil {
+	if err := RefuseKeys(fields); err != nil {
 		return err
 	}
 	body, err := decode(fields)

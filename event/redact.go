@@ -15,9 +15,9 @@ import (
 // Removed stands where [Redact] took a secret out.
 const Removed = "[removed]"
 
-// refuseKeys refuses a raw API key in fields, at any depth. It is what keeps
-// "apiKey" out of every history.
-func refuseKeys(fields map[string]json.RawMessage) error {
+// RefuseKeys refuses a raw API key in fields of JSON, at any depth, with a
+// [*FieldError]. It is what keeps "apiKey" out of every history.
+func RefuseKeys(fields map[string]json.RawMessage) error {
 	for _, name := range sortedNames(fields) {
 		var value any
 		// The rest are strings and the like, which hold no field.
@@ -73,7 +73,7 @@ var (
 	// equals sign, and the value: `"apiKey": "…"`, `password=…`. Where the value
 	// is an object or an array, all that follows goes: it has no plain end. A
 	// single character without quotes is no secret but a word, as in the error of
-	// refuseKeys.
+	// RefuseKeys.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	bearer      = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{6,}`)
 	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)

@@ -102,7 +102,7 @@ func value(field string, raw json.RawMessage) error {
 	if len(raw) > 0 && !json.Valid(raw) {
 		return fieldf(field, "is not JSON")
 	}
-	return refuseKeys(map[string]json.RawMessage{field: raw})
+	return RefuseKeys(map[string]json.RawMessage{field: raw})
 }
 
 func (b SetRetryConfig) validate() error {
