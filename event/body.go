@@ -1,6 +1,9 @@
 package event
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // SystemPrompt adds the system message of a context or replaces it. An empty
 // content takes it away.
@@ -59,16 +62,39 @@ type Source struct {
 	URL string `json:"url,omitempty"`
 	// Data is, for a blob, the bytes themselves, base64 in JSON (RFC 4648).
 	Data []byte `json:"data,omitempty"`
+	// Ref is, for a blob without Data, the name of its bytes in the blob store:
+	// "sha256/" and their hash in 64 small hex digits. Events with a Ref say the
+	// size, up to [MaxAttachmentBytes], and are of a media type that a model can be
+	// shown, see [MediaOf].
+	Ref string `json:"ref,omitempty"`
 }
 
-// String names the source in a note to the model: the path, the URL, or
-// "blob". A data URL is cut behind its media type.
+// refScheme may stand in front of a Ref in JSON.
+const refScheme = "blob:"
+
+// UnmarshalJSON reads a source; "blob:" in front of its Ref is not kept.
+func (s *Source) UnmarshalJSON(data []byte) error {
+	type plain Source
+	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
+		return err
+	}
+	s.Ref = strings.TrimPrefix(s.Ref, refScheme)
+	return nil
+}
+
+// IsRef reports whether the bytes of the source are in the blob store.
+func (s Source) IsRef() bool { return s.Type == SourceBlob && s.Ref != "" }
+
+// String names the source in a note to the model: the path, the URL, the Ref
+// behind "blob:", or "blob". A data URL is cut behind its media type.
 func (s Source) String() string {
-	switch s.Type {
-	case SourceFile:
+	switch {
+	case s.Type == SourceFile:
 		return s.Path
-	case SourceURL:
+	case s.Type == SourceURL:
 		return shortURL(s.URL)
+	case s.IsRef():
+		return refScheme + s.Ref
 	default:
 		return s.Type
 	}

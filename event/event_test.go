@@ -15,6 +15,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 )
 
+// hash is that of a blob.
+var hash = strings.Repeat("0123456789abcdef", 4)
+
 func TestInputIsDecoded(t *testing.T) {
 	for _, tc := range []struct {
 		name, json string
@@ -35,6 +38,10 @@ func TestInputIsDecoded(t *testing.T) {
 			event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "env:OPENAI_API_KEY"}},
 		{"a blob", `{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/"},"mediaType":"image/png"}`,
 			event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte{0, 1, 0xff}}, MediaType: "image/png"}},
+		{"a blob that is referred to", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"image/png","size":3}`,
+			event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Ref: "sha256/" + hash}, MediaType: "image/png", Size: 3}},
+		{"a blob that is referred to by its scheme", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"blob:sha256/` + hash + `"},"mediaType":"text/x-go; charset=utf-8","size":20971520}`,
+			event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Ref: "sha256/" + hash}, MediaType: "text/x-go; charset=utf-8", Size: event.MaxAttachmentBytes}},
 		{"parameters, brought into one form", `{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{ "b":"\u003c","a":1.50 }}`,
 			event.ToolCall{ToolCallID: "c", ToolName: "n", Parameters: json.RawMessage(`{"a":1.50,"b":"<"}`)}},
 	} {
@@ -140,6 +147,18 @@ func TestInputIsRefused(t *testing.T) {
 		{"a blob without data", `{"_tag":"FileAttachment","source":{"type":"blob"},"mediaType":"image/png"}`, "source.data"},
 		{"a blob that is no base64", `{"_tag":"FileAttachment","source":{"type":"blob","data":"s3cr3t!"},"mediaType":"image/png"}`, "source.data"},
 		{"a blob that is a number", `{"_tag":"FileAttachment","source":{"type":"blob","data":5},"mediaType":"image/png"}`, "source.data"},
+		{"a blob of data and a ref", `{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/","ref":"sha256/` + hash + `"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref that is a number", `{"_tag":"FileAttachment","source":{"type":"blob","ref":5},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref that is a secret", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sk-s3cr3t-0123456789"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref by another hash", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha512/` + hash + `"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref in capitals", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + strings.ToUpper(hash) + `"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref that is too short", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash[1:] + `"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref that goes on", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `\n"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref with two schemes", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"blob:blob:sha256/` + hash + `"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref of no size", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"image/png"}`, "size"},
+		{"a ref of too many bytes", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"image/png","size":20971521}`, "size"},
+		{"a ref of what no model reads", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"video/mp4","size":3}`, "mediaType"},
+		{"a ref of no media type", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"size":3}`, "mediaType"},
 		{"a media type that is none", `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"picture"}`, "mediaType"},
 		{"a size below zero", `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"image/png","size":-1}`, "size"},
 		{"a tool call without an id", `{"_tag":"ToolCall","toolCallId":"","toolName":"n"}`, "toolCallId"},
@@ -208,6 +227,9 @@ func TestErrorsReadLikeThis(t *testing.T) {
 		`{"_tag":"UserMessage","content":"x","timestamp":"noon"}`:         "UserMessageEvent.timestamp: want an RFC 3339 time like 2026-01-02T15:04:05Z, got a string",
 		`{"_tag":"UserMessage","content":"x","apiKey":"abc"}`:             "UserMessageEvent.apiKey: a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY",
 		`{"_tag":"FileAttachment","mediaType":"a/b","source":{"type":1}}`: "FileAttachmentEvent.source.type: want a string, got a number",
+		`{"_tag":"FileAttachment","mediaType":"image/png","size":99999999,"source":{"type":"blob","ref":"sha256/` + hash + `"}}`: "FileAttachmentEvent.size: a ref wants 1 to 20971520 bytes, got 99999999",
+		`{"_tag":"FileAttachment","mediaType":"video/mp4","size":9,"source":{"type":"blob","ref":"sha256/` + hash + `"}}`: `FileAttachmentEvent.mediaType: a ref wants image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg, ` +
+			`application/pdf, text/*, application/json or another application type that is text, got "video/mp4"`,
 	} {
 		_, err := event.DecodeInput([]byte(in))
 		require.EqualError(t, err, want)
@@ -341,6 +363,7 @@ func TestSourcesHaveShortNames(t *testing.T) {
 	require.Equal(t, "https://example.com/a.png", event.Source{Type: event.SourceURL, URL: "https://example.com/a.png"}.String())
 	require.Equal(t, "data:image/png;base64,…", event.Source{Type: event.SourceURL, URL: "data:image/png;base64,AAAA"}.String())
 	require.Equal(t, "blob", event.Source{Type: event.SourceBlob, Data: []byte("x")}.String())
+	require.Equal(t, "blob:sha256/"+hash, event.Source{Type: event.SourceBlob, Ref: "sha256/" + hash}.String())
 }
 
 func FuzzDecodeInput(f *testing.F) {
@@ -348,6 +371,7 @@ func FuzzDecodeInput(f *testing.F) {
 		`{"_tag":"UserMessage","content":"Hello"}`,
 		`[{"_tag":"SystemPrompt","content":"a"},{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{"a":[1,null]}}]`,
 		`{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/"},"mediaType":"image/png","x":{"apiKeyRef":"env:A"}}`,
+		`{"_tag":"FileAttachment","source":{"type":"blob","ref":"blob:sha256/` + hash + `"},"mediaType":"image/png","size":3}`,
 		`{"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":100,"backoffFactor":2.5,"timestamp":"9999-12-31T23:59:59-01:00"}`,
 		"{\"_tag\":\"UserMessage\",\"content\":\"\xff\"}", `{"a":{"b":{"apiKey":1},"b":2}}`, `[[]]`, `null`, ``,
 	} {

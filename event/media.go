@@ -19,6 +19,10 @@ const (
 	MediaPDF
 )
 
+// mediaTypes are those of all kinds but [MediaOther], in words.
+const mediaTypes = "image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg, application/pdf, text/*, " +
+	"application/json or another application type that is text"
+
 // MediaOf is the kind of a media type. Images and audio are those of the formats
 // that models read: one that they do not read would have every request of the
 // conversation refused from then on.

@@ -23,6 +23,10 @@ const (
 	maxURLBytes      = 2048
 )
 
+// MaxAttachmentBytes is how long a blob may be that an attachment refers to. It
+// may grow: a log with a longer one could not be read.
+const MaxAttachmentBytes = 20 << 20
+
 func (b SystemPrompt) validate() error { return text("content", b.Content) }
 
 func (b UserMessage) validate() error { return text("content", b.Content) }
@@ -39,10 +43,21 @@ func (b FileAttachment) validate() error {
 	if b.Size < 0 {
 		return fieldf("size", "%d bytes cannot be", b.Size)
 	}
+	if !b.Source.IsRef() {
+		return nil
+	}
+	if b.Size < 1 || b.Size > MaxAttachmentBytes {
+		return fieldf("size", "a ref wants 1 to %d bytes, got %d", MaxAttachmentBytes, b.Size)
+	}
+	if MediaOf(b.MediaType) == MediaOther {
+		return fieldf("mediaType", "a ref wants %s, got %s", mediaTypes, quote(b.MediaType))
+	}
 	return nil
 }
 
 var mediaType = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}(;[\x20-\x7e]*)?$`)
+
+var blobRef = regexp.MustCompile(`^sha256/[0-9a-f]{64}$`)
 
 func (s Source) validate() error {
 	switch s.Type {
@@ -59,8 +74,13 @@ func (s Source) validate() error {
 			return fieldf("source.url", "has a user name or password in it, which would stay in the log")
 		}
 	case SourceBlob:
-		if len(s.Data) == 0 {
-			return fieldf("source.data", "missing: a source of type blob has its bytes there, in base64")
+		switch {
+		case len(s.Data) > 0 && s.Ref != "":
+			return fieldf("source.ref", "stands beside data; a blob has one of them")
+		case s.Ref != "" && !blobRef.MatchString(s.Ref):
+			return fieldf("source.ref", "want sha256/ and a hash of 64 small hex digits, got %s", quote(s.Ref))
+		case s.Ref == "" && len(s.Data) == 0:
+			return fieldf("source.data", "missing: a source of type blob has its bytes there, in base64, or a ref to them")
 		}
 	default:
 		return fieldf("source.type", "want %s, %s or %s, got %s", SourceFile, SourceURL, SourceBlob, quote(s.Type))

@@ -193,6 +193,9 @@ func TestALogBecomesMessages(t *testing.T) {
 		{"notes of what is elsewhere, or nothing that a model reads", []event.Body{
 			file(event.Source{Type: event.SourceFile, Path: "notes/a.txt"}, "text/plain", "a.txt"), file(link, "text/html", "b.html"), file(blob, "video/mp4", ""), look,
 		}, []string{`{"role":"user","content":"Look\n\n[Attached: notes/a.txt]\n\n[Attached: b.html (https://example.com/a)]\n\n[Attached: blob]"}`}},
+		{"a note of a blob that is referred to", []event.Body{
+			file(event.Source{Type: event.SourceBlob, Ref: "sha256/" + strings.Repeat("0", 64)}, "image/png", "a.png"), look,
+		}, []string{`{"role":"user","content":"Look\n\n[Attached: a.png (blob:sha256/` + strings.Repeat("0", 64) + `)]"}`}},
 		{"a call and its result", []event.Body{call, event.ToolResult{ToolCallID: "c1", Value: json.RawMessage(`{"ok":true}`)}},
 			[]string{called, `{"role":"tool","content":"{\"ok\":true}","tool_call_id":"c1"}`}},
 		{"a call of an answer, without arguments", []event.Body{event.AssistantMessage{Content: "x"}, event.ToolCall{ToolCallID: "c1", ToolName: "n"}},

@@ -63,13 +63,16 @@ func TestStateLeavesOutTheBytesOfAttachmentsAndChangesNothing(t *testing.T) {
 	dataURL := reducer.Attachment{
 		Source: event.Source{Type: event.SourceURL, URL: "data:image/png;base64,Ynl0ZXM="}, MediaType: "image/png",
 	}
+	ref := reducer.Attachment{
+		Source: event.Source{Type: event.SourceBlob, Ref: "sha256/" + strings.Repeat("0", 64)}, MediaType: "image/png", Size: 5,
+	}
 	link := reducer.Attachment{
 		Source: event.Source{Type: event.SourceURL, URL: "https://example.com/dot.png"}, MediaType: "image/png",
 	}
 	session := reducer.NewSession("demo")
 	session.EventCount, session.Turns, session.Model = 7, 2, "gpt-4o-mini"
 	session.Reduced.Messages = []reducer.Message{
-		{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{blob, dataURL, link}},
+		{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{blob, dataURL, link, ref}},
 	}
 	session.Reduced.PendingAttachments = []reducer.Attachment{blob}
 	before, err := json.Marshal(session)
@@ -91,7 +94,7 @@ func TestStateLeavesOutTheBytesOfAttachmentsAndChangesNothing(t *testing.T) {
 	require.Equal(t, wire.State{
 		ContextName: "demo", Status: wire.StatusIdle, EventCount: 7, LastEventID: "demo:0007", Turns: 2, Model: "gpt-4o-mini", MessageCount: 1,
 		Config:             session.Reduced.Config,
-		Messages:           []reducer.Message{{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{named, cut, link}}},
+		Messages:           []reducer.Message{{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{named, cut, link, ref}}},
 		PendingAttachments: []reducer.Attachment{named},
 		UpdatedAt:          at,
 	}, state)

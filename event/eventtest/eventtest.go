@@ -16,6 +16,7 @@ package eventtest
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -138,13 +139,19 @@ func FileAttachment() *rapid.Generator[event.FileAttachment] {
 		{Type: event.SourceURL, URL: "https://example.com/cat.png"},
 		{Type: event.SourceURL, URL: "data:text/plain,hello"},
 		{Type: event.SourceBlob, Data: []byte{0, 1, 0xff}},
+		{Type: event.SourceBlob, Ref: "sha256/" + strings.Repeat("0123456789abcdef", 4)},
 	}
 	return rapid.Custom(func(t *rapid.T) event.FileAttachment {
+		source := rapid.SampledFrom(sources).Draw(t, "source")
+		minSize, maxSize := int64(0), int64(1<<40)
+		if source.IsRef() {
+			minSize, maxSize = 1, event.MaxAttachmentBytes
+		}
 		return event.FileAttachment{
-			Source:    rapid.SampledFrom(sources).Draw(t, "source"),
+			Source:    source,
 			MediaType: rapid.SampledFrom([]string{"image/png", "text/plain; charset=utf-8"}).Draw(t, "media type"),
 			FileName:  rapid.SampledFrom([]string{"", "a file"}).Draw(t, "file name"),
-			Size:      rapid.Int64Range(0, 1<<40).Draw(t, "size"),
+			Size:      rapid.Int64Range(minSize, maxSize).Draw(t, "size"),
 		}
 	})
 }
