@@ -27,9 +27,6 @@ type Options struct {
 	// Snapshots are shared with the workflows of this process; nil: sessions
 	// are asked by query.
 	Snapshots *Snapshots
-	// Archive has what the server does not keep of the log of earlier sessions;
-	// nil: there is none.
-	Archive *archive.Archive
 	// Reduce folds the log of earlier sessions. Nil: [reducer.Reduce].
 	Reduce reducer.Reducer
 	// SearchAttributes says that the search attributes of package wire are

@@ -342,7 +342,7 @@ func TestTheCoverHasWhatTheSegmentsHave(t *testing.T) {
 }
 
 func TestContextsDoNotMixWhateverTheirNames(t *testing.T) {
-	store, err := blobs.Open(t.Context(), "file://"+filepath.ToSlash(t.TempDir())+"/blobs")
+	store, err := blobs.Open(t.Context(), "file://"+filepath.ToSlash(t.TempDir())+"/blobs", "default")
 	require.NoError(t, err)
 	defer store.Close()
 	a := archive.New(store)

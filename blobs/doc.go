@@ -1,7 +1,7 @@
 // Package blobs keeps bytes in a folder or in a bucket of a cloud, by their
 // hash: what a history is too small for, or does not keep for long enough.
 //
-//	store, err := blobs.Open(ctx, "file:///var/lib/chronicle/blobs")
+//	store, err := blobs.Open(ctx, "file:///var/lib/chronicle/blobs", "default")
 //	ref, err := store.Put(ctx, data)   // "sha256/2cf24dba…"
 //	data, err := store.Get(ctx, ref)
 //

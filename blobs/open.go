@@ -21,9 +21,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Open opens the store at a URL, see the package. A cloud is not asked yet
-// whether it is there.
-func Open(ctx context.Context, rawURL string) (*Store, error) {
+// Open opens the store of a Temporal namespace at a URL, see the package. A cloud
+// is not asked yet whether it is there.
+func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		// Not even the error of the parser is repeated: it quotes what may be a
@@ -36,7 +36,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 		place, _, _ := strings.Cut(rawURL, "?")
 		return nil, &storeError{fmt.Sprintf("blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
 	}
-	return New(bucket), nil
+	return New(blob.PrefixedBucket(bucket, url.PathEscape(namespace)+"/")), nil
 }
 
 func open(ctx context.Context, u *url.URL) (*blob.Bucket, error) {

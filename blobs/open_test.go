@@ -29,9 +29,9 @@ func TestAFolderIsMadeWhereTheURLSays(t *testing.T) {
 			info, err := os.Stat(filepath.Join(dir, tc.folder))
 			require.NoError(t, err)
 			require.Zero(t, info.Mode().Perm()&0o077, "conversations are private")
-			there, err := filepath.Glob(filepath.Join(dir, tc.folder, "*", "*"))
+			there, err := filepath.Glob(filepath.Join(dir, tc.folder, "*", "*", "*"))
 			require.NoError(t, err)
-			require.Equal(t, []string{filepath.Join(dir, tc.folder, "sha256", digits)}, there, "and nothing beside it")
+			require.Equal(t, []string{filepath.Join(dir, tc.folder, "default", "sha256", digits)}, there, "and nothing beside it")
 		})
 	}
 }
@@ -67,7 +67,7 @@ func TestAURLThatSaysNoStoreIsRefused(t *testing.T) {
 		{"another signature", "gs://bucket?sig=s3cr3t", `invalid query parameter "sig"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := blobs.Open(t.Context(), tc.url)
+			_, err := blobs.Open(t.Context(), tc.url, "default")
 			require.ErrorContains(t, err, tc.want)
 			require.NotContains(t, err.Error(), "cr3t")
 		})
@@ -89,7 +89,7 @@ func TestTheCloudsAreOpenedByURL(t *testing.T) {
 // open opens a store for the time of the test.
 func open(t testing.TB, url string) *blobs.Store {
 	t.Helper()
-	store, err := blobs.Open(t.Context(), url)
+	store, err := blobs.Open(t.Context(), url, "default")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	return store

@@ -220,7 +220,7 @@ func TestManyMayPutTheSame(t *testing.T) {
 const putsForEver = "BLOBS_TEST_PUTS_FOR_EVER"
 
 func putForEver(url string) {
-	store, err := blobs.Open(context.Background(), url)
+	store, err := blobs.Open(context.Background(), url, "default")
 	for i := 0; err == nil; i++ {
 		var ref blobs.Ref
 		if ref, err = store.Put(context.Background(), bytes.Repeat(fmt.Append(nil, i, " "), 100_000)); err == nil {

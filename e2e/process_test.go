@@ -17,6 +17,8 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/worker/child"
@@ -32,6 +34,7 @@ type workerSettings struct {
 	Temporal  string        `json:"temporal"`
 	NATS      string        `json:"nats"`
 	ModelURL  string        `json:"modelUrl"`
+	BlobURL   string        `json:"blobUrl"`
 	TaskQueue string        `json:"taskQueue"`
 	Part      contexts.Part `json:"part"`
 }
@@ -52,8 +55,14 @@ func runContexts(settings string, logger *slog.Logger) error {
 	if err := json.Unmarshal([]byte(settings), &s); err != nil {
 		return fmt.Errorf("%s: %w", asWorker, err)
 	}
+	store, err := blobs.Open(context.Background(), s.BlobURL, "default")
+	if err != nil {
+		return err
+	}
+	defer store.Close()
 	temporal, err := client.Dial(client.Options{
 		HostPort: s.Temporal, Identity: fmt.Sprintf("worker %d", os.Getpid()), Logger: log.NewStructuredLogger(logger),
+		ExternalStorage: blobs.ExternalStorage(store),
 	})
 	if err != nil {
 		return err
@@ -66,7 +75,7 @@ func runContexts(settings string, logger *slog.Logger) error {
 	defer conn.Close()
 	return contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Stream: conn,
-		SearchAttributes: true, DefaultModel: "scripted",
+		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
 	}).Run(worker.InterruptCh())
 }
 
@@ -91,7 +100,7 @@ type process struct {
 func (w *world) process(part contexts.Part) *process {
 	w.t.Helper()
 	settings, err := json.Marshal(workerSettings{
-		Temporal: w.on.temporal, NATS: w.on.nats, ModelURL: w.model.URL, TaskQueue: w.queue, Part: part,
+		Temporal: w.on.temporal, NATS: w.on.nats, ModelURL: w.model.URL, BlobURL: w.blobURL, TaskQueue: w.queue, Part: part,
 	})
 	require.NoError(w.t, err)
 	executable, err := os.Executable()

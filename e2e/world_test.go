@@ -22,6 +22,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
@@ -107,6 +109,8 @@ type world struct {
 	stream   *stream.Conn
 	model    *llmtest.Server
 	client   *session.Client
+	blobURL  string
+	archive  *archive.Archive
 	queue    string
 }
 
@@ -127,11 +131,16 @@ func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), on.patience)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, on: on, queue: fmt.Sprintf("e2e-%d-%d", os.Getpid(), worlds.Add(1))}
-	var err error
+	w.blobURL = "file://" + filepath.ToSlash(t.TempDir()) + "/blobs"
+	store, err := blobs.Open(ctx, w.blobURL, "default")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	w.archive = archive.New(store)
 	w.temporal, err = client.DialContext(ctx, client.Options{
-		HostPort: on.temporal,
-		Identity: "e2e",
-		Logger:   log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		HostPort:        on.temporal,
+		Identity:        "e2e",
+		Logger:          log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		ExternalStorage: blobs.ExternalStorage(store),
 	})
 	require.NoError(t, err)
 	t.Cleanup(w.temporal.Close)
@@ -140,7 +149,7 @@ func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
 	t.Cleanup(w.stream.Close)
 	require.NoError(t, w.stream.Flush(ctx))
 	w.model = llmtest.Start(t, steps...)
-	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, TaskQueue: w.queue})
+	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, Archive: w.archive, TaskQueue: w.queue})
 	return w
 }
 
@@ -150,7 +159,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
 	options := contexts.Options{
 		TaskQueue: w.queue, Models: scripted(w.model.URL), Stream: w.stream,
-		SearchAttributes: true, DefaultModel: "scripted",
+		Archive: w.archive, SearchAttributes: true, DefaultModel: "scripted",
 	}
 	for _, change := range changes {
 		change(&options)

@@ -294,6 +294,16 @@ func TestALogUpToARunEndsWithItThoughTheArchiveGoesOn(t *testing.T) {
 	}
 }
 
+func TestALogUpToARunIsWhatThereIsWhenEventsAreLost(t *testing.T) {
+	a, _ := kept(t, [2]int{1, 2})
+	log := eventlog.New(newServer(t, spokenRun(t, "C", "B", 5, 6)), a)
+	require.Equal(t, lines(1, 2)+" "+lines(5, 6), told(t, log.UpTo(t.Context(), "demo", "C")))
+	_, err := toldUntil(t, log, "")
+	var gap *eventlog.GapError
+	require.ErrorAs(t, err, &gap, "but whoever reads a log is told")
+	require.Equal(t, [2]int{3, 4}, [2]int{gap.First, gap.Last})
+}
+
 func TestAForkBeginsWithTheEventsOfItsOrigin(t *testing.T) {
 	a, _ := kept(t)
 	keep(t, a, "source", 1, 5)

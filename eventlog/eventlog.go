@@ -54,7 +54,8 @@ func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[ev
 }
 
 // UpTo yields the events of a run and of all runs before it. When the run is ""
-// or the server has forgotten it, they are all that the archive has.
+// or the server has forgotten it, they are all that the archive has. What nobody
+// has any more is left out: it is for those who go on with what there is.
 func (l *Log) UpTo(ctx context.Context, contextName, runID string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := reading{log: l, contextName: contextName}
@@ -74,6 +75,10 @@ func (l *Log) UpTo(ctx context.Context, contextName, runID string) iter.Seq2[eve
 			}
 		}
 		runs, err := r.unread(ctx, runID, "")
+		var gap *GapError
+		if errors.As(err, &gap) && gap.Err == nil {
+			err = nil
+		}
 		r.present(ctx, runs, err, yield)
 	}
 }
@@ -98,6 +103,9 @@ func (l *Log) Follow(ctx context.Context, contextName, from string) iter.Seq2[ev
 			var runs []string
 			if err == nil && run != done {
 				runs, err = r.unread(ctx, run, done)
+			}
+			if err != nil {
+				runs = nil
 			}
 			for _, run := range runs {
 				var e event.Event

@@ -51,16 +51,13 @@ func (r *reading) past(ctx context.Context, through int, yield func(event.Event,
 }
 
 // unread lists the runs up to the one given that have what comes next, oldest
-// first. The run named until was read already.
+// first, also with a [*GapError]. The run named until was read already.
 func (r *reading) unread(ctx context.Context, runID, until string) ([]string, error) {
 	runs, first, err := r.log.chain(ctx, r.contextName, runID, r.last, until)
 	if err == nil {
 		err = r.gap(first)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return runs, nil
+	return runs, err
 }
 
 // present yields what is in the runs behind the last event. The error is the one

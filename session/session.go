@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -67,6 +69,9 @@ type Config struct {
 	// NATSURL is where live deltas come from. Empty: NATS_URL, else
 	// nats://127.0.0.1:4222. "none": no live deltas.
 	NATSURL string
+	// BlobURL is the store that the workers archive logs in, see package blobs.
+	// Empty: BLOB_URL, else none; "none": the log is what Temporal has of it.
+	BlobURL string
 	// TaskQueue on which new contexts start. Empty: wire.TaskQueue.
 	TaskQueue string
 }
@@ -87,6 +92,15 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
 	// Compressing small messages costs both sides more than sending them does.
 	options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
+	var store *blobs.Store
+	var logs *archive.Archive
+	if url := cmp.Or(config.BlobURL, os.Getenv("BLOB_URL"), "none"); url != "none" {
+		if store, err = blobs.Open(ctx, url, options.Namespace); err != nil {
+			return nil, err
+		}
+		logs = archive.New(store)
+		options.ExternalStorage = blobs.ExternalStorage(store)
+	}
 	dial, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
 	temporal, err := client.DialContext(dial, options)
@@ -99,8 +113,8 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		}
 		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, options.HostPort, err)
 	}
-	c := New(Options{Temporal: temporal, TaskQueue: config.TaskQueue})
-	c.owned = true
+	c := New(Options{Temporal: temporal, Archive: logs, TaskQueue: config.TaskQueue})
+	c.owned, c.blobs = true, store
 	if url := cmp.Or(config.NATSURL, stream.DefaultURL()); url != "none" {
 		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, options.Namespace) }
 	}
@@ -181,7 +195,8 @@ type Client struct {
 	options Options
 	log     *eventlog.Log
 	stream  lazyStream
-	owned   bool // the connections are ours to close
+	owned   bool         // the connections are ours to close
+	blobs   *blobs.Store // ours, if there is one
 }
 
 // New returns a client on connections that the caller owns.
@@ -201,6 +216,9 @@ func (c *Client) Shutdown() {
 	if c.owned {
 		c.stream.close()
 		c.options.Temporal.Close()
+	}
+	if c.blobs != nil {
+		_ = c.blobs.Close() // nothing was left half written
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,4 +44,26 @@ func isNATSURL(server string) bool {
 	}
 	u, err := url.Parse(server)
 	return err == nil && u.Hostname() != "" && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme)
+}
+
+// devBlobs is where worker --dev keeps blobs when it is started here.
+const devBlobs = ".chronicle/blobs"
+
+// devBlobURL is the URL of devBlobs, or "" when it is not there.
+func devBlobURL() string {
+	dir, err := filepath.Abs(filepath.FromSlash(devBlobs))
+	if err != nil {
+		return ""
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
+}
+
+// isLocal reports whether Temporal is on this machine.
+func (a *app) isLocal() bool {
+	host, _, err := net.SplitHostPort(a.address())
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }

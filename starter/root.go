@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"time"
 
@@ -104,6 +105,9 @@ environment, else from the TOML profile of the temporal command.
 				return err
 			}
 			a.parsed = true
+			if a.connection.BlobURL == "" && os.Getenv("BLOB_URL") == "" && a.isLocal() {
+				a.connection.BlobURL = devBlobURL()
+			}
 			return nil
 		},
 	}
@@ -121,6 +125,8 @@ environment, else from the TOML profile of the temporal command.
 		"task `QUEUE` on which new contexts start, the worker's (default \""+wire.TaskQueue+"\")")
 	flags.StringVar(&a.connection.NATSURL, "nats-url", "",
 		"where live deltas come from, a `URL`; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
+	flags.StringVar(&a.connection.BlobURL, "blob-url", "",
+		"where the workers archive logs, a `URL`; \"none\": read only what Temporal has (default: $BLOB_URL, "+devBlobs+" when it is there and Temporal is on this machine)")
 	root.AddCommand(
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
 		newEventsCommand(a), newStateCommand(a), newListCommand(a),

@@ -48,7 +48,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 	if at.blobURL == "" {
 		log.Warn("no --blob-url: the logs of contexts last as long as the server keeps their histories")
 	} else {
-		if r.blobs, err = blobs.Open(ctx, at.blobURL); err != nil {
+		if r.blobs, err = blobs.Open(ctx, at.blobURL, at.temporal.Namespace); err != nil {
 			return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
 		}
 		logs = archive.New(r.blobs)

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// forget takes runs that have ended from the server, as its retention does. The
+// server takes up to a minute, for all of them together.
+func (w *world) forget(c *session.Context, runs ...string) {
+	w.t.Helper()
+	for _, run := range runs {
+		_, err := w.temporal.WorkflowService().DeleteWorkflowExecution(w.ctx, &workflowservice.DeleteWorkflowExecutionRequest{
+			Namespace:         "default",
+			WorkflowExecution: &common.WorkflowExecution{WorkflowId: wire.WorkflowID(c.Name()), RunId: run},
+		})
+		require.NoError(w.t, err)
+	}
+	for _, run := range runs {
+		for {
+			_, err := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
+			if err != nil {
+				require.ErrorAs(w.t, err, new(*serviceerror.NotFound))
+				break
+			}
+			time.Sleep(100 * time.Millisecond) // nothing tells
+		}
+	}
+}
+
+func TestAContextIsWholeAfterTheServerForgotItsRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, surroundings{patience: 5 * time.Minute}, llmtest.Func(echo))
+	w.worker(shortRuns)
+	c := w.open("forgotten")
+	for i := range 12 {
+		w.say(c, fmt.Sprintf("Message %d", i))
+	}
+	w.close(c, "for today")
+	w.say(c, "Message 12")
+	before := w.log(c)
+
+	current := w.runs(c)[0]
+	ended := slices.DeleteFunc(w.listed(c), func(run string) bool { return run == current })
+	require.Greater(t, len(ended), 2)
+	w.forget(c, ended...)
+	require.Equal(t, before, w.log(c))
+
+	// Even with nothing left but the archive the context goes on.
+	w.close(c, "for good")
+	before = w.log(c)
+	w.forget(c, current)
+	require.Equal(t, before, w.log(c))
+	said := w.say(c, "Message 13")
+	require.Equal(t, event.TagLLMRequestCompleted, said[len(said)-1].Tag())
+	require.Equal(t, before, w.log(c)[:len(before)])
+	state, err := c.State(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, 28, state.MessageCount)
+	require.Equal(t, 3, countOf(w, c, event.TagSessionStarted))
+}
+
+// listed are the runs of a context by the server's list.
+func (w *world) listed(c *session.Context) (runs []string) {
+	w.t.Helper()
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))}
+	for {
+		page, err := w.temporal.ListWorkflow(w.ctx, request)
+		require.NoError(w.t, err)
+		for _, x := range page.GetExecutions() {
+			runs = append(runs, x.GetExecution().GetRunId())
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return runs
+		}
+	}
+}
