@@ -17,28 +17,37 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// measured are the turns whose history is measured: ten around each.
-var measured = []int{10, 300}
+// measured are the turns that are measured, ten around each; their history, too.
+var measured = []int{10, 300, 4990}
 
-// long has a conversation of 1,000 turns, looks at its history, and lets a worker
-// go on with it that has never heard of it.
+// long has a conversation of 5,000 turns, which goes through many runs, looks at
+// its histories, and lets a worker go on with it that has never heard of it.
 func long(l *lab) error {
-	turns := 1000
+	turns := 5000
 	if l.quick {
 		turns = 310
 	}
 	const name = "long"
 	talker := l.context(name)
+	at := map[int]samples{}
 	for i := 1; i <= turns; i++ {
 		m := message(fmt.Sprintf("long-%d", i))
-		if !isMeasured(i) {
+		if near(i) == 0 {
 			m.Every = 0
 		}
-		if _, err := talker.turn(m); err != nil {
+		took, err := talker.turn(m)
+		if err != nil {
 			return err
 		}
+		signal := at[near(i)]
+		signal.add(took.toRequest)
+		at[near(i)] = signal
 	}
-	if err := l.measureHistory(name); err != nil {
+	l.report.add("signal_to_request_turn_10_ms", "ms", at[10])
+	if !l.quick {
+		l.report.add("signal_to_request_turn_5000_ms", "ms", at[4990])
+	}
+	if err := l.measureHistory(name, turns); err != nil {
 		return err
 	}
 
@@ -57,18 +66,19 @@ func long(l *lab) error {
 	return nil
 }
 
-func isMeasured(turn int) bool {
+// near is the measured turn that a turn is near to; 0 when it is to none.
+func near(turn int) int {
 	for _, at := range measured {
 		if turn > at-5 && turn <= at+5 {
-			return true
+			return at
 		}
 	}
-	return false
+	return 0
 }
 
 // measureHistory reports what a turn adds to a history: from the message that
 // begins it to before the next one. What began the context stands before them.
-func (l *lab) measureHistory(name string) error {
+func (l *lab) measureHistory(name string, turns int) error {
 	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
 	defer cancel()
 	costs, err := turnCosts(ctx, l.rig.Temporal, wire.WorkflowID(name))
@@ -77,6 +87,9 @@ func (l *lab) measureHistory(name string) error {
 	}
 	var events, raw samples
 	for _, at := range measured {
+		if at+5 > turns {
+			continue
+		}
 		var beyond samples
 		for turn := at - 4; turn <= at+5; turn++ {
 			cost := costs[turn]
@@ -100,13 +113,12 @@ type turnCost struct {
 }
 
 func turnCosts(ctx context.Context, temporal client.Client, workflowID string) ([]turnCost, error) {
+	history, err := wholeHistory(ctx, temporal, workflowID)
+	if err != nil {
+		return nil, fmt.Errorf("read the history of %s: %w", workflowID, err)
+	}
 	var turns [][]*historypb.HistoryEvent
-	history := temporal.GetWorkflowHistory(ctx, workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		h, err := history.Next()
-		if err != nil {
-			return nil, fmt.Errorf("read the history of %s: %w", workflowID, err)
-		}
+	for _, h := range history {
 		if h.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil {
 			turns = append(turns, nil)
 		}
@@ -154,4 +166,24 @@ func costOf(turn []*historypb.HistoryEvent) (turnCost, error) {
 		}
 	}
 	return cost, nil
+}
+
+// wholeHistory is the history of all runs of a workflow, the newest of which
+// continues the others.
+func wholeHistory(ctx context.Context, temporal client.Client, workflowID string) ([]*historypb.HistoryEvent, error) {
+	var all []*historypb.HistoryEvent
+	for run, more := "", true; more; more = run != "" {
+		var one []*historypb.HistoryEvent
+		history := temporal.GetWorkflowHistory(ctx, workflowID, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for history.HasNext() {
+			h, err := history.Next()
+			if err != nil {
+				return nil, err
+			}
+			one = append(one, h)
+		}
+		all = append(one, all...)
+		run = one[0].GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId()
+	}
+	return all, nil
 }

@@ -54,7 +54,8 @@ var scenarios = []scenario{
 	{"interrupt", "new input while an answer streams", interrupt, tuned},
 	{"crowd", "50 contexts at once", crowd, tuned},
 	{"memory", "500 contexts at once", memory, tuned},
-	{"long", "a context of 1,000 turns, and a worker that does not know it", long, tuned},
+	{"long", "a context of 5,000 turns, and a worker that does not know it", long, tuned},
+	{"archive", "a closed context of 10,000 events", archived, tuned},
 }
 
 // lab is where scenarios are run.

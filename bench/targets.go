@@ -4,17 +4,19 @@ import "fmt"
 
 // references are what some metrics are to be seen in relation to.
 var references = map[string]string{
-	"signal_to_request_ms":         "bare_signal_to_request_ms",
-	"untuned_signal_to_request_ms": "bare_untuned_signal_to_request_ms",
-	"delta_ms":                     "direct_delta_ms",
-	"delta_50_ms":                  "direct_delta_ms",
-	"turn_ms":                      "bare_turn_ms",
-	"interrupt_to_first_chunk_ms":  "bare_signal_to_request_ms",
-	"turns_per_second_50":          "bare_turns_per_second_50",
-	"signal_to_request_50_ms":      "bare_signal_to_request_50_ms",
-	"server_cpu_per_turn_50_ms":    "bare_server_cpu_per_turn_50_ms",
-	"history_bytes_per_turn_300":   "history_bytes_per_turn_10",
-	"reduce_ns_per_event_100k":     "reduce_ns_per_event_1k",
+	"signal_to_request_ms":           "bare_signal_to_request_ms",
+	"untuned_signal_to_request_ms":   "bare_untuned_signal_to_request_ms",
+	"delta_ms":                       "direct_delta_ms",
+	"delta_50_ms":                    "direct_delta_ms",
+	"turn_ms":                        "bare_turn_ms",
+	"interrupt_to_first_chunk_ms":    "bare_signal_to_request_ms",
+	"turns_per_second_50":            "bare_turns_per_second_50",
+	"signal_to_request_50_ms":        "bare_signal_to_request_50_ms",
+	"server_cpu_per_turn_50_ms":      "bare_server_cpu_per_turn_50_ms",
+	"history_bytes_per_turn_300":     "history_bytes_per_turn_10",
+	"history_bytes_per_turn_4990":    "history_bytes_per_turn_10",
+	"signal_to_request_turn_5000_ms": "signal_to_request_turn_10_ms",
+	"reduce_ns_per_event_100k":       "reduce_ns_per_event_1k",
 }
 
 // target is a bound of a metric.
@@ -65,6 +67,10 @@ var targets = []target{
 	// the caches of the processor make of it.
 	{metric: "reduce_ns_per_event_100k", at: p50, factor: 2, of: "reduce_ns_per_event_1k", ofAt: p50},
 	{metric: "replay_ms_1000_turns", at: p95, fixed: 1000},
+	{metric: "history_bytes_per_turn_4990", at: p50, factor: 1.05, of: "history_bytes_per_turn_10", ofAt: p50},
+	{metric: "signal_to_request_turn_5000_ms", at: p50, factor: 1.1, of: "signal_to_request_turn_10_ms", ofAt: p50},
+	{metric: "reopen_ms_10000_events", at: p95, fixed: 300},
+	{metric: "export_events_per_second", at: p50, atLeast: true, fixed: 50_000},
 }
 
 // row is the target as a line of the table; ok is false when the run has not

@@ -31,6 +31,7 @@ type places struct {
 	Temporal string  `json:"temporal,omitempty"`
 	NATS     string  `json:"nats,omitempty"`
 	Model    string  `json:"model,omitempty"`
+	Blobs    string  `json:"blobs,omitempty"`
 	Faults   float64 `json:"faults,omitempty"`
 }
 

@@ -65,7 +65,13 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 			r.Stop()
 		}
 	}()
-	if err := r.startServer(ctx); err != nil {
+	dir, err := os.MkdirTemp("", "chronicle-rig-")
+	if err != nil {
+		return nil, err
+	}
+	r.stops = append(r.stops, func() { _ = os.RemoveAll(dir) })
+	r.places.Blobs = "file://" + filepath.ToSlash(dir) + "/blobs"
+	if err := r.startServer(ctx, dir); err != nil {
 		return nil, err
 	}
 	if r.Temporal, err = dial(ctx, r.places.Temporal); err != nil {
@@ -93,7 +99,7 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	r.Bare = &Bare{temporal: r.Temporal, watcher: watcher}
 	r.Direct = &Direct{peer: peers[roleDirect]}
 	client, err := session.Dial(ctx, session.Config{
-		Address: r.places.Temporal, NATSURL: r.places.NATS, TaskQueue: options.TaskQueue,
+		Address: r.places.Temporal, NATSURL: r.places.NATS, BlobURL: r.places.Blobs, TaskQueue: options.TaskQueue,
 	})
 	if err != nil {
 		return nil, err
@@ -114,7 +120,7 @@ func (r *Rig) Stop() {
 
 // startServer finds a Temporal server that runs already, or starts a dev server
 // with an empty database.
-func (r *Rig) startServer(ctx context.Context) error {
+func (r *Rig) startServer(ctx context.Context, dir string) error {
 	if r.places.Temporal = os.Getenv(AddressVariable); r.places.Temporal != "" {
 		return nil
 	}
@@ -122,11 +128,6 @@ func (r *Rig) startServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "chronicle-rig-")
-	if err != nil {
-		return err
-	}
-	r.stops = append(r.stops, func() { _ = os.RemoveAll(dir) })
 	server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir, Untuned: r.options.Untuned})
 	if err != nil {
 		return err

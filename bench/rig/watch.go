@@ -18,7 +18,7 @@ import (
 func watch(s *self) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	contexts, err := session.Dial(ctx, session.Config{Address: s.Temporal, NATSURL: s.NATS})
+	contexts, err := session.Dial(ctx, session.Config{Address: s.Temporal, NATSURL: s.NATS, BlobURL: s.Blobs})
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,8 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 		options.TaskQueue = wire.TaskQueue
 	}
 	cmd := exec.Command(r.options.Worker,
-		"--address", r.places.Temporal, "--nats-url", r.places.NATS, "--task-queue", options.TaskQueue)
+		"--address", r.places.Temporal, "--nats-url", r.places.NATS,
+		"--blob-url", r.places.Blobs, "--task-queue", options.TaskQueue)
 	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.places.Model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY=")
 	// Its log is of interest only when it does not start.
 	log := &bytes.Buffer{}
