@@ -5,12 +5,14 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -o /out/ ./worker ./starter
+RUN CGO_ENABLED=0 go build -trimpath -o /out/ ./worker ./starter && mkdir /empty
 
 FROM scratch
 # To trust the servers of the models.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/ /usr/local/bin/
+# For blobs: a new volume takes its owner from here.
+COPY --from=build --chown=65532:65532 /empty /var/lib/chronicle
 USER 65532:65532
 ENV HOME=/nonexistent PATH=/usr/local/bin
 ENTRYPOINT ["/usr/local/bin/worker"]

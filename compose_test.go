@@ -151,6 +151,10 @@ func TestComposeCallsTheWorkerWithWhatItUnderstands(t *testing.T) {
 func TestTheImageIsStaticAndNotRoot(t *testing.T) {
 	dockerfile := read(t, "Dockerfile")
 	require.Contains(t, dockerfile, "CGO_ENABLED=0 go build")
+	for _, volume := range compose(t).Services["worker"].Volumes {
+		require.Contains(t, dockerfile, "--chown=65532:65532 /empty "+volume.Target+"\n", "the worker may write there")
+		require.Equal(t, "file://"+volume.Target, variable(t, compose(t).Services["worker"], "BLOB_URL"))
+	}
 	require.Regexp(t, `(?s)FROM scratch.*\nUSER [1-9]\d*:[1-9]\d*\n.*ENTRYPOINT`, dockerfile)
 }
 

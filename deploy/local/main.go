@@ -6,7 +6,7 @@
 //
 // It starts PostgreSQL in a directory of its own, sets up Temporal's schema,
 // starts the Temporal server, makes the namespace, starts NATS and the workers,
-// and then COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and NATS_URL in its
+// and then COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, NATS_URL and BLOB_URL in its
 // environment, and in TEMPORAL_PID_FILE a file with the pid of the Temporal server.
 // COMMAND's exit code is its own. All that it started ends with it, on Linux even
 // when it is killed.
@@ -125,13 +125,15 @@ func (t *topology) command(life context.Context, args []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_URL=")
+		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_URL=") ||
+			strings.HasPrefix(variable, "BLOB_URL=")
 	}),
 		"TEMPORAL_ADDRESS="+t.temporalAddress,
 		"TEMPORAL_NAMESPACE="+t.namespace,
 		"TEMPORAL_CONFIG_FILE="+os.DevNull,
 		"TEMPORAL_PID_FILE="+t.pidFile("temporal"),
 		"NATS_URL="+t.natsURL,
+		"BLOB_URL="+t.blobURL(),
 	)
 	process, err := child.Start(cmd, child.Options{})
 	if err != nil {

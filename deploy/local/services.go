@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
 
@@ -94,6 +95,11 @@ func (t *topology) startNATS(ctx context.Context) error {
 	return awaitTCP(ctx, address)
 }
 
+// blobURL is where the workers keep blobs.
+func (t *topology) blobURL() string {
+	return "file://" + filepath.ToSlash(filepath.Join(t.dir, "blobs"))
+}
+
 // startWorkers starts the workers and waits until each says that it is ready,
 // and its health check agrees.
 func (t *topology) startWorkers(ctx context.Context) error {
@@ -104,6 +110,7 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	env := environment(service, map[string]string{
 		"TEMPORAL_ADDRESS": t.temporalAddress,
 		"NATS_URL":         t.natsURL,
+		"BLOB_URL":         t.blobURL(),
 	})
 	if t.workers < 0 {
 		t.workers = service.GetScale()
