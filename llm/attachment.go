@@ -40,9 +40,14 @@ func (t *Target) attachment(a reducer.Attachment) block {
 	}
 }
 
-// note tells of an attachment without showing it.
+// note tells of an attachment without showing it: where it is, or how it is called
+// when it is nowhere else.
 func note(a reducer.Attachment, but string) block {
-	return block{text: fmt.Sprintf("[Attached: %s%s]", a.Source, but)}
+	name := a.Source.String()
+	if a.Source.Type == event.SourceBlob {
+		name = a.Name()
+	}
+	return block{text: fmt.Sprintf("[Attached: %s%s]", name, but)}
 }
 
 func (t *Target) image(a reducer.Attachment) block {

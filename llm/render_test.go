@@ -126,16 +126,16 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 		},
 		"anything else is mentioned": {
 			messages: []reducer.Message{user("Listen", file("audio/mpeg", "song.mp3"), blob("application/pdf", "a.pdf", pixel), link("text/html", "https://x.example/page"))},
-			want:     []string{"user: Listen\n\n[Attached: song.mp3]\n\n[Attached: blob]\n\n[Attached: https://x.example/page]"},
+			want:     []string{"user: Listen\n\n[Attached: song.mp3]\n\n[Attached: a.pdf]\n\n[Attached: https://x.example/page]"},
 		},
 		"what cannot be read does not end the conversation": {
 			messages: []reducer.Message{user("Read", file("text/plain", "/etc/passwd"), file("image/png", "/gone.png"), blob("text/plain", "b", []byte{0xff}), link("text/plain", "data:;base64,%"))},
 			want: []string{"user: Read\n\n[Attached: /etc/passwd, which could not be read]\n\n[Attached: /gone.png, which could not be read]" +
-				"\n\n[Attached: blob, which could not be read]\n\n[Attached: data:;base64,…, which could not be read]"},
+				"\n\n[Attached: b, which could not be read]\n\n[Attached: data:;base64,…, which could not be read]"},
 		},
 		"a file that is empty is said to be": {
 			messages: []reducer.Message{user("", blob("text/plain", "b.txt", []byte(" ")))},
-			want:     []string{"user: [Attached: blob, which is empty]"},
+			want:     []string{"user: [Attached: b.txt, which is empty]"},
 		},
 		"without a way to read files they are mentioned": {
 			noFiles:  true,
@@ -145,7 +145,7 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 		"a model of text is told of all attachments": {
 			config:   reducer.ProviderConfig{TextOnly: true},
 			messages: []reducer.Message{user("Look", blob("image/png", "a.png", pixel), file("text/plain", "notes.txt"))},
-			want:     []string{"user: Look\n\n[Attached: blob]\n\n[Attached: notes.txt]"},
+			want:     []string{"user: Look\n\n[Attached: a.png]\n\n[Attached: notes.txt]"},
 		},
 		"ollama is sent images and no links to them": {
 			config:   reducer.ProviderConfig{ProviderID: "ollama"},

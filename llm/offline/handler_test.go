@@ -79,7 +79,7 @@ func TestAnswerShowsWhatTheModelWasShown(t *testing.T) {
 		},
 		"attachments": {
 			messages: []reducer.Message{user("Look", blob("text/plain", "notes.txt", "buy milk"), blob("image/png", "a.png", "1234"), blob("audio/mpeg", "a.mp3", "x"))},
-			want:     `This is your 1st message: "Look". It came with an image (image/png, 4 bytes), notes.txt (text, 8 bytes) and blob.`,
+			want:     `This is your 1st message: "Look". It came with an image (image/png, 4 bytes), notes.txt (text, 8 bytes) and a.mp3.`,
 		},
 		"a link to an image": {
 			messages: []reducer.Message{user("", reducer.Attachment{Source: event.Source{Type: event.SourceURL, URL: "https://x.example/a.png"}, MediaType: "image/png"})},
