@@ -1,6 +1,8 @@
 package llm
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"os"
 	"time"
@@ -31,7 +33,17 @@ type Options struct {
 	// which paths may be read. Nil means that such attachments are mentioned
 	// to the model and not sent.
 	ReadAttachment func(path string) ([]byte, error)
+	// ReadBlob reads an attachment whose source is a blob that is referred to, by
+	// its [event.Source.Ref], within [BlobTimeout]. Nil means that the model is
+	// told that such attachments are not available.
+	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
+	// Logger is told of attachments that could not be read. Nil means nobody is.
+	Logger *slog.Logger
 }
+
+// BlobTimeout is how long a blob may take to be read: a store that does not
+// answer is no reason for the request not to be made.
+const BlobTimeout = 5 * time.Second
 
 // DefaultKeyRefs are where keys are kept as a rule.
 var DefaultKeyRefs = []string{"env:*_API_KEY", "file:/run/secrets/*"}
@@ -89,6 +101,8 @@ type Adapter struct {
 	allowed        bool // keyRefs is what an operator wants
 	defaults       Defaults
 	readAttachment func(string) ([]byte, error)
+	readBlob       func(context.Context, string) ([]byte, error)
+	logger         *slog.Logger
 }
 
 // New returns an adapter.
@@ -100,6 +114,11 @@ func New(o Options) *Adapter {
 		keyRefs:        o.KeyRefs,
 		defaults:       o.Defaults,
 		readAttachment: o.ReadAttachment,
+		readBlob:       o.ReadBlob,
+		logger:         o.Logger,
+	}
+	if a.logger == nil {
+		a.logger = slog.New(slog.DiscardHandler)
 	}
 	if a.http == nil {
 		a.http = NewHTTPClient()

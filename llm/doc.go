@@ -30,4 +30,6 @@
 //     conversation is: every tool call has its result, the system message
 //     stands in front, no message is empty. The conversation itself stays as
 //     it is.
+//   - An attachment that cannot be read is a note to the model, and no reason not
+//     to answer.
 package llm

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,8 +25,9 @@ const (
 // render is a conversation as the provider takes it. Whatever the messages
 // are, what comes out has one system message at most, in front; has no message
 // without content; and every assistant message with tool calls is followed by
-// one result for each of them. The messages are not changed.
-func (t *Target) render(messages []reducer.Message) []openai.ChatCompletionMessage {
+// one result for each of them. The messages are not changed. The context bounds
+// the reading of attachments.
+func (t *Target) render(ctx context.Context, messages []reducer.Message) []openai.ChatCompletionMessage {
 	r := rendering{target: t, messages: messages}
 	r.pairResults()
 	for i, m := range messages {
@@ -39,7 +41,7 @@ func (t *Target) render(messages []reducer.Message) []openai.ChatCompletionMessa
 				r.addText(openai.ChatMessageRoleUser, fmt.Sprintf("[Result of a tool call that is not part of this conversation: %s]", resultText(m)))
 			}
 		default:
-			r.addUser(m)
+			r.addUser(ctx, m)
 		}
 	}
 	return r.finish()
@@ -89,13 +91,13 @@ func (r *rendering) addSystem(content string) {
 	}
 }
 
-func (r *rendering) addUser(m reducer.Message) {
+func (r *rendering) addUser(ctx context.Context, m reducer.Message) {
 	var blocks []block
 	if !isBlank(m.Content) {
 		blocks = append(blocks, block{text: m.Content})
 	}
 	for _, a := range m.Attachments {
-		blocks = append(blocks, r.target.attachment(a))
+		blocks = append(blocks, r.target.attachment(ctx, a))
 	}
 	if len(blocks) > 0 {
 		r.add(userMessage(blocks))

@@ -42,6 +42,9 @@ func blob(mediaType, name string, data []byte) reducer.Attachment {
 func link(mediaType, url string) reducer.Attachment {
 	return reducer.Attachment{Source: event.Source{Type: event.SourceURL, URL: url}, MediaType: mediaType}
 }
+func ref(mediaType, name, hash string) reducer.Attachment {
+	return reducer.Attachment{Source: event.Source{Type: event.SourceBlob, Ref: "sha256/" + hash}, MediaType: mediaType, FileName: name, Size: 4}
+}
 func file(mediaType, path string) reducer.Attachment {
 	return reducer.Attachment{Source: event.Source{Type: event.SourceFile, Path: path}, MediaType: mediaType}
 }
@@ -81,10 +84,19 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 		}
 		return nil, errors.New("not below the folder for attachments")
 	}
+	blobs := func(_ context.Context, ref string) ([]byte, error) {
+		switch ref {
+		case "sha256/cat":
+			return pixel, nil
+		case "sha256/notes":
+			return []byte("buy milk"), nil
+		}
+		return nil, errors.New("no such blob")
+	}
 	longID := strings.Repeat("x", 41)
 	tests := map[string]struct {
 		config   reducer.ProviderConfig
-		noFiles  bool
+		noFiles  bool // and no blobs
 		messages []reducer.Message
 		want     []string
 	}{
@@ -142,10 +154,27 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 			messages: []reducer.Message{user("Read", file("text/plain", "notes.txt"), file("image/png", "cat.png"))},
 			want:     []string{"user: Read\n\n[Attached: notes.txt]\n\n[Attached: cat.png]"},
 		},
+		"a blob that is referred to is read": {
+			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "cat"), ref("text/plain", "notes.txt", "notes"))},
+			want:     []string{"user: <Look><" + pixelURL + "><[Attached: notes.txt]\nbuy milk>"},
+		},
+		"a blob that is gone does not end the conversation": {
+			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "gone"), ref("text/plain", "", "gone"))},
+			want:     []string{"user: Look\n\n[Attached: cat.png, which could not be read]\n\n[Attached: blob:sha256/gone, which could not be read]"},
+		},
+		"a blob that no model is shown is mentioned": {
+			messages: []reducer.Message{user("Look", ref("application/pdf", "a.pdf", "notes"), ref("audio/mpeg", "", "cat"))},
+			want:     []string{"user: Look\n\n[Attached: a.pdf]\n\n[Attached: blob:sha256/cat]"},
+		},
+		"without a way to read blobs they are not available": {
+			noFiles:  true,
+			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "cat"), ref("text/plain", "notes.txt", "notes"), blob("text/plain", "b.txt", []byte("text")))},
+			want:     []string{"user: Look\n\n[Attached: cat.png, which is not available]\n\n[Attached: notes.txt, which is not available]\n\n[Attached: b.txt]\ntext"},
+		},
 		"a model of text is told of all attachments": {
 			config:   reducer.ProviderConfig{TextOnly: true},
-			messages: []reducer.Message{user("Look", blob("image/png", "a.png", pixel), file("text/plain", "notes.txt"))},
-			want:     []string{"user: Look\n\n[Attached: a.png]\n\n[Attached: notes.txt]"},
+			messages: []reducer.Message{user("Look", blob("image/png", "a.png", pixel), file("text/plain", "notes.txt"), ref("image/png", "cat.png", "cat"))},
+			want:     []string{"user: Look\n\n[Attached: a.png]\n\n[Attached: notes.txt]\n\n[Attached: cat.png]"},
 		},
 		"ollama is sent images and no links to them": {
 			config:   reducer.ProviderConfig{ProviderID: "ollama"},
@@ -203,9 +232,9 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			model := llmtest.Start(t, llmtest.Answer("Hi"))
-			options := llm.Options{ReadAttachment: files}
+			options := llm.Options{ReadAttachment: files, ReadBlob: blobs}
 			if test.noFiles {
-				options.ReadAttachment = nil
+				options = llm.Options{}
 			}
 			require.NoError(t, send(within(t), model, options, test.config, test.messages))
 			require.Equal(t, test.want, lines(model.Requests()[0].Messages))
@@ -287,7 +316,7 @@ func anyMessage() *rapid.Generator[reducer.Message] {
 	id := rapid.SampledFrom([]string{"c1", "c2", "c.3", strings.Repeat("long", 20)})
 	attachment := rapid.SampledFrom([]reducer.Attachment{
 		blob("image/png", "a.png", []byte("png")), link("image/png", "https://x.example/a.png"),
-		blob("text/plain", "a.txt", []byte("text")), file("audio/mpeg", "a.mp3"), blob("text/plain", "", []byte{0xff}),
+		blob("text/plain", "a.txt", []byte("text")), file("audio/mpeg", "a.mp3"), blob("text/plain", "", []byte{0xff}), ref("image/png", "a.png", "cat"),
 	})
 	return rapid.Custom(func(t *rapid.T) reducer.Message {
 		m := reducer.Message{

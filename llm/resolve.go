@@ -1,9 +1,11 @@
 package llm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"path"
 	"slices"
@@ -35,6 +37,8 @@ type Target struct {
 	temperature    *float64
 	maxTokens      *int
 	readAttachment func(string) ([]byte, error)
+	readBlob       func(context.Context, string) ([]byte, error)
+	logger         *slog.Logger
 }
 
 // Resolve finds the URL, the key and the quirks of a provider.
@@ -98,6 +102,8 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		temperature:    cfg.Temperature,
 		maxTokens:      cfg.MaxTokens,
 		readAttachment: a.readAttachment,
+		readBlob:       a.readBlob,
+		logger:         a.logger,
 	}
 	t.quirks.maxCompletionTokens = t.quirks.maxCompletionTokens && isPresetURL
 	t.quirks = t.quirks.forModel(cfg.Model)

@@ -47,7 +47,7 @@ const finishError = "error"
 //     to: the text around the calls is the answer, whatever the finish reason.
 //     Without any text it is of [KindToolCall].
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(text string)) (Result, error) {
-	request, err := t.request(messages)
+	request, err := t.request(ctx, messages)
 	if err != nil {
 		return Result{}, err
 	}
@@ -151,8 +151,8 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	return e
 }
 
-func (t *Target) request(messages []reducer.Message) (openai.ChatCompletionRequest, error) {
-	request := openai.ChatCompletionRequest{Model: t.Model, Messages: t.render(messages)}
+func (t *Target) request(ctx context.Context, messages []reducer.Message) (openai.ChatCompletionRequest, error) {
+	request := openai.ChatCompletionRequest{Model: t.Model, Messages: t.render(ctx, messages)}
 	if len(request.Messages) == 0 {
 		return request, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "nothing was sent: the conversation has no message"}
 	}

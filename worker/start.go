@@ -70,6 +70,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		Part:      s.only,
 		Models: llm.New(llm.Options{
 			Defaults: at.models, Getenv: a.getenv, KeyRefs: s.keyRefs, ReadAttachment: readAttachment,
+			Logger: structured(log, "llm", zap.WarnLevel),
 		}),
 		Stream:           conn,
 		Archive:          logs,

@@ -1,0 +1,51 @@
+package llm_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+func TestAnAttachmentThatIsGoneIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	options := llm.Options{
+		ReadAttachment: func(string) ([]byte, error) { return nil, errors.New("no such file") },
+		ReadBlob: func(context.Context, string) ([]byte, error) {
+			return nil, errors.New("no such blob at nats://me:s3cr3t@store")
+		},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	model := llmtest.Start(t, llmtest.Answer("Hi"))
+	messages := []reducer.Message{user("Look", ref("image/png", "cat.png", "gone"), file("text/plain", "notes.txt"), link("text/plain", "data:;base64,%"))}
+	require.NoError(t, send(within(t), model, options, reducer.ProviderConfig{}, messages))
+	require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("\n")), "what never was there is not missed")
+	require.Contains(t, log.String(), `level=WARN msg="an attachment could not be read, and the model is told so" attachment=blob:sha256/gone error="no such blob at nats://[removed]@store"`)
+	require.Contains(t, log.String(), `attachment=notes.txt error="no such file"`)
+}
+
+func TestABlobIsReadForItsRequest(t *testing.T) {
+	var log bytes.Buffer
+	ctx, cancel := context.WithCancel(within(t))
+	options := llm.Options{
+		ReadBlob: func(ctx context.Context, _ string) ([]byte, error) {
+			deadline, ok := ctx.Deadline()
+			require.True(t, ok)
+			require.LessOrEqual(t, time.Until(deadline), llm.BlobTimeout, "a store that does not answer is not waited for")
+			cancel()
+			return nil, ctx.Err()
+		},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	err := send(ctx, llmtest.Start(t), options, reducer.ProviderConfig{}, []reducer.Message{user("Look", ref("image/png", "cat.png", "cat"))})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, log.String(), "nothing is wrong with a blob that nobody waits for")
+}
