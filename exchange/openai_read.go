@@ -146,8 +146,8 @@ func (d *dialogue) add(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	isSilent := len(m.ToolCalls) > 0 && m.Role == string(reducer.RoleAssistant)
-	if len(parts) == 0 && m.Refusal == "" && !isSilent {
+	mayBeSilent := m.Role == string(reducer.RoleAssistant) && (m.Refusal != "" || len(m.ToolCalls) > 0)
+	if len(parts) == 0 && !mayBeSilent {
 		return problem("content", "missing")
 	}
 	text, attachments, err := split(parts, m.Role == string(reducer.RoleUser))

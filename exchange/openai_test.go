@@ -113,6 +113,7 @@ func TestMessagesThatNoLogCanHoldAreRefused(t *testing.T) {
 		{"no content", `[{"role":"user"}]`, "line 1, message 1: content: missing"},
 		{"no content of an answer", `[{"role":"assistant","content":null}]`, "line 1, message 1: content: missing"},
 		{"no part", `[{"role":"user","content":[]}]`, "line 1, message 1: content: missing"},
+		{"a refusal of a user", `[{"role":"user","refusal":"No."}]`, "line 1, message 1: content: missing"},
 		{"calls of a user", `[{"role":"user","tool_calls":[` + call + `]}]`, "line 1, message 1: content: missing"},
 		{"content that is an object", `[{"role":"user","content":{"text":"s3cr3t"}}]`, "line 1, message 1: content: want a string or an array of parts"},
 		{"a part that is a string", user(`"s3cr3t"`), "line 1, message 1: content: want an object, got string"},
