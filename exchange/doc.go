@@ -44,6 +44,7 @@
 //     text.
 //   - Arguments of tool calls are the same JSON in another form, without spaces and
 //     with names in order; none are "{}", and what is not JSON is a JSON string.
+//     Results stand right behind their calls.
 //   - A refusal becomes the content. A file of text becomes text. Data URLs have no
 //     parameters, and a file without a name is called document.pdf.
 //   - What a log cannot hold is dropped: names of speakers, the detail of images,
