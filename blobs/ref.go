@@ -31,7 +31,8 @@ func (r *Ref) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-func refOf(data []byte) Ref {
+// RefOf is the reference of bytes, whether they are in a store or not.
+func RefOf(data []byte) Ref {
 	sum := sha256.Sum256(data)
 	return Ref(refPrefix + hex.EncodeToString(sum[:]))
 }

@@ -38,7 +38,7 @@ func (s *Store) Close() error { return s.bucket.Close() }
 // Put stores bytes and returns their reference. Bytes that are there already
 // are not written again.
 func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
-	ref := refOf(data)
+	ref := RefOf(data)
 	there, err := s.bucket.Attributes(ctx, string(ref))
 	if err == nil && there.Size == int64(len(data)) {
 		return ref, nil
@@ -57,7 +57,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 // one of the store, ErrAway as a rule.
 func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	data, err := s.Read(ctx, string(ref))
-	if err == nil && refOf(data) != ref {
+	if err == nil && RefOf(data) != ref {
 		return nil, fmt.Errorf("blob %s %w: its bytes do not have its hash", ref, ErrCorrupt)
 	}
 	return data, err

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -50,6 +49,9 @@ type Receipt struct {
 // with the same ids, because nobody knows what became of them, is harmless: the
 // context takes each once, among its newest thousand.
 //
+// A file of some length goes into the blob store, if the client has one, and the
+// event refers to it.
+//
 // The error is a *event.FieldError for events that no context could take, and
 // ErrRefused when the context does not take them now, which its log tells too.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
@@ -60,7 +62,10 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 		return Receipt{}, &event.FieldError{Problem: fmt.Sprintf("%d events, at most %d are one input", len(events), event.MaxInputEvents)}
 	}
 	var sent Receipt
-	events = slices.Clone(events)
+	events, err := c.client.shelve(ctx, events)
+	if err != nil {
+		return Receipt{}, err
+	}
 	for i := range events {
 		events[i].ClientEventID = cmp.Or(events[i].ClientEventID, rand.Text())
 		if err := sendable(events[i]); err != nil {

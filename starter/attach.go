@@ -13,18 +13,10 @@ import (
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// maxFileBytes bounds a file that is sent along: 1 MiB, and no more than fits
-// into an event in base64, which adds a third.
-const maxFileBytes = min(1<<20, (wire.MaxEventBytes-eventRoom)/4*3)
-
-// eventRoom is more than the JSON of an attachment takes beside its bytes.
-const eventRoom = 4096
-
-var attachUsage = fmt.Sprintf("`FILE|URL` that goes with the message; a file has at most %d bytes and is sent along, "+
-	"an http or https URL is only referred to; may be repeated", maxFileBytes)
+var attachUsage = fmt.Sprintf("`FILE|URL` that goes with the message; a file has at most %d bytes, and 1 MiB without a blob store, "+
+	"an http or https URL is only referred to; may be repeated", event.MaxAttachmentBytes)
 
 // attachAll makes attachments of files and URLs, in order.
 func attachAll(places []string) ([]event.Event, error) {
@@ -75,7 +67,7 @@ func attachFile(name string) (event.Event, error) {
 		return event.Event{}, usagef("attach: %w", err)
 	}
 	defer file.Close()
-	data, err := readAtMost(file, maxFileBytes)
+	data, err := readAtMost(file, event.MaxAttachmentBytes)
 	if err == nil && len(data) == 0 {
 		err = errors.New("it is empty")
 	}

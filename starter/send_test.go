@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/session"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 func TestSendShowsTheAnswer(t *testing.T) {
@@ -149,7 +148,7 @@ func TestSendRefusesAttachments(t *testing.T) {
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, test := range []struct{ name, place, want string }{
-		{"that are too long, and names the limit", write("big", maxFileBytes+1), "more than the limit of 1048576 bytes"},
+		{"that are too long, and names the limit", write("big", event.MaxAttachmentBytes+1), "more than the limit of 20971520 bytes"},
 		{"that are empty", write("empty", 0), "it is empty"},
 		{"that are not there", filepath.Join(dir, "none"), "no such file"},
 		{"that are folders", dir, "is a directory"},
@@ -164,13 +163,6 @@ func TestSendRefusesAttachments(t *testing.T) {
 			require.NotContains(t, got.errOut, "secret")
 		})
 	}
-	t.Run("and takes the longest that fits into an event", func(t *testing.T) {
-		e, err := attach(write("longest", maxFileBytes))
-		require.NoError(t, err)
-		data, err := e.MarshalJSON()
-		require.NoError(t, err)
-		require.LessOrEqual(t, len(data), wire.MaxEventBytes)
-	})
 }
 
 func TestSendAsJSON(t *testing.T) {
@@ -203,7 +195,7 @@ func TestSendSaysOnceThatThereAreNoLiveDeltas(t *testing.T) {
 
 func TestSendSendsAheadWhatIsTooLongForOneInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "long")
-	require.NoError(t, os.WriteFile(file, make([]byte, maxFileBytes), 0o600))
+	require.NoError(t, os.WriteFile(file, make([]byte, 1<<20), 0o600))
 	f := newFake(t, []event.Body{}, answered("demo:r0001", 3, "Hello"))
 	got := starter(t, f, "", "send", "-n", "demo", "-m", "Hi", "--attach", file, "--attach", file)
 	require.Equal(t, outcome{0, "Hello\n", ""}, got)

@@ -70,7 +70,8 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		Part:      s.only,
 		Models: llm.New(llm.Options{
 			Defaults: at.models, Getenv: a.getenv, KeyRefs: s.keyRefs, ReadAttachment: readAttachment,
-			Logger: structured(log, "llm", zap.WarnLevel),
+			ReadBlob: blobReader(r.blobs),
+			Logger:   structured(log, "llm", zap.WarnLevel),
 		}),
 		Stream:           conn,
 		Archive:          logs,
@@ -122,5 +123,20 @@ func (r *runningWorker) stop() {
 	}
 	if r.blobs != nil {
 		_ = r.blobs.Close() // nothing is written any more
+	}
+}
+
+// blobReader reads blobs that events refer to. Without a store: nil, which is
+// none.
+func blobReader(store *blobs.Store) func(ctx context.Context, ref string) ([]byte, error) {
+	if store == nil {
+		return nil
+	}
+	return func(ctx context.Context, ref string) ([]byte, error) {
+		parsed, err := blobs.ParseRef(ref)
+		if err != nil {
+			return nil, err
+		}
+		return store.Get(ctx, parsed)
 	}
 }

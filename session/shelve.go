@@ -1,0 +1,58 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-9ed7edd4/chronicle/blobs"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// shelveFrom is how long a file is that is not sent along when there is a blob
+// store, but put there and referred to. Every reader of a log reads what is sent
+// along.
+const shelveFrom = 8 << 10
+
+// shelve puts the files that events bring into the blob store, each once, and
+// lets the events refer to them. Without a store they stay where they are.
+func (c *Client) shelve(ctx context.Context, events []event.Event) ([]event.Event, error) {
+	events = slices.Clone(events)
+	for i, e := range events {
+		file, ok := e.Body.(event.FileAttachment)
+		if !ok || len(file.Source.Data) < shelveFrom {
+			continue
+		}
+		data := file.Source.Data
+		if c.options.Archive == nil {
+			if len(data) > maxSentAlong {
+				return nil, &event.FieldError{Tag: e.Tag(), Field: "source.data", Problem: fmt.Sprintf(
+					"%d bytes, at most %d can be sent along: longer ones need the blob store of the workers", len(data), maxSentAlong)}
+			}
+			continue
+		}
+		shelved := e
+		file.Source = event.Source{Type: event.SourceBlob, Ref: string(blobs.RefOf(data))}
+		file.Size = int64(len(data))
+		shelved.Body = file
+		if err := shelved.Validate(); err != nil {
+			if len(data) <= maxSentAlong {
+				continue // of a type that models are not shown
+			}
+			return nil, err
+		}
+		if _, err := c.options.Archive.Store().Put(ctx, data); err != nil {
+			return nil, fmt.Errorf("attachment %s: %w", file.FileName, err)
+		}
+		events[i] = shelved
+	}
+	return events, nil
+}
+
+// maxSentAlong bounds a file that is sent along: 1 MiB, and no more than fits
+// into an event in base64, which adds a third.
+const maxSentAlong = min(1<<20, (wire.MaxEventBytes-eventRoom)/4*3)
+
+// eventRoom is more than the JSON of an attachment takes beside its bytes.
+const eventRoom = 4096
