@@ -234,6 +234,10 @@ type LLMRequestCompleted struct {
 	InputTokens  int    `json:"inputTokens,omitempty"`
 	OutputTokens int    `json:"outputTokens,omitempty"`
 	FinishReason string `json:"finishReason"`
+	// ThroughEventID is the newest event that goes without an answer, because the
+	// request was asked to stop and had come to its end. Empty: none does but what
+	// the request was shown, and has answered.
+	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
 // Reason says why a request was interrupted.

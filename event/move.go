@@ -42,7 +42,7 @@ func (e Event) MapIDs(f func(id string) string) Event {
 		each(&body.RequestID, &body.ThroughEventID)
 		e.Body = body
 	case LLMRequestCompleted:
-		each(&body.RequestID)
+		each(&body.RequestID, &body.ThroughEventID)
 		e.Body = body
 	case LLMRequestInterrupted:
 		each(&body.RequestID, &body.ThroughEventID)

@@ -77,8 +77,10 @@ type Request struct {
 	Model        string `json:"model,omitempty"`
 	// Fallback says that the fallback has taken over.
 	Fallback bool `json:"fallback,omitempty"`
-	// Stop is why the request was asked to stop; "" when it was not.
-	Stop event.Reason `json:"stop,omitempty"`
+	// Stop is why the request was asked to stop; "" when it was not. Dropped is
+	// the newest event that wanted an answer then and goes without.
+	Stop    event.Reason `json:"stop,omitempty"`
+	Dropped string       `json:"dropped,omitempty"`
 	// Returns counts how often a worker gave the request back unfinished.
 	Returns int `json:"returns,omitempty"`
 }

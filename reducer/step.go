@@ -225,6 +225,7 @@ func (d *decision) ended(in RequestEnded) {
 		d.record(event.LLMRequestCompleted{
 			RequestID: r.ID, DurationMs: in.Duration.Milliseconds(),
 			InputTokens: in.InputTokens, OutputTokens: in.OutputTokens, FinishReason: in.FinishReason,
+			ThroughEventID: d.dropped(),
 		})
 	case Failed:
 		if r.Stop == "" && d.fail(in) {
@@ -271,14 +272,23 @@ func (d *decision) unanswered() string {
 	waits := d.Trigger != "" && (r.Stop != "" || trigger > max(event.Counter(r.Asked), event.Counter(r.Through)))
 	switch {
 	case waits && trigger > event.Counter(r.Through) && r.Through != "" && d.Closing == "":
-		return ""
+		return d.dropped()
 	case waits:
 		return event.FormatID(d.ContextName, trigger-1)
 	case r.Through != "" && d.Closing == "":
-		return ""
+		return d.dropped()
 	default:
 		return d.LastEventID()
 	}
+}
+
+// dropped is the newest event that was to be answered when the request was asked
+// to stop, if the request was not shown it.
+func (d *decision) dropped() string {
+	if r := d.Request; event.Counter(r.Dropped) > event.Counter(r.Through) {
+		return r.Dropped
+	}
+	return ""
 }
 
 func (d *decision) say(text string, partial bool) {
@@ -352,7 +362,7 @@ func (d *decision) interrupt() {
 		return
 	}
 	if r := d.Request; r.Through == "" || r.Stop == event.ReasonNewUserInput || !d.isOutdated(r) {
-		d.Trigger = ""
+		r.Dropped, d.Trigger = cmp.Or(d.Trigger, r.Dropped), ""
 	}
 	d.stop(event.ReasonCancelled)
 }

@@ -1,6 +1,7 @@
 package reducer_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -336,12 +337,41 @@ func (w *world) check() {
 		require.Empty(w, s.Trigger, "an idle session answers what wants an answer")
 		require.Empty(w, s.Closing, "an idle session that is to be closed is")
 		require.Empty(w, w.waiting, "no event waits for an answer when nothing runs")
+		w.checkReasons()
 	} else {
 		require.Contains(w, []int{s.Requests, s.Requests - 1}, loaded.Requests)
 		require.False(w, s.Ended, "no request runs after the end")
 	}
 	require.NoError(w, reducer.Validate(s.Reduced))
 	w.checkRequests()
+}
+
+// checkReasons finds, for each message that wants an answer, the event that says
+// what has become of it. Whoever sent it waits for that.
+func (w *world) checkReasons() {
+	shown, settled := map[string]int{}, 0
+	end := func(requestID, through string) {
+		settled = max(settled, cmp.Or(event.Counter(through), shown[requestID]))
+	}
+	for i, e := range w.log {
+		switch body := e.Body.(type) {
+		case event.LLMRequestStarted:
+			shown[body.RequestID] = event.Counter(body.ThroughEventID)
+		case event.LLMRequestCompleted:
+			end(body.RequestID, body.ThroughEventID)
+		case event.LLMRequestFailed:
+			end(body.RequestID, body.ThroughEventID)
+		case event.LLMRequestInterrupted:
+			end(body.RequestID, body.ThroughEventID)
+		case event.SessionStarted, event.SessionEnded:
+			settled = i + 1
+		}
+	}
+	for i, e := range w.log[settled:] {
+		if body, ok := e.Body.(event.UserMessage); ok {
+			require.False(w, body.Triggers(), "the log does not say what has become of %s", w.log[settled+i].ID)
+		}
+	}
 }
 
 // checkRequests reads the life of every request from the log: one after the

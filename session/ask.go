@@ -91,7 +91,7 @@ func (t *turn) see(e event.Event) (mine, over bool) {
 	case event.LLMRequestStarted:
 		t.through = event.Counter(body.ThroughEventID)
 	case event.LLMRequestCompleted:
-		return t.begun, t.answeredBy(t.through)
+		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
 	case event.LLMRequestFailed:
 		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
 	case event.LLMRequestInterrupted:

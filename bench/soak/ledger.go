@@ -38,7 +38,7 @@ func (l *ledger) note(e event.Event) {
 		l.isOpened = true
 		l.through = event.Counter(body.ThroughEventID)
 	case event.LLMRequestCompleted:
-		l.end(l.through)
+		l.end(cmp.Or(event.Counter(body.ThroughEventID), l.through))
 	case event.LLMRequestInterrupted:
 		l.end(cmp.Or(event.Counter(body.ThroughEventID), l.through))
 	case event.LLMRequestFailed:

@@ -199,6 +199,7 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 			return event.LLMRequestCompleted{
 				RequestID: requestID(t), DurationMs: rapid.Int64Range(0, 1e6).Draw(t, "duration"),
 				InputTokens: rapid.IntRange(0, 1e6).Draw(t, "input tokens"), FinishReason: "stop",
+				ThroughEventID: through(t),
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestInterrupted {
