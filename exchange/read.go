@@ -18,7 +18,7 @@ const (
 	// MaxLineBytes is the longest line with an event.
 	MaxLineBytes = 4 << 20
 	// MaxDocumentBytes is the longest conversation of messages.
-	MaxDocumentBytes = 64 << 20
+	MaxDocumentBytes = 32 << 20
 	// MaxEvents is how many events are read of one log.
 	MaxEvents = 1_000_000
 )
@@ -39,7 +39,7 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 			return
 		}
 		p := placing{to: contextName, at: at.UTC(), others: map[string]int{}}
-		err := decode(&lines{reader: bufio.NewReader(r)}, func(e event.Event) error {
+		err := decode(&lines{reader: bufio.NewReaderSize(r, 64<<10)}, func(e event.Event) error {
 			e, err := p.place(e)
 			if err == nil && !yield(e, nil) {
 				err = errEnough

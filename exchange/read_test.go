@@ -305,7 +305,7 @@ func TestWhatIsReadHasAnEnd(t *testing.T) {
 	})
 	t.Run("a conversation", func(t *testing.T) {
 		_, err := exchange.ReadAll(io.MultiReader(strings.NewReader("["), endless(strings.Repeat("1,", 1<<19)+"\n")), "demo", importedAt)
-		require.EqualError(t, err, fmt.Sprintf("line 64: more than %d bytes; a conversation has no more", exchange.MaxDocumentBytes))
+		require.EqualError(t, err, fmt.Sprintf("line 32: more than %d bytes; a conversation has no more", exchange.MaxDocumentBytes))
 	})
 	t.Run("a log", func(t *testing.T) {
 		e := event.New(event.UserMessage{Content: "Hello"})
