@@ -41,6 +41,7 @@ var (
 	server  interface{ Address() string }
 	nats    interface{ URL() string }
 	command string // the temporal command
+	scratch string // a folder that is taken away at the end
 )
 
 func TestMain(m *testing.M) {
@@ -56,6 +57,7 @@ func runMain(m *testing.M) int {
 		return complain(err)
 	}
 	defer os.RemoveAll(dir)
+	scratch = dir
 	command, err = devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
 		return complain(err)

@@ -36,7 +36,7 @@ type temporal struct {
 	// update answers an update; nil: there is no worker.
 	update   func(client.UpdateWorkflowOptions) (wire.Appended, error)
 	updates  []client.UpdateWorkflowOptions
-	start    client.StartWorkflowOptions // of the newest update
+	start    client.StartWorkflowOptions // of the newest update, or without one
 	pages    []*workflowservice.ListWorkflowExecutionsResponse
 	queries  []string
 	state    wire.State
@@ -98,6 +98,14 @@ type updateHandle struct {
 func (h *updateHandle) Get(_ context.Context, result any) error {
 	*result.(*wire.Appended) = h.appended
 	return h.err
+}
+
+func (f *temporal) ExecuteWorkflow(_ context.Context, options client.StartWorkflowOptions, workflow any, _ ...any) (client.WorkflowRun, error) {
+	if workflow != wire.WorkflowType {
+		panic(workflow)
+	}
+	f.start = options
+	return took{}, f.err
 }
 
 func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {

@@ -30,6 +30,7 @@ type conversation interface {
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
+	Import(ctx context.Context, events []event.Event) error
 }
 
 // sessionClient makes a [session.Client] a client.

@@ -42,7 +42,7 @@ type fakeContext struct {
 	changed chan struct{}
 	counter int
 	inputs  [][]event.Event
-	asked   []string // interrupts and closes
+	asked   []string // all but what is sent
 }
 
 func newFake(t *testing.T, replies ...[]event.Body) *fakeContext {
@@ -205,6 +205,14 @@ func (f *fakeContext) Interrupt(context.Context) error {
 
 func (f *fakeContext) Close(_ context.Context, reason string) error {
 	f.asked = append(f.asked, "close "+reason)
+	return f.err
+}
+
+func (f *fakeContext) Import(_ context.Context, events []event.Event) error {
+	f.asked = append(f.asked, "import")
+	if f.err == nil {
+		f.log = events
+	}
 	return f.err
 }
 

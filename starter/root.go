@@ -63,6 +63,8 @@ func (a *app) report(command *cobra.Command, err error) {
 		fmt.Fprintf(a.err, "starter: cannot reach Temporal at %s: is the worker running? "+
 			"Start everything with \"make run\" or \"worker --dev\"\n", a.address())
 		a.note("%v", err)
+	case errors.Is(err, session.ErrNoArchive):
+		fmt.Fprintf(a.err, "starter: %v: give --blob-url or BLOB_URL, as the worker has it\n", err)
 	default:
 		fmt.Fprintf(a.err, "starter: %s\n", show.Clean(err.Error()))
 	}
@@ -131,6 +133,7 @@ environment, else from the TOML profile of the temporal command.
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
 		newEventsCommand(a), newStateCommand(a), newListCommand(a),
 		newSetCommand(a), newInterruptCommand(a), newCloseCommand(a),
+		newExportCommand(a), newImportCommand(a),
 	)
 	return root
 }

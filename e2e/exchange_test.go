@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+)
+
+// built builds the command line once. It is left where the servers are, which
+// the tests take away when they end.
+var built = sync.OnceValues(func() (string, error) {
+	file := filepath.Join(scratch, "starter")
+	out, err := exec.Command("go", "build", "-o", file, "../starter").CombinedOutput()
+	if err != nil {
+		os.Stderr.Write(out)
+	}
+	return file, err
+})
+
+// starter runs the command line, which succeeds, and returns what it prints.
+func (w *world) starter(stdin string, args ...string) string {
+	w.t.Helper()
+	out, complaint, err := w.tryStarter(stdin, args...)
+	require.NoError(w.t, err, complaint)
+	return out
+}
+
+// tryStarter runs the command line and returns what it prints and what it
+// complains about.
+func (w *world) tryStarter(stdin string, args ...string) (out, complaint string, err error) {
+	w.t.Helper()
+	file, err := built()
+	require.NoError(w.t, err)
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(w.ctx, file, append(args,
+		"--address", w.on.temporal, "--nats-url", w.on.nats, "--task-queue", w.queue, "--blob-url", w.blobURL)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
+	err = cmd.Run()
+	return stdout.String(), stderr.String(), err
+}
+
+func TestALogGoesOutAndComesBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(echo))
+	w.worker(shortRuns)
+	c := w.open("exported")
+	for _, text := range []string{"One", "Two", "Three"} {
+		w.say(c, text)
+	}
+	w.close(c, "for today")
+	exported := w.starter("", "export", "-n", c.Name())
+	count := strings.Count(exported, "\n")
+
+	copied := w.open("copied")
+	w.starter(exported, "import", "-n", copied.Name(), "-")
+	state, err := copied.State(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, 6, state.MessageCount)
+	w.await(copied, func(e event.Event) bool { return e.Body == event.Body(event.SessionStarted{LoadedEventCount: count}) })
+	moved := w.starter("", "export", "-n", copied.Name())
+	require.Equal(t, count+1, strings.Count(moved, "\n"))
+	require.True(t, strings.HasPrefix(moved, strings.ReplaceAll(exported, c.Name(), copied.Name())), moved)
+
+	w.say(copied, "Four")
+	require.Len(t, w.model.Requests()[3].Messages, 7)
+	_, complaint, err := w.tryStarter(exported, "import", "-n", copied.Name(), "-")
+	require.Error(t, err)
+	require.Contains(t, complaint, "there is such a context already")
+}
