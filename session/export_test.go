@@ -23,3 +23,13 @@ func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan event.
 }
 
 func (config Config) ClientOptions() (client.Options, error) { return config.clientOptions() }
+
+// WrongWith is what a pass finds wrong with a log.
+func WrongWith(contextName string, log ...event.Event) []Problem {
+	var problems []Problem
+	p := pass{contextName: contextName}
+	for _, e := range log {
+		problems = append(problems, p.see(e)...)
+	}
+	return problems
+}

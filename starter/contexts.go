@@ -31,6 +31,7 @@ type conversation interface {
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
 	Import(ctx context.Context, events []event.Event) error
+	Verify(ctx context.Context) (session.Verification, error)
 }
 
 // sessionClient makes a [session.Client] a client.

@@ -33,7 +33,8 @@ type fakeContext struct {
 	answering bool
 	onState   func()
 	// err is what everything fails with, once the script is through.
-	err error
+	err          error
+	verification session.Verification
 	// slow is asked before an input is recorded.
 	slow func()
 
@@ -214,6 +215,10 @@ func (f *fakeContext) Import(_ context.Context, events []event.Event) error {
 		f.log = events
 	}
 	return f.err
+}
+
+func (f *fakeContext) Verify(context.Context) (session.Verification, error) {
+	return f.verification, f.err
 }
 
 // fakeClient has one context, and a list.

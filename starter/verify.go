@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+type verifyOptions struct {
+	*app
+	name string
+	json bool
+}
+
+func newVerifyCommand(a *app) *cobra.Command {
+	o := verifyOptions{app: a}
+	command := &cobra.Command{
+		Use:   "verify -n NAME [--json]",
+		Short: "Check that the log of a context is whole",
+		Long: `Read all that there is of the log of a context, in the archive and in the
+histories of Temporal, and say what is wrong with it, and where. It changes
+nothing, and no worker is needed for it.
+
+` + exitReference,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return runVerify(command.Context(), o) },
+	}
+	nameFlag(command, &o.name, "", nameUsage)
+	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object on one line, with all problems")
+	return command
+}
+
+func runVerify(ctx context.Context, o verifyOptions) error {
+	c, of, err := o.open(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	found, err := of.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = o.printJSON(found)
+	} else {
+		err = o.print(found)
+	}
+	if err == nil && len(found.Problems) > 0 {
+		err = fmt.Errorf("the log of context %s has problems: %d", o.name, len(found.Problems))
+	}
+	return err
+}
+
+func (o verifyOptions) print(found session.Verification) error {
+	for _, problem := range found.Problems {
+		if _, err := fmt.Fprintf(o.out, "%s: %s\n", problem.Place, show.Clean(problem.Text)); err != nil {
+			return err
+		}
+	}
+	if len(found.Problems) > 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(o.out, "ok: %d events in %d segments, %d in the running history\n",
+		found.Events, found.Segments, found.InHistory)
+	return err
+}
