@@ -105,10 +105,17 @@ func (w *world) process(part contexts.Part) *process {
 	require.NoError(w.t, err)
 	executable, err := os.Executable()
 	require.NoError(w.t, err)
+	return w.start(exec.CommandContext(context.Background(), executable), asWorker+"="+string(settings))
+}
+
+// start starts a worker process that is told all by its environment and its
+// arguments.
+func (w *world) start(cmd *exec.Cmd, environment ...string) *process {
+	w.t.Helper()
 	p := &process{w: w}
-	cmd := exec.CommandContext(context.Background(), executable)
-	cmd.Env = []string{asWorker + "=" + string(settings), "PATH=" + os.Getenv("PATH"), "HOME=" + w.t.TempDir()}
+	cmd.Env = append(environment, "PATH="+os.Getenv("PATH"), "HOME="+w.t.TempDir())
 	cmd.Stdout, cmd.Stderr = &p.output, &p.output
+	var err error
 	p.Process, err = child.Start(cmd, child.Options{OwnGroup: true})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() {

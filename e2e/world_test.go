@@ -195,13 +195,19 @@ func (w *world) open(name string) *session.Context {
 var keepHistories = flag.Bool("histories", false,
 	"add the histories of stories that have none yet to those that are replayed for ever; what is there is never changed")
 
-// replay replays what has become of a context, which must bear out every
+// replay replays the newest run of a context, which must bear out every
 // decision that was recorded. With -histories it also keeps the history under
 // a name, for all later code to replay.
 func (w *world) replay(c *session.Context, story string) {
 	w.t.Helper()
+	w.replayRun(c, "", story)
+}
+
+// replayRun is replay for any run.
+func (w *world) replayRun(c *session.Context, runID, story string) {
+	w.t.Helper()
 	var h historypb.History
-	events := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		require.NoError(w.t, err)

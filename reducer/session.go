@@ -17,9 +17,11 @@ const (
 	// RepeatRules take an event with a ClientEventID once, see [Session.Find], and
 	// let the number of turns that is shown lag behind.
 	RepeatRules
+	// HandOverRules let a run that has grown long hand over to another.
+	HandOverRules
 
 	// CurrentRules are those of new runs.
-	CurrentRules = RepeatRules
+	CurrentRules = HandOverRules
 )
 
 // Session is everything that a session decides from. Most of it follows from

@@ -47,11 +47,13 @@ const (
 	// take now is recorded as an InputRejectedEvent, and the error type is
 	// [ErrorRefused].
 	UpdateAppend = "append"
-	// ErrorInvalid and ErrorRefused are types of application errors, and so is
-	// ErrorMoving: a run makes way for another just now, which will take the same.
+	// ErrorInvalid and ErrorRefused are types of application errors, and so are
+	// ErrorMoving: a run makes way for another just now, which will take the same;
+	// and ErrorSignal: the run is of an earlier version and takes signals only.
 	ErrorInvalid = "Invalid"
 	ErrorRefused = "Refused"
 	ErrorMoving  = "Moving"
+	ErrorSignal  = "Signal"
 
 	// QueryState answers with a [State], for people and tools.
 	QueryState = "state"
