@@ -164,7 +164,7 @@ func TestEndlessStreamIsCutOff(t *testing.T) {
 		}
 	})
 	server := serve(t, endless)
-	_, err := resolve(t, reducer.ProviderConfig{BaseURL: server}).Stream(within(t), hello, nil)
+	_, err := resolve(t, reducer.ProviderConfig{BaseURL: server}).Stream(t.Context(), hello, nil)
 	requireKind(t, llm.KindTruncated, err)
 	require.ErrorContains(t, err, "more than 64 MiB")
 }

@@ -29,6 +29,9 @@ const (
 	// maxCarriedSession is how long a session may be that is handed over in the
 	// input. A longer one is recalled from the log.
 	maxCarriedSession = 512 << 10
+	// archivePatience is how long a run waits for the archive, and whoever sends
+	// to it just then. What comes too late is there for the next try.
+	archivePatience = 2 * time.Second
 	// carryAgain is how many entries a history grows before a run that could not
 	// be archived tries again.
 	carryAgain = 200
@@ -105,20 +108,35 @@ func (r *run) handsOver(length int) bool {
 func (r *run) handOver() error {
 	r.leaving = true
 	defer func() { r.leaving = false }()
-	ctx := workflow.WithScheduleToCloseTimeout(r.ctx, activities.ArchiveTimeout)
-	if err := r.archive(ctx).Get(ctx, nil); err != nil {
-		workflow.GetLogger(r.ctx).Warn("The log is not archived yet", "error", err)
-		if info := workflow.GetInfo(r.ctx); info.GetCurrentHistoryLength() < mustCarry && info.GetCurrentHistorySize() < mustCarryBytes {
-			r.carryFrom = info.GetCurrentHistoryLength() + carryAgain
-			return nil
-		}
+	ok := r.archiveSoon() || r.mustHandOver()
+	var input carried
+	if ok && !r.isCancelled() {
+		input, ok = r.carry()
 	}
-	input, ok := r.carry()
 	if !ok || r.isCancelled() {
 		r.carryFrom = workflow.GetInfo(r.ctx).GetCurrentHistoryLength() + carryAgain
 		return nil
 	}
 	return workflow.NewContinueAsNewError(r.ctx, wire.WorkflowType, input)
+}
+
+// mustHandOver reports whether the history is so long that it cannot wait for
+// the archive.
+func (r *run) mustHandOver() bool {
+	info := workflow.GetInfo(r.ctx)
+	return info.GetCurrentHistoryLength() >= mustCarry || info.GetCurrentHistorySize() >= mustCarryBytes
+}
+
+// archiveSoon archives the log up to now and reports whether that came about.
+func (r *run) archiveSoon() bool {
+	ctx, cancel := workflow.WithCancel(r.ctx)
+	defer cancel()
+	done := r.archive(ctx)
+	if ok, _ := workflow.AwaitWithTimeout(r.ctx, archivePatience, done.IsReady); !ok {
+		workflow.GetLogger(r.ctx).Warn("The log is not archived yet, and the run goes on")
+		return false
+	}
+	return done.Get(ctx, nil) == nil
 }
 
 // archive archives the log up to now.
