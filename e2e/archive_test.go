@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,10 +13,13 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // forget takes runs that have ended from the server, as its retention does. The
@@ -87,4 +91,34 @@ func (w *world) listed(c *session.Context) (runs []string) {
 			return runs
 		}
 	}
+}
+
+func TestAConversationGoesOnWhileTheArchiveIsAway(t *testing.T) {
+	w := newWorld(t, llmtest.Func(echo))
+	bucket := blobstest.New(t)
+	w.worker(shortRuns, func(o *contexts.Options) { o.Archive = archive.New(bucket.Store) })
+	c := w.open("away")
+	w.say(c, "Hello") // a context is not opened before it is known what there is of it
+	bucket.Fail(errors.New("no route to the store"))
+	const turns = 10
+	for i := range turns {
+		w.say(c, fmt.Sprintf("Message %d", i))
+	}
+	require.Len(t, w.runs(c), 1, "no run ends that is not archived")
+	require.NoError(t, c.Close(w.ctx, "for today"))
+	w.await(c, isTag(event.TagSessionEnded))
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(t, err)
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, d.GetWorkflowExecutionInfo().GetStatus())
+
+	bucket.Fail(nil)
+	require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
+	last, err := archive.New(bucket.Store).Last(w.ctx, c.Name())
+	require.NoError(t, err)
+	newest := 0
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		newest = event.Counter(e.ID)
+	}
+	require.Equal(t, newest, last, "all of it is archived now")
 }
