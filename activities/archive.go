@@ -2,14 +2,7 @@ package activities
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
-
-	"go.temporal.io/sdk/activity"
-
-	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog"
 )
 
 // ArchiveTimeout bounds one try of [Activities.Archive].
@@ -29,43 +22,5 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
 	if a.options.Archive == nil {
 		return nil
 	}
-	last, err := a.options.Archive.Last(ctx, in.ContextName)
-	if err != nil || last >= in.Through {
-		return err
-	}
-	events, err := a.unarchived(ctx, in, last)
-	var gap *eventlog.GapError
-	if errors.As(err, &gap) && gap.Err == nil && gap.Last > 0 {
-		// There was no archive yet when the server forgot them.
-		events, err = a.unarchived(ctx, in, gap.Last)
-	}
-	if err != nil {
-		return fmt.Errorf("archive context %s: %w", in.ContextName, err)
-	}
-	if n := len(events); n == 0 || event.Counter(events[n-1].ID) != in.Through {
-		return fmt.Errorf("archive context %s: its log ends before %s", in.ContextName, event.FormatID(in.ContextName, in.Through))
-	}
-	segment, err := a.options.Archive.Write(ctx, in.ContextName, events)
-	if err != nil {
-		return fmt.Errorf("archive context %s: %w", in.ContextName, err)
-	}
-	activity.GetLogger(ctx).Debug("Archived", "context", in.ContextName, "first", segment.First, "last", segment.Last)
-	return nil
-}
-
-// unarchived are the events behind a counter.
-func (a *Activities) unarchived(ctx context.Context, in ArchiveInput, last int) (events []event.Event, err error) {
-	from := ""
-	if last > 0 {
-		from = event.FormatID(in.ContextName, last)
-	}
-	for e, err := range a.log.Events(ctx, in.ContextName, from) {
-		if err != nil {
-			return nil, err
-		}
-		if events = append(events, e); event.Counter(e.ID) >= in.Through {
-			break
-		}
-	}
-	return events, nil
+	return a.log.Archive(ctx, in.ContextName, in.Through)
 }

@@ -38,6 +38,9 @@ type OpenInput struct {
 type OpenResult struct {
 	// PreviousRunID is the run with the session before; "" for the first.
 	PreviousRunID string `json:"previousRunId,omitempty"`
+	// ForkedFrom is the event that the context was forked from, when it has had no
+	// session since; else "".
+	ForkedFrom string `json:"forkedFrom,omitempty"`
 	// Parts is how many parts [Activities.Recall] has; 0 without a log.
 	Parts int `json:"parts,omitempty"`
 	// Rules are those of the session. The result stands in the history, so a run
@@ -74,7 +77,24 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 	}
 	packed, err := a.recall(ctx, in.ContextName, result.PreviousRunID)
 	result.Parts = (len(packed) + RecallPartBytes - 1) / RecallPartBytes
+	if err == nil && result.Parts > 0 && result.PreviousRunID == "" {
+		result.ForkedFrom, err = a.forkedFrom(ctx, in.ContextName)
+	}
 	return result, err
+}
+
+// forkedFrom is the event that a context was forked from; "" when it was not, or
+// has events of its own already.
+func (a *Activities) forkedFrom(ctx context.Context, contextName string) (string, error) {
+	origin, ok, err := a.options.Archive.Origin(ctx, contextName)
+	if err != nil || !ok {
+		return "", err
+	}
+	last, err := a.options.Archive.Last(ctx, contextName)
+	if err != nil || last > origin.At {
+		return "", err
+	}
+	return event.FormatID(origin.ContextName, origin.At), nil
 }
 
 // RecallInput says which part of what to recall, counted from 0.

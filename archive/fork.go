@@ -68,6 +68,16 @@ func (a *Archive) link(ctx context.Context, contextName string, origin Origin) e
 	return err
 }
 
+// Origin says what a context was forked from; ok is false when it was not.
+func (a *Archive) Origin(ctx context.Context, contextName string) (origin Origin, ok bool, err error) {
+	folder, err := a.list(ctx, contextName)
+	if err != nil || !folder.isFork {
+		return Origin{}, false, err
+	}
+	origin, err = a.origin(ctx, contextName, 0)
+	return origin, err == nil, err
+}
+
 // origin reads the entry of a fork to which so many others have led.
 func (a *Archive) origin(ctx context.Context, contextName string, forks int) (Origin, error) {
 	var file originFile

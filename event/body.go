@@ -206,6 +206,10 @@ type SessionStarted struct {
 	// PreviousRunID is the Temporal run with the session before; empty for
 	// the first.
 	PreviousRunID string `json:"previousRunId,omitempty"`
+	// ForkedFrom is the event of another context after which this one goes its
+	// own way, in the first session of a fork; else empty. It stays that event
+	// when the log is moved to another name.
+	ForkedFrom string `json:"forkedFrom,omitempty"`
 }
 
 // SessionEnded ends a session.

@@ -252,6 +252,7 @@ func TestValuesThatJSONCannotCarryAreRefusedToo(t *testing.T) {
 		{"an interruption for no known reason", "reason", event.LLMRequestInterrupted{RequestID: "r", Reason: "boredom"}},
 		{"a request without an id", "requestId", event.LLMRequestStarted{}},
 		{"a negative count", "loadedEventCount", event.SessionStarted{LoadedEventCount: -1}},
+		{"a fork of no event", "forkedFrom", event.SessionStarted{ForkedFrom: "demo"}},
 		{"no body", "_tag", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

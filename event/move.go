@@ -21,7 +21,8 @@ func (e Event) MovedTo(contextName string) Event {
 
 // MapIDs is the event with what f makes of each id of an event or a request in
 // it, its own and its parent's among them. Empty ones stay empty, and f is not
-// asked for the ids of tool calls, clients and Temporal runs.
+// asked for the ids of tool calls, clients and Temporal runs, nor for the event
+// that a context was forked from, which is always another's.
 func (e Event) MapIDs(f func(id string) string) Event {
 	each := func(ids ...*string) {
 		for _, id := range ids {

@@ -235,6 +235,9 @@ func (b SessionStarted) validate() error {
 	if b.LoadedEventCount < 0 {
 		return fieldf("loadedEventCount", "%d cannot be", b.LoadedEventCount)
 	}
+	if b.ForkedFrom != "" && Counter(b.ForkedFrom) == 0 {
+		return fieldf("forkedFrom", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.ForkedFrom))
+	}
 	return nil
 }
 

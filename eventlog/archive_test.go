@@ -443,3 +443,20 @@ func TestRecordsThatAreKeptInTheStoreAreReadThere(t *testing.T) {
 	require.ErrorIs(t, err, blobs.ErrNotFound)
 	require.ErrorContains(t, err, "run A: history event 5 holds no record: blob sha256/")
 }
+
+func TestWhatIsNotArchivedYetIsWrittenAsOneSegment(t *testing.T) {
+	a, bucket := kept(t, [2]int{1, 2})
+	log := eventlog.New(newServer(t, spokenRun(t, "A", "", 1, 3), spokenRun(t, "B", "A", 4, 6)), a)
+	for _, through := range []int{2, 5, 4} {
+		require.NoError(t, log.Archive(t.Context(), "demo", through))
+	}
+	segments, err := a.Segments(t.Context(), "demo")
+	require.NoError(t, err)
+	require.Len(t, segments, 2)
+	require.Equal(t, []int{3, 5}, []int{segments[1].First, segments[1].Last})
+	require.Equal(t, lines(1, 5), told(t, a.Events(t.Context(), "demo", 0)))
+
+	before := bucket.Names()
+	require.EqualError(t, log.Archive(t.Context(), "demo", 7), "archive context demo: its log ends before demo:0007")
+	require.Equal(t, before, bucket.Names())
+}

@@ -19,6 +19,9 @@ type (
 		// PreviousRunID is the Temporal run with the session before; "" for the
 		// first session.
 		PreviousRunID string
+		// ForkedFrom is the event that the context was forked from, when this is
+		// its first session as a fork.
+		ForkedFrom string
 	}
 	// Received is input that was understood: one event, or several that are
 	// taken or refused as a whole. Those that were taken before, by their

@@ -66,7 +66,7 @@ func (d *decision) take(in Input) {
 // its run was terminated, ends here.
 func (d *decision) open(in Opened) {
 	left := d.Request
-	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID})
+	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID, ForkedFrom: in.ForkedFrom})
 	if left != nil {
 		d.record(event.LLMRequestInterrupted{
 			RequestID: left.ID, Reason: event.ReasonCancelled, ThroughEventID: d.LastEventID(),

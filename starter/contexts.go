@@ -32,6 +32,7 @@ type conversation interface {
 	Close(ctx context.Context, reason string) error
 	Import(ctx context.Context, events []event.Event) error
 	Verify(ctx context.Context) (session.Verification, error)
+	Fork(ctx context.Context, at, as string) error
 }
 
 // sessionClient makes a [session.Client] a client.

@@ -221,6 +221,11 @@ func (f *fakeContext) Verify(context.Context) (session.Verification, error) {
 	return f.verification, f.err
 }
 
+func (f *fakeContext) Fork(_ context.Context, at, as string) error {
+	f.asked = append(f.asked, "fork "+at+" "+as)
+	return f.err
+}
+
 // fakeClient has one context, and a list.
 type fakeClient struct {
 	context *fakeContext

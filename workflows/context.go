@@ -99,6 +99,7 @@ type run struct {
 	shownAt       time.Time
 	defaultModel  string
 	previousRunID string
+	forkedFrom    string
 }
 
 func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Snapshots) (*run, error) {
@@ -256,7 +257,7 @@ func (r *run) open() error {
 	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName, Recall: true}); err != nil {
 		return err
 	}
-	r.take(reducer.Opened{At: r.now(), PreviousRunID: r.previousRunID})
+	r.take(reducer.Opened{At: r.now(), PreviousRunID: r.previousRunID, ForkedFrom: r.forkedFrom})
 	r.receive()
 	return nil
 }
@@ -278,7 +279,7 @@ func (r *run) begin(in activities.OpenInput) error {
 	if result.Parts > 0 {
 		r.recall(ctx, result)
 	}
-	r.session.Rules, r.previousRunID = result.Rules, result.PreviousRunID
+	r.session.Rules, r.previousRunID, r.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.archives, r.continueAfter = result.Archives, result.ContinueAfter
 	return nil

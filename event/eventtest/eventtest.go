@@ -186,7 +186,10 @@ func Value() *rapid.Generator[json.RawMessage] {
 func lifecycleBody() *rapid.Generator[event.Body] {
 	return rapid.OneOf(
 		erase(rapid.Custom(func(t *rapid.T) event.SessionStarted {
-			return event.SessionStarted{LoadedEventCount: rapid.IntRange(0, 1e6).Draw(t, "loaded"), PreviousRunID: text(t)}
+			return event.SessionStarted{
+				LoadedEventCount: rapid.IntRange(0, 1e6).Draw(t, "loaded"), PreviousRunID: text(t),
+				ForkedFrom: rapid.SampledFrom([]string{"", "origin:0007"}).Draw(t, "origin"),
+			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.SessionEnded { return event.SessionEnded{Reason: text(t)} })),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestStarted {

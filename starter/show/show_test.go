@@ -32,6 +32,7 @@ func TestNote(t *testing.T) {
 		{event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1500, BackoffFactor: &factor},
 			"set retry: at most 1, the first after 1.5s, each 1.5 times later"},
 		{event.SessionStarted{LoadedEventCount: 7}, "session started: goes on after 7 events"},
+		{event.SessionStarted{LoadedEventCount: 7, ForkedFrom: "demo:0007"}, "session started: forked from demo:0007"},
 		{event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 2, ProviderID: "p", Model: "m"}, "request sent: demo:r0001, attempt 2: p m"},
 		{event.LLMRequestCompleted{DurationMs: 1200, InputTokens: 3, OutputTokens: 4, FinishReason: "stop"},
 			"completed: after 1.2s, 3 tokens in, 4 out, stop"},

@@ -67,6 +67,9 @@ func lifecycle(body event.Body) (subject, text string) {
 		if b.LoadedEventCount == 0 {
 			return "session started", ""
 		}
+		if b.ForkedFrom != "" {
+			return "session started", "forked from " + b.ForkedFrom
+		}
 		return "session started", fmt.Sprintf("goes on after %d events", b.LoadedEventCount)
 	case event.SessionEnded:
 		return "session ended", b.Reason

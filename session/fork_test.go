@@ -1,0 +1,69 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+func TestAForkBeginsWithTheLogOfItsOrigin(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		log := eventtest.Log("demo").Draw(r, "log")
+		logs := archive.New(blobstest.New(t).Store)
+		_, err := logs.Write(t.Context(), "demo", log)
+		require.NoError(r, err)
+		at := rapid.IntRange(1, len(log)).Draw(r, "at")
+		f := &temporal{}
+		require.NoError(r, archived(r, f, logs, "demo").Fork(t.Context(), id(at), "copy"))
+		require.Equal(r, "context:copy", f.start.ID)
+		i := 0
+		for e, err := range archived(r, f, logs, "copy").Events(t.Context(), "") {
+			require.NoError(r, err)
+			require.Equal(r, log[i].MovedTo("copy"), e)
+			i++
+		}
+		require.Equal(r, at, i)
+	})
+}
+
+func TestAForkIsRefused(t *testing.T) {
+	logs := archive.New(blobstest.New(t).Store)
+	for _, name := range []string{"demo", "taken"} {
+		for _, e := range numbered(3) {
+			_, err := logs.Write(t.Context(), name, []event.Event{e.MovedTo(name)})
+			require.NoError(t, err)
+		}
+	}
+	for name, test := range map[string]struct {
+		origin, at, as string
+		temporal       *temporal
+		archive        *archive.Archive
+		want           error
+		text           string
+	}{
+		"without an archive":        {"demo", "demo:0001", "copy", &temporal{}, nil, session.ErrNoArchive, ""},
+		"as a context that has run": {"demo", "demo:0001", "copy", &temporal{known: true}, logs, session.ErrExists, ""},
+		"as one that is archived":   {"demo", "demo:0001", "taken", &temporal{}, logs, session.ErrExists, ""},
+		"as what is no name":        {"demo", "demo:0001", "..", &temporal{}, logs, session.ErrName, ""},
+		"of no context":             {"none", "none:0001", "copy", &temporal{}, logs, session.ErrNoContext, ""},
+		"at another's event":        {"demo", "taken:0001", "copy", &temporal{}, logs, nil, `at: "taken:0001" is no event of context demo, want one like demo:0001`},
+		"beyond the log":            {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: its log ends before demo:0004"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := archived(t, test.temporal, test.archive, test.origin).Fork(t.Context(), test.at, test.as)
+			require.Error(t, err)
+			if test.want != nil {
+				require.ErrorIs(t, err, test.want)
+			}
+			require.ErrorContains(t, err, test.text)
+			require.Empty(t, test.temporal.start.ID, "nothing is started")
+		})
+	}
+}
