@@ -226,15 +226,21 @@ func (f *fakeContext) Fork(_ context.Context, at, as string) error {
 	return f.err
 }
 
-// fakeClient has one context, and a list.
+// fakeClient has a context, maybe others, and a list.
 type fakeClient struct {
 	context *fakeContext
+	others  []*fakeContext
 	list    []session.Summary
 	query   string
 	dead    bool // no live deltas
 }
 
 func (c *fakeClient) Open(name string) (conversation, error) {
+	for _, other := range c.others {
+		if name == other.name {
+			return other, nil
+		}
+	}
 	if name != c.context.name {
 		return nil, fmt.Errorf("the test opens %q, and there is only %q", name, c.context.name)
 	}
@@ -251,6 +257,8 @@ func (c *fakeClient) List(_ context.Context, query string) iter.Seq2[session.Sum
 		}
 	}
 }
+
+func (c *fakeClient) dial(context.Context, session.Config) (client, error) { return c, nil }
 
 func (c *fakeClient) Live() bool { return !c.dead }
 func (c *fakeClient) Shutdown()  {}

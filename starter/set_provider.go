@@ -31,6 +31,18 @@ provider is set at once: what is left out goes back to its default.
 			return runSet(command.Context(), *o, body)
 		},
 	}
+	providerFlags(command, &body)
+	flags := command.Flags()
+	flags.Float64Var(&temperature, "temperature", 0,
+		"`NUMBER` from 0 (always the likeliest word) to 2 (default: the provider's)")
+	flags.IntVar(&maxTokens, "max-tokens", 0, "longest answer in `TOKENS`, at least 1 (default: the provider's)")
+	flags.BoolVar(&body.TextOnly, "text-only", false, "the model takes no images or files; it is told of them by a note")
+	flags.BoolVar(&body.AsFallback, "fallback", false, "set the fallback and leave the primary provider as it is")
+	return command
+}
+
+// providerFlags adds the flags that say who answers.
+func providerFlags(command *cobra.Command, body *event.SetProviderConfig) {
 	flags := command.Flags()
 	flags.StringVar(&body.ProviderID, "provider", "",
 		"`ID` of the provider: a preset like openai or ollama, or any name together with --base-url; required")
@@ -39,10 +51,4 @@ provider is set at once: what is left out goes back to its default.
 		"where the worker finds the key, `env:NAME` or file:/absolute/path; never the key itself (default: the provider's)")
 	flags.StringVar(&body.BaseURL, "base-url", "",
 		"http or https `URL` of an OpenAI-compatible server up to the version, like https://api.openai.com/v1 (default: the provider's)")
-	flags.Float64Var(&temperature, "temperature", 0,
-		"`NUMBER` from 0 (always the likeliest word) to 2 (default: the provider's)")
-	flags.IntVar(&maxTokens, "max-tokens", 0, "longest answer in `TOKENS`, at least 1 (default: the provider's)")
-	flags.BoolVar(&body.TextOnly, "text-only", false, "the model takes no images or files; it is told of them by a note")
-	flags.BoolVar(&body.AsFallback, "fallback", false, "set the fallback and leave the primary provider as it is")
-	return command
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+// reply is what became of a question. What its log does not tell is zero.
+type reply struct {
+	Answer string `json:"answer"`
+	// Problem is why there is no answer, or not all of it; empty when all is well.
+	Problem      string `json:"problem,omitempty"`
+	InputTokens  int    `json:"inputTokens,omitempty"`
+	OutputTokens int    `json:"outputTokens,omitempty"`
+	DurationMs   int64  `json:"durationMs,omitempty"`
+}
+
+// replyTo finds, in a log, what became of the user message at an index. Messages
+// that were answered together have the same reply.
+func replyTo(log []event.Event, i int) reply {
+	asked := event.Counter(log[i].ID)
+	isReply := func(through string) bool { return event.Counter(through) >= asked }
+	var r reply
+	requestID := ""
+	for _, e := range log[i+1:] {
+		switch body := e.Body.(type) {
+		case event.AssistantMessage:
+			if body.RequestID == "" {
+				return reply{Answer: body.Content} // of an import, which tells no more
+			}
+			if requestID == "" && isReply(body.ThroughEventID) {
+				r.Answer, requestID = body.Content, body.RequestID
+			}
+		case event.LLMRequestCompleted:
+			if body.RequestID == requestID {
+				r.InputTokens, r.OutputTokens, r.DurationMs = body.InputTokens, body.OutputTokens, body.DurationMs
+				return r
+			}
+		case event.LLMRequestInterrupted:
+			if body.RequestID == requestID || requestID == "" && isReply(body.ThroughEventID) {
+				r.Problem = show.Note(body)
+				return r
+			}
+		case event.LLMRequestFailed:
+			if body.RequestID == requestID || requestID == "" && isReply(body.ThroughEventID) {
+				r.Problem = show.Note(body)
+				return r
+			}
+		}
+	}
+	if requestID == "" {
+		r.Problem = "no answer"
+	}
+	return r
+}
+
+// costs says what the reply took.
+func (r reply) costs() string {
+	var parts []string
+	if r.InputTokens > 0 || r.OutputTokens > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens in, %d out", r.InputTokens, r.OutputTokens))
+	}
+	if r.DurationMs > 0 {
+		parts = append(parts, (time.Duration(r.DurationMs) * time.Millisecond).String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// text is the reply for people.
+func (r reply) text() string {
+	text := r.Answer
+	for _, more := range []string{r.Problem, r.costs()} {
+		if more != "" {
+			text += "\n[" + more + "]"
+		}
+	}
+	return strings.TrimPrefix(text, "\n")
+}
+
+// add sums up what replies took.
+func (r *reply) add(other reply) {
+	r.InputTokens += other.InputTokens
+	r.OutputTokens += other.OutputTokens
+	r.DurationMs += other.DurationMs
+}
+
+// question is a turn of a log to ask again: what was sent since the turn before,
+// a message that wants an answer last.
+type question struct {
+	inputs []event.Event
+	reply  reply
+}
+
+// text is what was asked.
+func (q question) text() string {
+	text := ""
+	for _, e := range q.inputs {
+		switch body := e.Body.(type) {
+		case event.FileAttachment:
+			text += "[" + show.Note(body) + "]\n"
+		case event.UserMessage:
+			text += body.Content + "\n"
+		}
+	}
+	return cmp.Or(strings.TrimSpace(text), "(nothing)")
+}
+
+// questionsOf lists the turns of a log, with the settings that were changed
+// before them, unless skip says that something else stands in their place. It goes
+// through the event with a counter; 0 means all.
+func questionsOf(log []event.Event, skip func(event.Body) bool, through int) []question {
+	var questions []question
+	var inputs []event.Event
+	for i, e := range log {
+		if through > 0 && event.Counter(e.ID) > through {
+			break
+		}
+		switch body := e.Body.(type) {
+		case event.SystemPrompt, event.FileAttachment, event.SetRetryConfig, event.SetProviderConfig, event.SetTimeout, event.SetDeliveryPolicy:
+			if !skip(body) {
+				inputs = append(inputs, event.New(body))
+			}
+		case event.UserMessage:
+			inputs = append(inputs, event.New(body))
+			if body.Triggers() {
+				questions = append(questions, question{inputs, replyTo(log, i)})
+				inputs = nil
+			}
+		}
+	}
+	return questions
+}

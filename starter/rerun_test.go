@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// asked is a context that was asked twice, and what is asked again of another.
+func asked(t *testing.T, replies ...[]event.Body) (*fakeClient, *fakeContext) {
+	old := newFake(t)
+	old.recordBodies(event.SystemPrompt{Content: "Be brief."}, event.SetProviderConfig{ProviderID: "p", Model: "m"}, event.SetTimeout{TimeoutMs: 7},
+		event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: "https://example.com/a.png"}, MediaType: "image/png"},
+		event.UserMessage{Content: "What is it?"})
+	old.recordBodies(answered("demo:r0001", 5, "A cat.")...)
+	old.recordBodies(event.UserMessage{Content: "Which | one?"}, event.LLMRequestFailed{RequestID: "demo:r0002", Error: "quota", ThroughEventID: "demo:0009"})
+	again := newFake(t, replies...)
+	again.name = "copy"
+	again.missing = true
+	return &fakeClient{context: old, others: []*fakeContext{again}}, again
+}
+
+var rerunArgs = []string{"rerun", "-n", "demo", "--as", "copy", "--provider", "q", "--model", "n"}
+
+func TestRerunAsksAgainWithOtherSettings(t *testing.T) {
+	c, again := asked(t, answered("copy:r0001", 5, "A cat."), answered("copy:r0002", 9, "That one."))
+	got := starterWith(t, t.Context(), c, strings.NewReader(""), rerunArgs...)
+	require.Equal(t, outcome{0, `| turn | question | demo | copy |
+|---|---|---|---|
+| 1 | [attachment: https://example.com/a.png (image/png)]<br>What is it? | A cat.<br>[5ms] | A cat.<br>[5ms] |
+| 2 | Which \| one? | [failed: quota] | That one.<br>[5ms] |
+
+turns: 2, with the same answer: 1, not answered: 0
+demo: 5ms
+copy: 10ms
+`, ""}, got)
+	var sent []event.Body
+	for _, e := range again.inputs[0] {
+		sent = append(sent, e.Body)
+	}
+	require.Equal(t, []event.Body{
+		event.SetProviderConfig{ProviderID: "q", Model: "n"}, event.SystemPrompt{Content: "Be brief."}, event.SetTimeout{TimeoutMs: 7},
+		event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: "https://example.com/a.png"}, MediaType: "image/png"},
+		event.UserMessage{Content: "What is it?"},
+	}, sent)
+	require.Len(t, again.inputs[1], 1)
+}
+
+func TestRerunEndsAtAnEventAndTakesAnotherSystemPrompt(t *testing.T) {
+	c, again := asked(t, []event.Body{event.LLMRequestFailed{RequestID: "copy:r0001", Error: "quota", ThroughEventID: "copy:0005"}})
+	got := starterWith(t, t.Context(), c, strings.NewReader(""), append(rerunArgs, "--at", "demo:0005", "--system", "Be kind.", "--json")...)
+	require.Equal(t, outcome{exitFailure,
+		`{"turn":1,"question":"[attachment: https://example.com/a.png (image/png)]\nWhat is it?","old":{"answer":"A cat.","durationMs":5},"new":{"answer":"","problem":"failed: quota"}}` + "\n" +
+			`{"turns":1,"same":0,"failed":1,"old":{"answer":"","durationMs":5},"new":{"answer":""}}` + "\n",
+		"starter: 1 of 1 questions were not answered\n"}, got)
+	require.Equal(t, event.SystemPrompt{Content: "Be kind."}, again.inputs[0][1].Body)
+	require.Equal(t, event.TagSetTimeout, again.inputs[0][2].Tag())
+}
+
+func TestRerunStandsInTwoColumnsOnATerminal(t *testing.T) {
+	c, _ := asked(t, answered("copy:r0001", 5, "It is a cat."))
+	var out bytes.Buffer
+	a := &app{streams: streams{out: &out, err: &out, outTerminal: true, width: 23}, dial: c.dial}
+	require.Zero(t, execute(t.Context(), a, append(rerunArgs, "--at", "demo:0005")), out.String())
+	require.Contains(t, out.String(), "A cat.     │ It is a\n[5ms]      │ cat.\n           │ [5ms]\n")
+}
+
+func TestRerunRefusesWhatCannotBeMeant(t *testing.T) {
+	c, again := asked(t)
+	for _, test := range []struct {
+		args []string
+		code int
+		text string
+	}{
+		{[]string{"rerun", "-n", "demo", "--as", "copy", "--model", "m"}, exitUsage, "--provider: missing"},
+		{append(rerunArgs, "--as", "demo"), exitUsage, "want the name of a new context"},
+		{append(rerunArgs, "--at", "other:0001"), exitUsage, "--at"},
+		{append(rerunArgs, "--at", "demo:0099"), exitFailure, "the log ends with demo:0010"},
+		{append(rerunArgs, "--at", "demo:0003"), exitFailure, "context demo was asked nothing"},
+	} {
+		got := starterWith(t, t.Context(), c, strings.NewReader(""), test.args...)
+		require.Equal(t, test.code, got.code, test.args)
+		require.Contains(t, got.errOut, test.text)
+	}
+	again.missing = false
+	got := starterWith(t, t.Context(), c, strings.NewReader(""), rerunArgs...)
+	require.Contains(t, got.errOut, "rerun as context copy: "+session.ErrExists.Error())
+	require.Empty(t, again.inputs)
+}
+
+func TestMessagesThatWereAnsweredTogetherHaveTheSameReply(t *testing.T) {
+	f := newFake(t)
+	f.recordBodies(event.UserMessage{Content: "One"}, event.UserMessage{Content: "Two"})
+	f.recordBodies(answered("demo:r0001", 2, "Both.")...)
+	f.recordBodies(event.UserMessage{Content: "Three"}, event.AssistantMessage{RequestID: "demo:r0002", Content: "Th", Partial: true, ThroughEventID: "demo:0006"},
+		event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled},
+		event.UserMessage{Content: "Four"}, event.AssistantMessage{Content: "Imported."}, event.UserMessage{Content: "Five"})
+	both := reply{Answer: "Both.", DurationMs: 5}
+	var got []reply
+	for _, q := range questionsOf(f.log, func(event.Body) bool { return false }, 0) {
+		got = append(got, q.reply)
+	}
+	require.Equal(t, []reply{both, both, {Answer: "Th", Problem: "interrupted: cancelled"}, {Answer: "Imported."}, {Problem: "no answer"}}, got)
+}

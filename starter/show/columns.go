@@ -1,0 +1,38 @@
+package show
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// between parts two columns.
+const between = " │ "
+
+// Columns are two texts side by side on a terminal of so many cells, each cut
+// into lines that fit into its half.
+func Columns(width int, left, right string) string {
+	half := max(10, (width-ansi.StringWidth(between))/2)
+	lines := func(text string) []string {
+		return strings.Split(ansi.Wrap(strings.ReplaceAll(Clean(text), "\t", "    "), half, ""), "\n")
+	}
+	l, r := lines(left), lines(right)
+	var out strings.Builder
+	for i := range max(len(l), len(r)) {
+		var a, b string
+		if i < len(l) {
+			a = l[i]
+		}
+		if i < len(r) {
+			b = r[i]
+		}
+		row := a + strings.Repeat(" ", max(0, half-ansi.StringWidth(a))) + between + b
+		out.WriteString(strings.TrimRight(row, " ") + "\n")
+	}
+	return out.String()
+}
+
+// Cell is a text as it can stand in a table of Markdown.
+func Cell(text string) string {
+	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "\n", "<br>").Replace(strings.TrimSpace(Clean(text)))
+}
