@@ -2,6 +2,7 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -21,8 +22,12 @@ import (
 // may be more than a history takes in one piece, so it is compressed and handed
 // over in parts.
 
-// RecallPartBytes is the size of a part; in a history it takes a third more.
-const RecallPartBytes = 768 << 10
+// RecallPartBytes is the size of a part; in a history it takes a third more, and
+// with a blob store, where there is one part as a rule, nothing.
+const (
+	RecallPartBytes       = 768 << 10
+	storedRecallPartBytes = 64 << 20
+)
 
 // OpenInput says what a run begins with.
 type OpenInput struct {
@@ -43,6 +48,8 @@ type OpenResult struct {
 	ForkedFrom string `json:"forkedFrom,omitempty"`
 	// Parts is how many parts [Activities.Recall] has; 0 without a log.
 	Parts int `json:"parts,omitempty"`
+	// PartBytes is the size of a part; 0 means [RecallPartBytes].
+	PartBytes int `json:"partBytes,omitempty"`
 	// Rules are those of the session. The result stands in the history, so a run
 	// keeps them whatever its workers become.
 	Rules reducer.Rules `json:"rules,omitempty"`
@@ -76,7 +83,11 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		return result, nil
 	}
 	packed, err := a.recall(ctx, in.ContextName, result.PreviousRunID)
-	result.Parts = (len(packed) + RecallPartBytes - 1) / RecallPartBytes
+	size := RecallPartBytes
+	if a.options.Archive != nil {
+		size, result.PartBytes = storedRecallPartBytes, storedRecallPartBytes
+	}
+	result.Parts = (len(packed) + size - 1) / size
 	if err == nil && result.Parts > 0 && result.PreviousRunID == "" {
 		result.ForkedFrom, err = a.forkedFrom(ctx, in.ContextName)
 	}
@@ -103,6 +114,8 @@ type RecallInput struct {
 	// PreviousRunID is the run up to which to recall; "": all that is archived.
 	PreviousRunID string `json:"previousRunId"`
 	Part          int    `json:"part"`
+	// PartBytes is that of the [OpenResult].
+	PartBytes int `json:"partBytes,omitempty"`
 }
 
 // Recall returns a part of what the log up to a run amounts to. All parts
@@ -112,11 +125,12 @@ func (a *Activities) Recall(ctx context.Context, in RecallInput) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	begin := in.Part * RecallPartBytes
+	size := cmp.Or(in.PartBytes, RecallPartBytes)
+	begin := in.Part * size
 	if begin > len(packed) {
 		return nil, fmt.Errorf("recall context %s: there is no part %d of %d bytes", in.ContextName, in.Part, len(packed))
 	}
-	return packed[begin:min(begin+RecallPartBytes, len(packed))], nil
+	return packed[begin:min(begin+size, len(packed))], nil
 }
 
 // recalled keeps the newest session that was packed, since its parts are asked

@@ -2,7 +2,9 @@ package blobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -24,12 +26,21 @@ const PayloadThreshold = 1 << 20
 //
 // A client fetches the payloads of what it is answered, but not those of a
 // history that it reads as such: see [Store.Inline].
+//
+// Without a store, nil, it keeps nothing and says of each reference what is missing.
 func ExternalStorage(store *Store) converter.ExternalStorage {
+	threshold := PayloadThreshold
+	if store == nil {
+		threshold = math.MaxInt
+	}
 	return converter.ExternalStorage{
 		Drivers:              []converter.StorageDriver{payloadDriver{store}},
-		PayloadSizeThreshold: PayloadThreshold,
+		PayloadSizeThreshold: threshold,
 	}
 }
+
+// errNoStore is what becomes of a reference without a store.
+var errNoStore = errors.New("the payload is in a blob store, and this process has none: give it the one of those who sent it, by --blob-url or BLOB_URL")
 
 // Names in references, so they stay as they are.
 const (
@@ -72,6 +83,9 @@ func (d payloadDriver) Store(ctx converter.StorageDriverStoreContext, payloads [
 
 // Retrieve implements [converter.StorageDriver].
 func (d payloadDriver) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []converter.StorageDriverClaim) ([]*commonpb.Payload, error) {
+	if d.store == nil {
+		return nil, errNoStore
+	}
 	payloads := make([]*commonpb.Payload, len(claims))
 	for i, claim := range claims {
 		err := ctx.GetLimiter().Permit(ctx.Context, claim, func() (err error) {

@@ -46,7 +46,8 @@ func TestAConversationGoesOnOverTheEndsOfRuns(t *testing.T) {
 		said := w.say(c, text)
 		require.Equal(t, event.TagLLMRequestCompleted, said[len(said)-1].Tag())
 	}
-	require.Greater(t, len(w.runs(c)), 5)
+	runs := w.runs(c)
+	require.Greater(t, len(runs), 5)
 	w.log(c) // dense ids, an unbroken chain
 	state, err := c.State(w.ctx)
 	require.NoError(t, err)
@@ -60,6 +61,8 @@ func TestAConversationGoesOnOverTheEndsOfRuns(t *testing.T) {
 		require.Equal(t, want, m.Content)
 	}
 	require.Equal(t, 1, countOf(w, c, event.TagSessionStarted), "it is one session")
+	w.replay(c, "continued")
+	w.replayRun(c, runs[len(runs)-1], "handed-over")
 }
 
 // countOf is how many events of a tag the log has.

@@ -1,15 +1,19 @@
 package e2e
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -34,6 +38,15 @@ func TestManyLargeMessagesThatWaitedForAWorkerAreAllRecorded(t *testing.T) {
 	require.Len(t, w.model.Requests()[0].Messages, messages+1)
 }
 
+// noise is text that does not get smaller when it is compressed.
+func noise(random *rand.Rand, bytes int) string {
+	text := make([]byte, bytes)
+	for i := range text {
+		text[i] = ' ' + byte(random.IntN(95))
+	}
+	return string(text)
+}
+
 func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("I remember."))
 	w.worker()
@@ -42,12 +55,7 @@ func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const messages = 3
 	for range messages {
-		// Noise, which does not get smaller when it is compressed.
-		noise := make([]byte, 900_000)
-		for i := range noise {
-			noise[i] = ' ' + byte(random.IntN(95))
-		}
-		w.send(c, event.New(event.UserMessage{Content: string(noise), TriggersTurn: &no}))
+		w.send(c, event.New(event.UserMessage{Content: noise(random, 900_000), TriggersTurn: &no}))
 	}
 	w.close(c, "")
 	last := w.say(c, "And?")
@@ -73,9 +81,124 @@ func TestALargeConversationIsAnsweredByAWorkerThatHasOnlyActivities(t *testing.T
 
 func TestAMessageThatCannotBeRecordedIsRefusedToItsSender(t *testing.T) {
 	w := newWorld(t)
-	c := w.open("too-large")
-	_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxEventBytes)}))
-	var refused *event.FieldError
-	require.ErrorAs(t, err, &refused)
-	require.ErrorContains(t, err, "at most 1500000 can be recorded")
+	for name, sender := range map[string]struct {
+		client *session.Client
+		bytes  int
+		limit  string
+	}{
+		"with a store":    {w.client, wire.MaxStoredBytes, "at most 16000000 can be recorded"},
+		"without a store": {session.New(session.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), 3 << 20, "at most 1500000 can be recorded, and 16000000 with a blob store"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := sender.client.Open("too-large." + w.queue)
+			require.NoError(t, err)
+			_, err = c.Send(w.ctx, event.New(event.UserMessage{Content: strings.Repeat("x", sender.bytes)}))
+			require.ErrorAs(t, err, new(*event.FieldError))
+			require.ErrorContains(t, err, sender.limit)
+		})
+	}
+}
+
+// counts answers each message with its length in bytes.
+func counts(r llmtest.Request) llmtest.Step {
+	return llmtest.Answer(fmt.Sprintf("%d bytes.", len(r.LastUser())))
+}
+
+func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
+	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
+	stop := w.worker(shortRuns)
+	c := w.open("three-megabytes")
+	large := strings.Repeat("<3 ", 1<<20)
+	hasIt := func(e event.Event) bool {
+		m, ok := e.Body.(event.UserMessage)
+		return ok && m.Content == large
+	}
+	said := w.say(c, large)
+	require.Equal(t, "3145728 bytes.", spoken(said))
+	require.True(t, slices.ContainsFunc(said, hasIt))
+	require.True(t, hasIt(w.await(c, hasIt)))
+
+	stop()
+	w.worker(shortRuns) // which replays
+	for i := range 8 {
+		require.Equal(t, "6 bytes.", spoken(w.say(c, fmt.Sprintf("Short%d", i))))
+	}
+	for _, r := range w.model.Requests() {
+		require.Equal(t, large, r.Messages[0].Content)
+	}
+	runs := w.runs(c)
+	require.Greater(t, len(runs), 1)
+	for _, run := range runs {
+		w.replayRun(c, run, "")
+	}
+	archived, err := w.archive.Last(w.ctx, c.Name())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, archived, 5)
+	w.log(c)
+	var found []event.Event
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		if hasIt(e) {
+			found = append(found, e)
+		}
+	}
+	require.Len(t, found, 1)
+}
+
+func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
+	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
+	w.worker(shortRuns)
+	c := w.open("million")
+	no := false
+	random := rand.New(rand.NewPCG(3, 4))
+	const inputs, each = 5, 9
+	for range inputs {
+		var events []event.Event
+		for range each {
+			events = append(events, event.New(event.UserMessage{Content: noise(random, 100_000), TriggersTurn: &no}))
+		}
+		w.send(c, events...)
+	}
+	const turns = 8
+	for range turns {
+		require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
+	}
+	require.Greater(t, len(w.runs(c)), 1)
+	requests := w.model.Requests()
+	require.Len(t, requests[turns-1].Messages, inputs*each+2*turns-1)
+	w.log(c)
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(t, err)
+	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(1<<20), "the history holds none of the session")
+
+	w.close(c, "for today")
+	require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
+	state, err := c.State(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, inputs*each+2*turns+2, state.MessageCount)
+	d, err = w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+	require.NoError(t, err)
+	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(1<<20), "nor what the next session recalls")
+	w.replay(c, "")
+}
+
+func TestAWorkerWithoutTheStoreSaysThatItNeedsIt(t *testing.T) {
+	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
+	c := w.open("no-store")
+	large := event.New(event.UserMessage{Content: strings.Repeat("x", 3<<20)})
+	_, err := c.Send(w.ctx, large)
+	require.NoError(t, err)
+	stop := w.workerOn(w.dial(nil), contexts.Options{TaskQueue: w.queue, Models: scripted(w.model.URL), Stream: w.stream, SearchAttributes: true})
+	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for {
+		h, err := history.Next()
+		require.NoError(t, err)
+		if failed := h.GetWorkflowTaskFailedEventAttributes(); failed != nil {
+			require.Contains(t, failed.GetFailure().GetMessage(), "is in a blob store, and this process has none")
+			break
+		}
+	}
+	stop()
+	w.worker()
+	require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")), "a worker that has it goes on")
 }

@@ -56,7 +56,7 @@ var malformed = []struct {
 	{"a forged end", "event", map[string]any{"_tag": "SessionEnded", "reason": "forged"}, "written by the session itself"},
 	{"a result of no call", "event", map[string]any{"_tag": "ToolResult", "toolCallId": "c9", "value": 1}, "no tool call"},
 	{"one bad event among good ones", "event", []any{map[string]any{"_tag": "UserMessage", "content": "good"}, map[string]any{"_tag": "Bad"}}, "event 2 of 2"},
-	{"more than can be recorded", "event", map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxEventBytes)}, "can be recorded"},
+	{"more than can be recorded", "event", map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxStoredBytes)}, "can be recorded"},
 	{"a raw key", "event", map[string]any{"_tag": "SetProviderConfig", "providerId": "openai", "model": "m", "apiKey": rawKey}, "apiKey: a raw key must not enter a context"},
 	{"a raw key as a reference", "event", map[string]any{"_tag": "SetProviderConfig", "providerId": "openai", "model": "m", "apiKeyRef": rawKey}, "apiKeyRef"},
 	{"a raw key deep inside", "event", map[string]any{"_tag": "UserMessage", "content": "x", "headers": []any{map[string]any{"x-api-key": rawKey}}}, "headers.0.x-api-key: a raw key must not"},
@@ -80,9 +80,7 @@ func TestMalformedSignalsAreRejectedAndTheNextGoodMessageIsAnswered(t *testing.T
 
 	// What is too large for Temporal is an error to its sender.
 	huge := strings.Repeat("x", 3<<20)
-	require.ErrorContains(t, w.temporal.SignalWorkflow(w.ctx, id, "", "event", map[string]any{"_tag": "UserMessage", "content": huge}), "Blob data size exceeds limit")
-	_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: huge}))
-	require.ErrorAs(t, err, new(*event.FieldError))
+	require.ErrorContains(t, w.dial(nil).SignalWorkflow(w.ctx, id, "", "event", map[string]any{"_tag": "UserMessage", "content": huge}), "Blob data size exceeds limit")
 
 	last := w.say(c, "Still there?")
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())

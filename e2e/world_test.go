@@ -138,14 +138,7 @@ func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	w.archive = archive.New(store)
-	w.temporal, err = client.DialContext(ctx, client.Options{
-		HostPort:        on.temporal,
-		Identity:        "e2e",
-		Logger:          log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		ExternalStorage: blobs.ExternalStorage(store),
-	})
-	require.NoError(t, err)
-	t.Cleanup(w.temporal.Close)
+	w.temporal = w.dial(store)
 	w.stream, err = stream.Connect(on.nats, stream.Options{Name: t.Name(), Found: on.natsFound})
 	require.NoError(t, err)
 	t.Cleanup(w.stream.Close)
@@ -153,6 +146,20 @@ func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
 	w.model = llmtest.Start(t, steps...)
 	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, Archive: w.archive, TaskQueue: w.queue})
 	return w
+}
+
+// dial connects to Temporal, with a blob store or, nil, without.
+func (w *world) dial(store *blobs.Store) client.Client {
+	w.t.Helper()
+	c, err := client.DialContext(w.ctx, client.Options{
+		HostPort:        w.on.temporal,
+		Identity:        "e2e",
+		Logger:          log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		ExternalStorage: blobs.ExternalStorage(store),
+	})
+	require.NoError(w.t, err)
+	w.t.Cleanup(c.Close)
+	return c
 }
 
 // worker starts a worker. It is stopped at the end of the test, unless stop is
@@ -166,7 +173,13 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	for _, change := range changes {
 		change(&options)
 	}
-	running := contexts.NewWorker(w.temporal, options)
+	return w.workerOn(w.temporal, options)
+}
+
+// workerOn is worker on another connection.
+func (w *world) workerOn(temporal client.Client, options contexts.Options) (stop func()) {
+	w.t.Helper()
+	running := contexts.NewWorker(temporal, options)
 	require.NoError(w.t, running.Start())
 	stopped := false
 	stop = func() {
@@ -213,7 +226,7 @@ func (w *world) replayRun(c *session.Context, runID, story string) {
 		require.NoError(w.t, err)
 		h.Events = append(h.Events, e)
 	}
-	require.NoError(w.t, replaytest.Replay(&h))
+	require.NoError(w.t, replaytest.Replay(&h, blobs.ExternalStorage(w.archive.Store())))
 	if *keepHistories && story != "" {
 		require.NoError(w.t, replaytest.Keep(&h, filepath.Join("..", "workflows", "testdata", "histories", story+".json")))
 	}

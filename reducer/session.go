@@ -19,9 +19,12 @@ const (
 	RepeatRules
 	// HandOverRules let a run that has grown long hand over to another.
 	HandOverRules
+	// StoreRules take what is too long for a history where there is a blob store,
+	// and keep a session there that is handed over.
+	StoreRules
 
 	// CurrentRules are those of new runs.
-	CurrentRules = HandOverRules
+	CurrentRules = StoreRules
 )
 
 // Session is everything that a session decides from. Most of it follows from

@@ -68,12 +68,12 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	}
 	for i := range events {
 		events[i].ClientEventID = cmp.Or(events[i].ClientEventID, rand.Text())
-		if err := sendable(events[i]); err != nil {
+		if err := c.sendable(events[i]); err != nil {
 			return Receipt{}, err
 		}
 		sent.ClientEventIDs = append(sent.ClientEventIDs, events[i].ClientEventID)
 	}
-	input, err := payload(events)
+	input, err := c.payload(events)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -158,21 +158,22 @@ func isAway(err error) bool {
 }
 
 // payload is the JSON of an input.
-func payload(events []event.Event) (converter.RawValue, error) {
+func (c *Context) payload(events []event.Event) (converter.RawValue, error) {
 	var value any = events
 	if len(events) == 1 {
 		value = events[0]
 	}
 	input, err := wire.JSON(value)
-	if size := len(input.Payload().GetData()); err == nil && size > wire.MaxInputBytes {
+	limit := c.limit(wire.MaxInputBytes)
+	if size := len(input.Payload().GetData()); err == nil && size > limit {
 		return input, &event.FieldError{Problem: fmt.Sprintf(
-			"%d bytes of JSON in one input, at most %d can be sent at once: send the events one by one", size, wire.MaxInputBytes)}
+			"%d bytes of JSON in one input, at most %d can be sent at once: send the events one by one", size, limit)}
 	}
 	return input, err
 }
 
 // sendable refuses what no context could take.
-func sendable(e event.Event) error {
+func (c *Context) sendable(e event.Event) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
@@ -183,9 +184,20 @@ func sendable(e event.Event) error {
 	if err != nil {
 		return err
 	}
-	if len(data) > wire.MaxEventBytes {
-		return &event.FieldError{Tag: e.Tag(), Problem: fmt.Sprintf(
-			"%d bytes of JSON, at most %d can be recorded", len(data), wire.MaxEventBytes)}
+	if limit := c.limit(wire.MaxEventBytes); len(data) > limit {
+		problem := fmt.Sprintf("%d bytes of JSON, at most %d can be recorded", len(data), limit)
+		if limit < wire.MaxStoredBytes {
+			problem += fmt.Sprintf(", and %d with a blob store", wire.MaxStoredBytes)
+		}
+		return &event.FieldError{Tag: e.Tag(), Problem: problem}
 	}
 	return nil
+}
+
+// limit is how much can be sent when what a history can carry is so much.
+func (c *Context) limit(inHistory int) int {
+	if c.client.options.Archive != nil {
+		return wire.MaxStoredBytes
+	}
+	return inHistory
 }

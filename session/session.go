@@ -99,8 +99,8 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 			return nil, err
 		}
 		logs = archive.New(store)
-		options.ExternalStorage = blobs.ExternalStorage(store)
 	}
+	options.ExternalStorage = blobs.ExternalStorage(store)
 	dial, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
 	temporal, err := client.DialContext(dial, options)
@@ -186,6 +186,7 @@ type Options struct {
 	// TaskQueue on which new contexts start. Empty: wire.TaskQueue.
 	TaskQueue string
 	// Archive has what the server does not keep of the logs; nil: there is none.
+	// Its store is that of the blobs.ExternalStorage of Temporal.
 	Archive *archive.Archive
 }
 

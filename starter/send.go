@@ -106,7 +106,7 @@ func (o sendOptions) events() ([]event.Event, error) {
 	case !o.hasMessage && o.inTerminal:
 		return nil, usagef("nothing to send: give -m TEXT, or pipe the text in")
 	default:
-		data, err := readAtMost(o.in, wire.MaxEventBytes)
+		data, err := readAtMost(o.in, wire.MaxStoredBytes)
 		if err != nil {
 			return nil, usagef("message from standard input: %w", err)
 		}

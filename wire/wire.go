@@ -124,7 +124,7 @@ type Record struct {
 }
 
 // Limits of what a history can carry. The server refuses a payload of 2 MB and
-// a message of 4 MB.
+// a message of 4 MB, each with references in place of what is in a blob store.
 const (
 	// MaxEventBytes is the longest JSON of a single event. Longer input is
 	// refused. It leaves room for a file of 1 MiB in base64.
@@ -132,6 +132,10 @@ const (
 	// MaxInputBytes is the longest JSON of one input, which may be several
 	// events.
 	MaxInputBytes = 1_900_000
+	// MaxStoredBytes is the longest JSON of an event and of an input where clients
+	// and workers have a blob store: the history holds a reference then. A workflow
+	// task reads and writes it in a fraction of its ten seconds.
+	MaxStoredBytes = 16_000_000
 	// MaxAppendBytes is the longest JSON of one [UpdateAppend]; what is longer
 	// comes as a signal. A workflow task carries ten updates, and answers with a
 	// copy of each: when that is more than a message may have, the run is stuck.

@@ -52,8 +52,8 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 			return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
 		}
 		logs = archive.New(r.blobs)
-		at.temporal.ExternalStorage = blobs.ExternalStorage(r.blobs)
 	}
+	at.temporal.ExternalStorage = blobs.ExternalStorage(r.blobs)
 	c, conn, err := connect(ctx, at, log)
 	if err != nil {
 		return nil, err

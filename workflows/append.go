@@ -65,7 +65,7 @@ func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, erro
 		err = fmt.Errorf("%d bytes, at most %d are appended by an update: send the signal %s", len(data), wire.MaxAppendBytes, wire.SignalEvent)
 	}
 	if err == nil {
-		events, err = decodeEvents(data)
+		events, err = decodeEvents(data, wire.MaxEventBytes)
 	}
 	for i := range events {
 		e := &events[i]

@@ -23,11 +23,12 @@ import (
 // nothing is recorded.
 
 const (
-	// maxCarriedInbox is how many bytes of signals are handed over. When more have
-	// come they are taken first, and the run goes on for a while.
+	// maxCarriedInbox is how many bytes of signals are handed over, and with a blob
+	// store wire.MaxStoredBytes. When more have come they are taken first, and the
+	// run goes on for a while.
 	maxCarriedInbox = 256 << 10
 	// maxCarriedSession is how long a session may be that is handed over in the
-	// input. A longer one is recalled from the log.
+	// input without a blob store. A longer one is recalled from the log.
 	maxCarriedSession = 512 << 10
 	// archivePatience is how long a run waits for the archive, and whoever sends
 	// to it just then. What comes too late is there for the next try.
@@ -172,7 +173,10 @@ func (r *run) carry() (_ carried, ok bool) {
 			c.Start = &start
 		}
 	}
-	size := 0
+	size, limit := 0, maxCarriedInbox
+	if r.stores() {
+		limit = wire.MaxStoredBytes
+	}
 	for _, s := range r.inbox.signals {
 		if s.append != nil {
 			// Its sender is told that the run has ended, and sends it again.
@@ -182,13 +186,13 @@ func (r *run) carry() (_ carried, ok bool) {
 		if err != nil {
 			panic(fmt.Sprintf("a signal cannot be written: %v", err))
 		}
-		if size += len(data); size > maxCarriedInbox {
+		if size += len(data); size > limit {
 			return c, false
 		}
 		c.Inbox = append(c.Inbox, carriedSignal{s.name, data})
 	}
 	c.Session = pack(r.session)
-	if len(c.Session) > maxCarriedSession {
+	if len(c.Session) > maxCarriedSession && !r.stores() {
 		rest := r.session
 		rest.Reduced = reducer.ReducedContext{}
 		c.Session, c.Recall = pack(rest), true

@@ -180,7 +180,7 @@ func (r *run) loop(c *carried) error {
 func (r *run) receive() {
 	for !r.inbox.empty() && r.size < wire.MaxRecordBytes {
 		in := r.inbox.take()
-		r.take(decode(in, r.now()))
+		r.take(decode(in, r.now(), r.maxEventBytes()))
 		if in.append != nil {
 			r.appended = append(r.appended, in.append.settle(r.session, r.events))
 		}
@@ -201,6 +201,18 @@ func (r *run) receive() {
 func (r *run) isCancelled() bool { return r.asked.Err() != nil && !r.closing }
 
 func (r *run) now() time.Time { return workflow.Now(r.ctx) }
+
+// stores reports whether what is too long for a history goes to a blob store,
+// which is where the archive is.
+func (r *run) stores() bool { return r.archives && r.session.Rules >= reducer.StoreRules }
+
+// maxEventBytes is the longest event that can be recorded.
+func (r *run) maxEventBytes() int {
+	if r.stores() {
+		return wire.MaxStoredBytes
+	}
+	return wire.MaxEventBytes
+}
 
 // take makes a step and keeps its effects for perform.
 func (r *run) take(in reducer.Input) {
@@ -282,6 +294,10 @@ func (r *run) begin(in activities.OpenInput) error {
 	r.session.Rules, r.previousRunID, r.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.archives, r.continueAfter = result.Archives, result.ContinueAfter
+	if result.Parts > 1 && result.Rules >= reducer.StoreRules {
+		// The parts alone may make a history long.
+		r.carryFrom = workflow.GetInfo(r.ctx).GetCurrentHistoryLength() + carryAgain
+	}
 	return nil
 }
 
@@ -294,7 +310,7 @@ func (r *run) recall(ctx workflow.Context, result activities.OpenResult) {
 		}
 		var data []byte
 		err := workflow.ExecuteLocalActivity(ctx, acts.Recall, activities.RecallInput{
-			ContextName: r.session.ContextName, PreviousRunID: result.PreviousRunID, Part: part,
+			ContextName: r.session.ContextName, PreviousRunID: result.PreviousRunID, Part: part, PartBytes: result.PartBytes,
 		}).Get(ctx, &data)
 		if err != nil {
 			panic(fmt.Sprintf("context %s was not recalled: %v", r.session.ContextName, err))

@@ -18,7 +18,7 @@ import (
 
 // decode turns a signal into the input that it means. It never fails: what it
 // cannot read becomes a refusal.
-func decode(s signal, now time.Time) reducer.Input {
+func decode(s signal, now time.Time, maxEventBytes int) reducer.Input {
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
 	}
@@ -27,7 +27,7 @@ func decode(s signal, now time.Time) reducer.Input {
 	case wire.SignalEvent:
 		var events []event.Event
 		if err == nil {
-			events, err = decodeEvents(data)
+			events, err = decodeEvents(data, maxEventBytes)
 		}
 		if err != nil {
 			return refused(now, s, data, err)
@@ -61,11 +61,11 @@ func decode(s signal, now time.Time) reducer.Input {
 	}
 }
 
-// decodeEvents reads events that a history can carry.
-func decodeEvents(data []byte) ([]event.Event, error) {
+// decodeEvents reads events of which none is longer than can be recorded.
+func decodeEvents(data []byte, maxEventBytes int) ([]event.Event, error) {
 	events, err := event.DecodeInput(data)
 	if err == nil {
-		err = fits(events)
+		err = fits(events, maxEventBytes)
 	}
 	return events, err
 }
@@ -108,15 +108,15 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 }
 
-// fits refuses events that no history can carry.
-func fits(events []event.Event) error {
+// fits refuses events that cannot be recorded.
+func fits(events []event.Event, maxEventBytes int) error {
 	for _, e := range events {
 		data, err := e.MarshalJSON()
 		if err != nil {
 			return err
 		}
-		if len(data) > wire.MaxEventBytes {
-			return fmt.Errorf("%s: %d bytes of JSON, at most %d can be recorded", e.Tag(), len(data), wire.MaxEventBytes)
+		if len(data) > maxEventBytes {
+			return fmt.Errorf("%s: %d bytes of JSON, at most %d can be recorded", e.Tag(), len(data), maxEventBytes)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/proto"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -33,7 +34,7 @@ func histories(t *testing.T) map[string]*historypb.History {
 func TestReplayOfEveryKeptHistory(t *testing.T) {
 	for story, history := range histories(t) {
 		t.Run(story, func(t *testing.T) {
-			require.NoError(t, replaytest.Replay(history))
+			require.NoError(t, replaytest.Replay(history, converter.ExternalStorage{}))
 		})
 	}
 }
@@ -53,5 +54,5 @@ func TestReplayNoticesALogThatTheCodeDoesNotBearOut(t *testing.T) {
 		}
 	}
 	require.True(t, forged)
-	require.ErrorContains(t, replaytest.Replay(history), "where this code makes")
+	require.ErrorContains(t, replaytest.Replay(history, converter.ExternalStorage{}), "where this code makes")
 }

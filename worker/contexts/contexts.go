@@ -58,7 +58,8 @@ type Options struct {
 	// SearchAttributes says that those of package wire are registered.
 	SearchAttributes bool
 	// Archive keeps the logs of runs that have ended. Nil: the server does, for
-	// as long as its retention says.
+	// as long as its retention says. Its store is that of the
+	// blobs.ExternalStorage of the Temporal client.
 	Archive *archive.Archive
 	// ContinueAfter is how many entries the history of a run has before another
 	// one goes on. 0 leaves it to the server, which suggests it at 4,096.

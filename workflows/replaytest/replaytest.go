@@ -15,6 +15,7 @@ import (
 
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/temporalproto"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
@@ -24,8 +25,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// Replay replays one history.
-func Replay(history *historypb.History) error {
+// Replay replays one history, whose large payloads are in a storage, if anywhere.
+func Replay(history *historypb.History, storage converter.ExternalStorage) error {
 	if len(history.GetEvents()) == 0 {
 		return errors.New("replay: the history is empty")
 	}
@@ -34,7 +35,8 @@ func Replay(history *historypb.History) error {
 		return errors.New("replay: the history does not begin with the start of a workflow that names its id")
 	}
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		Interceptors: []interceptor.WorkerInterceptor{workflows.Interceptor()},
+		Interceptors:    []interceptor.WorkerInterceptor{workflows.Interceptor()},
+		ExternalStorage: storage,
 	})
 	if err != nil {
 		return err
