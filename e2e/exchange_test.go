@@ -2,12 +2,13 @@ package e2e
 
 import (
 	"bytes"
-	"os"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,16 +16,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// built builds the command line once. It is left where the servers are, which
-// the tests take away when they end.
+// built builds the command line, once for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(scratch, "starter")
 	out, err := exec.Command("go", "build", "-o", file, "../starter").CombinedOutput()
 	if err != nil {
-		os.Stderr.Write(out)
+		err = fmt.Errorf("build the command line: %w: %s", err, out)
 	}
 	return file, err
 })
+
+// building is the patience of a test that may have to build the command line.
+const building = 5 * time.Minute
 
 // starter runs the command line, which succeeds, and returns what it prints.
 func (w *world) starter(stdin string, args ...string) string {
@@ -50,7 +53,7 @@ func (w *world) tryStarter(stdin string, args ...string) (out, complaint string,
 
 func TestALogGoesOutAndComesBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, llmtest.Func(echo))
+	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("exported")
 	for _, text := range []string{"One", "Two", "Three"} {

@@ -13,7 +13,7 @@ import (
 
 func TestAForkGoesItsOwnWay(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, llmtest.Func(echo))
+	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("origin")
 	for w.say(c, "Hello"); len(w.runs(c)) < 2; {

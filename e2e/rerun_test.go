@@ -12,7 +12,7 @@ import (
 
 func TestAnotherModelIsAskedTheSame(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		return llmtest.Answer(r.Model, " was told: ", r.LastUser())
 	}))
 	w.worker()

@@ -14,7 +14,7 @@ import (
 
 func TestALogIsWholeUntilItsArchiveIsDamaged(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, llmtest.Func(echo))
+	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("verified")
 	for w.say(c, "Hello"); len(w.runs(c)) < 3; {
