@@ -75,10 +75,10 @@ bin/local: $(production) bin/temporal binaries
 
 test: bin/temporal ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
-	go test $(race) $(if $(T),-v -run '$(T)') $(P)
+	go test $(race) -timeout 20m $(if $(T),-v -run '$(T)') $(P)
 
 e2e-postgres: bin/local ## Run the end-to-end tests on what docker-compose.yml describes, without Docker; needs PostgreSQL installed
-	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL go test -count=1 $(if $(T),-v -run "$(T)") ./e2e'
+	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL go test -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'
 
 check: ## Look for mistakes without running: format, vet, lint, determinism, imports, replay, modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -153,4 +154,31 @@ func TestEventsAreAppendedWithTheTemporalCommand(t *testing.T) {
 		require.Contains(t, out, event.FormatID(c.Name(), 2))
 	}
 	w.await(c, isTag(event.TagLLMRequestCompleted))
+}
+
+func TestClientsThatBeginAContextAtTheSameMomentShareASession(t *testing.T) {
+	w := newWorld(t)
+	w.worker()
+	c := w.open("shared")
+	const clients = 8
+	sendAll := func(round string) {
+		begin, sent := make(chan struct{}), make(chan error, clients)
+		for i := range clients {
+			go func() {
+				<-begin
+				_, err := c.Send(w.ctx, note(fmt.Sprintf("%s-%d", round, i), round))
+				sent <- err
+			}()
+		}
+		close(begin)
+		for range clients {
+			require.NoError(t, <-sent)
+		}
+	}
+	sendAll("first")
+	w.close(c, "for today")
+	sendAll("second")
+	w.log(c)
+	require.Equal(t, 2, countOf(w, c, event.TagSessionStarted), "one for each life of the context")
+	require.Equal(t, 2*clients, countOf(w, c, event.TagUserMessage))
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -120,7 +121,12 @@ func TestAStreamOfMessagesWithoutAGapDoesNotKeepARunForEver(t *testing.T) {
 func TestFiveThousandTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: 15 * time.Minute}, llmtest.Func(echo))
-	w.worker(func(o *contexts.Options) { o.ContinueAfter = 4_000 })
+	turns, after := 5_000, 4_000
+	if os.Getenv(temporalVariable) != "" {
+		// As many runs, and not the time that as many turns take on PostgreSQL.
+		turns, after = 800, 800
+	}
+	w.worker(func(o *contexts.Options) { o.ContinueAfter = after })
 	c := w.open("years")
 	var none int64
 	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &none}))
@@ -148,7 +154,6 @@ func TestFiveThousandTurns(t *testing.T) {
 		following <- ctx.Err()
 	}()
 
-	const turns = 5_000
 	sent := map[string]string{} // text by client id
 	notes := make(chan string, turns)
 	noted := make(chan struct{})
