@@ -154,6 +154,10 @@ func (r *recalled) put(key string, packed []byte) {
 }
 
 func (a *Activities) recall(ctx context.Context, contextName, runID string) ([]byte, error) {
+	if runID == "" {
+		// All that is archived, which grows.
+		return a.pack(ctx, contextName, runID)
+	}
 	key := contextName + " " + runID
 	if packed, ok := a.recalled.get(key); ok {
 		return packed, nil

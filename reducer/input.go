@@ -36,6 +36,9 @@ type (
 		Reason string
 		// Input is what came, fit for a log.
 		Input string
+		// ClientEventID is the sender's id of its first event; "" when there is
+		// none, or nobody knows.
+		ClientEventID string
 	}
 	// RequestStarted says that an attempt was sent to a provider. It may be
 	// lost, late, or come twice.

@@ -46,7 +46,9 @@ func (d *decision) take(in Input) {
 		}
 	case Refused:
 		d.reopen()
-		d.record(event.InputRejected{Reason: in.Reason, Input: in.Input})
+		rejected := event.New(event.InputRejected{Reason: in.Reason, Input: in.Input})
+		rejected.ClientEventID = in.ClientEventID
+		d.recordEvents(rejected)
 	case RequestStarted:
 		if d.isRunning(in.Attempted) {
 			d.started(in.Attempted)

@@ -32,7 +32,7 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 			return
 		}
 		t := turn{waiting: sent.ClientEventIDs, run: sent.runID}
-		for e, err := range f.follow("") {
+		for e, err := range f.follow(c.before(sent.EventIDs)) {
 			if err != nil {
 				yield(e, err)
 				return
@@ -50,6 +50,21 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 			yield(event.Event{}, err)
 		}
 	}
+}
+
+// before is the id of the event before the first of some events; "" when they are
+// not known, or begin the log.
+func (c *Context) before(eventIDs []string) string {
+	first := 0
+	for _, id := range eventIDs {
+		if n := event.Counter(id); first == 0 || n < first {
+			first = n
+		}
+	}
+	if first <= 1 {
+		return ""
+	}
+	return event.FormatID(c.name, first-1)
 }
 
 // turn finds, in a log, the turn of some events that were sent.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
@@ -85,7 +84,7 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	if errors.As(err, new(*event.FieldError)) {
 		return Receipt{}, err
 	}
-	if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil || isAway(err) {
+	if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil {
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
 	// No worker, one of an earlier version, more updates than a run may have, a
@@ -149,12 +148,6 @@ func (c *Context) store(ctx context.Context, input converter.RawValue) (runID st
 		return "", err
 	}
 	return run.GetRunID(), nil
-}
-
-// isAway reports whether Temporal itself could not be reached.
-func isAway(err error) bool {
-	var unavailable *serviceerror.Unavailable
-	return errors.As(err, &unavailable)
 }
 
 // payload is the JSON of an input.

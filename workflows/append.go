@@ -23,6 +23,9 @@ import (
 type appending struct {
 	events     []event.Event
 	isRecorded bool
+	// known are the ids of events that were in the log before, by their
+	// ClientEventIDs.
+	known map[string]string
 	// result or err is the answer once the events are recorded.
 	result wire.Appended
 	err    error
@@ -98,11 +101,30 @@ func (a *appending) payloads() *commonpb.Payloads {
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value.Payload()}}
 }
 
+// recall looks for events that came before, in the session that is about to take
+// these: new ones may make it forget old ones. Of a signal there is nothing to
+// look for.
+func (a *appending) recall(session reducer.Session) {
+	if a == nil {
+		return
+	}
+	a.known = map[string]string{}
+	for _, e := range a.events {
+		if id, ok := session.Find(e.ClientEventID); ok {
+			a.known[e.ClientEventID] = id
+		}
+	}
+}
+
 // settle finds the answer in the session that took the events and in what it
 // is about to record.
 func (a *appending) settle(session reducer.Session, recorded []event.Event) *appending {
 	for _, e := range a.events {
-		if id, ok := session.Find(e.ClientEventID); ok {
+		id, ok := a.known[e.ClientEventID]
+		if !ok {
+			id, ok = session.Find(e.ClientEventID)
+		}
+		if ok {
 			a.result.EventIDs = append(a.result.EventIDs, id)
 			continue
 		}

@@ -110,6 +110,9 @@ func (r *run) handOver() error {
 	r.leaving = true
 	defer func() { r.leaving = false }()
 	ok := r.archiveSoon() || r.mustHandOver()
+	if ok && r.inbox.isAwaited() && !r.mustHandOver() {
+		return nil // whoever appended just before is answered first
+	}
 	var input carried
 	if ok && !r.isCancelled() {
 		input, ok = r.carry()

@@ -180,6 +180,7 @@ func (r *run) loop(c *carried) error {
 func (r *run) receive() {
 	for !r.inbox.empty() && r.size < wire.MaxRecordBytes {
 		in := r.inbox.take()
+		in.append.recall(r.session)
 		r.take(decode(in, r.now(), r.maxEventBytes()))
 		if in.append != nil {
 			r.appended = append(r.appended, in.append.settle(r.session, r.events))

@@ -30,7 +30,11 @@ func decode(s signal, now time.Time, maxEventBytes int) reducer.Input {
 			events, err = decodeEvents(data, maxEventBytes)
 		}
 		if err != nil {
-			return refused(now, s, data, err)
+			refusal := refused(now, s, data, err)
+			if len(events) > 0 {
+				refusal.ClientEventID = events[0].ClientEventID
+			}
+			return refusal
 		}
 		return reducer.Received{At: now, Events: events}
 	case wire.SignalInterrupt:
@@ -61,7 +65,8 @@ func decode(s signal, now time.Time, maxEventBytes int) reducer.Input {
 	}
 }
 
-// decodeEvents reads events of which none is longer than can be recorded.
+// decodeEvents reads events of which none is longer than can be recorded. It
+// returns those that are, too, with the error.
 func decodeEvents(data []byte, maxEventBytes int) ([]event.Event, error) {
 	events, err := event.DecodeInput(data)
 	if err == nil {
@@ -73,7 +78,7 @@ func decodeEvents(data []byte, maxEventBytes int) ([]event.Event, error) {
 // maxNews is more than the JSON of a [wire.RequestStarted] takes.
 const maxNews = 4096
 
-func refused(now time.Time, s signal, data []byte, err error) reducer.Input {
+func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {
 	return reducer.Refused{
 		At:     now,
 		Reason: event.Redact(fmt.Sprintf("signal %s: %v", s.name, err), 1000),

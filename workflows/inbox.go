@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"slices"
+
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
@@ -22,6 +24,11 @@ type signal struct {
 type inbox struct{ signals []signal }
 
 func (b *inbox) empty() bool { return len(b.signals) == 0 }
+
+// isAwaited reports whether somebody waits for what becomes of a signal.
+func (b *inbox) isAwaited() bool {
+	return slices.ContainsFunc(b.signals, func(s signal) bool { return s.append != nil })
+}
 
 func (b *inbox) put(s signal) { b.signals = append(b.signals, s) }
 
