@@ -129,7 +129,9 @@ func TestAMessageInterruptsAnAnswerWhoseWorkerWasKilled(t *testing.T) {
 	w.process(contexts.Both)
 	last := w.say(c, "Still there?")
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
+	// It interrupts the answer, unless the server gave its task to the dead worker
+	// first: then the next attempt, after the same ten seconds, has seen it.
+	require.Contains(t, []event.Tag{event.TagLLMRequestInterrupted, event.TagLLMRequestCompleted}, turn.rest().Tag())
 	require.Equal(t, []string{"Yes."}, w.requireWhole(c, "Hello", "Still there?"))
 	require.Equal(t, []string{"user: Hello", "user: Still there?"}, contents(w.model.Requests()[1]))
 	w.replay(c, "")

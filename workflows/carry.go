@@ -32,7 +32,7 @@ const (
 	maxCarriedSession = 512 << 10
 	// archivePatience is how long a run waits for the archive, and whoever sends
 	// to it just then. What comes too late is there for the next try.
-	archivePatience = 2 * time.Second
+	archivePatience = 5 * time.Second
 	// carryAgain is how many entries a history grows before a run that could not
 	// be archived tries again.
 	carryAgain = 200

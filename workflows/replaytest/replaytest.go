@@ -37,6 +37,8 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
 		Interceptors:    []interceptor.WorkerInterceptor{workflows.Interceptor()},
 		ExternalStorage: storage,
+		// A replay is not in a hurry.
+		DisableDeadlockDetection: true,
 	})
 	if err != nil {
 		return err
