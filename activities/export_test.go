@@ -3,3 +3,10 @@ package activities
 import "github.com/seed-9ed7edd4/chronicle/reducer"
 
 func (s *Snapshots) Get(runID string) (reducer.Session, bool) { return s.get(runID) }
+
+// Keep makes the session up to a run one that was packed before.
+func (a *Activities) Keep(contextName, runID string, packed []byte) {
+	a.recalled.put(contextName+" "+runID, packed)
+}
+
+var SumOf = sumOf

@@ -3,15 +3,18 @@ package activities
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 
+	"github.com/klauspost/compress/gzip"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
@@ -50,6 +53,8 @@ type OpenResult struct {
 	Parts int `json:"parts,omitempty"`
 	// PartBytes is the size of a part; 0 means [RecallPartBytes].
 	PartBytes int `json:"partBytes,omitempty"`
+	// PackedSum is the SHA-256 of all parts together, in hex.
+	PackedSum string `json:"packedSum,omitempty"`
 	// Rules are those of the session. The result stands in the history, so a run
 	// keeps them whatever its workers become.
 	Rules reducer.Rules `json:"rules,omitempty"`
@@ -88,6 +93,9 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		size, result.PartBytes = storedRecallPartBytes, storedRecallPartBytes
 	}
 	result.Parts = (len(packed) + size - 1) / size
+	if result.Parts > 1 {
+		result.PackedSum = sumOf(packed)
+	}
 	if err == nil && result.Parts > 0 && result.PreviousRunID == "" {
 		result.ForkedFrom, err = a.forkedFrom(ctx, in.ContextName)
 	}
@@ -114,9 +122,16 @@ type RecallInput struct {
 	// PreviousRunID is the run up to which to recall; "": all that is archived.
 	PreviousRunID string `json:"previousRunId"`
 	Part          int    `json:"part"`
-	// PartBytes is that of the [OpenResult].
-	PartBytes int `json:"partBytes,omitempty"`
+	// PartBytes and PackedSum are those of the [OpenResult].
+	PartBytes int    `json:"partBytes,omitempty"`
+	PackedSum string `json:"packedSum,omitempty"`
 }
+
+// ErrorRepacked is the type of the application error of [Activities.Recall] when
+// this worker packs the same session in another way than the one that answered
+// [Activities.Open]: their code differs. The parts do not fit together then, and
+// what to do is to open again.
+const ErrorRepacked = "Repacked"
 
 // Recall returns a part of what the log up to a run amounts to. All parts
 // together are for [Unpack].
@@ -124,6 +139,10 @@ func (a *Activities) Recall(ctx context.Context, in RecallInput) ([]byte, error)
 	packed, err := a.recall(ctx, in.ContextName, in.PreviousRunID)
 	if err != nil {
 		return nil, err
+	}
+	if in.PackedSum != "" && in.PackedSum != sumOf(packed) {
+		return nil, temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("recall context %s: the parts before come from a worker that packs it in another way", in.ContextName), ErrorRepacked, nil)
 	}
 	size := cmp.Or(in.PartBytes, RecallPartBytes)
 	begin := in.Part * size
@@ -187,11 +206,22 @@ func (a *Activities) pack(ctx context.Context, contextName, runID string) ([]byt
 	return Pack(reducer.Load(contextName, a.options.Reduce, events...))
 }
 
-// Pack compresses a session.
+func sumOf(packed []byte) string {
+	sum := sha256.Sum256(packed)
+	return hex.EncodeToString(sum[:])
+}
+
+// Pack compresses a session. It is done within a workflow task, so it is done
+// fast.
 func Pack(session reducer.Session) ([]byte, error) {
 	var buf bytes.Buffer
-	w := gzip.NewWriter(&buf)
-	if err := json.NewEncoder(w).Encode(session); err != nil {
+	w, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(session); err != nil {
 		return nil, fmt.Errorf("pack the session of context %s: %w", session.ContextName, err)
 	}
 	if err := w.Close(); err != nil {

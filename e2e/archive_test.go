@@ -94,6 +94,7 @@ func (w *world) listed(c *session.Context) (runs []string) {
 }
 
 func TestAConversationGoesOnWhileTheArchiveIsAway(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Func(echo))
 	bucket := blobstest.New(t)
 	w.worker(shortRuns, func(o *contexts.Options) { o.Archive = archive.New(bucket.Store) })

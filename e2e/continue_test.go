@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -115,6 +116,15 @@ func TestAStreamOfMessagesWithoutAGapDoesNotKeepARunForEver(t *testing.T) {
 	require.Greater(t, len(w.runs(c)), 3)
 }
 
+// forgetful is the reducer of a conversation that is longer than what any model
+// reads: of its messages the newest are shown.
+func forgetful(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+	const shown = 40
+	current = reducer.Reduce(current, events...)
+	current.Messages = current.Messages[max(0, len(current.Messages)-shown):]
+	return current
+}
+
 // TestFiveThousandTurns is one conversation through many runs, as its clients see
 // it: messages by update and by signal, interruptions, another client who puts in
 // notes, and one who follows all the time.
@@ -126,7 +136,7 @@ func TestFiveThousandTurns(t *testing.T) {
 		// As many runs, and not the time that as many turns take on PostgreSQL.
 		turns, after = 800, 800
 	}
-	w.worker(func(o *contexts.Options) { o.ContinueAfter = after })
+	w.worker(func(o *contexts.Options) { o.ContinueAfter, o.Reduce = after, forgetful })
 	c := w.open("years")
 	var none int64
 	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &none}))

@@ -48,6 +48,7 @@ func noise(random *rand.Rand, bytes int) string {
 }
 
 func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("I remember."))
 	w.worker()
 	c := w.open("large-closed")
@@ -64,6 +65,7 @@ func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
 }
 
 func TestALargeConversationIsAnsweredByAWorkerThatHasOnlyActivities(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("I have read it all."))
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities })
@@ -105,6 +107,7 @@ func counts(r llmtest.Request) llmtest.Step {
 }
 
 func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
 	stop := w.worker(shortRuns)
 	c := w.open("three-megabytes")
@@ -146,8 +149,9 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
 }
 
 func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
-	w.worker(shortRuns)
+	w.worker(func(o *contexts.Options) { o.ContinueAfter = 30 })
 	c := w.open("million")
 	no := false
 	random := rand.New(rand.NewPCG(3, 4))
@@ -159,7 +163,7 @@ func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
 		}
 		w.send(c, events...)
 	}
-	const turns = 24 // enough for a second try, should the first be too slow
+	const turns = 10 // enough for a second try, should the first be too slow
 	for range turns {
 		require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
 	}
@@ -183,6 +187,7 @@ func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
 }
 
 func TestAWorkerWithoutTheStoreSaysThatItNeedsIt(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
 	c := w.open("no-store")
 	large := event.New(event.UserMessage{Content: strings.Repeat("x", 3<<20)})

@@ -152,10 +152,11 @@ func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
 func (w *world) dial(store *blobs.Store) client.Client {
 	w.t.Helper()
 	c, err := client.DialContext(w.ctx, client.Options{
-		HostPort:        w.on.temporal,
-		Identity:        "e2e",
-		Logger:          log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		ExternalStorage: blobs.ExternalStorage(store),
+		HostPort:          w.on.temporal,
+		Identity:          "e2e",
+		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+		ExternalStorage:   blobs.ExternalStorage(store),
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as everywhere
 	})
 	require.NoError(w.t, err)
 	w.t.Cleanup(c.Close)

@@ -286,11 +286,12 @@ func (r *run) begin(in activities.OpenInput) error {
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 	})
 	var result activities.OpenResult
-	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
-		return fmt.Errorf("open context %s: %w", in.ContextName, err)
-	}
-	if result.Parts > 0 {
-		r.recall(ctx, result)
+	for isRecalled := false; !isRecalled; {
+		result = activities.OpenResult{}
+		if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
+			return fmt.Errorf("open context %s: %w", in.ContextName, err)
+		}
+		isRecalled = result.Parts == 0 || r.recall(ctx, result)
 	}
 	r.session.Rules, r.previousRunID, r.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
@@ -302,8 +303,9 @@ func (r *run) begin(in activities.OpenInput) error {
 	return nil
 }
 
-// recall begins with what earlier sessions left.
-func (r *run) recall(ctx workflow.Context, result activities.OpenResult) {
+// recall begins with what earlier sessions left. It returns false when a worker
+// took over meanwhile whose parts do not fit to those before.
+func (r *run) recall(ctx workflow.Context, result activities.OpenResult) bool {
 	var packed []byte
 	for part := range result.Parts {
 		if part > 0 && part%2 == 0 {
@@ -311,8 +313,13 @@ func (r *run) recall(ctx workflow.Context, result activities.OpenResult) {
 		}
 		var data []byte
 		err := workflow.ExecuteLocalActivity(ctx, acts.Recall, activities.RecallInput{
-			ContextName: r.session.ContextName, PreviousRunID: result.PreviousRunID, Part: part, PartBytes: result.PartBytes,
+			ContextName: r.session.ContextName, PreviousRunID: result.PreviousRunID, Part: part,
+			PartBytes: result.PartBytes, PackedSum: result.PackedSum,
 		}).Get(ctx, &data)
+		var failed *temporal.ApplicationError
+		if errors.As(err, &failed) && failed.Type() == activities.ErrorRepacked {
+			return false
+		}
 		if err != nil {
 			panic(fmt.Sprintf("context %s was not recalled: %v", r.session.ContextName, err))
 		}
@@ -323,6 +330,7 @@ func (r *run) recall(ctx workflow.Context, result activities.OpenResult) {
 		panic(err.Error())
 	}
 	r.session = session
+	return true
 }
 
 // settle makes sure that the next session of the context will find this one.

@@ -328,6 +328,25 @@ func TestASessionGoesOnWithTheLogThatItFinds(t *testing.T) {
 	w.run("SessionStarted", "LLMRequestInterrupted cancelled", "SessionEnded done")
 }
 
+func TestASessionIsOpenedAgainWhenTheNextWorkerPacksItInAnotherWay(t *testing.T) {
+	w := newWorld(t)
+	packed, err := activities.Pack(reducer.Load("demo", reducer.Reduce, loaded(1, event.SessionStarted{}), loaded(2, event.SystemPrompt{Content: "Be brief."})))
+	require.NoError(t, err)
+	old := activities.OpenResult{PreviousRunID: "A", Parts: 4, PackedSum: "old"}
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(old, nil).Once()
+	recalls := func(part int, sum string, data []byte, err error) {
+		w.OnActivity(acts.Recall, mock.Anything, activities.RecallInput{ContextName: "demo", PreviousRunID: "A", Part: part, PackedSum: sum}).
+			Return(data, err).Once()
+	}
+	recalls(0, "old", []byte("parts of"), nil)
+	recalls(1, "old", []byte("another packing"), nil)
+	recalls(2, "old", nil, temporal.NewNonRetryableApplicationError("not these", activities.ErrorRepacked, nil))
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{PreviousRunID: "A", Parts: 1, PackedSum: "new"}, nil).Once()
+	recalls(0, "new", packed, nil)
+	w.at(time.Hour, w.close)
+	w.run("SessionStarted", "SessionEnded done")
+}
+
 func loaded(n int, body event.Body) event.Event {
 	e := event.New(body)
 	e.ID = event.FormatID("demo", n)
