@@ -48,10 +48,59 @@ func crowd(l *lab) error {
 	l.report.add("bare_turns_per_second_50", "turns/s", bareRate)
 	l.report.add("signal_to_request_50_ms", "ms", signal)
 	l.report.add("bare_signal_to_request_50_ms", "ms", bareSignal)
-	l.report.add("delta_50_ms", "ms", delta)
+	l.report.add("delta_50_saturated_ms", "ms", delta)
 	// What bounds the turns per second where all share a machine.
 	l.report.add("server_cpu_per_turn_50_ms", "ms", server)
 	l.report.add("bare_server_cpu_per_turn_50_ms", "ms", bareServer)
+	return nil
+}
+
+// streams has 50 contexts stream a long answer at the same time, and then 50
+// direct clients. What is counted is the middle of the answers, when no turn
+// begins or ends: turns that do, as fast as they can, are in crowd.
+func streams(l *lab) error {
+	const answers, length = 50, 600
+	from, to := length/3, 2*length/3
+	long := func(key string) rig.Message { return rig.Message{Key: key, Tokens: length, Every: every} }
+	talkers := make([]*talker, answers)
+	for i := range talkers {
+		talkers[i] = l.context(fmt.Sprintf("stream-%d", i))
+		if _, err := talkers[i].turn(message(fmt.Sprintf("begin-stream-%d", i))); err != nil {
+			return err
+		}
+	}
+	var ours, direct samples
+	for round := range l.times(3) {
+		delays := make(chan []time.Duration, answers)
+		errs := make(chan error, answers)
+		for i, t := range talkers {
+			go func() {
+				said, err := t.turn(long(fmt.Sprintf("stream-%d-%d", i, round)))
+				delays <- said.delays
+				errs <- err
+			}()
+		}
+		for range talkers {
+			if err := <-errs; err != nil {
+				return err
+			}
+			ours.add((<-delays)[from:to]...)
+		}
+		for i := range talkers {
+			if err := l.rig.Direct.Send(long(fmt.Sprintf("direct-stream-%d-%d", i, round))); err != nil {
+				return err
+			}
+		}
+		for i := range talkers {
+			read, err := l.rig.Notes.Await(l.ctx, rig.Ended, fmt.Sprintf("direct-stream-%d-%d", i, round))
+			if err != nil {
+				return err
+			}
+			direct.add(read.Delays[from:to]...)
+		}
+	}
+	l.report.add("delta_50_ms", "ms", ours)
+	l.report.add("direct_delta_50_ms", "ms", direct)
 	return nil
 }
 

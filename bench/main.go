@@ -52,6 +52,7 @@ var scenarios = []scenario{
 	{"untuned", "one context on a server as shipped", signalUntuned, untuned},
 	{"signal", "one context, one turn after the other", signalAlone, tuned},
 	{"interrupt", "new input while an answer streams", interrupt, tuned},
+	{"streams", "50 answers that stream at once", streams, tuned},
 	{"crowd", "50 contexts at once", crowd, tuned},
 	{"memory", "500 contexts at once", memory, tuned},
 	{"long", "a context of 5,000 turns, and a worker that does not know it", long, tuned},

@@ -9,9 +9,9 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// readDirectly reads the model for each order, one after the other.
+// readDirectly reads the model for each order, without waiting for the one
+// before.
 func readDirectly(s *self) error {
-	ctx := context.Background()
 	client := modelClient(s.Model)
 	s.note(Note{Kind: Ready, At: time.Now()})
 	for {
@@ -19,11 +19,14 @@ func readDirectly(s *self) error {
 		if !ok {
 			return nil
 		}
-		var seen sighting
-		if _, err := ask(ctx, client, o.Ask, seen.token); err != nil {
-			return err
-		}
-		s.note(seen.ended(KeyOf(o.Ask), "completed"))
+		go func() {
+			var seen sighting
+			if _, err := ask(context.Background(), client, o.Ask, seen.token); err != nil {
+				s.note(Note{Kind: Broken, Key: KeyOf(o.Ask), At: time.Now(), Value: err.Error()})
+				return
+			}
+			s.note(seen.ended(KeyOf(o.Ask), "completed"))
+		}()
 	}
 }
 
