@@ -3,6 +3,7 @@ package activities
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +13,6 @@ import (
 	"io"
 	"sync"
 
-	"github.com/klauspost/compress/gzip"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
