@@ -31,7 +31,7 @@ func TestASessionIsUnpackedAsItWasPacked(t *testing.T) {
 func TestPartsOfTwoPackingsAreNotMixed(t *testing.T) {
 	a := activities.New(activities.Options{})
 	packed := []byte("0123456789")
-	a.Keep("demo", "A", packed)
+	activities.Keep(a, "demo", "A", packed)
 	in := activities.RecallInput{ContextName: "demo", PreviousRunID: "A", PartBytes: 4, PackedSum: activities.SumOf(packed)}
 	var whole []byte
 	for in.Part = range 3 {
