@@ -118,6 +118,25 @@ type ToolResult struct {
 	IsError    bool            `json:"isError,omitempty"`
 }
 
+// NoteKind says what a [Note] is about.
+type NoteKind string
+
+// The kinds of notes.
+const (
+	NoteThinking NoteKind = "thinking"
+	NoteError    NoteKind = "error"
+	NoteWarning  NoteKind = "warning"
+	NoteSystem   NoteKind = "system"
+	NoteUsage    NoteKind = "usage"
+)
+
+// Note is something that an agent reported. Viewers see it, and no model is
+// shown it.
+type Note struct {
+	Kind    NoteKind `json:"kind"`
+	Content string   `json:"content"`
+}
+
 // SetRetryConfig sets how often and how fast a failed attempt is repeated.
 type SetRetryConfig struct {
 	// MaxRetries is the number of attempts after the first, per provider.
@@ -313,6 +332,7 @@ func (AssistantMessage) Tag() Tag      { return TagAssistantMessage }
 func (FileAttachment) Tag() Tag        { return TagFileAttachment }
 func (ToolCall) Tag() Tag              { return TagToolCall }
 func (ToolResult) Tag() Tag            { return TagToolResult }
+func (Note) Tag() Tag                  { return TagNote }
 func (SetRetryConfig) Tag() Tag        { return TagSetRetryConfig }
 func (SetProviderConfig) Tag() Tag     { return TagSetProviderConfig }
 func (SetTimeout) Tag() Tag            { return TagSetTimeout }

@@ -16,6 +16,7 @@ const (
 	TagFileAttachment        Tag = "FileAttachmentEvent"
 	TagToolCall              Tag = "ToolCallEvent"
 	TagToolResult            Tag = "ToolResultEvent"
+	TagNote                  Tag = "NoteEvent"
 	TagSetRetryConfig        Tag = "SetRetryConfigEvent"
 	TagSetProviderConfig     Tag = "SetProviderConfigEvent"
 	TagSetTimeout            Tag = "SetTimeoutEvent"
@@ -58,6 +59,7 @@ var catalog = []struct {
 	{TagFileAttachment, ClassInput, decodeBody[FileAttachment]},
 	{TagToolCall, ClassInput, decodeBody[ToolCall]},
 	{TagToolResult, ClassInput, decodeBody[ToolResult]},
+	{TagNote, ClassInput, decodeBody[Note]},
 	{TagSetRetryConfig, ClassInput, decodeBody[SetRetryConfig]},
 	{TagSetProviderConfig, ClassInput, decodeBody[SetProviderConfig]},
 	{TagSetTimeout, ClassInput, decodeBody[SetTimeout]},

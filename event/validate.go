@@ -125,6 +125,15 @@ func value(field string, raw json.RawMessage) error {
 	return RefuseKeys(map[string]json.RawMessage{field: raw})
 }
 
+func (b Note) validate() error {
+	switch b.Kind {
+	case NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage:
+		return text("content", b.Content)
+	}
+	return fieldf("kind", "want %s, %s, %s, %s or %s, got %s",
+		NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage, quote(string(b.Kind)))
+}
+
 func (b SetRetryConfig) validate() error {
 	if b.MaxRetries < 0 || b.MaxRetries > MaxMaxRetries {
 		return fieldf("maxRetries", "want 0 (a single attempt) to %d, got %d", MaxMaxRetries, b.MaxRetries)

@@ -70,6 +70,10 @@ func InputBody() *rapid.Generator[event.Body] {
 			}
 			return r
 		})),
+		erase(rapid.Custom(func(t *rapid.T) event.Note {
+			kinds := []event.NoteKind{event.NoteThinking, event.NoteError, event.NoteWarning, event.NoteSystem, event.NoteUsage}
+			return event.Note{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Content: text(t)}
+		})),
 		ConfigBody(),
 	)
 }

@@ -61,7 +61,7 @@ func decodeAny(tag event.Tag) (event.Event, error) {
 		"toolCallId":"t","toolName":"n","value":1,"maxRetries":1,"initialDelayMs":1,"providerId":"p","model":"m",
 		"timeoutMs":1,"policy":"` + policy + `","loadedEventCount":0,"reason":"` + reason + `","requestId":"r",
 		"throughEventId":"","durationMs":1,"finishReason":"","partialResponse":"","error":"e","retriesAttempted":0,
-		"fromProvider":"a","toProvider":"b","input":"","attempt":1,"index":0,"delta":""}`))
+		"fromProvider":"a","toProvider":"b","input":"","kind":"error","attempt":1,"index":0,"delta":""}`))
 	if tag == event.TagToolResult {
 		// It has a value or an error, and the fields above have both.
 		return event.New(event.ToolResult{ToolCallID: "t", Value: []byte("1")}), nil

@@ -46,6 +46,8 @@ func Words(body event.Body) (subject, text string) {
 			return "tool error", string(b.Error) + string(b.Value)
 		}
 		return "tool result", string(b.Value)
+	case event.Note:
+		return string(b.Kind), b.Content
 	case event.SetRetryConfig:
 		return "set retry", retry(b)
 	case event.SetProviderConfig:
