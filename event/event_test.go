@@ -89,6 +89,10 @@ func TestInputIsRefused(t *testing.T) {
 		{"a time after the year 9999 of UTC", `{"_tag":"UserMessage","content":"x","timestamp":"9999-12-31T23:59:59-01:00"}`, "timestamp"},
 		{"a time before the year 0 of UTC", `{"_tag":"UserMessage","content":"x","timestamp":"0000-01-01T00:00:00+01:00"}`, "timestamp"},
 
+		{"a note of no kind", `{"_tag":"Note","content":"x"}`, "kind"},
+		{"a note of an unknown kind", `{"_tag":"Note","kind":"loud","content":"s3cr3t"}`, "kind"},
+		{"a note without content", `{"_tag":"Note","kind":"error"}`, "content"},
+
 		{"retries below zero", `{"_tag":"SetRetryConfig","maxRetries":-1,"initialDelayMs":100}`, "maxRetries"},
 		{"absurdly many retries", `{"_tag":"SetRetryConfig","maxRetries":101,"initialDelayMs":100}`, "maxRetries"},
 		{"half a retry", `{"_tag":"SetRetryConfig","maxRetries":0.5,"initialDelayMs":100}`, "maxRetries"},

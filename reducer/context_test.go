@@ -147,6 +147,7 @@ func TestMessages(t *testing.T) {
 			[]string{"user: a", "assistant: x c1=weather c2=weather"}},
 		{"a call after a user message is a message of its own", bodies{says("x"), user("a"), call("c1", "")},
 			[]string{"assistant: x", "user: a", "assistant:  c1=weather"}},
+		{"a note is not for the model", bodies{user("a"), event.Note{Kind: event.NoteThinking, Content: "hm"}, says("x")}, []string{"user: a", "assistant: x"}},
 		{"a call belongs to the message that it names", bodies{says("x"), says("y"), user("a"), call("c1", "demo:0001")},
 			[]string{"assistant: x c1=weather", "assistant: y", "user: a"}},
 		{"a call that names a message nobody knows is one of its own", bodies{says("x"), call("c1", "demo:0099")},
