@@ -1,0 +1,239 @@
+package transcript
+
+import (
+	"cmp"
+	"container/list"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Operation is one operation of a JSON Patch (RFC 6902).
+type Operation struct {
+	// Op is add, remove or replace.
+	Op   string `json:"op"`
+	Path string `json:"path"`
+	// Value is an [Item], or a string that is added to the chunks of an entry; nil
+	// for remove.
+	Value any `json:"value,omitempty"`
+}
+
+// Patcher keeps the document of a log and says what to change in earlier versions
+// of it. All that is known of indices is here. It is not safe for concurrent use.
+//
+// What an event costs depends on how many entries it changes, and not on how many
+// there are; one that stands before others costs a step for each of them.
+type Patcher struct {
+	state   State
+	version int
+	// slots are in the order of the document, with those whose entry went.
+	slots []*slot
+	// live is how many have an entry.
+	live int
+	// recent are the slots by their newest change, newest first.
+	recent *list.List
+	// calls and streams are the slots that may change, by the ids of the effects.
+	calls, streams map[string]*slot
+}
+
+// slot is a place for an entry. It keeps its order among the others for ever.
+type slot struct {
+	entry Entry
+	// at is the counter of the event behind which it stands: slots are in that
+	// order, and those of the same in the order in which they came.
+	at int
+	// index is how many entries stand before it.
+	index int
+	// born, removed and replaced are the versions in which the entry came, went (0
+	// while it is there) and was last changed in other ways than by added text.
+	born, removed, replaced int
+	text                    *growing      // nil when the entry does not stream
+	recent                  *list.Element // where it is in Patcher.recent
+	changed                 int           // the newest version in which anything happened
+}
+
+// growing is the text of an entry that streams, with how long it was in each
+// version that added to it.
+type growing struct {
+	strings.Builder
+	lengths []struct{ version, length int }
+}
+
+func (g *growing) add(version int, text string) {
+	g.WriteString(text)
+	g.lengths = append(g.lengths, struct{ version, length int }{version, g.Len()})
+}
+
+// since is what was added after a version.
+func (g *growing) since(version int) string {
+	i := sort.Search(len(g.lengths), func(i int) bool { return g.lengths[i].version > version })
+	if i == 0 {
+		return g.String()
+	}
+	return g.String()[g.lengths[i-1].length:]
+}
+
+// NewPatcher returns a Patcher of an empty document, which is version 0.
+func NewPatcher() *Patcher {
+	return &Patcher{recent: list.New(), calls: map[string]*slot{}, streams: map[string]*slot{}}
+}
+
+// Version counts the events that had an effect. All that an event changes is one
+// version.
+func (p *Patcher) Version() int { return p.version }
+
+// Document is the newest version. It shares memory with later ones; treat it as
+// immutable.
+func (p *Patcher) Document() Document {
+	entries := make([]Item, 0, p.live)
+	for _, s := range p.slots {
+		if s.removed == 0 {
+			entries = append(entries, s.item())
+		}
+	}
+	return Document{Entries: entries}
+}
+
+// Apply folds an event, and returns the patch from the version before; nil when it
+// had no effect.
+func (p *Patcher) Apply(e event.Event) []Operation {
+	state, effects := Reduce(p.state, e)
+	p.state = state
+	if len(effects) == 0 {
+		return nil
+	}
+	before := p.version
+	p.version++
+	for _, effect := range effects {
+		p.carryOut(effect, e)
+	}
+	patch, _ := p.Since(before)
+	return patch
+}
+
+// Since returns the patch from a version to the newest. It changes each entry once,
+// however often that changed, and of an entry that streamed at both it has the text
+// in between. For a version that has not been, ok is false: it is that of another
+// Patcher, and its viewer needs the document.
+func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
+	if version < 0 || version > p.version {
+		return nil, false
+	}
+	var changed []*slot
+	for e := p.recent.Front(); e != nil && e.Value.(*slot).changed > version; e = e.Next() {
+		changed = append(changed, e.Value.(*slot))
+	}
+	// From front to back what stands before an entry is as it is in the newest
+	// version, and so is its index. Of those with the same one, all but the last are
+	// gone.
+	slices.SortFunc(changed, func(a, b *slot) int {
+		return cmp.Or(cmp.Compare(a.index, b.index), -cmp.Compare(a.removed, b.removed))
+	})
+	patch = make([]Operation, 0, len(changed))
+	for _, s := range changed {
+		path := fmt.Sprintf("/entries/%d", s.index)
+		wasThere := s.born <= version && (s.removed == 0 || s.removed > version)
+		switch {
+		case s.removed > 0 && wasThere:
+			patch = append(patch, Operation{Op: "remove", Path: path})
+		case s.removed > 0:
+		case !wasThere:
+			patch = append(patch, Operation{Op: "add", Path: path, Value: s.item()})
+		case s.replaced > version:
+			patch = append(patch, Operation{Op: "replace", Path: path, Value: s.item()})
+		default:
+			patch = append(patch, Operation{Op: "add", Path: path + "/content/chunks/-", Value: s.text.since(version)})
+		}
+	}
+	return patch, true
+}
+
+func (p *Patcher) carryOut(effect Effect, e event.Event) {
+	switch effect := effect.(type) {
+	case AppendEntry:
+		p.add(effect)
+	case AppendText:
+		s := p.streams[effect.ID]
+		s.text.add(p.version, effect.Text)
+		p.touch(s)
+	case RemoveEntry:
+		p.remove(p.streams[effect.ID])
+		delete(p.streams, effect.ID)
+	case UpdateToolStatus:
+		s := p.calls[effect.ToolCallID]
+		s.entry.EntryType.Status = effect.Status
+		s.entry.EntryType.ActionType = &effect.ActionType
+		s.entry.Content = effect.Content
+		s.replaced = p.version
+		p.touch(s)
+	case EmitWarning:
+		p.add(AppendEntry{ID: e.ID, Entry: Entry{
+			Timestamp: timeOf(e),
+			EntryType: EntryType{Type: SystemMessage, Subtype: SubtypeTranscript, Level: Warning},
+			Content:   effect.Message,
+		}})
+	}
+}
+
+func (p *Patcher) add(effect AppendEntry) {
+	s := p.place(cmp.Or(event.Counter(effect.After), p.state.newest))
+	s.entry = effect.Entry
+	s.replaced = p.version
+	switch {
+	case effect.Entry.Chunks != nil:
+		s.text = &growing{}
+		s.text.add(p.version, strings.Join(effect.Entry.Chunks, ""))
+		p.streams[effect.ID] = s
+	case effect.Entry.EntryType.Type == ToolUse:
+		p.calls[effect.ID] = s
+	}
+	p.touch(s)
+}
+
+// place makes room behind an event. An entry that went in this version leaves its
+// slot to the one that comes there, so that viewers see it change and not go.
+func (p *Patcher) place(at int) *slot {
+	i := len(p.slots)
+	for ; i > 0 && p.slots[i-1].at > at; i-- {
+		p.slots[i-1].index++
+	}
+	p.live++
+	if i > 0 && p.slots[i-1].at == at && p.slots[i-1].removed == p.version {
+		p.slots[i-1].removed = 0
+		return p.slots[i-1]
+	}
+	s := &slot{at: at, index: p.live - 1, born: p.version}
+	if i < len(p.slots) {
+		s.index = p.slots[i].index - 1
+	}
+	s.recent = p.recent.PushFront(s)
+	p.slots = slices.Insert(p.slots, i, s)
+	return s
+}
+
+func (p *Patcher) remove(s *slot) {
+	for i := len(p.slots) - 1; p.slots[i] != s; i-- {
+		p.slots[i].index--
+	}
+	p.live--
+	s.entry, s.text = Entry{}, nil
+	s.removed = p.version
+	p.touch(s)
+}
+
+// touch notes that a slot changed in this version.
+func (p *Patcher) touch(s *slot) {
+	s.changed = p.version
+	p.recent.MoveToFront(s.recent)
+}
+
+func (s *slot) item() Item {
+	entry := s.entry
+	if s.text != nil {
+		entry.Chunks = []string{s.text.String()}
+	}
+	return Item{Type: NormalizedEntry, Content: entry}
+}

@@ -1,0 +1,119 @@
+package transcript_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
+)
+
+var update = flag.Bool("update", false, "write what the stories in testdata give as what they want")
+
+// TestStories tells stories of transcripts. Each file of testdata is one: a comment
+// that tells it, the events in "script", and in "want" each event again with the
+// patch that it gives. A line of the script is one of
+//
+//	JSON            the next event of the log
+//	again N         event N of the log once more
+//	delta JSON      a delta, which is in no log
+//	since VERSION   the patch from that version to the newest
+//	show            the document, in brief
+//
+// The events have ids from demo:0001, and one second passes from one to the next.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			require.NotEmpty(t, bytes.TrimSpace(archive.Comment), "a story begins with a comment that tells it")
+			require.NotEmpty(t, archive.Files)
+			require.Equal(t, "script", archive.Files[0].Name)
+			got := tell(t, string(archive.Files[0].Data))
+			if *update {
+				archive.Files = append(archive.Files[:1], txtar.File{Name: "want", Data: []byte(got)})
+				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+				return
+			}
+			require.Len(t, archive.Files, 2, "run go test -update, and read what it wrote")
+			require.Equal(t, string(archive.Files[1].Data), got)
+		})
+	}
+}
+
+func tell(t *testing.T, script string) string {
+	var out strings.Builder
+	patcher := transcript.NewPatcher()
+	var log []event.Event
+	for line := range strings.Lines(script) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fmt.Fprintf(&out, "> %s\n", line)
+		command, rest, _ := strings.Cut(line, " ")
+		switch command {
+		case "again":
+			var n int
+			_, err := fmt.Sscan(rest, &n)
+			require.NoError(t, err)
+			print(t, &out, patcher.Apply(log[n-1]))
+		case "delta":
+			var e event.Event
+			require.NoError(t, e.UnmarshalJSON([]byte(`{"_tag":"TextDelta",`+strings.TrimPrefix(rest, "{"))))
+			print(t, &out, patcher.Apply(e))
+		case "since":
+			var version int
+			_, err := fmt.Sscan(rest, &version)
+			require.NoError(t, err)
+			patch, ok := patcher.Since(version)
+			require.True(t, ok)
+			print(t, &out, patch)
+		case "show":
+			for i, item := range patcher.Document().Entries {
+				e := item.Content
+				fmt.Fprintf(&out, "  %d %s %s%s: %s\n", i, e.EntryType.Type, e.EntryType.Subtype, e.EntryType.Status, e.Text())
+			}
+		default:
+			e := logged(t, len(log)+1, line)
+			log = append(log, e)
+			print(t, &out, patcher.Apply(e))
+		}
+	}
+	return out.String()
+}
+
+// logged is event n of a log.
+func logged(t require.TestingT, n int, line string) event.Event {
+	var e event.Event
+	require.NoError(t, e.UnmarshalJSON([]byte(line)), line)
+	e.ID, e.ContextName = event.FormatID("demo", n), "demo"
+	e.Timestamp = eventtest.Epoch.Add(time.Duration(n) * time.Second)
+	return e
+}
+
+func print(t *testing.T, out *strings.Builder, patch []transcript.Operation) {
+	if len(patch) == 0 {
+		out.WriteString("  nothing\n")
+	}
+	for _, operation := range patch {
+		var line bytes.Buffer
+		encoder := json.NewEncoder(&line)
+		encoder.SetEscapeHTML(false)
+		require.NoError(t, encoder.Encode(operation))
+		fmt.Fprintf(out, "  %s", &line)
+	}
+}

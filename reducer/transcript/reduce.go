@@ -1,0 +1,304 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// State is what the fold needs of the past: the calls that may get a result, the
+// results that wait for their call, and what streams. It is an immutable value, and
+// its zero value is the state before the first event.
+type State struct {
+	// newest is the counter of the newest event: those up to it are repetitions.
+	newest int
+	// cwd is the folder that the agent works in; "" when it did not say.
+	cwd string
+	// attachments wait for the next user message.
+	attachments []Attachment
+	// request is the newest request that the log has told of, answer the newest
+	// answer since the user spoke.
+	request request
+	answer  place
+	stream  stream
+	// settled is the number of the newest request whose answer streams no more.
+	settled int
+	calls   []*call
+	waiting []*result
+}
+
+// request is what the entries of a request need to know of it.
+type request struct {
+	place
+	model string
+}
+
+// place says where the entries of a request or an answer stand: behind the event
+// after, or in the order of the log when that is empty.
+type place struct{ id, after string }
+
+// stream is how far the text of an attempt has come.
+type stream struct {
+	number, attempt int    // of the request and the attempt; 0 before the first
+	next            int    // the index of the next delta
+	id              string // of the entry; "" when there is none
+}
+
+// Reduce says what an event does to a transcript. Events come in the order of
+// their log; one that is not newer than the newest is a repetition and does
+// nothing. Deltas, which are in no log, may come at any time.
+func Reduce(s State, e event.Event) (State, []Effect) {
+	counter := event.Counter(e.ID)
+	if counter > 0 && counter <= s.newest {
+		return s, nil
+	}
+	f := fold{State: s, event: e, at: timeOf(e)}
+	f.newest = max(f.newest, counter)
+	f.apply()
+	return f.State, f.effects
+}
+
+// fold is a reduction at work.
+type fold struct {
+	State
+	event   event.Event
+	at      time.Time
+	effects []Effect
+}
+
+func (f *fold) apply() {
+	switch body := f.event.Body.(type) {
+	case event.SystemPrompt:
+		f.tell("", SubtypePrompt, Info, cmp.Or(body.Content, "The system prompt was taken away"))
+	case event.UserMessage:
+		f.append("", Entry{EntryType: EntryType{Type: UserMessage}, Content: body.Content, Attachments: f.attachments})
+		f.attachments, f.answer = nil, place{}
+	case event.AssistantMessage:
+		f.say(body)
+	case event.FileAttachment:
+		f.attachments = append(slices.Clip(f.attachments), attachment(f.event.ID, body))
+	case event.ToolCall:
+		f.addCall(body)
+	case event.ToolResult:
+		f.addResult(body)
+	case event.Note:
+		f.note(body)
+	case event.TextDelta:
+		f.addDelta(body)
+	case event.LLMRequestStarted:
+		f.request = request{place{body.RequestID, f.behind(body.ThroughEventID)}, body.Model}
+		f.begin(event.RequestNumber(body.RequestID), body.Attempt)
+	case event.LLMRequestCompleted:
+		f.settle(body.RequestID)
+		f.append(f.placeOf(body.RequestID), f.usage(body))
+	case event.LLMRequestInterrupted:
+		f.settle(body.RequestID)
+		f.tell(f.placeOf(body.RequestID), SubtypeInterrupted, Info, interruption(body.Reason))
+	case event.LLMRequestFailed:
+		f.settle(body.RequestID)
+		f.append(f.placeOf(body.RequestID), Entry{
+			EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeRequestFailed},
+			Content:   "No answer" + afterRetries(body.RetriesAttempted) + ": " + body.Error,
+		})
+	case event.LLMRequestFellBack:
+		if number := event.RequestNumber(body.RequestID); number == f.stream.number {
+			f.begin(number, f.stream.attempt+1)
+		}
+		f.tell(f.placeOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("%s takes over from %s%s: %s",
+			body.ToProvider, body.FromProvider, afterRetries(body.RetriesAttempted), body.Error))
+	case event.InputRejected:
+		f.tell("", SubtypeRejected, Warning, strings.TrimRight("Input was not taken: "+body.Reason+"\n"+body.Input, "\n"))
+	case event.SessionStarted:
+		content := "The session started"
+		if body.ForkedFrom != "" {
+			content += " as a fork of " + body.ForkedFrom
+		}
+		f.tell("", SubtypeSessionStarted, Info, content)
+	case event.SessionEnded:
+		f.tell("", SubtypeSessionEnded, Info, "The session ended: "+body.Reason)
+	default:
+		if text := settings(body); text != "" {
+			f.tell("", SubtypeSettings, Info, text)
+		}
+	}
+}
+
+// say shows an answer. What streamed of it was a preview, and makes way.
+func (f *fold) say(body event.AssistantMessage) {
+	f.settle(body.RequestID)
+	after := f.behind(body.ThroughEventID)
+	if body.RequestID != "" {
+		if f.request.id != body.RequestID {
+			f.request = request{}
+		}
+		f.request.place = place{body.RequestID, after}
+	}
+	f.answer = place{f.event.ID, after}
+	if body.Content != "" {
+		f.append(after, Entry{EntryType: EntryType{Type: AssistantMessage}, Content: body.Content, Partial: body.Partial})
+	}
+}
+
+// addDelta shows a piece of an answer. One that is missing holds up those behind
+// it, until a Reset or the answer comes.
+func (f *fold) addDelta(body event.TextDelta) {
+	number := event.RequestNumber(body.RequestID)
+	if !f.begin(number, body.Attempt) {
+		return
+	}
+	// A Reset may repeat what is there to the last delta, and has then the text of
+	// those that were missing.
+	anew := body.Reset && body.Index >= f.stream.next-1
+	if !anew && body.Index != f.stream.next {
+		return
+	}
+	if anew {
+		f.void()
+	}
+	f.stream.next = body.Index + 1
+	switch {
+	case body.Delta == "":
+	case f.stream.id != "":
+		f.effects = append(f.effects, AppendText{ID: f.stream.id, Text: body.Delta})
+	default:
+		f.stream.id = fmt.Sprintf("%s/%d", body.RequestID, body.Attempt)
+		f.effects = append(f.effects, AppendEntry{
+			ID: f.stream.id, After: f.behind(body.ThroughEventID),
+			Entry: Entry{EntryType: EntryType{Type: AssistantMessage}, Chunks: []string{body.Delta}},
+		})
+	}
+}
+
+// begin goes over to an attempt, and reports false when that is over already.
+func (f *fold) begin(number, attempt int) bool {
+	switch c := cmp.Or(cmp.Compare(number, f.stream.number), cmp.Compare(attempt, f.stream.attempt)); {
+	case number <= f.settled, c < 0:
+		return false
+	case c > 0:
+		f.void()
+		f.stream = stream{number: number, attempt: attempt}
+	}
+	return true
+}
+
+// void takes away what streams.
+func (f *fold) void() {
+	if f.stream.id != "" {
+		f.effects = append(f.effects, RemoveEntry{ID: f.stream.id})
+		f.stream.id = ""
+	}
+}
+
+// settle ends the streaming of a request and of those before it.
+func (f *fold) settle(requestID string) {
+	f.settled = max(f.settled, event.RequestNumber(requestID))
+	if f.stream.number <= f.settled {
+		f.void()
+	}
+}
+
+// note shows what an agent reported. Of the fields beside those of the body it
+// knows cwd, model, durationMs and usage.
+func (f *fold) note(body event.Note) {
+	switch body.Kind {
+	case event.NoteThinking:
+		f.append("", Entry{EntryType: EntryType{Type: Thinking}, Content: body.Content})
+	case event.NoteError:
+		f.append("", Entry{EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeNote}, Content: body.Content})
+	case event.NoteWarning:
+		f.tell("", SubtypeNote, Warning, body.Content)
+	case event.NoteSystem:
+		f.cwd = cmp.Or(extra[string](f.event, "cwd"), f.cwd)
+		f.tell("", SubtypeNote, Info, body.Content)
+	case event.NoteUsage:
+		tokens := extra[struct {
+			Input  int `json:"input_tokens"`
+			Output int `json:"output_tokens"`
+		}](f.event, "usage")
+		f.append("", Entry{
+			EntryType: EntryType{
+				Type: TokenUsageInfo, Model: extra[string](f.event, "model"),
+				InputTokens: tokens.Input, OutputTokens: tokens.Output, DurationMs: extra[int64](f.event, "durationMs"),
+			},
+			Content: body.Content,
+		})
+	}
+}
+
+func (f *fold) usage(body event.LLMRequestCompleted) Entry {
+	t := EntryType{
+		Type: TokenUsageInfo, InputTokens: body.InputTokens, OutputTokens: body.OutputTokens, DurationMs: body.DurationMs,
+	}
+	if f.request.id == body.RequestID {
+		t.Model = f.request.model
+	}
+	content := fmt.Sprintf("%d tokens in, %d out, %v", t.InputTokens, t.OutputTokens, time.Duration(t.DurationMs)*time.Millisecond)
+	if body.FinishReason != "stop" && body.FinishReason != "" {
+		content += ", ended by " + body.FinishReason
+	}
+	return Entry{EntryType: t, Content: content}
+}
+
+// append adds an entry for the event.
+func (f *fold) append(after string, entry Entry) { f.appendAs(f.event.ID, after, entry) }
+
+func (f *fold) appendAs(id, after string, entry Entry) {
+	entry.Timestamp = f.at
+	f.effects = append(f.effects, AppendEntry{ID: id, After: after, Entry: entry})
+}
+
+// tell adds an unobtrusive entry.
+func (f *fold) tell(after string, subtype Subtype, level Level, content string) {
+	f.append(after, Entry{EntryType: EntryType{Type: SystemMessage, Subtype: subtype, Level: level}, Content: content})
+}
+
+// behind is the event behind which an answer stands that was given to all up to
+// it; "" when that is no event of the log so far.
+func (f *fold) behind(throughEventID string) string {
+	if event.Counter(throughEventID) > f.newest {
+		return ""
+	}
+	return throughEventID
+}
+
+// placeOf is where the entries of a request stand.
+func (f *fold) placeOf(requestID string) string {
+	if f.request.id == requestID {
+		return f.request.after
+	}
+	return ""
+}
+
+func attachment(eventID string, body event.FileAttachment) Attachment {
+	a := Attachment{
+		Name: cmp.Or(body.FileName, body.Source.String()), MediaType: body.MediaType, Size: body.Size, EventID: eventID,
+	}
+	if body.Source.Type == event.SourceURL && !strings.HasPrefix(body.Source.URL, "data:") {
+		a.URL = body.Source.URL
+	}
+	return a
+}
+
+// timeOf is when an event happened: as the agent says, or else when the session
+// recorded it.
+func timeOf(e event.Event) time.Time {
+	if at := extra[time.Time](e, "sourceTimestamp"); !at.IsZero() {
+		return at.UTC()
+	}
+	return e.Timestamp.UTC()
+}
+
+// extra is a field beside those of the body; zero when it is missing or of another
+// type.
+func extra[T any](e event.Event, name string) T {
+	var value, none T
+	if json.Unmarshal(e.Extra[name], &value) != nil {
+		return none
+	}
+	return value
+}

@@ -1,0 +1,286 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// tools says what the tools of agents do, by their names in small letters and
+// without anything between the words. An action that is zero is none that is known:
+// the call is shown as it is, like that of any other tool.
+var tools = map[string]func(parameters) ActionType{
+	"read":          readsFile,
+	"readfile":      readsFile,
+	"ls":            listsFolder,
+	"listdirectory": listsFolder,
+	"glob":          searches("patterns", "pattern", "glob_pattern"),
+	"grep":          searches("pattern", "query", "regex"),
+	"websearch":     searches("query"),
+	"execute":       runs,
+	"bash":          runs,
+	"shell":         runs,
+	"edit":          edits,
+	"multiedit":     edits,
+	"strreplace":    edits,
+	"create":        writes,
+	"write":         writes,
+	"writefile":     writes,
+	"applypatch":    patches,
+	"todowrite":     plansTodos,
+	"fetchurl":      fetches,
+	"webfetch":      fetches,
+	"exitspecmode":  presents,
+	"exitplanmode":  presents,
+	"task":          delegates,
+	"agent":         delegates,
+}
+
+var betweenWords = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
+
+// actionOf is what a call does. Paths below cwd are relative to it.
+func actionOf(toolName string, raw json.RawMessage, cwd string) ActionType {
+	p := parameters{cwd: cwd}
+	object := raw
+	// Some agents write the object as a string.
+	if text, ok := stringOf(raw); ok {
+		object = json.RawMessage(text)
+	}
+	if json.Unmarshal(object, &p.fields) == nil {
+		if does, ok := tools[strings.ToLower(betweenWords.Replace(toolName))]; ok {
+			if action := does(p); action.Action != "" {
+				return action
+			}
+		}
+	}
+	return ActionType{Action: Tool, Arguments: valid(raw)}
+}
+
+// title is a line that says what a call is to do.
+func title(toolName string, a ActionType) string {
+	text := cmp.Or(a.Query, a.Path, a.Command, a.URL, a.Plan, a.Description, toolName)
+	if a.Action == TodoManagement {
+		text = fmt.Sprintf("%d to do", len(a.Todos))
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return first
+}
+
+func readsFile(p parameters) ActionType {
+	path, ok := p.path("file_path", "path", "filePath")
+	return known(ok, ActionType{Action: FileRead, Path: path})
+}
+
+func listsFolder(p parameters) ActionType {
+	path, _ := p.path("directory_path", "path", "dir_path")
+	return ActionType{Action: FileRead, Path: cmp.Or(path, ".")}
+}
+
+func searches(names ...string) func(parameters) ActionType {
+	return func(p parameters) ActionType {
+		query, ok := p.text(names...)
+		path, _ := p.path("path", "folder", "directory")
+		return known(ok, ActionType{Action: Search, Query: query, Path: path})
+	}
+}
+
+func runs(p parameters) ActionType {
+	command, ok := p.text("command", "cmd")
+	return known(ok, ActionType{Action: CommandRun, Command: command})
+}
+
+func writes(p parameters) ActionType {
+	path, ok := p.path("file_path", "path", "filePath")
+	content, hasContent := p.text("content", "contents", "file_text")
+	return known(ok && hasContent, ActionType{
+		Action: FileEdit, Path: path, Changes: []FileChange{{Action: Write, Content: content}},
+	})
+}
+
+// edits takes one replacement, or several under edits or changes.
+func edits(p parameters) ActionType {
+	path, ok := p.path("file_path", "path", "filePath")
+	replacements := p.objects("edits", "changes")
+	if len(replacements) == 0 {
+		replacements = []parameters{p}
+	}
+	action := ActionType{Action: FileEdit, Path: path}
+	for _, r := range replacements {
+		before, hasBefore := r.text("old_string", "old_str", "oldString", "old_text")
+		after, hasAfter := r.text("new_string", "new_str", "newString", "new_text")
+		ok = ok && (hasBefore || hasAfter)
+		action.Changes = append(action.Changes, FileChange{Action: Edit, UnifiedDiff: diff(path, before, after)})
+	}
+	return known(ok, action)
+}
+
+func patches(p parameters) ActionType {
+	text, ok := p.text("input", "patch")
+	path, hasPath := p.path("file_path", "path")
+	action := ActionType{Action: FileEdit, Path: path, Changes: changesOf(text, p.relative)}
+	if len(action.Changes) == 0 {
+		return known(ok || hasPath, action)
+	}
+	action.Path = action.Changes[0].Path
+	isOther := func(c FileChange) bool { return c.Path != action.Path }
+	if !slices.ContainsFunc(action.Changes, isOther) {
+		for i := range action.Changes {
+			action.Changes[i].Path = ""
+		}
+	}
+	return action
+}
+
+// numbered is a line like "1. [completed] Read the code".
+var numbered = regexp.MustCompile(`^\s*(?:\d+[.)]|[-*])?\s*(?:\[([^\]]*)\])?\s*(.*)$`)
+
+// plansTodos takes a list of objects, or of lines.
+func plansTodos(p parameters) ActionType {
+	action := ActionType{Action: TodoManagement}
+	for _, item := range p.objects("todos") {
+		content, _ := item.text("content", "text", "title")
+		status, _ := item.text("status")
+		action.Todos = append(action.Todos, Todo{Content: content, Status: status})
+	}
+	text, ok := p.text("todos")
+	if ok && len(action.Todos) == 0 {
+		for line := range strings.Lines(text) {
+			if m := numbered.FindStringSubmatch(strings.TrimSpace(line)); m != nil && m[2] != "" {
+				action.Todos = append(action.Todos, Todo{Content: m[2], Status: m[1]})
+			}
+		}
+	}
+	return known(ok, action)
+}
+
+func fetches(p parameters) ActionType {
+	url, ok := p.text("url")
+	return known(ok, ActionType{Action: WebFetch, URL: url})
+}
+
+func presents(p parameters) ActionType {
+	plan, ok := p.text("plan", "spec", "title")
+	return known(ok, ActionType{Action: PlanPresentation, Plan: plan})
+}
+
+func delegates(p parameters) ActionType {
+	description, ok := p.text("description", "prompt")
+	return known(ok, ActionType{Action: Other, Description: description})
+}
+
+func known(ok bool, action ActionType) ActionType {
+	if !ok {
+		return ActionType{}
+	}
+	return action
+}
+
+// parameters are those of a call.
+type parameters struct {
+	fields map[string]json.RawMessage
+	cwd    string
+}
+
+// text is the first field that is there: a string as it is, the strings of a list
+// with spaces between them, anything else as its JSON.
+func (p parameters) text(names ...string) (string, bool) {
+	for _, name := range names {
+		raw, ok := p.fields[name]
+		if !ok || string(raw) == "null" {
+			continue
+		}
+		var list []string
+		if json.Unmarshal(raw, &list) == nil {
+			return strings.Join(list, " "), true
+		}
+		if text, ok := stringOf(raw); ok {
+			return text, true
+		}
+		return string(raw), true
+	}
+	return "", false
+}
+
+func (p parameters) path(names ...string) (string, bool) {
+	text, ok := p.text(names...)
+	return p.relative(text), ok
+}
+
+// relative is a path as seen from the folder that the agent works in.
+func (p parameters) relative(path string) string {
+	if p.cwd == "" || !strings.HasPrefix(path, p.cwd) {
+		return path
+	}
+	rest := strings.TrimPrefix(path, strings.TrimSuffix(p.cwd, "/"))
+	if strings.Trim(rest, "/") == "" {
+		return "."
+	}
+	if inside, ok := strings.CutPrefix(rest, "/"); ok {
+		return inside
+	}
+	return path // a neighbour whose name begins alike
+}
+
+func (p parameters) objects(names ...string) []parameters {
+	for _, name := range names {
+		var list []map[string]json.RawMessage
+		if json.Unmarshal(p.fields[name], &list) != nil {
+			continue
+		}
+		var objects []parameters
+		for _, fields := range list {
+			objects = append(objects, parameters{fields: fields, cwd: p.cwd})
+		}
+		return objects
+	}
+	return nil
+}
+
+// diff is how one text becomes another. The texts are parts of a file, whose last
+// line does not end there.
+func diff(path, before, after string) string {
+	before, after = wholeLines(before), wholeLines(after)
+	unified, err := udiff.ToUnified(path, path, before, udiff.Lines(before, after), udiff.DefaultContextLines)
+	if err != nil {
+		return "" // the edits are those of the text
+	}
+	return unified
+}
+
+func wholeLines(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}
+
+// stringOf is the text of a JSON string.
+func stringOf(raw json.RawMessage) (text string, ok bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	err := json.Unmarshal(raw, &text)
+	return text, err == nil
+}
+
+// valid is JSON as it is. What is none, which only a Go caller can put into an
+// event, becomes a string, so that the document stays JSON.
+func valid(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || json.Valid(raw) {
+		return raw
+	}
+	return encode(string(raw))
+}
+
+func encode(value any) json.RawMessage {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil // texts and numbers always have JSON
+	}
+	return raw
+}
