@@ -1,0 +1,479 @@
+package transcript_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
+)
+
+// TestPatchesMakeOfAnyVersionTheNewest is the law: whatever comes, in whatever
+// order and however often, the patch since any version makes of the document of
+// that version what a slow and obvious rendering makes of all events.
+func TestPatchesMakeOfAnyVersionTheNewest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := chaos(t)
+		p := transcript.NewPatcher()
+		documents := []string{marshal(t, p.Document())} // by version
+		followed := documents[0]                        // of a viewer who misses nothing
+		for i, e := range events {
+			before := p.Version()
+			patch := p.Apply(e)
+			if p.Version() == before {
+				require.Empty(t, patch)
+				continue
+			}
+			require.Equal(t, before+1, p.Version())
+			documents = append(documents, marshal(t, p.Document()))
+			followed = apply(t, followed, patch)
+			want := marshal(t, render(events[:i+1]))
+			require.Equal(t, want, joined(t, followed), "after event %d", i)
+			version := rapid.IntRange(0, p.Version()).Draw(t, "version")
+			require.Equal(t, want, joined(t, apply(t, documents[version], since(t, p, version))), "since version %d", version)
+		}
+		want := marshal(t, render(events))
+		for version, document := range documents {
+			require.Equal(t, want, joined(t, apply(t, document, since(t, p, version))), "since version %d", version)
+		}
+	})
+}
+
+func TestADocumentFollowsFromTheLogAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		live, loaded := transcript.NewPatcher(), transcript.NewPatcher()
+		for _, e := range chaos(t) {
+			live.Apply(e)
+			if e.ID != "" {
+				loaded.Apply(e)
+			}
+		}
+		streams := func(item transcript.Item) bool { return item.Content.Chunks != nil }
+		got := live.Document()
+		got.Entries = slices.DeleteFunc(got.Entries, streams)
+		require.Equal(t, marshal(t, loaded.Document()), marshal(t, got))
+	})
+}
+
+func TestReduceChangesNothingThatItIsGiven(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := chaos(t)
+		var states []transcript.State
+		var effects [][]transcript.Effect
+		var s transcript.State
+		for _, e := range events {
+			next, effect := transcript.Reduce(s, e)
+			states, effects = append(states, s), append(effects, effect)
+			s = next
+		}
+		for i, e := range events {
+			_, again := transcript.Reduce(states[i], e)
+			require.Equal(t, effects[i], again, "event %d", i)
+		}
+	})
+}
+
+// chaos generates what a patcher may be given: a log whose events may come again,
+// in which requests and tools do what they like, with deltas of any attempt.
+func chaos(t *rapid.T) []event.Event {
+	var events []event.Event
+	last := 0
+	text := func() string { return rapid.StringN(0, 5, 12).Draw(t, "text") }
+	request := func() string { return event.FormatRequestID("demo", rapid.IntRange(1, 3).Draw(t, "request")) }
+	attempt := func() int { return rapid.IntRange(1, 3).Draw(t, "attempt") }
+	through := func() string {
+		if n := rapid.IntRange(0, last+2).Draw(t, "through"); n > 0 {
+			return event.FormatID("demo", n)
+		}
+		return ""
+	}
+	tool := func() string { return rapid.SampledFrom([]string{"weather", "time"}).Draw(t, "tool") }
+	call := func() string { return fmt.Sprintf("call_%d", rapid.IntRange(0, 3).Draw(t, "call")) }
+	delta := event.TextDelta{} // the one before, so that some follow each other
+	for range rapid.IntRange(0, 60).Draw(t, "steps") {
+		var e event.Event
+		switch rapid.SampledFrom([]string{
+			"user", "file", "note", "settings", "started", "delta", "next delta", "next delta", "next delta", "next delta", "answer",
+			"completed", "interrupted", "failed", "fell back", "call", "result", "result of a tool", "again",
+		}).Draw(t, "step") {
+		case "user":
+			e.Body = event.UserMessage{Content: text()}
+		case "file":
+			e.Body = event.FileAttachment{
+				Source: event.Source{Type: event.SourceURL, URL: "https://example.com/cat.png"}, MediaType: "image/png", FileName: text(),
+			}
+		case "note":
+			kinds := []event.NoteKind{event.NoteThinking, event.NoteError, event.NoteWarning, event.NoteSystem, event.NoteUsage}
+			e.Body = event.Note{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Content: text()}
+		case "settings":
+			e.Body = eventtest.ConfigBody().Draw(t, "settings")
+		case "started":
+			e.Body = event.LLMRequestStarted{RequestID: request(), ThroughEventID: through(), Attempt: attempt()}
+		case "delta":
+			delta = event.TextDelta{
+				RequestID: request(), Attempt: attempt(), Index: rapid.IntRange(0, 4).Draw(t, "index"), Delta: text(),
+				Reset: rapid.Bool().Draw(t, "reset"), ThroughEventID: through(),
+			}
+			e.Body = delta
+		case "next delta":
+			if delta.RequestID == "" {
+				delta = event.TextDelta{RequestID: request(), Attempt: 1, Index: -1, ThroughEventID: through()}
+			}
+			delta.Index++
+			delta.Delta, delta.Reset = text(), rapid.IntRange(0, 9).Draw(t, "reset") == 0
+			e.Body = delta
+		case "answer":
+			body := event.AssistantMessage{Content: text(), ThroughEventID: through(), Partial: rapid.Bool().Draw(t, "partial")}
+			if rapid.IntRange(0, 3).Draw(t, "is of a request") > 0 {
+				body.RequestID = request()
+			}
+			e.Body = body
+		case "completed":
+			e.Body = event.LLMRequestCompleted{RequestID: request(), OutputTokens: 7}
+		case "interrupted":
+			e.Body = event.LLMRequestInterrupted{RequestID: request(), Reason: event.ReasonCancelled}
+		case "failed":
+			e.Body = event.LLMRequestFailed{RequestID: request(), Error: text()}
+		case "fell back":
+			e.Body = event.LLMRequestFellBack{RequestID: request(), FromProvider: "a", ToProvider: "b"}
+		case "call":
+			e.Body = event.ToolCall{
+				ToolCallID: call(), MessageID: rapid.SampledFrom([]string{"", "demo:0003", "msg_1"}).Draw(t, "message"),
+				ToolName: tool(), Parameters: eventtest.Value().Draw(t, "parameters"),
+			}
+		case "result":
+			e.Body = event.ToolResult{ToolCallID: call(), Value: eventtest.Value().Draw(t, "value")}
+		case "result of a tool":
+			e.Body = event.ToolResult{Error: json.RawMessage(`"no"`), IsError: true}
+			e.Extra = map[string]json.RawMessage{"toolName": json.RawMessage(`"` + tool() + `"`)}
+		case "again":
+			if len(events) == 0 {
+				continue
+			}
+			events = append(events, rapid.SampledFrom(events).Draw(t, "again"))
+			continue
+		}
+		if e.Tag() != event.TagTextDelta {
+			last++
+			e.ID, e.Timestamp = event.FormatID("demo", last), eventtest.Epoch.Add(time.Duration(last)*time.Second)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// render is the document of events. It takes its time.
+func render(events []event.Event) transcript.Document {
+	var o oracle
+	for _, e := range events {
+		if e.ID == "" || event.Counter(e.ID) > o.newest(len(o.events)) {
+			o.events = append(o.events, e)
+		}
+	}
+	var shown []shownEntry
+	first, streams := o.streams()
+	results := o.results()
+	for i, e := range o.events {
+		entry := shownEntry{at: o.at(i)}
+		switch body := e.Body.(type) {
+		case event.TextDelta:
+			if i != first {
+				continue
+			}
+			entry.Entry = streams
+		case event.UserMessage:
+			entry.Entry = ofType(transcript.UserMessage, body.Content)
+			entry.Attachments = o.attachments(i)
+		case event.AssistantMessage:
+			if body.Content == "" {
+				continue
+			}
+			entry.Entry = ofType(transcript.AssistantMessage, body.Content)
+			entry.Partial = body.Partial
+		case event.ToolCall:
+			result, isCall := results[i]
+			if !isCall {
+				continue
+			}
+			action := &transcript.ActionType{Action: transcript.Tool, Arguments: body.Parameters}
+			entry.Entry = ofType(transcript.ToolUse, body.ToolName)
+			entry.EntryType.ToolName, entry.EntryType.ActionType, entry.EntryType.Status = body.ToolName, action, transcript.Created
+			switch {
+			case result == nil:
+			case result.IsError:
+				entry.EntryType.Status, action.Result = transcript.Failed, result.Error
+			default:
+				entry.EntryType.Status, action.Result = transcript.Success, result.Value
+			}
+		case event.ToolResult, event.FileAttachment, event.LLMRequestStarted:
+			continue
+		default:
+			// What an event says that stands for itself, the stories show.
+			_, effects := transcript.Reduce(transcript.State{}, e)
+			entry.Entry = effects[0].(transcript.AppendEntry).Entry
+		}
+		entry.Timestamp = e.Timestamp
+		shown = append(shown, entry)
+	}
+	slices.SortStableFunc(shown, func(a, b shownEntry) int { return cmp.Compare(a.at, b.at) })
+	document := transcript.Document{Entries: []transcript.Item{}}
+	for _, entry := range shown {
+		document.Entries = append(document.Entries, transcript.Item{Type: "NORMALIZED_ENTRY", Content: entry.Entry})
+	}
+	return document
+}
+
+type shownEntry struct {
+	transcript.Entry
+	at int
+}
+
+func ofType(kind transcript.Kind, content string) transcript.Entry {
+	return transcript.Entry{EntryType: transcript.EntryType{Type: kind}, Content: content}
+}
+
+// oracle looks at all events, without those that came again, as often as it likes.
+type oracle struct{ events []event.Event }
+
+// newest is the counter of the newest event of the log before event i.
+func (o oracle) newest(i int) int {
+	n := 0
+	for _, e := range o.events[:i] {
+		n = max(n, event.Counter(e.ID))
+	}
+	return n
+}
+
+// behind is the counter of the event behind which stands what was given to all up
+// to an event, or of the newest one when that is not in the log yet.
+func (o oracle) behind(i int, throughEventID string) int {
+	through, newest := event.Counter(throughEventID), o.newest(i+1)
+	if through == 0 || through > newest {
+		return newest
+	}
+	return through
+}
+
+// at is the counter of the event behind which the entry of event i stands.
+func (o oracle) at(i int) int {
+	switch body := o.events[i].Body.(type) {
+	case event.TextDelta:
+		return o.behind(i, body.ThroughEventID)
+	case event.AssistantMessage:
+		return o.behind(i, body.ThroughEventID)
+	case event.LLMRequestCompleted:
+		return o.atRequest(i, body.RequestID)
+	case event.LLMRequestInterrupted:
+		return o.atRequest(i, body.RequestID)
+	case event.LLMRequestFailed:
+		return o.atRequest(i, body.RequestID)
+	case event.LLMRequestFellBack:
+		return o.atRequest(i, body.RequestID)
+	case event.ToolCall:
+		for j := i - 1; j >= 0; j-- {
+			said, isAnswer := o.events[j].Body.(event.AssistantMessage)
+			if isAnswer && (body.MessageID == "" || body.MessageID == o.events[j].ID) && o.isPlaced(j, said.ThroughEventID) {
+				return o.at(j)
+			}
+			if isAnswer || o.events[j].Tag() == event.TagUserMessage {
+				break
+			}
+		}
+	}
+	return o.newest(i + 1)
+}
+
+// atRequest is where the newest attempt or answer before event i stands, if it is
+// of the request.
+func (o oracle) atRequest(i int, requestID string) int {
+	for j := i - 1; j >= 0; j-- {
+		of, through := "", ""
+		switch body := o.events[j].Body.(type) {
+		case event.LLMRequestStarted:
+			of, through = body.RequestID, body.ThroughEventID
+		case event.AssistantMessage:
+			of, through = body.RequestID, body.ThroughEventID
+		}
+		if of == "" {
+			continue
+		}
+		if of == requestID && o.isPlaced(j, through) {
+			return o.behind(j, through)
+		}
+		break
+	}
+	return o.newest(i + 1)
+}
+
+// isPlaced reports whether an answer names an event of the log before it.
+func (o oracle) isPlaced(i int, throughEventID string) bool {
+	through := event.Counter(throughEventID)
+	return through > 0 && through <= o.newest(i+1)
+}
+
+// attachments are those that wait for the message of event i.
+func (o oracle) attachments(i int) []transcript.Attachment {
+	var out []transcript.Attachment
+	for j := i - 1; j >= 0 && o.events[j].Tag() != event.TagUserMessage; j-- {
+		if body, ok := o.events[j].Body.(event.FileAttachment); ok {
+			out = append(out, transcript.Attachment{
+				Name: cmp.Or(body.FileName, body.Source.URL), MediaType: body.MediaType, URL: body.Source.URL, EventID: o.events[j].ID,
+			})
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// results are the results of calls, by the index of the call; nil for a call
+// without one. A call that is there already is not in it.
+func (o oracle) results() map[int]*event.ToolResult {
+	results := map[int]*event.ToolResult{}
+	var calls []int
+	var waiting []event.Event
+	isOf := func(result event.Event, call int) bool {
+		body, of := result.Body.(event.ToolResult), o.events[call].Body.(event.ToolCall)
+		if body.ToolCallID != "" {
+			return body.ToolCallID == of.ToolCallID
+		}
+		return results[call] == nil && string(result.Extra["toolName"]) == `"`+of.ToolName+`"`
+	}
+	for i, e := range o.events {
+		switch body := e.Body.(type) {
+		case event.ToolCall:
+			again := slices.ContainsFunc(calls, func(call int) bool {
+				return results[call] == nil && o.events[call].Body.(event.ToolCall).ToolCallID == body.ToolCallID
+			})
+			if again {
+				continue
+			}
+			calls, results[i] = append(calls, i), nil
+			var still []event.Event
+			for _, r := range waiting {
+				if !isOf(r, i) {
+					still = append(still, r)
+					continue
+				}
+				results[i] = new(r.Body.(event.ToolResult))
+			}
+			waiting = still
+		case event.ToolResult:
+			var of []int
+			for _, call := range calls {
+				if isOf(e, call) {
+					of = append(of, call)
+				}
+			}
+			switch {
+			case len(of) == 0:
+				waiting = append(waiting, e)
+			case body.ToolCallID == "":
+				results[of[0]] = &body
+			default:
+				results[of[len(of)-1]] = &body
+			}
+		}
+	}
+	return results
+}
+
+// streams is the answer that is on its way, and the delta with which it begins; -1
+// when there is none.
+func (o oracle) streams() (first int, entry transcript.Entry) {
+	var request, attempt, since, settled int
+	for i, e := range o.events {
+		number, n := 0, 0
+		switch body := e.Body.(type) {
+		case event.AssistantMessage:
+			settled = max(settled, event.RequestNumber(body.RequestID))
+		case event.LLMRequestCompleted:
+			settled = max(settled, event.RequestNumber(body.RequestID))
+		case event.LLMRequestInterrupted:
+			settled = max(settled, event.RequestNumber(body.RequestID))
+		case event.LLMRequestFailed:
+			settled = max(settled, event.RequestNumber(body.RequestID))
+		case event.LLMRequestFellBack:
+			if number = event.RequestNumber(body.RequestID); number == request {
+				n = attempt + 1
+			}
+		case event.LLMRequestStarted:
+			number, n = event.RequestNumber(body.RequestID), body.Attempt
+		case event.TextDelta:
+			number, n = event.RequestNumber(body.RequestID), body.Attempt
+		}
+		if n > 0 && (number > request || number == request && n > attempt) {
+			request, attempt, since = number, n, i
+		}
+	}
+	if request <= settled {
+		return -1, entry
+	}
+	first, next, text := -1, 0, ""
+	for i, e := range o.events[since:] {
+		d, ok := e.Body.(event.TextDelta)
+		if !ok || event.RequestNumber(d.RequestID) != request || d.Attempt != attempt {
+			continue
+		}
+		switch {
+		case d.Reset && d.Index >= next-1:
+			text, first = d.Delta, since+i
+		case d.Index == next && text == "":
+			text, first = d.Delta, since+i
+		case d.Index == next:
+			text += d.Delta
+		default:
+			continue
+		}
+		next = d.Index + 1
+	}
+	if text == "" {
+		return -1, entry
+	}
+	entry = ofType(transcript.AssistantMessage, "")
+	entry.Chunks = []string{text}
+	return first, entry
+}
+
+func since(t require.TestingT, p *transcript.Patcher, version int) []transcript.Operation {
+	patch, ok := p.Since(version)
+	require.True(t, ok)
+	return patch
+}
+
+// apply applies a patch by a library that knows nothing of us.
+func apply(t require.TestingT, document string, patch []transcript.Operation) string {
+	decoded, err := jsonpatch.DecodePatch([]byte(marshal(t, patch)))
+	require.NoError(t, err)
+	out, err := decoded.Apply([]byte(document))
+	require.NoError(t, err, "%s on %s", marshal(t, patch), document)
+	return string(out)
+}
+
+// joined is a document with the chunks of each entry in one: where they are parted
+// means nothing.
+func joined(t require.TestingT, document string) string {
+	var d transcript.Document
+	require.NoError(t, json.Unmarshal([]byte(document), &d))
+	for i, item := range d.Entries {
+		if item.Content.Chunks != nil {
+			d.Entries[i].Content.Chunks = []string{strings.Join(item.Content.Chunks, "")}
+		}
+	}
+	return marshal(t, d)
+}
+
+func marshal(t require.TestingT, value any) string {
+	data, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(data)
+}
