@@ -102,6 +102,11 @@ func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	return encode(value)
+}
+
+// encode writes what [parse] has read.
+func encode(value any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

@@ -83,6 +83,9 @@ var (
 		`AIza[A-Za-z0-9_-]{20,}|` +
 		`A[KS]IA[A-Z0-9]{12,}|` +
 		`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`)
+	// A line that sets a variable, as a shell or a file of settings has it. One
+	// that is set to another, $NAME, has no secret in it.
+	variable   = regexp.MustCompile(`(?m)^(\s*(?:export\s+)?[A-Z][A-Z0-9_]*(?:KEY|SECRET|TOKEN|PASSWORD)=["']?)[^\s"'$\[]{6,}`)
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 )
 
@@ -108,14 +111,58 @@ func Redact(text string, max int) string {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
 	text = namedSecret.ReplaceAllString(text, `${1}`+Removed)
-	text = bearer.ReplaceAllString(text, `${1}${2} `+Removed)
-	text = userInfo.ReplaceAllString(text, `${1}`+Removed+`@`)
-	text = privateKey.ReplaceAllString(text, Removed)
-	text = knownShape.ReplaceAllString(text, `${1}`+Removed)
+	text = redactShapes(text)
 	if max > 0 && len(text) > max {
 		text = fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:max], ""), size)
 	}
 	return text
+}
+
+// redactShapes replaces what is a secret by its looks.
+func redactShapes(text string) string {
+	text = bearer.ReplaceAllString(text, `${1}${2} `+Removed)
+	text = userInfo.ReplaceAllString(text, `${1}`+Removed+`@`)
+	text = privateKey.ReplaceAllString(text, Removed)
+	return knownShape.ReplaceAllString(text, `${1}`+Removed)
+}
+
+// RedactJSON returns a JSON value as an event can hold it, see [RefuseKeys]. A
+// field that is named like an API key loses its value, and its name is marked;
+// in strings, what has the shape of a secret and what is assigned to a variable
+// like OPENAI_API_KEY is replaced by [Removed].
+//
+// Unlike [Redact] it takes nothing else for a secret because of the word that it
+// stands behind: in source code such words stand in front of anything.
+func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
+	if !json.Valid(raw) {
+		return nil, &FieldError{Problem: "want JSON, got " + describe(raw)}
+	}
+	value, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	return encode(redactValue(value))
+}
+
+func redactValue(value any) any {
+	switch value := value.(type) {
+	case string:
+		return redactShapes(variable.ReplaceAllString(value, `${1}`+Removed))
+	case map[string]any:
+		for _, name := range slices.Collect(maps.Keys(value)) {
+			if isKeyName(name) {
+				delete(value, name)
+				value[name+" "+Removed] = nil
+				continue
+			}
+			value[name] = redactValue(value[name])
+		}
+	case []any:
+		for i := range value {
+			value[i] = redactValue(value[i])
+		}
+	}
+	return value
 }
 
 // shortURL drops the payload of a data URL.

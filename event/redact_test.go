@@ -121,3 +121,29 @@ func FuzzRedact(f *testing.F) {
 		require.NotContains(t, event.Redact(text+" "+key+" "+text, limit), key[3:])
 	})
 }
+
+func TestRedactJSONMakesAValueThatAnEventCanHold(t *testing.T) {
+	for _, tc := range []struct{ name, in, want string }{
+		{"no secret", `{"b": [1.50, null, "x"], "a": true}`, `{"a":true,"b":[1.50,null,"x"]}`},
+		{"a field that is named like a key", `{"a":{"X-API-Key":"abc"}}`, `{"a":{"X-API-Key [removed]":null}}`},
+		{"a field that is an object", `[{"apiKeys":{"a":"abc"},"b":1}]`, `[{"apiKeys [removed]":null,"b":1}]`},
+		{"a key by its shape", `{"output":"it is sk-abcdefgh12345."}`, `{"output":"it is [removed]."}`},
+		{"what a file of settings says", `"A=1\nexport SOME_TOKEN=abcdef\nDB_PASSWORD='abcdef'"`, `"A=1\nexport SOME_TOKEN=[removed]\nDB_PASSWORD='[removed]'"`},
+		{"a variable set to another", `"MY_TOKEN=$OTHER_TOKEN"`, `"MY_TOKEN=$OTHER_TOKEN"`},
+		{"source code", `"type User struct {\n\tpassword: string, authorization: { scheme }"`, `"type User struct {\n\tpassword: string, authorization: { scheme }"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, in := range []string{tc.in, tc.want} {
+				got, err := event.RedactJSON([]byte(in))
+				require.NoError(t, err)
+				require.Equal(t, tc.want, string(got))
+				require.NoError(t, event.RefuseKeys(map[string]json.RawMessage{"value": got}))
+			}
+		})
+	}
+	for _, in := range []string{``, `{`, `{} {}`, `{"apiKey":"abc"`} {
+		_, err := event.RedactJSON([]byte(in))
+		require.ErrorContains(t, err, "want JSON, got ", in)
+		require.NotContains(t, err.Error(), "abc")
+	}
+}
