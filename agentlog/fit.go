@@ -2,6 +2,7 @@ package agentlog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -34,27 +35,33 @@ func fit(e event.Event) (event.Event, error) {
 // shorten cuts the longest texts of an event, and no more of them than it must.
 // What is long for other reasons becomes a text first.
 func shorten(data []byte) ([]byte, error) {
-	for _, flat := range []bool{false, true} {
-		for keep := MaxEventBytes / 2; keep >= minKept; keep /= 2 {
-			decoder := json.NewDecoder(bytes.NewReader(data))
-			decoder.UseNumber()
-			var fields map[string]any
-			if err := decoder.Decode(&fields); err != nil {
-				return nil, err
-			}
-			for name, value := range fields {
-				if flat {
-					value = flatten(value)
-				}
-				fields[name] = cut(value, keep)
-			}
-			short, err := encode(fields)
-			if err != nil || len(short) <= MaxEventBytes {
-				return short, err
-			}
+	least, err := shortenTo(data, minKept, false)
+	flat := len(least) > MaxEventBytes
+	for keep := MaxEventBytes / 2; err == nil && keep >= minKept; keep /= 2 {
+		var short []byte
+		if short, err = shortenTo(data, keep, flat); err == nil && len(short) <= MaxEventBytes {
+			return short, nil
 		}
 	}
-	return nil, fmt.Errorf("%d bytes, of which no text can be cut", len(data))
+	return nil, cmp.Or(err, fmt.Errorf("%d bytes, of which no text can be cut", len(data)))
+}
+
+// shortenTo cuts each text to about as many bytes as are kept; flat makes texts of
+// objects and arrays.
+func shortenTo(data []byte, keep int, flat bool) ([]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var fields map[string]any
+	if err := decoder.Decode(&fields); err != nil {
+		return nil, err
+	}
+	for name, value := range fields {
+		if flat {
+			value = flatten(value)
+		}
+		fields[name] = cut(value, keep)
+	}
+	return encode(fields)
 }
 
 // flatten makes a text of an object or array.

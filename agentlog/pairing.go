@@ -7,12 +7,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// MaxOpenCalls is how many calls wait for their results, far fewer than a context
+// lets wait. When there is one more, the oldest ends without.
+const MaxOpenCalls = 200
+
 // Bounds of what is remembered of tools. They are far beyond what agents do at a
 // time.
 const (
-	// maxOpenCalls is how many calls may be without a result, fewer than a context
-	// takes.
-	maxOpenCalls = 200
 	// maxWaiting and maxWaitingBytes bound the results that wait for their calls.
 	maxWaiting      = 1000
 	maxWaitingBytes = 16 << 20
@@ -59,7 +60,7 @@ func (p *pairing) addCall(call item, body event.ToolCall) []item {
 		p.forget(n)
 		out = append(out, p.addResult(result, result.Body.(event.ToolResult))...)
 	}
-	if len(p.open) > maxOpenCalls {
+	if len(p.open) > MaxOpenCalls {
 		out = append(out, unknownOutcome(p.open[0]))
 		p.open = slices.Delete(p.open, 0, 1)
 	}

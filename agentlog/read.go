@@ -115,7 +115,7 @@ func (d *decoder) read(in *lines) []item {
 	case in.cut > 0:
 		return []item{unread(text, fmt.Sprintf("line %d has %d bytes more than the %d that are read", in.number, in.cut, MaxLineBytes))}
 	case text[0] != '{':
-		return []item{note(event.NoteSystem, event.Redact(string(text), 0), nil)}
+		return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
 	}
 	items, err := d.parse(text)
 	if err != nil {
@@ -145,7 +145,10 @@ func (d *decoder) parse(text []byte) ([]item, error) {
 // escape begins the codes of colours (ECMA-48). No JSON has it.
 const escape = 0x1b
 
+// maxUnreadBytes is how much is kept of a line that nobody understood.
+const maxUnreadBytes = 64 << 10
+
 // unread is a warning about a line that nobody understood, with the line.
 func unread(line []byte, problem string) item {
-	return note(event.NoteWarning, problem, extra{"line": event.Redact(string(line), 0)})
+	return note(event.NoteWarning, problem, extra{"line": event.Redact(string(line), maxUnreadBytes)})
 }

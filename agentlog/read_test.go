@@ -3,12 +3,16 @@ package agentlog_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
+	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/seed-9ed7edd4/chronicle/agentlog"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -61,3 +65,132 @@ func written(t *testing.T, events []event.Event) string {
 	return b.String()
 }
 
+func TestAnEventComesAsSoonAsItsLineDoes(t *testing.T) {
+	r, w := io.Pipe()
+	next, stop := iter.Pull2(agentlog.Read(r, agentlog.Droid))
+	defer stop()
+	for _, text := range []string{"One", "Two"} {
+		go func() { _, _ = io.WriteString(w, message("user", text)) }()
+		e, err, ok := next()
+		require.True(t, ok)
+		require.NoError(t, err)
+		require.Equal(t, event.UserMessage{Content: text, TriggersTurn: new(false)}, e.Body)
+	}
+	go w.CloseWithError(io.ErrUnexpectedEOF)
+	_, err, ok := next()
+	require.True(t, ok)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.EqualError(t, err, "line 3: cannot be read: unexpected EOF")
+	_, _, ok = next()
+	require.False(t, ok, "an error comes last")
+}
+
+func TestAnUnknownFormatIsNamedWithThoseThatThereAre(t *testing.T) {
+	for _, err := range agentlog.Read(strings.NewReader(""), "gpt") {
+		require.EqualError(t, err, `format "gpt": want one of ["claude" "droid"]`)
+		return
+	}
+	t.Fatal("there was no error")
+}
+
+func TestLinesOfAnyMakeAreHeardOf(t *testing.T) {
+	hello := event.UserMessage{Content: "Hello", TriggersTurn: new(false)}
+	for _, tc := range []struct {
+		name, log string
+		want      []event.Body
+	}{
+		{"ends of Windows", "\ufeff" + `{"type":"message","role":"user","text":"Hello"}` + "\r\n\r\n", []event.Body{hello}},
+		{"without an end", strings.TrimSpace(message("user", "Hello")), []event.Body{hello}},
+		{"NUL between and within", "\x00\x00" + strings.Replace(message("user", "Hello"), "ll", "l\x00l", 1), []event.Body{hello}},
+		{"colours around an object", "\x1b[2m" + strings.TrimSpace(message("user", "Hello")) + "\x1b[0m\n", []event.Body{hello}},
+		{"not UTF-8", message("user", "Hell\xff"), []event.Body{event.UserMessage{Content: "Hell\ufffd", TriggersTurn: new(false)}}},
+		{"JSON that is no object", `["a", 1]`, []event.Body{event.Note{Kind: event.NoteSystem, Content: `["a", 1]`}}},
+		{"two objects", `{} {}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: want JSON, got something that is not JSON"}}},
+		{"no type", `{}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: `line 1: a droid has no lines of type ""`}}},
+		{"a key in a text", "OPENAI_API_KEY=abcdefgh", []event.Body{event.Note{Kind: event.NoteSystem, Content: "OPENAI_API_KEY=[removed]"}}},
+		{"an empty message", message("user", " ") + message("assistant", ""), nil},
+		{"a role of nobody", message("critic", "Hello"), []event.Body{event.Note{Kind: event.NoteWarning, Content: `line 1: nobody has the role "critic"`}}},
+		{"a word of the system", message("system", "Hello"), []event.Body{event.Note{Kind: event.NoteSystem, Content: "Hello"}}},
+		{"a name that cannot be", `{"type":"tool_call","id":"a","toolName":"\n"}`,
+			[]event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: ToolCallEvent.toolName: empty"}}},
+		{"an id that is too long", `{"type":"tool_call","toolName":"a","id":"` + strings.Repeat("a", 257) + `"}`,
+			[]event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: the id of a tool call has 257 bytes, at most 256 are known of one"}}},
+		{"a warning of the logger", `{"level":"warn","message":"slow"}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: "slow"}}},
+		{"news of the logger", `{"level":"info","message":"ready"}`, []event.Body{event.Note{Kind: event.NoteSystem, Content: "ready"}}},
+		{"an error that is a text", `{"level":50,"error":"lost"}`, []event.Body{event.Note{Kind: event.NoteError, Content: "lost"}}},
+		{"a last word that was not said before", message("assistant", "One") + `{"type":"completion","finalText":"Two"}` + "\n" + message("assistant", "Two"),
+			[]event.Body{event.AssistantMessage{Content: "One"}, event.AssistantMessage{Content: "Two"}, event.Note{Kind: event.NoteUsage}}},
+		{"the same answer to another question", message("assistant", "Yes") + `{"type":"completion","finalText":"Yes"}` + "\n" + message("user", "Hello") + message("assistant", "Yes"),
+			[]event.Body{event.AssistantMessage{Content: "Yes"}, event.Note{Kind: event.NoteUsage}, hello, event.AssistantMessage{Content: "Yes"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			require.Equal(t, tc.want, bodies(read(t, agentlog.Droid, tc.log)))
+		})
+	}
+}
+
+func TestALineThatIsNotUnderstoodIsKept(t *testing.T) {
+	events := read(t, agentlog.Droid, `{"type":"weather","apiKey":"abc"}`)
+	require.Len(t, events, 1)
+	require.JSONEq(t, `"{\"type\":\"weather\",\"apiKey\":[removed]}"`, string(events[0].Extra["line"]))
+}
+
+func TestALogThatIsReadAgainHasTheSameIDs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOfN(rapid.SampledFrom(manyLines), 0, 40).Draw(t, "lines")
+		cut := rapid.IntRange(0, len(lines)).Draw(t, "cut")
+		ids := map[string]event.Event{}
+		for e, err := range agentlog.Read(strings.NewReader(strings.Join(lines, "")), agentlog.Droid) {
+			require.NoError(t, err)
+			require.NotContains(t, ids, e.ClientEventID)
+			ids[e.ClientEventID] = e
+		}
+		for e, err := range agentlog.Read(strings.NewReader(strings.Join(lines[:cut], "")), agentlog.Droid) {
+			require.NoError(t, err)
+			if isMadeUp := strings.HasSuffix(e.ClientEventID, "-unknown") || strings.HasSuffix(e.ClientEventID, "-dropped"); isMadeUp {
+				continue // the longer log may know better
+			}
+			require.Equal(t, ids[e.ClientEventID], e)
+		}
+	})
+}
+
+func TestAContextTakesResultsInWhateverOrderTheyCame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOfN(rapid.SampledFrom(manyLines), 0, 40).Draw(t, "lines")
+		var events []event.Event
+		for e, err := range agentlog.Read(strings.NewReader(strings.Join(lines, "")), agentlog.Droid) {
+			require.NoError(t, err)
+			events = append(events, e)
+		}
+		requireTaken(t, events)
+	})
+}
+
+// manyLines are lines that have to do with one another, in any order.
+var manyLines = []string{
+	"working\n", "\n", "{\n",
+	message("user", "Hello"), message("assistant", "Hi"), `{"type":"completion","finalText":"Hi"}` + "\n",
+	call("a", "Read"), call("b", "Read"), call("c", "Edit"), call("", "Edit"),
+	result("a", "Read"), result("b", "Read"), result("c", "Edit"), result("", "Read"), result("", "Edit"), result("d", "LS"),
+}
+
+func message(role, text string) string {
+	return fmt.Sprintf(`{"type":"message","role":"%s","text":"%s"}`+"\n", role, text)
+}
+
+func call(id, tool string) string {
+	return fmt.Sprintf(`{"type":"tool_call","id":"%s","toolId":"%s"}`+"\n", id, tool)
+}
+
+func result(id, tool string) string {
+	return fmt.Sprintf(`{"type":"tool_result","id":"%s","toolId":"%s","value":"%s"}`+"\n", id, tool, tool)
+}
+
+func bodies(events []event.Event) []event.Body {
+	var out []event.Body
+	for _, e := range events {
+		out = append(out, e.Body)
+	}
+	return out
+}

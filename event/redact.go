@@ -79,7 +79,7 @@ var (
 	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
 	// The shapes in which the well-known providers hand out keys.
 	knownShape = regexp.MustCompile(boundary + `(?:` +
-		`(?:sk|pk|rk|gsk|csk|xai|hf|pplx|r8|gh[pousr]|github_pat|glpat|nvapi|whsec|xox[abeprs])[-_][A-Za-z0-9_*-]{8,}|` +
+		`(?:` + strings.Join(keyPrefixes, "|") + `)[-_][A-Za-z0-9_*-]{8,}|` +
 		`AIza[A-Za-z0-9_-]{20,}|` +
 		`A[KS]IA[A-Z0-9]{12,}|` +
 		`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`)
@@ -88,6 +88,12 @@ var (
 	variable   = regexp.MustCompile(`(?m)^(\s*(?:export\s+)?[A-Z][A-Z0-9_]*(?:KEY|SECRET|TOKEN|PASSWORD)=["']?)[^\s"'$\[]{6,}`)
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 )
+
+// keyPrefixes stand in front of keys, with a dash or an underscore behind them.
+var keyPrefixes = []string{
+	"sk", "pk", "rk", "gsk", "csk", "xai", "hf", "pplx", "r8", "ghp", "gho", "ghu", "ghs", "ghr", "github_pat", "glpat",
+	"nvapi", "whsec", "xoxa", "xoxb", "xoxe", "xoxp", "xoxr", "xoxs",
+}
 
 // boundary is where a word begins. A plain \b is not enough: in JSON a new line
 // before a key is written as \n, and the n would be part of the word.
@@ -118,12 +124,30 @@ func Redact(text string, max int) string {
 	return text
 }
 
-// redactShapes replaces what is a secret by its looks.
+// redactShapes replaces what is a secret by its looks. To look whether a text has
+// any of what a secret begins with takes a hundredth of the time of the search.
 func redactShapes(text string) string {
-	text = bearer.ReplaceAllString(text, `${1}${2} `+Removed)
-	text = userInfo.ReplaceAllString(text, `${1}`+Removed+`@`)
-	text = privateKey.ReplaceAllString(text, Removed)
-	return knownShape.ReplaceAllString(text, `${1}`+Removed)
+	if lower := strings.ToLower(text); strings.Contains(lower, "bearer") || strings.Contains(lower, "basic") {
+		text = bearer.ReplaceAllString(text, `${1}${2} `+Removed)
+	}
+	if strings.Contains(text, "://") && strings.Contains(text, "@") {
+		text = userInfo.ReplaceAllString(text, `${1}`+Removed+`@`)
+	}
+	if strings.Contains(text, "PRIVATE KEY") {
+		text = privateKey.ReplaceAllString(text, Removed)
+	}
+	if mayHaveKey(text) {
+		text = knownShape.ReplaceAllString(text, `${1}`+Removed)
+	}
+	return text
+}
+
+// mayHaveKey reports whether a text has the beginning of a key, or of a word that
+// ends like one.
+func mayHaveKey(text string) bool {
+	isIn := func(prefix string) bool { return strings.Contains(text, prefix) }
+	return slices.ContainsFunc(keyPrefixes, func(p string) bool { return isIn(p+"-") || isIn(p+"_") }) ||
+		slices.ContainsFunc([]string{"AIza", "AKIA", "ASIA", "eyJ"}, isIn)
 }
 
 // RedactJSON returns a JSON value as an event can hold it, see [RefuseKeys]. A
@@ -147,7 +171,10 @@ func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
 func redactValue(value any) any {
 	switch value := value.(type) {
 	case string:
-		return redactShapes(variable.ReplaceAllString(value, `${1}`+Removed))
+		if strings.Contains(value, "=") {
+			value = variable.ReplaceAllString(value, `${1}`+Removed)
+		}
+		return redactShapes(value)
 	case map[string]any:
 		for _, name := range slices.Collect(maps.Keys(value)) {
 			if isKeyName(name) {

@@ -1,0 +1,58 @@
+package agentlog_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/agentlog"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+func TestAnyContextTakesTheLongestEventAndTheMostOpenCalls(t *testing.T) {
+	require.LessOrEqual(t, agentlog.MaxEventBytes, wire.MaxEventBytes)
+	require.Less(t, agentlog.MaxOpenCalls, reducer.MaxOpenToolCalls)
+}
+
+func TestWhatIsTooLongForAnEventIsCutInItsMiddle(t *testing.T) {
+	output := "first line\n" + strings.Repeat("a line like many others\n", 450_000) + "[Process exited with code 3]"
+	require.Greater(t, len(output), 10_000_000)
+	for _, tc := range []struct {
+		name  string
+		value any
+		want  string // what the value has, too
+	}{
+		{"a text", output, "bytes are left out here]"},
+		{"a text in an object", map[string]any{"output": output, "exitCode": 3}, `"exitCode":3`},
+		{"characters that are long in JSON", strings.Repeat("\x01", 1_500_000) + "[Process exited with code 3]", "bytes are left out here]"},
+		{"characters of several bytes", strings.Repeat("ä", 1_500_000) + "[Process exited with code 3]", "bytes are left out here]"},
+		{"more items than fit", append(make([]int, 1_000_000), 3), "0,3]"},
+		{"a number", json.Number(strings.Repeat("1", 3_000_000)), "bytes are left out here]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			value, err := json.Marshal(tc.value)
+			require.NoError(t, err)
+			log := call("a", "Execute") + `{"type":"tool_result","id":"a","value":` + string(value) + "}\n" + message("user", "Hello")
+			events := read(t, agentlog.Droid, log)
+			require.Equal(t, []string{"call a", "result a", "user"}, tales(events))
+			kept := string(events[1].Body.(event.ToolResult).Value)
+			require.Contains(t, kept, tc.want)
+			require.Greater(t, len(kept), 200_000, "no more is cut than must be")
+			require.True(t, strings.Contains(string(value), "exited with code 3") == strings.Contains(kept, "exited with code 3"))
+			data, err := events[1].MarshalJSON()
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(data), agentlog.MaxEventBytes)
+		})
+	}
+}
+
+func TestOfALineBeyondMeasureItsBeginningIsKept(t *testing.T) {
+	log := `{"type":"message","role":"user","text":"` + strings.Repeat("x", agentlog.MaxLineBytes) + "\"}\n" + message("user", "Hello")
+	events := read(t, agentlog.Droid, log)
+	require.Equal(t, []string{"warning: line 1 has 43 bytes more than the 16777216 that are read", "user"}, tales(events))
+	require.Contains(t, string(events[0].Extra["line"]), `"{\"type\":\"message\"`)
+}
