@@ -133,7 +133,7 @@ environment, else from the TOML profile of the temporal command.
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
 		newEventsCommand(a), newStateCommand(a), newListCommand(a),
 		newSetCommand(a), newInterruptCommand(a), newCloseCommand(a),
-		newExportCommand(a), newImportCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),
+		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),
 	)
 	return root
 }

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+const (
+	droidLog  = "../agentlog/testdata/droid.jsonl"
+	claudeLog = "../agentlog/testdata/claude.jsonl"
+)
+
+// taking is a context that takes everything.
+func taking(t *testing.T) *fakeContext {
+	f := newFake(t)
+	f.take = func([]event.Event) error { return nil }
+	return f
+}
+
+func TestIngestAddsWhatAnAgentPrintedOnce(t *testing.T) {
+	f := taking(t)
+	f.missing = true
+	require.Equal(t, outcome{0, "", "ingested 17 events into context demo\n"},
+		starter(t, f, "", "ingest", "-n", "demo", "--format", "droid", droidLog))
+	f.missing = false
+	log, err := os.ReadFile(droidLog)
+	require.NoError(t, err)
+	more := string(log) + "done\n{\n"
+	require.Equal(t, outcome{0, `{"contextName":"demo","events":2,"repeated":17,"warnings":1,"refused":0}` + "\n", ""},
+		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "--json"))
+	require.Equal(t, outcome{0, "", "ingested 0 events into context demo, 19 were there already\n"},
+		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "-"))
+	require.Equal(t, outcome{0, "", "ingested 19 events into context demo, 1 are warnings\n"},
+		starter(t, f, "", "ingest", "-n", "demo", "--format", "claude", claudeLog))
+	require.Len(t, f.log, 38)
+	for _, e := range f.log {
+		if m, ok := e.Body.(event.UserMessage); ok {
+			require.False(t, m.Triggers(), "no model is asked")
+		}
+	}
+}
+
+func TestIngestAddsALineAsSoonAsItIsPrinted(t *testing.T) {
+	f := taking(t)
+	stdin, write := io.Pipe()
+	var errOut bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		a := &app{streams: streams{in: stdin, out: io.Discard, err: &errOut}, dial: dialFake(f)}
+		code <- execute(t.Context(), a, []string{"ingest", "-n", "demo", "--format", "droid"})
+	}()
+	for n := range 3 {
+		fmt.Fprintf(write, `{"type":"message","role":"user","text":"%d"}`+"\n", n)
+		f.await(t, n+1)
+	}
+	require.NoError(t, write.Close())
+	require.Zero(t, <-code)
+	require.Equal(t, "ingested 3 events into context demo\n", errOut.String())
+}
+
+func TestAnIngestionThatIsInterruptedHasAddedWhatItSays(t *testing.T) {
+	f := taking(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	stdin, write := io.Pipe()
+	defer write.Close()
+	go func() {
+		fmt.Fprintln(write, "working")
+		f.await(t, 1)
+		cancel()
+	}()
+	require.Equal(t, outcome{exitInterrupted, "", "ingested 1 events into context demo\n"},
+		starterWith(t, ctx, &fakeClient{context: f}, stdin, "ingest", "-n", "demo", "--format", "droid"))
+}
+
+// await waits until so many events are recorded.
+func (f *fakeContext) await(t *testing.T, count int) {
+	for e := range f.Follow(t.Context(), session.FollowOptions{}) {
+		if event.Counter(e.ID) >= count {
+			return
+		}
+	}
+}
+
+func TestEachInputOfAnIngestionIsOneThatAWorkerAnswersFor(t *testing.T) {
+	long := strings.Repeat("x", wire.MaxAppendBytes)
+	var log strings.Builder
+	for n := range 2000 {
+		fmt.Fprintf(&log, `{"type":"tool_call","id":"%[1]d","toolName":"Read"}`+"\n"+`{"type":"tool_result","id":"%[1]d","value":"%[2]s"}`+"\n", n, long[:n/4])
+	}
+	fmt.Fprintf(&log, `{"type":"message","role":"assistant","text":"%s"}`+"\n", long)
+	f := taking(t)
+	inputs := 0
+	f.take = func(events []event.Event) error {
+		inputs++
+		input, err := wire.JSON(events)
+		require.NoError(t, err)
+		size := len(input.Payload().GetData())
+		require.True(t, size <= wire.MaxAppendBytes || len(events) == 1, "%d events of %d bytes", len(events), size)
+		require.LessOrEqual(t, len(events), maxBatchEvents)
+		return nil
+	}
+	require.Zero(t, starter(t, f, log.String(), "ingest", "-n", "demo", "--format", "droid").code)
+	require.Len(t, f.log, 4001)
+	require.Greater(t, inputs, 4001/maxBatchEvents)
+}
+
+func TestWhatAContextRefusesDoesNotKeepItFromTheRest(t *testing.T) {
+	f := newFake(t)
+	f.take = func(events []event.Event) error {
+		for _, e := range events {
+			if call, ok := e.Body.(event.ToolCall); ok && call.ToolName == "Execute" {
+				return fmt.Errorf("%w: no commands", session.ErrRefused)
+			}
+		}
+		return nil
+	}
+	got := starter(t, f, "", "ingest", "-n", "demo", "--format", "droid", droidLog)
+	require.Equal(t, outcome{exitFailure, "", "ingested 16 events into context demo\n" +
+		"starter: 1 events were refused: see why with \"starter events -n demo\"\n"}, got)
+}
+
+func TestAnIngestionGoesOnWhenTemporalIsBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		outage time.Duration
+		code   int
+		events int
+	}{
+		"in time":  {time.Hour, exitOK, 17},
+		"too late": {0, exitUnreachable, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			left := 3
+			f.take = func([]event.Event) error {
+				if left--; left >= 0 {
+					return session.ErrUnreachable
+				}
+				return nil
+			}
+			var errOut bytes.Buffer
+			err := runIngest(t.Context(), ingestOptions{
+				app:  &app{streams: streams{err: &errOut}, dial: dialFake(f)},
+				name: "demo", format: "droid", file: droidLog, outage: test.outage, tryAgain: time.Nanosecond,
+			})
+			require.Equal(t, test.code, exitCode(err))
+			require.Len(t, f.log, test.events)
+			if test.code == exitOK {
+				require.Equal(t, "Temporal does not answer; trying again\ningested 17 events into context demo\n", errOut.String())
+			}
+		})
+	}
+}
+
+func TestIngestAtATerminalWantsAFile(t *testing.T) {
+	err := runIngest(t.Context(), ingestOptions{app: &app{streams: streams{inTerminal: true}}, name: "demo", format: "droid", file: "-"})
+	require.Equal(t, exitUsage, exitCode(err))
+	require.EqualError(t, err, "nothing to read: name a FILE, or pipe the log in")
+}
