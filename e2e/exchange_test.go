@@ -44,11 +44,15 @@ func (w *world) tryStarter(stdin string, args ...string) (out, complaint string,
 	file, err := built()
 	require.NoError(w.t, err)
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(w.ctx, file, append(args,
-		"--address", w.on.temporal, "--nats-url", w.on.nats, "--task-queue", w.queue, "--blob-url", w.blobURL)...)
+	cmd := exec.CommandContext(w.ctx, file, w.placed(args)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	err = cmd.Run()
 	return stdout.String(), stderr.String(), err
+}
+
+// placed adds to arguments of the command line where everything is.
+func (w *world) placed(args []string) []string {
+	return append(args, "--address", w.on.temporal, "--nats-url", w.on.nats, "--task-queue", w.queue, "--blob-url", w.blobURL)
 }
 
 func TestALogGoesOutAndComesBack(t *testing.T) {
