@@ -14,8 +14,11 @@ import (
 // whether it has a blob store or not.
 const MaxEventBytes = 1 << 20
 
-// minKept is the least that is kept of a text.
-const minKept = 1 << 10
+// maxKept and minKept bound what is kept of a text that is cut.
+const (
+	maxKept = MaxEventBytes / 2
+	minKept = 1 << 10
+)
 
 // fit is the event as a context records it: valid, in its one form, and no longer
 // than MaxEventBytes.
@@ -37,7 +40,7 @@ func fit(e event.Event) (event.Event, error) {
 func shorten(data []byte) ([]byte, error) {
 	least, err := shortenTo(data, minKept, false)
 	flat := len(least) > MaxEventBytes
-	for keep := MaxEventBytes / 2; err == nil && keep >= minKept; keep /= 2 {
+	for keep := maxKept; err == nil && keep >= minKept; keep /= 2 {
 		var short []byte
 		if short, err = shortenTo(data, keep, flat); err == nil && len(short) <= MaxEventBytes {
 			return short, nil

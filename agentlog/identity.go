@@ -13,11 +13,14 @@ const maxSeen = 1 << 20
 
 // identity names lines, each time another way.
 type identity struct {
-	// seen counts how often a line came, by a hash of it. When there are maxSeen, it
-	// begins anew, and epoch counts how often it did.
+	// seen counts how often a line came, by a hash of it. When there are as many as
+	// most, it begins anew, and epoch counts how often it did.
 	seen  map[uint64]int
+	most  int
 	epoch int
 }
+
+func newIdentity(most int) identity { return identity{seen: map[uint64]int{}, most: most} }
 
 // of is the name of a line in a session of the agent.
 func (i *identity) of(session string, line []byte) string {
@@ -25,7 +28,7 @@ func (i *identity) of(session string, line []byte) string {
 	fmt.Fprintf(hash, "%d %s\n", len(session), session)
 	hash.Write(line)
 	key := hash.Sum(nil)
-	if len(i.seen) == maxSeen {
+	if len(i.seen) >= i.most {
 		clear(i.seen)
 		i.epoch++
 	}

@@ -16,9 +16,9 @@ const MaxOpenCalls = 200
 const (
 	// maxWaiting and maxWaitingBytes bound the results that wait for their calls.
 	maxWaiting      = 1000
-	maxWaitingBytes = 16 << 20
+	maxWaitingBytes = 4 << 20
 	// maxKnownCalls is how many calls may still get another result.
-	maxKnownCalls = 10_000
+	maxKnownCalls = 2000
 )
 
 // pairing puts each result behind its call, since a context takes no other.

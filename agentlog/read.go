@@ -56,7 +56,7 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 			return
 		}
 		in := lines{reader: bufio.NewReaderSize(r, 64<<10)}
-		d := decoder{parser: newParser(), ids: identity{seen: map[uint64]int{}}}
+		d := decoder{parser: newParser(), ids: newIdentity(maxSeen)}
 		calls := pairing{known: map[string]bool{}}
 		tell := func(items []item) bool {
 			for _, i := range items {
@@ -104,16 +104,14 @@ func (d *decoder) decode(in *lines) []item {
 
 // read says what a line means. Secrets are gone before a format sees it.
 func (d *decoder) read(in *lines) []item {
-	text := bytes.ToValidUTF8(bytes.ReplaceAll(in.text, []byte{0}, nil), []byte("\ufffd"))
-	if bytes.IndexByte(text, escape) >= 0 {
-		text = []byte(ansi.Strip(string(text)))
+	if in.cut > 0 {
+		return []item{unread(clean(in.text[:maxUnreadBytes]),
+			fmt.Sprintf("line %d has %d bytes more than the %d that are read", in.number, in.cut, MaxLineBytes))}
 	}
-	text = bytes.TrimSpace(text)
+	text := clean(in.text)
 	switch {
 	case len(text) == 0:
 		return nil
-	case in.cut > 0:
-		return []item{unread(text, fmt.Sprintf("line %d has %d bytes more than the %d that are read", in.number, in.cut, MaxLineBytes))}
 	case text[0] != '{':
 		return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
 	}
@@ -124,8 +122,21 @@ func (d *decoder) read(in *lines) []item {
 	return items
 }
 
+// clean is a line without what no text has: colours, NUL, and bytes that are not
+// UTF-8.
+func clean(line []byte) []byte {
+	line = bytes.ToValidUTF8(bytes.ReplaceAll(line, []byte{0}, nil), []byte("\ufffd"))
+	if bytes.IndexByte(line, escape) >= 0 {
+		line = []byte(ansi.Strip(string(line)))
+	}
+	return bytes.TrimSpace(line)
+}
+
 func (d *decoder) parse(text []byte) ([]item, error) {
 	line, err := event.RedactJSON(text)
+	if err == nil && len(line) > MaxEventBytes {
+		line, err = shortenTo(line, maxKept, false)
+	}
 	if err != nil {
 		return nil, err
 	}

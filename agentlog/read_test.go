@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,6 +154,30 @@ func TestALogThatIsReadAgainHasTheSameIDs(t *testing.T) {
 			require.Equal(t, ids[e.ClientEventID], e)
 		}
 	})
+}
+
+func TestNoTwoLinesHaveTheSameNameHoweverFewAreRemembered(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := rapid.SliceOf(rapid.SampledFrom([]string{"a", "b", "c", "d"})).Draw(t, "lines")
+		most := rapid.IntRange(1, 5).Draw(t, "most")
+		names := agentlog.Names(most, lines...)
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), len(lines))
+		require.Equal(t, names, agentlog.Names(most, append(lines, "e")...)[:len(lines)])
+	})
+}
+
+func BenchmarkReadALogOfFiveMegabytes(b *testing.B) {
+	var log strings.Builder
+	for n := 0; log.Len() < 5<<20; n++ {
+		log.WriteString(call(fmt.Sprint(n), "Execute"))
+		fmt.Fprintf(&log, `{"type":"tool_result","id":"%d","value":"%s"}`+"\n", n, strings.Repeat(`a line of \"source\" code\n`, 20))
+	}
+	b.SetBytes(int64(log.Len()))
+	for b.Loop() {
+		for _, err := range agentlog.Read(strings.NewReader(log.String()), agentlog.Droid) {
+			require.NoError(b, err)
+		}
+	}
 }
 
 func TestAContextTakesResultsInWhateverOrderTheyCame(t *testing.T) {
