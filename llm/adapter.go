@@ -100,6 +100,7 @@ type Adapter struct {
 	keyRefs        []string
 	allowed        bool // keyRefs is what an operator wants
 	defaults       Defaults
+	renderings     *renderings
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
@@ -113,6 +114,7 @@ func New(o Options) *Adapter {
 		readFile:       o.ReadFile,
 		keyRefs:        o.KeyRefs,
 		defaults:       o.Defaults,
+		renderings:     newRenderings(),
 		readAttachment: o.ReadAttachment,
 		readBlob:       o.ReadBlob,
 		logger:         o.Logger,

@@ -10,11 +10,12 @@
 //	})
 //
 // On the way the conversation is rendered for the provider (render.go,
-// attachment.go), sent by go-openai, and read back through two thin layers of
-// our own: transport.go keeps what go-openai drops of a refusal, eventbody.go
-// hands on only the lines of an event stream that carry data. What fails
-// becomes an [Error] (classify.go, vision.go), a silence that lasts too long
-// included (silence.go).
+// attachment.go), once, however many requests it takes part in (rendered.go).
+// It is sent by go-openai, and read back through two thin layers of our own:
+// transport.go puts the messages into the request and keeps what go-openai
+// drops of a refusal, eventbody.go hands on only the lines of an event stream
+// that carry data. What fails becomes an [Error] (classify.go, vision.go), a
+// silence that lasts too long included (silence.go).
 //
 // What the package guarantees:
 //   - An answer is complete or there is an error: a stream that ends without a
@@ -30,6 +31,9 @@
 //     conversation is: every tool call has its result, the system message
 //     stands in front, no message is empty. The conversation itself stays as
 //     it is.
+//   - What is sent is the same whatever was sent before. What is kept for the
+//     next request of a [Target.Conversation] is 64 MiB at most for all of them,
+//     and the least recently used goes first.
 //   - An attachment that cannot be read is a note to the model, and no reason not
 //     to answer.
 package llm

@@ -29,6 +29,10 @@ type Target struct {
 	// the request, and Stall each silence after it. 0 means no bound but that
 	// of the context. Not to be changed while a request runs.
 	FirstToken, Stall time.Duration
+	// Conversation names the conversation that the messages are of, so that a
+	// request renders only what differs from the one before. Empty: each renders
+	// everything. Not to be changed while a request runs.
+	Conversation string
 
 	keyRef         string // where the key came from; empty when none is sent
 	client         *openai.Client
@@ -36,6 +40,7 @@ type Target struct {
 	quirks         quirks
 	temperature    *float64
 	maxTokens      *int
+	renderings     *renderings
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
 	logger         *slog.Logger
@@ -101,6 +106,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		quirks:         known.quirks,
 		temperature:    cfg.Temperature,
 		maxTokens:      cfg.MaxTokens,
+		renderings:     a.renderings,
 		readAttachment: a.readAttachment,
 		readBlob:       a.readBlob,
 		logger:         a.logger,

@@ -47,23 +47,26 @@ const finishError = "error"
 //     to: the text around the calls is the answer, whatever the finish reason.
 //     Without any text it is of [KindToolCall].
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(text string)) (Result, error) {
-	request, err := t.request(ctx, messages)
+	sent, err := t.render(ctx, messages)
 	if err != nil {
-		return Result{}, err
+		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	result, failure := t.answer(ctx, request, onDelta)
+	if len(sent.json) == 0 {
+		return Result{}, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "nothing was sent: the conversation has no message"}
+	}
+	result, failure := t.answer(ctx, sent, onDelta)
 	if failure != nil {
-		failure.suspectImages(request.Messages)
+		failure.suspectImages(sent)
 		return result, failure
 	}
 	return result, nil
 }
 
 // answer asks and reads the answer.
-func (t *Target) answer(ctx context.Context, request openai.ChatCompletionRequest, onDelta func(text string)) (Result, *Error) {
+func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(text string)) (Result, *Error) {
 	ctx, listener := t.listen(ctx)
 	defer listener.stop()
-	stream, err := t.client.CreateChatCompletionStream(ctx, request)
+	stream, err := t.client.CreateChatCompletionStream(withMessages(ctx, sent.json), t.request())
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
@@ -151,17 +154,15 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	return e
 }
 
-func (t *Target) request(ctx context.Context, messages []reducer.Message) (openai.ChatCompletionRequest, error) {
-	request := openai.ChatCompletionRequest{Model: t.Model, Messages: t.render(ctx, messages)}
-	if len(request.Messages) == 0 {
-		return request, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "nothing was sent: the conversation has no message"}
-	}
+// request is a request without its messages, see [withMessages].
+func (t *Target) request() openai.ChatCompletionRequest {
+	request := openai.ChatCompletionRequest{Model: t.Model}
 	if !t.quirks.noStreamOptions {
 		request.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	if t.temperature != nil {
 		// go-openai leaves a 0 out; its smallest number becomes a 0 again in
-		// writeZeroTemperature.
+		// writeBody.
 		request.Temperature = max(float32(*t.temperature), math.SmallestNonzeroFloat32)
 	}
 	if t.maxTokens != nil {
@@ -172,5 +173,5 @@ func (t *Target) request(ctx context.Context, messages []reducer.Message) (opena
 			request.MaxTokens = *t.maxTokens
 		}
 	}
-	return request, nil
+	return request
 }

@@ -2,9 +2,12 @@ package llm
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 )
 
 // maxRefusal is how much of a refusal is read, in bytes.
@@ -19,7 +22,7 @@ type doer struct{ client *http.Client }
 // Do sends a request and returns the answer if it may be an event stream, and
 // a [*refusal] for anything else that came back.
 func (d doer) Do(req *http.Request) (*http.Response, error) {
-	if err := writeZeroTemperature(req); err != nil {
+	if err := writeBody(req); err != nil {
 		return nil, err
 	}
 	resp, err := d.client.Do(req)
@@ -64,18 +67,44 @@ var (
 	zeroTemperature     = []byte(`"temperature":0`)
 )
 
-// writeZeroTemperature makes a true 0 of the smallest temperature.
-func writeZeroTemperature(req *http.Request) error {
-	if req.Body == nil {
-		return nil
-	}
+// noMessages is how go-openai writes the messages of a request that has none. By
+// the same reasoning it can be nothing but the field.
+var noMessages = []byte(`"messages":null`)
+
+// messagesKey is where the context of a request has its messages.
+type messagesKey struct{}
+
+// withMessages gives the messages of a request, as JSON in pieces, to a request
+// that go-openai is to make without any: it would encode all of them each time.
+func withMessages(ctx context.Context, json [][]byte) context.Context {
+	return context.WithValue(ctx, messagesKey{}, json)
+}
+
+// writeBody puts the messages into the body of a request, and makes a true 0 of
+// the smallest temperature.
+func writeBody(req *http.Request) error {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return err
 	}
 	body = bytes.Replace(body, smallestTemperature, zeroTemperature, 1)
-	req.Body = io.NopCloser(bytes.NewReader(body))
-	req.ContentLength = int64(len(body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	return nil
+	before, after, found := bytes.Cut(body, noMessages)
+	messages, given := req.Context().Value(messagesKey{}).([][]byte)
+	if !found || !given {
+		return errors.New("go-openai writes a request in a way that leaves no place for its messages")
+	}
+	pieces := slices.Concat([][]byte{before, []byte(`"messages":[`)}, messages, [][]byte{[]byte("]"), after})
+	req.ContentLength = 0
+	for _, piece := range pieces {
+		req.ContentLength += int64(len(piece))
+	}
+	req.GetBody = func() (io.ReadCloser, error) {
+		readers := make([]io.Reader, len(pieces))
+		for i, piece := range pieces {
+			readers[i] = bytes.NewReader(piece)
+		}
+		return io.NopCloser(io.MultiReader(readers...)), nil
+	}
+	req.Body, err = req.GetBody()
+	return err
 }

@@ -22,17 +22,8 @@ const visionAdvice = " (with textOnly set, images are mentioned to the model ins
 // Some servers say so. Others only fail with a 500, which does not tell it from
 // trouble that will pass; then one more attempt has to do. When an answer stands
 // behind the newest image, its kind was read before and is not to blame.
-func (e *Error) suspectImages(messages []openai.ChatCompletionMessage) {
-	shown, answered := false, false
-	for _, m := range messages {
-		switch {
-		case hasImage(m):
-			shown, answered = true, false
-		case m.Role == openai.ChatMessageRoleAssistant:
-			answered = true
-		}
-	}
-	if !shown {
+func (e *Error) suspectImages(sent conversation) {
+	if !sent.hasImage {
 		return
 	}
 	switch e.Kind {
@@ -43,7 +34,7 @@ func (e *Error) suspectImages(messages []openai.ChatCompletionMessage) {
 			return
 		}
 	}
-	if e.Status == http.StatusInternalServerError && e.Kind == KindServer && !answered {
+	if e.Status == http.StatusInternalServerError && e.Kind == KindServer && !sent.isSeen {
 		e.RetryOnce = true
 		e.Message += visionAdvice
 	}
@@ -57,3 +48,5 @@ func hasImage(m openai.ChatCompletionMessage) bool {
 	}
 	return false
 }
+
+func isAnswer(m openai.ChatCompletionMessage) bool { return m.Role == openai.ChatMessageRoleAssistant }

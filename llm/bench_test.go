@@ -1,0 +1,59 @@
+package llm_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// reader is a model without a network: it reads a request to its end and answers
+// with a word.
+type reader struct{}
+
+func (reader) RoundTrip(req *http.Request) (*http.Response, error) {
+	if _, err := io.Copy(io.Discard, req.Body); err != nil {
+		return nil, err
+	}
+	answer := llmtest.Chunk(`{"content":"Hi"}`, "stop") + llmtest.Done
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: req}, nil
+}
+
+// BenchmarkRequest10kMessages is the cost of one more turn of a conversation, to
+// where its request was read: of 10 messages, and of 10,000, short and of 400
+// bytes each.
+func BenchmarkRequest10kMessages(b *testing.B) {
+	for _, size := range []struct{ messages, bytes int }{{10, 20}, {10_000, 20}, {10_000, 400}} {
+		b.Run(fmt.Sprintf("%d of %d bytes", size.messages, size.bytes), func(b *testing.B) {
+			adapter := llm.New(llm.Options{HTTPClient: &http.Client{Transport: reader{}}})
+			var messages []reducer.Message
+			say := func() {
+				text := fmt.Sprintf("%0*d", size.bytes, len(messages))
+				messages = append(messages, user(text), assistant(text))
+			}
+			for len(messages) < size.messages {
+				say()
+			}
+			ask := func() {
+				target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "scripted", BaseURL: "http://model.example/v1", Model: "m"})
+				require.NoError(b, err)
+				target.Conversation = "long"
+				_, err = target.Stream(b.Context(), messages[:len(messages)-1], nil)
+				require.NoError(b, err)
+			}
+			ask()
+			b.ReportAllocs()
+			for b.Loop() {
+				say()
+				ask()
+			}
+		})
+	}
+}
