@@ -126,6 +126,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (result Gen
 		return g.result(ctx, llm.Result{}, err)
 	}
 
+	target.Conversation = in.ContextName
 	g.sent(ctx, target, session.Reduced.Config.Delivery.Policy)
 	config := session.Reduced.Config
 	target.FirstToken = time.Duration(config.FirstTokenMs) * time.Millisecond
