@@ -12,7 +12,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// archived opens a closed context of 10,000 events again, and exports it.
+// archived opens a closed context of 10,000 events again, exports it, and forks it
+// and one of 100 events.
 func archived(l *lab) error {
 	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Minute)
 	defer cancel()
@@ -20,14 +21,9 @@ func archived(l *lab) error {
 	if err != nil {
 		return err
 	}
-	no := false
 	const inputs, each = 10, event.MaxInputEvents
 	for range inputs {
-		notes := make([]event.Event, each)
-		for i := range notes {
-			notes[i] = event.New(event.UserMessage{Content: fmt.Sprintf("This is note %d, and it wants no answer.", i), TriggersTurn: &no})
-		}
-		if _, err := c.Send(ctx, notes...); err != nil {
+		if _, err := c.Send(ctx, notes(each)...); err != nil {
 			return err
 		}
 	}
@@ -37,7 +33,7 @@ func archived(l *lab) error {
 			return err
 		}
 		began := time.Now()
-		sent, err := c.Send(ctx, event.New(event.UserMessage{Content: "Again.", TriggersTurn: &no}))
+		sent, err := c.Send(ctx, notes(1)...)
 		if err != nil {
 			return err
 		}
@@ -69,7 +65,59 @@ func archived(l *lab) error {
 	}
 	l.report.add("reopen_ms_10000_events", "ms", reopen)
 	l.report.add("export_events_per_second", "events/s", export)
+
+	few, err := l.rig.Contexts.Open("archived-few")
+	if err != nil {
+		return err
+	}
+	const fewEvents = 100
+	if _, err := few.Send(ctx, notes(fewEvents)...); err != nil {
+		return err
+	}
+	if err := l.closeContext(ctx, few); err != nil {
+		return err
+	}
+	for _, origin := range []struct {
+		context *session.Context
+		events  int
+	}{{few, fewEvents}, {c, inputs * each}} {
+		forks, err := l.forks(ctx, origin.context, origin.events)
+		if err != nil {
+			return err
+		}
+		l.report.add(fmt.Sprintf("fork_ms_%d_events", origin.events), "ms", forks)
+	}
 	return nil
+}
+
+// notes are so many messages that want no answer.
+func notes(n int) []event.Event {
+	no := false
+	notes := make([]event.Event, n)
+	for i := range notes {
+		notes[i] = event.New(event.UserMessage{Content: fmt.Sprintf("This is note %d, and it wants no answer.", i), TriggersTurn: &no})
+	}
+	return notes
+}
+
+// forks measures how long it takes until a fork at an event is there.
+func (l *lab) forks(ctx context.Context, c *session.Context, at int) (forks samples, err error) {
+	for i := range l.times(10) {
+		fork, err := l.rig.Contexts.Open(fmt.Sprintf("%s-fork-%d", c.Name(), i))
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if err := c.Fork(ctx, event.FormatID(c.Name(), at), fork.Name()); err != nil {
+			return nil, err
+		}
+		forks.add(time.Since(began))
+		// Its worker is done with it before the next one is measured.
+		if _, err := fork.State(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return forks, nil
 }
 
 // closeContext closes a context and waits until its run has ended, and so is

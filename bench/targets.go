@@ -18,6 +18,7 @@ var references = map[string]string{
 	"history_bytes_per_turn_4990":    "history_bytes_per_turn_10",
 	"signal_to_request_turn_5000_ms": "signal_to_request_turn_10_ms",
 	"reduce_ns_per_event_100k":       "reduce_ns_per_event_1k",
+	"fork_ms_10000_events":           "fork_ms_100_events",
 }
 
 // target is a bound of a metric.

@@ -33,6 +33,21 @@ func TestAForkBeginsWithTheLogOfItsOrigin(t *testing.T) {
 	})
 }
 
+func TestAForkAsksTheStoreAsOftenHoweverLongItsPrefixIs(t *testing.T) {
+	var reads, writes [2]int
+	for i, length := range []int{100, 10_000} {
+		bucket := blobstest.New(t)
+		logs := archive.New(bucket.Store)
+		_, err := logs.Write(t.Context(), "demo", numbered(length))
+		require.NoError(t, err)
+		reads[i], writes[i] = bucket.Reads(), bucket.Writes()
+		require.NoError(t, archived(t, &temporal{}, logs, "demo").Fork(t.Context(), id(length), "copy"))
+		reads[i], writes[i] = bucket.Reads()-reads[i], bucket.Writes()-writes[i]
+	}
+	require.Equal(t, [2]int{1, 1}, writes)
+	require.Equal(t, reads[0], reads[1])
+}
+
 func TestAForkIsRefused(t *testing.T) {
 	logs := archive.New(blobstest.New(t).Store)
 	for _, name := range []string{"demo", "taken"} {
