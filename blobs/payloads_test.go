@@ -130,3 +130,18 @@ func TestAClientTakesTheStorage(t *testing.T) {
 	require.NoError(t, err)
 	c.Close()
 }
+
+func TestWithoutAStorePayloadsStayAndReferencesSayWhatIsMissing(t *testing.T) {
+	large := payload(t, strings.Repeat("l", 2*blobs.PayloadThreshold))
+	sent, err := sdk(t, nil, "encode", large)
+	require.NoError(t, err)
+	require.True(t, proto.Equal(large, sent[0]))
+	got, err := sdk(t, nil, "decode", sent...)
+	require.NoError(t, err)
+	require.True(t, proto.Equal(large, got[0]))
+
+	stored, err := sdk(t, blobstest.New(t).Store, "encode", large)
+	require.NoError(t, err)
+	_, err = sdk(t, nil, "decode", stored...)
+	require.ErrorContains(t, err, "is in a blob store, and this process has none: give it the one of those who sent it, by --blob-url or BLOB_URL")
+}

@@ -347,6 +347,45 @@ func TestASessionIsOpenedAgainWhenTheNextWorkerPacksItInAnotherWay(t *testing.T)
 	w.run("SessionStarted", "SessionEnded done")
 }
 
+func TestARunOfEarlierRulesHandsOverIfTheCodeThatDecidedItKnewHow(t *testing.T) {
+	for name, test := range map[string]struct {
+		opened activities.OpenResult
+		// version is what the history has for the decision, if it is asked.
+		version workflow.Version
+		asked   bool
+		leaves  bool
+	}{
+		"a run of before, under code of before":     {activities.OpenResult{Rules: reducer.RepeatRules}, workflow.DefaultVersion, true, false},
+		"a run of before, under code that knows":    {activities.OpenResult{Rules: reducer.RepeatRules}, 1, true, true},
+		"a run whose rules have it":                 {activities.OpenResult{Rules: reducer.HandOverRules}, 0, false, true},
+		"a run of before that says when to":         {activities.OpenResult{Rules: reducer.RepeatRules, ContinueAfter: 100}, 0, false, true},
+		"a run of before that archives, so it knew": {activities.OpenResult{Rules: reducer.RepeatRules, Archives: true}, 0, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(test.opened, nil).Once()
+			w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
+			if test.asked {
+				w.OnGetVersion("hand over at 100", workflow.DefaultVersion, workflow.Version(1)).Return(test.version)
+			}
+			w.at(time.Minute, func() {
+				w.SetCurrentHistoryLength(100)
+				w.SetContinueAsNewSuggested(true)
+				w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
+			})
+			w.at(time.Hour, w.close)
+			w.ExecuteWorkflow(wire.WorkflowType)
+			require.True(t, w.IsWorkflowCompleted())
+			if test.leaves {
+				require.True(t, workflow.IsContinueAsNewError(w.GetWorkflowError()), w.GetWorkflowError())
+			} else {
+				require.NoError(t, w.GetWorkflowError())
+			}
+			w.AssertExpectations(t)
+		})
+	}
+}
+
 func loaded(n int, body event.Body) event.Event {
 	e := event.New(body)
 	e.ID = event.FormatID("demo", n)
