@@ -200,9 +200,6 @@ func version() string {
 	return "unknown"
 }
 
-// minContinueAfter is more than a run needs to begin and to hand over.
-const minContinueAfter = 50
-
 // devFlags mean nothing without --dev, and connectFlags nothing with it.
 var (
 	devFlags     = []string{"data-dir", "temporal-port", "ui-port", "nats-port", "untuned", "offline-token-delay"}
@@ -230,8 +227,8 @@ func (s *settings) validate(command *cobra.Command) error {
 		return errors.New("--task-queue: must not be empty")
 	case s.dev && s.dataDir == "":
 		return errors.New("--data-dir: must not be empty")
-	case s.continueAfter != 0 && s.continueAfter < minContinueAfter:
-		return fmt.Errorf("--continue-as-new-after %d: want 0 or at least %d", s.continueAfter, minContinueAfter)
+	case s.continueAfter != 0 && s.continueAfter < contexts.MinContinueAfter:
+		return fmt.Errorf("--continue-as-new-after %d: want 0 or at least %d", s.continueAfter, contexts.MinContinueAfter)
 	case s.offlineTokenDelay < 0:
 		return fmt.Errorf("--offline-token-delay %v: must not be negative", s.offlineTokenDelay)
 	}

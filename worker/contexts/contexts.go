@@ -42,6 +42,10 @@ const (
 // the worker stops.
 const HandBack = 10 * time.Second
 
+// MinContinueAfter is the least for Options.ContinueAfter: more than a run needs
+// to begin, to answer and to hand over.
+const MinContinueAfter = 50
+
 // Options of a worker.
 type Options struct {
 	// TaskQueue to take contexts from. Empty: wire.TaskQueue.
@@ -62,7 +66,9 @@ type Options struct {
 	// blobs.ExternalStorage of the Temporal client.
 	Archive *archive.Archive
 	// ContinueAfter is how many entries the history of a run has before another
-	// one goes on. 0 leaves it to the server, which suggests it at 4,096.
+	// one goes on. 0 leaves it to the server, which suggests it at 4,096. What
+	// is below MinContinueAfter counts as that: such a run would be long before
+	// it has taken anything, and hand over without end.
 	ContinueAfter int
 	// DefaultModel is what the Temporal UI calls the model of contexts that
 	// chose none. Optional.
@@ -76,6 +82,9 @@ type Options struct {
 func NewWorker(temporal client.Client, options Options) worker.Worker {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
+	}
+	if options.ContinueAfter != 0 {
+		options.ContinueAfter = max(options.ContinueAfter, MinContinueAfter)
 	}
 	// Pollers in reserve are what keeps many contexts at once from waiting for
 	// each other. A task that comes while nobody polls is written to the database
