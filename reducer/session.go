@@ -22,9 +22,12 @@ const (
 	// StoreRules take what is too long for a history where there is a blob store,
 	// and keep a session there that is handed over.
 	StoreRules
+	// ReturnRules let a session that has ended go straight on to the next when
+	// there is input for it, without waiting until it is listed.
+	ReturnRules
 
 	// CurrentRules are those of new runs.
-	CurrentRules = StoreRules
+	CurrentRules = ReturnRules
 )
 
 // Session is everything that a session decides from. Most of it follows from

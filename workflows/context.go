@@ -160,7 +160,9 @@ func (r *run) loop(c *carried) error {
 		}
 		if r.session.Ended {
 			r.archiveEnd()
-			r.settle()
+			if r.inbox.empty() || r.session.Rules < reducer.ReturnRules {
+				r.settle()
+			}
 			// Whoever appended gets an answer first.
 			_ = workflow.Await(r.ctx, func() bool { return !r.inbox.empty() || workflow.AllHandlersFinished(r.ctx) })
 			if r.inbox.empty() {

@@ -409,6 +409,34 @@ func TestInputThatComesWhileTheSessionEndsBeginsTheNext(t *testing.T) {
 		"AssistantMessage Hi", "LLMRequestCompleted", "SessionEnded done")
 }
 
+func TestInputForAClosedContextWaitsForNoArchiveAndNoList(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules   reducer.Rules
+		settles int
+	}{
+		"today":                             {reducer.CurrentRules, 1},
+		"by rules that waited for the list": {reducer.StoreRules, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := bareWorld(t, "context:demo", workflows.Interceptor())
+			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: test.rules, Archives: true}, nil).Once()
+			w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 2}).
+				After(time.Hour).Return(nil).Once()
+			w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 5}).Return(nil).Once()
+			w.OnActivity(acts.Settle, mock.Anything, "demo").Return(nil).Times(test.settles)
+			w.at(time.Minute, w.close)
+			w.at(2*time.Minute, func() {
+				w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
+			})
+			w.at(3*time.Minute, func() {
+				require.Equal(t, "SystemPrompt", w.log[len(w.log)-1])
+				w.close()
+			})
+			w.run("SessionStarted", "SessionEnded done", "SessionStarted", "SystemPrompt", "SessionEnded done")
+		})
+	}
+}
+
 func TestTheStateIsThereForWhoeverAsks(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
