@@ -133,6 +133,16 @@ func TestARefusalIsToldToTheSender(t *testing.T) {
 	_, err := c.Send(w.ctx, two)
 	require.ErrorIs(t, err, session.ErrRefused)
 	require.ErrorContains(t, err, "policy is reject")
+	var again []event.Event
+	for e, err := range c.Ask(w.ctx, two) {
+		require.NoError(t, err)
+		again = append(again, e)
+	}
+	require.Len(t, again, 1)
+	require.Equal(t, event.TagInputRejected, again[0].Tag())
+	require.Equal(t, 2, countOf(w, c, event.TagInputRejected))
+	require.False(t, w.has(c, func(e event.Event) bool { return event.Counter(e.ID) > event.Counter(again[0].ID) }),
+		"it is the refusal of this time")
 	gate.Open()
 	first.rest()
 	no := false

@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -412,4 +413,20 @@ func (s *late) DescribeWorkflowExecution(ctx context.Context, workflowID, runID 
 		return nil, serviceerror.NewNotFound("not yet")
 	}
 	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
+}
+
+func TestTheRunThatAnotherHasHandedOverTo(t *testing.T) {
+	gone := &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
+		WorkflowExecutionContinuedAsNewEventAttributes: &historypb.WorkflowExecutionContinuedAsNewEventAttributes{NewExecutionRunId: "B"},
+	}}
+	s := newServer(t, newRun("A", "", gone), newRun("B", "A"))
+	for run, want := range map[string]string{"A": "B", "B": "", "taken by the retention": ""} {
+		next, err := eventlog.New(s, nil).Next(t.Context(), "demo", run)
+		require.NoError(t, err)
+		require.Equal(t, want, next)
+	}
+	away := errors.New("away")
+	s.fail = func(string) error { return away }
+	_, err := eventlog.New(s, nil).Next(t.Context(), "demo", "A")
+	require.ErrorIs(t, err, away)
 }

@@ -81,6 +81,26 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 	return 0, previous, err
 }
 
+// Next is the run that another one has handed over to; "" when there is none, or
+// the retention of the server has taken the one that did.
+func (l *Log) Next(ctx context.Context, contextName, runID string) (string, error) {
+	end := l.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(contextName), runID, false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
+	for end.HasNext() {
+		h, err := end.Next()
+		if err = noContext(err); errors.Is(err, ErrNoContext) {
+			return "", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("look for the end of run %s of context %s: %w", runID, contextName, err)
+		}
+		if next := h.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
+			return next, nil
+		}
+	}
+	return "", nil
+}
+
 // Previous is the newest run of a context before the one given, by the server's
 // list of workflows; "" when there is none. The list lags behind what happens,
 // so the workflow waits until it is [Log.Listed] before it ends.

@@ -31,14 +31,19 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 			yield(event.Event{}, err)
 			return
 		}
+		known := sent.EventIDs
+		if sent.refusalID != "" {
+			known = []string{sent.refusalID}
+		}
 		t := turn{waiting: sent.ClientEventIDs, run: sent.runID}
-		for e, err := range f.follow(c.before(sent.EventIDs)) {
+		next := func(runID string) (string, error) { return c.client.log.Next(ctx, c.name, runID) }
+		for e, err := range f.follow(c.before(known)) {
 			if err != nil {
 				yield(e, err)
 				return
 			}
-			if t.isLost(e) {
-				yield(event.Event{}, fmt.Errorf("send to context %s: %w", c.name, ErrLost))
+			if lost, err := t.isLost(e, next); lost || err != nil {
+				yield(event.Event{}, fmt.Errorf("send to context %s: %w", c.name, cmp.Or(err, ErrLost)))
 				return
 			}
 			mine, over := t.see(e)
@@ -69,7 +74,7 @@ func (c *Context) before(eventIDs []string) string {
 
 // turn finds, in a log, the turn of some events that were sent.
 type turn struct {
-	// run is the run that took the events.
+	// run is the run that took the events, or the newest that was handed them.
 	run string
 	// waiting are the client ids of the events that were not seen yet.
 	waiting []string
@@ -82,11 +87,22 @@ type turn struct {
 	through int
 }
 
-// isLost reports whether a later run has begun and the one that took the events
-// has not recorded them.
-func (t *turn) isLost(e event.Event) bool {
+// isLost reports whether a later session has begun and the run that took the
+// events has not recorded them, nor one that it has handed over to. Next is the
+// run that another has handed over to; "" when there is none.
+func (t *turn) isLost(e event.Event, next func(runID string) (string, error)) (bool, error) {
 	started, ok := e.Body.(event.SessionStarted)
-	return ok && !t.begun && t.run != "" && started.PreviousRunID == t.run
+	if !ok || t.begun || t.run == "" || started.PreviousRunID == "" {
+		return false, nil
+	}
+	for t.run != started.PreviousRunID {
+		run, err := next(t.run)
+		if err != nil || run == "" {
+			return false, err
+		}
+		t.run = run
+	}
+	return true, nil
 }
 
 // see reports whether the event belongs to the turn and whether it is its last.

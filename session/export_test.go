@@ -13,6 +13,13 @@ type Turn struct{ turn turn }
 
 func NewTurn(clientEventIDs ...string) *Turn { return &Turn{turn{waiting: clientEventIDs}} }
 
+// TakenBy says which run took what was sent.
+func (t *Turn) TakenBy(runID string) { t.turn.run = runID }
+
+func (t *Turn) IsLost(e event.Event, next func(string) (string, error)) (bool, error) {
+	return t.turn.isLost(e, next)
+}
+
 func (t *Turn) See(e event.Event) (mine, over bool) { return t.turn.see(e) }
 
 func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan event.TextDelta) iter.Seq2[event.Event, error] {

@@ -38,6 +38,9 @@ type Receipt struct {
 	EventIDs []string `json:"eventIds,omitempty"`
 	// runID is the run that is to record them; "" when they are in the log.
 	runID string
+	// refusalID is the InputRejectedEvent; "" when there is none, or a worker of
+	// an earlier version did not say.
+	refusalID string
 }
 
 // Send delivers events as one input, which is taken or refused as a whole, and
@@ -81,6 +84,10 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
 	sent.EventIDs, err = c.appendPatiently(ctx, input)
+	var refused *refusal
+	if errors.As(err, &refused) {
+		sent.refusalID = refused.eventID
+	}
 	if errors.As(err, new(*event.FieldError)) {
 		return Receipt{}, err
 	}
@@ -128,7 +135,9 @@ func (c *Context) append(ctx context.Context, input converter.RawValue) ([]strin
 	if errors.As(err, &failure) {
 		switch failure.Type() {
 		case wire.ErrorRefused:
-			return nil, fmt.Errorf("%w: %s", ErrRefused, failure.Message())
+			refused := &refusal{reason: failure.Message()}
+			_ = failure.Details(&refused.eventID) // there are none of a worker of an earlier version
+			return nil, refused
 		case wire.ErrorMoving:
 			return nil, errMoving
 		case wire.ErrorInvalid:
@@ -137,6 +146,12 @@ func (c *Context) append(ctx context.Context, input converter.RawValue) ([]strin
 	}
 	return appended.EventIDs, err
 }
+
+// refusal is ErrRefused with the event that says so.
+type refusal struct{ reason, eventID string }
+
+func (r *refusal) Error() string { return fmt.Sprintf("%v: %s", ErrRefused, r.reason) }
+func (*refusal) Unwrap() error   { return ErrRefused }
 
 // store has Temporal keep the input until a worker takes it, and returns the
 // run that will.

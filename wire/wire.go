@@ -51,6 +51,7 @@ const (
 	// ErrorMoving: a run makes way for another just now, which will take the same;
 	// and ErrorSignal: the run is of an earlier version and takes signals only.
 	ErrorInvalid = "Invalid"
+	// The details of ErrorRefused are the id of the InputRejectedEvent.
 	ErrorRefused = "Refused"
 	ErrorMoving  = "Moving"
 	ErrorSignal  = "Signal"

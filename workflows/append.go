@@ -88,8 +88,8 @@ func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, erro
 }
 
 // answer is an error for whoever appends.
-func answer(kind, reason string) error {
-	return temporal.NewNonRetryableApplicationError(event.Redact(reason, 1000), kind, nil)
+func answer(kind, reason string, details ...any) error {
+	return temporal.NewNonRetryableApplicationError(event.Redact(reason, 1000), kind, nil, details...)
 }
 
 // payloads are the events as a signal brings them.
@@ -128,19 +128,19 @@ func (a *appending) settle(session reducer.Session, recorded []event.Event) *app
 			a.result.EventIDs = append(a.result.EventIDs, id)
 			continue
 		}
-		a.result, a.err = wire.Appended{}, answer(wire.ErrorRefused, whyRefused(recorded, a.events))
+		a.result, a.err = wire.Appended{}, refusal(recorded, a.events)
 		break
 	}
 	return a
 }
 
-// whyRefused is the newest refusal of one of the events.
-func whyRefused(recorded, events []event.Event) string {
+// refusal is the newest refusal of one of the events.
+func refusal(recorded, events []event.Event) error {
 	for _, e := range slices.Backward(recorded) {
 		isOurs := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }
 		if body, ok := e.Body.(event.InputRejected); ok && slices.ContainsFunc(events, isOurs) {
-			return body.Reason
+			return answer(wire.ErrorRefused, body.Reason, e.ID)
 		}
 	}
-	return "the session did not take it"
+	return answer(wire.ErrorRefused, "the session did not take it")
 }
