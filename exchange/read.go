@@ -30,8 +30,8 @@ const wanted = `want events, one JSON object per line, or a conversation like {"
 // that of the import.
 //
 // The events come one by one, and an error comes last and alone. Whoever stores
-// them as they come has stored some by then: to take all or nothing, use
-// [ReadAll], or read twice.
+// them as they come has stored some by then: to take all or nothing, keep them
+// until the end, or read twice.
 func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if err := event.ValidateContextName(contextName); err != nil {
@@ -57,18 +57,6 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 
 // errEnough says that nobody wants to hear more.
 var errEnough = errors.New("enough")
-
-// ReadAll is [Read] for who wants all events or none.
-func ReadAll(r io.Reader, contextName string, at time.Time) ([]event.Event, error) {
-	var events []event.Event
-	for e, err := range Read(r, contextName, at) {
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, e)
-	}
-	return events, nil
-}
 
 // decode finds out what it reads and hands over its events. Errors of take are
 // those of the line that it reads.

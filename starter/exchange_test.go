@@ -85,6 +85,27 @@ func TestALongExportTellsAPersonHowFarItIs(t *testing.T) {
 	}
 }
 
+func TestALongImportTellsAPersonHowFarItIs(t *testing.T) {
+	log := strings.Repeat(`{"_tag":"UserMessage","content":"Hello"}`+"\n", 2*countedEvents)
+	for name, test := range map[string]struct {
+		errTerminal bool
+		want        string
+	}{
+		"at a terminal":                         {true, "\r1000 events\r2000 events\r\x1b[K"},
+		"not in a file that errors are kept in": {false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errOut bytes.Buffer
+			a := &app{
+				streams: streams{in: strings.NewReader(log), out: &out, err: &errOut, errTerminal: test.errTerminal},
+				dial:    dialFake(newFake(t)),
+			}
+			require.Zero(t, execute(t.Context(), a, []string{"import", "-n", "demo", "-", "--json"}))
+			require.Equal(t, test.want, errOut.String())
+		})
+	}
+}
+
 func TestImportMakesAContextOfWhatIsExported(t *testing.T) {
 	log := starter(t, greeted(t), "", "export", "-n", "demo").out
 	file := filepath.Join(t.TempDir(), "demo.jsonl")

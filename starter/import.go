@@ -87,9 +87,12 @@ func (o importOptions) read() ([]event.Event, error) {
 		defer file.Close()
 		r = file
 	}
-	events, err := exchange.ReadAll(r, o.name, time.Now())
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", o.file, err)
+	var events []event.Event
+	for e, err := range o.counted(exchange.Read(r, o.name, time.Now())) {
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", o.file, err)
+		}
+		events = append(events, e)
 	}
 	return events, nil
 }

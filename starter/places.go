@@ -14,21 +14,30 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// checkPlaces refuses flags that cannot say where something is, before anything
-// is connected.
+// checkPlaces refuses flags, or variables of the environment in their place, that
+// cannot say where something is, before anything is connected.
 func checkPlaces(c session.Config) error {
-	if c.Address != "" && !isHostPort(c.Address) {
-		return fmt.Errorf("--address %q: want HOST:PORT, like 127.0.0.1:7233", c.Address)
+	if address, from := place("--address", c.Address, "TEMPORAL_ADDRESS"); address != "" && !isHostPort(address) {
+		return fmt.Errorf("%s %q: want HOST:PORT, like 127.0.0.1:7233", from, event.Redact(address, 0))
 	}
-	if c.NATSURL == "" || c.NATSURL == "none" {
+	servers, from := place("--nats-url", c.NATSURL, "NATS_URL")
+	if servers == "" || servers == "none" {
 		return nil
 	}
-	for server := range strings.SplitSeq(c.NATSURL, ",") {
+	for server := range strings.SplitSeq(servers, ",") {
 		if !isNATSURL(strings.TrimSpace(server)) {
-			return fmt.Errorf("--nats-url %q: want a URL like nats://127.0.0.1:4222, or none", event.Redact(server, 0))
+			return fmt.Errorf("%s %q: want a URL like nats://127.0.0.1:4222, or none", from, event.Redact(server, 0))
 		}
 	}
 	return nil
+}
+
+// place is the value of a flag, or else of a variable, and which of them it is.
+func place(flag, value, variable string) (place, from string) {
+	if value != "" {
+		return value, flag
+	}
+	return os.Getenv(variable), variable
 }
 
 func isHostPort(address string) bool {
