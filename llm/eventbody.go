@@ -90,6 +90,9 @@ func (b *eventBody) nextLine() ([]byte, error) {
 		return nil, &refusal{status: b.status, header: b.header, body: data}
 	}
 	b.isDone = string(data) == "[DONE]"
+	if text, ok := withTextArguments(data); ok {
+		return slices.Concat([]byte("data: "), text, []byte("\n")), err
+	}
 	// go-openai takes what begins with `data: {"error":` for an error, even if
 	// that is null. It does not look behind a space.
 	if object, ok := bytes.CutPrefix(data, []byte("{")); ok {
@@ -135,4 +138,45 @@ func hasError(data []byte) bool {
 		Error json.RawMessage `json:"error"`
 	}
 	return json.Unmarshal(data, &event) == nil && len(event.Error) > 0 && string(event.Error) != "null"
+}
+
+// withTextArguments is the data of an event with arguments of calls as text, where
+// a server has sent them as the object that the text stands for: go-openai would
+// not read the event. ok is false when there is nothing to change.
+func withTextArguments(data []byte) (changed []byte, ok bool) {
+	if !bytes.Contains(data, []byte(`"arguments"`)) {
+		return nil, false
+	}
+	var event any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if decoder.Decode(&event) != nil || !textArguments(event) {
+		return nil, false
+	}
+	changed, err := json.Marshal(event)
+	return changed, err == nil
+}
+
+// textArguments changes the arguments in a value and reports whether there were
+// any to change.
+func textArguments(value any) (changed bool) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			changed = textArguments(element) || changed
+		}
+	case map[string]any:
+		for name, field := range value {
+			_, isText := field.(string)
+			if name != "arguments" || isText || field == nil {
+				changed = textArguments(field) || changed
+				continue
+			}
+			text, err := json.Marshal(field)
+			if err == nil {
+				value[name], changed = string(text), true
+			}
+		}
+	}
+	return changed
 }

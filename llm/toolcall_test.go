@@ -27,6 +27,12 @@ var callFragments = map[string][]string{
 	"with arguments that are cut": {
 		llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"ci"}}]}`, ""),
 	},
+	"with arguments as an object": {
+		llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":{"city":"Rome"}}}]}`, ""),
+	},
+	"as a function call with an object": {
+		llmtest.Chunk(`{"content":null,"function_call":{"name":"weather","arguments":{}}}`, ""),
+	},
 	"as a function call, the older way": {
 		llmtest.Chunk(`{"content":null,"function_call":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}`, ""),
 	},
