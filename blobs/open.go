@@ -30,33 +30,37 @@ func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 		// password.
 		return nil, errors.New("blob store: that is no URL; " + wanted())
 	}
-	bucket, err := open(ctx, u)
+	bucket, folder, err := open(ctx, u)
 	if err != nil {
 		// Behind the ? nothing is repeated, either.
 		place, _, _ := strings.Cut(rawURL, "?")
 		return nil, &storeError{fmt.Sprintf("blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
 	}
-	return New(blob.PrefixedBucket(bucket, url.PathEscape(namespace)+"/")), nil
+	store := New(blob.PrefixedBucket(bucket, url.PathEscape(namespace)+"/"))
+	store.folder = folder
+	return store, nil
 }
 
-func open(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
+// open returns the bucket, and the folder that it is in, if it is in one.
+func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, err error) {
 	mux := blob.DefaultURLMux()
 	switch {
 	case u.Scheme == "":
-		return nil, errors.New("the scheme is missing; " + wanted())
+		return nil, "", errors.New("the scheme is missing; " + wanted())
 	case !mux.ValidBucketScheme(u.Scheme):
-		return nil, fmt.Errorf("unknown scheme %q; %s", u.Scheme, wanted())
+		return nil, "", fmt.Errorf("unknown scheme %q; %s", u.Scheme, wanted())
 	case u.User != nil:
-		return nil, errors.New("a user name or password does not belong into the URL; " +
+		return nil, "", errors.New("a user name or password does not belong into the URL; " +
 			"credentials come from the environment, see the documentation of the cloud")
 	case u.Scheme == fileblob.Scheme:
 		return openFolder(u)
 	case u.Scheme != memblob.Scheme && u.Host == "":
-		return nil, fmt.Errorf("the bucket is missing; want %s://bucket", u.Scheme)
+		return nil, "", fmt.Errorf("the bucket is missing; want %s://bucket", u.Scheme)
 	case strings.Trim(u.Path, "/") != "":
-		return nil, fmt.Errorf("a bucket has no path; want the parameter prefix=%s/", strings.Trim(u.Path, "/"))
+		return nil, "", fmt.Errorf("a bucket has no path; want the parameter prefix=%s/", strings.Trim(u.Path, "/"))
 	}
-	return mux.OpenBucketURL(ctx, u)
+	bucket, err = mux.OpenBucketURL(ctx, u)
+	return bucket, "", err
 }
 
 func wanted() string {
@@ -69,8 +73,8 @@ var drive = regexp.MustCompile(`^/?[A-Za-z]:`)
 
 // openFolder makes the folder, and keeps nothing there but the blobs: each is
 // written to a file beside its place and then renamed.
-func openFolder(u *url.URL) (*blob.Bucket, error) {
-	folder := u.Path
+func openFolder(u *url.URL) (bucket *blob.Bucket, folder string, err error) {
+	folder = u.Path
 	if u.Host == "." || runtime.GOOS == "windows" {
 		folder = strings.TrimPrefix(folder, "/")
 	}
@@ -88,14 +92,16 @@ func openFolder(u *url.URL) (*blob.Bucket, error) {
 		problem = "there is no folder in it"
 	}
 	if problem != "" {
-		return nil, fmt.Errorf("%s; want file:///absolute/folder or file://./relative/folder", problem)
+		return nil, "", fmt.Errorf("%s; want file:///absolute/folder or file://./relative/folder", problem)
 	}
-	return fileblob.OpenBucket(filepath.FromSlash(folder), &fileblob.Options{
+	folder = filepath.Clean(filepath.FromSlash(folder))
+	bucket, err = fileblob.OpenBucket(folder, &fileblob.Options{
 		CreateDir:   true,
 		DirFileMode: 0o700, // conversations are private
 		NoTempDir:   true,  // a file can be renamed only within its disk
 		Metadata:    fileblob.MetadataDontWrite,
 	})
+	return bucket, folder, err
 }
 
 const (

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 
 	"gocloud.dev/blob"
@@ -26,11 +29,15 @@ var (
 )
 
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
-type Store struct{ bucket *blob.Bucket }
+type Store struct {
+	bucket *blob.Bucket
+	// folder is where the bucket is; "" when it is not in a folder of ours.
+	folder string
+}
 
 // New returns a store on a bucket, for those who open buckets in another way
 // than [Open]. The store closes it.
-func New(bucket *blob.Bucket) *Store { return &Store{bucket} }
+func New(bucket *blob.Bucket) *Store { return &Store{bucket: bucket} }
 
 // Close ends the use of the store.
 func (s *Store) Close() error { return s.bucket.Close() }
@@ -45,7 +52,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 	}
 	// Another size is what a machine without power can leave of a file.
 	if err == nil || gcerrors.Code(err) == gcerrors.NotFound {
-		err = s.bucket.WriteAll(ctx, string(ref), data, &blob.WriterOptions{ContentType: "application/octet-stream"})
+		err = s.write(ctx, string(ref), data, &blob.WriterOptions{ContentType: "application/octet-stream"})
 	}
 	if err != nil {
 		return "", explain("put", string(ref), err)
@@ -67,7 +74,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 // with "sha256/". Writing the same bytes again does nothing; other bytes are
 // ErrExists.
 func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
-	err := s.bucket.WriteAll(ctx, name, data, &blob.WriterOptions{ContentType: "application/json", IfNotExist: true})
+	err := s.write(ctx, name, data, &blob.WriterOptions{ContentType: "application/json", IfNotExist: true})
 	if gcerrors.Code(err) != gcerrors.FailedPrecondition {
 		return explain("write", name, err)
 	}
@@ -76,6 +83,55 @@ func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 		return fmt.Errorf("blob %s %w", name, ErrExists)
 	}
 	return err
+}
+
+// write stores bytes so that no loss of power takes them back. A cloud sees to
+// that by itself; a file has to be on the disk before it gets its name, and then
+// its name, too.
+func (s *Store) write(ctx context.Context, name string, data []byte, options *blob.WriterOptions) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var file *os.File // nil: it is not in a folder
+	options.BeforeWrite = func(as func(any) bool) error {
+		as(&file)
+		return nil
+	}
+	w, err := s.bucket.NewWriter(ctx, name, options)
+	if err != nil {
+		return err
+	}
+	if _, err = w.Write(data); err == nil && file != nil {
+		err = file.Sync()
+	}
+	if err != nil {
+		cancel() // so that closing leaves nothing under the name
+		_ = w.Close()
+		return err
+	}
+	if err := w.Close(); err != nil || file == nil {
+		return err
+	}
+	return s.syncFolders(filepath.Dir(file.Name()))
+}
+
+// syncFolders writes the names in a folder of the store to the disk, and those of
+// the folders it is in.
+func (s *Store) syncFolders(folder string) error {
+	if s.folder == "" || runtime.GOOS == "windows" {
+		return nil // it is not ours to know, or cannot be asked for
+	}
+	for {
+		opened, err := os.Open(folder)
+		if err != nil {
+			return err
+		}
+		err = opened.Sync()
+		_ = opened.Close() // nothing was written through it
+		if err != nil || folder == s.folder || folder == filepath.Dir(folder) {
+			return err
+		}
+		folder = filepath.Dir(folder)
+	}
 }
 
 // Read returns the bytes under a name. The error is ErrNotFound, or one of
