@@ -10,19 +10,26 @@ import (
 
 // Bounds of what is remembered of tools.
 const (
-	// MaxCalls is how many calls may get a result, or another one: the newest, and
-	// those without a result first.
+	// MaxCalls is how many calls without a result are remembered, and how many with
+	// one may at least get another.
 	MaxCalls = 1000
 	// MaxWaiting is how many results may wait for their call.
 	MaxWaiting = 1000
 )
 
-// call is a call of a tool. Calls and results are not changed once they are in a
-// State.
+// call is a call of a tool. It is not changed once it is in a State, nor are
+// results.
 type call struct {
 	id, tool string
-	open     bool // there is no result yet
 	action   ActionType
+}
+
+// answered are the calls that have a result, the newest first. The list only grows
+// at its head, so that states share it.
+type answered struct {
+	*call
+	before *answered
+	length int
 }
 
 // result is a result that came before its call.
@@ -31,14 +38,22 @@ type result struct {
 	body event.ToolResult
 }
 
+// isOf reports whether the result may be that of an open call.
+func (r *result) isOf(c *call) bool {
+	if r.body.ToolCallID != "" {
+		return r.body.ToolCallID == c.id
+	}
+	return r.tool == "" || r.tool == c.tool
+}
+
 // addCall shows a call, with its result if that was here first. A call that comes
 // again while it is open is the same; after its result it is another one.
 func (f *fold) addCall(body event.ToolCall) {
-	if i := f.find(func(c *call) bool { return c.id == body.ToolCallID }); i >= 0 && f.calls[i].open {
+	if slices.ContainsFunc(f.open, func(c *call) bool { return c.id == body.ToolCallID }) {
 		return
 	}
 	action := actionOf(body.ToolName, body.Parameters, f.cwd)
-	c := &call{id: body.ToolCallID, tool: body.ToolName, open: true, action: action}
+	c := &call{id: body.ToolCallID, tool: body.ToolName, action: action}
 	status := Created
 	if extra[Status](f.event, "status") == PendingApproval {
 		status = PendingApproval
@@ -50,25 +65,20 @@ func (f *fold) addCall(body event.ToolCall) {
 	f.appendAs(c.id, after, Entry{
 		EntryType: EntryType{Type: ToolUse, ToolName: c.tool, ActionType: &action, Status: status}, Content: title(c.tool, action),
 	})
-	f.remember(c)
-	f.takeWaiting(len(f.calls) - 1)
-}
-
-func (f *fold) remember(c *call) {
-	f.calls = append(slices.Clip(f.calls), c)
-	if len(f.calls) <= MaxCalls {
-		return
+	if len(f.open) == MaxCalls {
+		f.close(f.open[0])
 	}
-	oldest := slices.IndexFunc(f.calls, func(c *call) bool { return !c.open })
-	f.calls = slices.Delete(f.calls, max(0, oldest), max(0, oldest)+1)
+	f.open = append(slices.Clip(f.open), c)
+	f.takeWaiting(c)
 }
 
-// takeWaiting gives a call the results that wait for it.
-func (f *fold) takeWaiting(i int) {
+// takeWaiting gives a call the results that wait for it: all with its id, and one
+// that names its tool if there is no other.
+func (f *fold) takeWaiting(c *call) {
 	var still []*result
 	for _, r := range f.waiting {
-		if c := f.calls[i]; r.body.ToolCallID == c.id || r.body.ToolCallID == "" && c.open && r.isOf(c) {
-			f.resolve(i, r.body)
+		if r.isOf(c) && (r.body.ToolCallID != "" || slices.Contains(f.open, c)) {
+			f.resolve(c, r.body)
 		} else {
 			still = append(still, r)
 		}
@@ -80,13 +90,15 @@ func (f *fold) takeWaiting(i int) {
 // none, the oldest open one of its tool.
 func (f *fold) addResult(body event.ToolResult) {
 	r := &result{tool: extra[string](f.event, "toolName"), body: body}
-	i := f.find(func(c *call) bool { return c.id == body.ToolCallID })
-	if body.ToolCallID == "" {
-		i = slices.IndexFunc(f.calls, func(c *call) bool { return c.open && r.isOf(c) })
-	}
-	if i >= 0 {
-		f.resolve(i, body)
+	if i := slices.IndexFunc(f.open, r.isOf); i >= 0 {
+		f.resolve(f.open[i], body)
 		return
+	}
+	for a := f.answered; a != nil; a = a.before {
+		if a.id == body.ToolCallID {
+			f.update(a.call, body)
+			return
+		}
 	}
 	f.waiting = append(slices.Clip(f.waiting), r)
 	if len(f.waiting) > MaxWaiting {
@@ -98,26 +110,45 @@ func (f *fold) addResult(body event.ToolResult) {
 	}
 }
 
-// isOf reports whether a result that names no call may be that of one.
-func (r *result) isOf(c *call) bool { return r.tool == "" || r.tool == c.tool }
-
-// find is the index of the newest call for which is holds; -1 when there is none.
-func (f *fold) find(is func(*call) bool) int {
-	for i := len(f.calls) - 1; i >= 0; i-- {
-		if is(f.calls[i]) {
-			return i
-		}
-	}
-	return -1
+// resolve ends a call with a result.
+func (f *fold) resolve(c *call, body event.ToolResult) {
+	f.close(c)
+	f.update(c, body)
 }
 
-// resolve ends a call with a result. The true one may come after one that stood in
+// update shows what came of a call. The true result may come after one that stood in
 // for it, and takes its place.
-func (f *fold) resolve(i int, body event.ToolResult) {
-	c := *f.calls[i]
+func (f *fold) update(c *call, body event.ToolResult) {
 	status, action := c.action.with(body, parameters{cwd: f.cwd}.relative)
-	c.open = false
-	f.calls = slices.Clone(f.calls)
-	f.calls[i] = &c
-	f.effects = append(f.effects, UpdateToolStatus{ToolCallID: c.id, Status: status, ActionType: action, Content: title(c.tool, action)})
+	f.effects = append(f.effects, UpdateToolStatus{
+		ToolCallID: c.id, Status: status, ActionType: action, Content: title(c.tool, action),
+	})
+}
+
+// close counts an open call among those with a result.
+func (f *fold) close(c *call) {
+	i := slices.Index(f.open, c)
+	if i < 0 {
+		return
+	}
+	f.open = slices.Delete(slices.Clone(f.open), i, i+1)
+	if f.answered != nil && f.answered.length == 2*MaxCalls {
+		f.answered = f.answered.newest(MaxCalls)
+	}
+	f.answered = f.answered.with(c)
+}
+
+func (a *answered) with(c *call) *answered {
+	if a == nil {
+		return &answered{call: c, length: 1}
+	}
+	return &answered{call: c, before: a, length: a.length + 1}
+}
+
+// newest is a list of the newest n alone.
+func (a *answered) newest(n int) *answered {
+	if n == 0 {
+		return nil
+	}
+	return a.before.newest(n - 1).with(a.call)
 }

@@ -76,6 +76,12 @@ func TestReduceChangesNothingThatItIsGiven(t *testing.T) {
 			states, effects = append(states, s), append(effects, effect)
 			s = next
 		}
+		for i := range events {
+			// States go other ways, too.
+			for _, other := range events[i:] {
+				transcript.Reduce(states[i], other)
+			}
+		}
 		for i, e := range events {
 			_, again := transcript.Reduce(states[i], e)
 			require.Equal(t, effects[i], again, "event %d", i)
@@ -100,6 +106,7 @@ func chaos(t *rapid.T) []event.Event {
 	tool := func() string { return rapid.SampledFrom([]string{"weather", "time"}).Draw(t, "tool") }
 	call := func() string { return fmt.Sprintf("call_%d", rapid.IntRange(0, 3).Draw(t, "call")) }
 	delta := event.TextDelta{} // the one before, so that some follow each other
+	answer := ""               // the newest
 	for range rapid.IntRange(0, 60).Draw(t, "steps") {
 		var e event.Event
 		switch rapid.SampledFrom([]string{
@@ -129,8 +136,9 @@ func chaos(t *rapid.T) []event.Event {
 			if delta.RequestID == "" {
 				delta = event.TextDelta{RequestID: request(), Attempt: 1, Index: -1, ThroughEventID: through()}
 			}
-			delta.Index++
-			delta.Delta, delta.Reset = text(), rapid.IntRange(0, 9).Draw(t, "reset") == 0
+			// Some come again, some are missing.
+			delta.Index = max(0, delta.Index+rapid.SampledFrom([]int{1, 1, 1, 0, 2}).Draw(t, "step of the index"))
+			delta.Delta, delta.Reset = text(), rapid.IntRange(0, 4).Draw(t, "reset") == 0
 			e.Body = delta
 		case "answer":
 			body := event.AssistantMessage{Content: text(), ThroughEventID: through(), Partial: rapid.Bool().Draw(t, "partial")}
@@ -138,6 +146,7 @@ func chaos(t *rapid.T) []event.Event {
 				body.RequestID = request()
 			}
 			e.Body = body
+			answer = event.FormatID("demo", last+1)
 		case "completed":
 			e.Body = event.LLMRequestCompleted{RequestID: request(), OutputTokens: 7}
 		case "interrupted":
@@ -148,13 +157,13 @@ func chaos(t *rapid.T) []event.Event {
 			e.Body = event.LLMRequestFellBack{RequestID: request(), FromProvider: "a", ToProvider: "b"}
 		case "call":
 			e.Body = event.ToolCall{
-				ToolCallID: call(), MessageID: rapid.SampledFrom([]string{"", "demo:0003", "msg_1"}).Draw(t, "message"),
+				ToolCallID: call(), MessageID: rapid.SampledFrom([]string{"", answer, "demo:0001", "msg_1"}).Draw(t, "message"),
 				ToolName: tool(), Parameters: eventtest.Value().Draw(t, "parameters"),
 			}
 		case "result":
 			e.Body = event.ToolResult{ToolCallID: call(), Value: eventtest.Value().Draw(t, "value")}
 		case "result of a tool":
-			e.Body = event.ToolResult{Error: json.RawMessage(`"no"`), IsError: true}
+			e.Body = event.ToolResult{Error: eventtest.Value().Draw(t, "error"), IsError: true}
 			e.Extra = map[string]json.RawMessage{"toolName": json.RawMessage(`"` + tool() + `"`)}
 		case "again":
 			if len(events) == 0 {

@@ -28,8 +28,10 @@ type State struct {
 	stream  stream
 	// settled is the number of the newest request whose answer streams no more.
 	settled int
-	calls   []*call
-	waiting []*result
+	// open are the calls without a result, oldest first.
+	open     []*call
+	answered *answered
+	waiting  []*result
 }
 
 // request is what the entries of a request need to know of it.

@@ -1,0 +1,123 @@
+package transcript_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
+)
+
+// token is delta i of an answer to demo:0001.
+func token(i int) event.Event {
+	return event.New(event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: i, Delta: " token", ThroughEventID: "demo:0001"})
+}
+
+func TestATokenCostsTheSameHoweverLongTheAnswerIs(t *testing.T) {
+	const tokens = 20_000
+	p := transcript.NewPatcher()
+	p.Apply(logged(t, 1, `{"_tag":"UserMessage","content":"Hello"}`))
+	p.Apply(token(0))
+	first := marshal(t, p.Apply(token(1)))
+	require.Equal(t, `[{"op":"add","path":"/entries/1/content/chunks/-","value":" token"}]`, first)
+	for i := 2; i < tokens; i++ {
+		require.Equal(t, first, marshal(t, p.Apply(token(i))))
+	}
+
+	t.Run("a viewer who is behind gets what is missing, in one operation", func(t *testing.T) {
+		const missing = 5_000
+		patch := since(t, p, p.Version()-missing)
+		require.Len(t, patch, 1)
+		require.Equal(t, strings.Repeat(" token", missing), patch[0].Value)
+	})
+	t.Run("the answer is sent once more when it is complete", func(t *testing.T) {
+		answer := event.New(event.AssistantMessage{
+			Content: strings.Repeat(" token", tokens), RequestID: "demo:r0001", ThroughEventID: "demo:0001",
+		})
+		answer.ID = "demo:0002"
+		require.Less(t, len(marshal(t, p.Apply(answer))), tokens*len(" token")+200)
+	})
+}
+
+func TestAPatchChangesAnEntryOnce(t *testing.T) {
+	p := transcript.NewPatcher()
+	p.Apply(logged(t, 1, `{"_tag":"ToolCall","toolCallId":"c","toolName":"x"}`))
+	p.Apply(logged(t, 2, `{"_tag":"UserMessage","content":"Hello"}`))
+	for n := 3; n < 1000; n++ {
+		p.Apply(logged(t, n, fmt.Sprintf(`{"_tag":"ToolResult","toolCallId":"c","value":%d}`, n)))
+	}
+	patch := since(t, p, 2)
+	require.Len(t, patch, 1)
+	require.Contains(t, marshal(t, patch), `"result":999`)
+	require.Len(t, since(t, p, 1), 2)
+}
+
+func TestAVersionOfAnotherLifeIsNotKnown(t *testing.T) {
+	p := transcript.NewPatcher()
+	p.Apply(logged(t, 1, `{"_tag":"UserMessage","content":"Hello"}`))
+	for _, version := range []int{-1, 2} {
+		_, ok := p.Since(version)
+		require.False(t, ok, version)
+	}
+	patch, ok := p.Since(1)
+	require.True(t, ok)
+	require.Empty(t, patch)
+}
+
+func TestAnEmptyDocumentHasAListOfEntries(t *testing.T) {
+	require.Equal(t, `{"entries":[]}`, marshal(t, transcript.NewPatcher().Document()))
+}
+
+// BenchmarkApply folds logs of different lengths into patches. What an event costs
+// must not depend on the length.
+func BenchmarkApply(b *testing.B) {
+	for _, n := range []int{2_000, 20_000} {
+		b.Run(fmt.Sprintf("entries/%d", n), func(b *testing.B) {
+			log := agentLog(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				p := transcript.NewPatcher()
+				for _, e := range log {
+					p.Apply(e)
+				}
+				if len(p.Document().Entries) != n {
+					b.Fatal(len(p.Document().Entries))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(log)), "ns/event")
+		})
+	}
+}
+
+// BenchmarkStream folds answers of different lengths, and encodes the patches.
+func BenchmarkStream(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("tokens/%d", n), func(b *testing.B) {
+			size := 0
+			for b.Loop() {
+				size = 0
+				p := transcript.NewPatcher()
+				for i := range n {
+					size += len(marshal(b, p.Apply(token(i))))
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/token")
+			b.ReportMetric(float64(size)/float64(n), "bytes/token")
+		})
+	}
+}
+
+// agentLog is a log of so many entries, half of them calls with their results.
+func agentLog(t require.TestingT, entries int) []event.Event {
+	var log []event.Event
+	add := func(line string) { log = append(log, logged(t, len(log)+1, line)) }
+	for i := 0; i < entries; i += 2 {
+		add(fmt.Sprintf(`{"_tag":"AssistantMessage","content":"Step %d. %s"}`, i, strings.Repeat("Now I look. ", 20)))
+		add(fmt.Sprintf(`{"_tag":"ToolCall","toolCallId":"c%d","toolName":"Execute","parameters":{"command":"make %d"}}`, i, i))
+		add(fmt.Sprintf(`{"_tag":"ToolResult","toolCallId":"c%d","value":"ok\n[Process exited with code 0]"}`, i))
+	}
+	return log
+}

@@ -1,0 +1,200 @@
+package transcript_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
+)
+
+// shown is the entry of a call and its result, in a log that begins with where the
+// agent works.
+func shown(t require.TestingT, tool, parameters string, result *event.ToolResult) transcript.Entry {
+	p := transcript.NewPatcher()
+	p.Apply(logged(t, 1, `{"_tag":"Note","kind":"system","content":"init","cwd":"/work/app"}`))
+	call := event.New(event.ToolCall{ToolCallID: "c", ToolName: tool, Parameters: json.RawMessage(parameters)})
+	call.ID = "demo:0002"
+	p.Apply(call)
+	if result != nil {
+		answer := event.New(*result)
+		answer.ID = "demo:0003"
+		p.Apply(answer)
+	}
+	entries := p.Document().Entries
+	require.Len(t, entries, 2)
+	return entries[1].Content
+}
+
+func TestToolsAreKnownByTheirNamesAndParameters(t *testing.T) {
+	for _, tc := range []struct{ name, tool, parameters, want string }{
+		{"a file that is read", "Read", `{"file_path":"/work/app/a.go"}`, `{"action":"file_read","path":"a.go"}`},
+		{"by another name", "read_file", `{"path":"/work/app/b/c.go"}`, `{"action":"file_read","path":"b/c.go"}`},
+		{"outside of the folder", "Read", `{"path":"/etc/hosts"}`, `{"action":"file_read","path":"/etc/hosts"}`},
+		{"in a neighbour whose name begins alike", "Read", `{"path":"/work/app2/a.go"}`, `{"action":"file_read","path":"/work/app2/a.go"}`},
+		{"a folder", "LS", `{"directory_path":"/work/app"}`, `{"action":"file_read","path":"."}`},
+		{"a folder without a name", "LS", `{}`, `{"action":"file_read","path":"."}`},
+		{"a search for names", "Glob", `{"patterns":["*.go","*.md"],"folder":"/work/app/b"}`, `{"action":"search","query":"*.go *.md","path":"b"}`},
+		{"a search for text", "Grep", `{"pattern":"func main","path":"/work/app"}`, `{"action":"search","query":"func main","path":"."}`},
+		{"a search in the web", "WebSearch", `{"query":"go generics"}`, `{"action":"search","query":"go generics"}`},
+		{"a page", "FetchUrl", `{"url":"https://example.com"}`, `{"action":"web_fetch","url":"https://example.com"}`},
+		{"a page, for Claude", "WebFetch", `{"url":"https://example.com","prompt":"p"}`, `{"action":"web_fetch","url":"https://example.com"}`},
+		{"a command", "Execute", `{"command":"ls"}`, `{"action":"command_run","command":"ls"}`},
+		{"a command in parts", "shell", `{"command":["ls","-l"]}`, `{"action":"command_run","command":"ls -l"}`},
+		{"a command, for Claude", "Bash", `{"command":"ls","description":"List"}`, `{"action":"command_run","command":"ls"}`},
+		{"a new file", "Create", `{"file_path":"/work/app/a","content":"x\n"}`, `{"action":"file_edit","path":"a","changes":[{"action":"write","content":"x\n"}]}`},
+		{"an empty file", "Write", `{"file_path":"a","content":""}`, `{"action":"file_edit","path":"a","changes":[{"action":"write"}]}`},
+		{"an edit", "Edit", `{"file_path":"a","old_string":"x","new_string":"y"}`,
+			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}]}`},
+		{"an edit with other names", "Edit", `{"path":"a","old_str":"x","new_str":""}`,
+			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +0,0 @@\n-x\n"}]}`},
+		{"several edits", "MultiEdit", `{"file_path":"a","changes":[{"old_str":"x","new_str":"y"},{"old_str":"1","new_str":"2"}]}`,
+			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"},{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n"}]}`},
+		{"several edits, for Claude", "MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","new_string":"y"}]}`,
+			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}]}`},
+		{"a patch of a file", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: /work/app/a\n@@\n-x\n+y\n*** End Patch"}`,
+			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@\n-x\n+y\n"}]}`},
+		{"a patch that renames", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n*** End Patch"}`,
+			`{"action":"file_edit","path":"a","changes":[{"action":"rename","to":"b"},{"action":"edit","unified_diff":"--- a\n+++ a\n@@\n-x\n+y\n"}]}`},
+		{"a patch of several files", "apply_patch", `{"patch":"*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Delete File: b\n*** End Patch\n"}`,
+			`{"action":"file_edit","path":"a","changes":[{"action":"write","path":"a","content":"x\ny\n"},{"action":"delete","path":"b"}]}`},
+		{"todos", "TodoWrite", `{"todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}`,
+			`{"action":"todo_management","todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}`},
+		{"todos in lines", "TodoWrite", `{"todos":"1. [completed] a\n2. [pending] b\n"}`,
+			`{"action":"todo_management","todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}`},
+		{"a plan", "ExitSpecMode", `{"plan":"# Do it"}`, `{"action":"plan_presentation","plan":"# Do it"}`},
+		{"another agent", "Task", `{"description":"Look around","prompt":"p","subagent_type":"x"}`, `{"action":"other","description":"Look around"}`},
+		{"a tool of others", "slack_post_message", `{"text":"hi"}`, `{"action":"tool","arguments":{"text":"hi"}}`},
+		{"a tool without parameters", "ping", ``, `{"action":"tool"}`},
+		{"a known tool with unknown parameters", "Edit", `{"what":1}`, `{"action":"tool","arguments":{"what":1}}`},
+		{"parameters in a string", "Read", `"{\"path\":\"a\"}"`, `{"action":"file_read","path":"a"}`},
+		{"parameters that are no object", "Read", `[1]`, `{"action":"tool","arguments":[1]}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := shown(t, tc.tool, tc.parameters, nil)
+			require.Equal(t, transcript.Created, got.EntryType.Status)
+			require.Equal(t, tc.tool, got.EntryType.ToolName)
+			require.JSONEq(t, tc.want, marshal(t, got.EntryType.ActionType))
+		})
+	}
+}
+
+func TestResultsEndTheirCalls(t *testing.T) {
+	value := func(raw string) event.ToolResult { return event.ToolResult{Value: json.RawMessage(raw)} }
+	failed := func(raw string) event.ToolResult { return event.ToolResult{Error: json.RawMessage(raw), IsError: true} }
+	const run, edit, patch = `{"command":"x"}`, `{"path":"a","old_str":"x","new_str":"y"}`, `{"input":"*** Begin Patch"}`
+	for _, tc := range []struct {
+		name, tool, parameters string
+		result                 event.ToolResult
+		status                 transcript.Status
+		want                   string
+	}{
+		{"a command that went well", "Execute", run, value(`"hi\n\n\n[Process exited with code 0]"`), transcript.Success,
+			`{"action":"command_run","command":"x","result":{"exit_status":0,"output":"hi"}}`},
+		{"a command that did not", "Execute", run, value(`"no\n[Process exited with code 2]"`), transcript.Failed,
+			`{"action":"command_run","command":"x","result":{"exit_status":2,"output":"no"}}`},
+		{"a command that did not, for Claude", "Bash", run, event.ToolResult{Value: json.RawMessage(`"Exit code 1\nno"`), IsError: true}, transcript.Failed,
+			`{"action":"command_run","command":"x","result":{"exit_status":1,"output":"no"}}`},
+		{"a command that ended without a word", "Bash", run, value(`""`), transcript.Success,
+			`{"action":"command_run","command":"x","result":{"output":""}}`},
+		{"a command that took too long", "Execute", run, failed(`{"type":"timeout_error","message":"after 60 s"}`), transcript.TimedOut,
+			`{"action":"command_run","command":"x","result":{"output":"after 60 s"}}`},
+		{"a command that nobody allowed", "Execute", run, failed(`{"type":"PermissionDenied","message":"no"}`), transcript.Denied,
+			`{"action":"command_run","command":"x","result":{"output":"no"}}`},
+		{"a file is not shown twice", "Read", `{"path":"a"}`, value(`"all of it"`), transcript.Success, `{"action":"file_read","path":"a"}`},
+		{"a file that is not there", "Read", `{"path":"a"}`, failed(`"no such file"`), transcript.Failed,
+			`{"action":"file_read","path":"a","result":"no such file"}`},
+		{"what was found", "Grep", `{"pattern":"x"}`, value(`[{"type":"text","text":"a:1"},{"type":"text","text":"b:2"}]`), transcript.Success,
+			`{"action":"search","query":"x","result":"a:1\nb:2"}`},
+		{"an edit that its result tells exactly", "Edit", edit, value(`{"diff":"@@ -7 +7 @@\n-x\n+y"}`), transcript.Success,
+			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"@@ -7 +7 @@\n-x\n+y"}]}`},
+		{"a patch that its result tells", "ApplyPatch", patch, value(`{"file_path":"/work/app/b","diff":"@@"}`), transcript.Success,
+			`{"action":"file_edit","path":"b","changes":[{"action":"edit","unified_diff":"@@"}]}`},
+		{"a patch that its result tells in a string", "ApplyPatch", patch, value(`"{\"file_path\":\"b\",\"content\":\"new\"}"`), transcript.Success,
+			`{"action":"file_edit","path":"b","changes":[{"action":"write","content":"new"}]}`},
+		{"a patch that deletes", "ApplyPatch", `{"input":"*** Delete File: a"}`, value(`{"file_path":"a","content":""}`), transcript.Success,
+			`{"action":"file_edit","path":"a","changes":[{"action":"delete"}]}`},
+		{"a tool of others", "weather", `{"in":"Oslo"}`, value(`{"degrees":-4}`), transcript.Success,
+			`{"action":"tool","arguments":{"in":"Oslo"},"result":{"degrees":-4}}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.result.ToolCallID = "c"
+			got := shown(t, tc.tool, tc.parameters, &tc.result)
+			require.Equal(t, tc.status, got.EntryType.Status)
+			require.JSONEq(t, tc.want, marshal(t, got.EntryType.ActionType))
+		})
+	}
+}
+
+func TestACallMayWaitForApproval(t *testing.T) {
+	p := transcript.NewPatcher()
+	p.Apply(logged(t, 1, `{"_tag":"ToolCall","toolCallId":"c","toolName":"Execute","parameters":{"command":"rm -r ."},"status":"pending_approval"}`))
+	require.Equal(t, transcript.PendingApproval, p.Document().Entries[0].Content.EntryType.Status)
+}
+
+func TestResultsThatWaitTooLongAreDroppedWithAWarning(t *testing.T) {
+	p := transcript.NewPatcher()
+	for n := 1; n <= transcript.MaxWaiting; n++ {
+		require.Empty(t, p.Apply(logged(t, n, fmt.Sprintf(`{"_tag":"ToolResult","toolCallId":"c%d","value":1}`, n))))
+	}
+	n := transcript.MaxWaiting + 1
+	require.Len(t, p.Apply(logged(t, n, `{"_tag":"ToolResult","toolCallId":"another","value":1}`)), 1)
+	warning := p.Document().Entries[0].Content
+	require.Equal(t, transcript.Warning, warning.EntryType.Level)
+	require.Contains(t, warning.Content, `"c1"`)
+
+	p.Apply(logged(t, n+1, `{"_tag":"ToolCall","toolCallId":"c1","toolName":"x"}`))
+	p.Apply(logged(t, n+2, `{"_tag":"ToolCall","toolCallId":"c2","toolName":"x"}`))
+	entries := p.Document().Entries
+	require.Equal(t, transcript.Created, entries[1].Content.EntryType.Status, "its result was dropped")
+	require.Equal(t, transcript.Success, entries[2].Content.EntryType.Status, "its result waited")
+}
+
+func TestTheNewestCallsMayGetAnotherResult(t *testing.T) {
+	p := transcript.NewPatcher()
+	n := 0
+	next := func(line string, args ...any) []transcript.Operation {
+		n++
+		return p.Apply(logged(t, n, fmt.Sprintf(line, args...)))
+	}
+	next(`{"_tag":"ToolCall","toolCallId":"slow","toolName":"x"}`)
+	const calls = 2*transcript.MaxCalls + 1
+	for i := range calls {
+		next(`{"_tag":"ToolCall","toolCallId":"c%d","toolName":"x"}`, i)
+		next(`{"_tag":"ToolResult","toolCallId":"c%d","value":1}`, i)
+	}
+	require.Len(t, next(`{"_tag":"ToolResult","toolCallId":"c%d","value":2}`, calls-transcript.MaxCalls), 1)
+	require.Empty(t, next(`{"_tag":"ToolResult","toolCallId":"c0","value":2}`), "it waits for another call with the id")
+	require.Len(t, next(`{"_tag":"ToolResult","toolCallId":"slow","value":1}`), 1, "open calls are not counted")
+}
+
+func TestTheOldestOfTooManyOpenCallsIsNamedByItsIDAlone(t *testing.T) {
+	p := transcript.NewPatcher()
+	const calls = transcript.MaxCalls + 1
+	for n := 1; n <= calls; n++ {
+		p.Apply(logged(t, n, fmt.Sprintf(`{"_tag":"ToolCall","toolCallId":"c%d","toolName":"x"}`, n)))
+	}
+	result := event.New(event.ToolResult{Value: json.RawMessage(`1`)})
+	result.ID = event.FormatID("demo", calls+1)
+	require.Equal(t, "/entries/1", p.Apply(result)[0].Path)
+	require.Equal(t, "/entries/0", p.Apply(logged(t, calls+2, `{"_tag":"ToolResult","toolCallId":"c1","value":1}`))[0].Path)
+}
+
+// FuzzTools gives tools whatever agents may write.
+func FuzzTools(f *testing.F) {
+	for _, tool := range []string{"Read", "Glob", "Execute", "MultiEdit", "ApplyPatch", "TodoWrite", "weather"} {
+		f.Add(tool, `{"path":"/work/app","edits":[{"old_str":"a","new_str":"b"}]}`, `{"diff":"@@"}`)
+		f.Add(tool, `{"command":"ls","todos":"1. [x] a"}`, `"a\n[Process exited with code 1]"`)
+		f.Add(tool, `{"patch":"*** Add File: a\n+x\n*** Move to: b\n-y\n"}`, `[{"type":"text","text":"a"}]`)
+		f.Add(tool, `{"todos":[{}],"pattern":null,"patterns":[1]}`, `{`)
+	}
+	f.Fuzz(func(t *testing.T, tool, parameters, result string) {
+		got := shown(t, tool, parameters, &event.ToolResult{ToolCallID: "c", Value: json.RawMessage(result)})
+		require.NotEqual(t, transcript.Created, got.EntryType.Status)
+		require.NotContains(t, got.Content, "\n")
+		require.True(t, json.Valid([]byte(marshal(t, got))))
+	})
+}
