@@ -274,15 +274,15 @@ func (i *ingestion) report() error {
 	} else {
 		text := fmt.Sprintf("ingested %d events into context %s", i.Events, i.name)
 		if i.Repeated > 0 {
-			text += fmt.Sprintf(", %d were there already", i.Repeated)
+			text += fmt.Sprintf("; there already: %d", i.Repeated)
 		}
 		if i.Warnings > 0 {
-			text += fmt.Sprintf(", %d are warnings", i.Warnings)
+			text += fmt.Sprintf("; warnings: %d", i.Warnings)
 		}
 		i.note("%s", text)
 	}
 	if i.Refused > 0 {
-		return fmt.Errorf("%d events were refused: see why with \"%s events -n %s\"", i.Refused, i.program(), i.name)
+		return fmt.Errorf("the context refused %d of the events: see why with \"%s events -n %s\"", i.Refused, i.program(), i.name)
 	}
 	return nil
 }

@@ -40,9 +40,9 @@ func TestIngestAddsWhatAnAgentPrintedOnce(t *testing.T) {
 	more := string(log) + "done\n{\n"
 	require.Equal(t, outcome{0, `{"contextName":"demo","events":2,"repeated":17,"warnings":1,"refused":0}` + "\n", ""},
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "--json"))
-	require.Equal(t, outcome{0, "", "ingested 0 events into context demo, 19 were there already\n"},
+	require.Equal(t, outcome{0, "", "ingested 0 events into context demo; there already: 19\n"},
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "-"))
-	require.Equal(t, outcome{0, "", "ingested 19 events into context demo, 1 are warnings\n"},
+	require.Equal(t, outcome{0, "", "ingested 19 events into context demo; warnings: 1\n"},
 		starter(t, f, "", "ingest", "-n", "demo", "--format", "claude", claudeLog))
 	require.Len(t, f.log, 38)
 	for _, e := range f.log {
@@ -128,7 +128,7 @@ func TestWhatAContextRefusesDoesNotKeepItFromTheRest(t *testing.T) {
 	}
 	got := starter(t, f, "", "ingest", "-n", "demo", "--format", "droid", droidLog)
 	require.Equal(t, outcome{exitFailure, "", "ingested 16 events into context demo\n" +
-		"starter: 1 events were refused: see why with \"starter events -n demo\"\n"}, got)
+		"starter: the context refused 1 of the events: see why with \"starter events -n demo\"\n"}, got)
 }
 
 func TestAnIngestionGoesOnWhenTemporalIsBack(t *testing.T) {
