@@ -11,9 +11,10 @@
 // one file: a [Format], and a parser of its lines.
 //
 // What the package guarantees:
-//   - Every line is heard of, and none ends the reading: one that means nothing
-//     is a note of kind warning with the line in it. Text around the objects is a
-//     note of kind system, without its colours.
+//   - Every line is heard of but for those that only repeat another, and none ends
+//     the reading: one that means nothing is a note of kind warning with the line in
+//     it, its first 64 KiB. Text around the objects is a note of kind system,
+//     without its colours.
 //   - A line is told when it is read. Only results wait, for a call that they
 //     came before; those that wait too long are a warning with the result in it.
 //   - Any context takes the events, in this order: no user message asks for an
