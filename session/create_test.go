@@ -3,6 +3,7 @@ package session_test
 import (
 	"bytes"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,8 +42,11 @@ func TestALogIsImportedAsItWasExported(t *testing.T) {
 
 		elsewhere := archive.New(blobstest.New(t).Store)
 		for _, name := range []string{"demo", "copy"} {
-			events, err := exchange.ReadAll(bytes.NewReader([]byte(exported)), name, eventtest.Epoch)
-			require.NoError(r, err)
+			var events []event.Event
+			for e, err := range exchange.Read(strings.NewReader(exported), name, eventtest.Epoch) {
+				require.NoError(r, err)
+				events = append(events, e)
+			}
 			require.NoError(r, archived(r, &temporal{}, elsewhere, name).Import(t.Context(), events))
 		}
 		require.Equal(r, exported, jsonl(r, archived(r, &temporal{}, elsewhere, "demo").Events(t.Context(), "")))
