@@ -227,7 +227,7 @@ func TestWhatChangesFurtherBackIsRenderedAgain(t *testing.T) {
 
 func TestANextRequestRendersOnlyWhatIsNew(t *testing.T) {
 	long := []reducer.Message{system("Be brief.")}
-	for i := range 1000 {
+	for i := range 200 {
 		long = append(long, user(fmt.Sprint("question ", i)), assistant(fmt.Sprint("answer ", i)))
 	}
 	tests := map[string]struct {
@@ -252,11 +252,11 @@ func TestANextRequestRendersOnlyWhatIsNew(t *testing.T) {
 				require.NoError(t, err)
 			}
 			send("known", long)
-			again := testing.AllocsPerRun(5, func() {
+			again := testing.AllocsPerRun(2, func() {
 				send("known", test.next)
 				send("known", long)
 			})
-			whole := testing.AllocsPerRun(5, func() {
+			whole := testing.AllocsPerRun(2, func() {
 				send("", test.next)
 				send("", long)
 			})
