@@ -55,7 +55,7 @@
 //
 //   - The patch of [Patcher.Since] makes of any version's document the newest one.
 //     Where the chunks of an answer that streams are parted may differ: no patch
-//     depends on it. All else is the same to the byte.
+//     depends on it.
 //   - That patch changes each entry once. Its size depends on what differs, not on how
 //     many versions lie between.
 //   - An event that comes again changes nothing.

@@ -183,6 +183,29 @@ func TestTheOldestOfTooManyOpenCallsIsNamedByItsIDAlone(t *testing.T) {
 	require.Equal(t, "/entries/0", p.Apply(logged(t, calls+2, `{"_tag":"ToolResult","toolCallId":"c1","value":1}`))[0].Path)
 }
 
+func TestAStateMayGoTwoWays(t *testing.T) {
+	const call, result = `{"_tag":"ToolCall","toolCallId":%q,"toolName":"x"}`, `{"_tag":"ToolResult","toolCallId":%q,"value":1}`
+	for _, tc := range []struct{ name, first, second string }{
+		{"with calls", call, result},
+		{"with results that wait", result, call},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var s transcript.State
+			// Three leave room in a list that has grown by doubling.
+			for n := 1; n <= 3; n++ {
+				s, _ = transcript.Reduce(s, logged(t, n, fmt.Sprintf(tc.first, fmt.Sprint(n))))
+			}
+			one, _ := transcript.Reduce(s, logged(t, 4, fmt.Sprintf(tc.first, "one")))
+			other, _ := transcript.Reduce(s, logged(t, 4, fmt.Sprintf(tc.first, "other")))
+			for id, way := range map[string]transcript.State{"one": one, "other": other} {
+				_, effects := transcript.Reduce(way, logged(t, 5, fmt.Sprintf(tc.second, id)))
+				require.NotEmpty(t, effects)
+				require.IsType(t, transcript.UpdateToolStatus{}, effects[len(effects)-1], id)
+			}
+		})
+	}
+}
+
 // FuzzTools gives tools whatever agents may write.
 func FuzzTools(f *testing.F) {
 	for _, tool := range []string{"Read", "Glob", "Execute", "MultiEdit", "ApplyPatch", "TodoWrite", "weather"} {
