@@ -138,6 +138,10 @@ func (f *temporal) ListWorkflow(_ context.Context, request *workflowservice.List
 	return page, nil
 }
 
+func (f *temporal) CheckHealth(context.Context, *client.CheckHealthRequest) (*client.CheckHealthResponse, error) {
+	return &client.CheckHealthResponse{}, f.err
+}
+
 func open(t *testing.T, f *temporal) *session.Context {
 	t.Helper()
 	c, err := session.New(session.Options{Temporal: f}).Open("demo")
@@ -423,6 +427,18 @@ func TestListHasOneSummaryForEachContext(t *testing.T) {
 	}, got)
 	const filter = "WorkflowType = 'Context' AND (ContextTurns > 0 OR ContextTurns < 0)"
 	require.Equal(t, []string{filter, filter + "+2"}, f.queries)
+}
+
+func TestWhoAsksIsToldThatTemporalIsAway(t *testing.T) {
+	require.NoError(t, session.New(session.Options{Temporal: &temporal{}}).Ping(t.Context()))
+	away := session.New(session.Options{Temporal: &temporal{err: serviceerror.NewUnavailable("away")}})
+	require.ErrorIs(t, away.Ping(t.Context()), session.ErrUnreachable)
+	for _, err := range away.List(t.Context(), "") {
+		require.ErrorIs(t, err, session.ErrUnreachable)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, away.Ping(gone), context.Canceled)
 }
 
 func TestSettingsOfTheConnection(t *testing.T) {

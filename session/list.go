@@ -29,7 +29,8 @@ type Summary struct {
 
 // List yields the contexts of the namespace, newest session first, one summary
 // for each. The query, if any, is a Temporal list filter that is applied on top,
-// like `ContextStatus = "answering"`. The list may lag a moment behind.
+// like `ContextStatus = "answering"`. The list may lag a moment behind. An error
+// comes last; it is ErrUnreachable when Temporal is away.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
 	if query != "" {
@@ -41,7 +42,7 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 		for {
 			page, err := c.options.Temporal.ListWorkflow(ctx, request)
 			if err != nil {
-				yield(Summary{}, fmt.Errorf("list the contexts where %s: %w", filter, err))
+				yield(Summary{}, fmt.Errorf("list the contexts where %s: %w", filter, unreachable(err)))
 				return
 			}
 			for _, x := range page.GetExecutions() {

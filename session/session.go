@@ -212,6 +212,18 @@ func (c *Client) Live() bool {
 	return err == nil && conn.Connected()
 }
 
+// Ping asks Temporal whether it serves. The error is ErrUnreachable, or that of
+// ctx.
+func (c *Client) Ping(ctx context.Context) error {
+	if _, err := c.options.Temporal.CheckHealth(ctx, &client.CheckHealthRequest{}); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return nil
+}
+
 // Shutdown closes the connections that Dial made.
 func (c *Client) Shutdown() {
 	if c.owned {
@@ -355,7 +367,22 @@ func (c *Context) explain(ctx context.Context, verb string, err, silence error) 
 }
 
 // Events yields the log so far, from the event after an id, or from the first
-// when it is empty.
+// when it is empty. An error comes last; it is ErrNoContext when there is none of
+// that name, and ErrUnreachable when Temporal is away.
 func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
-	return c.client.log.Events(ctx, c.name, from)
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range c.client.log.Events(ctx, c.name, from) {
+			if !yield(e, unreachable(err)) {
+				return
+			}
+		}
+	}
+}
+
+// unreachable calls an error by which Temporal is away by its name.
+func unreachable(err error) error {
+	if errors.As(err, new(*serviceerror.Unavailable)) {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return err
 }
