@@ -58,6 +58,8 @@ var bans = []struct {
 		"deltas know nothing of the log"},
 	{"./session", []string{"./workflows", "./activities", "./llm*", "./worker*"}, nil,
 		"a client needs neither a worker nor a model"},
+	{"./gateway", []string{"./*", "go.temporal.io/*", "google.golang.org/*", "github.com/nats-io/*"}, []string{"./event", "./reducer/transcript", "./session", "./wire"},
+		"HTTP is another way to what session does, and shows what transcript makes of it"},
 	{"./starter*", []string{"./workflows", "./activities", "./llm*", "./eventlog", "./worker*", "go.temporal.io/sdk/client", "go.temporal.io/api/*"}, nil,
 		"the command line speaks to contexts through session and knows no signal"},
 }

@@ -1,0 +1,197 @@
+package gateway
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// state is GET /contexts/{name}/state.
+func (g *Gateway) state(w http.ResponseWriter, r *http.Request) error {
+	of, err := g.context(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	defer cancel()
+	state, err := of.State(ctx)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, state)
+	return nil
+}
+
+// interrupt is POST /contexts/{name}/interrupt.
+func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
+	return g.ask(w, r, Context.Interrupt)
+}
+
+// end is DELETE /contexts/{name}. The log stays.
+func (g *Gateway) end(w http.ResponseWriter, r *http.Request) error {
+	return g.ask(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
+}
+
+// ask asks a context for what it does later.
+func (g *Gateway) ask(w http.ResponseWriter, r *http.Request, to func(Context, context.Context) error) error {
+	c, err := g.context(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
+	defer cancel()
+	if err := to(c, ctx); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// page is how much of a list is asked for.
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+// limit reads the parameter of that name.
+func limit(query url.Values) (int, error) {
+	text := query.Get("limit")
+	if text == "" {
+		return defaultPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxPage {
+		return 0, badRequest("limit=%q: want 1 to %d", text, maxPage)
+	}
+	return n, nil
+}
+
+// listed is a page of contexts.
+type listed struct {
+	Contexts []session.Summary `json:"contexts"`
+	// Next is the path of the page behind it; empty when there is none.
+	Next string `json:"next,omitempty"`
+}
+
+// list is GET /contexts. Temporal's list cannot be searched by a part of a name,
+// has older sessions of the same context in it, and cannot be entered in the middle;
+// so it is read from its beginning.
+func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	most, err := limit(query)
+	if err != nil {
+		return err
+	}
+	status := wire.Status(query.Get("status"))
+	if statuses := []wire.Status{"", wire.StatusIdle, wire.StatusAnswering, wire.StatusClosed}; !slices.Contains(statuses, status) {
+		return badRequest("status=%q: want idle, answering or closed", status)
+	}
+	from, err := parsePlace(query.Get("from"))
+	if err != nil {
+		return err
+	}
+	part := strings.ToLower(query.Get("q"))
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	defer cancel()
+	page := listed{Contexts: []session.Summary{}}
+	for s, err := range g.client.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if from.isBefore(s) || status != "" && s.Status != status || !strings.Contains(strings.ToLower(s.ContextName), part) {
+			continue
+		}
+		if len(page.Contexts) == most {
+			query.Set("from", placeOf(page.Contexts[most-1]).String())
+			page.Next = "/contexts?" + query.Encode()
+			break
+		}
+		page.Contexts = append(page.Contexts, s)
+	}
+	writeJSON(w, http.StatusOK, page)
+	return nil
+}
+
+// listPlace is a place in a list that begins with what is newest: behind the
+// context with that name and start. The zero value is its beginning.
+type listPlace struct {
+	At   time.Time `json:"at"`
+	Name string    `json:"name"`
+	// passed says that the context was seen.
+	passed bool
+}
+
+func placeOf(s session.Summary) listPlace { return listPlace{At: s.StartedAt, Name: s.ContextName} }
+
+func (p listPlace) String() string {
+	text, _ := json.Marshal(p) // a time and a string have JSON
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func parsePlace(text string) (listPlace, error) {
+	if text == "" {
+		return listPlace{passed: true}, nil
+	}
+	var p listPlace
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(data, &p)
+	}
+	if err != nil {
+		return p, badRequest("from: want what a next link has")
+	}
+	return p, nil
+}
+
+// isBefore reports whether the next context of the list stands before the place.
+// Of those that began at the same moment, those up to its name do.
+func (p *listPlace) isBefore(s session.Summary) bool {
+	switch {
+	case p.At.IsZero() || s.StartedAt.Before(p.At):
+		return false
+	case s.StartedAt.Equal(p.At) && p.passed:
+		return false
+	}
+	p.passed = p.passed || s.ContextName == p.Name
+	return true
+}
+
+// health is what a supervisor is told.
+type health struct {
+	Status string `json:"status"`
+	// Deltas says whether answers can be seen while they are made.
+	Deltas bool `json:"deltas,omitempty"`
+}
+
+// healthy is GET /healthz: the process serves.
+func (g *Gateway) healthy(w http.ResponseWriter, _ *http.Request) error {
+	writeJSON(w, http.StatusOK, health{Status: "ok"})
+	return nil
+}
+
+// readyTimeout is how long Temporal may take to say that it serves.
+const readyTimeout = 2 * time.Second
+
+// ready is GET /readyz: requests can be answered, and the gateway is not about to
+// end.
+func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) error {
+	if g.closing.Err() != nil {
+		return errClosing
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if err := g.client.Ping(ctx); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, health{Status: "ok", Deltas: g.client.Live()})
+	return nil
+}

@@ -1,0 +1,225 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// messages are n messages of a user.
+func messages(n int) []event.Body {
+	var bodies []event.Body
+	for i := range n {
+		bodies = append(bodies, event.UserMessage{Content: fmt.Sprint("message ", i+1)})
+	}
+	return bodies
+}
+
+func TestEventsAreReadPageByPage(t *testing.T) {
+	w := serve(t, client{log: newLog(messages(5)...)}, gateway.Options{})
+	var seen []string
+	for next := "/contexts/demo/events?limit=2"; next != ""; {
+		got := w.do(http.MethodGet, next, "")
+		require.Equal(t, http.StatusOK, got.status, got.body)
+		var page struct {
+			Events []event.Event
+			Next   string
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.body), &page))
+		require.LessOrEqual(t, len(page.Events), 2)
+		for _, e := range page.Events {
+			seen = append(seen, e.ID)
+		}
+		next = page.Next
+	}
+	require.Equal(t, []string{"demo:0001", "demo:0002", "demo:0003", "demo:0004", "demo:0005"}, seen)
+	require.JSONEq(t, `{"events":[]}`, w.do(http.MethodGet, "/contexts/demo/events?from=demo:0005", "").body)
+}
+
+func TestAPageOfLongEventsHasFewer(t *testing.T) {
+	long := event.UserMessage{Content: strings.Repeat("x", 5<<20)}
+	w := serve(t, client{log: newLog(long, long, long)}, gateway.Options{})
+	got := w.do(http.MethodGet, "/contexts/demo/events", "")
+	require.Contains(t, got.body, `"next":"/contexts/demo/events?from=demo%3A0002"`)
+}
+
+func TestAStreamHasEachEventWithItsIDAndDeltasWithout(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "<Hello>"})
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view("/contexts/demo/events")
+	first := v.next()
+	require.Equal(t, "demo:0001", first.id)
+	require.Contains(t, first.data, `"content":"<Hello>"`, "nothing is escaped that need not be")
+	log.record(delta(0, "Good"))
+	require.Equal(t, sse{data: `{"_tag":"TextDeltaEvent","contextName":"demo","requestId":"demo:r0001","attempt":1,"index":0,` +
+		`"delta":"Good","reset":true,"throughEventId":"demo:0001"}`}, v.next())
+	log.record(delta(1, " day"))
+	require.Equal(t, " day", deltaOf(t, v.next()).Delta)
+	log.record(
+		event.AssistantMessage{RequestID: "demo:r0001", Content: "Good day"},
+		delta(2, " too late"),
+		event.LLMRequestCompleted{RequestID: "demo:r0001"},
+	)
+	require.Equal(t, "demo:0002", v.next().id)
+	require.Equal(t, "demo:0003", v.next().id)
+}
+
+func deltaOf(t *testing.T, e sse) event.TextDelta {
+	t.Helper()
+	require.Empty(t, e.id)
+	var parsed event.Event
+	require.NoError(t, json.Unmarshal([]byte(e.data), &parsed), "%+v", e)
+	require.IsType(t, event.TextDelta{}, parsed.Body)
+	return parsed.Body.(event.TextDelta)
+}
+
+func TestAViewerThatComesLaterIsToldTheTextSoFar(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, client{log: log}, gateway.Options{})
+	early := w.view("/contexts/demo/events?from=demo:0001")
+	log.record(delta(0, "Good"))
+	require.Equal(t, "Good", deltaOf(t, early.next()).Delta)
+	log.record(delta(1, " day"))
+	require.Equal(t, " day", deltaOf(t, early.next()).Delta)
+	late := deltaOf(t, w.view("/contexts/demo/events?from=demo:0001").next())
+	require.Equal(t, "Good day", late.Delta)
+	require.True(t, late.Reset)
+}
+
+func TestAnotherAttemptBeginsTheAnswerAnew(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view("/contexts/demo/events?from=demo:0001")
+	log.record(delta(0, "Good"))
+	v.next()
+	again := event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Reset: true, ThroughEventID: through(1)}
+	log.record(again)
+	require.Equal(t, again, deltaOf(t, v.next()),
+		"what the first attempt said disappears at once")
+}
+
+func TestAStreamGoesOnBehindLastEventID(t *testing.T) {
+	log := newLog(messages(3)...)
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view("/contexts/demo/events?from=demo:0001", "Last-Event-ID", "demo:0002")
+	require.Equal(t, "demo:0003", v.next().id)
+	log.record(messages(1)...)
+	require.Equal(t, "demo:0004", v.next().id)
+}
+
+func TestAViewerFarBehindReadsTheLog(t *testing.T) {
+	const n = 1000
+	log := newLog(messages(n)...)
+	w := serve(t, client{log: log}, gateway.Options{})
+	ahead := w.view(fmt.Sprintf("/contexts/demo/events?from=%s", through(n-1)))
+	require.Equal(t, through(n), ahead.next().id)
+	v := w.view("/contexts/demo/events")
+	for i := range n {
+		require.Equal(t, through(i+1), v.next().id)
+	}
+	log.record(messages(1)...)
+	require.Equal(t, through(n+1), v.next().id)
+	require.Equal(t, 2, log.reads, "once for the room and once for the viewer")
+}
+
+func TestALogWithoutItsBeginningIsStreamedFromWhereItBegins(t *testing.T) {
+	log := newLog()
+	log.last = 500
+	log.record(messages(400)...)
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view("/contexts/demo/events")
+	for i := range 400 {
+		require.Equal(t, through(501+i), v.next().id)
+	}
+}
+
+func TestAStreamWaitsForAContext(t *testing.T) {
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{})
+	require.Equal(t, http.StatusNotFound, w.do(http.MethodGet, "/contexts/demo/events", "").status)
+	v := w.view("/contexts/demo/events")
+	log.record(messages(1)...)
+	require.Equal(t, "demo:0001", v.next().id)
+}
+
+func TestOneFollowerServesAllViewersAndEndsAfterTheLast(t *testing.T) {
+	log := newLog(messages(1)...)
+	w := serve(t, client{log: log}, gateway.Options{Linger: time.Millisecond})
+	var viewers []*viewer
+	for range 5 {
+		v := w.view("/contexts/demo/events")
+		v.next()
+		viewers = append(viewers, v)
+	}
+	log.await(t, func() bool { return log.followers == 1 })
+	require.Equal(t, 1, log.reads)
+	for _, v := range viewers {
+		v.leave()
+	}
+	log.await(t, func() bool { return log.followers == 0 })
+	require.Equal(t, "demo:0001", w.view("/contexts/demo/events").next().id, "another room opens")
+	log.await(t, func() bool { return log.followers == 1 })
+	require.Empty(t, log.asked, "to leave asks for nothing")
+}
+
+func TestAStreamThatCannotGoOnSaysWhy(t *testing.T) {
+	log := newLog(messages(1)...)
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view("/contexts/demo/events")
+	v.next()
+	log.fail(fmt.Errorf("at 10.0.0.1: %w", session.ErrUnreachable))
+	problem := v.next()
+	require.Equal(t, "problem", problem.kind)
+	require.Contains(t, problem.data, `"type":"urn:chronicle:problem:unreachable"`)
+	require.NotContains(t, problem.data, "10.0.0.1")
+	v.end()
+	got := w.do(http.MethodGet, "/contexts/demo/events", "", "Accept", "text/event-stream")
+	require.Equal(t, http.StatusServiceUnavailable, got.status, "before a stream has begun, it is the status")
+}
+
+func TestAStreamSaysThatItIsAlive(t *testing.T) {
+	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{KeepAlive: time.Millisecond})
+	v := w.view("/contexts/demo/events?from=demo:0001")
+	require.Equal(t, sse{kind: "comment"}, v.next())
+}
+
+func TestAGatewayThatEndsTellsItsViewersWhenToComeBack(t *testing.T) {
+	log := newLog(messages(1)...)
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view("/contexts/demo/events")
+	v.next()
+	w.gateway.Close()
+	last := v.next()
+	require.NotEmpty(t, last.retry)
+	v.end()
+	require.Zero(t, log.followers)
+	for _, path := range []string{"/readyz", "/contexts/demo/transcript"} {
+		got := w.do(http.MethodGet, path, "")
+		require.Equal(t, http.StatusServiceUnavailable, got.status)
+		require.Contains(t, got.body, "urn:chronicle:problem:closing")
+	}
+	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/healthz", "").status)
+}
+
+func TestWhatCannotBeMeantByFromIsRefused(t *testing.T) {
+	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{})
+	for _, path := range []string{
+		"/contexts/demo/events?from=7", "/contexts/demo/events?from=other:0001", "/contexts/demo/events?limit=0",
+		"/contexts/demo/events?limit=1001", "/contexts/demo/events?limit=many",
+	} {
+		t.Run(path, func(t *testing.T) {
+			require.Equal(t, http.StatusBadRequest, w.do(http.MethodGet, path, "").status)
+		})
+	}
+	got := w.do(http.MethodGet, "/contexts/demo/events", "", "Accept", "text/event-stream", "Last-Event-ID", "junk")
+	require.Equal(t, http.StatusBadRequest, got.status)
+}

@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// Client is what the gateway needs of a [session.Client].
+type Client[C Context] interface {
+	Open(name string) (C, error)
+	List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
+	Live() bool
+	Ping(ctx context.Context) error
+}
+
+// Context is what the gateway needs of a [session.Context].
+type Context interface {
+	Name() string
+	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
+	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
+	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]
+	State(ctx context.Context) (wire.State, error)
+	Interrupt(ctx context.Context) error
+	Close(ctx context.Context, reason string) error
+}
+
+// Options are the settings of a [Gateway]. The zero value is for a loopback
+// address.
+type Options struct {
+	// Page is what is served at /, like index.html; nil: nothing.
+	Page fs.FS
+	// Hosts are the names that the gateway is reached by, beside localhost and IP
+	// addresses. Ports do not matter.
+	Hosts []string
+	// Rate is how many requests per second an address may make on average, and
+	// Burst how many at once. 0: 50 and 200; a negative rate: any number.
+	Rate  float64
+	Burst int
+	// MaxBody is the longest body of a request in bytes; 0: 32 MiB, which has room
+	// for a file of 20 MiB.
+	MaxBody int64
+	// KeepAlive is after how long a silence a stream says that it is alive; 0: 15 s.
+	KeepAlive time.Duration
+	// Linger is how long a context is followed after its last viewer left; 0: 10 s.
+	Linger time.Duration
+	// Log is told of each request; nil: nobody is.
+	Log *slog.Logger
+}
+
+// Times that a peer may take.
+const (
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = time.Minute
+	// writeTimeout is for what is written at once, see [stream.write].
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 2 * time.Minute
+	// answerTimeout is how long the gateway may take for a short request.
+	answerTimeout = 30 * time.Second
+	// DrainTimeout is how long Serve waits for short requests when it is to end.
+	DrainTimeout = 5 * time.Second
+)
+
+// Gateway is a [http.Handler] that serves the contexts of a namespace.
+type Gateway struct {
+	options Options
+	open    func(name string) (Context, error)
+	client  interface {
+		List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
+		Live() bool
+		Ping(ctx context.Context) error
+	}
+	rooms   rooms
+	closing context.Context // done when streams are to end
+	close   context.CancelFunc
+	handler http.Handler
+}
+
+// New returns a gateway to the contexts of a client: a [*session.Client], which
+// the caller shuts down after Close.
+func New[C Context](client Client[C], options Options) *Gateway {
+	options.Rate = cmp.Or(options.Rate, 50)
+	options.Burst = cmp.Or(options.Burst, 200)
+	options.MaxBody = cmp.Or(options.MaxBody, 32<<20)
+	options.KeepAlive = cmp.Or(options.KeepAlive, 15*time.Second)
+	options.Linger = cmp.Or(options.Linger, 10*time.Second)
+	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
+	g := &Gateway{options: options, client: client, open: func(name string) (Context, error) { return client.Open(name) }}
+	g.closing, g.close = context.WithCancel(context.Background())
+	g.rooms = rooms{ctx: g.closing, linger: options.Linger, open: map[string]*room{}}
+	g.handler = g.guard(g.mux())
+	return g
+}
+
+// ServeHTTP serves a request.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
+
+// Close ends all streams, each with a hint when to come back, and follows no
+// context any more when it returns.
+func (g *Gateway) Close() {
+	g.close()
+	g.rooms.close()
+}
+
+// Serve serves the connections of a listener until ctx is done; then it lets go of
+// the listener, ends the streams, answers what has been asked, and returns nil.
+// What takes longer than [DrainTimeout] is cut off.
+func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           g,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(g.options.Log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	defer g.Close()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	g.close()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return server.Close()
+}

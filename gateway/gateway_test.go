@@ -1,0 +1,317 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+const hello = `{"_tag":"UserMessageEvent","content":"Hello"}`
+
+func TestOpenAPIDescribesWhatIsServed(t *testing.T) {
+	data, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	doc, err := openapi3.NewLoader().LoadFromData(data)
+	require.NoError(t, err)
+	require.True(t, doc.IsOpenAPI31OrLater())
+	require.NoError(t, doc.Validate(t.Context()))
+	var described []string
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			described = append(described, method+" "+path)
+		}
+	}
+	w := serve(t, client{log: newLog()}, gateway.Options{})
+	require.ElementsMatch(t, gateway.Routes(w.gateway), described)
+	require.Equal(t, string(data), w.do(http.MethodGet, "/openapi.json", "").body)
+}
+
+func TestEventsAreSent(t *testing.T) {
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{})
+	got := w.do(http.MethodPost, "/contexts/demo/events", hello)
+	require.Equal(t, http.StatusAccepted, got.status, got.body)
+	require.Contains(t, got.body, `"eventIds":["demo:0001"]`)
+	got = w.do(http.MethodPost, "/contexts/demo/events", `[{"_tag":"SystemPrompt","content":"Briefly."},`+hello+`]`)
+	require.Equal(t, http.StatusAccepted, got.status, got.body)
+	require.Contains(t, got.body, `"eventIds":["demo:0002","demo:0003"]`)
+	require.Len(t, log.sent, 2)
+	require.Equal(t, []event.Event{event.New(event.UserMessage{Content: "Hello"})}, log.sent[0])
+}
+
+func TestAnIdempotencyKeyGivesARepeatTheSameIDs(t *testing.T) {
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{})
+	ids := func(key, body string) []string {
+		t.Helper()
+		got := w.do(http.MethodPost, "/contexts/demo/events", body, "Idempotency-Key", key)
+		require.Equal(t, http.StatusAccepted, got.status, got.body)
+		var sent session.Receipt
+		require.NoError(t, json.Unmarshal([]byte(got.body), &sent))
+		return sent.ClientEventIDs
+	}
+	two := "[" + hello + "," + hello + "]"
+	first := ids("one", two)
+	require.NotEqual(t, first[0], first[1])
+	require.Equal(t, first, ids("one", two))
+	require.Equal(t, first, ids(`"one"`, two), "quotes are no part of the key")
+	require.NotEqual(t, first, ids("other", two))
+	named := strings.Replace(hello, "{", `{"clientEventId":"mine",`, 1)
+	require.Equal(t, []string{"mine"}, ids("one", named), "an id of the client's own stays")
+	require.LessOrEqual(t, len(ids(strings.Repeat("k", 255), hello)[0]), event.MaxClientEventID)
+	require.Equal(t, http.StatusBadRequest,
+		w.do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", strings.Repeat("k", 256)).status)
+}
+
+func TestErrorsAreProblems(t *testing.T) {
+	log := newLog()
+	var operators bytes.Buffer
+	w := serve(t, client{log: log}, gateway.Options{MaxBody: 1000, Log: slog.New(slog.NewTextHandler(&operators, nil))})
+	const events = "/contexts/demo/events"
+	secret := "sk-" + strings.Repeat("0123456789abcdef", 2)
+	for _, test := range []struct {
+		name, method, path, body string
+		err                      error // of the context
+		status                   int
+		kind, detail             string
+	}{
+		{"a name", "GET", "/contexts/de%20mo/state", "", nil, 400, "name", "1-128 of A-Z"},
+		{"a body that is no JSON", "POST", events, "Hello", nil, 422, "event", "something that is not JSON"},
+		{"an event of the session's own", "POST", events, `{"_tag":"SessionEndedEvent","reason":"x"}`, nil, 422, "event", "cannot be sent"},
+		{"a field", "POST", events, `{"_tag":"UserMessageEvent"}`, nil, 422, "event", "content: missing"},
+		{"a raw key", "POST", events, `{"_tag":"UserMessageEvent","content":"","apiKey":"` + secret + `"}`, nil, 422, "event", "apiKey"},
+		{"a long body", "POST", events, `"` + strings.Repeat("x", 1000) + `"`, nil, 413, "too-large", "1000 bytes"},
+		{"nothing there", "GET", "/nowhere", "", nil, 404, "not-found", ""},
+		{"a method", "PUT", events, hello, nil, 405, "method", "GET, HEAD, POST"},
+		{"no context", "GET", "/contexts/demo/state", "", session.ErrNoContext, 404, "no-context", ""},
+		{"no worker", "GET", "/contexts/demo/state", "", session.ErrNoWorker, 503, "no-worker", ""},
+		{"no Temporal", "POST", "/contexts/demo/interrupt", "", session.ErrUnreachable, 503, "unreachable", ""},
+		{"no time left", "DELETE", "/contexts/demo", "", context.DeadlineExceeded, 504, "timeout", ""},
+		{"anything else", "GET", "/contexts/demo/state", "", errors.New("key " + secret), 500, "internal", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			log.err = nil
+			if test.err != nil {
+				log.err = fmt.Errorf("at 10.0.0.1: %w", test.err)
+			}
+			got := w.do(test.method, test.path, test.body)
+			require.Equal(t, test.status, got.status, got.body)
+			require.Equal(t, "application/problem+json", got.header.Get("Content-Type"))
+			var problem gateway.Problem
+			require.NoError(t, json.Unmarshal([]byte(got.body), &problem))
+			require.Equal(t, test.status, problem.Status)
+			require.Equal(t, "urn:chronicle:problem:"+test.kind, problem.Type)
+			require.Contains(t, problem.Detail, test.detail)
+			require.Equal(t, got.header.Get("X-Request-Id"), problem.RequestID)
+			require.NotContains(t, got.body, "10.0.0.1")
+			require.NotContains(t, got.body, secret)
+		})
+	}
+	require.Empty(t, log.sent)
+	require.Contains(t, operators.String(), "10.0.0.1", "operators are told more")
+	require.NotContains(t, operators.String(), secret)
+}
+
+func TestARefusedInputIsFoundInTheLog(t *testing.T) {
+	log := newLog()
+	log.send = func([]event.Event) (session.Receipt, error) {
+		return session.Receipt{ClientEventIDs: []string{"one"}}, fmt.Errorf("send to context demo: %w: busy", session.ErrRefused)
+	}
+	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
+	require.Equal(t, http.StatusConflict, got.status)
+	require.Contains(t, got.body, "busy")
+	require.Contains(t, got.body, `"clientEventIds":["one"]`)
+}
+
+func TestOnlyJSONIsTaken(t *testing.T) {
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{})
+	for kind, status := range map[string]int{
+		"text/plain": 415, "application/x-www-form-urlencoded": 415, "": 415,
+		"application/json; charset=utf-8": 202,
+	} {
+		require.Equal(t, status, w.do(http.MethodPost, "/contexts/demo/events", hello, "Content-Type", kind).status, kind)
+	}
+	require.Len(t, log.sent, 1)
+}
+
+func TestWhatStopsAnAnswerIsAskedFor(t *testing.T) {
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{})
+	require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/contexts/demo/interrupt", "").status)
+	require.Equal(t, http.StatusAccepted, w.do(http.MethodDelete, "/contexts/demo?reason=enough", "").status)
+	require.Equal(t, []string{"interrupt", "close enough"}, log.asked)
+	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts/demo/state", "").status)
+}
+
+func TestContextsAreSearchedPageByPage(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 1, 2, 15, 4, second, 0, time.UTC) }
+	w := serve(t, client{log: newLog(), list: []session.Summary{
+		{ContextName: "newest", Status: wire.StatusAnswering, StartedAt: at(9)},
+		{ContextName: "Demo-3", Status: wire.StatusIdle, StartedAt: at(5)},
+		{ContextName: "demo-2", Status: wire.StatusClosed, StartedAt: at(5), ClosedAt: at(6)},
+		{ContextName: "demo-1", Status: wire.StatusIdle, StartedAt: at(5)},
+		{ContextName: "demo-0", StartedAt: at(4)},
+	}}, gateway.Options{})
+	for query, want := range map[string][]string{
+		"":                        {"newest", "Demo-3", "demo-2", "demo-1", "demo-0"},
+		"q=DEMO":                  {"Demo-3", "demo-2", "demo-1", "demo-0"},
+		"status=idle":             {"Demo-3", "demo-1"},
+		"status=closed&q=demo":    {"demo-2"},
+		"q=emo&status=idle&x=ign": {"Demo-3", "demo-1"},
+		"q=nothing":               nil,
+	} {
+		for _, size := range []int{1, 2, 100} {
+			var found []string
+			pages := 0
+			for next := fmt.Sprintf("/contexts?limit=%d&%s", size, query); next != ""; pages++ {
+				got := w.do(http.MethodGet, next, "")
+				require.Equal(t, http.StatusOK, got.status, got.body)
+				var page struct {
+					Contexts []session.Summary
+					Next     string
+				}
+				require.NoError(t, json.Unmarshal([]byte(got.body), &page))
+				for _, s := range page.Contexts {
+					found = append(found, s.ContextName)
+				}
+				next = page.Next
+			}
+			require.Equal(t, want, found, query)
+			require.Equal(t, max(1, (len(want)+size-1)/size), pages, query)
+		}
+	}
+	for _, query := range []string{"status=busy", "limit=-1", "from=junk"} {
+		require.Equal(t, http.StatusBadRequest, w.do(http.MethodGet, "/contexts?"+query, "").status, query)
+	}
+}
+
+func TestReadyMeansThatTemporalAnswers(t *testing.T) {
+	require.JSONEq(t, `{"status":"ok","deltas":true}`,
+		serve(t, client{log: newLog()}, gateway.Options{}).do(http.MethodGet, "/readyz", "").body)
+	away := serve(t, client{log: newLog(), err: session.ErrUnreachable}, gateway.Options{})
+	got := away.do(http.MethodGet, "/readyz", "")
+	require.Equal(t, http.StatusServiceUnavailable, got.status)
+	require.Equal(t, "1", got.header.Get("Retry-After"))
+	require.Equal(t, http.StatusServiceUnavailable, away.do(http.MethodGet, "/contexts", "").status)
+	require.Equal(t, http.StatusOK, away.do(http.MethodGet, "/healthz", "").status)
+}
+
+func TestOtherSitesAreKeptOut(t *testing.T) {
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{Hosts: []string{"chronicle.example"}})
+	for _, test := range []struct {
+		name   string
+		header []string
+		status int
+	}{
+		{"an address", nil, 202},
+		{"localhost", []string{"Host", "localhost:8080"}, 202},
+		{"an address of IPv6", []string{"Host", "[::1]:8080"}, 202},
+		{"a name of ours", []string{"Host", "Chronicle.example"}, 202},
+		{"a name that leads here", []string{"Host", "attacker.example:8080"}, 421},
+		{"a name like an address", []string{"Host", "127.0.0.1.attacker.example"}, 421},
+		{"the page itself", []string{"Origin", w.server.URL}, 202},
+		{"the page itself, as the browser says", []string{"Sec-Fetch-Site", "same-origin", "Origin", "null"}, 202},
+		{"a page of another site", []string{"Origin", "https://attacker.example"}, 403},
+		{"another page of this machine", []string{"Origin", "http://127.0.0.1:1"}, 403},
+		{"a form of another site", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := len(log.sent)
+			got := w.do(http.MethodPost, "/contexts/demo/events", hello, test.header...)
+			require.Equal(t, test.status, got.status, got.body)
+			require.Equal(t, test.status == 202, len(log.sent) > before)
+			require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
+		})
+	}
+}
+
+func TestAnAddressMayAskOnlySoOften(t *testing.T) {
+	w := serve(t, client{log: newLog()}, gateway.Options{Rate: 1e-9, Burst: 2})
+	for _, status := range []int{200, 200, 429, 429} {
+		require.Equal(t, status, w.do(http.MethodGet, "/contexts", "").status)
+	}
+	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/readyz", "").status, "a supervisor may always ask")
+}
+
+func TestARequestIsFoundInTheLogByItsID(t *testing.T) {
+	var operators bytes.Buffer
+	w := serve(t, client{log: newLog()}, gateway.Options{Log: slog.New(slog.NewJSONHandler(&operators, nil))})
+	got := w.do(http.MethodGet, "/contexts?q=private", "", "X-Request-Id", "mine-1")
+	require.Equal(t, "mine-1", got.header.Get("X-Request-Id"))
+	require.Contains(t, operators.String(), `"request_id":"mine-1"`)
+	require.NotContains(t, operators.String(), "private")
+	other := w.do(http.MethodGet, "/contexts", "", "X-Request-Id", "two words").header.Get("X-Request-Id")
+	require.NotEmpty(t, other)
+	require.NotEqual(t, "two words", other)
+}
+
+func TestThePageIsServedBesideTheRest(t *testing.T) {
+	page := fstest.MapFS{"index.html": {Data: []byte("<title>Chronicle</title>")}}
+	w := serve(t, client{log: newLog()}, gateway.Options{Page: page})
+	require.Contains(t, w.do(http.MethodGet, "/", "").body, "Chronicle")
+	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts", "").status)
+}
+
+func TestServeEndsInOrder(t *testing.T) {
+	log := newLog(messages(1)...)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	sending, sent := make(chan struct{}), make(chan struct{})
+	log.send = func([]event.Event) (session.Receipt, error) {
+		close(sending)
+		<-sent
+		return session.Receipt{ClientEventIDs: []string{"one"}}, nil
+	}
+	g := gateway.New(client{log: log}, gateway.Options{})
+	go func() { served <- g.Serve(ctx, listener) }()
+	at := "http://" + listener.Addr().String()
+	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/contexts/demo/events", nil)
+	require.NoError(t, err)
+	stream.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(stream)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	answered := make(chan int, 1)
+	go func() {
+		response, err := http.Post(at+"/contexts/demo/events", "application/json", strings.NewReader(hello))
+		if err != nil {
+			answered <- 0
+			return
+		}
+		_ = response.Body.Close()
+		answered <- response.StatusCode
+	}()
+	<-sending
+	stop()
+	events := make(chan sse, 10)
+	readEvents(t.Context(), response.Body, events)
+	require.Equal(t, "demo:0001", (<-events).id)
+	require.NotEmpty(t, (<-events).retry, "the stream ends first")
+	close(sent)
+	require.NoError(t, <-served)
+	require.Equal(t, http.StatusAccepted, <-answered, "what was asked is answered")
+	_, err = http.Get(at + "/healthz")
+	require.Error(t, err, "nobody listens any more")
+}

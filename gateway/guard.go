@@ -1,0 +1,165 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// guard lets requests in to a handler, gives them an id, and logs them.
+func (g *Gateway) guard(next http.Handler) http.Handler {
+	foreign := http.NewCrossOriginProtection()
+	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.fail(w, r, problem("origin", http.StatusForbidden, "A page of another site may not do that",
+			"Sec-Fetch-Site or Origin names another site than Host"))
+	}))
+	next = foreign.Handler(next)
+	visitors := visitors{rate: rate.Limit(g.options.Rate), burst: g.options.Burst, limiters: map[netip.Prefix]*rate.Limiter{}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		id := r.Header.Get("X-Request-Id")
+		if !requestIDs.MatchString(id) {
+			id = rand.Text()
+		}
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		answer := &answer{ResponseWriter: w, status: http.StatusOK}
+		defer func() { g.logRequest(r, answer, time.Since(began)) }()
+		header := w.Header()
+		header.Set("X-Request-Id", id)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		switch {
+		case !g.isOurs(r.Host):
+			g.fail(answer, r, problem("host", http.StatusMisdirectedRequest, "The gateway has another name",
+				"Host has to be localhost, an IP address or a name that the gateway was told with --host"))
+		case !isProbe(r) && !visitors.admit(r.RemoteAddr):
+			g.fail(answer, r, problem("rate", http.StatusTooManyRequests, "Too many requests", "wait a moment"))
+		default:
+			next.ServeHTTP(answer, r)
+		}
+	})
+}
+
+var requestIDs = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+type requestIDKey struct{}
+
+// requestID is the id of a request that passed the guard.
+func requestID(r *http.Request) string {
+	id, _ := r.Context().Value(requestIDKey{}).(string)
+	return id
+}
+
+// isProbe reports whether a request asks for the health of the gateway, which
+// supervisors do at any time.
+func isProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
+
+// isOurs reports whether a Host is one that the gateway is reached by.
+func (g *Gateway) isOurs(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return true // no name leads there
+	}
+	return host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(ours string) bool { return strings.EqualFold(ours, host) })
+}
+
+// answer knows how a request was answered.
+type answer struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	n, err := a.ResponseWriter.Write(b)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// logRequest tells of a request when it is over, which for a stream is when its
+// viewer leaves. Queries and bodies are not told.
+func (g *Gateway) logRequest(r *http.Request, a *answer, took time.Duration) {
+	level := slog.LevelInfo
+	if isProbe(r) {
+		level = slog.LevelDebug
+	}
+	g.options.Log.Log(r.Context(), level, "request", "request_id", requestID(r), "remote", r.RemoteAddr,
+		"method", r.Method, "path", r.URL.Path, "status", a.status, "bytes", a.bytes, "took", took)
+}
+
+// visitors bounds how much each client address asks for.
+type visitors struct {
+	rate  rate.Limit
+	burst int
+
+	mu       sync.Mutex
+	limiters map[netip.Prefix]*rate.Limiter
+	sweepAt  int // how many limiters are looked through for those that may go
+}
+
+// admit reports whether the client at an address may ask now.
+func (v *visitors) admit(remote string) bool {
+	if v.rate < 0 {
+		return true
+	}
+	who := visitor(remote)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	limiter, ok := v.limiters[who]
+	if !ok {
+		v.sweep()
+		limiter = rate.NewLimiter(v.rate, v.burst)
+		v.limiters[who] = limiter
+	}
+	return limiter.Allow()
+}
+
+// sweep takes away limiters that are as good as new, each time when there are
+// twice as many as were left the last time.
+func (v *visitors) sweep() {
+	if len(v.limiters) < max(v.sweepAt, 1024) {
+		return
+	}
+	for who, limiter := range v.limiters {
+		if limiter.Tokens() >= float64(v.burst) {
+			delete(v.limiters, who)
+		}
+	}
+	v.sweepAt = 2 * len(v.limiters)
+}
+
+// visitor is the address of a client. One client has a whole /64 of IPv6.
+func visitor(remote string) netip.Prefix {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return netip.Prefix{} // on a socket that is no TCP, all are one
+	}
+	address := at.Addr().Unmap()
+	bits := address.BitLen()
+	if address.Is6() {
+		bits = 64
+	}
+	who, _ := address.WithZone("").Prefix(bits) // it has so many bits
+	return who
+}

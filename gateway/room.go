@@ -1,0 +1,336 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// rooms are those of the contexts that have viewers, or had some a moment ago.
+type rooms struct {
+	ctx    context.Context // bounds all of them
+	linger time.Duration
+	ended  sync.WaitGroup
+
+	mu     sync.Mutex
+	open   map[string]*room
+	closed bool
+}
+
+// enter returns the room of a context, which stays until the viewer has left. The
+// error is that no room opens any more.
+func (rs *rooms) enter(c Context) (r *room, leave func(), err error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.closed || rs.ctx.Err() != nil {
+		return nil, nil, errClosing
+	}
+	r, ok := rs.open[c.Name()]
+	if !ok {
+		ctx, cancel := context.WithCancel(rs.ctx)
+		r = newRoom(c.Name())
+		r.empty = time.AfterFunc(rs.linger, func() { rs.leaveEmpty(r, cancel) })
+		rs.open[c.Name()] = r
+		rs.ended.Go(func() {
+			defer cancel()
+			r.follow(ctx, c)
+			rs.forget(r)
+		})
+	}
+	r.empty.Stop()
+	r.viewers++
+	return r, sync.OnceFunc(func() {
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		if r.viewers--; r.viewers == 0 {
+			r.empty.Reset(rs.linger)
+		}
+	}), nil
+}
+
+// leaveEmpty ends a room, unless a viewer came at the last moment.
+func (rs *rooms) leaveEmpty(r *room, end context.CancelFunc) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r.viewers == 0 {
+		rs.drop(r)
+		end()
+	}
+}
+
+// forget lets the next viewer have another room.
+func (rs *rooms) forget(r *room) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.drop(r)
+}
+
+// drop is called with the lock held.
+func (rs *rooms) drop(r *room) {
+	if rs.open[r.name] == r {
+		delete(rs.open, r.name)
+	}
+}
+
+// close lets no room open any more, and waits until those that ctx has ended follow
+// no context.
+func (rs *rooms) close() {
+	rs.mu.Lock()
+	rs.closed = true
+	rs.mu.Unlock()
+	rs.ended.Wait()
+}
+
+// room follows one context for all its viewers. What changes is published by
+// closing a channel: each viewer then asks for what it has not seen, when it is
+// ready to, and how many there are is nothing to the room.
+type room struct {
+	name string
+	// epoch tells the versions of this room from those of another life.
+	epoch string
+
+	// Of rooms.
+	viewers int
+	empty   *time.Timer
+
+	mu      sync.Mutex
+	changed chan struct{} // nil: nobody waits for a change
+	// present says that what was there when the room began has been read.
+	present bool
+	// missing says that there is no such context yet.
+	missing bool
+	err     error // why the room has ended
+	last    int   // counter of the newest event
+	recent  recent
+	answer  answerSoFar
+	scene   scene
+}
+
+func newRoom(name string) *room {
+	return &room{name: name, epoch: rand.Text()[:10], scene: newScene()}
+}
+
+// follow follows the context until ctx is done.
+func (r *room) follow(ctx context.Context, c Context) {
+	err := r.read(ctx, c)
+	if ctx.Err() != nil {
+		err = errClosing // or there is nobody to be told
+	}
+	r.publish(func() { r.err = err })
+}
+
+func (r *room) read(ctx context.Context, c Context) error {
+	for e, err := range c.Events(ctx, "") {
+		if errors.Is(err, session.ErrNoContext) {
+			r.missing = true // nobody looks before it is present
+			break
+		}
+		if err != nil {
+			return err
+		}
+		r.see(e)
+	}
+	r.publish(func() { r.present = true })
+	from := ""
+	if r.last > 0 {
+		from = event.FormatID(r.name, r.last)
+	}
+	for e, err := range c.Follow(ctx, session.FollowOptions{From: from, Deltas: true}) {
+		if err != nil {
+			return err
+		}
+		r.see(e)
+	}
+	return nil
+}
+
+// publish changes what viewers may look at, and tells those that wait.
+func (r *room) publish(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+}
+
+// more is closed when there is something new. It is called with the lock held.
+func (r *room) more() <-chan struct{} {
+	if r.changed == nil {
+		r.changed = make(chan struct{})
+	}
+	return r.changed
+}
+
+// see takes in an event or a delta.
+func (r *room) see(e event.Event) {
+	var recorded []byte
+	if e.Tag() != event.TagTextDelta {
+		recorded = eventFrame(e)
+	}
+	r.publish(func() {
+		r.missing = false
+		r.scene.apply(e)
+		if delta, ok := e.Body.(event.TextDelta); ok {
+			r.answer.add(delta)
+			return
+		}
+		r.answer.see(e)
+		r.last = event.Counter(e.ID)
+		r.recent.add(r.last, recorded)
+	})
+}
+
+// eventFrame is an event as it is streamed.
+func eventFrame(e event.Event) []byte {
+	data, _ := e.MarshalJSON() // it was read from JSON
+	return frame(e.ID, "", data)
+}
+
+// recent are the newest events, as frames.
+type recent struct {
+	first  int // counter of the first of them
+	frames [][]byte
+	bytes  int
+}
+
+// How much is kept for viewers that are a little behind. Those that are further
+// behind read the log.
+const (
+	recentEvents = 256
+	recentBytes  = 4 << 20
+)
+
+func (n *recent) add(counter int, frame []byte) {
+	if counter != n.first+len(n.frames) {
+		*n = recent{first: counter} // without an archive, a log may begin anywhere
+	}
+	n.frames = append(n.frames, frame)
+	n.bytes += len(frame)
+	for len(n.frames) > 1 && (len(n.frames) > recentEvents || n.bytes > recentBytes) {
+		n.bytes -= len(n.frames[0])
+		n.frames[0] = nil
+		n.frames = n.frames[1:]
+		n.first++
+	}
+}
+
+// answerSoFar is the text of the answer that is on its way.
+type answerSoFar struct {
+	newest event.TextDelta // of the text
+	text   strings.Builder
+	// life counts the beginnings of answers: of another life, nothing that a viewer
+	// has seen is valid.
+	life   int
+	over   string         // the request whose answer is in the log
+	pieces map[int][]byte // frames of the text from an offset on
+}
+
+func (a *answerSoFar) add(d event.TextDelta) {
+	if d.RequestID == a.over {
+		return
+	}
+	if d.Reset || d.RequestID != a.newest.RequestID || d.Attempt != a.newest.Attempt {
+		a.text = strings.Builder{}
+		a.life++
+	}
+	a.newest, a.pieces = d, nil
+	a.text.WriteString(d.Delta)
+}
+
+// see ends the answer when the log has it.
+func (a *answerSoFar) see(e event.Event) {
+	ended := ""
+	switch body := e.Body.(type) {
+	case event.AssistantMessage:
+		ended = body.RequestID
+	case event.LLMRequestCompleted:
+		ended = body.RequestID
+	case event.LLMRequestInterrupted:
+		ended = body.RequestID
+	case event.LLMRequestFailed:
+		ended = body.RequestID
+	}
+	if ended != "" && ended == a.newest.RequestID {
+		*a = answerSoFar{life: a.life, over: ended}
+	}
+}
+
+// piece is the frame of the text from an offset on, as one delta; from the
+// beginning it is a Reset.
+func (a *answerSoFar) piece(contextName string, offset int) []byte {
+	if f, ok := a.pieces[offset]; ok {
+		return f
+	}
+	d := a.newest
+	d.Delta, d.Reset = a.text.String()[offset:], offset == 0
+	e := event.New(d)
+	e.ContextName = contextName
+	data, _ := e.MarshalJSON() // it has JSON
+	if a.pieces == nil {
+		a.pieces = map[int][]byte{}
+	}
+	a.pieces[offset] = frame("", "", data)
+	return a.pieces[offset]
+}
+
+// eventPlace is how far a viewer of events has seen: the counter of the newest
+// event, and so many bytes of an answer.
+type eventPlace struct {
+	last         int
+	life, offset int
+}
+
+// eventNews is what a viewer of events has not seen.
+type eventNews struct {
+	frames [][]byte
+	at     eventPlace // behind them
+	// begun says that the room has something to say.
+	begun bool
+	// behind says that the log has what comes next, and the room only what comes
+	// behind at.
+	behind bool
+	more   <-chan struct{}
+}
+
+// eventsAfter returns what comes after a place. The error is why the room has ended.
+func (r *room) eventsAfter(at eventPlace) (eventNews, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	news := eventNews{at: at, begun: r.present || r.last > 0}
+	if at.last < r.last {
+		if at.last+1 < r.recent.first {
+			news.behind, news.at.last = true, r.recent.first-1
+			return news, nil
+		}
+		news.frames = append(news.frames, r.recent.frames[at.last+1-r.recent.first:]...)
+		news.at.last = r.last
+	}
+	// To whom another answer was shown, even an empty beginning is news.
+	begins := at.life != r.answer.life && r.answer.newest.RequestID != ""
+	if at.life != r.answer.life {
+		news.at.life, news.at.offset = r.answer.life, 0
+	}
+	if length := r.answer.text.Len(); begins || news.at.offset < length {
+		news.frames = append(news.frames, r.answer.piece(r.name, news.at.offset))
+		news.at.offset = length
+	}
+	if len(news.frames) == 0 && r.err != nil {
+		return news, r.err
+	}
+	news.more = r.more()
+	if r.err != nil {
+		news.more = closedChannel
+	}
+	return news, nil
+}
+
+// closedChannel says that there is more at once.
+var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

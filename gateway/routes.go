@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	_ "embed"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// openAPI describes what is served. It is written by hand, and the tests hold
+// every answer against it.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+// handler answers a request, or returns why not.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// routes are what is served beside the page, by the patterns of [http.ServeMux].
+func (g *Gateway) routes() map[string]handler {
+	return map[string]handler{
+		"GET /contexts":                   g.list,
+		"POST /contexts/{name}/events":    g.send,
+		"GET /contexts/{name}/events":     g.events,
+		"GET /contexts/{name}/state":      g.state,
+		"GET /contexts/{name}/transcript": g.transcript,
+		"POST /contexts/{name}/interrupt": g.interrupt,
+		"DELETE /contexts/{name}":         g.end,
+		"GET /healthz":                    g.healthy,
+		"GET /readyz":                     g.ready,
+		"GET /openapi.json":               describe,
+	}
+}
+
+func describe(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openAPI) // an error means that nobody is there any more
+	return nil
+}
+
+// mux finds the handler of a request.
+func (g *Gateway) mux() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, serve := range g.routes() {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := serve(w, r); err != nil {
+				g.fail(w, r, err)
+			}
+		})
+	}
+	if g.options.Page != nil {
+		mux.Handle("GET /", http.FileServerFS(g.options.Page))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// An error means that the connection has no deadlines, as in a test. Streams
+		// set others, see [stream.write].
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout + writeTimeout))
+		if refuse, pattern := mux.Handler(r); pattern == "" {
+			g.fail(w, r, unrouted(refuse, w, r))
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// unrouted is what is wrong with a request that the mux refuses. It knows which
+// methods there are.
+func unrouted(refuse http.Handler, w http.ResponseWriter, r *http.Request) *Problem {
+	refusal := refusal{header: http.Header{}}
+	refuse.ServeHTTP(&refusal, r)
+	allowed := refusal.header.Get("Allow")
+	if allowed == "" {
+		return problem("not-found", http.StatusNotFound, "There is nothing", "openapi.json says what there is")
+	}
+	w.Header().Set("Allow", allowed)
+	return problem("method", http.StatusMethodNotAllowed, "That cannot be done here", "%s is not among %s", r.Method, allowed)
+}
+
+// refusal keeps the header of an answer.
+type refusal struct{ header http.Header }
+
+func (r *refusal) Header() http.Header         { return r.header }
+func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
+func (r *refusal) WriteHeader(int)             {}
+
+// wantsStream reports whether a request accepts server-sent events by name.
+func wantsStream(r *http.Request) bool {
+	for accepted := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		if kind, _, _ := mime.ParseMediaType(accepted); kind == "text/event-stream" {
+			return r.Method == http.MethodGet
+		}
+	}
+	return false
+}
+
+// context opens the context that a request is about.
+func (g *Gateway) context(r *http.Request) (Context, error) { return g.open(r.PathValue("name")) }

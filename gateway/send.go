@@ -1,0 +1,100 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// send is POST /contexts/{name}/events.
+func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
+	to, err := g.context(r)
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	body, err := g.body(w, r)
+	if err != nil {
+		return err
+	}
+	events, err := event.DecodeInput(body)
+	if err != nil {
+		return err
+	}
+	if key != "" {
+		for i := range events {
+			if events[i].ClientEventID == "" {
+				events[i].ClientEventID = derivedID(key, i)
+			}
+		}
+	}
+	// Whoever goes away now has sent it all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
+	defer cancel()
+	sent, err := to.Send(ctx, events...)
+	if errors.Is(err, session.ErrRefused) {
+		refused := problemOf(err)
+		refused.ClientEventIDs = sent.ClientEventIDs
+		return refused
+	}
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusAccepted, sent)
+	return nil
+}
+
+// body reads the JSON that a request brings.
+func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken", "Content-Type has to be application/json")
+	}
+	control := http.NewResponseController(w)
+	// An error means that the connection has no deadlines, as in a test.
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.options.MaxBody))
+	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
+		return nil, badRequest("the body ends too early or comes too slowly")
+	}
+	// From here on the connection is only looked at for whether it is still there.
+	_ = control.SetReadDeadline(time.Time{})
+	return body, err
+}
+
+// maxIdempotencyKey is the longest Idempotency-Key in bytes.
+const maxIdempotencyKey = 255
+
+// idempotencyKey is the key of a request, or "". By the draft of the IETF
+// (draft-ietf-httpapi-idempotency-key-header) it is a string in quotes; many
+// clients leave them out.
+func idempotencyKey(r *http.Request) (string, error) {
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
+		key = key[1 : len(key)-1]
+	}
+	if len(key) > maxIdempotencyKey {
+		return "", badRequest("Idempotency-Key has %d bytes, at most %d are taken", len(key), maxIdempotencyKey)
+	}
+	return key, nil
+}
+
+// derivedID is the ClientEventID of the i-th event of a request with a key. It
+// depends on nothing else: what is sent under a key that was used is taken for
+// what was sent under it first.
+func derivedID(key string, i int) string {
+	sum := sha256.Sum256([]byte(key))
+	return fmt.Sprintf("idempotency-%s-%d", base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20]), i)
+}

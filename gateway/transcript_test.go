@@ -1,0 +1,279 @@
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+const transcriptPath = "/contexts/demo/transcript"
+
+// transcript is what GET answers.
+type transcript struct {
+	Version  string
+	Document json.RawMessage
+}
+
+func (w *world) transcript() transcript {
+	w.t.Helper()
+	got := w.do(http.MethodGet, transcriptPath, "")
+	require.Equal(w.t, http.StatusOK, got.status, got.body)
+	var parsed transcript
+	require.NoError(w.t, json.Unmarshal([]byte(got.body), &parsed))
+	return parsed
+}
+
+// apply brings a transcript to where the next event of its stream leads.
+func (t *transcript) apply(e sse) error {
+	switch e.kind {
+	case "document":
+		if err := json.Unmarshal([]byte(e.data), t); err != nil {
+			return err
+		}
+		if t.Version != e.id {
+			return fmt.Errorf("version %s with id %s", t.Version, e.id)
+		}
+		return nil
+	case "patch":
+		patch, err := jsonpatch.DecodePatch([]byte(e.data))
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.data, err)
+		}
+		t.Version = e.id
+		t.Document, err = patch.Apply(t.Document)
+		return err
+	case "comment":
+		return nil
+	}
+	return fmt.Errorf("unexpected: %+v", e)
+}
+
+// same compares documents, but for where the chunks of a text begin.
+func same(t testing.TB, want, got transcript) {
+	t.Helper()
+	require.Equal(t, want.Version, got.Version)
+	require.JSONEq(t, joined(t, want), joined(t, got))
+}
+
+func joined(t testing.TB, of transcript) string {
+	t.Helper()
+	var document struct {
+		Entries []struct {
+			Type    string
+			Content map[string]any
+		}
+	}
+	require.NoError(t, json.Unmarshal(of.Document, &document), string(of.Document))
+	for _, entry := range document.Entries {
+		chunks, _ := entry.Content["chunks"].([]any)
+		text := entry.Content["content"].(string)
+		for _, chunk := range chunks {
+			text += chunk.(string)
+		}
+		entry.Content["content"] = text
+		delete(entry.Content, "chunks")
+	}
+	data, err := json.Marshal(document)
+	require.NoError(t, err)
+	return string(data)
+}
+
+// follow applies a stream to a transcript until it has come to a version.
+func (v *viewer) follow(t *transcript, version string) {
+	v.t.Helper()
+	for t.Version != version {
+		require.NoError(v.t, t.apply(v.next()))
+	}
+}
+
+// answered is an answer of n pieces.
+func answered(n int) (deltas []event.Body, end []event.Body) {
+	text := ""
+	for i := range n {
+		piece := fmt.Sprint("word ", i, " ")
+		text += piece
+		deltas = append(deltas, delta(i, piece))
+	}
+	return deltas, []event.Body{
+		event.AssistantMessage{RequestID: "demo:r0001", Content: text, ThroughEventID: through(1)},
+		event.LLMRequestCompleted{RequestID: "demo:r0001", FinishReason: "stop"},
+	}
+}
+
+func TestPatchesMakeTheDocumentThatTheGatewayHas(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view(transcriptPath)
+	var mine transcript
+	require.NoError(t, mine.apply(v.next()))
+	require.Contains(t, string(mine.Document), "Hello")
+	deltas, end := answered(5)
+	for _, body := range append(deltas, end...) {
+		log.record(body)
+		require.NoError(t, mine.apply(v.next()))
+		same(t, w.transcript(), mine)
+	}
+}
+
+func TestAViewerComesBackToItsVersion(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, client{log: log}, gateway.Options{})
+	mine := w.transcript()
+	old := mine
+	deltas, end := answered(5)
+	log.record(deltas...)
+	log.record(end...)
+	for _, open := range []func() *viewer{
+		func() *viewer { return w.view(transcriptPath + "?version=" + old.Version) },
+		func() *viewer { return w.view(transcriptPath, "Last-Event-ID", old.Version) },
+		func() *viewer { return w.view(transcriptPath+"?version=junk", "Last-Event-ID", old.Version) },
+	} {
+		mine := old
+		v := open()
+		first := v.next()
+		require.Equal(t, "patch", first.kind)
+		require.NoError(t, mine.apply(first))
+		v.follow(&mine, w.transcript().Version)
+		same(t, w.transcript(), mine)
+		v.leave()
+	}
+}
+
+func TestAVersionOfAnotherLifeGetsTheDocument(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	before := serve(t, client{log: log}, gateway.Options{}).transcript()
+	after := serve(t, client{log: log}, gateway.Options{})
+	for _, version := range []string{before.Version, "1", "junk", after.transcript().Version + "0", ".", ""} {
+		require.Equal(t, "document", after.view(transcriptPath, "Last-Event-ID", version).next().kind, version)
+	}
+}
+
+func TestATranscriptWaitsForAContext(t *testing.T) {
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{})
+	require.Equal(t, http.StatusNotFound, w.do(http.MethodGet, transcriptPath, "").status)
+	v := w.view(transcriptPath)
+	var mine transcript
+	require.NoError(t, mine.apply(v.next()))
+	require.JSONEq(t, `{"entries":[]}`, string(mine.Document))
+	log.record(event.UserMessage{Content: "Hello"})
+	require.NoError(t, mine.apply(v.next()))
+	require.Contains(t, string(mine.Document), "Hello")
+	same(t, w.transcript(), mine)
+}
+
+func TestATranscriptThatCannotBeReadSaysWhy(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view(transcriptPath)
+	v.next()
+	log.fail(session.ErrUnreachable)
+	require.Equal(t, "problem", v.next().kind)
+	v.end()
+	require.Equal(t, http.StatusServiceUnavailable, w.do(http.MethodGet, transcriptPath, "").status)
+	require.Equal(t, http.StatusServiceUnavailable, w.do(http.MethodGet, transcriptPath, "", "Accept", "text/event-stream").status)
+	log.fail(nil)
+	require.Contains(t, string(w.transcript().Document), "Hello", "the next one who asks gets another room")
+}
+
+func TestAThousandViewersSeeTheSame(t *testing.T) {
+	const viewers = 1000
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, client{log: log}, gateway.Options{})
+	var watching, done sync.WaitGroup
+	var documents [viewers]transcript
+	for i := range viewers {
+		watching.Add(1)
+		done.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			defer cancel()
+			events := make(chan sse)
+			first := sync.OnceFunc(watching.Done)
+			defer first()
+			response, err := w.server.Client().Do(w.stream(ctx, transcriptPath))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer response.Body.Close()
+			go func() {
+				defer close(events)
+				readEvents(ctx, response.Body, events)
+			}()
+			for e := range events {
+				if err := documents[i].apply(e); err != nil {
+					t.Error(err)
+					return
+				}
+				first()
+				if strings.Contains(e.data, "that is all") {
+					return
+				}
+			}
+		})
+	}
+	watching.Wait()
+	deltas, end := answered(50)
+	for _, body := range append(deltas, append(end, event.UserMessage{Content: "that is all"})...) {
+		log.record(body)
+	}
+	done.Wait()
+	newest := w.transcript()
+	for _, document := range documents {
+		same(t, newest, document)
+	}
+	require.Equal(t, 1, log.reads)
+}
+
+func TestAViewerThatDoesNotReadHoldsUpNobody(t *testing.T) {
+	for _, path := range []string{transcriptPath, "/contexts/demo/events?from=demo:0001"} {
+		t.Run(path, func(t *testing.T) {
+			log := newLog(event.UserMessage{Content: "Hello"})
+			w := serve(t, client{log: log}, gateway.Options{})
+			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n", path)
+			require.NoError(t, err)
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+
+			reader := w.view(path)
+			if path == transcriptPath {
+				reader.next()
+			}
+			const pieces = 200
+			for i := range pieces {
+				log.record(delta(i, strings.Repeat("x", 64<<10)))
+				reader.next()
+			}
+			log.record(event.AssistantMessage{RequestID: "demo:r0001", Content: "the end", ThroughEventID: through(1)})
+			require.Contains(t, reader.next().data, "the end")
+
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			late := make(chan sse)
+			go readEvents(ctx, response.Body, late)
+			seen := 0
+			for e := range late {
+				if seen++; strings.Contains(e.data, "the end") {
+					break
+				}
+			}
+			require.Less(t, seen, pieces, "it skips what it has not read")
+		})
+	}
+}

@@ -1,0 +1,408 @@
+package gateway_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// patience is how long a test waits for something that is sure to come.
+const patience = 30 * time.Second
+
+// log is a context whose log a test writes.
+type log struct {
+	name string
+
+	mu      sync.Mutex
+	changed chan struct{}
+	events  []event.Event // with the deltas where they came
+	last    int
+	// followers are those that follow now, reads the readings of the log so far.
+	followers, reads int
+	asked            []string
+	sent             [][]event.Event
+	// send answers what is sent; nil records it.
+	send func([]event.Event) (session.Receipt, error)
+	err  error // of everything else
+}
+
+func newLog(bodies ...event.Body) *log {
+	l := &log{name: "demo", changed: make(chan struct{})}
+	l.record(bodies...)
+	return l
+}
+
+// record adds to the log as a session would.
+func (l *log) record(bodies ...event.Body) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, body := range bodies {
+		e := event.New(body)
+		e.ContextName = l.name
+		if e.Tag() != event.TagTextDelta {
+			l.last++
+			e.ID = event.FormatID(l.name, l.last)
+			e.Timestamp = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+		}
+		l.events = append(l.events, e)
+	}
+	l.change()
+}
+
+// change tells whoever waits. It is called with the lock held.
+func (l *log) change() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// fail makes everything fail, the followers too.
+func (l *log) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+	l.change()
+}
+
+// await waits until something is so.
+func (l *log) await(t testing.TB, isSo func() bool) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		l.mu.Lock()
+		so, changed := isSo(), l.changed
+		l.mu.Unlock()
+		if so {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatal("the test waits for what does not come")
+		}
+	}
+}
+
+func (l *log) snapshot() (events []event.Event, changed chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.events[:len(l.events):len(l.events)], l.changed, l.err
+}
+
+func (l *log) Name() string { return l.name }
+
+func (l *log) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		l.mu.Lock()
+		l.reads++
+		l.mu.Unlock()
+		events, _, err := l.snapshot()
+		if err == nil && len(events) == 0 {
+			err = fmt.Errorf("context %s: %w", l.name, session.ErrNoContext)
+		}
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		for _, e := range events {
+			if event.Counter(e.ID) > event.Counter(from) && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (l *log) Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		count := func(n int) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.followers += n
+			l.change()
+		}
+		count(1)
+		defer count(-1)
+		next, last := 0, event.Counter(options.From)
+		for ctx.Err() == nil {
+			events, changed, err := l.snapshot()
+			for _, e := range events[next:] {
+				wanted := event.Counter(e.ID) > last
+				if e.ID == "" {
+					wanted = options.Deltas && event.Counter(e.Body.(event.TextDelta).ThroughEventID) >= last
+				}
+				if wanted && !yield(e, nil) {
+					return
+				}
+			}
+			next = len(events)
+			if err != nil {
+				yield(event.Event{}, err)
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func (l *log) Send(_ context.Context, events ...event.Event) (session.Receipt, error) {
+	l.sent = append(l.sent, events)
+	if l.send != nil {
+		return l.send(events)
+	}
+	var sent session.Receipt
+	for _, e := range events {
+		sent.ClientEventIDs = append(sent.ClientEventIDs, e.ClientEventID)
+		l.record(e.Body)
+		sent.EventIDs = append(sent.EventIDs, event.FormatID(l.name, l.last))
+	}
+	return sent, nil
+}
+
+func (l *log) State(context.Context) (wire.State, error) {
+	return wire.StateOf(reducer.Load(l.name, reducer.Reduce), time.Time{}), l.err
+}
+
+func (l *log) Interrupt(context.Context) error {
+	l.asked = append(l.asked, "interrupt")
+	return l.err
+}
+
+func (l *log) Close(_ context.Context, reason string) error {
+	l.asked = append(l.asked, "close "+reason)
+	return l.err
+}
+
+// client has one context, and a list.
+type client struct {
+	log  *log
+	list []session.Summary
+	err  error // of the list and of Temporal
+}
+
+func (c client) Open(name string) (*log, error) {
+	if err := event.ValidateContextName(name); err != nil {
+		return nil, fmt.Errorf("%w: %w", session.ErrName, err)
+	}
+	if name != c.log.name {
+		return newLog(), nil
+	}
+	return c.log, nil
+}
+
+func (c client) List(context.Context, string) iter.Seq2[session.Summary, error] {
+	return func(yield func(session.Summary, error) bool) {
+		for _, s := range c.list {
+			if !yield(s, nil) {
+				return
+			}
+		}
+		if c.err != nil {
+			yield(session.Summary{}, c.err)
+		}
+	}
+}
+
+func (c client) Live() bool                 { return true }
+func (c client) Ping(context.Context) error { return c.err }
+
+// world is a gateway to a client, on a server.
+type world struct {
+	t       testing.TB
+	gateway *gateway.Gateway
+	server  *httptest.Server
+	spec    routers.Router
+}
+
+func serve(t testing.TB, c client, options gateway.Options) *world {
+	t.Helper()
+	if options.Rate == 0 {
+		options.Rate = -1
+	}
+	w := &world{t: t, gateway: gateway.New(c, options), spec: specification(t)}
+	w.server = httptest.NewServer(w.gateway)
+	t.Cleanup(func() {
+		w.gateway.Close()
+		w.server.CloseClientConnections()
+		w.server.Close()
+	})
+	return w
+}
+
+// specification is openapi.json.
+func specification(t testing.TB) routers.Router {
+	t.Helper()
+	data, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	doc, err := openapi3.NewLoader().LoadFromData(data)
+	require.NoError(t, err)
+	router, err := gorillamux.NewRouter(doc)
+	require.NoError(t, err)
+	return router
+}
+
+func (w *world) request(method, path, body string, header ...string) *http.Request {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.server.URL+path, strings.NewReader(body))
+	require.NoError(w.t, err)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+	}
+	return r
+}
+
+// reply is an answer that has come to its end.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do makes a short request, and holds its answer against openapi.json.
+func (w *world) do(method, path, body string, header ...string) reply {
+	w.t.Helper()
+	response, err := w.server.Client().Do(w.request(method, path, body, header...))
+	require.NoError(w.t, err)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	require.NoError(w.t, err)
+	asked := w.request(method, path, body, header...)
+	asked.URL.Host, asked.URL.Scheme, asked.Host = "", "", ""
+	if route, parameters, err := w.spec.FindRoute(asked); err == nil {
+		require.NoError(w.t, openapi3filter.ValidateResponse(w.t.Context(), &openapi3filter.ResponseValidationInput{
+			RequestValidationInput: &openapi3filter.RequestValidationInput{Request: asked, PathParams: parameters, Route: route},
+			Status:                 response.StatusCode, Header: response.Header,
+			Body:    io.NopCloser(bytes.NewReader(data)),
+			Options: &openapi3filter.Options{IncludeResponseStatus: true},
+		}), "%s %s: %d %s", method, path, response.StatusCode, data)
+	}
+	return reply{response.StatusCode, response.Header, string(data)}
+}
+
+// sse is a server-sent event.
+type sse struct{ id, kind, data, retry string }
+
+// viewer reads a stream.
+type viewer struct {
+	t      testing.TB
+	leave  func()
+	events chan sse // closed at the end of the stream
+}
+
+// stream is a request for a stream.
+func (w *world) stream(ctx context.Context, path string, header ...string) *http.Request {
+	w.t.Helper()
+	return w.request(http.MethodGet, path, "", append(header, "Accept", "text/event-stream")...).WithContext(ctx)
+}
+
+// view opens a stream.
+func (w *world) view(path string, header ...string) *viewer {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.t.Cleanup(cancel)
+	response, err := w.server.Client().Do(w.stream(ctx, path, header...))
+	require.NoError(w.t, err)
+	if response.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(response.Body)
+		require.FailNow(w.t, "no stream", "%s %s", response.Status, body)
+	}
+	require.Equal(w.t, "text/event-stream", response.Header.Get("Content-Type"))
+	v := &viewer{t: w.t, leave: cancel, events: make(chan sse)}
+	go func() {
+		defer response.Body.Close()
+		defer close(v.events)
+		readEvents(ctx, response.Body, v.events)
+	}()
+	return v
+}
+
+// readEvents reads server-sent events; a retry and a comment count as one, too.
+func readEvents(ctx context.Context, from io.Reader, to chan<- sse) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 64<<20)
+	var e sse
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), ": ")
+		switch name {
+		case "id":
+			e.id = value
+		case "event":
+			e.kind = value
+		case "data":
+			e.data = value
+		case "retry":
+			e.retry = value
+		case "":
+			if value != "" {
+				e.kind = "comment"
+				continue
+			}
+			select {
+			case to <- e:
+				e = sse{}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// next is the next event of the stream.
+func (v *viewer) next() sse {
+	v.t.Helper()
+	select {
+	case e, ok := <-v.events:
+		require.True(v.t, ok, "the stream has ended")
+		return e
+	case <-time.After(patience):
+		require.FailNow(v.t, "nothing comes")
+		panic("unreachable")
+	}
+}
+
+// end waits for the end of the stream and fails if anything comes before it.
+func (v *viewer) end() {
+	v.t.Helper()
+	select {
+	case e, ok := <-v.events:
+		require.False(v.t, ok, "%+v", e)
+	case <-time.After(patience):
+		require.FailNow(v.t, "the stream does not end")
+	}
+}
+
+// through is the id of an event of demo.
+func through(counter int) string { return event.FormatID("demo", counter) }
+
+// delta is a piece of the first answer of demo.
+func delta(index int, text string) event.TextDelta {
+	return event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: index, Delta: text, ThroughEventID: through(1)}
+}
