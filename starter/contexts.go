@@ -17,6 +17,7 @@ type client interface {
 	Open(name string) (conversation, error)
 	List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
 	Live() bool
+	Ping(ctx context.Context) error
 	Shutdown()
 }
 

@@ -273,6 +273,8 @@ func (c *fakeClient) dial(context.Context, session.Config) (client, error) { ret
 func (c *fakeClient) Live() bool { return !c.dead }
 func (c *fakeClient) Shutdown()  {}
 
+func (c *fakeClient) Ping(context.Context) error { return nil }
+
 // outcome is what a run of the command line leaves behind.
 type outcome struct {
 	code        int

@@ -24,7 +24,8 @@ import (
 	"time"
 )
 
-// grace is the time that a command has to end after a signal.
+// grace is the time that a command has to end after a signal, unless it asks for
+// more.
 const grace = time.Second
 
 func main() { os.Exit(run()) }
@@ -32,12 +33,13 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	a := &app{streams: systemStreams(), dial: dialSession, self: os.Args[0]}
 	ended := context.AfterFunc(ctx, func() {
 		// A second signal ends the process at once, and the first one does, too,
 		// where a command waits for what no context reaches, like its input.
 		stop()
-		time.AfterFunc(grace, func() { os.Exit(exitInterrupted) })
+		time.AfterFunc(max(grace, time.Duration(a.grace.Load())), func() { os.Exit(exitInterrupted) })
 	})
 	defer ended()
-	return execute(ctx, &app{streams: systemStreams(), dial: dialSession, self: os.Args[0]}, os.Args[1:])
+	return execute(ctx, a, os.Args[1:])
 }

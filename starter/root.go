@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,9 @@ type app struct {
 	// patience is how long an input may take to be recorded before a person is
 	// told what it waits for; 0 means 5 seconds.
 	patience time.Duration
+	// grace is how long the command may take to end after a signal, if that is
+	// longer than usual; a time.Duration.
+	grace atomic.Int64
 	// parsed says that flags and arguments were understood and a command runs:
 	// what fails before is wrong usage.
 	parsed bool
@@ -134,6 +138,7 @@ environment, else from the TOML profile of the temporal command.
 		newEventsCommand(a), newStateCommand(a), newListCommand(a),
 		newSetCommand(a), newInterruptCommand(a), newCloseCommand(a),
 		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),
+		newServeCommand(a),
 	)
 	return root
 }
