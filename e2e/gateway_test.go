@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// browser is what a page does with a gateway to the contexts of a world.
+type browser struct {
+	w       *world
+	url     string // of the context
+	server  *httptest.Server
+	gateway *gateway.Gateway
+}
+
+func (w *world) browser(c *session.Context) *browser {
+	w.t.Helper()
+	b := &browser{w: w, gateway: gateway.New(w.client, gateway.Options{})}
+	b.server = httptest.NewServer(b.gateway)
+	b.url = b.server.URL + "/contexts/" + c.Name()
+	w.t.Cleanup(b.close)
+	return b
+}
+
+func (b *browser) close() {
+	b.gateway.Close()
+	b.server.CloseClientConnections()
+	b.server.Close()
+}
+
+// do makes a request and returns the JSON that it is answered with.
+func (b *browser) do(method, url, body string, header ...string) (status int, answer string) {
+	b.w.t.Helper()
+	r, err := http.NewRequestWithContext(b.w.ctx, method, url, strings.NewReader(body))
+	require.NoError(b.w.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(b.w.t, err)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	require.NoError(b.w.t, err)
+	return response.StatusCode, string(data)
+}
+
+// say sends a user message and returns its id in the log.
+func (b *browser) say(text, key string) string {
+	b.w.t.Helper()
+	data, err := event.New(event.UserMessage{Content: text}).MarshalJSON()
+	require.NoError(b.w.t, err)
+	status, answer := b.do(http.MethodPost, b.url+"/events", string(data), "Idempotency-Key", key)
+	require.Equal(b.w.t, http.StatusAccepted, status, answer)
+	var sent session.Receipt
+	require.NoError(b.w.t, json.Unmarshal([]byte(answer), &sent))
+	require.Len(b.w.t, sent.EventIDs, 1)
+	return sent.EventIDs[0]
+}
+
+// view is a transcript that a page keeps.
+type view struct {
+	b        *browser
+	leave    context.CancelFunc
+	lines    *bufio.Scanner
+	version  string
+	document []byte
+}
+
+// view follows the transcript from a version on.
+func (b *browser) view(version string, document []byte) *view {
+	b.w.t.Helper()
+	ctx, cancel := context.WithCancel(b.w.ctx)
+	b.w.t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/transcript?version="+version, nil)
+	require.NoError(b.w.t, err)
+	r.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(b.w.t, err)
+	b.w.t.Cleanup(func() { _ = response.Body.Close() })
+	require.Equal(b.w.t, http.StatusOK, response.StatusCode)
+	v := &view{b: b, leave: cancel, lines: bufio.NewScanner(response.Body), version: version, document: document}
+	v.lines.Buffer(nil, 1<<20)
+	return v
+}
+
+// until applies what comes until the document has a text.
+func (v *view) until(text string) {
+	v.b.w.t.Helper()
+	kind := ""
+	for !strings.Contains(string(v.document), text) {
+		require.True(v.b.w.t, v.lines.Scan(), "the stream ended before %q: %s", text, v.document)
+		name, value, _ := strings.Cut(v.lines.Text(), ": ")
+		switch name {
+		case "id":
+			v.version = value
+		case "event":
+			kind = value
+		case "data":
+			v.apply(kind, []byte(value))
+		}
+	}
+}
+
+func (v *view) apply(kind string, data []byte) {
+	v.b.w.t.Helper()
+	if kind == "document" {
+		var whole struct{ Document json.RawMessage }
+		require.NoError(v.b.w.t, json.Unmarshal(data, &whole))
+		v.document = whole.Document
+		return
+	}
+	require.Equal(v.b.w.t, "patch", kind, "%s", data)
+	patch, err := jsonpatch.DecodePatch(data)
+	require.NoError(v.b.w.t, err)
+	v.document, err = patch.Apply(v.document)
+	require.NoError(v.b.w.t, err)
+}
+
+func TestAPageSeesAnAnswerComeAndStopsIt(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate), llmtest.Answer("Fine."))
+	w.worker()
+	c := w.open("page")
+	b := w.browser(c)
+	v := b.view("", nil)
+	v.until(`"entries":[]`) // before there is a context
+	b.say("Tell me a story", "one")
+	v.until("Once upon")
+	require.Equal(t, b.say("Tell me a story", "one"), event.FormatID(c.Name(), 2), "a repeat is the same message")
+
+	status, answer := b.do(http.MethodPost, b.url+"/interrupt", "")
+	require.Equal(t, http.StatusAccepted, status, answer)
+	v.until(`"partial":true`)
+	b.say("Shorter", "two")
+	v.until("Fine.")
+
+	status, answer = b.do(http.MethodDelete, b.url+"?reason=enough", "")
+	require.Equal(t, http.StatusAccepted, status, answer)
+	v.until("enough")
+	log := w.log(c)
+	require.Contains(t, log, `LLMRequestInterrupted 1 cancelled "Once upon"`)
+	require.Contains(t, log, "SessionEnded enough")
+	require.Equal(t, 1, strings.Count(log, `UserMessage "Tell me a story"`))
+}
+
+func TestAPageThatIsReloadedInTheMiddleMissesNothing(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("reload")
+	b := w.browser(c)
+	b.say("Tell me a story", "one")
+	first := b.view("", nil)
+	first.until("Once upon")
+	first.leave()
+
+	again := b.view(first.version, first.document)
+	reloaded := b.view("", nil)
+	reloaded.until("Once upon")
+	restarted := w.browser(c) // another gateway, which knows nothing of the versions
+	elsewhere := restarted.view(first.version, []byte(`"of another life"`))
+	elsewhere.until("Once upon")
+	gate.Open()
+	for _, v := range []*view{again, reloaded, elsewhere} {
+		v.until("Once upon a time")
+		require.Equal(t, 1, strings.Count(string(v.document), "Tell me a story"))
+	}
+	require.Contains(t, w.log(c), `AssistantMessage "Once upon a time" through 2`, "to leave has stopped nothing")
+}
+
+func TestEventsAreStreamedOverARestartOfTheGateway(t *testing.T) {
+	w := newWorld(t, llmtest.Answer("Good", " day"), llmtest.Answer("Bye"))
+	w.worker()
+	c := w.open("resumed")
+	w.say(c, "Hello")
+	var ids []string
+	read := func(b *browser, lastEventID string, through int) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(w.ctx)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/events", nil)
+		require.NoError(t, err)
+		r.Header.Set("Accept", "text/event-stream")
+		r.Header.Set("Last-Event-ID", lastEventID)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		lines := bufio.NewScanner(response.Body)
+		for len(ids) < through && lines.Scan() {
+			if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+				ids = append(ids, id)
+			}
+		}
+	}
+	b := w.browser(c)
+	read(b, "", 3)
+	b.close()
+	b = w.browser(c)
+	b.say("Thanks", "one")
+	read(b, ids[2], 8)
+	want := strings.Count(w.log(c), "\n") + 1
+	read(b, ids[len(ids)-1], want)
+	for i, id := range ids {
+		require.Equal(t, event.FormatID(c.Name(), i+1), id)
+	}
+	require.Len(t, ids, want)
+
+	status, answer := b.do(http.MethodGet, b.url+"/state", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, answer, `"contextName":"`+c.Name()+`"`)
+	status, answer = b.do(http.MethodGet, b.server.URL+"/readyz", "")
+	require.Equal(t, http.StatusOK, status)
+	require.JSONEq(t, `{"status":"ok","deltas":true}`, answer)
+}
+
+func TestAContextThatIsNotThereIsNotFound(t *testing.T) {
+	w := newWorld(t)
+	b := w.browser(w.open("missing"))
+	for _, path := range []string{"/events", "/transcript", "/state"} {
+		status, answer := b.do(http.MethodGet, b.url+path, "")
+		require.Equal(t, http.StatusNotFound, status, path)
+		require.Contains(t, answer, "urn:chronicle:problem:no-context")
+	}
+	status, _ := b.do(http.MethodPost, b.url+"/interrupt", "")
+	require.Equal(t, http.StatusNotFound, status)
+	status, _ = b.do(http.MethodDelete, b.url, "")
+	require.Equal(t, http.StatusNotFound, status)
+}
