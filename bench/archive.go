@@ -66,27 +66,35 @@ func archived(l *lab) error {
 	l.report.add("reopen_ms_10000_events", "ms", reopen)
 	l.report.add("export_events_per_second", "events/s", export)
 
+	// It has as many segments as the other.
 	few, err := l.rig.Contexts.Open("archived-few")
 	if err != nil {
 		return err
 	}
 	const fewEvents = 100
-	if _, err := few.Send(ctx, notes(fewEvents)...); err != nil {
-		return err
-	}
-	if err := l.closeContext(ctx, few); err != nil {
-		return err
-	}
-	for _, origin := range []struct {
-		context *session.Context
-		events  int
-	}{{few, fewEvents}, {c, inputs * each}} {
-		forks, err := l.forks(ctx, origin.context, origin.events)
-		if err != nil {
+	for i := range l.times(10) + 1 {
+		input := notes(1)
+		if i == 0 {
+			input = notes(fewEvents)
+		}
+		if _, err := few.Send(ctx, input...); err != nil {
 			return err
 		}
-		l.report.add(fmt.Sprintf("fork_ms_%d_events", origin.events), "ms", forks)
+		if err := l.closeContext(ctx, few); err != nil {
+			return err
+		}
 	}
+	var short, long samples
+	for i := range l.times(20) {
+		if err := l.fork(ctx, few, fewEvents, i, &short); err != nil {
+			return err
+		}
+		if err := l.fork(ctx, c, inputs*each, i, &long); err != nil {
+			return err
+		}
+	}
+	l.report.add("fork_ms_100_events", "ms", short)
+	l.report.add("fork_ms_10000_events", "ms", long)
 	return nil
 }
 
@@ -100,24 +108,20 @@ func notes(n int) []event.Event {
 	return notes
 }
 
-// forks measures how long it takes until a fork at an event is there.
-func (l *lab) forks(ctx context.Context, c *session.Context, at int) (forks samples, err error) {
-	for i := range l.times(10) {
-		fork, err := l.rig.Contexts.Open(fmt.Sprintf("%s-fork-%d", c.Name(), i))
-		if err != nil {
-			return nil, err
-		}
-		began := time.Now()
-		if err := c.Fork(ctx, event.FormatID(c.Name(), at), fork.Name()); err != nil {
-			return nil, err
-		}
-		forks.add(time.Since(began))
-		// Its worker is done with it before the next one is measured.
-		if _, err := fork.State(ctx); err != nil {
-			return nil, err
-		}
+// fork measures how long it takes until a fork at an event is there.
+func (l *lab) fork(ctx context.Context, c *session.Context, at, number int, took *samples) error {
+	fork, err := l.rig.Contexts.Open(fmt.Sprintf("%s-fork-%d", c.Name(), number))
+	if err != nil {
+		return err
 	}
-	return forks, nil
+	began := time.Now()
+	if err := c.Fork(ctx, event.FormatID(c.Name(), at), fork.Name()); err != nil {
+		return err
+	}
+	took.add(time.Since(began))
+	// Its worker is done with it before the next one is measured.
+	_, err = fork.State(ctx)
+	return err
 }
 
 // closeContext closes a context and waits until its run has ended, and so is
