@@ -50,7 +50,7 @@ type Options struct {
 	// MaxBody is the longest body of a request in bytes; 0: 32 MiB, which has room
 	// for a file of 20 MiB.
 	MaxBody int64
-	// KeepAlive is after how long a silence a stream says that it is alive; 0: 15 s.
+	// KeepAlive is how often a stream says that it is alive; 0: 15 s.
 	KeepAlive time.Duration
 	// Linger is how long a context is followed after its last viewer left; 0: 10 s.
 	Linger time.Duration
@@ -62,7 +62,7 @@ type Options struct {
 const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = time.Minute
-	// writeTimeout is for what is written at once, see [stream.write].
+	// writeTimeout is for what is written at once, see [stream.extend].
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 2 * time.Minute
 	// answerTimeout is how long the gateway may take for a short request.

@@ -54,7 +54,7 @@ func (g *Gateway) mux() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// An error means that the connection has no deadlines, as in a test. Streams
-		// set others, see [stream.write].
+		// set others, see [stream.extend].
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout + writeTimeout))
 		if refuse, pattern := mux.Handler(r); pattern == "" {
 			g.fail(w, r, unrouted(refuse, w, r))

@@ -34,6 +34,8 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	begun   bool
+	// deadline is until when what was written has to be taken.
+	deadline time.Time
 }
 
 // begin sends the header. It is too late for a status then.
@@ -82,13 +84,24 @@ func (s *stream) write(frame []byte) error {
 		return err
 	}
 	for part := range slices.Chunk(frame, piece) {
-		// An error means that the connection has no deadlines, as in a test.
-		_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+		s.extend()
 		if _, err := s.w.Write(part); err != nil {
 			return fmt.Errorf("%w: %w", errGone, err)
 		}
 	}
 	return nil
+}
+
+// extend gives the viewer between half and all of writeTimeout from now on. To set it
+// anew for each piece would cost as much as a tenth of writing.
+func (s *stream) extend() {
+	now := time.Now()
+	if s.deadline.Sub(now) > writeTimeout/2 {
+		return
+	}
+	s.deadline = now.Add(writeTimeout)
+	// An error means that the connection has no deadlines, as in a test.
+	_ = s.control.SetWriteDeadline(s.deadline)
 }
 
 // retryWithin spreads the viewers who come back when a gateway ends.
@@ -108,7 +121,6 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 	for {
 		more, err := advance(ctx, out)
 		if err == nil {
-			alive.Reset(g.options.KeepAlive)
 			err = g.awaitMore(ctx, out, more, alive.C)
 		}
 		switch {
