@@ -60,6 +60,8 @@ var bans = []struct {
 		"a client needs neither a worker nor a model"},
 	{"./gateway", []string{"./*", "go.temporal.io/*", "google.golang.org/*", "github.com/nats-io/*"}, []string{"./event", "./reducer/transcript", "./session", "./wire"},
 		"HTTP is another way to what session does, and shows what transcript makes of it"},
+	{"./gateway/page", []string{"*"}, []string{"std"},
+		"the page is files; what it shows it asks for over HTTP"},
 	{"./starter*", []string{"./workflows", "./activities", "./llm*", "./eventlog", "./worker*", "go.temporal.io/sdk/client", "go.temporal.io/api/*"}, nil,
 		"the command line speaks to contexts through session and knows no signal"},
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"iter"
 	"log/slog"
 	"net"
@@ -38,8 +37,9 @@ type Context interface {
 // Options are the settings of a [Gateway]. The zero value is for a loopback
 // address.
 type Options struct {
-	// Page is what is served at /, like index.html; nil: nothing.
-	Page fs.FS
+	// Page is what is served at / and where nothing else is, see package page; nil:
+	// nothing.
+	Page http.Handler
 	// Hosts are the names that the gateway is reached by, beside localhost and IP
 	// addresses. Ports do not matter.
 	Hosts []string

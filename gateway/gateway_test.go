@@ -267,7 +267,7 @@ func TestARequestIsFoundInTheLogByItsID(t *testing.T) {
 
 func TestThePageIsServedBesideTheRest(t *testing.T) {
 	page := fstest.MapFS{"index.html": {Data: []byte("<title>Chronicle</title>")}}
-	w := serve(t, client{log: newLog()}, gateway.Options{Page: page})
+	w := serve(t, client{log: newLog()}, gateway.Options{Page: http.FileServerFS(page)})
 	require.Contains(t, w.do(http.MethodGet, "/", "").body, "Chronicle")
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts", "").status)
 }

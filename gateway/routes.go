@@ -50,7 +50,7 @@ func (g *Gateway) mux() http.Handler {
 		})
 	}
 	if g.options.Page != nil {
-		mux.Handle("GET /", http.FileServerFS(g.options.Page))
+		mux.Handle("GET /", g.options.Page)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// An error means that the connection has no deadlines, as in a test. Streams

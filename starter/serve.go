@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 )
 
 type serveOptions struct {
@@ -27,8 +28,9 @@ func newServeCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve [flags]",
 		Short: "Serve the contexts over HTTP",
-		Long: `Serve the contexts of the namespace over HTTP, until Ctrl-C: as JSON, as
-server-sent events and as JSON Patches; GET /openapi.json describes it all.
+		Long: `Serve the contexts of the namespace over HTTP, until Ctrl-C: as a page for
+browsers at /, as JSON, as server-sent events and as JSON Patches;
+GET /openapi.json describes it all.
 
 There is no login: whoever reaches the address can read and write all contexts.
 Keep it on this machine, or behind a proxy that knows who is who; name with
@@ -76,7 +78,7 @@ func runServe(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	o.grace.Store(int64(gateway.DrainTimeout + grace))
-	return gateway.New(c, gateway.Options{Hosts: o.hosts, Log: o.logger()}).Serve(ctx, listener)
+	return gateway.New(c, gateway.Options{Page: page.Handler(), Hosts: o.hosts, Log: o.logger()}).Serve(ctx, listener)
 }
 
 // serving is the line that says so.

@@ -1,0 +1,298 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// pageOf serves the page of a context of the world and returns where. The cable
+// in between can be cut.
+func (w *world) pageOf(c *session.Context) (url string, between *cable) {
+	w.t.Helper()
+	g := gateway.New(w.client, gateway.Options{Page: page.Handler()})
+	server := httptest.NewServer(g)
+	w.t.Cleanup(func() {
+		g.Close()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	between = newCable(w.t, server.Listener.Addr().String())
+	return "http://" + between.listener.Addr().String() + "/#" + c.Name(), between
+}
+
+// show shows the page of a context.
+func (w *world) show(c *session.Context) *browsertest.Tab {
+	w.t.Helper()
+	url, _ := w.pageOf(c)
+	return shown(browsertest.Start(w.t), url)
+}
+
+// shown is a page that follows its context.
+func shown(browser *browsertest.Browser, url string) *browsertest.Tab {
+	tab := browser.Open(url)
+	tab.Await(`document.querySelector(".entry") || !document.querySelector("#empty").hidden`)
+	return tab
+}
+
+// seen is what is said in the page, by whom.
+func seen(tab *browsertest.Tab) string {
+	var lines []string
+	tab.Eval(`[...document.querySelectorAll(":is(.user-message, .assistant-message)")].map((e) =>
+		(e.matches(".user-message") ? "user: " : "assistant: ") + e.querySelector(".said, .prose").innerText.trim())`, &lines)
+	return strings.Join(lines, "\n")
+}
+
+// answered awaits an answer that is complete.
+func answered(tab *browsertest.Tab, text string) {
+	tab.Await(`[...document.querySelectorAll(".assistant-message:not(.growing) .prose")].some((e) => e.innerText.trim() === "` + text + `")`)
+}
+
+// growing awaits a part of an answer.
+func growing(tab *browsertest.Tab, text string) {
+	tab.Await(`document.querySelector(".assistant-message.growing .prose")?.innerText.trim() === "` + text + `"`)
+}
+
+// cable carries connections to a server, until it is cut.
+type cable struct {
+	listener net.Listener
+	to       string
+
+	mu    sync.Mutex
+	isCut bool
+	open  map[net.Conn]bool
+}
+
+func newCable(t *testing.T, to string) *cable {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c := &cable{listener: listener, to: to, open: map[net.Conn]bool{}}
+	t.Cleanup(func() {
+		_ = listener.Close()
+		c.cut()
+	})
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go c.carry(in)
+		}
+	}()
+	return c
+}
+
+func (c *cable) carry(in net.Conn) {
+	defer in.Close()
+	c.mu.Lock()
+	c.open[in] = true
+	to, isCut := c.to, c.isCut
+	c.mu.Unlock()
+	if isCut {
+		return
+	}
+	out, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	go func() {
+		_, _ = io.Copy(out, in)
+		_ = out.Close()
+	}()
+	_, _ = io.Copy(in, out)
+}
+
+// cut ends all connections and lets none through.
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isCut = true
+	for in := range c.open {
+		_ = in.Close()
+		delete(c.open, in)
+	}
+}
+
+// mend lets connections through again.
+func (c *cable) mend() { c.lead(c.to) }
+
+// lead is mend, to another server.
+func (c *cable) lead(to string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.to, c.isCut = to, false
+}
+
+func TestAPersonTypesAndSeesTheAnswerAsItIsWritten(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Hel", "lo ", "**there**").HoldAfter(2, gate), llmtest.Answer("Bye"))
+	w.worker()
+	c := w.open("demo")
+	tab := w.show(c)
+	require.Equal(t, []string{"Nothing has been said yet."}, tab.Text("#empty"))
+	tab.Type("#text", "Hi\r")
+	growing(tab, "Hello")
+	tab.Await(`!document.querySelector("#stop").hidden`)
+	gate.Open()
+	answered(tab, "Hello there")
+	tab.Await(`document.querySelector(".prose strong").textContent === "there"`)
+	tab.Type("#text", "Thanks\r")
+	answered(tab, "Bye")
+	require.Equal(t, "user: Hi\nassistant: Hello there\nuser: Thanks\nassistant: Bye", seen(tab))
+	tab.Await(`document.querySelector("#list a[aria-current] .name").textContent === document.querySelector("#name").textContent`)
+}
+
+func TestAnAnswerIsStoppedByTheButtonOrByEscape(t *testing.T) {
+	first, second := llmtest.NewGate(), llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("One ", "never").HoldAfter(1, first), llmtest.Answer("Two ", "never").HoldAfter(1, second))
+	w.worker()
+	c := w.open("demo")
+	tab := w.show(c)
+	for i, stop := range []func(){
+		func() { tab.Click("#stop") },
+		func() { tab.Press(kb.Escape) },
+	} {
+		tab.Type("#text", "Count\r")
+		growing(tab, []string{"One", "Two"}[i])
+		tab.Await(`!document.querySelector("#stop").hidden`)
+		stop()
+		require.NoError(t, w.model.Aborted(w.ctx, i+1))
+		answered(tab, []string{"One", "Two"}[i])
+		tab.Await(`document.querySelectorAll(".cut").length === ` + []string{"1", "2"}[i])
+		tab.Await(`document.querySelector("#stop").hidden`)
+	}
+	require.Equal(t, "user: Count\nassistant: One\nuser: Count\nassistant: Two", seen(tab))
+}
+
+func TestAPageThatIsLoadedAgainInMidStreamGoesOn(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("one ", "two ", "three").HoldAfter(2, gate))
+	w.worker()
+	tab := w.show(w.open("demo"))
+	tab.Type("#text", "Count\r")
+	growing(tab, "one two")
+	tab.Reload()
+	growing(tab, "one two")
+	gate.Open()
+	answered(tab, "one two three")
+	require.Equal(t, "user: Count\nassistant: one two three", seen(tab))
+}
+
+func TestACutConnectionLosesNothingAndDoublesNothing(t *testing.T) {
+	first, second := llmtest.NewGate(), llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("one ", "two ", "three").HoldAfter(1, first), llmtest.Answer("four ", "five").HoldAfter(1, second))
+	w.worker()
+	c := w.open("demo")
+	url, between := w.pageOf(c)
+	tab := shown(browsertest.Start(t), url)
+	tab.Type("#text", "Count\r")
+	growing(tab, "one")
+	tab.Do(`document.querySelector(".user-message").isOld = true`)
+
+	between.cut()
+	tab.Await(`document.querySelector("#banner").innerText.includes("Trying again")`)
+	first.Open()
+	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagLLMRequestCompleted })
+	tab.Type("#text", "Go on\r")
+	tab.Await(`document.querySelector("#outbox .trouble")`)
+	between.mend()
+	growing(tab, "four")
+	second.Open()
+	answered(tab, "four five")
+	tab.Await(`document.querySelector("#banner").hidden && !document.querySelector("#outbox li")`)
+	require.Equal(t, "user: Count\nassistant: one two three\nuser: Go on\nassistant: four five", seen(tab))
+	tab.Await(`document.querySelector(".user-message").isOld`)
+	require.Equal(t, 2, strings.Count(w.log(c), "UserMessage"))
+}
+
+func TestAPageGoesOnWithAnotherGateway(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("one ", "two").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("demo")
+	url, between := w.pageOf(c)
+	tab := shown(browsertest.Start(t), url)
+	tab.Type("#text", "Count\r")
+	growing(tab, "one")
+	between.cut()
+	_, other := w.pageOf(c)
+	between.lead(other.to)
+	gate.Open()
+	answered(tab, "one two")
+	require.Equal(t, "user: Count\nassistant: one two", seen(tab))
+}
+
+func TestTwoWindowsShowTheSame(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Hello ", "there").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("demo")
+	url, _ := w.pageOf(c)
+	browser := browsertest.Start(t)
+	one, other := shown(browser, url), shown(browser, url)
+	one.Type("#text", "Hi\r")
+	growing(other, "Hello")
+	growing(one, "Hello")
+	gate.Open()
+	for _, tab := range []*browsertest.Tab{one, other} {
+		answered(tab, "Hello there")
+		require.Equal(t, "user: Hi\nassistant: Hello there", seen(tab))
+	}
+}
+
+func TestScriptsInAnAnswerStayText(t *testing.T) {
+	const script = "<script>window.pwned = true</script>"
+	w := newWorld(t, llmtest.Answer("Look: ", "<scr", "ipt>window.pwned = true</script> ", "[here](java", "script:window.pwned=true)"))
+	w.worker()
+	tab := w.show(w.open("demo"))
+	tab.Type("#text", script+"\r")
+	answered(tab, "Look: "+script+" [here](javascript:window.pwned=true)")
+	require.Equal(t, "user: "+script+"\nassistant: Look: "+script+" [here](javascript:window.pwned=true)", seen(tab))
+	var pwned bool
+	tab.Eval(`Boolean(window.pwned || document.querySelector("#entries :is(script, a)"))`, &pwned)
+	require.False(t, pwned)
+}
+
+func TestTheLogOfADroidIsSeenWhileItWorks(t *testing.T) {
+	w := newWorldOn(t, surroundings{patience: building})
+	w.worker()
+	c := w.open("droid")
+	tab := w.show(c)
+	droid, stop := w.ingesting(c, "droid")
+	for _, step := range []struct{ line, card string }{
+		{`{"type":"system","subtype":"init","session_id":"s1","cwd":"/work/shop","tools":["Execute","Edit"],"model":"droid-1"}`, ""},
+		{`{"type":"message","role":"user","id":"m1","text":"Fix the test","timestamp":1760000000000,"session_id":"s1"}`, ""},
+		{`{"type":"tool_call","id":"t1","messageId":"m2","toolId":"Execute","toolName":"Execute","parameters":{"command":"make test"},"session_id":"s1"}`, "Run make test running"},
+		{`{"type":"tool_result","id":"t1","messageId":"m2","toolId":"Execute","isError":false,"value":"FAIL\n[Process exited with code 2]","session_id":"s1"}`, "Run make test exit 2 failed"},
+		{`{"type":"tool_call","id":"t2","messageId":"m2","toolId":"Edit","toolName":"Edit","parameters":{"file_path":"/work/shop/cart.go","old_str":"a\n","new_str":"b\n"},"session_id":"s1"}`, "Edit cart.go running"},
+		{`{"type":"tool_result","id":"t2","messageId":"m2","toolId":"Edit","isError":false,"value":"ok","session_id":"s1"}`, "Edit cart.go done"},
+		{`{"type":"message","role":"assistant","id":"m3","text":"Done","session_id":"s1"}`, ""},
+	} {
+		_, err := io.WriteString(droid, step.line+"\n")
+		require.NoError(t, err)
+		if step.card != "" {
+			tab.Await(`[...document.querySelectorAll(".card .line")].some((line) =>
+				[...line.children].map((e) => e.getAttribute("aria-label") ?? e.textContent).join(" ") === "` + step.card + `")`)
+		}
+	}
+	answered(tab, "Done")
+	require.Equal(t, "user: Fix the test\nassistant: Done", seen(tab))
+	require.Equal(t, []string{"-a", "+b"}, tab.Text(".diff :is(.add, .del)"))
+	stop()
+}

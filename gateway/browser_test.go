@@ -1,0 +1,535 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+var screenshots = flag.Bool("screenshots", false, "make docs/images/page-*.png anew")
+
+// show shows the page of a context to a browser.
+func show(t testing.TB, l *log) *browsertest.Tab {
+	t.Helper()
+	browser := browsertest.Start(t)
+	tab := browser.Open(pageOf(t, l) + "#" + l.name)
+	events, _, _ := l.snapshot()
+	tab.Await(fmt.Sprintf("%t || document.querySelector('.entry')", len(events) == 0))
+	return tab
+}
+
+// pageOf serves the page and returns where.
+func pageOf(t testing.TB, l *log) string {
+	t.Helper()
+	list := []session.Summary{
+		{ContextName: l.name, Status: wire.StatusIdle, Model: "gpt-4o-mini"},
+		{ContextName: "release-notes", Status: wire.StatusAnswering, Model: "gpt-4o"},
+		{ContextName: "droid.parser", Status: wire.StatusIdle, Model: "gpt-4o"},
+		{ContextName: "onboarding", Status: wire.StatusClosed, Model: "gpt-4o"},
+	}
+	return serve(t, client{log: l, list: list}, gateway.Options{Page: page.Handler()}).server.URL + "/"
+}
+
+// toJSON is the JSON of what has some.
+func toJSON(value any) json.RawMessage {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func call(id, tool string, parameters map[string]any) event.ToolCall {
+	return event.ToolCall{ToolCallID: id, ToolName: tool, Parameters: toJSON(parameters)}
+}
+
+func result(id, value string) event.ToolResult {
+	return event.ToolResult{ToolCallID: id, Value: toJSON(value)}
+}
+
+// agentAtWork is a conversation with a coding agent.
+func agentAtWork() []event.Body {
+	return []event.Body{
+		event.SessionStarted{},
+		event.UserMessage{Content: "The parser drops the last line of a log when it has no newline. Can you fix that?"},
+		event.Note{Kind: event.NoteThinking, Content: "Reading keeps a last line without newline, so it must be what comes behind it."},
+		event.AssistantMessage{Content: "I'll look at how lines are split, and at the test that should have caught it."},
+		call("t1", "Read", map[string]any{"file_path": "agentlog/lines.go"}),
+		result("t1", "package agentlog"),
+		call("t2", "Execute", map[string]any{"command": "go test ./agentlog -run TestLines"}),
+		result("t2", "--- FAIL: TestLines/no_newline_at_the_end\n    got 1 line, want 2\nFAIL\n[Process exited with code 1]"),
+		call("t3", "Edit", map[string]any{
+			"file_path": "agentlog/lines.go",
+			"old_str":   "for {\n\tline, err := r.ReadBytes('\\n')\n\tif err != nil {\n\t\treturn err\n\t}\n\tyield(bytes.TrimSuffix(line, newline))\n}\n",
+			"new_str":   "for {\n\tline, err := r.ReadBytes('\\n')\n\tif len(line) > 0 {\n\t\tyield(bytes.TrimSuffix(line, newline))\n\t}\n\tif err != nil {\n\t\treturn err\n\t}\n}\n",
+		}),
+		result("t3", "ok"),
+		call("t4", "Execute", map[string]any{"command": "go test ./agentlog"}),
+		result("t4", "ok  \tagentlog\t0.412s\n[Process exited with code 0]"),
+		event.AssistantMessage{Content: "Fixed. `ReadBytes` returns what it has **together with** `io.EOF`, and the loop returned before it was used.\n\n" +
+			"| log | before | now |\n|---|---|---|\n| `a\\nb\\n` | 2 lines | 2 lines |\n| `a\\nb` | 1 line | 2 lines |"},
+		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, InputTokens: 4210, OutputTokens: 386, FinishReason: "stop"},
+	}
+}
+
+func TestScreenshots(t *testing.T) {
+	if !*screenshots {
+		t.Skip("only with -screenshots")
+	}
+	tab := show(t, newLog(agentAtWork()...))
+	for name, look := range map[string]browsertest.Look{
+		"light": {Width: 1200, Height: 1020},
+		"dark":  {Width: 1200, Height: 1020, Dark: true},
+		"phone": {Width: 390, Height: 844},
+	} {
+		tab.As(look)
+		tab.Screenshot(filepath.Join("..", "docs", "images", "page-"+name+".png"))
+	}
+}
+
+func TestToolsAreCardsWithDiffsAndExitCodes(t *testing.T) {
+	tab := show(t, newLog(agentAtWork()...))
+	require.Equal(t, []string{
+		"Read agentlog/lines.go done", "Run go test ./agentlog -run TestLines exit 1 failed",
+		"Edit agentlog/lines.go done", "Run go test ./agentlog exit 0 done",
+	}, cards(tab))
+	var added, deleted string
+	tab.Eval(`[...document.querySelectorAll(".diff .add")].map((e) => e.textContent).join("")`, &added)
+	tab.Eval(`[...document.querySelectorAll(".diff .del")].map((e) => e.textContent).join("")`, &deleted)
+	require.Contains(t, added, "+\tif len(line) > 0 {\n")
+	require.Contains(t, deleted, "-\tyield(bytes.TrimSuffix(line, newline))\n")
+
+	require.NotContains(t, strings.Join(tab.Text(".tool-use"), ""), "want 2", "output is folded")
+	tab.Click(".tool-use:has(.exit.bad) summary")
+	tab.Await(`document.querySelector(".tool-use:has(.exit.bad)").innerText.includes("got 1 line, want 2")`)
+}
+
+// cards are the lines of the cards, as they are read aloud.
+func cards(tab *browsertest.Tab) []string {
+	var lines []string
+	tab.Eval(`[...document.querySelectorAll(".card .line")].map((line) =>
+		[...line.children].map((e) => e.getAttribute("aria-label") ?? e.textContent).join(" "))`, &lines)
+	return lines
+}
+
+func TestACardThatIsOpenStaysSoWhenItsResultComes(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"}, call("t1", "deploy", map[string]any{"to": "staging"}))
+	tab := show(t, l)
+	require.Equal(t, []string{"deploy  running"}, cards(tab))
+	tab.Click(".card summary")
+	l.record(result("t1", "it is there"))
+	tab.Await(`document.querySelector("details.card[open] .status.success")`)
+	require.Contains(t, tab.Text(".card")[0], "it is there")
+	tab.Await(`document.activeElement.matches("summary")`)
+}
+
+func TestWhatOthersWriteStaysText(t *testing.T) {
+	const script = `<script>window.pwned = true</script><img src=x onerror="window.pwned = true">`
+	l := newLog(
+		event.UserMessage{Content: script},
+		event.AssistantMessage{Content: script + "\n\ninline " + script + "\n\n[link](javascript:pwned) [data](data:text/html,x) [mail](mailto:a@example.com) " +
+			"[web](https://example.com/?a=1&b=2) <javascript:pwned> ![image](https://example.com/a.png) ![](javascript:pwned) [ref]\n\n[ref]: javascript:pwned\n\n" +
+			"<a href=\"javascript:pwned\">anchor</a><svg onload=pwned></svg>\n\n```\n" + script + "\n```"},
+		event.Note{Kind: event.NoteThinking, Content: script},
+		call("t1", "Execute", map[string]any{"command": script}),
+		result("t1", script),
+		call("t2", script, map[string]any{script: script}),
+		event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: "https://example.com/x"}, MediaType: "text/html", FileName: script},
+		event.UserMessage{Content: "[plain](javascript:pwned)"},
+	)
+	tab := show(t, l)
+	tab.Do(`document.querySelectorAll("details").forEach((d) => { d.open = true })`)
+	var found []string
+	tab.Eval(`[...document.querySelectorAll("#entries :is(script, img, svg, iframe, style, object, form)")].map((e) => e.outerHTML)`, &found)
+	require.Empty(t, found)
+	tab.Eval(`[...document.querySelectorAll("#entries a")].map((a) => [a.getAttribute("href"), a.rel, a.target].join(" "))`, &found)
+	require.Equal(t, []string{
+		"mailto:a@example.com noopener noreferrer _blank",
+		"https://example.com/?a=1&b=2 noopener noreferrer _blank",
+		"https://example.com/a.png noopener noreferrer _blank",
+		"https://example.com/x noopener noreferrer _blank",
+	}, found)
+	tab.Eval(`[...document.querySelectorAll("#entries *")].flatMap((e) => [...e.attributes]).map((a) => a.name).filter((name) => name.startsWith("on") || name === "style" || name === "src")`, &found)
+	require.Empty(t, found)
+	seen := strings.Join(tab.Text("#entries"), "")
+	require.GreaterOrEqual(t, strings.Count(seen, "<script>window.pwned = true</script>"), 8)
+	for _, text := range []string{"[link](javascript:pwned)", "[data](data:text/html,x)", "![](javascript:pwned)", `<a href="javascript:pwned">anchor</a>`, "[plain](javascript:pwned)"} {
+		require.Contains(t, seen, text)
+	}
+	var pwned bool
+	tab.Eval(`window.pwned ?? false`, &pwned)
+	require.False(t, pwned)
+}
+
+func TestNoStringBecomesHTMLAndNothingIsFetchedFromElsewhere(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	var refused []string
+	tab.Eval(`(async () => {
+		const refused = [];
+		try { document.body.innerHTML = "<b>x</b>" } catch (error) { refused.push("innerHTML " + error.name) }
+		const violated = new Promise((resolve) => addEventListener("securitypolicyviolation", (e) => e.blockedURI.includes("tracker") && resolve(e.effectiveDirective)));
+		const image = new Image();
+		image.src = "https://example.com/tracker.png";
+		refused.push(await violated);
+		return refused;
+	})()`, &refused)
+	require.Equal(t, []string{"innerHTML TypeError", "img-src"}, refused)
+	require.NotEmpty(t, tab.Troubles())
+}
+
+func TestAStreamTouchesNoOtherEntry(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Count"})
+	for i := range 20 {
+		l.record(event.Note{Kind: event.NoteWarning, Content: fmt.Sprintf("warning %d", i)})
+	}
+	tab := show(t, l)
+	tab.Await(`document.querySelectorAll(".entry").length === 21`)
+	tab.Do(`document.querySelectorAll(".entry").forEach((e) => { e.isOld = true })`)
+	for i := range 200 {
+		piece := delta(i, fmt.Sprintf("%d ", i))
+		piece.ThroughEventID = through(21)
+		l.record(piece)
+	}
+	tab.Await(`document.querySelector(".assistant-message.growing")?.innerText.trim().endsWith(" 198 199")`)
+	var old int
+	tab.Eval(`[...document.querySelectorAll(".entry")].filter((e) => e.isOld).length`, &old)
+	require.Equal(t, 21, old)
+}
+
+func TestTheWorkForATokenIsConstant(t *testing.T) {
+	tab := show(t, newLog())
+	for name, token := range map[string]string{
+		"paragraphs":      "(i) => (i % 40 ? `word${i} ` : `\\n\\n`)",
+		"code":            "(i) => (i === 0 ? '```go\\n' : i % 8 ? `word${i} ` : `\\n`)",
+		"a list":          "(i) => (i % 10 ? `word${i} ` : `\\n- `)",
+		"a single line":   "(i) => `word${i} `",
+		"text and code":   "(i) => (i % 60 === 0 ? '\\n```\\n' : i % 6 ? `word${i} ` : `\\n`)",
+		"what needs both": "(i) => (i % 50 ? `*w* [l](https://example.com) ` : `\\n\\n> `)",
+	} {
+		var work []int
+		tab.Eval(`(async () => {
+				const { Growing } = await import("./markdown.js");
+				const element = document.createElement("div");
+				const growing = new Growing(element);
+				const observer = new MutationObserver(() => {});
+				observer.observe(element, { childList: true, characterData: true, subtree: true });
+				const work = [0, 0, 0, 0, 0, 0];
+				const token = `+token+`;
+				for (let i = 0; i < 6000; i++) {
+					growing.append(token(i));
+					growing.show();
+					for (const { addedNodes, target, type } of observer.takeRecords()) {
+						work[Math.floor(i / 1000)] += type === "characterData" ? target.data.length
+							: [...addedNodes].reduce((sum, node) => sum + node.textContent.length, 0);
+					}
+				}
+				return work;
+			})()`, &work)
+		require.NotZero(t, work[1])
+		require.Less(t, work[5], 2*work[1], "characters shown for 1,000 tokens of %s, early and late: %v", name, work)
+	}
+}
+
+func TestTextThatGrowsReadsAsItDoesWhenItIsComplete(t *testing.T) {
+	tab := show(t, newLog())
+	const text = "# Title\n\nA *word* and `code`,\nand more.\n\n- one\n- two\n  - deeper\n\n1. first\n2. second\n\n" +
+		"```go\nfunc main() {\n\n\tprintln(`a`)\n}\n```\n\n> quoted\n> text\n\n~~~\n```\nnot the end\n~~~\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end <b>is</b> here"
+	for size := 1; size <= 9; size++ {
+		var grown, whole string
+		tab.Eval(fmt.Sprintf(`(async () => {
+			const { Growing } = await import("./markdown.js");
+			const element = document.createElement("div");
+			const growing = new Growing(element);
+			const text = %s;
+			for (let i = 0; i < text.length; i += %d) {
+				growing.append(text.slice(i, i + %[2]d));
+				growing.show();
+			}
+			return element.textContent.replace(/\s+/g, " ").trim();
+		})()`, toJSON(text), size), &grown)
+		tab.Eval(fmt.Sprintf(`(async () => {
+			const { render } = await import("./markdown.js");
+			return render(%s).textContent.replace(/\s+/g, " ").trim();
+		})()`, toJSON(text)), &whole)
+		require.Contains(t, whole, "func main() { println(`a`) }")
+		require.Equal(t, whole, grown, "in pieces of %d", size)
+	}
+}
+
+func TestMarkdownHasListsTablesAndTasks(t *testing.T) {
+	tab := show(t, newLog(event.AssistantMessage{Content: "3. three\n4. four\n\n- [x] done\n- [ ] open\n\n" +
+		"| a | b |\n|---|--:|\n| 1 | 2 |\n\n> quoted\n\n```go\nx := 1\n```"}))
+	var found []string
+	tab.Eval(`[
+		"ol[start='3'] > li", "input[type='checkbox'][disabled]:checked", "input[type='checkbox'][disabled]:not(:checked)",
+		".wide > table td[align='right']", "blockquote > p", "pre > code.language-go",
+	].filter((selector) => !document.querySelector(".prose " + selector))`, &found)
+	require.Empty(t, found, "what is missing")
+}
+
+func TestServerSentEventsAreReadHoweverTheyAreCut(t *testing.T) {
+	tab := show(t, newLog())
+	const stream = ": alive\n\nid: e.1\nevent: document\ndata: {\"a\":1}\n\nretry: 1500\n\r\nid: e.2\r\ndata:one\r\ndata: two\r\n\r\nevent: lost\ndata: unfinished"
+	var wrong []string
+	tab.Eval(fmt.Sprintf(`(async () => {
+		const { parser } = await import("./sse.js");
+		const stream = %s;
+		const want = JSON.stringify([
+			{ id: "e.1", type: "document", data: '{"a":1}' },
+			{ type: "retry", data: "1500" },
+			{ id: "e.2", type: "message", data: "one\ntwo" },
+		]);
+		const wrong = [];
+		for (let a = 0; a <= stream.length; a++) {
+			for (let b = a; b <= stream.length; b += 7) {
+				const parse = parser();
+				const got = JSON.stringify([stream.slice(0, a), stream.slice(a, b), stream.slice(b)].flatMap(parse));
+				if (got !== want) wrong.push(a + ", " + b + ": " + got);
+			}
+		}
+		return wrong;
+	})()`, toJSON(stream)), &wrong)
+	require.Empty(t, wrong)
+}
+
+func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	var end []string
+	tab.Eval(`(async () => {
+		const { events } = await import("./sse.js");
+		const seen = [];
+		try {
+			for await (const { type } of events("contexts/demo/transcript", { silence: 500 })) seen.push(type);
+		} catch (error) {
+			seen.push(error.message);
+		}
+		return seen;
+	})()`, &end)
+	require.Equal(t, []string{"open", "document", "nothing came for 0.5 s"}, end)
+}
+
+func TestAPageThatFollowedShowsWhatOneLoadedLaterShows(t *testing.T) {
+	l := newLog()
+	tab := show(t, l)
+	bodies := append(agentAtWork(),
+		event.UserMessage{Content: "And now count to 100"},
+		event.LLMRequestStarted{RequestID: "demo:r0002", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(15)},
+	)
+	for i, text := range []string{"one, ", "two, ", "three\n\n", "```\ncode\n"} {
+		bodies = append(bodies, event.TextDelta{RequestID: "demo:r0002", Attempt: 1, Index: i, Delta: text, ThroughEventID: through(15)})
+	}
+	bodies = append(bodies,
+		event.UserMessage{Content: "Never mind"},
+		event.AssistantMessage{Content: "one, two, three\n\n```\ncode\n```", RequestID: "demo:r0002", ThroughEventID: through(15), Partial: true},
+		event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonNewUserInput, PartialResponse: "one, two, three"},
+	)
+	for i, body := range bodies {
+		l.record(body)
+		if i%3 == 0 {
+			tab.Do(`await new Promise(requestAnimationFrame)`)
+		}
+	}
+	const complete = `document.querySelector(".cut") && document.querySelector("#entries").innerText.includes("Interrupted")`
+	tab.Await(complete)
+	followed := tab.Text(".entry")
+	tab.Reload()
+	tab.Await(complete)
+	require.Equal(t, tab.Text(".entry"), followed)
+}
+
+func TestAMessageIsSentUntilItIsTakenAndThenOnce(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	tries := make(chan string, 16)
+	var up, refuses bool
+	l.send = func(events []event.Event) (session.Receipt, error) {
+		last := events[len(events)-1]
+		tries <- last.ClientEventID
+		l.mu.Lock()
+		isUp, refusing := up, refuses
+		l.mu.Unlock()
+		switch {
+		case refusing:
+			return session.Receipt{}, fmt.Errorf("%w: it is busy", session.ErrRefused)
+		case !isUp:
+			return session.Receipt{}, session.ErrUnreachable
+		}
+		l.record(last.Body)
+		return session.Receipt{ClientEventIDs: []string{last.ClientEventID}}, nil
+	}
+	tab := show(t, l)
+	tab.Type("#text", "Are you there?\r")
+	tab.Await(`document.querySelector("#outbox .trouble")?.innerText.includes("Temporal is unreachable; trying again")`)
+	first := <-tries
+	tab.Reload()
+	require.Equal(t, first, <-tries, "the key survives that the page is loaded again")
+	l.mu.Lock()
+	up = true
+	l.mu.Unlock()
+	tab.Await(`document.querySelectorAll(".user-message").length === 2 && !document.querySelector("#outbox li")`)
+	for len(tries) > 0 {
+		require.Equal(t, first, <-tries)
+	}
+
+	l.mu.Lock()
+	refuses = true
+	l.mu.Unlock()
+	tab.Type("#text", "And now?\r")
+	tab.Await(`document.querySelector("#outbox .refused")?.innerText.includes("it is busy")`)
+	tab.Click("#outbox button")
+	tab.Await(`document.querySelector("#text").value === "And now?" && !document.querySelector("#outbox li")`)
+}
+
+func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	tab := show(t, l)
+	folder := t.TempDir()
+	write := func(name string, data []byte) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		return path
+	}
+	tab.Attach("#picker", write("Makefile", []byte("all: test")), write("huge.bin", bytes.Repeat([]byte{0}, 1<<20+1)))
+	tab.Await(`document.querySelector("#files .refused")?.innerText.includes("at most 1.0 MiB")`)
+	tab.Type("#text", "Look")
+	tab.Await(`document.querySelector("#send").disabled`)
+	tab.Click("#files .refused button")
+	tab.Await(`!document.querySelector("#send").disabled`)
+	tab.Do(`
+		const files = (name, type) => { const t = new DataTransfer(); t.items.add(new File([name], name, { type })); return t };
+		document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files("dropped.txt", "text/plain"), bubbles: true, cancelable: true }));
+		document.querySelector("#text").dispatchEvent(new ClipboardEvent("paste", { clipboardData: files("pasted.png", "image/png"), bubbles: true, cancelable: true }))`)
+	tab.Await(`document.querySelectorAll("#files li").length === 3 && document.querySelector("#files img")`)
+	tab.Press(kb.Enter)
+	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
+	require.Equal(t, []string{"Makefile · text/plain · 9 B", "dropped.txt · text/plain · 11 B", "pasted.png · image/png · 10 B"}, tab.Text(".attachments li"))
+	events, _, _ := l.snapshot()
+	require.Equal(t, event.FileAttachment{
+		Source: event.Source{Type: event.SourceBlob, Data: []byte("all: test")}, MediaType: "text/plain", FileName: "Makefile", Size: 9,
+	}, events[1].Body)
+	require.Equal(t, event.UserMessage{Content: "Look"}, events[4].Body)
+}
+
+func TestThePageIsUsedByKeys(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	tab.Await(`document.activeElement.id === "text" && document.querySelectorAll("#list a").length === 4`)
+	tab.Press("one")
+	tab.PressWith(kb.ModifierShift, kb.Enter)
+	tab.Press("two/2")
+	tab.Await(`document.querySelector("#text").value === "one\ntwo/2"`)
+	tab.Do(`document.querySelector("#scroller").focus()`)
+	tab.Press("/")
+	tab.Await(`document.activeElement.id === "search"`)
+	tab.Press("droid")
+	tab.Await(`document.querySelectorAll("#list a").length === 1`)
+	tab.Press(kb.ArrowDown)
+	tab.Await(`document.activeElement.matches('#list a[href="#droid.parser"]')`)
+	tab.Press(kb.Enter)
+	tab.Await(`location.hash === "#droid.parser" && document.querySelector("#name").textContent === "droid.parser"`)
+	tab.Await(`document.querySelector("#text").value === ""`)
+
+	tab.Do(`document.querySelector("#search").focus(); document.querySelector("#search").select()`)
+	tab.Press("brand-new")
+	tab.Await(`document.querySelector("#find-hint").textContent === "Enter begins “brand-new”"`)
+	tab.Press(kb.Enter)
+	tab.Await(`location.hash === "#brand-new" && document.querySelector("#name").textContent === "brand-new"`)
+	tab.Do(`location.hash = "#demo"`)
+	tab.Await(`document.querySelector("#text").value === "one\ntwo/2"`)
+
+	var nameless []string
+	tab.Eval(`[...document.querySelectorAll("button, input, textarea, a")].filter((e) =>
+		!(e.getAttribute("aria-label") || e.textContent.trim() || e.hidden)).map((e) => e.outerHTML)`, &nameless)
+	require.Empty(t, nameless)
+}
+
+func TestThePageIsDarkOrLightAsTheSystemOrAsChosen(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	const isDark = `getComputedStyle(document.body).backgroundColor === "rgb(23, 22, 20)"`
+	tab.As(browsertest.Look{Width: 1200, Height: 800, Dark: true})
+	tab.Await(isDark)
+	tab.Click("#theme")
+	tab.Await("!(" + isDark + ")")
+	tab.Reload()
+	tab.Await(`document.querySelector(".entry") && !(` + isDark + ")")
+}
+
+func TestAPhoneShowsTheListOrTheConversation(t *testing.T) {
+	tab := show(t, newLog(agentAtWork()...))
+	tab.As(browsertest.Look{Width: 360, Height: 740})
+	tab.Await(`document.documentElement.scrollWidth <= 360 && document.querySelector("#contexts").offsetParent === null`)
+	tab.Click("#back")
+	tab.Await(`document.querySelector("main").offsetParent === null && document.querySelector("#list a").offsetParent !== null`)
+	tab.Click("#list a")
+	tab.Await(`document.querySelector(".entry")?.offsetParent`)
+}
+
+// long is a log whose transcript has 20,000 entries and 5 MB.
+func long() *log {
+	l := newLog()
+	for i := range 10_000 {
+		l.record(
+			event.UserMessage{Content: fmt.Sprintf("Question %d: %s", i, strings.Repeat("why is it so? ", 8))},
+			event.AssistantMessage{Content: fmt.Sprintf("Answer **%d**: %s", i, strings.Repeat("because `it` is. ", 9))},
+		)
+	}
+	return l
+}
+
+// loaded is true when the newest entry of long is seen.
+const loaded = `[...document.querySelectorAll(".entry")].at(-1)?.innerText.startsWith("Answer 9999")`
+
+func TestTwentyThousandEntriesAreLoaded(t *testing.T) {
+	tab := show(t, long())
+	tab.Await(loaded)
+	tab.Reload()
+	tab.Await(loaded)
+	var took float64
+	tab.Eval("performance.now()", &took)
+	t.Logf("loaded in %.0f ms", took)
+	require.Less(t, took, 20_000.0)
+
+	var shown int
+	tab.Eval(`document.querySelectorAll(".entry").length`, &shown)
+	require.Less(t, shown, 1000, "old entries wait until somebody scrolls to them")
+	tab.Do(`
+		const entries = document.querySelectorAll(".entry");
+		window.seen = entries[3];
+		document.querySelector("#scroller").scrollTop = seen.offsetTop - document.querySelector("#scroller").offsetTop - 100`)
+	tab.Await(fmt.Sprintf(`document.querySelectorAll(".entry").length > %d`, shown))
+	var top float64
+	tab.Eval(`seen.getBoundingClientRect().top`, &top)
+	require.InDelta(t, 300, top, 300, "what is seen stays in sight")
+	tab.Click("#newest")
+	tab.Await(`document.querySelector("#newest").hidden`)
+}
+
+// BenchmarkTwentyThousandEntries is how long it takes from the address to the
+// newest entry, of a transcript of 5 MB that the gateway has read.
+func BenchmarkTwentyThousandEntries(b *testing.B) {
+	tab := show(b, long())
+	tab.Await(loaded)
+	var sum float64
+	for b.Loop() {
+		tab.Reload()
+		tab.Await(loaded)
+		var took float64
+		tab.Eval("performance.now()", &took)
+		sum += took
+	}
+	b.ReportMetric(sum/float64(b.N), "ms/load")
+	b.ReportMetric(0, "ns/op")
+}

@@ -1,0 +1,108 @@
+// The page of the gateway: a list of contexts, and the conversation of the one
+// that the address names, like /#demo.
+//
+//	contexts.js      the list
+//	transcript.js    follows the transcript of a context: a document and patches to it
+//	conversation.js  shows it, entry by entry; entry.js and markdown.js make the elements
+//	composer.js      the box to type in; outbox.js sends what was typed
+//	sse.js, backoff.js, dom.js, theme.js    what they stand on
+//	lib/             libraries
+
+import { $ } from "./dom.js";
+import { Composer } from "./composer.js";
+import { Contexts, validName } from "./contexts.js";
+import { Conversation } from "./conversation.js";
+import { Outbox } from "./outbox.js";
+import { Problem } from "./sse.js";
+import { follow } from "./transcript.js";
+
+const conversation = new Conversation({
+  scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), spoken: $("spoken"),
+  shown: () => showStatus(),
+});
+const contexts = new Contexts(() => showStatus());
+const outbox = new Outbox({ edit: (text) => composer.edit(text), sent: () => contexts.refresh() });
+const composer = new Composer((text, attachments) => {
+  outbox.add(current, text, [...attachments, { _tag: "UserMessageEvent", content: text }]);
+  conversation.toEnd();
+});
+
+let current; // the context that is seen
+let following; // aborts what follows it
+
+function open() {
+  const name = location.hash.slice(1); // a name has nothing that a URL would encode
+  if (name === current) return;
+  following?.abort();
+  following = new AbortController();
+  current = validName(name) ? name : undefined;
+  document.title = current ? `${current} · Chronicle` : "Chronicle";
+  document.body.classList.toggle("open", Boolean(current));
+  $("name").textContent = current ?? "";
+  $("empty").hidden = true;
+  conversation.all([]);
+  say("");
+  contexts.select(current);
+  composer.look(current);
+  outbox.look(current);
+  showStatus();
+  if (!current) return;
+  follow(current, viewer, following.signal);
+  // On a phone the keyboard would hide what was said.
+  if (!matchMedia("(pointer: coarse)").matches) $("text").focus();
+}
+
+const viewer = {
+  all(entries) {
+    $("empty").hidden = entries.length > 0;
+    conversation.all(entries, { keepPlace: true });
+  },
+  changed(entries, changes) {
+    $("empty").hidden = entries.length > 0;
+    conversation.changed(entries, changes);
+  },
+  connected(yes, why) {
+    say(yes ? "" : navigator.onLine ? `Not connected: ${why}. Trying again…` : "Offline. What you send waits until the network is back.");
+  },
+};
+
+// say shows a line above the conversation.
+function say(text) {
+  $("banner").hidden = !text;
+  $("banner").textContent = text;
+}
+
+let shown = "";
+
+function showStatus() {
+  const status = conversation.streaming ? "answering" : (current && contexts.statusOf(current)) || "";
+  if (status === shown) return;
+  if (shown === "answering") contexts.refresh(); // which knows only later that it ended
+  shown = status;
+  $("status").className = status;
+  $("status").textContent = status;
+  $("stop").hidden = status !== "answering";
+}
+
+async function stop() {
+  $("stop").disabled = true;
+  try {
+    const response = await fetch(`contexts/${encodeURIComponent(current)}/interrupt`, { method: "POST" });
+    if (!response.ok) throw await Problem.of(response);
+  } catch (error) {
+    say(`The answer was not stopped: ${error.message}`);
+  }
+  $("stop").disabled = false;
+}
+
+$("stop").addEventListener("click", stop);
+addEventListener("hashchange", open);
+addEventListener("keydown", (event) => {
+  const typing = event.target.closest?.("input, textarea");
+  if (event.key === "Escape" && !$("stop").hidden && event.target !== $("search")) stop();
+  else if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
+    event.preventDefault();
+    $("search").focus();
+  }
+});
+open();

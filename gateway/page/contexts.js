@@ -1,0 +1,120 @@
+// The list of contexts, kept up to date while the page is seen.
+
+import { $, h } from "./dom.js";
+import { Problem } from "./sse.js";
+
+// EVERY is how often the list is asked for, in ms.
+const EVERY = 2000;
+
+// PAGE is how many contexts are shown at first, MOST how many at all: beyond that
+// people search.
+const PAGE = 100;
+const MOST = 1000;
+
+export const validName = (name) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name);
+
+export class Contexts {
+  #items = new Map(); // the elements by name
+  #limit = PAGE;
+  #timer;
+  #asked = 0;
+  #changed;
+  #summaries = [];
+
+  // changed is called when the list is new.
+  constructor(changed) {
+    this.#changed = changed;
+    $("search").addEventListener("input", () => this.refresh());
+    $("find").addEventListener("submit", (event) => {
+      event.preventDefault();
+      const name = $("search").value.trim();
+      if (validName(name)) location.hash = name;
+    });
+    $("more").addEventListener("click", () => {
+      this.#limit = Math.min(MOST, this.#limit + PAGE);
+      this.refresh();
+    });
+    $("contexts").addEventListener("keydown", (event) => this.#move(event));
+    document.addEventListener("visibilitychange", () => this.refresh());
+    this.refresh();
+  }
+
+  // statusOf is the status of a context, as far as it is known.
+  statusOf(name) {
+    return this.#summaries.find((summary) => summary.contextName === name)?.status;
+  }
+
+  // select marks a context as the one that is seen.
+  select(name) {
+    for (const [of, item] of this.#items) mark(item, of === name);
+  }
+
+  // refresh asks for the list now and then from time to time.
+  async refresh() {
+    clearTimeout(this.#timer);
+    if (document.hidden) return;
+    const asked = ++this.#asked;
+    try {
+      const query = new URLSearchParams({ q: $("search").value.trim(), limit: this.#limit });
+      const response = await fetch(`contexts?${query}`, { cache: "no-store" });
+      if (!response.ok) throw await Problem.of(response);
+      const page = await response.json();
+      if (asked === this.#asked) this.#show(page);
+    } catch {
+      // The conversation says when the gateway is away.
+    }
+    if (asked === this.#asked) this.#timer = setTimeout(() => this.refresh(), EVERY);
+  }
+
+  #show({ contexts, next }) {
+    this.#summaries = contexts;
+    const current = location.hash.slice(1);
+    const before = this.#items;
+    this.#items = new Map(contexts.map((summary) => {
+      const name = summary.contextName;
+      const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "what" })));
+      const answering = summary.status === "answering";
+      const said = [summary.status, summary.model].filter(Boolean).join(" · ");
+      item.firstChild.className = summary.status ?? "";
+      const what = item.querySelector(".what");
+      if (what.textContent !== said) what.textContent = said;
+      item.firstChild.setAttribute("aria-busy", answering);
+      mark(item, name === current);
+      return [name, item];
+    }));
+    // Elements that stay where they are keep the focus.
+    let at = $("list").firstChild;
+    for (const item of this.#items.values()) {
+      if (item === at) at = at.nextSibling;
+      else $("list").insertBefore(item, at);
+    }
+    while (at) {
+      const gone = at;
+      at = at.nextSibling;
+      gone.remove();
+    }
+    const sought = $("search").value.trim();
+    $("more").hidden = !next || this.#limit >= MOST;
+    $("list-empty").hidden = contexts.length > 0;
+    $("list-empty").textContent = sought ? "No context has that in its name." : "There are no contexts yet.";
+    $("find-hint").hidden = !sought || this.#items.has(sought);
+    $("find-hint").textContent = validName(sought)
+      ? `Enter begins “${sought}”`
+      : "A name has letters, digits, dots, dashes and underscores, first a letter or digit.";
+    this.#changed();
+  }
+
+  // move goes through the list by the arrow keys.
+  #move(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    const stops = [$("search"), ...$("list").querySelectorAll("a")];
+    stops[stops.indexOf(document.activeElement) + step]?.focus();
+    event.preventDefault();
+  }
+}
+
+function mark(item, current) {
+  if (current) item.firstChild.setAttribute("aria-current", "page");
+  else item.firstChild.removeAttribute("aria-current");
+}

@@ -1,0 +1,199 @@
+// The elements of an entry, by its type. The words are those of the transcript,
+// see reducer/transcript.
+
+import { h } from "./dom.js";
+import { Growing, render } from "./markdown.js";
+
+// build returns { element, growing } for an item of a transcript; growing is there
+// while text is added to the entry.
+export function build({ content: entry }) {
+  const type = entry.entry_type.type;
+  const parts = (views[type] ?? views.system_message)(entry);
+  const names = ["entry", type.replaceAll("_", "-"), parts.growing && "growing", parts.class];
+  return { element: h("li", { class: names.filter(Boolean).join(" ") }, parts.children), growing: parts.growing };
+}
+
+const views = {
+  user_message: (entry) => ({
+    children: [
+      h("div", { class: "said" },
+        entry.content && h("div", { class: "plain" }, entry.content),
+        entry.attachments?.length && h("ul", { class: "attachments" }, entry.attachments.map(attachment))),
+      time(entry, "You"),
+    ],
+  }),
+
+  assistant_message: (entry) => {
+    const { text, growing } = prose(entry);
+    return { growing, children: [text, entry.partial && h("p", { class: "cut" }, "cut off here")] };
+  },
+
+  thinking: (entry) => {
+    const { text, growing } = prose(entry);
+    return { growing, children: [h("details", null, h("summary", null, growing ? "Thinking…" : "Thought"), text)] };
+  },
+
+  system_message: (entry) => {
+    const { subtype, level } = entry.entry_type;
+    if (subtype === "prompt") {
+      return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain" }, entry.content))] };
+    }
+    return { class: level === "warning" && "warning", children: [h("p", null, entry.content), time(entry)] };
+  },
+
+  error_message: (entry) => ({ children: [h("p", { class: "plain" }, entry.content), time(entry)] }),
+
+  token_usage_info: ({ entry_type: { model, input_tokens, output_tokens, duration_ms }, content }) => {
+    const figures = [
+      model,
+      input_tokens && `${input_tokens.toLocaleString("en")} tokens in`,
+      output_tokens && `${output_tokens.toLocaleString("en")} out`,
+      duration_ms && seconds(duration_ms),
+    ].filter(Boolean);
+    return { children: [h("p", null, figures.join(" · ") || content)] };
+  },
+
+  tool_use: (entry) => {
+    const { tool_name: name, status, action_type: action = { action: "other" } } = entry.entry_type;
+    const { verb, target, body } = (actions[action.action] ?? actions.other)(action, entry, name);
+    const parts = [body].flat().filter(Boolean);
+    const exit = action.action === "command_run" ? action.result?.exit_status : undefined;
+    const line = [
+      h("span", { class: "verb" }, verb),
+      h("code", { class: "target" }, target),
+      exit != null && h("span", { class: `exit ${exit === 0 ? "ok" : "bad"}` }, `exit ${exit}`),
+      h("span", { class: `status ${status ?? "created"}`, title: statuses[status] ?? status, "aria-label": statuses[status] ?? status }),
+    ];
+    if (parts.length === 0) return { children: [h("div", { class: "card" }, h("div", { class: "line" }, line))] };
+    const open = action.action === "file_edit" || action.action === "plan_presentation" || action.action === "todo_management";
+    return { children: [h("details", { class: "card", open }, h("summary", { class: "line" }, line), h("div", { class: "inside" }, parts))] };
+  },
+};
+
+// prose is the text of an entry, which may still grow.
+function prose({ content, chunks }) {
+  const text = h("div", { class: "prose" });
+  if (!chunks) {
+    text.append(render(content));
+    return { text };
+  }
+  const growing = new Growing(text);
+  growing.append(content + chunks.join(""));
+  growing.show();
+  return { text, growing };
+}
+
+const statuses = {
+  created: "running", success: "done", failed: "failed",
+  denied: "denied", timed_out: "timed out", pending_approval: "waits for approval",
+};
+
+const actions = {
+  file_read: ({ path, result }, { content }) => ({ verb: "Read", target: path ?? content, body: output(result) }),
+
+  file_edit: ({ path, changes = [], result }, { content }) => ({
+    verb: changes.length === 1 ? { write: "Write", delete: "Delete", rename: "Rename", edit: "Edit" }[changes[0].action] ?? "Edit" : "Edit",
+    target: path ?? content,
+    body: [...changes.map((change) => fileChange(change, changes.length > 1)), output(result)],
+  }),
+
+  command_run: ({ command, result }, { content }) => ({
+    verb: "Run",
+    target: firstLine(command ?? content),
+    body: [command?.includes("\n") && h("pre", { class: "command" }, command), output(result?.output ?? result)],
+  }),
+
+  search: ({ query, path, result }, { content }) => ({
+    verb: "Search",
+    target: query ? (path ? `${query} in ${path}` : query) : content,
+    body: output(result),
+  }),
+
+  web_fetch: ({ url, result }, { content }) => ({ verb: "Fetch", target: url ?? content, body: output(result) }),
+
+  todo_management: ({ todos = [], result }) => ({
+    verb: "To do",
+    target: `${todos.filter((todo) => isDone(todo)).length} of ${todos.length}`,
+    body: [
+      todos.length && h("ul", { class: "todos" }, todos.map((todo) =>
+        h("li", { class: todo.status ?? "pending" }, todo.content, h("span", { class: "unseen" }, ` (${todo.status ?? "pending"})`)))),
+      output(result),
+    ],
+  }),
+
+  plan_presentation: ({ plan, result }) => ({
+    verb: "Plan",
+    target: "",
+    body: [plan && h("div", { class: "prose" }, render(plan)), output(result)],
+  }),
+
+  tool: ({ arguments: given, result }, { content }, name) => ({
+    verb: name,
+    target: content === name ? "" : content,
+    body: [given !== undefined && labelled("Arguments", output(given)), result !== undefined && labelled("Result", output(result))],
+  }),
+
+  other: ({ description, result }, { content }, name) => ({ verb: name ?? "Tool", target: description ?? content, body: output(result) }),
+};
+
+const isDone = (todo) => todo.status === "completed" || todo.status === "done";
+const firstLine = (text = "") => text.split("\n", 1)[0];
+const seconds = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+// LONG is how many characters of an output are shown.
+const LONG = 100_000;
+
+// output is what a tool gave, as text; nothing for nothing.
+function output(value) {
+  if (value === undefined || value === null || value === "") return null;
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const cut = text.length > LONG && `\n… ${(text.length - LONG).toLocaleString("en")} more characters`;
+  return h("pre", { class: "output", tabindex: 0 }, text.slice(0, LONG), cut);
+}
+
+const labelled = (label, body) => h("section", null, h("h3", null, label), body);
+
+function fileChange({ action, path, content, to, unified_diff: unified }, named) {
+  const title = named && path && h("h3", null, path);
+  switch (action) {
+    case "edit":
+      return h("section", null, title, diff(unified ?? ""));
+    case "write":
+      return h("section", null, title, diff((content ?? "").replace(/^/gm, "+")));
+    case "rename":
+      return h("section", null, title, h("p", { class: "note" }, "now ", h("code", null, to)));
+    default:
+      return named && h("section", null, title, h("p", { class: "note" }, "deleted"));
+  }
+}
+
+// diff is a unified diff with a class for each kind of line. Those of its head say
+// nothing that the card does not.
+function diff(text) {
+  const lines = text.slice(0, LONG).split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  const start = lines.findIndex((line) => line.startsWith("@@"));
+  return h("pre", { class: "diff", tabindex: 0 }, lines.slice(Math.max(0, start)).map((line) => {
+    const kind = { "+": "add", "-": "del", "@": "hunk" }[line[0]];
+    return h("span", { class: kind }, line + "\n");
+  }));
+}
+
+function attachment({ name, media_type: type, size, url }) {
+  const label = [name || "file", type, size && bytes(size)].filter(Boolean).join(" · ");
+  const safe = /^https?:\/\//i.test(url ?? "");
+  return h("li", null, safe ? h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, label) : label);
+}
+
+// bytes is a size for people.
+export function bytes(n) {
+  if (n < 1024) return `${n} B`;
+  return n < 1 << 20 ? `${(n / 1024).toFixed(0)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
+}
+
+function time({ timestamp }, who) {
+  if (!timestamp) return null;
+  const at = new Date(timestamp);
+  const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  return h("time", { datetime: timestamp, title: at.toLocaleString() }, who && h("span", { class: "unseen" }, `${who}, `), clock);
+}

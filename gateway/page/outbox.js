@@ -1,0 +1,101 @@
+// Outbox sends messages, one after the other, until the gateway has taken or
+// refused them. Each has a key, by which the gateway takes it once however often it
+// is sent. What is not sent yet is seen above the box and not in the conversation,
+// so nothing can be seen twice; it survives that the page is loaded again.
+
+import { $, h } from "./dom.js";
+import { Backoff } from "./backoff.js";
+import { Problem } from "./sse.js";
+
+const STORE = "outbox";
+
+export class Outbox {
+  #messages = []; // { key, name, events, text, trouble, refused }
+  #sending = false;
+  #name;
+  #edit;
+  #sent;
+
+  // edit is called with the text of a message that somebody takes back, sent with
+  // the name of a context that took one.
+  constructor({ edit, sent }) {
+    this.#edit = edit;
+    this.#sent = sent;
+    this.#messages = JSON.parse(sessionStorage.getItem(STORE) ?? "[]");
+    this.#deliver();
+  }
+
+  // look shows what is on its way to a context.
+  look(name) {
+    this.#name = name;
+    this.#show();
+  }
+
+  add(name, text, events) {
+    this.#messages.push({ key: key(), name, text, events });
+    this.#changed();
+    this.#deliver();
+  }
+
+  async #deliver() {
+    if (this.#sending) return;
+    this.#sending = true;
+    const backoff = new Backoff();
+    for (let message; (message = this.#messages.find((m) => !m.refused)); ) {
+      try {
+        await post(message);
+        this.#remove(message);
+        this.#sent(message.name);
+        backoff.reset();
+      } catch (error) {
+        message.trouble = error.message;
+        message.refused = error instanceof Problem && !error.temporary;
+        this.#changed();
+        if (!message.refused) await backoff.wait();
+      }
+    }
+    this.#sending = false;
+  }
+
+  #remove(message) {
+    this.#messages = this.#messages.filter((m) => m !== message);
+    this.#changed();
+  }
+
+  #changed() {
+    try {
+      sessionStorage.setItem(STORE, JSON.stringify(this.#messages));
+    } catch {
+      sessionStorage.removeItem(STORE); // too large: it lives as long as the page
+    }
+    this.#show();
+  }
+
+  #show() {
+    const here = this.#messages.filter((m) => m.name === this.#name);
+    $("outbox").replaceChildren(...here.map((message) =>
+      h("li", { class: message.refused ? "refused" : message.trouble ? "trouble" : "" },
+        h("span", { class: "text" }, message.text),
+        h("span", { class: "state" }, message.refused ? message.trouble : message.trouble ? `${message.trouble}; trying again` : "sending"),
+        message.refused && h("button", { type: "button", class: "quiet", onclick: () => this.#takeBack(message) }, "Edit"))));
+  }
+
+  #takeBack(message) {
+    this.#remove(message);
+    this.#edit(message.text);
+  }
+}
+
+async function post({ key, name, events }) {
+  const response = await fetch(`contexts/${encodeURIComponent(name)}/events`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` },
+    body: JSON.stringify(events),
+  });
+  if (!response.ok) throw await Problem.of(response);
+}
+
+// key is random; crypto.randomUUID is not there without TLS.
+function key() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+}

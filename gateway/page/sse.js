@@ -1,0 +1,92 @@
+// Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)
+// over fetch. EventSource would hide two things that a page needs to know: the
+// status of an answer, and that a connection has fallen silent without an end.
+
+// SILENCE is how long nothing may come; the gateway says every 15 s that it is there.
+const SILENCE = 40_000;
+
+// events yields { id, type, data } as they come, until the stream ends: first one of
+// type "open", and for a hint when to come back one of type "retry". It throws when
+// the stream breaks or falls silent; if there is none, a Problem with the status.
+export async function* events(url, { headers, signal, silence = SILENCE } = {}) {
+  const quiet = new AbortController();
+  let timer;
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => quiet.abort(new Error(`nothing came for ${silence / 1000} s`)), silence);
+  };
+  heard();
+  try {
+    const response = await fetch(url, {
+      headers: { Accept: "text/event-stream", ...headers },
+      signal: AbortSignal.any([quiet.signal, ...(signal ? [signal] : [])]),
+      cache: "no-store",
+    });
+    if (!response.ok) throw await Problem.of(response);
+    yield { type: "open" };
+    const parse = parser();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      heard();
+      yield* parse(value);
+    }
+  } finally {
+    clearTimeout(timer);
+    quiet.abort();
+  }
+}
+
+// parser returns a function that takes the next piece of a stream, cut anywhere,
+// and returns the events that are complete.
+export function parser() {
+  let rest = [];
+  let event = { id: undefined, type: "message", data: [] };
+  const complete = [];
+  const line = (text) => {
+    if (text === "") {
+      if (event.data.length) complete.push({ ...event, data: event.data.join("\n") });
+      event = { id: event.id, type: "message", data: [] };
+      return;
+    }
+    const colon = text.indexOf(":");
+    if (colon === 0) return; // a comment
+    const name = colon < 0 ? text : text.slice(0, colon);
+    const value = colon < 0 ? "" : text.slice(colon + (text[colon + 1] === " " ? 2 : 1));
+    if (name === "data") event.data.push(value);
+    else if (name === "event") event.type = value;
+    else if (name === "id") event.id = value;
+    else if (name === "retry") complete.push({ type: "retry", data: value });
+  };
+  return (piece) => {
+    // A document of megabytes comes in many pieces and is one line: they are joined
+    // once, at its end.
+    const lines = piece.split("\n");
+    for (let i = 0; i < lines.length - 1; i++) {
+      rest.push(lines[i]);
+      const whole = rest.join("");
+      rest = [];
+      line(whole.endsWith("\r") ? whole.slice(0, -1) : whole);
+    }
+    if (lines.at(-1)) rest.push(lines.at(-1));
+    return complete.splice(0);
+  };
+}
+
+// Problem is an answer that says what is wrong (RFC 9457).
+export class Problem extends Error {
+  constructor(status, { title, detail } = {}) {
+    super([title, detail].filter(Boolean).join(": ") || `the gateway answered ${status}`);
+    this.status = status;
+  }
+
+  static async of(response) {
+    return new Problem(response.status, await response.json().catch(() => ({})));
+  }
+
+  // temporary says that the same may work a moment later.
+  get temporary() {
+    return this.status >= 500 || this.status === 408 || this.status === 429;
+  }
+}

@@ -1,0 +1,14 @@
+// The theme is set before anything is shown, so this is no module. Without a
+// choice the page is as the system is.
+{
+  const root = document.documentElement;
+  const chosen = localStorage.getItem("theme");
+  if (chosen) root.dataset.theme = chosen;
+
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest?.("#theme")) return;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    localStorage.setItem("theme", root.dataset.theme);
+  });
+}
