@@ -151,7 +151,7 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
 func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
-	w.worker(func(o *contexts.Options) { o.ContinueAfter = 30 })
+	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
 	c := w.open("million")
 	no := false
 	random := rand.New(rand.NewPCG(3, 4))
