@@ -186,6 +186,51 @@ func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
 	w.replay(c, "")
 }
 
+func TestAStateOfTenMegabytesIsCarriedOverReopenedAndExported(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
+	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
+	c := w.open("ten-megabytes")
+	no := false
+	random := rand.New(rand.NewPCG(5, 6))
+	const inputs, each = 4, 3
+	for range inputs {
+		var events []event.Event
+		for range each {
+			events = append(events, event.New(event.UserMessage{Content: noise(random, 900_000), TriggersTurn: &no}))
+		}
+		w.send(c, events...)
+	}
+	require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
+	notes := 0
+	for begun := len(w.runs(c)); len(w.runs(c)) == begun; notes++ {
+		w.send(c, note(fmt.Sprintf("note-%d", notes), "Go on")) // which is cheaper than another turn
+	}
+	w.listedAs(c, wire.StatusIdle)
+
+	w.close(c, "for today")
+	w.listedAs(c, wire.StatusClosed)
+	exported := w.starter("", "export", "-n", c.Name())
+	require.Greater(t, len(exported), 10<<20)
+
+	require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
+	state, err := c.State(w.ctx)
+	require.NoError(t, err)
+	require.Equal(t, inputs*each+notes+4, state.MessageCount)
+	request := w.model.Requests()[1]
+	require.Len(t, request.Messages, inputs*each+notes+3)
+	require.Greater(t, len(request.Body), 10<<20)
+	require.True(t, strings.HasPrefix(w.starter("", "export", "-n", c.Name()), exported), "the log went on")
+}
+
+// listedAs waits until the newest session of a context is listed with a status.
+func (w *world) listedAs(c *session.Context, status wire.Status) {
+	w.t.Helper()
+	query := fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))
+	for !strings.Contains(w.starter("", "list", "--query", query, "--json"), fmt.Sprintf(`"status":%q`, status)) {
+	}
+}
+
 func TestAWorkerWithoutTheStoreSaysThatItNeedsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
