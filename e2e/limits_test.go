@@ -163,11 +163,10 @@ func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
 		}
 		w.send(c, events...)
 	}
-	const turns = 10 // enough for a second try, should the first be too slow
-	for range turns {
+	turns := 0
+	for ; turns < 10 || len(w.runs(c)) == 1; turns++ { // a run whose archive is late tries again some turns later
 		require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
 	}
-	require.Greater(t, len(w.runs(c)), 1)
 	requests := w.model.Requests()
 	require.Len(t, requests[turns-1].Messages, inputs*each+2*turns-1)
 	w.log(c)
@@ -187,6 +186,9 @@ func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
 }
 
 func TestAStateOfTenMegabytesIsCarriedOverReopenedAndExported(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector watches every byte of it, which takes minutes: run this one without, as make e2e-postgres does")
+	}
 	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
