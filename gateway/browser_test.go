@@ -92,12 +92,20 @@ func TestScreenshots(t *testing.T) {
 		t.Skip("only with -screenshots")
 	}
 	tab := show(t, newLog(agentAtWork()...))
+	tab.Await(`document.querySelectorAll("#list a").length === 4`)
+	tab.Do(`document.activeElement.blur()`)
 	for name, look := range map[string]browsertest.Look{
 		"light": {Width: 1200, Height: 1020},
 		"dark":  {Width: 1200, Height: 1020, Dark: true},
 		"phone": {Width: 390, Height: 844},
 	} {
 		tab.As(look)
+		tab.Do(`
+			const scroller = document.querySelector("#scroller");
+			for (let still = 0, top = -1; still < 10; still = scroller.scrollTop === top ? still + 1 : 0) {
+				top = scroller.scrollTop;
+				await new Promise(requestAnimationFrame);
+			}`)
 		tab.Screenshot(filepath.Join("..", "docs", "images", "page-"+name+".png"))
 	}
 }

@@ -266,7 +266,10 @@ func (t *Tab) As(l Look) {
 	}
 	t.run(chromedp.EmulateViewport(l.Width, l.Height))
 	call(t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme},
+			{Name: "prefers-reduced-motion", Value: "reduce"}, // so that pictures are the same each time
+		},
 	})
 }
 
