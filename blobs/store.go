@@ -3,6 +3,7 @@ package blobs
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -92,6 +93,8 @@ func (s *Store) write(ctx context.Context, name string, data []byte, options *bl
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var file *os.File // nil: it is not in a folder
+	sum := md5.Sum(data)
+	options.ContentMD5 = sum[:] // which clouds check
 	options.BeforeWrite = func(as func(any) bool) error {
 		as(&file)
 		return nil

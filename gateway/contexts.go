@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -121,16 +122,19 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// listPlace is a place in a list that begins with what is newest: behind the
-// context with that name and start. The zero value is its beginning.
+// listPlace is a place in the list of [session.Client.List]: behind the context
+// with that name, start and end. The zero value is its beginning.
 type listPlace struct {
-	At   time.Time `json:"at"`
-	Name string    `json:"name"`
+	Closed time.Time `json:"closed,omitzero"`
+	At     time.Time `json:"at"`
+	Name   string    `json:"name"`
 	// passed says that the context was seen.
 	passed bool
 }
 
-func placeOf(s session.Summary) listPlace { return listPlace{At: s.StartedAt, Name: s.ContextName} }
+func placeOf(s session.Summary) listPlace {
+	return listPlace{Closed: s.ClosedAt, At: s.StartedAt, Name: s.ContextName}
+}
 
 func (p listPlace) String() string {
 	text, _ := json.Marshal(p) // a time and a string have JSON
@@ -153,16 +157,27 @@ func parsePlace(text string) (listPlace, error) {
 }
 
 // isBefore reports whether the next context of the list stands before the place.
-// Of those that began at the same moment, those up to its name do.
+// Of those that began and ended at the same moment, those up to its name do.
 func (p *listPlace) isBefore(s session.Summary) bool {
-	switch {
-	case p.At.IsZero() || s.StartedAt.Before(p.At):
-		return false
-	case s.StartedAt.Equal(p.At) && p.passed:
+	order := cmp.Or(-compareEnds(s.ClosedAt, p.Closed), -s.StartedAt.Compare(p.At))
+	if p.At.IsZero() || order > 0 || order == 0 && p.passed {
 		return false
 	}
 	p.passed = p.passed || s.ContextName == p.Name
 	return true
+}
+
+// compareEnds compares when sessions ended. One that goes on ends last.
+func compareEnds(a, b time.Time) int {
+	switch {
+	case a.IsZero() && b.IsZero():
+		return 0
+	case a.IsZero():
+		return 1
+	case b.IsZero():
+		return -1
+	}
+	return a.Compare(b)
 }
 
 // health is what a supervisor is told.

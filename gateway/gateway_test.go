@@ -1,11 +1,13 @@
 package gateway_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -79,6 +81,8 @@ func TestAnIdempotencyKeyGivesARepeatTheSameIDs(t *testing.T) {
 	require.LessOrEqual(t, len(ids(strings.Repeat("k", 255), hello)[0]), event.MaxClientEventID)
 	require.Equal(t, http.StatusBadRequest,
 		w.do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", strings.Repeat("k", 256)).status)
+	require.Equal(t, http.StatusBadRequest,
+		w.do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", `""`).status)
 }
 
 func TestErrorsAreProblems(t *testing.T) {
@@ -167,15 +171,18 @@ func TestContextsAreSearchedPageByPage(t *testing.T) {
 	w := serve(t, client{log: newLog(), list: []session.Summary{
 		{ContextName: "newest", Status: wire.StatusAnswering, StartedAt: at(9)},
 		{ContextName: "Demo-3", Status: wire.StatusIdle, StartedAt: at(5)},
-		{ContextName: "demo-2", Status: wire.StatusClosed, StartedAt: at(5), ClosedAt: at(6)},
 		{ContextName: "demo-1", Status: wire.StatusIdle, StartedAt: at(5)},
 		{ContextName: "demo-0", StartedAt: at(4)},
+		// Those that ended stand behind, the last end first.
+		{ContextName: "demo-5", Status: wire.StatusClosed, StartedAt: at(8), ClosedAt: at(9)},
+		{ContextName: "demo-2", Status: wire.StatusClosed, StartedAt: at(3), ClosedAt: at(7)},
+		{ContextName: "demo-6", Status: wire.StatusClosed, StartedAt: at(5), ClosedAt: at(6)},
 	}}, gateway.Options{})
 	for query, want := range map[string][]string{
-		"":                        {"newest", "Demo-3", "demo-2", "demo-1", "demo-0"},
-		"q=DEMO":                  {"Demo-3", "demo-2", "demo-1", "demo-0"},
+		"":                        {"newest", "Demo-3", "demo-1", "demo-0", "demo-5", "demo-2", "demo-6"},
+		"q=DEMO":                  {"Demo-3", "demo-1", "demo-0", "demo-5", "demo-2", "demo-6"},
 		"status=idle":             {"Demo-3", "demo-1"},
-		"status=closed&q=demo":    {"demo-2"},
+		"status=closed&q=demo":    {"demo-5", "demo-2", "demo-6"},
 		"q=emo&status=idle&x=ign": {"Demo-3", "demo-1"},
 		"q=nothing":               nil,
 	} {
@@ -217,7 +224,7 @@ func TestReadyMeansThatTemporalAnswers(t *testing.T) {
 
 func TestOtherSitesAreKeptOut(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{Hosts: []string{"chronicle.example"}})
+	w := serve(t, client{log: log}, gateway.Options{Hosts: []string{"chronicle.example:8443"}})
 	for _, test := range []struct {
 		name   string
 		header []string
@@ -314,4 +321,19 @@ func TestServeEndsInOrder(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, <-answered, "what was asked is answered")
 	_, err = http.Get(at + "/healthz")
 	require.Error(t, err, "nobody listens any more")
+}
+
+func TestABodyThatEndsTooEarlyIsNoSuccess(t *testing.T) {
+	w := serve(t, client{log: newLog()}, gateway.Options{})
+	conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /contexts/demo/events HTTP/1.1\r\nHost: localhost\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	require.NoError(t, err)
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusBadRequest, response.StatusCode)
 }

@@ -34,6 +34,14 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		answer := &answer{ResponseWriter: w, status: http.StatusOK}
 		defer func() { g.logRequest(r, answer, time.Since(began)) }()
+		control := http.NewResponseController(w)
+		// An error means that the connection has no deadlines, as in a test. Streams
+		// set others, see [stream.extend]. A body has its time whoever reads it: the
+		// server does, when nobody else has.
+		_ = control.SetWriteDeadline(began.Add(answerTimeout + writeTimeout))
+		if r.Body != http.NoBody {
+			_ = control.SetReadDeadline(began.Add(bodyTimeout))
+		}
 		header := w.Header()
 		header.Set("X-Request-Id", id)
 		header.Set("X-Content-Type-Options", "nosniff")
@@ -66,14 +74,19 @@ func isProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Pa
 
 // isOurs reports whether a Host is one that the gateway is reached by.
 func (g *Gateway) isOurs(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	host = bareHost(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return true // no name leads there
 	}
-	return host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(ours string) bool { return strings.EqualFold(ours, host) })
+	return host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(ours string) bool { return bareHost(ours) == host })
+}
+
+// bareHost is a Host without its port.
+func bareHost(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
 // answer knows how a request was answered.

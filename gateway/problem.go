@@ -92,8 +92,10 @@ func problemOf(err error) *Problem {
 
 // fail answers a request with what is wrong.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
-		return // nobody is there any more
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		// Nobody is there any more, as a rule. A client that only sends no more must
+		// not take silence for success.
+		err = problem("gone", http.StatusRequestTimeout, "The client sent no more", "")
 	}
 	p := *problemOf(err)
 	p.RequestID = requestID(r)

@@ -306,6 +306,11 @@ func (r *room) eventsAfter(at eventPlace) (eventNews, error) {
 	defer r.mu.Unlock()
 	news := eventNews{at: at, begun: r.present || r.last > 0}
 	if at.last < r.last {
+		if at.last+1 < r.recent.first && !r.present && r.err == nil {
+			// All who came with the room would read what it is about to have.
+			news.more = r.more()
+			return news, nil
+		}
 		if at.last+1 < r.recent.first {
 			news.behind, news.at.last = true, r.recent.first-1
 			return news, nil
@@ -313,14 +318,18 @@ func (r *room) eventsAfter(at eventPlace) (eventNews, error) {
 		news.frames = append(news.frames, r.recent.frames[at.last+1-r.recent.first:]...)
 		news.at.last = r.last
 	}
-	// To whom another answer was shown, even an empty beginning is news.
-	begins := at.life != r.answer.life && r.answer.newest.RequestID != ""
-	if at.life != r.answer.life {
-		news.at.life, news.at.offset = r.answer.life, 0
-	}
-	if length := r.answer.text.Len(); begins || news.at.offset < length {
-		news.frames = append(news.frames, r.answer.piece(r.name, news.at.offset))
-		news.at.offset = length
+	// Who read the log may be ahead of the room, and has seen the end of an answer
+	// that is on its way here.
+	if at.last <= r.last {
+		// To whom another answer was shown, even an empty beginning is news.
+		begins := at.life != r.answer.life && r.answer.newest.RequestID != ""
+		if at.life != r.answer.life {
+			news.at.life, news.at.offset = r.answer.life, 0
+		}
+		if length := r.answer.text.Len(); begins || news.at.offset < length {
+			news.frames = append(news.frames, r.answer.piece(r.name, news.at.offset))
+			news.at.offset = length
+		}
 	}
 	if len(news.frames) == 0 && r.err != nil {
 		return news, r.err

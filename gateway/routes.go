@@ -5,7 +5,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-	"time"
 )
 
 // openAPI describes what is served. It is written by hand, and the tests hold
@@ -53,9 +52,6 @@ func (g *Gateway) mux() http.Handler {
 		mux.Handle("GET /", g.options.Page)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// An error means that the connection has no deadlines, as in a test. Streams
-		// set others, see [stream.extend].
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout + writeTimeout))
 		if refuse, pattern := mux.Handler(r); pattern == "" {
 			g.fail(w, r, unrouted(refuse, w, r))
 			return

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -62,16 +63,19 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
 		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken", "Content-Type has to be application/json")
 	}
-	control := http.NewResponseController(w)
-	// An error means that the connection has no deadlines, as in a test.
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	control := http.NewResponseController(w) // which has a deadline already, see guard
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.options.MaxBody))
-	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
-		return nil, badRequest("the body ends too early or comes too slowly")
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, problem("timeout", http.StatusRequestTimeout, "The body comes too slowly", "it may take %v", bodyTimeout)
+	case errors.As(err, new(*http.MaxBytesError)):
+		return nil, err
+	case err != nil:
+		return nil, badRequest("the body ends too early")
 	}
 	// From here on the connection is only looked at for whether it is still there.
 	_ = control.SetReadDeadline(time.Time{})
-	return body, err
+	return body, nil
 }
 
 // maxIdempotencyKey is the longest Idempotency-Key in bytes.
@@ -84,6 +88,9 @@ func idempotencyKey(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
 		key = key[1 : len(key)-1]
+	}
+	if key == "" && len(r.Header.Values("Idempotency-Key")) > 0 {
+		return "", badRequest("Idempotency-Key is empty")
 	}
 	if len(key) > maxIdempotencyKey {
 		return "", badRequest("Idempotency-Key has %d bytes, at most %d are taken", len(key), maxIdempotencyKey)

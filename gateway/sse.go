@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // frame is a server-sent event
@@ -71,6 +73,7 @@ func (s *stream) send(frames ...[]byte) error {
 			return err
 		}
 	}
+	s.extend()
 	if err := s.control.Flush(); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
@@ -134,8 +137,10 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 		case !out.begun:
 			return err
 		default:
-			g.options.Log.Warn("a stream ended", "request_id", requestID(r), "error", err)
-			data, _ := json.Marshal(problemOf(err)) // it has JSON
+			p := *problemOf(err)
+			p.RequestID = requestID(r)
+			g.options.Log.Warn("a stream ended", "request_id", p.RequestID, "error", event.Redact(err.Error(), 0))
+			data, _ := json.Marshal(p) // it has JSON
 			_ = out.send(frame("", "problem", data))
 			return nil
 		}

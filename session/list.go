@@ -27,8 +27,9 @@ type Summary struct {
 	ClosedAt  time.Time `json:"closedAt,omitzero"`
 }
 
-// List yields the contexts of the namespace, newest session first, one summary
-// for each. The query, if any, is a Temporal list filter that is applied on top,
+// List yields the contexts of the namespace, one summary for each, in Temporal's
+// order: first those whose session goes on, newest start first, then the others,
+// newest end first. The query, if any, is a Temporal list filter that is applied on top,
 // like `ContextStatus = "answering"`. The list may lag a moment behind. An error
 // comes last; it is ErrUnreachable when Temporal is away.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
@@ -42,7 +43,7 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 		for {
 			page, err := c.options.Temporal.ListWorkflow(ctx, request)
 			if err != nil {
-				yield(Summary{}, fmt.Errorf("list the contexts where %s: %w", filter, unreachable(err)))
+				yield(Summary{}, fmt.Errorf("list the contexts where %s: %w", filter, unreachable(ctx, err)))
 				return
 			}
 			for _, x := range page.GetExecutions() {

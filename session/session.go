@@ -372,16 +372,18 @@ func (c *Context) explain(ctx context.Context, verb string, err, silence error) 
 func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for e, err := range c.client.log.Events(ctx, c.name, from) {
-			if !yield(e, unreachable(err)) {
+			if !yield(e, unreachable(ctx, err)) {
 				return
 			}
 		}
 	}
 }
 
-// unreachable calls an error by which Temporal is away by its name.
-func unreachable(err error) error {
-	if errors.As(err, new(*serviceerror.Unavailable)) {
+// unreachable calls an error by which Temporal is away, or has too much to do, by
+// its name.
+func unreachable(ctx context.Context, err error) error {
+	if ctx.Err() == nil && (errors.As(err, new(*serviceerror.Unavailable)) ||
+		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.ResourceExhausted))) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return err

@@ -1,6 +1,7 @@
 package transcript_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -120,4 +121,14 @@ func agentLog(t require.TestingT, entries int) []event.Event {
 		add(fmt.Sprintf(`{"_tag":"ToolResult","toolCallId":"c%d","value":"ok\n[Process exited with code 0]"}`, i))
 	}
 	return log
+}
+
+func TestATimeThatHasNoJSONIsNotThatOfAnEntry(t *testing.T) {
+	for _, at := range []string{"9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"} {
+		p := transcript.NewPatcher()
+		p.Apply(logged(t, 1, `{"_tag":"UserMessage","content":"Hello","sourceTimestamp":"`+at+`"}`))
+		data, err := json.Marshal(p.Document())
+		require.NoError(t, err, at)
+		require.Contains(t, string(data), "Hello")
+	}
 }

@@ -289,8 +289,9 @@ func attachment(eventID string, body event.FileAttachment) Attachment {
 // timeOf is when an event happened: as the agent says, or else when the session
 // recorded it.
 func timeOf(e event.Event) time.Time {
-	if at := extra[time.Time](e, "sourceTimestamp"); !at.IsZero() {
-		return at.UTC()
+	// A time in another zone may be in a year that has no JSON.
+	if at := extra[time.Time](e, "sourceTimestamp").UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 {
+		return at
 	}
 	return e.Timestamp.UTC()
 }
