@@ -337,7 +337,7 @@ func TestAWorkerThatStopsHandsItsRequestBack(t *testing.T) {
 		AssistantMessage "I was saying: hello." through 4
 		LLMRequestCompleted 1 stop
 	`), w.log(c))
-	require.NotContains(t, w.history(c), "TimedOut", "the worker gave the request back, nobody had to miss it")
+	require.NotContains(t, w.history(c), "ActivityTaskTimedOut", "the worker gave the request back, nobody had to miss it")
 	w.replay(c, "handed-back")
 }
 
