@@ -106,6 +106,9 @@ func NewWorker(temporal client.Client, options Options) worker.Worker {
 		// The default of a second is not enough for a large backlog on a machine
 		// that has a lot to do, and then the workflow task would be for nothing.
 		DeadlockDetectionTimeout: 5 * time.Second,
+		// Where the server tells its limit, the SDK holds a marker against it before
+		// what is large in it goes to the blob store.
+		DisablePayloadErrorLimit: options.Archive != nil,
 		DisableWorkflowWorker:    options.Part == OnlyActivities,
 		LocalActivityWorkerOnly:  options.Part == OnlyWorkflows,
 		OnFatalError:             options.OnFatalError,
