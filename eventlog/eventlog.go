@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -198,10 +199,13 @@ func (l *Log) run(ctx context.Context, contextName, runID string, wait bool) ite
 	}
 }
 
-// noContext turns "not found" into ErrNoContext.
+// noContext turns "not found" into ErrNoContext. A server with a database calls a
+// run whose history it has taken away, and nothing else of it yet, an invalid
+// argument, and only its words say which.
 func noContext(err error) error {
 	var notFound *serviceerror.NotFound
-	if errors.As(err, &notFound) {
+	var invalid *serviceerror.InvalidArgument
+	if errors.As(err, &notFound) || errors.As(err, &invalid) && strings.Contains(invalid.Message, "history not found") {
 		return fmt.Errorf("%w: %w", ErrNoContext, err)
 	}
 	return err
