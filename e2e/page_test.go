@@ -276,11 +276,11 @@ func TestTheLogOfADroidIsSeenWhileItWorks(t *testing.T) {
 	tab := w.show(c)
 	droid, stop := w.ingesting(c, "droid")
 	for _, step := range []struct{ line, card string }{
-		{`{"type":"system","subtype":"init","session_id":"s1","cwd":"/work/shop","tools":["Execute","Edit"],"model":"droid-1"}`, ""},
+		{`{"type":"system","subtype":"init","session_id":"s1","cwd":"/home/ada/shop","tools":["Execute","Edit"],"model":"droid-1"}`, ""},
 		{`{"type":"message","role":"user","id":"m1","text":"Fix the test","timestamp":1760000000000,"session_id":"s1"}`, ""},
 		{`{"type":"tool_call","id":"t1","messageId":"m2","toolId":"Execute","toolName":"Execute","parameters":{"command":"make test"},"session_id":"s1"}`, "Run make test running"},
 		{`{"type":"tool_result","id":"t1","messageId":"m2","toolId":"Execute","isError":false,"value":"FAIL\n[Process exited with code 2]","session_id":"s1"}`, "Run make test exit 2 failed"},
-		{`{"type":"tool_call","id":"t2","messageId":"m2","toolId":"Edit","toolName":"Edit","parameters":{"file_path":"/work/shop/cart.go","old_str":"a\n","new_str":"b\n"},"session_id":"s1"}`, "Edit cart.go running"},
+		{`{"type":"tool_call","id":"t2","messageId":"m2","toolId":"Edit","toolName":"Edit","parameters":{"file_path":"/home/ada/shop/cart.go","old_str":"a\n","new_str":"b\n"},"session_id":"s1"}`, "Edit cart.go running"},
 		{`{"type":"tool_result","id":"t2","messageId":"m2","toolId":"Edit","isError":false,"value":"ok","session_id":"s1"}`, "Edit cart.go done"},
 		{`{"type":"message","role":"assistant","id":"m3","text":"Done","session_id":"s1"}`, ""},
 	} {

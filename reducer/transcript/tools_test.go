@@ -15,7 +15,7 @@ import (
 // agent works.
 func shown(t require.TestingT, tool, parameters string, result *event.ToolResult) transcript.Entry {
 	p := transcript.NewPatcher()
-	p.Apply(logged(t, 1, `{"_tag":"Note","kind":"system","content":"init","cwd":"/work/app"}`))
+	p.Apply(logged(t, 1, `{"_tag":"Note","kind":"system","content":"init","cwd":"/home/ada/app"}`))
 	call := event.New(event.ToolCall{ToolCallID: "c", ToolName: tool, Parameters: json.RawMessage(parameters)})
 	call.ID = "demo:0002"
 	p.Apply(call)
@@ -31,21 +31,21 @@ func shown(t require.TestingT, tool, parameters string, result *event.ToolResult
 
 func TestToolsAreKnownByTheirNamesAndParameters(t *testing.T) {
 	for _, tc := range []struct{ name, tool, parameters, want string }{
-		{"a file that is read", "Read", `{"file_path":"/work/app/a.go"}`, `{"action":"file_read","path":"a.go"}`},
-		{"by another name", "read_file", `{"path":"/work/app/b/c.go"}`, `{"action":"file_read","path":"b/c.go"}`},
+		{"a file that is read", "Read", `{"file_path":"/home/ada/app/a.go"}`, `{"action":"file_read","path":"a.go"}`},
+		{"by another name", "read_file", `{"path":"/home/ada/app/b/c.go"}`, `{"action":"file_read","path":"b/c.go"}`},
 		{"outside of the folder", "Read", `{"path":"/etc/hosts"}`, `{"action":"file_read","path":"/etc/hosts"}`},
-		{"in a neighbour whose name begins alike", "Read", `{"path":"/work/app2/a.go"}`, `{"action":"file_read","path":"/work/app2/a.go"}`},
-		{"a folder", "LS", `{"directory_path":"/work/app"}`, `{"action":"file_read","path":"."}`},
+		{"in a neighbour whose name begins alike", "Read", `{"path":"/home/ada/app2/a.go"}`, `{"action":"file_read","path":"/home/ada/app2/a.go"}`},
+		{"a folder", "LS", `{"directory_path":"/home/ada/app"}`, `{"action":"file_read","path":"."}`},
 		{"a folder without a name", "LS", `{}`, `{"action":"file_read","path":"."}`},
-		{"a search for names", "Glob", `{"patterns":["*.go","*.md"],"folder":"/work/app/b"}`, `{"action":"search","query":"*.go *.md","path":"b"}`},
-		{"a search for text", "Grep", `{"pattern":"func main","path":"/work/app"}`, `{"action":"search","query":"func main","path":"."}`},
+		{"a search for names", "Glob", `{"patterns":["*.go","*.md"],"folder":"/home/ada/app/b"}`, `{"action":"search","query":"*.go *.md","path":"b"}`},
+		{"a search for text", "Grep", `{"pattern":"func main","path":"/home/ada/app"}`, `{"action":"search","query":"func main","path":"."}`},
 		{"a search in the web", "WebSearch", `{"query":"go generics"}`, `{"action":"search","query":"go generics"}`},
 		{"a page", "FetchUrl", `{"url":"https://example.com"}`, `{"action":"web_fetch","url":"https://example.com"}`},
 		{"a page, for Claude", "WebFetch", `{"url":"https://example.com","prompt":"p"}`, `{"action":"web_fetch","url":"https://example.com"}`},
 		{"a command", "Execute", `{"command":"ls"}`, `{"action":"command_run","command":"ls"}`},
 		{"a command in parts", "shell", `{"command":["ls","-l"]}`, `{"action":"command_run","command":"ls -l"}`},
 		{"a command, for Claude", "Bash", `{"command":"ls","description":"List"}`, `{"action":"command_run","command":"ls"}`},
-		{"a new file", "Create", `{"file_path":"/work/app/a","content":"x\n"}`, `{"action":"file_edit","path":"a","changes":[{"action":"write","content":"x\n"}]}`},
+		{"a new file", "Create", `{"file_path":"/home/ada/app/a","content":"x\n"}`, `{"action":"file_edit","path":"a","changes":[{"action":"write","content":"x\n"}]}`},
 		{"an empty file", "Write", `{"file_path":"a","content":""}`, `{"action":"file_edit","path":"a","changes":[{"action":"write"}]}`},
 		{"an edit", "Edit", `{"file_path":"a","old_string":"x","new_string":"y"}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}]}`},
@@ -55,7 +55,7 @@ func TestToolsAreKnownByTheirNamesAndParameters(t *testing.T) {
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"},{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n"}]}`},
 		{"several edits, for Claude", "MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","new_string":"y"}]}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}]}`},
-		{"a patch of a file", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: /work/app/a\n@@\n-x\n+y\n*** End Patch"}`,
+		{"a patch of a file", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: /home/ada/app/a\n@@\n-x\n+y\n*** End Patch"}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@\n-x\n+y\n"}]}`},
 		{"a patch that renames", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n*** End Patch"}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"rename","to":"b"},{"action":"edit","unified_diff":"--- a\n+++ a\n@@\n-x\n+y\n"}]}`},
@@ -111,7 +111,7 @@ func TestResultsEndTheirCalls(t *testing.T) {
 			`{"action":"search","query":"x","result":"a:1\nb:2"}`},
 		{"an edit that its result tells exactly", "Edit", edit, value(`{"diff":"@@ -7 +7 @@\n-x\n+y"}`), transcript.Success,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"@@ -7 +7 @@\n-x\n+y"}]}`},
-		{"a patch that its result tells", "ApplyPatch", patch, value(`{"file_path":"/work/app/b","diff":"@@"}`), transcript.Success,
+		{"a patch that its result tells", "ApplyPatch", patch, value(`{"file_path":"/home/ada/app/b","diff":"@@"}`), transcript.Success,
 			`{"action":"file_edit","path":"b","changes":[{"action":"edit","unified_diff":"@@"}]}`},
 		{"a patch that its result tells in a string", "ApplyPatch", patch, value(`"{\"file_path\":\"b\",\"content\":\"new\"}"`), transcript.Success,
 			`{"action":"file_edit","path":"b","changes":[{"action":"write","content":"new"}]}`},
@@ -209,7 +209,7 @@ func TestAStateMayGoTwoWays(t *testing.T) {
 // FuzzTools gives tools whatever agents may write.
 func FuzzTools(f *testing.F) {
 	for _, tool := range []string{"Read", "Glob", "Execute", "MultiEdit", "ApplyPatch", "TodoWrite", "weather"} {
-		f.Add(tool, `{"path":"/work/app","edits":[{"old_str":"a","new_str":"b"}]}`, `{"diff":"@@"}`)
+		f.Add(tool, `{"path":"/home/ada/app","edits":[{"old_str":"a","new_str":"b"}]}`, `{"diff":"@@"}`)
 		f.Add(tool, `{"command":"ls","todos":"1. [x] a"}`, `"a\n[Process exited with code 1]"`)
 		f.Add(tool, `{"patch":"*** Add File: a\n+x\n*** Move to: b\n-y\n"}`, `[{"type":"text","text":"a"}]`)
 		f.Add(tool, `{"todos":[{}],"pattern":null,"patterns":[1]}`, `{`)
