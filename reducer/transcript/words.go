@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
@@ -29,47 +28,18 @@ func afterRetries(n int) string {
 
 // settings says in words what was set; "" for what is no setting.
 func settings(body event.Body) string {
-	var parts []string
-	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	switch body := body.(type) {
 	case event.SetProviderConfig:
-		role := "Model"
 		if body.AsFallback {
-			role = "Fallback"
+			return "Fallback: " + body.String()
 		}
-		add("%s: %s of %s", role, body.Model, body.ProviderID)
-		if body.BaseURL != "" {
-			add("at %s", body.BaseURL)
-		}
-		if body.Temperature != nil {
-			add("temperature %v", *body.Temperature)
-		}
-		if body.MaxTokens != nil {
-			add("at most %d tokens", *body.MaxTokens)
-		}
-		if body.TextOnly {
-			add("text only")
-		}
+		return "Model: " + body.String()
 	case event.SetRetryConfig:
-		add("Retries: %d, the first after %d ms", body.MaxRetries, body.InitialDelayMs)
+		return "Retries: " + body.String()
 	case event.SetTimeout:
-		add("Timeout: %d ms", body.TimeoutMs)
-		if body.FirstTokenMs != nil {
-			add("%d ms for the first token", *body.FirstTokenMs)
-		}
-		if body.StallMs != nil {
-			add("%d ms for each silence", *body.StallMs)
-		}
+		return "Timeout: " + body.String()
 	case event.SetDeliveryPolicy:
-		if body.Policy != "" {
-			add("New input while answering: %s", body.Policy)
-		}
-		if body.QuietPeriodMs != nil {
-			add("quiet period %d ms", *body.QuietPeriodMs)
-		}
-		if body.MaxWaitMs != nil {
-			add("at most %d ms of it", *body.MaxWaitMs)
-		}
+		return "Delivery: " + body.String()
 	}
-	return strings.Join(parts, ", ")
+	return ""
 }

@@ -34,14 +34,14 @@ func State(w io.Writer, s wire.State) error {
 	if s.Config.Fallback != nil {
 		row("fallback", "%s", providerConfig(*s.Config.Fallback))
 	}
-	row("retry", "%s", retry(event.SetRetryConfig{
+	row("retry", "%s", event.SetRetryConfig{
 		MaxRetries: s.Config.Retry.MaxRetries, InitialDelayMs: s.Config.Retry.InitialDelayMs,
 		BackoffFactor: &s.Config.Retry.BackoffFactor, MaxDelayMs: &s.Config.Retry.MaxDelayMs, Jitter: s.Config.Retry.Jitter,
-	}))
-	row("timeout", "%s", timeout(s.Config.Timeouts()))
-	row("policy", "%s", policy(event.SetDeliveryPolicy{
+	})
+	row("timeout", "%s", s.Config.Timeouts())
+	row("policy", "%s", event.SetDeliveryPolicy{
 		Policy: s.Config.Delivery.Policy, QuietPeriodMs: &s.Config.Delivery.QuietPeriodMs, MaxWaitMs: &s.Config.Delivery.MaxWaitMs,
-	}))
+	})
 	if s.Request != nil {
 		row("request", "%s, attempt %d", s.Request.ID, s.Request.Attempt)
 	}
@@ -73,10 +73,10 @@ func Message(m reducer.Message) string {
 }
 
 func providerConfig(p reducer.ProviderConfig) string {
-	text := provider(event.SetProviderConfig{
+	text := event.SetProviderConfig{
 		ProviderID: p.ProviderID, Model: p.Model, APIKeyRef: p.APIKeyRef, BaseURL: p.BaseURL,
 		Temperature: p.Temperature, MaxTokens: p.MaxTokens, TextOnly: p.TextOnly,
-	})
+	}.String()
 	if p.IsDefault {
 		return text + " (unless the worker has its own default)"
 	}

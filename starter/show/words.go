@@ -49,16 +49,16 @@ func Words(body event.Body) (subject, text string) {
 	case event.Note:
 		return string(b.Kind), b.Content
 	case event.SetRetryConfig:
-		return "set retry", retry(b)
+		return "set retry", b.String()
 	case event.SetProviderConfig:
 		if b.AsFallback {
-			return "set fallback", provider(b)
+			return "set fallback", b.String()
 		}
-		return "set provider", provider(b)
+		return "set provider", b.String()
 	case event.SetTimeout:
-		return "set timeout", timeout(b)
+		return "set timeout", b.String()
 	case event.SetDeliveryPolicy:
-		return "set policy", policy(b)
+		return "set policy", b.String()
 	}
 	return lifecycle(body)
 }
@@ -129,65 +129,6 @@ func attachment(b event.FileAttachment) string {
 		text += fmt.Sprintf(", %d bytes", b.Size)
 	}
 	return text + ")"
-}
-
-func retry(b event.SetRetryConfig) string {
-	text := fmt.Sprintf("at most %d, the first after %s", b.MaxRetries, milliseconds(b.InitialDelayMs))
-	if b.BackoffFactor != nil {
-		text += fmt.Sprintf(", each %g times later", *b.BackoffFactor)
-	}
-	if b.MaxDelayMs != nil {
-		text += ", at most " + milliseconds(*b.MaxDelayMs) + " apart"
-	}
-	if b.Jitter {
-		text += ", with jitter"
-	}
-	return text
-}
-
-func provider(b event.SetProviderConfig) string {
-	text := b.ProviderID + " " + b.Model
-	if b.BaseURL != "" {
-		text += " at " + b.BaseURL
-	}
-	if b.APIKeyRef != "" {
-		text += ", key " + b.APIKeyRef
-	}
-	if b.Temperature != nil {
-		text += fmt.Sprintf(", temperature %g", *b.Temperature)
-	}
-	if b.MaxTokens != nil {
-		text += fmt.Sprintf(", at most %d tokens", *b.MaxTokens)
-	}
-	if b.TextOnly {
-		text += ", text only"
-	}
-	return text
-}
-
-func timeout(b event.SetTimeout) string {
-	text := milliseconds(b.TimeoutMs)
-	if b.FirstTokenMs != nil {
-		text += ", first token within " + milliseconds(*b.FirstTokenMs)
-	}
-	if b.StallMs != nil {
-		text += ", silent for at most " + milliseconds(*b.StallMs)
-	}
-	return text
-}
-
-func policy(b event.SetDeliveryPolicy) string {
-	var parts []string
-	if b.Policy != "" {
-		parts = append(parts, string(b.Policy))
-	}
-	if b.QuietPeriodMs != nil {
-		parts = append(parts, "quiet period "+milliseconds(*b.QuietPeriodMs))
-	}
-	if b.MaxWaitMs != nil {
-		parts = append(parts, "maximum wait "+milliseconds(*b.MaxWaitMs))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func completed(b event.LLMRequestCompleted) string {

@@ -1,0 +1,76 @@
+package event
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// String says in words how attempts are repeated: "at most 3, the first after
+// 500ms".
+func (s SetRetryConfig) String() string {
+	text := fmt.Sprintf("at most %d, the first after %s", s.MaxRetries, milliseconds(s.InitialDelayMs))
+	if s.BackoffFactor != nil {
+		text += fmt.Sprintf(", each %g times later", *s.BackoffFactor)
+	}
+	if s.MaxDelayMs != nil {
+		text += ", at most " + milliseconds(*s.MaxDelayMs) + " apart"
+	}
+	if s.Jitter {
+		text += ", with jitter"
+	}
+	return text
+}
+
+// String says in words which model is asked: "openai gpt-4o-mini, temperature
+// 0.3".
+func (s SetProviderConfig) String() string {
+	text := s.ProviderID + " " + s.Model
+	if s.BaseURL != "" {
+		text += " at " + s.BaseURL
+	}
+	if s.APIKeyRef != "" {
+		text += ", key " + s.APIKeyRef
+	}
+	if s.Temperature != nil {
+		text += fmt.Sprintf(", temperature %g", *s.Temperature)
+	}
+	if s.MaxTokens != nil {
+		text += fmt.Sprintf(", at most %d tokens", *s.MaxTokens)
+	}
+	if s.TextOnly {
+		text += ", text only"
+	}
+	return text
+}
+
+// String says in words how long an attempt may take: "1m0s, first token within
+// 10s".
+func (s SetTimeout) String() string {
+	text := milliseconds(s.TimeoutMs)
+	if s.FirstTokenMs != nil {
+		text += ", first token within " + milliseconds(*s.FirstTokenMs)
+	}
+	if s.StallMs != nil {
+		text += ", silent for at most " + milliseconds(*s.StallMs)
+	}
+	return text
+}
+
+// String says in words what is set, and nothing of what stays: "queue, quiet
+// period 300ms".
+func (s SetDeliveryPolicy) String() string {
+	var parts []string
+	if s.Policy != "" {
+		parts = append(parts, string(s.Policy))
+	}
+	if s.QuietPeriodMs != nil {
+		parts = append(parts, "quiet period "+milliseconds(*s.QuietPeriodMs))
+	}
+	if s.MaxWaitMs != nil {
+		parts = append(parts, "maximum wait "+milliseconds(*s.MaxWaitMs))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }

@@ -1,0 +1,34 @@
+package event_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+func TestSettingsInWords(t *testing.T) {
+	for want, settings := range map[string]interface{ String() string }{
+		"at most 3, the first after 500ms": event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 500},
+		"at most 1, the first after 1.5s, each 1.5 times later, at most 10s apart, with jitter": event.SetRetryConfig{
+			MaxRetries: 1, InitialDelayMs: 1500, BackoffFactor: new(1.5), MaxDelayMs: new(int64(10_000)), Jitter: true,
+		},
+		"openai gpt-4o-mini": event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o-mini"},
+		"local llama3.2 at http://127.0.0.1:11434/v1, key env:LOCAL_API_KEY, temperature 0, at most 100 tokens, text only": event.SetProviderConfig{
+			ProviderID: "local", Model: "llama3.2", BaseURL: "http://127.0.0.1:11434/v1", APIKeyRef: "env:LOCAL_API_KEY",
+			Temperature: new(0.0), MaxTokens: new(100), TextOnly: true,
+		},
+		"1m0s": event.SetTimeout{TimeoutMs: 60_000},
+		"1m0s, first token within 10s, silent for at most 5s": event.SetTimeout{
+			TimeoutMs: 60_000, FirstTokenMs: new(int64(10_000)), StallMs: new(int64(5000)),
+		},
+		"queue":           event.SetDeliveryPolicy{Policy: event.PolicyQueue},
+		"quiet period 0s": event.SetDeliveryPolicy{QuietPeriodMs: new(int64(0))},
+		"reject, quiet period 300ms, maximum wait 2s": event.SetDeliveryPolicy{
+			Policy: event.PolicyReject, QuietPeriodMs: new(int64(300)), MaxWaitMs: new(int64(2000)),
+		},
+	} {
+		require.Equal(t, want, settings.String())
+	}
+}
