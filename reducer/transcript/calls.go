@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,8 +16,7 @@ const (
 	MaxWaiting = 1000
 )
 
-// call is a call of a tool. It is not changed once it is in a State, nor are
-// results.
+// call is a call of a tool. It is not changed once it is in a State.
 type call struct {
 	id, tool string
 	action   ActionType
@@ -30,20 +28,6 @@ type answered struct {
 	*call
 	before *answered
 	length int
-}
-
-// result is a result that came before its call.
-type result struct {
-	tool string // the name of the tool, of a result that names no call
-	body event.ToolResult
-}
-
-// isOf reports whether the result may be that of an open call.
-func (r *result) isOf(c *call) bool {
-	if r.body.ToolCallID != "" {
-		return r.body.ToolCallID == c.id
-	}
-	return r.tool == "" || r.tool == c.tool
 }
 
 // addCall shows a call, with its result if that was here first. A call that comes
@@ -72,25 +56,22 @@ func (f *fold) addCall(body event.ToolCall) {
 	f.takeWaiting(c)
 }
 
-// takeWaiting gives a call the results that wait for it: all with its id, and one
-// that names its tool if there is no other.
+// takeWaiting gives a call the results that came before it.
 func (f *fold) takeWaiting(c *call) {
-	var still []*result
-	for _, r := range f.waiting {
-		if r.isOf(c) && (r.body.ToolCallID != "" || slices.Contains(f.open, c)) {
-			f.resolve(c, r.body)
+	var still []event.ToolResult
+	for _, body := range f.waiting {
+		if body.ToolCallID == c.id {
+			f.resolve(c, body)
 		} else {
-			still = append(still, r)
+			still = append(still, body)
 		}
 	}
 	f.waiting = still
 }
 
-// addResult shows a result in its call: the newest one with its id, or, when it has
-// none, the oldest open one of its tool.
+// addResult shows a result in the newest call with its id.
 func (f *fold) addResult(body event.ToolResult) {
-	r := &result{tool: extra[string](f.event, "toolName"), body: body}
-	if i := slices.IndexFunc(f.open, r.isOf); i >= 0 {
+	if i := slices.IndexFunc(f.open, func(c *call) bool { return c.id == body.ToolCallID }); i >= 0 {
 		f.resolve(f.open[i], body)
 		return
 	}
@@ -100,13 +81,13 @@ func (f *fold) addResult(body event.ToolResult) {
 			return
 		}
 	}
-	f.waiting = append(slices.Clip(f.waiting), r)
+	f.waiting = append(slices.Clip(f.waiting), body)
 	if len(f.waiting) > MaxWaiting {
 		dropped := f.waiting[0]
 		f.waiting = f.waiting[1:]
 		f.effects = append(f.effects, EmitWarning{Message: fmt.Sprintf(
 			"The result of the tool call %q was dropped: its call did not come, and %d others wait for theirs",
-			cmp.Or(dropped.body.ToolCallID, dropped.tool), MaxWaiting)})
+			dropped.ToolCallID, MaxWaiting)})
 	}
 }
 

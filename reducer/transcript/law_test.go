@@ -111,7 +111,7 @@ func chaos(t *rapid.T) []event.Event {
 		var e event.Event
 		switch rapid.SampledFrom([]string{
 			"user", "file", "note", "settings", "started", "delta", "next delta", "next delta", "next delta", "next delta", "answer",
-			"completed", "interrupted", "failed", "fell back", "call", "result", "result of a tool", "again",
+			"completed", "interrupted", "failed", "fell back", "call", "result", "again",
 		}).Draw(t, "step") {
 		case "user":
 			e.Body = event.UserMessage{Content: text()}
@@ -162,9 +162,6 @@ func chaos(t *rapid.T) []event.Event {
 			}
 		case "result":
 			e.Body = event.ToolResult{ToolCallID: call(), Value: eventtest.Value().Draw(t, "value")}
-		case "result of a tool":
-			e.Body = event.ToolResult{Error: eventtest.Value().Draw(t, "error"), IsError: true}
-			e.Extra = map[string]json.RawMessage{"toolName": json.RawMessage(`"` + tool() + `"`)}
 		case "again":
 			if len(events) == 0 {
 				continue
@@ -349,13 +346,9 @@ func (o oracle) attachments(i int) []transcript.Attachment {
 func (o oracle) results() map[int]*event.ToolResult {
 	results := map[int]*event.ToolResult{}
 	var calls []int
-	var waiting []event.Event
-	isOf := func(result event.Event, call int) bool {
-		body, of := result.Body.(event.ToolResult), o.events[call].Body.(event.ToolCall)
-		if body.ToolCallID != "" {
-			return body.ToolCallID == of.ToolCallID
-		}
-		return results[call] == nil && string(result.Extra["toolName"]) == `"`+of.ToolName+`"`
+	var waiting []event.ToolResult
+	isOf := func(result event.ToolResult, call int) bool {
+		return result.ToolCallID == o.events[call].Body.(event.ToolCall).ToolCallID
 	}
 	for i, e := range o.events {
 		switch body := e.Body.(type) {
@@ -367,29 +360,26 @@ func (o oracle) results() map[int]*event.ToolResult {
 				continue
 			}
 			calls, results[i] = append(calls, i), nil
-			var still []event.Event
+			var still []event.ToolResult
 			for _, r := range waiting {
 				if !isOf(r, i) {
 					still = append(still, r)
 					continue
 				}
-				results[i] = new(r.Body.(event.ToolResult))
+				results[i] = &r
 			}
 			waiting = still
 		case event.ToolResult:
-			var of []int
+			newest := -1
 			for _, call := range calls {
-				if isOf(e, call) {
-					of = append(of, call)
+				if isOf(body, call) {
+					newest = call
 				}
 			}
-			switch {
-			case len(of) == 0:
-				waiting = append(waiting, e)
-			case body.ToolCallID == "":
-				results[of[0]] = &body
-			default:
-				results[of[len(of)-1]] = &body
+			if newest < 0 {
+				waiting = append(waiting, body)
+			} else {
+				results[newest] = &body
 			}
 		}
 	}

@@ -31,7 +31,7 @@ type State struct {
 	// open are the calls without a result, oldest first.
 	open     []*call
 	answered *answered
-	waiting  []*result
+	waiting  []event.ToolResult
 }
 
 // request is what the entries of a request need to know of it.

@@ -171,16 +171,13 @@ func TestTheNewestCallsMayGetAnotherResult(t *testing.T) {
 	require.Len(t, next(`{"_tag":"ToolResult","toolCallId":"slow","value":1}`), 1, "open calls are not counted")
 }
 
-func TestTheOldestOfTooManyOpenCallsIsNamedByItsIDAlone(t *testing.T) {
+func TestTheOldestOfTooManyOpenCallsStillGetsItsResult(t *testing.T) {
 	p := transcript.NewPatcher()
 	const calls = transcript.MaxCalls + 1
 	for n := 1; n <= calls; n++ {
 		p.Apply(logged(t, n, fmt.Sprintf(`{"_tag":"ToolCall","toolCallId":"c%d","toolName":"x"}`, n)))
 	}
-	result := event.New(event.ToolResult{Value: json.RawMessage(`1`)})
-	result.ID = event.FormatID("demo", calls+1)
-	require.Equal(t, "/entries/1", p.Apply(result)[0].Path)
-	require.Equal(t, "/entries/0", p.Apply(logged(t, calls+2, `{"_tag":"ToolResult","toolCallId":"c1","value":1}`))[0].Path)
+	require.Equal(t, "/entries/0", p.Apply(logged(t, calls+1, `{"_tag":"ToolResult","toolCallId":"c1","value":1}`))[0].Path)
 }
 
 func TestAStateMayGoTwoWays(t *testing.T) {
