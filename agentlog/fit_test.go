@@ -54,6 +54,6 @@ func TestWhatIsTooLongForAnEventIsCutInItsMiddle(t *testing.T) {
 func TestOfALineBeyondMeasureItsBeginningIsKept(t *testing.T) {
 	log := `{"type":"message","role":"user","text":"` + strings.Repeat("x", agentlog.MaxLineBytes) + "\"}\n" + message("user", "Hello")
 	events := read(t, agentlog.Droid, log)
-	require.Equal(t, []string{"warning: line 1 has 43 bytes more than the 16777216 that are read", "user"}, tales(events))
+	require.Equal(t, []string{"warning: line 1 has 42 bytes more than the 16777216 that are read", "user"}, tales(events))
 	require.Contains(t, string(events[0].Extra["line"]), `"{\"type\":\"message\"`)
 }

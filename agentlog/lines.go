@@ -36,6 +36,7 @@ func (l *lines) next() bool {
 	l.number++
 	for {
 		piece, err := l.reader.ReadSlice('\n')
+		piece = bytes.TrimSuffix(piece, []byte("\n"))
 		room := min(len(piece), MaxLineBytes-len(l.text))
 		l.text = append(l.text, piece[:room]...)
 		l.cut += len(piece) - room
@@ -45,7 +46,7 @@ func (l *lines) next() bool {
 		if l.number == 1 {
 			l.text = bytes.TrimPrefix(l.text, byteOrderMark)
 		}
-		l.text = bytes.TrimRight(l.text, "\r\n")
+		l.text = bytes.TrimRight(l.text, "\r")
 		l.err = err
 		return err == nil || errors.Is(err, io.EOF) && len(l.text) > 0
 	}

@@ -25,13 +25,16 @@ const (
 type pairing struct {
 	// open are the calls without a result, oldest first, and known the ids of all
 	// calls that a result may name.
-	open  []item
+	open  []openCall
 	known map[string]bool
 	// waiting are the results of no call yet, oldest first, and size is their
 	// bytes.
 	waiting []item
 	size    int
 }
+
+// openCall is what a result needs of its call.
+type openCall struct{ id, tool, clientEventID string }
 
 // add takes the next item of the log and returns what can be told now.
 func (p *pairing) add(i item) []item {
@@ -48,14 +51,15 @@ func (p *pairing) addCall(call item, body event.ToolCall) []item {
 	if len(p.known) >= maxKnownCalls {
 		clear(p.known)
 		for _, c := range p.open {
-			p.known[idOf(c)] = true
+			p.known[c.id] = true
 		}
 	}
 	p.known[body.ToolCallID] = true
 	p.close(body.ToolCallID)
-	p.open = append(p.open, call)
+	open := openCall{id: body.ToolCallID, tool: call.tool, clientEventID: call.ClientEventID}
+	p.open = append(p.open, open)
 	out := []item{call}
-	if n := slices.IndexFunc(p.waiting, func(r item) bool { return answers(r, call) }); n >= 0 {
+	if n := slices.IndexFunc(p.waiting, func(r item) bool { return answers(r, open) }); n >= 0 {
 		result := p.waiting[n]
 		p.forget(n)
 		out = append(out, p.addResult(result, result.Body.(event.ToolResult))...)
@@ -69,8 +73,8 @@ func (p *pairing) addCall(call item, body event.ToolCall) []item {
 
 func (p *pairing) addResult(result item, body event.ToolResult) []item {
 	if body.ToolCallID == "" {
-		if n := slices.IndexFunc(p.open, func(call item) bool { return answers(result, call) }); n >= 0 {
-			body.ToolCallID = idOf(p.open[n])
+		if n := slices.IndexFunc(p.open, func(call openCall) bool { return answers(result, call) }); n >= 0 {
+			body.ToolCallID = p.open[n].id
 			result.Body = body
 		}
 	}
@@ -101,7 +105,7 @@ func (p *pairing) end() []item {
 }
 
 func (p *pairing) close(id string) {
-	p.open = slices.DeleteFunc(p.open, func(call item) bool { return idOf(call) == id })
+	p.open = slices.DeleteFunc(p.open, func(call openCall) bool { return call.id == id })
 }
 
 func (p *pairing) forget(n int) {
@@ -111,9 +115,9 @@ func (p *pairing) forget(n int) {
 
 // answers reports whether a result is that of a call: by its id, or, without one,
 // by the tool.
-func answers(result, call item) bool {
+func answers(result item, call openCall) bool {
 	if id := idOf(result); id != "" {
-		return id == idOf(call)
+		return id == call.id
 	}
 	return result.tool == call.tool
 }
@@ -136,9 +140,9 @@ func sizeOf(result item) int {
 
 // unknownOutcome stands in for the result of a call, in the words of a session
 // that cannot wait either.
-func unknownOutcome(call item) item {
-	e := event.New(event.ToolResult{ToolCallID: idOf(call), Error: []byte(`"interrupted, outcome unknown"`), IsError: true})
-	e.ClientEventID = call.ClientEventID + "-unknown"
+func unknownOutcome(call openCall) item {
+	e := event.New(event.ToolResult{ToolCallID: call.id, Error: []byte(`"interrupted, outcome unknown"`), IsError: true})
+	e.ClientEventID = call.clientEventID + "-unknown"
 	return item{Event: e}
 }
 
