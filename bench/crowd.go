@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ func crowd(l *lab) error {
 	var rate, bareRate, signal, bareSignal, delta, server, bareServer samples
 	for round := range rounds {
 		started, _ := l.rig.ServerCPU()
-		bare, took, err := talkAtOnce(contexts, turns, func(i int) *talker {
+		bare, took, err := talkAtOnce(contexts, turns, message, func(i int) *talker {
 			return l.bareLoop(fmt.Sprintf("bare-crowd-%d-%d", round, i))
 		})
 		if err != nil {
@@ -27,7 +28,7 @@ func crowd(l *lab) error {
 		}
 		bareRate = append(bareRate, float64(len(bare))/took.Seconds())
 		between, _ := l.rig.ServerCPU()
-		ours, took, err := talkAtOnce(contexts, turns, func(i int) *talker {
+		ours, took, err := talkAtOnce(contexts, turns, message, func(i int) *talker {
 			return l.context(fmt.Sprintf("crowd-%d-%d", round, i))
 		})
 		if err != nil {
@@ -60,8 +61,6 @@ func crowd(l *lab) error {
 // begins or ends: turns that do, as fast as they can, are in crowd.
 func streams(l *lab) error {
 	const answers, length = 50, 600
-	from, to := length/3, 2*length/3
-	long := func(key string) rig.Message { return rig.Message{Key: key, Tokens: length, Every: every} }
 	talkers := make([]*talker, answers)
 	for i := range talkers {
 		talkers[i] = l.context(fmt.Sprintf("stream-%d", i))
@@ -71,32 +70,22 @@ func streams(l *lab) error {
 	}
 	var ours, direct samples
 	for round := range l.times(3) {
-		delays := make(chan []time.Duration, answers)
-		errs := make(chan error, answers)
-		for i, t := range talkers {
-			go func() {
-				said, err := t.turn(long(fmt.Sprintf("stream-%d-%d", i, round)))
-				delays <- said.delays
-				errs <- err
-			}()
+		long := func(key string) rig.Message {
+			return rig.Message{Key: fmt.Sprintf("%s-%d", key, round), Tokens: length, Every: every}
 		}
-		for range talkers {
-			if err := <-errs; err != nil {
-				return err
-			}
-			ours.add((<-delays)[from:to]...)
+		said, _, err := talkAtOnce(answers, 1, long, func(i int) *talker { return talkers[i] })
+		if err != nil {
+			return err
 		}
-		for i := range talkers {
-			if err := l.rig.Direct.Send(long(fmt.Sprintf("direct-stream-%d-%d", i, round))); err != nil {
-				return err
-			}
+		for _, turn := range said {
+			ours.add(middle(turn.delays)...)
 		}
-		for i := range talkers {
-			read, err := l.rig.Notes.Await(l.ctx, rig.Ended, fmt.Sprintf("direct-stream-%d-%d", i, round))
-			if err != nil {
-				return err
-			}
-			direct.add(read.Delays[from:to]...)
+		read, err := l.readAtOnce(answers, long)
+		if err != nil {
+			return err
+		}
+		for _, delays := range read {
+			direct.add(middle(delays)...)
 		}
 	}
 	l.report.add("delta_50_ms", "ms", ours)
@@ -104,9 +93,35 @@ func streams(l *lab) error {
 	return nil
 }
 
+// middle is the middle third of what was measured of an answer.
+func middle(delays []time.Duration) []time.Duration {
+	third := len(delays) / 3
+	return delays[third : len(delays)-third]
+}
+
+// readAtOnce has n direct clients read an answer each, and returns the delays of
+// their tokens.
+func (l *lab) readAtOnce(n int, say func(key string) rig.Message) ([][]time.Duration, error) {
+	ask := func(i int) rig.Message { return say(fmt.Sprintf("direct-%d", i)) }
+	for i := range n {
+		if err := l.rig.Direct.Send(ask(i)); err != nil {
+			return nil, err
+		}
+	}
+	read := make([][]time.Duration, n)
+	for i := range n {
+		ended, err := l.rig.Notes.Await(l.ctx, rig.Ended, ask(i).Key)
+		if err != nil {
+			return nil, err
+		}
+		read[i] = ended.Delays
+	}
+	return read, nil
+}
+
 // talkAtOnce has n talkers take turns of their own, each one turn after the
-// other.
-func talkAtOnce(n, turns int, talker func(i int) *talker) ([]turn, time.Duration, error) {
+// other, and say something with a key of its own in each.
+func talkAtOnce(n, turns int, say func(key string) rig.Message, talker func(i int) *talker) ([]turn, time.Duration, error) {
 	began := time.Now()
 	var wg sync.WaitGroup
 	out := make([][]turn, n)
@@ -115,7 +130,7 @@ func talkAtOnce(n, turns int, talker func(i int) *talker) ([]turn, time.Duration
 		wg.Go(func() {
 			t := talker(i)
 			for j := range turns {
-				done, err := t.turn(message(fmt.Sprintf("%s-%d", t.name, j)))
+				done, err := t.turn(say(fmt.Sprintf("%s-%d", t.name, j)))
 				if err != nil {
 					errs <- err
 					return
@@ -127,11 +142,7 @@ func talkAtOnce(n, turns int, talker func(i int) *talker) ([]turn, time.Duration
 	wg.Wait()
 	took := time.Since(began)
 	close(errs)
-	var all []turn
-	for _, turns := range out {
-		all = append(all, turns...)
-	}
-	return all, took, <-errs
+	return slices.Concat(out...), took, <-errs
 }
 
 // memory has 500 contexts talk at once, three times over, on a worker of their
@@ -150,21 +161,12 @@ func memory(l *lab) error {
 		stop := make(chan struct{})
 		highest := make(chan float64, 1)
 		go func() { highest <- peakMemory(l.worker, stop) }()
-		var wg sync.WaitGroup
-		errs := make(chan error, contexts)
-		for i, t := range talkers {
-			wg.Go(func() {
-				if _, err := t.turn(message(fmt.Sprintf("many-%d-%d", round, i))); err != nil {
-					errs <- err
-				}
-			})
-		}
-		wg.Wait()
+		say := func(key string) rig.Message { return message(fmt.Sprintf("%s-%d", key, round)) }
+		_, _, err := talkAtOnce(contexts, 1, say, func(i int) *talker { return talkers[i] })
 		close(stop)
 		peak = append(peak, <-highest)
 		after = append(after, memoryOf(l.worker))
-		close(errs)
-		if err := <-errs; err != nil {
+		if err != nil {
 			return err
 		}
 	}

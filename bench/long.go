@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -17,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// measured are the turns that are measured, ten around each; their history, too.
+// measured are the turns whose history is measured, ten around each.
 var measured = []int{10, 300, 4990}
 
 // long has a conversation of 5,000 turns, which goes through many runs, looks at
@@ -27,25 +28,20 @@ func long(l *lab) error {
 	if l.quick {
 		turns = 310
 	}
+	compared := l.times(100)
 	const name = "long"
-	talker := l.context(name)
-	at := map[int]samples{}
-	for i := 1; i <= turns; i++ {
+	old := l.context(name)
+	for i := range turns - compared {
 		m := message(fmt.Sprintf("long-%d", i))
-		if near(i) == 0 {
+		if !isMeasured(i) {
 			m.Every = 0
 		}
-		took, err := talker.turn(m)
-		if err != nil {
+		if _, err := old.turn(m); err != nil {
 			return err
 		}
-		signal := at[near(i)]
-		signal.add(took.toRequest)
-		at[near(i)] = signal
 	}
-	l.report.add("signal_to_request_turn_10_ms", "ms", at[10])
-	if !l.quick {
-		l.report.add("signal_to_request_turn_5000_ms", "ms", at[4990])
+	if err := l.compareAges(old, compared); err != nil {
+		return err
 	}
 	if err := l.measureHistory(name, turns); err != nil {
 		return err
@@ -56,7 +52,7 @@ func long(l *lab) error {
 		if err := l.replaceWorker(); err != nil {
 			return err
 		}
-		took, err := talker.turn(rig.Message{Key: fmt.Sprintf("replay-%d", i), Tokens: 1})
+		took, err := old.turn(rig.Message{Key: fmt.Sprintf("replay-%d", i), Tokens: 1})
 		if err != nil {
 			return err
 		}
@@ -66,14 +62,41 @@ func long(l *lab) error {
 	return nil
 }
 
-// near is the measured turn that a turn is near to; 0 when it is to none.
-func near(turn int) int {
-	for _, at := range measured {
-		if turn > at-5 && turn <= at+5 {
-			return at
+// isMeasured reports whether the history of a turn is.
+func isMeasured(turn int) bool {
+	return slices.ContainsFunc(measured, func(at int) bool { return turn > at-5 && turn <= at+5 })
+}
+
+// compareAges takes turns between a context at the end of its many turns and
+// young ones at about their tenth.
+func (l *lab) compareAges(old *talker, n int) error {
+	var late, early samples
+	var young *talker
+	for i := range n {
+		if i%10 == 0 {
+			young = l.context(fmt.Sprintf("young-%d", i))
+			for j := range 5 {
+				if _, err := young.turn(rig.Message{Key: fmt.Sprintf("%s-grows-%d", young.name, j), Tokens: 1}); err != nil {
+					return err
+				}
+			}
 		}
+		aged, err := old.turn(message(fmt.Sprintf("old-%d", i)))
+		if err != nil {
+			return err
+		}
+		fresh, err := young.turn(message(fmt.Sprintf("young-%d", i)))
+		if err != nil {
+			return err
+		}
+		late.add(aged.toRequest)
+		early.add(fresh.toRequest)
 	}
-	return 0
+	l.report.add("signal_to_request_turn_10_ms", "ms", early)
+	if !l.quick {
+		l.report.add("signal_to_request_turn_5000_ms", "ms", late)
+	}
+	return nil
 }
 
 // measureHistory reports what a turn adds to a history: from the message that
