@@ -105,4 +105,4 @@ clean: ## Remove what was built; the contexts in .chronicle stay
 	rm -rf bin
 
 # Packages whose tests know -update.
-golden_packages = $(shell grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -r -n1 dirname | sort -u)
+golden_packages = $(shell grep -rl --include='*_test.go' 'eventtest/golden"' . | xargs -r -n1 dirname | sort -u)

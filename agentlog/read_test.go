@@ -2,7 +2,6 @@ package agentlog_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"io"
 	"iter"
@@ -17,9 +16,8 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/agentlog"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 )
-
-var update = flag.Bool("update", false, "write the events of the logs in testdata as what they want")
 
 func TestLogsAreReadAsTheseEvents(t *testing.T) {
 	logs, err := filepath.Glob("testdata/*.jsonl")
@@ -32,13 +30,7 @@ func TestLogsAreReadAsTheseEvents(t *testing.T) {
 			require.NoError(t, err)
 			format, _, _ := strings.Cut(name, "-")
 			got := written(t, read(t, agentlog.Format(format), string(text)))
-			file := filepath.Join("testdata", name+".events")
-			if *update {
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-			}
-			want, err := os.ReadFile(file)
-			require.NoError(t, err)
-			require.Equal(t, string(want), got)
+			golden.File(t, filepath.Join("testdata", name+".events"), got)
 		})
 	}
 }

@@ -1,25 +1,19 @@
 package reducer_test
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
-
-var update = flag.Bool("update", false, "write what the stories in testdata give as what they want")
 
 // TestStories tells stories of sessions. Each file of testdata/session is one: a
 // comment that tells it, the inputs in "script", and in "want" each input again
@@ -38,28 +32,7 @@ var update = flag.Bool("update", false, "write what the stories in testdata give
 // with the options request=r0001, attempt=1, through=2, provider=openai and
 // reason=timeout. One that is not given is as the session knows it; through=0
 // says that nothing was sent. One second passes from input to input.
-func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/session/*.txtar")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			require.NoError(t, err)
-			require.NotEmpty(t, bytes.TrimSpace(archive.Comment), "a story begins with a comment that tells it")
-			require.NotEmpty(t, archive.Files)
-			require.Equal(t, "script", archive.Files[0].Name)
-			got := tell(t, string(archive.Files[0].Data))
-			if *update {
-				archive.Files = append(archive.Files[:1], txtar.File{Name: "want", Data: []byte(got)})
-				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
-				return
-			}
-			require.Len(t, archive.Files, 2, "run go test -update, and read what it wrote")
-			require.Equal(t, string(archive.Files[1].Data), got)
-		})
-	}
-}
+func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
 // story is a session on its way through a script.
 type story struct {

@@ -3,23 +3,18 @@ package transcript_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/tools/txtar"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
-
-var update = flag.Bool("update", false, "write what the stories in testdata give as what they want")
 
 // TestStories tells stories of transcripts. Each file of testdata is one: a comment
 // that tells it, the events in "script", and in "want" each event again with the
@@ -32,28 +27,7 @@ var update = flag.Bool("update", false, "write what the stories in testdata give
 //	show            the document, in brief
 //
 // The events have ids from demo:0001, and one second passes from one to the next.
-func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(file)
-			require.NoError(t, err)
-			require.NotEmpty(t, bytes.TrimSpace(archive.Comment), "a story begins with a comment that tells it")
-			require.NotEmpty(t, archive.Files)
-			require.Equal(t, "script", archive.Files[0].Name)
-			got := tell(t, string(archive.Files[0].Data))
-			if *update {
-				archive.Files = append(archive.Files[:1], txtar.File{Name: "want", Data: []byte(got)})
-				require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
-				return
-			}
-			require.Len(t, archive.Files, 2, "run go test -update, and read what it wrote")
-			require.Equal(t, string(archive.Files[1].Data), got)
-		})
-	}
-}
+func TestStories(t *testing.T) { golden.Stories(t, "testdata/*.txtar", tell) }
 
 func tell(t *testing.T, script string) string {
 	var out strings.Builder
