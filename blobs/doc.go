@@ -20,9 +20,10 @@
 // the other parameters.
 //
 // What a store guarantees: what was put is there as soon as Put returns, whole
-// or not at all, whenever the process is killed, and in a folder on the disk, too,
-// should the machine lose its power; what is read is what was written, by its hash; putting the same bytes again changes nothing. Names, see
-// [Store.WriteOnce], are written once. No error repeats a credential.
+// or not at all, whenever the process is killed, and in a folder also when the
+// machine loses its power; what is read is what was written, by its hash; putting
+// the same bytes again changes nothing. Names, see [Store.WriteOnce], are written
+// once. No error repeats a credential.
 //
 // [ExternalStorage] lets the Temporal client keep payloads in a store that are
 // too large for a history.

@@ -29,8 +29,8 @@ type Summary struct {
 
 // List yields the contexts of the namespace, one summary for each, in Temporal's
 // order: first those whose session goes on, newest start first, then the others,
-// newest end first. The query, if any, is a Temporal list filter that is applied on top,
-// like `ContextStatus = "answering"`. The list may lag a moment behind. An error
+// newest end first. The query, if any, is a Temporal list filter that is applied on
+// top, like `ContextStatus = "answering"`. The list may lag a moment behind. An error
 // comes last; it is ErrUnreachable when Temporal is away.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
