@@ -93,7 +93,7 @@ check: ## Look for mistakes without running: format, vet, lint, determinism, imp
 golden: ## Rewrite the expected output of tests from what they print now
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure against a bare loop and a direct client, in about 6 minutes; B='-quick -run signal' for some, SERVER=postgres
+bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure against a bare loop and a direct client, in about 9 minutes; B='-quick -run signal' for some, SERVER=postgres
 	@go build -o bin/ ./bench
 	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
 

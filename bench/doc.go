@@ -3,7 +3,7 @@
 // itself. Machines are noisy, so the ratio counts; what is compared takes turns
 // with what it is compared with.
 //
-//	make bench                          # everything, in about six minutes
+//	make bench                          # everything, in about nine minutes
 //	bin/bench -quick -run 'signal|fold' # some scenarios, roughly
 //
 // It prints a table and the targets, and the change against the run that is

@@ -54,6 +54,7 @@ var scenarios = []scenario{
 	{"interrupt", "new input while an answer streams", interrupt, tuned},
 	{"streams", "50 answers that stream at once", streams, tuned},
 	{"crowd", "50 contexts at once", crowd, tuned},
+	{"viewers", "1,000 viewers of one context", viewers, tuned},
 	{"memory", "500 contexts at once", memory, tuned},
 	{"long", "a context of 5,000 turns, and a worker that does not know it", long, tuned},
 	{"archive", "a closed context of 10,000 events", archived, tuned},

@@ -23,6 +23,10 @@ const (
 	Aborted Kind = "aborted"
 	// Ended: an observer has seen the end of the turn.
 	Ended Kind = "ended"
+	// Viewing: so many viewers follow a context. The key says how many and which.
+	Viewing Kind = "viewing"
+	// Viewed: all viewers have seen the end of the turn.
+	Viewed Kind = "viewed"
 	// Broken: a process cannot do what it was asked to; Value is the error.
 	Broken Kind = "broken"
 )

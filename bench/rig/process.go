@@ -19,11 +19,13 @@ import (
 type role string
 
 const (
-	roleNATS   role = "rig-nats"
-	roleModel  role = "rig-model"
-	roleWatch  role = "rig-watch"
-	roleDirect role = "rig-direct"
-	roleBare   role = "rig-bare"
+	roleNATS    role = "rig-nats"
+	roleModel   role = "rig-model"
+	roleWatch   role = "rig-watch"
+	roleDirect  role = "rig-direct"
+	roleBare    role = "rig-bare"
+	roleGateway role = "rig-gateway"
+	roleView    role = "rig-view"
 )
 
 // places are where things are, as far as they were started.
@@ -32,6 +34,7 @@ type places struct {
 	NATS     string  `json:"nats,omitempty"`
 	Model    string  `json:"model,omitempty"`
 	Blobs    string  `json:"blobs,omitempty"`
+	Gateway  string  `json:"gateway,omitempty"`
 	Faults   float64 `json:"faults,omitempty"`
 }
 
@@ -58,6 +61,9 @@ type order struct {
 	Bare   bool   `json:"bare,omitempty"`
 	// Ask is a message for the model.
 	Ask string `json:"ask,omitempty"`
+	// View is a context for so many viewers.
+	View    string `json:"view,omitempty"`
+	Viewers int    `json:"viewers,omitempty"`
 }
 
 // next waits for an order; ok is false when there will be no more.
@@ -71,6 +77,7 @@ func Main() {
 	}
 	run, ok := map[role]func(*self) error{
 		roleNATS: serveNATS, roleModel: serveModel, roleWatch: watch, roleDirect: readDirectly, roleBare: workBare,
+		roleGateway: serveGateway, roleView: view,
 	}[role(os.Args[1])]
 	if !ok {
 		return

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -88,19 +87,7 @@ func (w *Worker) Kill() {
 }
 
 // RSS is the worker's resident memory in bytes.
-func (w *Worker) RSS() (int64, error) {
-	path := fmt.Sprintf("/proc/%d/statm", w.process.PID())
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, fmt.Errorf("memory of the worker: %w", err)
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("memory of the worker: %s holds %q", path, data)
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize()), err
-}
+func (w *Worker) RSS() (int64, error) { return rss(w.process.PID()) }
 
 // CPU is the processor time that the worker has used.
 func (w *Worker) CPU() (time.Duration, error) { return cpu(w.process.PID()) }

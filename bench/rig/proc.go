@@ -30,3 +30,18 @@ func cpu(pid int) (time.Duration, error) {
 	system, err := strconv.ParseInt(fields[12], 10, 64)
 	return time.Duration(user+system) * clockTick, err
 }
+
+// rss is the resident memory of a process in bytes, see proc_pid_statm(5).
+func rss(pid int) (int64, error) {
+	path := fmt.Sprintf("/proc/%d/statm", pid)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(data))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("%s holds %q", path, data)
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize()), err
+}

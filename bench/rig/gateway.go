@@ -1,0 +1,235 @@
+package rig
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// serveGateway is a gateway until its orders end.
+func serveGateway(s *self) error {
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	client, err := session.Dial(ctx, session.Config{Address: s.Temporal, NATSURL: s.NATS, BlobURL: s.Blobs})
+	if err != nil {
+		return err
+	}
+	defer client.Shutdown()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- gateway.New(client, gateway.Options{Rate: -1}).Serve(ctx, listener) }()
+	s.note(Note{Kind: Ready, At: time.Now(), Value: listener.Addr().String()})
+	s.next()
+	end()
+	return <-served
+}
+
+// Gateway is a gateway, and those that look at contexts through it, in another
+// process.
+type Gateway struct {
+	gateway, viewers *peer
+	notes            *Notes
+}
+
+// StartGateway starts a gateway that nobody looks through yet.
+func (r *Rig) StartGateway(ctx context.Context) (*Gateway, error) {
+	server, err := start(ctx, roleGateway, r.places, r.Notes)
+	if err != nil {
+		return nil, fmt.Errorf("start the gateway: %w", err)
+	}
+	at := r.places
+	at.Gateway = server.where
+	viewers, err := start(ctx, roleView, at, r.Notes)
+	if err != nil {
+		server.stop()
+		return nil, fmt.Errorf("start the viewers: %w", err)
+	}
+	return &Gateway{gateway: server, viewers: viewers, notes: r.Notes}, nil
+}
+
+// Stop ends the viewers and the gateway.
+func (g *Gateway) Stop() {
+	g.viewers.stop()
+	g.gateway.stop()
+}
+
+// RSS is the gateway's resident memory in bytes.
+func (g *Gateway) RSS() (int64, error) { return rss(g.gateway.process.PID()) }
+
+// View lets so many viewers follow the transcript of a context, in place of those
+// before, and returns when all have it.
+func (g *Gateway) View(ctx context.Context, name string, viewers int) error {
+	o := order{View: name, Viewers: viewers}
+	if err := g.viewers.order(o); err != nil {
+		return err
+	}
+	_, err := g.notes.Await(ctx, Viewing, o.viewing())
+	return err
+}
+
+func (o order) viewing() string { return fmt.Sprintf("%s by %d", o.View, o.Viewers) }
+
+// view follows transcripts as pages do, until its orders end.
+func view(s *self) error {
+	s.note(Note{Kind: Ready, At: time.Now()})
+	leave := func() {}
+	for {
+		o, ok := s.next()
+		leave()
+		if !ok {
+			return nil
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		leave = cancel
+		a := &audience{viewers: o.Viewers, seen: map[string]*views{}, note: s.note}
+		var coming sync.WaitGroup
+		for range o.Viewers {
+			coming.Add(1)
+			go func() {
+				if err := a.watch(ctx, s.Gateway, o.View, coming.Done); err != nil && ctx.Err() == nil {
+					s.note(Note{Kind: Broken, Key: o.View, At: time.Now(), Value: err.Error()})
+				}
+			}()
+		}
+		coming.Wait()
+		s.note(Note{Kind: Viewing, Key: o.viewing(), At: time.Now()})
+	}
+}
+
+// audience are the viewers of one transcript.
+type audience struct {
+	viewers int
+	note    func(Note)
+
+	mu   sync.Mutex
+	seen map[string]*views // by the key of the message
+}
+
+// views are what viewers saw of an answer.
+type views struct {
+	viewers int
+	delays  []time.Duration
+}
+
+// add counts what one viewer saw of an answer, and tells when it was the last.
+func (a *audience) add(key string, delays []time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	v := a.seen[key]
+	if v == nil {
+		v = &views{}
+		a.seen[key] = v
+	}
+	v.viewers++
+	v.delays = append(v.delays, delays...)
+	if v.viewers == a.viewers {
+		delete(a.seen, key)
+		a.note(Note{Kind: Viewed, Key: key, At: time.Now(), Delays: v.delays})
+	}
+}
+
+// watch is one viewer. It reads of a patch what has been added to a text, and takes
+// the entry about tokens for the end of the answer. has is called when it has the
+// document.
+func (a *audience) watch(ctx context.Context, address, name string, has func()) error {
+	has = sync.OnceFunc(has)
+	defer has()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "GET /contexts/%s/transcript HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", name, address); err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the transcript of %s: %s", name, response.Status)
+	}
+	var key string
+	var delays []time.Duration
+	for lines := bufio.NewReader(response.Body); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		kind, data, _ := strings.Cut(line, ": ")
+		switch {
+		case kind == "event" && data == "document\n":
+			if key != "" {
+				return errors.New("a viewer was given the document in the middle of an answer")
+			}
+			has()
+		case kind == "data" && strings.HasPrefix(data, "["):
+			added, err := addedBy(data)
+			if err != nil {
+				return err
+			}
+			for word := range strings.FieldsSeq(added.text) {
+				if of, ok := strings.CutPrefix(word, "re:"); ok {
+					key = of
+				} else if at, ok := written(word); ok {
+					delays = append(delays, now.Sub(at))
+				}
+			}
+			if added.end && key != "" {
+				a.add(key, delays)
+				key, delays = "", delays[:0]
+			}
+		}
+	}
+}
+
+// addition is what a patch adds to a transcript.
+type addition struct {
+	text string // of an answer that is on its way
+	end  bool
+}
+
+func addedBy(patch string) (a addition, err error) {
+	var operations []struct {
+		Path  string
+		Value json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(patch), &operations); err != nil {
+		return a, fmt.Errorf("patch %s: %w", patch, err)
+	}
+	for _, o := range operations {
+		if strings.HasSuffix(o.Path, "/chunks/-") {
+			var piece string
+			if err := json.Unmarshal(o.Value, &piece); err != nil {
+				return a, fmt.Errorf("patch %s: %w", patch, err)
+			}
+			a.text += piece
+			continue
+		}
+		var item struct {
+			Content struct {
+				EntryType struct{ Type string } `json:"entry_type"`
+				Chunks    []string
+			}
+		}
+		_ = json.Unmarshal(o.Value, &item) // other values are no entries
+		a.text += strings.Join(item.Content.Chunks, "")
+		a.end = a.end || item.Content.EntryType.Type == "token_usage_info"
+	}
+	return a, nil
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+)
+
+// viewers has one viewer, and then a thousand, follow the transcript of a context
+// through a gateway, while it is given long answers of fifty tokens per second.
+func viewers(l *lab) error {
+	const name = "viewed"
+	talker := l.context(name)
+	if _, err := talker.turn(message("begin-viewed")); err != nil {
+		return err
+	}
+	gateway, err := l.rig.StartGateway(l.ctx)
+	if err != nil {
+		return err
+	}
+	defer gateway.Stop()
+	look := func(viewers, rounds int) (delays, memory samples, err error) {
+		if err := gateway.View(l.ctx, name, viewers); err != nil {
+			return nil, nil, err
+		}
+		m := rig.Message{Tokens: 250, Every: 20 * time.Millisecond}
+		for round := range rounds {
+			m.Key = fmt.Sprintf("%s-by-%d-%d", name, viewers, round)
+			if _, err := talker.turn(m); err != nil {
+				return nil, nil, err
+			}
+			seen, err := talker.await(rig.Viewed, m.Key)
+			if err != nil {
+				return nil, nil, err
+			}
+			if len(seen.Delays) != viewers*m.Tokens {
+				return nil, nil, fmt.Errorf("%d viewers saw %d tokens of %d", viewers, len(seen.Delays), m.Tokens)
+			}
+			delays.add(seen.Delays...)
+			used, err := gateway.RSS()
+			if err != nil {
+				return nil, nil, err
+			}
+			memory = append(memory, float64(used)/1e6)
+		}
+		return delays, memory, nil
+	}
+	one, _, err := look(1, l.times(5))
+	if err != nil {
+		return err
+	}
+	all, memory, err := look(l.times(1000), l.times(5))
+	if err != nil {
+		return err
+	}
+	l.report.add("viewer_delta_ms", "ms", one)
+	l.report.add("viewers_1000_delta_ms", "ms", all)
+	l.report.add("gateway_rss_1000_mb", "MB", memory)
+	// How much more after the last answer than after the first one.
+	l.report.add("gateway_rss_1000_growth_mb", "MB", samples{memory[len(memory)-1] - memory[0]})
+	return nil
+}
