@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/charmbracelet/x/ansi"
@@ -87,6 +88,8 @@ type decoder struct {
 	ids    identity
 	// session is the newest that a line named.
 	session string
+	// inKey says that the plain lines before this one begin a private key.
+	inKey bool
 }
 
 func (d *decoder) decode(in *lines) []item {
@@ -113,13 +116,30 @@ func (d *decoder) read(in *lines) []item {
 	case len(text) == 0:
 		return nil
 	case text[0] != '{':
-		return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
+		return d.plain(text)
 	}
+	d.inKey = false
 	items, err := d.parse(text)
 	if err != nil {
 		return []item{unread(text, fmt.Sprintf("line %d: %v", in.number, err))}
 	}
 	return items
+}
+
+// ofKey are the lines of a private key in PEM (RFC 7468) behind its first, with the
+// headers that older ones have.
+var ofKey = regexp.MustCompile(`^(?:[A-Za-z0-9+/=]+|[A-Za-z-]+: .*|-----END [A-Z ]*PRIVATE KEY-----)$`)
+
+// plain is a line of no format. A private key is over several, of which the first
+// says that it was removed.
+func (d *decoder) plain(text []byte) []item {
+	if d.inKey && ofKey.Match(text) {
+		d.inKey = !bytes.HasPrefix(text, []byte("-----END "))
+		return nil
+	}
+	_, key, begins := bytes.Cut(text, []byte("-----BEGIN "))
+	d.inKey = begins && bytes.HasSuffix(key, []byte("PRIVATE KEY-----"))
+	return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
 }
 
 // clean is a line without what no text has: colours, NUL, and bytes that are not
