@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"net/url"
 	"slices"
@@ -50,7 +51,9 @@ func (g *Gateway) ask(w http.ResponseWriter, r *http.Request, to func(Context, c
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
-	if err := to(c, ctx); err != nil {
+	err = to(c, ctx)
+	g.listing.change()
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusAccepted)
@@ -83,40 +86,72 @@ type listed struct {
 	Next string `json:"next,omitempty"`
 }
 
-// list is GET /contexts. Temporal's list cannot be searched by a part of a name,
-// has older sessions of the same context in it, and cannot be entered in the middle;
-// so it is read from its beginning.
-func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
-	query := r.URL.Query()
+// search is what somebody looks for in the list of contexts. Temporal's cannot be
+// searched by a part of a name, has older sessions of the same context in it, and
+// cannot be entered in the middle; so it is read from its beginning.
+type search struct {
+	part   string // of the name, in lower case
+	status wire.Status
+	from   listPlace
+	most   int
+}
+
+func parseSearch(query url.Values) (search, error) {
 	most, err := limit(query)
 	if err != nil {
-		return err
+		return search{}, err
 	}
 	status := wire.Status(query.Get("status"))
 	if statuses := []wire.Status{"", wire.StatusIdle, wire.StatusAnswering, wire.StatusClosed}; !slices.Contains(statuses, status) {
-		return badRequest("status=%q: want idle, answering or closed", status)
+		return search{}, badRequest("status=%q: want idle, answering or closed", status)
 	}
 	from, err := parsePlace(query.Get("from"))
+	return search{part: strings.ToLower(query.Get("q")), status: status, from: from, most: most}, err
+}
+
+// in returns what a list has of it, and whether there is more.
+func (s search) in(list iter.Seq2[session.Summary, error]) (found []session.Summary, more bool, err error) {
+	found = []session.Summary{}
+	for c, err := range list {
+		if err != nil {
+			return nil, false, err
+		}
+		if s.from.isBefore(c) || s.status != "" && c.Status != s.status || !strings.Contains(strings.ToLower(c.ContextName), s.part) {
+			continue
+		}
+		if len(found) == s.most {
+			return found, true, nil
+		}
+		found = append(found, c)
+	}
+	return found, false, nil
+}
+
+// list is GET /contexts. What the head of the list does not have is looked for in
+// all of it.
+func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	sought, err := parseSearch(query)
 	if err != nil {
 		return err
 	}
-	part := strings.ToLower(query.Get("q"))
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
-	page := listed{Contexts: []session.Summary{}}
-	for s, err := range g.client.List(ctx, "") {
-		if err != nil {
-			return err
-		}
-		if from.isBefore(s) || status != "" && s.Status != status || !strings.Contains(strings.ToLower(s.ContextName), part) {
-			continue
-		}
-		if len(page.Contexts) == most {
-			query.Set("from", placeOf(page.Contexts[most-1]).String())
-			page.Next = "/contexts?" + query.Encode()
-			break
-		}
-		page.Contexts = append(page.Contexts, s)
+	head, err := g.listing.head(ctx)
+	if err != nil {
+		return err
+	}
+	found, more, err := sought.in(head.all())
+	if !more && !head.whole {
+		found, more, err = sought.in(g.client.List(ctx, ""))
+	}
+	if err != nil {
+		return err
+	}
+	page := listed{Contexts: found}
+	if more {
+		query.Set("from", placeOf(found[len(found)-1]).String())
+		page.Next = "/contexts?" + query.Encode()
 	}
 	writeJSON(w, http.StatusOK, page)
 	return nil

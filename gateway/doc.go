@@ -20,7 +20,8 @@
 // The way through the code: guard.go decides who is let in, routes.go what is
 // served, send.go and contexts.go hold the short requests, events.go and
 // transcript.go the long ones, problem.go turns an error into an answer, in one
-// place. What is streamed comes out of a room (room.go), written by sse.go.
+// place. The list that all pages ask for is kept by listing.go. What is streamed
+// comes out of a room (room.go), written by sse.go.
 //
 // # Rooms
 //

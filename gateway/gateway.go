@@ -80,6 +80,7 @@ type Gateway struct {
 		Live() bool
 		Ping(ctx context.Context) error
 	}
+	listing *listing
 	rooms   rooms
 	closing context.Context // done when streams are to end
 	close   context.CancelFunc
@@ -95,7 +96,7 @@ func New[C Context](client Client[C], options Options) *Gateway {
 	options.KeepAlive = cmp.Or(options.KeepAlive, 15*time.Second)
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{options: options, client: client, open: func(name string) (Context, error) { return client.Open(name) }}
+	g := &Gateway{options: options, client: client, listing: newListing(client.List), open: func(name string) (Context, error) { return client.Open(name) }}
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.rooms = rooms{ctx: g.closing, linger: options.Linger, open: map[string]*room{}}
 	g.handler = g.guard(g.mux())

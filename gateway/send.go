@@ -46,6 +46,7 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
 	sent, err := to.Send(ctx, events...)
+	g.listing.change()
 	if errors.Is(err, session.ErrRefused) {
 		refused := problemOf(err)
 		refused.ClientEventIDs = sent.ClientEventIDs

@@ -1,0 +1,202 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// slowList is a client whose list takes a while, and is counted.
+type slowList struct {
+	client
+	takes         time.Duration
+	lists, listed *atomic.Int32 // readings, and contexts that they took
+}
+
+func newSlowList(takes time.Duration, list ...session.Summary) slowList {
+	return slowList{client{log: newLog(), list: list}, takes, new(atomic.Int32), new(atomic.Int32)}
+}
+
+func (c slowList) List(ctx context.Context, query string) iter.Seq2[session.Summary, error] {
+	return func(yield func(session.Summary, error) bool) {
+		c.lists.Add(1)
+		select {
+		case <-time.After(c.takes):
+		case <-ctx.Done():
+			yield(session.Summary{}, ctx.Err())
+			return
+		}
+		for s, err := range c.client.List(ctx, query) {
+			if c.listed.Add(1); !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// many are n contexts, newest first.
+func many(n int) []session.Summary {
+	began := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	list := make([]session.Summary, n)
+	for i := range list {
+		list[i] = session.Summary{
+			ContextName: fmt.Sprintf("demo-%d", i), Status: wire.StatusIdle, StartedAt: began.Add(-time.Duration(i) * time.Second),
+		}
+	}
+	return list
+}
+
+// ask makes a request of a gateway that is on no server, so that its clock can be a
+// test's own.
+func ask(ctx context.Context, g *gateway.Gateway, method, path, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	r.Host = "localhost"
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+	return w
+}
+
+func TestAListIsReadOnceForAllWhoAskWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSlowList(100*time.Millisecond, many(3)...)
+		g := gateway.New(c, gateway.Options{Rate: -1})
+		for range 100 {
+			go func() {
+				got := ask(t.Context(), g, http.MethodGet, "/contexts", "")
+				if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), "demo-2") {
+					t.Error(got.Body)
+				}
+			}()
+		}
+		time.Sleep(999 * time.Millisecond)
+		require.JSONEq(t, `{"contexts":[]}`, ask(t.Context(), g, http.MethodGet, "/contexts?q=other", "").Body.String())
+		require.EqualValues(t, 1, c.lists.Load())
+		time.Sleep(time.Millisecond)
+		ask(t.Context(), g, http.MethodGet, "/contexts", "")
+		require.EqualValues(t, 2, c.lists.Load())
+	})
+}
+
+func TestWhoeverLeavesEndsTheListForNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSlowList(100*time.Millisecond, many(3)...)
+		g := gateway.New(c, gateway.Options{Rate: -1})
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan int)
+		go func() { left <- ask(ctx, g, http.MethodGet, "/contexts", "").Code }()
+		synctest.Wait() // it reads
+		stayed := make(chan int)
+		go func() { stayed <- ask(t.Context(), g, http.MethodGet, "/contexts", "").Code }()
+		synctest.Wait()
+		leave()
+		require.Equal(t, http.StatusRequestTimeout, <-left, "at once")
+		require.Equal(t, http.StatusOK, <-stayed)
+		require.EqualValues(t, 1, c.lists.Load())
+	})
+}
+
+func TestAListShowsWhatWasDoneBefore(t *testing.T) {
+	for _, test := range []struct{ method, path, body string }{
+		{http.MethodPost, "/contexts/demo/events", hello},
+		{http.MethodPost, "/contexts/demo/interrupt", ""},
+		{http.MethodDelete, "/contexts/demo", ""},
+	} {
+		t.Run(test.method+" "+test.path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newSlowList(100*time.Millisecond, many(3)...)
+				g := gateway.New(c, gateway.Options{Rate: -1})
+				do := func() {
+					require.Equal(t, http.StatusAccepted, ask(t.Context(), g, test.method, test.path, test.body).Code)
+				}
+				list := func() { require.Equal(t, http.StatusOK, ask(t.Context(), g, http.MethodGet, "/contexts", "").Code) }
+				list()
+				do()
+				list()
+				require.EqualValues(t, 2, c.lists.Load(), "none that was kept")
+
+				do()
+				before := make(chan struct{})
+				go func() {
+					defer close(before)
+					list()
+				}()
+				time.Sleep(150 * time.Millisecond) // it waits for its turn for 100 ms
+				require.EqualValues(t, 3, c.lists.Load(), "it reads")
+				do()
+				list()
+				<-before
+				require.EqualValues(t, 4, c.lists.Load(), "none that began before")
+				list()
+				require.EqualValues(t, 4, c.lists.Load(), "and that one is kept")
+			})
+		})
+	}
+}
+
+func TestTemporalIsAskedForListsAtMostFiveTimesASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSlowList(0, many(3)...)
+		g := gateway.New(c, gateway.Options{Rate: -1})
+		began := time.Now()
+		for range 21 {
+			ask(t.Context(), g, http.MethodPost, "/contexts/demo/events", hello)
+			ask(t.Context(), g, http.MethodGet, "/contexts", "")
+		}
+		require.EqualValues(t, 21, c.lists.Load())
+		require.Equal(t, 4*time.Second, time.Since(began))
+	})
+}
+
+func TestAListThatFailedIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSlowList(0)
+		c.err = session.ErrUnreachable
+		g := gateway.New(c, gateway.Options{Rate: -1})
+		for n := range int32(2) {
+			require.Equal(t, http.StatusServiceUnavailable, ask(t.Context(), g, http.MethodGet, "/contexts", "").Code)
+			require.Equal(t, n+1, c.lists.Load())
+		}
+	})
+}
+
+func TestPagesReadNoMoreOfALongListThanTheyNeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 100_000
+		c := newSlowList(0, many(n)...)
+		g := gateway.New(c, gateway.Options{Rate: -1})
+		pages, seen := 0, 0
+		for next := "/contexts?limit=100"; next != "" && pages < 12; pages++ {
+			var page struct {
+				Contexts []session.Summary
+				Next     string
+			}
+			require.NoError(t, json.Unmarshal(ask(t.Context(), g, http.MethodGet, next, "").Body.Bytes(), &page))
+			for _, s := range page.Contexts {
+				require.Equal(t, c.list[seen].ContextName, s.ContextName)
+				seen++
+			}
+			next = page.Next
+			if seen < 1000 {
+				require.EqualValues(t, 1000, c.listed.Load(), "what Temporal gives at once is enough for page %d", pages)
+			}
+		}
+		require.EqualValues(t, 1+3, c.lists.Load(), "those that the head does not have, or does not know to be the last")
+		require.Equal(t, 1200, seen)
+		require.Contains(t, ask(t.Context(), g, http.MethodGet, "/contexts?q=demo-99999", "").Body.String(), "demo-99999")
+	})
+}
