@@ -47,7 +47,8 @@
 //
 // The gateway has no login: whoever reaches its address can read and write all
 // contexts of the namespace. It is made for the loopback address, or to stand
-// behind a proxy that knows who is who.
+// behind a proxy that knows who is who. What an address may ask for is bounded; behind
+// a proxy that Options.Proxies has, it is the address of the proxy's client.
 //
 // A page of another site that is open in the same browser is kept out. A site whose
 // name leads to this address (DNS rebinding) sends its own name as Host, and only

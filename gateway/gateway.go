@@ -6,8 +6,10 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -43,10 +45,14 @@ type Options struct {
 	// Hosts are the names that the gateway is reached by, beside localhost and IP
 	// addresses. Ports do not matter.
 	Hosts []string
-	// Rate is how many requests per second an address may make on average, and
-	// Burst how many at once. 0: 50 and 200; a negative rate: any number.
+	// Rate is how many requests per second an address may make on average; 0: 50;
+	// negative: any number. Burst is how many it may make at once; 0: four times as
+	// many.
 	Rate  float64
 	Burst int
+	// Proxies are the addresses of those whose X-Forwarded-For is believed, which
+	// says for whom they ask.
+	Proxies []netip.Prefix
 	// MaxBody is the longest body of a request in bytes; 0: 32 MiB, which has room
 	// for a file of 20 MiB.
 	MaxBody int64
@@ -91,7 +97,7 @@ type Gateway struct {
 // the caller shuts down after Close.
 func New[C Context](client Client[C], options Options) *Gateway {
 	options.Rate = cmp.Or(options.Rate, 50)
-	options.Burst = cmp.Or(options.Burst, 200)
+	options.Burst = cmp.Or(options.Burst, int(min(max(1, 4*options.Rate), math.MaxInt32)))
 	options.MaxBody = cmp.Or(options.MaxBody, 32<<20)
 	options.KeepAlive = cmp.Or(options.KeepAlive, 15*time.Second)
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)

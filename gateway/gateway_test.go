@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -258,6 +259,37 @@ func TestAnAddressMayAskOnlySoOften(t *testing.T) {
 		require.Equal(t, status, w.do(http.MethodGet, "/contexts", "").status)
 	}
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/readyz", "").status, "a supervisor may always ask")
+}
+
+func TestBehindAProxyEachClientHasItsOwnRate(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8")}
+	for _, test := range []struct {
+		name          string
+		proxies       []netip.Prefix
+		first, second string // X-Forwarded-For
+		same          bool
+	}{
+		{"others", proxies, "192.0.2.1", "192.0.2.2", false},
+		{"the same", proxies, "192.0.2.1", "192.0.2.1", true},
+		{"behind two proxies", proxies, "192.0.2.1, 10.0.0.1", "192.0.2.2,10.0.0.1", false},
+		{"what a client writes before", proxies, "192.0.2.8, 192.0.2.1", "192.0.2.9, 192.0.2.1", true},
+		{"what a client pretends of a proxy", proxies, "192.0.2.8, 10.0.0.9, 192.0.2.1", "192.0.2.9, 10.0.0.9, 192.0.2.1", true},
+		{"what is no address", proxies, "192.0.2.8, unknown, 10.0.0.1", "192.0.2.9, unknown, 10.0.0.1", true},
+		{"ports", proxies, "192.0.2.1:1000", "192.0.2.1:2000", true},
+		{"one network of IPv6", proxies, "2001:db8::1", "[2001:db8::2]:443", true},
+		{"other networks of IPv6", proxies, "2001:db8:0:1::1", "2001:db8:0:2::1", false},
+		{"an address of IPv4 as one of IPv6", proxies, "192.0.2.1", "::ffff:192.0.2.1", true},
+		{"proxies only", proxies, "10.0.0.1", "10.0.0.2", false},
+		{"nothing", proxies, "", "", true},
+		{"a proxy that is not trusted", proxies[1:], "192.0.2.1", "192.0.2.2", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := serve(t, client{log: newLog()}, gateway.Options{Rate: 1e-9, Proxies: test.proxies})
+			second := map[bool]int{false: http.StatusOK, true: http.StatusTooManyRequests}[test.same]
+			require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts", "", "X-Forwarded-For", test.first).status)
+			require.Equal(t, second, w.do(http.MethodGet, "/contexts", "", "X-Forwarded-For", test.second).status)
+		})
+	}
 }
 
 func TestARequestIsFoundInTheLogByItsID(t *testing.T) {

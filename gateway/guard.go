@@ -10,10 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // guard lets requests in to a handler, gives them an id, and logs them.
@@ -24,7 +21,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			"Sec-Fetch-Site or Origin names another site than Host"))
 	}))
 	next = foreign.Handler(next)
-	visitors := visitors{rate: rate.Limit(g.options.Rate), burst: g.options.Burst, limiters: map[netip.Prefix]*rate.Limiter{}}
+	visitors := newVisitors(g.options)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := r.Header.Get("X-Request-Id")
@@ -32,8 +29,9 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			id = rand.Text()
 		}
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		client := clientOf(r, g.options.Proxies)
 		answer := &answer{ResponseWriter: w, status: http.StatusOK}
-		defer func() { g.logRequest(r, answer, time.Since(began)) }()
+		defer func() { g.logRequest(r, client, answer, time.Since(began)) }()
 		control := http.NewResponseController(w)
 		// An error means that the connection has no deadlines, as in a test. Streams
 		// set others, see [stream.extend]. A body has its time whoever reads it: the
@@ -50,7 +48,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		case !g.isOurs(r.Host):
 			g.fail(answer, r, problem("host", http.StatusMisdirectedRequest, "The gateway has another name",
 				"Host has to be localhost, an IP address or a name that the gateway was told with --host"))
-		case !isProbe(r) && !visitors.admit(r.RemoteAddr):
+		case !isProbe(r) && !visitors.admit(client):
 			g.fail(answer, r, problem("rate", http.StatusTooManyRequests, "Too many requests", "wait a moment"))
 		default:
 			next.ServeHTTP(answer, r)
@@ -112,67 +110,11 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // logRequest tells of a request when it is over, which for a stream is when its
 // viewer leaves. Queries and bodies are not told.
-func (g *Gateway) logRequest(r *http.Request, a *answer, took time.Duration) {
+func (g *Gateway) logRequest(r *http.Request, client netip.Addr, a *answer, took time.Duration) {
 	level := slog.LevelInfo
 	if isProbe(r) {
 		level = slog.LevelDebug
 	}
-	g.options.Log.Log(r.Context(), level, "request", "request_id", requestID(r), "remote", r.RemoteAddr,
+	g.options.Log.Log(r.Context(), level, "request", "request_id", requestID(r), "client", client,
 		"method", r.Method, "path", r.URL.Path, "status", a.status, "bytes", a.bytes, "took", took)
-}
-
-// visitors bounds how much each client address asks for.
-type visitors struct {
-	rate  rate.Limit
-	burst int
-
-	mu       sync.Mutex
-	limiters map[netip.Prefix]*rate.Limiter
-	sweepAt  int // how many limiters are looked through for those that may go
-}
-
-// admit reports whether the client at an address may ask now.
-func (v *visitors) admit(remote string) bool {
-	if v.rate < 0 {
-		return true
-	}
-	who := visitor(remote)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	limiter, ok := v.limiters[who]
-	if !ok {
-		v.sweep()
-		limiter = rate.NewLimiter(v.rate, v.burst)
-		v.limiters[who] = limiter
-	}
-	return limiter.Allow()
-}
-
-// sweep takes away limiters that are as good as new, each time when there are
-// twice as many as were left the last time.
-func (v *visitors) sweep() {
-	if len(v.limiters) < max(v.sweepAt, 1024) {
-		return
-	}
-	for who, limiter := range v.limiters {
-		if limiter.Tokens() >= float64(v.burst) {
-			delete(v.limiters, who)
-		}
-	}
-	v.sweepAt = 2 * len(v.limiters)
-}
-
-// visitor is the address of a client. One client has a whole /64 of IPv6.
-func visitor(remote string) netip.Prefix {
-	at, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Prefix{} // on a socket that is no TCP, all are one
-	}
-	address := at.Addr().Unmap()
-	bits := address.BitLen()
-	if address.Is6() {
-		bits = 64
-	}
-	who, _ := address.WithZone("").Prefix(bits) // it has so many bits
-	return who
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"syscall"
@@ -20,7 +21,10 @@ type serveOptions struct {
 	*app
 	listen string
 	hosts  []string
-	json   bool
+	rate   float64
+	// proxies are addresses and networks.
+	proxies []string
+	json    bool
 }
 
 func newServeCommand(a *app) *cobra.Command {
@@ -34,14 +38,15 @@ GET /openapi.json describes it all.
 
 There is no login: whoever reaches the address can read and write all contexts.
 Keep it on this machine, or behind a proxy that knows who is who; name with
---host what clients call it then.
+--host what clients call it then, and with --trust-proxy the proxy, or all clients
+together have the rate of one.
 
 It prints one line when it serves, "ready url=... temporal=... deltas=...", and
 logs to standard error.
 
 ` + exitReference,
 		Example: `  starter serve
-  starter serve --listen 127.0.0.1:9000 --host chronicle.example`,
+  starter serve --listen 127.0.0.1:9000 --host chronicle.example --trust-proxy 127.0.0.1`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return runServe(command.Context(), o) },
 	}
@@ -49,6 +54,10 @@ logs to standard error.
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "where to serve, `HOST:PORT`; port 0 is any that is free")
 	flags.StringArrayVar(&o.hosts, "host", nil,
 		"`NAME` that clients reach it by, beside localhost and IP addresses; may be repeated")
+	flags.Float64Var(&o.rate, "rate", 0,
+		"`REQUESTS` per second that an address may make, four times as many at once; 0: 50; negative: any number")
+	flags.StringArrayVar(&o.proxies, "trust-proxy", nil,
+		"`ADDRESS` or network, like 10.0.0.0/8, of a proxy whose X-Forwarded-For says for whom it asks; may be repeated")
 	flags.BoolVar(&o.json, "json", false, "print the line, and log, as JSON")
 	return command
 }
@@ -57,6 +66,13 @@ func runServe(ctx context.Context, o serveOptions) error {
 	host, _, err := net.SplitHostPort(o.listen)
 	if err != nil {
 		return usagef("--listen %q: want HOST:PORT, like 127.0.0.1:8080", o.listen)
+	}
+	if math.IsNaN(o.rate) || math.IsInf(o.rate, 0) {
+		return usagef("--rate %v: want a number like 50, or -1 for any number of requests", o.rate)
+	}
+	proxies, err := parseProxies(o.proxies)
+	if err != nil {
+		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -78,7 +94,25 @@ func runServe(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	o.grace.Store(int64(gateway.DrainTimeout + grace))
-	return gateway.New(c, gateway.Options{Page: page.Handler(), Hosts: o.hosts, Log: o.logger()}).Serve(ctx, listener)
+	return gateway.New(c, gateway.Options{
+		Page: page.Handler(), Hosts: o.hosts, Rate: o.rate, Proxies: proxies, Log: o.logger(),
+	}).Serve(ctx, listener)
+}
+
+// parseProxies reads addresses and networks.
+func parseProxies(texts []string) (proxies []netip.Prefix, err error) {
+	for _, text := range texts {
+		address, err := netip.ParseAddr(text)
+		proxy := netip.PrefixFrom(address, address.BitLen())
+		if err != nil {
+			proxy, err = netip.ParsePrefix(text)
+		}
+		if err != nil {
+			return nil, usagef("--trust-proxy %q: want an address or a network, like 127.0.0.1 or 10.0.0.0/8", text)
+		}
+		proxies = append(proxies, proxy)
+	}
+	return proxies, nil
 }
 
 // serving is the line that says so.

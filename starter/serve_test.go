@@ -16,20 +16,28 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func TestServeServesUntilItIsToldToStop(t *testing.T) {
-	f := newFake(t, []event.Body{})
-	ctx, stop := context.WithCancel(t.Context())
+// serve serves until it is told to stop, which returns the exit code and the log.
+func serve(t *testing.T, f *fakeContext, flags ...string) (at serving, stop func() (code int, logged string)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
 	out, line := io.Pipe()
-	var logged bytes.Buffer // to be read when it has ended
+	var log bytes.Buffer
 	code := make(chan int, 1)
 	go func() {
 		code <- execute(ctx, &app{
-			streams: streams{in: strings.NewReader(""), out: line, err: &logged},
+			streams: streams{in: strings.NewReader(""), out: line, err: &log},
 			dial:    func(context.Context, session.Config) (client, error) { return &fakeClient{context: f}, nil },
-		}, []string{"serve", "--listen", "127.0.0.1:0", "--json"})
+		}, append([]string{"serve", "--listen", "127.0.0.1:0", "--json"}, flags...))
 	}()
-	var at serving
 	require.NoError(t, json.NewDecoder(out).Decode(&at))
+	return at, func() (int, string) {
+		cancel()
+		return <-code, log.String()
+	}
+}
+
+func TestServeServesUntilItIsToldToStop(t *testing.T) {
+	at, stop := serve(t, newFake(t, []event.Body{}))
 	require.True(t, at.Deltas)
 	response, err := http.Post(at.URL+"/contexts/demo/events", "application/json",
 		strings.NewReader(`{"_tag":"UserMessageEvent","content":"Hello"}`))
@@ -39,10 +47,28 @@ func TestServeServesUntilItIsToldToStop(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusAccepted, response.StatusCode, "%s", body)
 	require.Contains(t, string(body), `"eventIds":["demo:0001"]`)
-	stop()
-	require.Zero(t, <-code, "to be told to stop is how it ends")
-	require.Contains(t, logged.String(), `"path":"/contexts/demo/events"`)
-	require.NotContains(t, logged.String(), "Hello")
+	code, logged := stop()
+	require.Zero(t, code, "to be told to stop is how it ends")
+	require.Contains(t, logged, `"path":"/contexts/demo/events"`)
+	require.NotContains(t, logged, "Hello")
+}
+
+func TestServeLetsEachClientOfAProxyAskSoOften(t *testing.T) {
+	at, stop := serve(t, newFake(t), "--rate", "1e-9", "--trust-proxy", "127.0.0.1", "--trust-proxy", "10.0.0.0/8")
+	for _, ask := range []struct {
+		forwarded string
+		status    int
+	}{{"192.0.2.1", 200}, {"192.0.2.1, 10.0.0.1", 429}, {"192.0.2.2", 200}} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at.URL+"/contexts", nil)
+		require.NoError(t, err)
+		r.Header.Set("X-Forwarded-For", ask.forwarded)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, ask.status, response.StatusCode, ask.forwarded)
+	}
+	_, logged := stop()
+	require.Contains(t, logged, `"client":"192.0.2.2"`)
 }
 
 func TestServeSaysThatAPortIsInUse(t *testing.T) {
