@@ -50,6 +50,9 @@ type Options struct {
 	// many.
 	Rate  float64
 	Burst int
+	// Streams is how many may be open, and StreamsPerAddress how many of them by one
+	// address. 0: 10,000 and 1,000; negative: any number.
+	Streams, StreamsPerAddress int
 	// Proxies are the addresses of those whose X-Forwarded-For is believed, which
 	// says for whom they ask.
 	Proxies []netip.Prefix
@@ -98,6 +101,8 @@ type Gateway struct {
 func New[C Context](client Client[C], options Options) *Gateway {
 	options.Rate = cmp.Or(options.Rate, 50)
 	options.Burst = cmp.Or(options.Burst, int(min(max(1, 4*options.Rate), math.MaxInt32)))
+	options.Streams = cmp.Or(options.Streams, 10_000)
+	options.StreamsPerAddress = cmp.Or(options.StreamsPerAddress, 1000)
 	options.MaxBody = cmp.Or(options.MaxBody, 32<<20)
 	options.KeepAlive = cmp.Or(options.KeepAlive, 15*time.Second)
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -259,6 +260,44 @@ func TestAnAddressMayAskOnlySoOften(t *testing.T) {
 		require.Equal(t, status, w.do(http.MethodGet, "/contexts", "").status)
 	}
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/readyz", "").status, "a supervisor may always ask")
+}
+
+func TestStreamsAreBoundedForAnAddressAndInAll(t *testing.T) {
+	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{
+		Streams: 3, StreamsPerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	refused := func(from string, status int) {
+		t.Helper()
+		got := w.do(http.MethodGet, "/contexts/demo/events", "", "Accept", "text/event-stream", "X-Forwarded-For", from)
+		require.Equal(t, status, got.status, got.body)
+		require.Contains(t, got.body, "urn:chronicle:problem:streams")
+		require.Equal(t, "1", got.header.Get("Retry-After"))
+	}
+	w.view("/contexts/demo/events", "X-Forwarded-For", "192.0.2.1")
+	w.view(transcriptPath, "X-Forwarded-For", "192.0.2.1")
+	refused("192.0.2.1", http.StatusTooManyRequests)
+	w.view("/contexts/demo/events", "X-Forwarded-For", "192.0.2.2")
+	refused("192.0.2.2", http.StatusServiceUnavailable)
+	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts/demo/events", "", "X-Forwarded-For", "192.0.2.1").status,
+		"what is no stream is served")
+}
+
+func TestWhoeverLeavesAStreamMayOpenAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := gateway.New(client{log: newLog(messages(1)...)}, gateway.Options{Streams: 2, StreamsPerAddress: 1})
+		defer g.Close()
+		for range 5 {
+			ctx, leave := context.WithCancel(t.Context())
+			left := make(chan int)
+			open := func() { left <- ask(ctx, g, http.MethodGet, transcriptPath, "", "Accept", "text/event-stream").Code }
+			go open()
+			synctest.Wait()
+			go open()
+			require.Equal(t, http.StatusTooManyRequests, <-left)
+			leave()
+			require.Equal(t, http.StatusOK, <-left)
+		}
+	})
 }
 
 func TestBehindAProxyEachClientHasItsOwnRate(t *testing.T) {

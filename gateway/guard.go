@@ -22,6 +22,7 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 	}))
 	next = foreign.Handler(next)
 	visitors := newVisitors(g.options)
+	streams := newStreams(g.options)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := r.Header.Get("X-Request-Id")
@@ -50,6 +51,14 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 				"Host has to be localhost, an IP address or a name that the gateway was told with --host"))
 		case !isProbe(r) && !visitors.admit(client):
 			g.fail(answer, r, problem("rate", http.StatusTooManyRequests, "Too many requests", "wait a moment"))
+		case wantsStream(r):
+			leave, err := streams.enter(client)
+			if err != nil {
+				g.fail(answer, r, err)
+				return
+			}
+			defer leave()
+			next.ServeHTTP(answer, r)
 		default:
 			next.ServeHTTP(answer, r)
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,17 +57,6 @@ func many(n int) []session.Summary {
 		}
 	}
 	return list
-}
-
-// ask makes a request of a gateway that is on no server, so that its clock can be a
-// test's own.
-func ask(ctx context.Context, g *gateway.Gateway, method, path, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
-	r.Host = "localhost"
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	g.ServeHTTP(w, r)
-	return w
 }
 
 func TestAListIsReadOnceForAllWhoAskWithinASecond(t *testing.T) {

@@ -38,7 +38,7 @@ func parseAddress(text string) netip.Addr {
 	return address.Unmap().WithZone("")
 }
 
-// visitors bounds how much each client asks for.
+// visitors bounds how often each client asks.
 type visitors struct {
 	rate  rate.Limit
 	burst int
@@ -81,6 +81,44 @@ func (v *visitors) sweep() {
 		}
 	}
 	v.sweepAt = 2 * len(v.limiters)
+}
+
+// streams bounds how many are open.
+type streams struct {
+	most, mostPerAddress int // negative: any number
+
+	mu   sync.Mutex
+	open int
+	of   map[netip.Prefix]int
+}
+
+func newStreams(options Options) *streams {
+	return &streams{most: options.Streams, mostPerAddress: options.StreamsPerAddress, of: map[netip.Prefix]int{}}
+}
+
+// enter counts a stream of a client until it leaves. The error is that there are too
+// many.
+func (s *streams) enter(client netip.Addr) (leave func(), err error) {
+	who := visitor(client)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.mostPerAddress >= 0 && s.of[who] >= s.mostPerAddress:
+		return nil, problem("streams", http.StatusTooManyRequests, "Too many streams",
+			"an address may have %d, close some", s.mostPerAddress)
+	case s.most >= 0 && s.open >= s.most:
+		return nil, problem("streams", http.StatusServiceUnavailable, "Too many streams", "there are %d, come back later", s.open)
+	}
+	s.open++
+	s.of[who]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open--
+		if s.of[who]--; s.of[who] == 0 {
+			delete(s.of, who)
+		}
+	}, nil
 }
 
 // visitor is who has an address. One client has a whole /64 of IPv6.
