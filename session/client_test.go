@@ -439,6 +439,10 @@ func TestWhoAsksIsToldThatTemporalIsAway(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, away.Ping(gone), context.Canceled)
+	cut := session.New(session.Options{Temporal: &temporal{err: serviceerror.NewCanceled("context canceled")}})
+	for _, err := range cut.List(gone, "") {
+		require.ErrorIs(t, err, context.Canceled)
+	}
 }
 
 func TestSettingsOfTheConnection(t *testing.T) {

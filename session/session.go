@@ -380,8 +380,12 @@ func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event
 }
 
 // unreachable calls an error by which Temporal is away, or has too much to do, by
-// its name.
+// its name. To Temporal a ctx that is done is an error of its own kind; callers are
+// told of theirs.
 func unreachable(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
 	if ctx.Err() == nil && (errors.As(err, new(*serviceerror.Unavailable)) ||
 		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.ResourceExhausted))) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
