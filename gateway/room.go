@@ -39,8 +39,9 @@ func (rs *rooms) enter(c Context) (r *room, leave func(), err error) {
 		rs.open[c.Name()] = r
 		rs.ended.Go(func() {
 			defer cancel()
-			r.follow(ctx, c)
-			rs.forget(r)
+			err := r.follow(ctx, c)
+			rs.forget(r) // before its viewers are told, who may come back at once
+			r.publish(func() { r.err = err })
 		})
 	}
 	r.empty.Stop()
@@ -116,13 +117,13 @@ func newRoom(name string) *room {
 	return &room{name: name, epoch: rand.Text()[:10], scene: newScene()}
 }
 
-// follow follows the context until ctx is done.
-func (r *room) follow(ctx context.Context, c Context) {
+// follow follows the context until ctx is done, and returns what viewers are told then.
+func (r *room) follow(ctx context.Context, c Context) error {
 	err := r.read(ctx, c)
 	if ctx.Err() != nil {
-		err = errClosing // or there is nobody to be told
+		return errClosing // or there is nobody to be told
 	}
-	r.publish(func() { r.err = err })
+	return err
 }
 
 func (r *room) read(ctx context.Context, c Context) error {

@@ -78,7 +78,7 @@ type scene struct {
 	patcher *transcript.Patcher
 	// patches are those from earlier versions to the newest.
 	patches map[int]*patch
-	// newest is a version of the document that viewers were given.
+	// given is the document that viewers were given last.
 	given *document
 }
 
