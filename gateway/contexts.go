@@ -143,7 +143,7 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	found, more, err := sought.in(head.all())
 	if !more && !head.whole {
-		found, more, err = sought.in(g.client.List(ctx, ""))
+		found, more, err = sought.in(g.listing.list(ctx, ""))
 	}
 	if err != nil {
 		return err

@@ -85,7 +85,6 @@ type Gateway struct {
 	options Options
 	open    func(name string) (Context, error)
 	client  interface {
-		List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
 		Live() bool
 		Ping(ctx context.Context) error
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -114,9 +113,9 @@ func TestErrorsAreProblems(t *testing.T) {
 		{"anything else", "GET", "/contexts/demo/state", "", errors.New("key " + secret), 500, "internal", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			log.err = nil
+			log.fail(nil)
 			if test.err != nil {
-				log.err = fmt.Errorf("at 10.0.0.1: %w", test.err)
+				log.fail(fmt.Errorf("at 10.0.0.1: %w", test.err))
 			}
 			got := w.do(test.method, test.path, test.body)
 			require.Equal(t, test.status, got.status, got.body)
@@ -394,17 +393,33 @@ func TestServeEndsInOrder(t *testing.T) {
 	require.Error(t, err, "nobody listens any more")
 }
 
-func TestABodyThatEndsTooEarlyIsNoSuccess(t *testing.T) {
-	w := serve(t, client{log: newLog()}, gateway.Options{})
-	conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, "POST /contexts/demo/events HTTP/1.1\r\nHost: localhost\r\n"+
-		"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-	require.NoError(t, err)
-	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusBadRequest, response.StatusCode)
+func TestWhoeverSendsNoMoreDoesNotTakeSilenceForSuccess(t *testing.T) {
+	for _, test := range []struct {
+		name, method, path, header string
+		status                     int
+		kind                       string
+	}{
+		{"in the middle of a body", http.MethodPost, "/contexts/demo/events",
+			"Content-Type: application/json\r\nContent-Length: 100\r\n", 400, "request"},
+		{"while a list is read", http.MethodGet, "/contexts", "", 408, "gone"},
+		{"before a stream begins", http.MethodGet, "/contexts/demo/events", "Accept: text/event-stream\r\n", 408, "gone"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newSlowList(patience)
+			c.log.unread = make(chan struct{})
+			defer close(c.log.unread)
+			w := serve(t, c, gateway.Options{})
+			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
+			require.NoError(t, err)
+			defer conn.Close()
+			_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", test.method, test.path, test.header)
+			require.NoError(t, err)
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err)
+			got := w.reply(w.request(test.method, test.path, ""), response)
+			require.Equal(t, test.status, got.status, got.body)
+			require.Contains(t, got.body, "urn:chronicle:problem:"+test.kind)
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/session"
@@ -28,8 +29,8 @@ type Problem struct {
 	ClientEventIDs []string `json:"clientEventIds,omitempty"`
 }
 
-// Error is the title and the detail.
-func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
+// Error is the title and the detail, if there is one.
+func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
 
 // problem is one of the given kind.
 func problem(kind string, status int, title, format string, args ...any) *Problem {
@@ -99,7 +100,8 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := *problemOf(err)
 	p.RequestID = requestID(r)
-	if p.Status >= http.StatusInternalServerError {
+	// A Problem that was made here, as of too many streams, is no failure.
+	if p.Status >= http.StatusInternalServerError && !errors.As(err, new(*Problem)) {
 		g.options.Log.Error("a request failed", "request_id", p.RequestID, "error", event.Redact(err.Error(), 0))
 	}
 	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {

@@ -72,7 +72,7 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, err
 	case err != nil:
-		return nil, badRequest("the body ends too early")
+		return nil, badRequest("the body cannot be read to its end")
 	}
 	// From here on the connection is only looked at for whether it is still there.
 	_ = control.SetReadDeadline(time.Time{})

@@ -132,10 +132,10 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 			retry := retryWithin/3 + rand.N(retryWithin*2/3)
 			_ = out.send(fmt.Appendf(nil, ": the gateway ends\nretry: %d\n\n", retry.Milliseconds()))
 			return nil
-		case ctx.Err() != nil, errors.Is(err, errGone):
-			return nil
 		case !out.begun:
 			return err
+		case ctx.Err() != nil, errors.Is(err, errGone):
+			return nil
 		default:
 			p := *problemOf(err)
 			p.RequestID = requestID(r)

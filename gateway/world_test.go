@@ -43,6 +43,8 @@ type log struct {
 	followers, reads int
 	asked            []string
 	sent             [][]event.Event
+	// unread is closed when the log may be read; nil: it may.
+	unread chan struct{}
 	// send answers what is sent; nil records it.
 	send func([]event.Event) (session.Receipt, error)
 	err  error // of everything else
@@ -117,6 +119,9 @@ func (l *log) Events(_ context.Context, from string) iter.Seq2[event.Event, erro
 		l.mu.Lock()
 		l.reads++
 		l.mu.Unlock()
+		if l.unread != nil {
+			<-l.unread
+		}
 		events, _, err := l.snapshot()
 		if err == nil && len(events) == 0 {
 			err = fmt.Errorf("context %s: %w", l.name, session.ErrNoContext)
@@ -169,7 +174,9 @@ func (l *log) Follow(ctx context.Context, options session.FollowOptions) iter.Se
 }
 
 func (l *log) Send(_ context.Context, events ...event.Event) (session.Receipt, error) {
+	l.mu.Lock()
 	l.sent = append(l.sent, events)
+	l.mu.Unlock()
 	if l.send != nil {
 		return l.send(events)
 	}
@@ -183,16 +190,18 @@ func (l *log) Send(_ context.Context, events ...event.Event) (session.Receipt, e
 }
 
 func (l *log) State(context.Context) (wire.State, error) {
-	return wire.StateOf(reducer.Load(l.name, reducer.Reduce), time.Time{}), l.err
+	_, _, err := l.snapshot()
+	return wire.StateOf(reducer.Load(l.name, reducer.Reduce), time.Time{}), err
 }
 
-func (l *log) Interrupt(context.Context) error {
-	l.asked = append(l.asked, "interrupt")
-	return l.err
-}
+func (l *log) Interrupt(context.Context) error { return l.ask("interrupt") }
 
-func (l *log) Close(_ context.Context, reason string) error {
-	l.asked = append(l.asked, "close "+reason)
+func (l *log) Close(_ context.Context, reason string) error { return l.ask("close " + reason) }
+
+func (l *log) ask(what string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = append(l.asked, what)
 	return l.err
 }
 
@@ -237,7 +246,7 @@ type world struct {
 	spec    routers.Router
 }
 
-func serve(t testing.TB, c client, options gateway.Options) *world {
+func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway.Options) *world {
 	t.Helper()
 	if options.Rate == 0 {
 		options.Rate = -1
@@ -286,15 +295,20 @@ type reply struct {
 	body   string
 }
 
-// do makes a short request, and holds its answer against openapi.json.
+// do makes a short request.
 func (w *world) do(method, path, body string, header ...string) reply {
 	w.t.Helper()
 	response, err := w.server.Client().Do(w.request(method, path, body, header...))
 	require.NoError(w.t, err)
+	return w.reply(w.request(method, path, body, header...), response)
+}
+
+// reply reads an answer, and holds it against openapi.json.
+func (w *world) reply(asked *http.Request, response *http.Response) reply {
+	w.t.Helper()
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	require.NoError(w.t, err)
-	asked := w.request(method, path, body, header...)
 	asked.URL.Host, asked.URL.Scheme, asked.Host = "", "", ""
 	if route, parameters, err := w.spec.FindRoute(asked); err == nil {
 		require.NoError(w.t, openapi3filter.ValidateResponse(w.t.Context(), &openapi3filter.ResponseValidationInput{
@@ -302,7 +316,7 @@ func (w *world) do(method, path, body string, header ...string) reply {
 			Status:                 response.StatusCode, Header: response.Header,
 			Body:    io.NopCloser(bytes.NewReader(data)),
 			Options: &openapi3filter.Options{IncludeResponseStatus: true},
-		}), "%s %s: %d %s", method, path, response.StatusCode, data)
+		}), "%s %s: %d %s", asked.Method, asked.URL, response.StatusCode, data)
 	}
 	return reply{response.StatusCode, response.Header, string(data)}
 }
