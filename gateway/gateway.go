@@ -106,7 +106,10 @@ func New[C Context](client Client[C], options Options) *Gateway {
 	options.KeepAlive = cmp.Or(options.KeepAlive, 15*time.Second)
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
-	g := &Gateway{options: options, client: client, listing: newListing(client.List), open: func(name string) (Context, error) { return client.Open(name) }}
+	g := &Gateway{
+		options: options, client: client, listing: newListing(client.List),
+		open: func(name string) (Context, error) { return client.Open(name) },
+	}
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.rooms = rooms{ctx: g.closing, linger: options.Linger, open: map[string]*room{}}
 	g.handler = g.guard(g.mux())
