@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -59,13 +60,7 @@ func TestAMessageIsSentUntilItIsTakenAndThenOnce(t *testing.T) {
 func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tab := show(t, l)
-	folder := t.TempDir()
-	write := func(name string, data []byte) string {
-		path := filepath.Join(folder, name)
-		require.NoError(t, os.WriteFile(path, data, 0o600))
-		return path
-	}
-	tab.Attach("#picker", write("Makefile", []byte("all: test")), write("huge.bin", bytes.Repeat([]byte{0}, 1<<20+1)))
+	tab.Attach("#picker", fileOf(t, "Makefile", []byte("all: test")), fileOf(t, "huge.bin", bytes.Repeat([]byte{0}, 1<<20+1)))
 	tab.Await(`document.querySelector("#files .refused")?.innerText.includes("at most 1.0 MiB")`)
 	tab.Type("#text", "Look")
 	tab.Await(`document.querySelector("#send").disabled`)
@@ -84,6 +79,112 @@ func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {
 		Source: event.Source{Type: event.SourceBlob, Data: []byte("all: test")}, MediaType: "text/plain", FileName: "Makefile", Size: 9,
 	}, events[1].Body)
 	require.Equal(t, event.UserMessage{Content: "Look"}, events[4].Body)
+}
+
+// held holds up the reading of a file of that name, until window.read is called.
+const held = `
+	const read = FileReader.prototype.readAsDataURL;
+	FileReader.prototype.readAsDataURL = function (file) {
+		if (file.name === "slow.txt") window.read = () => read.call(this, file);
+		else read.call(this, file);
+	};`
+
+func TestAMessageWaitsUntilItsFilesAreRead(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	tab := show(t, l)
+	tab.Do(held)
+	tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")), fileOf(t, "fast.txt", []byte("fast")))
+	tab.Await(`document.querySelector("#files").innerText.includes("4 B")`)
+	require.Equal(t, []string{"reading…", "4 B"}, tab.Text("#files .state"), "no file waits for another")
+	tab.Type("#text", "Look\r")
+	tab.Await(`document.querySelector("#send").disabled && document.querySelector("#text").value === "Look"`)
+	tab.Do(`window.read()`)
+	tab.Await(`!document.querySelector("#send").disabled`)
+	tab.Press(kb.Enter)
+	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
+	require.Equal(t, []string{"slow.txt · text/plain · 4 B", "fast.txt · text/plain · 4 B"}, tab.Text(".attachments li"))
+	events, _, _ := l.snapshot()
+	require.Equal(t, []byte("slow"), events[1].Body.(event.FileAttachment).Source.Data)
+}
+
+func TestAFileThatIsReadLateComesIntoTheDraftItWasChosenFor(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	tab.Do(held)
+	tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")))
+	tab.Await(`document.querySelector("#files .state")?.innerText === "reading…"`)
+	tab.Do(`location.hash = "#droid.parser"`)
+	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
+	tab.Do(`window.read(); await new Promise((resolve) => setTimeout(resolve))`)
+	require.Empty(t, tab.Text("#files li"))
+	tab.Do(`location.hash = "#demo"`)
+	tab.Await(`document.querySelector("#files .state")?.innerText === "4 B"`)
+}
+
+func TestAFileThatCannotBeReadSaysSo(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	for name, data := range map[string]string{"gone.txt": "Hello", "gone": "no type"} {
+		path := fileOf(t, name, []byte(data))
+		tab.Do(`window.kept ??= document.body.appendChild(Object.assign(document.createElement("input"), { type: "file", id: "kept" }))`)
+		tab.Attach("#kept", path)
+		require.NoError(t, os.Remove(path))
+		tab.Do(`
+			const transfer = new DataTransfer();
+			transfer.items.add(window.kept.files[0]);
+			document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }))`)
+		tab.Await(`document.querySelector("#files .refused")?.innerText.includes("cannot be read")`)
+		tab.Click("#files .refused button")
+		tab.Await(`!document.querySelector("#files li")`)
+	}
+}
+
+func TestAMessageThatIsRefusedIsEditedWithItsFiles(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	var busy atomic.Bool
+	l.send = func(events []event.Event) (session.Receipt, error) {
+		if busy.Load() {
+			return session.Receipt{}, fmt.Errorf("%w: it is busy", session.ErrRefused)
+		}
+		for _, e := range events {
+			l.record(e.Body)
+		}
+		return session.Receipt{}, nil
+	}
+	busy.Store(true)
+	tab := show(t, l)
+	tab.Attach("#picker", fileOf(t, "a.txt", []byte("first")))
+	tab.Type("#text", "Look")
+	tab.Await(`!document.querySelector("#send").disabled`)
+	tab.Press(kb.Enter)
+	tab.Await(`document.querySelector("#outbox .refused")`)
+	tab.Do(`location.hash = "#droid.parser"`)
+	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
+	require.Empty(t, tab.Text("#outbox li"), "another context has nothing of it")
+	tab.Reload()
+	tab.Do(`location.hash = "#demo"`)
+	tab.Await(`document.querySelector("#outbox .refused")`)
+	tab.Attach("#picker", fileOf(t, "b.txt", []byte("second")))
+	tab.Type("#text", "and there")
+	tab.Click("#outbox button")
+	tab.Await(`document.querySelectorAll("#files li").length === 2 && document.querySelector("#text").value === "Look\nand there"`)
+	require.Equal(t, []string{"a.txt", "b.txt"}, tab.Text("#files .name"))
+	tab.Do(`location.hash = "#droid.parser"`)
+	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
+	require.Empty(t, tab.Text("#files li"), "nor of its draft")
+	tab.Do(`location.hash = "#demo"`)
+	tab.Await(`document.querySelectorAll("#files li").length === 2`)
+
+	busy.Store(false)
+	tab.Type("#text", "\r")
+	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
+	require.Equal(t, []string{"a.txt · text/plain · 5 B", "b.txt · text/plain · 6 B"}, tab.Text(".attachments li"))
+}
+
+// fileOf is the path of a file.
+func fileOf(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	return path
 }
 
 func TestThePageIsUsedByKeys(t *testing.T) {

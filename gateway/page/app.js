@@ -21,9 +21,9 @@ const conversation = new Conversation({
   shown: () => showStatus(),
 });
 const contexts = new Contexts(() => showStatus());
-const outbox = new Outbox({ edit: (text) => composer.edit(text), sent: () => contexts.refresh() });
-const composer = new Composer((text, attachments) => {
-  outbox.add(current, text, [...attachments, { _tag: "UserMessageEvent", content: text }]);
+const outbox = new Outbox({ edit: (events) => composer.edit(events), sent: () => contexts.refresh() });
+const composer = new Composer((events) => {
+  outbox.add(current, events);
   conversation.toEnd();
 });
 

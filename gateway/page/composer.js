@@ -7,12 +7,14 @@ import { bytes } from "./entry.js";
 // gateway takes longer ones; the page does not know of it.
 const LARGEST = 1 << 20;
 
+const BINARY = "application/octet-stream";
+
 export class Composer {
-  #files = []; // { file, data, trouble, preview }
+  #files = []; // { name, size, event, trouble }; what has neither of the last two is being read
   #drafts = new Map(); // by context
   #name;
 
-  // send is called with a text and the events for its files.
+  // send is called with the events of a message, those of its files first.
   constructor(send) {
     const text = $("text");
     $("composer").addEventListener("submit", (event) => {
@@ -60,48 +62,49 @@ export class Composer {
     this.#show();
   }
 
-  // edit puts a text before what is being written.
-  edit(text) {
-    $("text").value = [text, $("text").value].filter(Boolean).join("\n");
-    this.#ready();
+  // edit puts the events of a message before what is being written.
+  edit(events) {
+    const attachments = events.filter((event) => event._tag === "FileAttachmentEvent");
+    this.#files = [...attachments.map((event) => ({ name: event.fileName, size: event.size, event })), ...this.#files];
+    $("text").value = [events.at(-1).content, $("text").value].filter(Boolean).join("\n");
+    this.#show();
     $("text").focus();
   }
 
-  // attach takes files along.
-  async attach(files) {
-    for (const file of [...files]) {
-      const item = { file };
+  // attach takes files along, once each is read.
+  attach(files) {
+    for (const file of files) {
+      const item = { name: file.name, size: file.size };
       this.#files.push(item);
-      if (file.size > LARGEST) item.trouble = `${bytes(file.size)}; at most ${bytes(LARGEST)}`;
-      else if (file.size === 0) item.trouble = "empty";
-      else Object.assign(item, await read(file));
+      this.#read(item, file);
     }
     this.#show();
   }
 
+  async #read(item, file) {
+    if (file.size > LARGEST) item.trouble = `${bytes(file.size)}; at most ${bytes(LARGEST)}`;
+    else Object.assign(item, await attachment(file));
+    this.#show();
+  }
+
   #submit(send) {
-    const text = $("text").value.trim();
-    if (!text || this.#files.some((item) => item.trouble)) return;
-    const attachments = this.#files.map(({ file, data, type }) => ({
-      _tag: "FileAttachmentEvent",
-      source: { type: "blob", data },
-      mediaType: type,
-      fileName: file.name,
-      size: file.size,
-    }));
+    if (!this.#isReady) return;
+    const events = [...this.#files.map((item) => item.event), { _tag: "UserMessageEvent", content: $("text").value.trim() }];
     this.#files = [];
     $("text").value = "";
     this.#show();
-    send(text, attachments);
+    send(events);
   }
 
   #show() {
-    $("files").replaceChildren(...this.#files.map((item) =>
-      h("li", { class: item.trouble ? "refused" : "" },
-        item.type?.startsWith("image/") && h("img", { src: `data:${item.type};base64,${item.data}`, alt: "" }),
-        h("span", null, item.file.name),
-        h("span", { class: "state" }, item.trouble ?? bytes(item.file.size)),
-        h("button", { type: "button", class: "quiet", "aria-label": `Leave out ${item.file.name}`, onclick: () => this.#leaveOut(item) }, "×"))));
+    $("files").replaceChildren(...this.#files.map((item) => {
+      const { name, size, event, trouble } = item;
+      return h("li", { class: trouble && "refused" },
+        event?.mediaType.startsWith("image/") && h("img", { src: `data:${event.mediaType};base64,${event.source.data}`, alt: "" }),
+        h("span", { class: "name" }, name),
+        h("span", { class: "state" }, trouble ?? (event ? bytes(size) : "reading…")),
+        h("button", { type: "button", class: "quiet", "aria-label": `Leave out ${name}`, onclick: () => this.#leaveOut(item) }, "×"));
+    }));
     this.#ready();
   }
 
@@ -112,27 +115,44 @@ export class Composer {
   }
 
   #ready() {
-    $("send").disabled = !$("text").value.trim() || this.#files.some((item) => item.trouble);
+    $("send").disabled = !this.#isReady;
+  }
+
+  get #isReady() {
+    return $("text").value.trim() !== "" && this.#files.every((item) => item.event);
   }
 }
 
-// read returns the bytes of a file in base64, and its type: text is text, whatever
-// the system calls it.
-async function read(file) {
+// attachment returns the event for a file, or what the trouble with it is.
+async function attachment(file) {
+  try {
+    const data = await base64(file);
+    if (!data) return { trouble: "empty" };
+    const source = { type: "blob", data };
+    return { event: { _tag: "FileAttachmentEvent", source, mediaType: await typeOf(file), fileName: file.name, size: file.size } };
+  } catch {
+    return { trouble: "cannot be read: is it still there, and no folder?" };
+  }
+}
+
+async function base64(file) {
   const url = await new Promise((resolve, reject) => {
     const reader = new FileReader();
     reader.onload = () => resolve(reader.result);
     reader.onerror = () => reject(reader.error);
     reader.readAsDataURL(file);
   });
-  const type = file.type || ((await isText(file)) ? "text/plain" : "application/octet-stream");
-  return { data: url.slice(url.indexOf(",") + 1), type };
+  return url.slice(url.indexOf(",") + 1);
 }
 
-async function isText(file) {
+// typeOf is the media type of a file. What the system has no name for is text if it
+// reads as such.
+async function typeOf(file) {
+  if (file.type) return file.type;
+  const data = await file.arrayBuffer();
   try {
-    return !new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()).includes("\0");
+    return new TextDecoder("utf-8", { fatal: true }).decode(data).includes("\0") ? BINARY : "text/plain";
   } catch {
-    return false;
+    return BINARY;
   }
 }

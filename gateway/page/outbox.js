@@ -10,14 +10,14 @@ import { Problem } from "./sse.js";
 const STORE = "outbox";
 
 export class Outbox {
-  #messages = []; // { key, name, events, text, trouble, refused }
+  #messages = []; // { key, name, events, trouble, refused }
   #sending = false;
   #name;
   #edit;
   #sent;
 
-  // edit is called with the text of a message that somebody takes back, sent with
-  // the name of a context that took one.
+  // edit is called with the events of a message that somebody takes back, in the
+  // context that is looked at; sent with the name of a context that took one.
   constructor({ edit, sent }) {
     this.#edit = edit;
     this.#sent = sent;
@@ -31,8 +31,9 @@ export class Outbox {
     this.#show();
   }
 
-  add(name, text, events) {
-    this.#messages.push({ key: key(), name, text, events });
+  // add sends the events of a message, the last of which has its text.
+  add(name, events) {
+    this.#messages.push({ key: key(), name, events });
     this.#changed();
     this.#deliver();
   }
@@ -75,14 +76,14 @@ export class Outbox {
     const here = this.#messages.filter((m) => m.name === this.#name);
     $("outbox").replaceChildren(...here.map((message) =>
       h("li", { class: message.refused ? "refused" : message.trouble ? "trouble" : "" },
-        h("span", { class: "text" }, message.text),
+        h("span", { class: "text" }, message.events.at(-1).content),
         h("span", { class: "state" }, message.refused ? message.trouble : message.trouble ? `${message.trouble}; trying again` : "sending"),
         message.refused && h("button", { type: "button", class: "quiet", onclick: () => this.#takeBack(message) }, "Edit"))));
   }
 
   #takeBack(message) {
     this.#remove(message);
-    this.#edit(message.text);
+    this.#edit(message.events);
   }
 }
 
