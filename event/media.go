@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/url"
+	"path"
 	"strings"
 )
 
@@ -23,26 +24,43 @@ const (
 const mediaTypes = "image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg, application/pdf, text/*, " +
 	"application/json or another application type that is text"
 
+// shown are the media types of all kinds but [MediaOther], as patterns of
+// [path.Match].
+var shown = []struct {
+	media    Media
+	patterns []string
+}{
+	{MediaImage, []string{"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp"}},
+	{MediaAudio, []string{"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}},
+	{MediaPDF, []string{"application/pdf"}},
+	{MediaText, []string{
+		"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml",
+		"application/javascript", "application/typescript", "application/sql", "application/x-sh",
+		"application/x-ndjson", "application/jsonl", "text/*", "*/*+json", "*/*+xml", "*/*+yaml",
+	}},
+}
+
+// MediaTypes are the media types of all kinds but [MediaOther]. A * stands for
+// anything but a slash.
+func MediaTypes() []string {
+	var all []string
+	for _, kind := range shown {
+		all = append(all, kind.patterns...)
+	}
+	return all
+}
+
 // MediaOf is the kind of a media type. Images and audio are those of the formats
 // that models read: one that they do not read would have every request of the
 // conversation refused from then on.
 func MediaOf(mediaType string) Media {
 	bare := BareMediaType(mediaType)
-	switch bare {
-	case "image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp":
-		return MediaImage
-	case "audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3":
-		return MediaAudio
-	case "application/pdf":
-		return MediaPDF
-	case "application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml",
-		"application/javascript", "application/typescript", "application/sql", "application/x-sh",
-		"application/x-ndjson", "application/jsonl":
-		return MediaText
-	}
-	if strings.HasPrefix(bare, "text/") || strings.HasSuffix(bare, "+json") ||
-		strings.HasSuffix(bare, "+xml") || strings.HasSuffix(bare, "+yaml") {
-		return MediaText
+	for _, kind := range shown {
+		for _, pattern := range kind.patterns {
+			if ok, _ := path.Match(pattern, bare); ok { // the patterns are well-formed
+				return kind.media
+			}
+		}
 	}
 	return MediaOther
 }

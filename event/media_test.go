@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,14 @@ func TestMediaTypesAreOfAKind(t *testing.T) {
 	} {
 		require.Equal(t, want, event.MediaOf(mediaType), mediaType)
 	}
+}
+
+func TestMediaTypesAreThoseThatModelsCanBeShown(t *testing.T) {
+	for _, pattern := range event.MediaTypes() {
+		mediaType := strings.ReplaceAll(pattern, "*", "x")
+		require.NotEqual(t, event.MediaOther, event.MediaOf(mediaType), mediaType)
+	}
+	require.Contains(t, event.MediaTypes(), "image/png")
 }
 
 func TestADataURLHoldsItsData(t *testing.T) {

@@ -15,6 +15,7 @@
 //	POST   /contexts/{name}/interrupt   stops the running answer
 //	DELETE /contexts/{name}             ends the session
 //	GET    /contexts                    which contexts there are
+//	GET    /limits                      how long files may be
 //	GET    /healthz, /readyz, /openapi.json
 //
 // The way through the code: guard.go decides who is let in, routes.go what is

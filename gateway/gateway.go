@@ -23,6 +23,7 @@ type Client[C Context] interface {
 	List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
 	Live() bool
 	Ping(ctx context.Context) error
+	Limits() session.Limits
 }
 
 // Context is what the gateway needs of a [session.Context].
@@ -87,6 +88,7 @@ type Gateway struct {
 	client  interface {
 		Live() bool
 		Ping(ctx context.Context) error
+		Limits() session.Limits
 	}
 	listing *listing
 	rooms   rooms

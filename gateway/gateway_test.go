@@ -223,6 +223,32 @@ func TestReadyMeansThatTemporalAnswers(t *testing.T) {
 	require.Equal(t, http.StatusOK, away.do(http.MethodGet, "/healthz", "").status)
 }
 
+func TestLimitsAreThoseOfContextsAndOfABody(t *testing.T) {
+	const mb = 1_000_000
+	for _, test := range []struct {
+		name           string
+		context        session.Limits
+		maxBody        int64
+		one, other, in int64
+	}{
+		{"without a blob store", session.Limits{Attachment: mb, OtherAttachment: mb, Attachments: mb + 1}, 0, mb, mb, mb + 1},
+		{"with one", session.Limits{Attachment: 20 * mb, OtherAttachment: mb}, 32 * mb, 20 * mb, mb, 23_950_848},
+		{"a short body", session.Limits{Attachment: 20 * mb, OtherAttachment: mb}, mb, 700_848, 700_848, 700_848},
+		{"a tiny body", session.Limits{Attachment: mb, OtherAttachment: mb, Attachments: mb}, 1, 0, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := serve(t, client{log: newLog(), limits: test.context}, gateway.Options{MaxBody: test.maxBody})
+			var got struct {
+				session.Limits
+				MediaTypes []string
+			}
+			require.NoError(t, json.Unmarshal([]byte(w.do(http.MethodGet, "/limits", "").body), &got))
+			require.Equal(t, session.Limits{Attachment: test.one, OtherAttachment: test.other, Attachments: test.in}, got.Limits)
+			require.Equal(t, event.MediaTypes(), got.MediaTypes)
+		})
+	}
+}
+
 func TestOtherSitesAreKeptOut(t *testing.T) {
 	log := newLog()
 	w := serve(t, client{log: log}, gateway.Options{Hosts: []string{"chronicle.example:8443"}})

@@ -26,6 +26,7 @@ func (g *Gateway) routes() map[string]handler {
 		"GET /contexts/{name}/transcript": g.transcript,
 		"POST /contexts/{name}/interrupt": g.interrupt,
 		"DELETE /contexts/{name}":         g.end,
+		"GET /limits":                     g.limits,
 		"GET /healthz":                    g.healthy,
 		"GET /readyz":                     g.ready,
 		"GET /openapi.json":               describe,

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -77,6 +78,23 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	// From here on the connection is only looked at for whether it is still there.
 	_ = control.SetReadDeadline(time.Time{})
 	return body, nil
+}
+
+// messageRoom is what a body may have beside the files in it.
+const messageRoom = 64 << 10
+
+// limits is GET /limits.
+func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
+	limits := g.client.Limits()
+	body := max(0, g.options.MaxBody-messageRoom) / 4 * 3 // in base64
+	limits.Attachments = min(cmp.Or(limits.Attachments, body), body)
+	limits.Attachment = min(limits.Attachment, limits.Attachments)
+	limits.OtherAttachment = min(limits.OtherAttachment, limits.Attachments)
+	writeJSON(w, http.StatusOK, struct {
+		session.Limits
+		MediaTypes []string `json:"mediaTypes"`
+	}{limits, event.MediaTypes()})
+	return nil
 }
 
 // maxIdempotencyKey is the longest Idempotency-Key in bytes.

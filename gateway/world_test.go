@@ -207,9 +207,10 @@ func (l *log) ask(what string) error {
 
 // client has one context, and a list.
 type client struct {
-	log  *log
-	list []session.Summary
-	err  error // of the list and of Temporal
+	log    *log
+	list   []session.Summary
+	limits session.Limits
+	err    error // of the list and of Temporal
 }
 
 func (c client) Open(name string) (*log, error) {
@@ -237,6 +238,7 @@ func (c client) List(context.Context, string) iter.Seq2[session.Summary, error] 
 
 func (c client) Live() bool                 { return true }
 func (c client) Ping(context.Context) error { return c.err }
+func (c client) Limits() session.Limits     { return c.limits }
 
 // world is a gateway to a client, on a server.
 type world struct {

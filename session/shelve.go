@@ -56,3 +56,27 @@ const maxSentAlong = min(1<<20, (wire.MaxEventBytes-eventRoom)/4*3)
 
 // eventRoom is more than the JSON of an attachment takes beside its bytes.
 const eventRoom = 4096
+
+// messageRoom is for the text of a message and the JSON of its attachments beside
+// their bytes.
+const messageRoom = 64 << 10
+
+// Limits are how long the files may be that are sent, in bytes.
+type Limits struct {
+	// Attachment is for a file of one of event.MediaTypes, OtherAttachment for any
+	// other.
+	Attachment      int64 `json:"attachmentBytes"`
+	OtherAttachment int64 `json:"otherAttachmentBytes"`
+	// Attachments is for all files of one input, beside which there is a text of
+	// some pages; 0: there is no such limit.
+	Attachments int64 `json:"attachmentsBytes"`
+}
+
+// Limits are those of the blob store, if the client has one, and else of what can
+// be sent along.
+func (c *Client) Limits() Limits {
+	if c.options.Archive != nil {
+		return Limits{Attachment: event.MaxAttachmentBytes, OtherAttachment: maxSentAlong}
+	}
+	return Limits{Attachment: maxSentAlong, OtherAttachment: maxSentAlong, Attachments: (wire.MaxInputBytes - messageRoom) / 4 * 3}
+}

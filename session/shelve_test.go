@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -86,4 +87,31 @@ func TestTheLongestFileThatIsSentAlongFitsIntoAnEvent(t *testing.T) {
 	data, err := event.New(sent).MarshalJSON()
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(data), wire.MaxEventBytes)
+}
+
+func TestFilesWithinTheLimitsAreSent(t *testing.T) {
+	text := event.New(event.UserMessage{Content: strings.Repeat("x", 10_000)})
+	for name, store := range map[string]*archive.Archive{"without a store": nil, "with a store": archive.New(blobstest.New(t).Store)} {
+		t.Run(name, func(t *testing.T) {
+			client := session.New(session.Options{Temporal: &temporal{}, Archive: store})
+			c, err := client.Open("demo")
+			require.NoError(t, err)
+			send := func(files ...event.Event) error {
+				_, err := c.Send(t.Context(), append(files, text)...)
+				return err
+			}
+			limits := client.Limits()
+			require.NoError(t, send(file("text/plain", int(limits.Attachment))))
+			require.Error(t, send(file("text/plain", int(limits.Attachment)+1)))
+			require.NoError(t, send(file("application/zip", int(limits.OtherAttachment))))
+			require.Error(t, send(file("application/zip", int(limits.OtherAttachment)+1)))
+			if limits.Attachments == 0 {
+				require.NoError(t, send(file("text/plain", int(limits.Attachment)), file("text/plain", int(limits.Attachment))))
+				return
+			}
+			rest := int(limits.Attachments - limits.Attachment)
+			require.NoError(t, send(file("text/plain", int(limits.Attachment)), file("text/plain", rest)))
+			require.Error(t, send(file("text/plain", int(limits.Attachment)), file("text/plain", int(limits.Attachment))))
+		})
+	}
 }

@@ -18,6 +18,7 @@ type client interface {
 	List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
 	Live() bool
 	Ping(ctx context.Context) error
+	Limits() session.Limits
 	Shutdown()
 }
 

@@ -274,6 +274,7 @@ func (c *fakeClient) Live() bool { return !c.dead }
 func (c *fakeClient) Shutdown()  {}
 
 func (c *fakeClient) Ping(context.Context) error { return nil }
+func (c *fakeClient) Limits() session.Limits     { return session.Limits{} }
 
 // outcome is what a run of the command line leaves behind.
 type outcome struct {
