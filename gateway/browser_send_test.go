@@ -1,10 +1,10 @@
 package gateway_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -60,7 +60,7 @@ func TestAMessageIsSentUntilItIsTakenAndThenOnce(t *testing.T) {
 func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tab := show(t, l)
-	tab.Attach("#picker", fileOf(t, "Makefile", []byte("all: test")), fileOf(t, "huge.bin", bytes.Repeat([]byte{0}, 1<<20+1)))
+	tab.Attach("#picker", fileOf(t, "Makefile", []byte("all: test")), fileOf(t, "huge.bin", make([]byte, mib+1)))
 	tab.Await(`document.querySelector("#files .refused")?.innerText.includes("at most 1.0 MiB")`)
 	tab.Type("#text", "Look")
 	tab.Await(`document.querySelector("#send").disabled`)
@@ -177,6 +177,76 @@ func TestAMessageThatIsRefusedIsEditedWithItsFiles(t *testing.T) {
 	tab.Type("#text", "\r")
 	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
 	require.Equal(t, []string{"a.txt · text/plain · 5 B", "b.txt · text/plain · 6 B"}, tab.Text(".attachments li"))
+}
+
+func TestAFileIsTakenByItsLengthAndType(t *testing.T) {
+	stored := session.Limits{Attachment: 4 * mib, OtherAttachment: 2 * mib, Attachments: 5 * mib}
+	zeros := func(length int) []byte { return make([]byte, length) }
+	text := func(length int) []byte { return []byte(strings.Repeat("x", length)) }
+	tab := showWith(t, newLog(event.UserMessage{Content: "Hi"}), stored)
+	tab.Await(`document.querySelector("#attach").title === "Attach files, up to 4.0 MiB each"`)
+	for _, test := range []struct {
+		name, file string
+		data       []byte
+		state      string
+	}{
+		{"an image", "a.png", zeros(4 * mib), "4.0 MiB"},
+		{"a long image", "a.png", zeros(4*mib + 1), "4.0 MiB; at most 4.0 MiB"},
+		{"text", "a.txt", text(4 * mib), "4.0 MiB"},
+		{"text that the system takes for a film", "a.mp4", text(4 * mib), "4.0 MiB"},
+		{"text without a name", "Makefile", text(3 * mib), "3.0 MiB"},
+		{"text that is parted where it is looked at", "README", append([]byte("x"), strings.Repeat("ä", mib+1)...), "2.0 MiB"},
+		{"a film", "a.mp4", zeros(2*mib + mib/2), "2.5 MiB of video/mp4, which models cannot be shown; at most 2.0 MiB"},
+		{"no text without a name", "core", zeros(3 * mib), "3.0 MiB of application/octet-stream, which models cannot be shown; at most 2.0 MiB"},
+		{"what models cannot be shown, but short", "a.zip", zeros(2 * mib), "2.0 MiB"},
+		{"nothing", "a.txt", nil, "empty"},
+	} {
+		tab.Attach("#picker", fileOf(t, test.file, test.data))
+		tab.Await(`!document.querySelector("#files").innerText.includes("reading") && document.querySelector("#files li")`)
+		require.Equal(t, []string{test.state}, tab.Text("#files .state"), test.name)
+		tab.Click("#files button")
+		tab.Await(`!document.querySelector("#files li")`)
+	}
+
+	tab.Type("#text", "Look")
+	tab.Attach("#picker", fileOf(t, "a.txt", text(3*mib)), fileOf(t, "b.txt", text(3*mib)))
+	tab.Await(`document.querySelectorAll("#files li").length === 2 && !document.querySelector("#files").innerText.includes("reading")`)
+	tab.Await(`document.querySelector("#send").disabled`)
+	require.Equal(t, []string{"3.0 MiB", "6.0 MiB with those before; at most 5.0 MiB in a message"}, tab.Text("#files .state"))
+	tab.Click("#files li button")
+	tab.Await(`!document.querySelector("#send").disabled`)
+}
+
+func TestABrowserAsksBeforeItLosesALongFile(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	var up atomic.Bool
+	l.send = func(events []event.Event) (session.Receipt, error) {
+		if !up.Load() {
+			return session.Receipt{}, session.ErrUnreachable
+		}
+		for _, e := range events {
+			l.record(e.Body)
+		}
+		return session.Receipt{}, nil
+	}
+	tab := showWith(t, l, session.Limits{Attachment: 20 * mib, OtherAttachment: mib})
+	asks := func() (asks bool) {
+		tab.Eval(`!dispatchEvent(new Event("beforeunload", { cancelable: true }))`, &asks)
+		return asks
+	}
+	tab.Type("#text", "short\r")
+	tab.Await(`document.querySelector("#outbox .trouble")`)
+	require.False(t, asks(), "it is there when the page is loaded again")
+	tab.Attach("#picker", fileOf(t, "photo.jpg", make([]byte, 8*mib)))
+	tab.Type("#text", "long")
+	tab.Await(`!document.querySelector("#send").disabled`)
+	tab.Press(kb.Enter)
+	tab.Await(`document.querySelectorAll("#outbox li").length === 2`)
+	require.True(t, asks())
+	up.Store(true)
+	tab.Await(`document.querySelectorAll(".user-message").length === 3 && !document.querySelector("#outbox li")`)
+	require.Equal(t, []string{"photo.jpg · image/jpeg · 8.0 MiB"}, tab.Text(".attachments li"))
+	require.False(t, asks())
 }
 
 // fileOf is the path of a file.

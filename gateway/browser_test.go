@@ -23,15 +23,27 @@ var screenshots = flag.Bool("screenshots", false, "make docs/images/page-*.png a
 // show shows the page of a context to a browser.
 func show(t testing.TB, l *log) *browsertest.Tab {
 	t.Helper()
+	return showWith(t, l, alongside)
+}
+
+// showWith is show with other limits.
+func showWith(t testing.TB, l *log, limits session.Limits) *browsertest.Tab {
+	t.Helper()
 	browser := browsertest.Start(t)
-	tab := browser.Open(pageOf(t, l) + "#" + l.name)
+	tab := browser.Open(pageOf(t, l, limits) + "#" + l.name)
 	events, _, _ := l.snapshot()
 	tab.Await(fmt.Sprintf("%t || document.querySelector('.entry')", len(events) == 0))
 	return tab
 }
 
+// mib is a mebibyte.
+const mib = 1 << 20
+
+// alongside are the limits without a blob store.
+var alongside = session.Limits{Attachment: mib, OtherAttachment: mib, Attachments: mib + 10_000}
+
 // pageOf serves the page and returns where.
-func pageOf(t testing.TB, l *log) string {
+func pageOf(t testing.TB, l *log, limits session.Limits) string {
 	t.Helper()
 	list := []session.Summary{
 		{ContextName: l.name, Status: wire.StatusIdle, Model: "gpt-4o-mini"},
@@ -39,7 +51,7 @@ func pageOf(t testing.TB, l *log) string {
 		{ContextName: "droid.parser", Status: wire.StatusIdle, Model: "gpt-4o"},
 		{ContextName: "onboarding", Status: wire.StatusClosed, Model: "gpt-4o"},
 	}
-	return serve(t, client{log: l, list: list}, gateway.Options{Page: page.Handler()}).server.URL + "/"
+	return serve(t, client{log: l, list: list, limits: limits}, gateway.Options{Page: page.Handler()}).server.URL + "/"
 }
 
 // toJSON is the JSON of what has some.

@@ -4,7 +4,8 @@
 //	contexts.js      the list
 //	transcript.js    follows the transcript of a context: a document and patches to it
 //	conversation.js  shows it, entry by entry; entry.js and markdown.js make the elements
-//	composer.js      the box to type in; outbox.js sends what was typed
+//	composer.js      the box to type in; limits.js says which files it takes
+//	outbox.js        sends what was typed
 //	sse.js, backoff.js, dom.js, theme.js    what they stand on
 //	lib/             libraries
 

@@ -2,20 +2,23 @@
 
 import { $, h } from "./dom.js";
 import { bytes } from "./entry.js";
-
-// LARGEST is how long a file may be that is sent along. With a blob store the
-// gateway takes longer ones; the page does not know of it.
-const LARGEST = 1 << 20;
-
-const BINARY = "application/octet-stream";
+import { Limits } from "./limits.js";
 
 export class Composer {
-  #files = []; // { name, size, event, trouble }; what has neither of the last two is being read
+  #files = []; // { name, size, event, trouble, image }; one with neither event nor trouble is being read
+  #sum = 0; // bytes of those that were read
   #drafts = new Map(); // by context
   #name;
+  #limits = Limits.ask();
+  #together = Infinity; // how many there may be, once it is known
 
   // send is called with the events of a message, those of its files first.
   constructor(send) {
+    this.#limits.then(({ each, together }) => {
+      this.#together = together;
+      $("attach").title = `Attach files, up to ${bytes(each)} each`;
+      this.#show();
+    });
     const text = $("text");
     $("composer").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -82,8 +85,7 @@ export class Composer {
   }
 
   async #read(item, file) {
-    if (file.size > LARGEST) item.trouble = `${bytes(file.size)}; at most ${bytes(LARGEST)}`;
-    else Object.assign(item, await attachment(file));
+    Object.assign(item, await attachment(file, await this.#limits));
     this.#show();
   }
 
@@ -97,12 +99,15 @@ export class Composer {
   }
 
   #show() {
+    this.#sum = 0;
     $("files").replaceChildren(...this.#files.map((item) => {
-      const { name, size, event, trouble } = item;
+      const { name, size, event } = item;
+      if (event) this.#sum += size;
+      const trouble = item.trouble ?? (this.#tooMuch && `${bytes(this.#sum)} with those before; at most ${bytes(this.#together)} in a message`);
       return h("li", { class: trouble && "refused" },
-        event?.mediaType.startsWith("image/") && h("img", { src: `data:${event.mediaType};base64,${event.source.data}`, alt: "" }),
+        event?.mediaType.startsWith("image/") && (item.image ??= h("img", { src: `data:${event.mediaType};base64,${event.source.data}`, alt: "" })),
         h("span", { class: "name" }, name),
-        h("span", { class: "state" }, trouble ?? (event ? bytes(size) : "reading…")),
+        h("span", { class: "state" }, trouble || (event ? bytes(size) : "reading…")),
         h("button", { type: "button", class: "quiet", "aria-label": `Leave out ${name}`, onclick: () => this.#leaveOut(item) }, "×"));
     }));
     this.#ready();
@@ -119,17 +124,23 @@ export class Composer {
   }
 
   get #isReady() {
-    return $("text").value.trim() !== "" && this.#files.every((item) => item.event);
+    return $("text").value.trim() !== "" && this.#files.every((item) => item.event) && !this.#tooMuch;
+  }
+
+  get #tooMuch() {
+    return this.#sum > this.#together;
   }
 }
 
 // attachment returns the event for a file, or what the trouble with it is.
-async function attachment(file) {
+async function attachment(file, limits) {
   try {
+    const mediaType = await typeOf(file, limits);
+    const trouble = limits.refusal(file.size, mediaType);
+    if (trouble) return { trouble };
     const data = await base64(file);
     if (!data) return { trouble: "empty" };
-    const source = { type: "blob", data };
-    return { event: { _tag: "FileAttachmentEvent", source, mediaType: await typeOf(file), fileName: file.name, size: file.size } };
+    return { event: { _tag: "FileAttachmentEvent", source: { type: "blob", data }, mediaType, fileName: file.name, size: file.size } };
   } catch {
     return { trouble: "cannot be read: is it still there, and no folder?" };
   }
@@ -145,14 +156,19 @@ async function base64(file) {
   return url.slice(url.indexOf(",") + 1);
 }
 
-// typeOf is the media type of a file. What the system has no name for is text if it
-// reads as such.
-async function typeOf(file) {
-  if (file.type) return file.type;
-  const data = await file.arrayBuffer();
+// HEAD is how many bytes of a file are looked at for whether it is text.
+const HEAD = 1 << 16;
+
+// typeOf is the media type of a file. What models cannot be shown under the name
+// that the system has for it, like video/mp2t for TypeScript, is text if it reads as
+// such.
+async function typeOf(file, limits) {
+  const type = file.type || "application/octet-stream";
+  if (limits.isShown(type)) return type;
+  const head = await file.slice(0, HEAD).arrayBuffer();
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(data).includes("\0") ? BINARY : "text/plain";
+    return new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true }).includes("\0") ? type : "text/plain";
   } catch {
-    return BINARY;
+    return type;
   }
 }

@@ -1,7 +1,8 @@
 // Outbox sends messages, one after the other, until the gateway has taken or
 // refused them. Each has a key, by which the gateway takes it once however often it
 // is sent. What is not sent yet is seen above the box and not in the conversation,
-// so nothing can be seen twice; it survives that the page is loaded again.
+// so nothing can be seen twice; it survives that the page is loaded again, unless it
+// has too long files for that: then the browser asks before it leaves the page.
 
 import { $, h } from "./dom.js";
 import { Backoff } from "./backoff.js";
@@ -12,6 +13,7 @@ const STORE = "outbox";
 export class Outbox {
   #messages = []; // { key, name, events, trouble, refused }
   #sending = false;
+  #kept = true; // beyond this page
   #name;
   #edit;
   #sent;
@@ -22,6 +24,7 @@ export class Outbox {
     this.#edit = edit;
     this.#sent = sent;
     this.#messages = JSON.parse(sessionStorage.getItem(STORE) ?? "[]");
+    addEventListener("beforeunload", (event) => this.#kept || event.preventDefault());
     this.#deliver();
   }
 
@@ -66,8 +69,10 @@ export class Outbox {
   #changed() {
     try {
       sessionStorage.setItem(STORE, JSON.stringify(this.#messages));
+      this.#kept = true;
     } catch {
-      sessionStorage.removeItem(STORE); // too large: it lives as long as the page
+      sessionStorage.removeItem(STORE); // it has room for some megabytes
+      this.#kept = false;
     }
     this.#show();
   }
