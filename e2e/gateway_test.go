@@ -118,7 +118,10 @@ func (v *view) until(text string) {
 
 func (v *view) apply(kind string, data []byte) {
 	v.b.w.t.Helper()
-	if kind == "document" {
+	switch kind {
+	case "status":
+		return
+	case "document":
 		var whole struct{ Document json.RawMessage }
 		require.NoError(v.b.w.t, json.Unmarshal(data, &whole))
 		v.document = whole.Document

@@ -244,6 +244,7 @@ func TestABrowserAsksBeforeItLosesALongFile(t *testing.T) {
 	tab.Await(`document.querySelectorAll("#outbox li").length === 2`)
 	require.True(t, asks())
 	up.Store(true)
+	tab.Do(`dispatchEvent(new Event("online"))`)
 	tab.Await(`document.querySelectorAll(".user-message").length === 3 && !document.querySelector("#outbox li")`)
 	require.Equal(t, []string{"photo.jpg · image/jpeg · 8.0 MiB"}, tab.Text(".attachments li"))
 	require.False(t, asks())
@@ -255,6 +256,18 @@ func fileOf(t *testing.T, name string, data []byte) string {
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	return path
+}
+
+func TestAnAnswerCanBeStoppedBeforeItsFirstWord(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	tab := show(t, l)
+	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
+	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(1)})
+	tab.Await(`document.querySelector("#status").textContent === "answering"`) // the list says idle all the time
+	tab.Click("#stop")
+	l.await(t, func() bool { return len(l.asked) > 0 })
+	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
 }
 
 func TestThePageIsUsedByKeys(t *testing.T) {

@@ -337,7 +337,7 @@ func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
 		}
 		return seen;
 	})()`, &end)
-	require.Equal(t, []string{"open", "document", "nothing came for 0.5 s"}, end)
+	require.Equal(t, []string{"open", "document", "status", "nothing came for 0.5 s"}, end)
 }
 
 func TestAPageThatFollowedShowsWhatOneLoadedLaterShows(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // rooms are those of the contexts that have viewers, or had some a moment ago.
@@ -111,6 +112,7 @@ type room struct {
 	recent  recent
 	answer  answerSoFar
 	scene   scene
+	doing   doing
 }
 
 func newRoom(name string) *room {
@@ -184,6 +186,7 @@ func (r *room) see(e event.Event) {
 			return
 		}
 		r.answer.see(e)
+		r.doing.see(e)
 		r.last = event.Counter(e.ID)
 		r.recent.add(r.last, recorded)
 	})
@@ -223,6 +226,49 @@ func (n *recent) add(counter int, frame []byte) {
 	}
 }
 
+// doing is what a context is doing, by its log. Of a session that was ended by hand
+// the log does not tell.
+type doing struct {
+	request string // that is under way
+	status  wire.Status
+}
+
+func (d *doing) see(e event.Event) {
+	switch body := e.Body.(type) {
+	case event.LLMRequestStarted:
+		*d = doing{body.RequestID, wire.StatusAnswering}
+	case event.SessionEnded:
+		*d = doing{status: wire.StatusClosed}
+	case event.SessionStarted:
+		*d = doing{status: wire.StatusIdle}
+	default:
+		if d.status == "" || d.request != "" && d.request == endedBy(e) {
+			*d = doing{status: wire.StatusIdle}
+		}
+	}
+}
+
+func statusFrame(status wire.Status) []byte {
+	return frame("", "status", encode(struct {
+		Status wire.Status `json:"status"`
+	}{status}))
+}
+
+// endedBy is the request that has ended when the log has an event; "" for none.
+func endedBy(e event.Event) string {
+	switch body := e.Body.(type) {
+	case event.AssistantMessage:
+		return body.RequestID
+	case event.LLMRequestCompleted:
+		return body.RequestID
+	case event.LLMRequestInterrupted:
+		return body.RequestID
+	case event.LLMRequestFailed:
+		return body.RequestID
+	}
+	return ""
+}
+
 // answerSoFar is the text of the answer that is on its way.
 type answerSoFar struct {
 	newest event.TextDelta // of the text
@@ -248,17 +294,7 @@ func (a *answerSoFar) add(d event.TextDelta) {
 
 // see ends the answer when the log has it.
 func (a *answerSoFar) see(e event.Event) {
-	ended := ""
-	switch body := e.Body.(type) {
-	case event.AssistantMessage:
-		ended = body.RequestID
-	case event.LLMRequestCompleted:
-		ended = body.RequestID
-	case event.LLMRequestInterrupted:
-		ended = body.RequestID
-	case event.LLMRequestFailed:
-		ended = body.RequestID
-	}
+	ended := endedBy(e)
 	if ended != "" && ended == a.newest.RequestID {
 		*a = answerSoFar{life: a.life, over: ended}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // transcript is GET /contexts/{name}/transcript: the document, or a stream of what
@@ -34,19 +35,25 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 		return writeTranscript(w, r, room)
 	}
 	version := room.parseVersion(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
+	var told wire.Status
 	return g.serveStream(w, r, func(_ context.Context, out *stream) (<-chan struct{}, error) {
 		news, err := room.transcriptAfter(version)
 		if err != nil {
 			return nil, err
 		}
 		version = news.version
-		switch {
-		case news.frame != nil:
-			err = out.send(news.frame())
-		case news.begun:
-			err = out.begin()
+		if !news.begun {
+			return news.more, nil
 		}
-		return news.more, err
+		var frames [][]byte
+		if news.frame != nil {
+			frames = append(frames, news.frame())
+		}
+		if news.status != told {
+			told = news.status
+			frames = append(frames, statusFrame(told))
+		}
+		return news.more, out.send(frames...)
 	})
 }
 
@@ -204,6 +211,7 @@ type transcriptNews struct {
 	// frame encodes it, without the lock of the room; nil: there is nothing.
 	frame   func() []byte
 	version int // behind it
+	status  wire.Status
 	// begun says that the room has read what there was.
 	begun bool
 	more  <-chan struct{}
@@ -214,7 +222,7 @@ type transcriptNews struct {
 func (r *room) transcriptAfter(version int) (transcriptNews, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	news := transcriptNews{version: version, begun: r.present}
+	news := transcriptNews{version: version, status: r.doing.status, begun: r.present}
 	newest := r.scene.patcher.Version()
 	if !r.present || version == newest {
 		if r.err != nil {

@@ -55,7 +55,7 @@ func (t *transcript) apply(e sse) error {
 		t.Version = e.id
 		t.Document, err = patch.Apply(t.Document)
 		return err
-	case "comment":
+	case "comment", "status":
 		return nil
 	}
 	return fmt.Errorf("unexpected: %+v", e)
@@ -173,6 +173,41 @@ func TestATranscriptWaitsForAContext(t *testing.T) {
 	require.NoError(t, mine.apply(v.next()))
 	require.Contains(t, string(mine.Document), "Hello")
 	same(t, w.transcript(), mine)
+}
+
+func TestAStreamOfATranscriptSaysWhatTheContextIsDoing(t *testing.T) {
+	started := func(number int) event.LLMRequestStarted {
+		return event.LLMRequestStarted{RequestID: event.FormatRequestID("demo", number), ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1}
+	}
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{})
+	v := w.view(transcriptPath)
+	for _, step := range []struct {
+		name   string
+		bodies []event.Body
+		status string
+	}{
+		{"a log that begins", []event.Body{event.SessionStarted{}}, "idle"},
+		{"a request", []event.Body{event.UserMessage{Content: "Hello"}, started(1)}, "answering"},
+		{"its answer, behind pieces of it", []event.Body{delta(0, "Good"), delta(1, " day"), event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}}, "idle"},
+		{"another request", []event.Body{event.LLMRequestCompleted{RequestID: "demo:r0001"}, started(2)}, "answering"},
+		{"its interruption", []event.Body{
+			event.LLMRequestCompleted{RequestID: "demo:r0001"}, // of another one
+			event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled},
+		}, "idle"},
+		{"one that falls back", []event.Body{started(3), event.LLMRequestFellBack{RequestID: "demo:r0003", FromProvider: "a", ToProvider: "b"}}, "answering"},
+		{"and fails", []event.Body{event.LLMRequestFailed{RequestID: "demo:r0003", Error: "no"}}, "idle"},
+		{"the end of the session", []event.Body{event.SessionEnded{Reason: "closed"}, event.UserMessage{Content: "late"}}, "closed"},
+		{"another session", []event.Body{event.SessionStarted{}}, "idle"},
+		{"a request of a session that was ended by hand", []event.Body{started(4)}, "answering"},
+		{"and the session behind it", []event.Body{event.SessionStarted{}}, "idle"},
+	} {
+		for _, body := range step.bodies {
+			log.record(body)
+		}
+		require.Equal(t, step.status, v.status(), step.name)
+		require.Equal(t, step.status, w.view(transcriptPath).status(), "who comes later, at %s", step.name)
+	}
 }
 
 func TestATranscriptThatCannotBeReadSaysWhy(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -202,6 +203,7 @@ func (l *log) ask(what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, what)
+	l.change()
 	return l.err
 }
 
@@ -405,8 +407,30 @@ func readEvents(ctx context.Context, from io.Reader, to chan<- sse) {
 	}
 }
 
-// next is the next event of the stream.
+// next is the next event of the stream that is no status.
 func (v *viewer) next() sse {
+	v.t.Helper()
+	e := v.read()
+	for e.kind == "status" {
+		e = v.read()
+	}
+	return e
+}
+
+// status is the next event of the stream that is one, without its JSON.
+func (v *viewer) status() string {
+	v.t.Helper()
+	e := v.read()
+	for e.kind != "status" {
+		e = v.read()
+	}
+	require.Empty(v.t, e.id, "it is no version")
+	var status struct{ Status string }
+	require.NoError(v.t, json.Unmarshal([]byte(e.data), &status))
+	return status.Status
+}
+
+func (v *viewer) read() sse {
 	v.t.Helper()
 	select {
 	case e, ok := <-v.events:

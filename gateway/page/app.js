@@ -30,12 +30,14 @@ const composer = new Composer((events) => {
 
 let current; // the context that is seen
 let following; // aborts what follows it
+let told; // what it is doing, as its stream says; undefined while there is none
 
 function open() {
   const name = location.hash.slice(1); // a name has nothing that a URL would encode
   if (name === current) return;
   following?.abort();
   following = new AbortController();
+  told = undefined;
   current = validName(name) ? name : undefined;
   document.title = current ? `${current} · Chronicle` : "Chronicle";
   document.body.classList.toggle("open", Boolean(current));
@@ -62,7 +64,12 @@ const viewer = {
     $("empty").hidden = entries.length > 0;
     conversation.changed(entries, changes);
   },
+  does(status) {
+    told = status;
+    showStatus();
+  },
   connected(yes, why) {
+    told = undefined;
     say(yes ? "" : navigator.onLine ? `Not connected: ${why}. Trying again…` : "Offline. What you send waits until the network is back.");
   },
 };
@@ -76,7 +83,9 @@ function say(text) {
 let shown = "";
 
 function showStatus() {
-  const status = conversation.streaming ? "answering" : (current && contexts.statusOf(current)) || "";
+  const listed = current && contexts.statusOf(current);
+  // Of a session that was ended by hand only the list knows.
+  const status = conversation.streaming ? "answering" : listed === "closed" ? listed : told ?? listed ?? "";
   if (status === shown) return;
   if (shown === "answering") contexts.refresh(); // which knows only later that it ended
   shown = status;
