@@ -191,13 +191,13 @@ func TestAFileIsTakenByItsLengthAndType(t *testing.T) {
 		state      string
 	}{
 		{"an image", "a.png", zeros(4 * mib), "4.0 MiB"},
-		{"a long image", "a.png", zeros(4*mib + 1), "4.0 MiB; at most 4.0 MiB"},
+		{"a long image", "a.png", zeros(4*mib + 1), "too large: at most 4.0 MiB"},
 		{"text", "a.txt", text(4 * mib), "4.0 MiB"},
 		{"text that the system takes for a film", "a.mp4", text(4 * mib), "4.0 MiB"},
 		{"text without a name", "Makefile", text(3 * mib), "3.0 MiB"},
 		{"text that is parted where it is looked at", "README", append([]byte("x"), strings.Repeat("ä", mib+1)...), "2.0 MiB"},
-		{"a film", "a.mp4", zeros(2*mib + mib/2), "2.5 MiB of video/mp4, which models cannot be shown; at most 2.0 MiB"},
-		{"no text without a name", "core", zeros(3 * mib), "3.0 MiB of application/octet-stream, which models cannot be shown; at most 2.0 MiB"},
+		{"a film", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB of video/mp4, which models cannot be shown"},
+		{"no text without a name", "core", zeros(3 * mib), "too large: at most 2.0 MiB of application/octet-stream, which models cannot be shown"},
 		{"what models cannot be shown, but short", "a.zip", zeros(2 * mib), "2.0 MiB"},
 		{"nothing", "a.txt", nil, "empty"},
 	} {
@@ -212,7 +212,7 @@ func TestAFileIsTakenByItsLengthAndType(t *testing.T) {
 	tab.Attach("#picker", fileOf(t, "a.txt", text(3*mib)), fileOf(t, "b.txt", text(3*mib)))
 	tab.Await(`document.querySelectorAll("#files li").length === 2 && !document.querySelector("#files").innerText.includes("reading")`)
 	tab.Await(`document.querySelector("#send").disabled`)
-	require.Equal(t, []string{"3.0 MiB", "6.0 MiB with those before; at most 5.0 MiB in a message"}, tab.Text("#files .state"))
+	require.Equal(t, []string{"3.0 MiB", "too large with those before: at most 5.0 MiB in a message"}, tab.Text("#files .state"))
 	tab.Click("#files li button")
 	tab.Await(`!document.querySelector("#send").disabled`)
 }

@@ -390,6 +390,30 @@ func TestAPhoneShowsTheListOrTheConversation(t *testing.T) {
 	tab.Await(`document.querySelector(".entry")?.offsetParent`)
 }
 
+func TestTheListSaysWhenItCannotBeHad(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	tab.Do(`
+		window.works = window.fetch;
+		window.fetch = () => Promise.reject(new Error("no network"));
+		document.querySelector("#search").dispatchEvent(new Event("input"))`)
+	tab.Await(`document.querySelector("#list-note").innerText === "Not connected: no network. Trying again…"`)
+	tab.Do(`window.fetch = window.works`)
+	tab.Await(`document.querySelector("#list-note").hidden`)
+}
+
+func TestEntriesOfAnotherDaySayWhichDay(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	var earlier, today string
+	const timeOf = `(async () => {
+		const { build } = await import("./entry.js");
+		return build({ content: { timestamp: %s, content: "", entry_type: { type: "error_message" } } }).element.querySelector("time").textContent;
+	})()`
+	tab.Eval(fmt.Sprintf(timeOf, `"2020-02-29T12:00:00Z"`), &earlier)
+	tab.Eval(fmt.Sprintf(timeOf, `new Date().toISOString()`), &today)
+	require.Contains(t, earlier, "29")
+	require.Less(t, len(today), len(earlier))
+}
+
 // long is a log whose transcript has 20,000 entries and 5 MB.
 func long() *log {
 	l := newLog()

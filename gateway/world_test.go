@@ -220,7 +220,9 @@ func (c client) Open(name string) (*log, error) {
 		return nil, fmt.Errorf("%w: %w", session.ErrName, err)
 	}
 	if name != c.log.name {
-		return newLog(), nil
+		other := newLog()
+		other.name = name
+		return other, nil
 	}
 	return c.log, nil
 }

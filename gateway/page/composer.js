@@ -103,7 +103,7 @@ export class Composer {
     $("files").replaceChildren(...this.#files.map((item) => {
       const { name, size, event } = item;
       if (event) this.#sum += size;
-      const trouble = item.trouble ?? (this.#tooMuch && `${bytes(this.#sum)} with those before; at most ${bytes(this.#together)} in a message`);
+      const trouble = item.trouble ?? (this.#tooMuch && `too large with those before: at most ${bytes(this.#together)} in a message`);
       return h("li", { class: trouble && "refused" },
         event?.mediaType.startsWith("image/") && (item.image ??= h("img", { src: `data:${event.mediaType};base64,${event.source.data}`, alt: "" })),
         h("span", { class: "name" }, name),
@@ -142,7 +142,7 @@ async function attachment(file, limits) {
     if (!data) return { trouble: "empty" };
     return { event: { _tag: "FileAttachmentEvent", source: { type: "blob", data }, mediaType, fileName: file.name, size: file.size } };
   } catch {
-    return { trouble: "cannot be read: is it still there, and no folder?" };
+    return { trouble: "cannot be read: it may be gone, or a folder" };
   }
 }
 

@@ -60,8 +60,8 @@ export class Contexts {
       if (!response.ok) throw await Problem.of(response);
       const page = await response.json();
       if (asked === this.#asked) this.#show(page);
-    } catch {
-      // The conversation says when the gateway is away.
+    } catch (error) {
+      if (asked === this.#asked) note(`Not connected: ${error.message}. Trying again…`);
     }
     if (asked === this.#asked) this.#timer = setTimeout(() => this.refresh(), EVERY);
   }
@@ -95,8 +95,7 @@ export class Contexts {
     }
     const sought = $("search").value.trim();
     $("more").hidden = !next || this.#limit >= MOST;
-    $("list-empty").hidden = contexts.length > 0;
-    $("list-empty").textContent = sought ? "No context has that in its name." : "There are no contexts yet.";
+    note(contexts.length > 0 ? "" : sought ? "No context has that in its name." : "There are no contexts yet.");
     $("find-hint").hidden = !sought || this.#items.has(sought);
     $("find-hint").textContent = validName(sought)
       ? `Enter begins “${sought}”`
@@ -112,6 +111,12 @@ export class Contexts {
     stops[stops.indexOf(document.activeElement) + step]?.focus();
     event.preventDefault();
   }
+}
+
+// note shows a line below the list.
+function note(text) {
+  $("list-note").hidden = !text;
+  $("list-note").textContent = text;
 }
 
 function mark(item, current) {

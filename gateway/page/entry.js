@@ -191,9 +191,12 @@ export function bytes(n) {
   return n < 1 << 20 ? `${(n / 1024).toFixed(0)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
 }
 
+// time is when an entry came: the clock, and the day unless that is today.
 function time({ timestamp }, who) {
   if (!timestamp) return null;
   const at = new Date(timestamp);
-  const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  return h("time", { datetime: timestamp, title: at.toLocaleString() }, who && h("span", { class: "unseen" }, `${who}, `), clock);
+  const isToday = at.toDateString() === new Date().toDateString();
+  const day = isToday ? {} : { day: "numeric", month: "short" };
+  const text = at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" });
+  return h("time", { datetime: timestamp, title: at.toLocaleString() }, who && h("span", { class: "unseen" }, `${who}, `), text);
 }

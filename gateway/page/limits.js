@@ -39,9 +39,9 @@ export class Limits {
 
   // refusal says why a file is not taken; nothing if it is.
   refusal(size, type) {
-    if (size > this.each) return `${bytes(size)}; at most ${bytes(this.each)}`;
+    if (size > this.each) return `too large: at most ${bytes(this.each)}`;
     if (size > this.#other && !this.isShown(type)) {
-      return `${bytes(size)} of ${type}, which models cannot be shown; at most ${bytes(this.#other)}`;
+      return `too large: at most ${bytes(this.#other)} of ${type}, which models cannot be shown`;
     }
   }
 }

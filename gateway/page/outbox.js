@@ -13,7 +13,7 @@ const STORE = "outbox";
 export class Outbox {
   #messages = []; // { key, name, events, trouble, refused }
   #sending = false;
-  #kept = true; // beyond this page
+  #isKept = true; // for when the page is loaded again
   #name;
   #edit;
   #sent;
@@ -23,8 +23,8 @@ export class Outbox {
   constructor({ edit, sent }) {
     this.#edit = edit;
     this.#sent = sent;
-    this.#messages = JSON.parse(sessionStorage.getItem(STORE) ?? "[]");
-    addEventListener("beforeunload", (event) => this.#kept || event.preventDefault());
+    this.#messages = kept();
+    addEventListener("beforeunload", (event) => this.#isKept || event.preventDefault());
     this.#deliver();
   }
 
@@ -67,13 +67,7 @@ export class Outbox {
   }
 
   #changed() {
-    try {
-      sessionStorage.setItem(STORE, JSON.stringify(this.#messages));
-      this.#kept = true;
-    } catch {
-      sessionStorage.removeItem(STORE); // it has room for some megabytes
-      this.#kept = false;
-    }
+    this.#isKept = keep(this.#messages);
     this.#show();
   }
 
@@ -89,6 +83,26 @@ export class Outbox {
   #takeBack(message) {
     this.#remove(message);
     this.#edit(message.events);
+  }
+}
+
+// kept are the messages that were kept when the page was loaded the last time.
+function kept() {
+  try {
+    return JSON.parse(sessionStorage.getItem(STORE) ?? "[]");
+  } catch {
+    return []; // the browser lets pages keep nothing
+  }
+}
+
+// keep keeps messages, and says whether it could.
+function keep(messages) {
+  try {
+    sessionStorage.removeItem(STORE); // also when there is no room for what comes
+    if (messages.length > 0) sessionStorage.setItem(STORE, JSON.stringify(messages));
+    return true;
+  } catch {
+    return messages.length === 0;
   }
 }
 
