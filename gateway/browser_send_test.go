@@ -85,8 +85,11 @@ func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {
 const held = `
 	const read = FileReader.prototype.readAsDataURL;
 	FileReader.prototype.readAsDataURL = function (file) {
-		if (file.name === "slow.txt") window.read = () => read.call(this, file);
-		else read.call(this, file);
+		if (file.name !== "slow.txt") return read.call(this, file);
+		window.read = () => new Promise((resolve) => {
+			this.addEventListener("loadend", resolve);
+			read.call(this, file);
+		});
 	};`
 
 func TestAMessageWaitsUntilItsFilesAreRead(t *testing.T) {
@@ -98,7 +101,7 @@ func TestAMessageWaitsUntilItsFilesAreRead(t *testing.T) {
 	require.Equal(t, []string{"reading…", "4 B"}, tab.Text("#files .state"), "no file waits for another")
 	tab.Type("#text", "Look\r")
 	tab.Await(`document.querySelector("#send").disabled && document.querySelector("#text").value === "Look"`)
-	tab.Do(`window.read()`)
+	tab.Do(`await window.read()`)
 	tab.Await(`!document.querySelector("#send").disabled`)
 	tab.Press(kb.Enter)
 	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
@@ -114,7 +117,7 @@ func TestAFileThatIsReadLateComesIntoTheDraftItWasChosenFor(t *testing.T) {
 	tab.Await(`document.querySelector("#files .state")?.innerText === "reading…"`)
 	tab.Do(`location.hash = "#droid.parser"`)
 	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
-	tab.Do(`window.read(); await new Promise((resolve) => setTimeout(resolve))`)
+	tab.Do(`await window.read()`)
 	require.Empty(t, tab.Text("#files li"))
 	tab.Do(`location.hash = "#demo"`)
 	tab.Await(`document.querySelector("#files .state")?.innerText === "4 B"`)
