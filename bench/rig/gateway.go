@@ -30,7 +30,9 @@ func serveGateway(s *self) error {
 		return err
 	}
 	served := make(chan error, 1)
-	go func() { served <- gateway.New(client, gateway.Options{Rate: -1, StreamsPerAddress: -1}).Serve(ctx, listener) }()
+	go func() {
+		served <- gateway.New(client, gateway.Options{Rate: -1, StreamsPerAddress: -1}).Serve(ctx, listener)
+	}()
 	s.note(Note{Kind: Ready, At: time.Now(), Value: listener.Addr().String()})
 	s.next()
 	end()
