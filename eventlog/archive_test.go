@@ -434,7 +434,8 @@ func TestRecordsThatAreKeptInTheStoreAreReadThere(t *testing.T) {
 	require.Equal(t, lines(1, 5), told(t, eventlog.New(s, a).Events(t.Context(), "demo", "")))
 
 	_, err := toldUntil(t, eventlog.New(s, nil), "")
-	require.ErrorContains(t, err, "run A: history event 5 holds no record: it is in a blob store, and the reader has none")
+	require.ErrorIs(t, err, eventlog.ErrNoArchive)
+	require.ErrorContains(t, err, "run A: history event 5 is in a blob store")
 
 	for _, name := range bucket.Names() {
 		bucket.Set(name, nil)

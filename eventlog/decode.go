@@ -2,7 +2,6 @@ package eventlog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -52,7 +51,7 @@ func events(h *historypb.HistoryEvent, payloads *commonpb.Payloads) ([]event.Eve
 	}
 	for _, payload := range payloads.GetPayloads() {
 		if blobs.IsReference(payload) {
-			return nil, noRecord(h, errors.New("it is in a blob store, and the reader has none"))
+			return nil, fmt.Errorf("history event %d is in a blob store: %w", h.GetEventId(), ErrNoArchive)
 		}
 	}
 	var record wire.Record

@@ -22,6 +22,9 @@ import (
 // ErrNoContext says that there is no context of that name.
 var ErrNoContext = errors.New("no such context")
 
+// ErrNoArchive: what is read is in a blob store, and the reader has none.
+var ErrNoArchive = errors.New("the client has no archive")
+
 // Log reads the contexts of one namespace. It is safe for concurrent use.
 type Log struct {
 	temporal client.Client

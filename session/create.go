@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -18,7 +19,7 @@ var (
 	// ErrExists: there is a context of that name already.
 	ErrExists = errors.New("there is such a context already")
 	// ErrNoArchive: what was asked for needs an archive, and the client has none.
-	ErrNoArchive = errors.New("the client has no archive")
+	ErrNoArchive = eventlog.ErrNoArchive
 )
 
 // segmentEvents is how many events of an import stand in one segment.

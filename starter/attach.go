@@ -15,8 +15,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-var attachUsage = fmt.Sprintf("`FILE|URL` that goes with the message; a file has at most %d bytes, and 1 MiB without a blob store, "+
-	"an http or https URL is only referred to; may be repeated", event.MaxAttachmentBytes)
+var attachUsage = fmt.Sprintf("`FILE|URL` that goes with the message; a file has at most %d MiB, and 1 MiB without a blob store, "+
+	"an http or https URL is only referred to; may be repeated", event.MaxAttachmentBytes>>20)
 
 // attachAll makes attachments of files and URLs, in order.
 func attachAll(places []string) ([]event.Event, error) {

@@ -169,6 +169,6 @@ func (a *app) printJSON(value any) error {
 // noteNotLive says once that answers come in one piece.
 func (a *app) noteNotLive(c client) {
 	if !c.Live() {
-		a.note("no live deltas; answers appear when they are complete")
+		a.note("no live deltas (--nats-url says where they come from); answers appear when they are complete")
 	}
 }

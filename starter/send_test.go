@@ -190,7 +190,7 @@ func TestSendAsJSON(t *testing.T) {
 func TestSendSaysOnceThatThereAreNoLiveDeltas(t *testing.T) {
 	c := &fakeClient{context: newFake(t, answered("demo:r0001", 1, "Hello")), dead: true}
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
-	require.Equal(t, outcome{0, "Hello\n", "no live deltas; answers appear when they are complete\n"}, got)
+	require.Equal(t, outcome{0, "Hello\n", "no live deltas (--nats-url says where they come from); answers appear when they are complete\n"}, got)
 }
 
 func TestSendSendsAheadWhatIsTooLongForOneInput(t *testing.T) {

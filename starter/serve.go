@@ -90,6 +90,7 @@ func runServe(ctx context.Context, o serveOptions) error {
 	if address, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !address.IsLoopback()) {
 		o.note("there is no login: whoever reaches %s can read and write all contexts", o.listen)
 	}
+	o.noteNotLive(c)
 	if err := o.announce(c, listener); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // connectTimeout is for the first answer of Temporal.
@@ -150,6 +151,8 @@ func dial(ctx context.Context, at places) (client.Client, error) {
 	defer cancel()
 	// Compressing small messages costs both sides more than sending them does.
 	at.temporal.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
+	// A history carries so much; what is longer is refused, or in a blob store.
+	at.temporal.PayloadLimits.PayloadSizeWarning = wire.MaxInputBytes
 	at.temporal.Identity = fmt.Sprintf("%d%s", os.Getpid(), atThisHost())
 	c, err := client.DialContext(ctx, at.temporal)
 	if err != nil {
