@@ -78,7 +78,7 @@ func providerConfig(p reducer.ProviderConfig) string {
 		Temperature: p.Temperature, MaxTokens: p.MaxTokens, TextOnly: p.TextOnly,
 	}.String()
 	if p.IsDefault {
-		return text + " (unless the worker has its own default)"
+		return "that of the worker; " + text + " if it was given none"
 	}
 	return text
 }
