@@ -390,15 +390,16 @@ func TestAPhoneShowsTheListOrTheConversation(t *testing.T) {
 	tab.Await(`document.querySelector(".entry")?.offsetParent`)
 }
 
-func TestTheListSaysWhenItCannotBeHad(t *testing.T) {
+func TestThePageSaysWhenTheListCannotBeHad(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Do(`
 		window.works = window.fetch;
 		window.fetch = () => Promise.reject(new Error("no network"));
 		document.querySelector("#search").dispatchEvent(new Event("input"))`)
-	tab.Await(`document.querySelector("#list-note").innerText === "Not connected: no network. Trying again…"`)
+	tab.Await(`["#list-note", "#banner"].every((line) =>
+		document.querySelector(line).innerText === "Not connected: no network. Trying again…")`)
 	tab.Do(`window.fetch = window.works`)
-	tab.Await(`document.querySelector("#list-note").hidden`)
+	tab.Await(`document.querySelector("#list-note").hidden && document.querySelector("#banner").hidden`)
 }
 
 func TestEntriesOfAnotherDaySayWhichDay(t *testing.T) {

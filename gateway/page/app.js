@@ -21,7 +21,10 @@ const conversation = new Conversation({
   scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), spoken: $("spoken"),
   shown: () => showStatus(),
 });
-const contexts = new Contexts(() => showStatus());
+const contexts = new Contexts({
+  changed: () => showStatus(),
+  connected: (yes, why) => say("list", notConnected(yes, why)), // the stream goes on in silence without Temporal
+});
 const outbox = new Outbox({ edit: (events) => composer.edit(events), sent: () => contexts.refresh() });
 const composer = new Composer((events) => {
   outbox.add(current, events);
@@ -44,7 +47,8 @@ function open() {
   $("name").textContent = current ?? "";
   $("empty").hidden = true;
   conversation.all([]);
-  say("");
+  say("stream", "");
+  say("stop", "");
   contexts.select(current);
   composer.look(current);
   outbox.look(current);
@@ -70,14 +74,23 @@ const viewer = {
   },
   connected(yes, why) {
     told = undefined;
-    say(yes ? "" : navigator.onLine ? `Not connected: ${why}. Trying again…` : "Offline. What you send waits until the network is back.");
+    say("stream", notConnected(yes, why));
   },
 };
 
-// say shows a line above the conversation.
-function say(text) {
-  $("banner").hidden = !text;
-  $("banner").textContent = text;
+function notConnected(yes, why) {
+  if (yes) return "";
+  return navigator.onLine ? `Not connected: ${why}. Trying again…` : "Offline. What you send waits until the network is back.";
+}
+
+const troubles = { stream: "", list: "", stop: "" };
+
+// say says above the conversation what is wrong with something; "": nothing.
+function say(what, text) {
+  troubles[what] = text;
+  const first = Object.values(troubles).find(Boolean) ?? "";
+  $("banner").hidden = !first;
+  $("banner").textContent = first;
 }
 
 let shown = "";
@@ -95,12 +108,13 @@ function showStatus() {
 }
 
 async function stop() {
+  say("stop", "");
   $("stop").disabled = true;
   try {
     const response = await fetch(`contexts/${encodeURIComponent(current)}/interrupt`, { method: "POST" });
     if (!response.ok) throw await Problem.of(response);
   } catch (error) {
-    say(`The answer was not stopped: ${error.message}`);
+    say("stop", `The answer was not stopped: ${error.message}`);
   }
   $("stop").disabled = false;
 }

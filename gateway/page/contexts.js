@@ -19,11 +19,14 @@ export class Contexts {
   #timer;
   #asked = 0;
   #changed;
+  #connected;
   #summaries = [];
 
-  // changed is called when the list is new.
-  constructor(changed) {
+  // changed is called when the list is new; connected(yes, why) says whether it can be
+  // had, which it cannot without Temporal.
+  constructor({ changed, connected }) {
     this.#changed = changed;
+    this.#connected = connected;
     $("search").addEventListener("input", () => this.refresh());
     $("find").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -59,9 +62,15 @@ export class Contexts {
       const response = await fetch(`contexts?${query}`, { cache: "no-store" });
       if (!response.ok) throw await Problem.of(response);
       const page = await response.json();
-      if (asked === this.#asked) this.#show(page);
+      if (asked === this.#asked) {
+        this.#connected(true);
+        this.#show(page);
+      }
     } catch (error) {
-      if (asked === this.#asked) note(`Not connected: ${error.message}. Trying again…`);
+      if (asked === this.#asked) {
+        this.#connected(false, error.message);
+        note(`Not connected: ${error.message}. Trying again…`);
+      }
     }
     if (asked === this.#asked) this.#timer = setTimeout(() => this.refresh(), EVERY);
   }
