@@ -142,6 +142,7 @@ func TestARefusedInputIsFoundInTheLog(t *testing.T) {
 	}
 	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
 	require.Equal(t, http.StatusConflict, got.status)
+	require.Contains(t, got.body, "The context did not take the events", "whether it will later is for the detail to say")
 	require.Contains(t, got.body, "busy")
 	require.Contains(t, got.body, `"clientEventIds":["one"]`)
 }
