@@ -218,8 +218,9 @@ func compareEnds(a, b time.Time) int {
 // health is what a supervisor is told.
 type health struct {
 	Status string `json:"status"`
-	// Deltas says whether answers can be seen while they are made.
-	Deltas bool `json:"deltas,omitempty"`
+	// Deltas says, of a gateway that is ready, whether answers can be seen while
+	// they are made.
+	Deltas *bool `json:"deltas,omitempty"`
 }
 
 // healthy is GET /healthz: the process serves.
@@ -242,6 +243,6 @@ func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := g.client.Ping(ctx); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, health{Status: "ok", Deltas: g.client.Live()})
+	writeJSON(w, http.StatusOK, health{Status: "ok", Deltas: new(g.client.Live())})
 	return nil
 }

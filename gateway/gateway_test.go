@@ -214,8 +214,11 @@ func TestContextsAreSearchedPageByPage(t *testing.T) {
 }
 
 func TestReadyMeansThatTemporalAnswers(t *testing.T) {
-	require.JSONEq(t, `{"status":"ok","deltas":true}`,
-		serve(t, client{log: newLog()}, gateway.Options{}).do(http.MethodGet, "/readyz", "").body)
+	for _, mute := range []bool{true, false} {
+		w := serve(t, client{log: newLog(), mute: mute}, gateway.Options{})
+		require.JSONEq(t, fmt.Sprintf(`{"status":"ok","deltas":%t}`, !mute), w.do(http.MethodGet, "/readyz", "").body)
+		require.JSONEq(t, `{"status":"ok"}`, w.do(http.MethodGet, "/healthz", "").body)
+	}
 	away := serve(t, client{log: newLog(), err: session.ErrUnreachable}, gateway.Options{})
 	got := away.do(http.MethodGet, "/readyz", "")
 	require.Equal(t, http.StatusServiceUnavailable, got.status)

@@ -213,6 +213,7 @@ type client struct {
 	list   []session.Summary
 	limits session.Limits
 	err    error // of the list and of Temporal
+	mute   bool  // there are no deltas
 }
 
 func (c client) Open(name string) (*log, error) {
@@ -240,7 +241,7 @@ func (c client) List(context.Context, string) iter.Seq2[session.Summary, error] 
 	}
 }
 
-func (c client) Live() bool                 { return true }
+func (c client) Live() bool                 { return !c.mute }
 func (c client) Ping(context.Context) error { return c.err }
 func (c client) Limits() session.Limits     { return c.limits }
 
