@@ -104,6 +104,7 @@ func TestErrorsAreProblems(t *testing.T) {
 		{"a field", "POST", events, `{"_tag":"UserMessageEvent"}`, nil, 422, "event", "content: missing"},
 		{"a raw key", "POST", events, `{"_tag":"UserMessageEvent","content":"","apiKey":"` + secret + `"}`, nil, 422, "event", "apiKey"},
 		{"a long body", "POST", events, `"` + strings.Repeat("x", 1000) + `"`, nil, 413, "too-large", "1000 bytes"},
+		{"a query", "GET", events + "?from=%zz", "", nil, 400, "request", "%zz"},
 		{"nothing there", "GET", "/nowhere", "", nil, 404, "not-found", ""},
 		{"a method", "PUT", events, hello, nil, 405, "method", "GET, HEAD, POST"},
 		{"no context", "GET", "/contexts/demo/state", "", session.ErrNoContext, 404, "no-context", ""},
@@ -152,11 +153,42 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 	w := serve(t, client{log: log}, gateway.Options{})
 	for kind, status := range map[string]int{
 		"text/plain": 415, "application/x-www-form-urlencoded": 415, "": 415,
-		"application/json; charset=utf-8": 202,
+		"application/json; charset=utf-8": 202, `application/json;charset="UTF-8"`: 202,
+		"application/json; charset=iso-8859-1": 415,
 	} {
 		require.Equal(t, status, w.do(http.MethodPost, "/contexts/demo/events", hello, "Content-Type", kind).status, kind)
 	}
-	require.Len(t, log.sent, 1)
+	require.Len(t, log.sent, 2)
+	for encoding, status := range map[string]int{"gzip": 415, "identity, br": 415, "identity": 202} {
+		got := w.do(http.MethodPost, "/contexts/demo/events", hello, "Content-Encoding", encoding)
+		require.Equal(t, status, got.status, encoding)
+		if status == http.StatusUnsupportedMediaType {
+			require.Contains(t, got.body, "send the body as it is")
+			require.Equal(t, "identity", got.header.Get("Accept-Encoding"))
+		}
+	}
+	require.Len(t, log.sent, 3)
+}
+
+func TestAStreamIsForThoseWhoAcceptOne(t *testing.T) {
+	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{})
+	for accept, kind := range map[string]string{
+		"":                  "application/json",
+		"*/*":               "application/json",
+		"text/event-stream": "text/event-stream",
+		"application/json, text/event-stream;q=.5": "text/event-stream",
+		"Text/Event-Stream; q=junk":                "text/event-stream",
+		"text/event-stream;q=0, application/json":  "application/json",
+		"text/event-stream; q=0.000":               "application/json",
+	} {
+		ctx, leave := context.WithCancel(t.Context())
+		asked := w.request(http.MethodGet, "/contexts/demo/events", "", "Accept", accept).WithContext(ctx)
+		response, err := w.server.Client().Do(asked)
+		require.NoError(t, err)
+		require.Equal(t, kind, response.Header.Get("Content-Type"), accept)
+		leave()
+		_ = response.Body.Close()
+	}
 }
 
 func TestWhatStopsAnAnswerIsAskedFor(t *testing.T) {

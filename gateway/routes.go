@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"mime"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -44,7 +46,13 @@ func (g *Gateway) mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range g.routes() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := serve(w, r); err != nil {
+			_, err := url.ParseQuery(r.URL.RawQuery) // which r.URL.Query does, and leaves out what is wrong
+			if err != nil {
+				err = badRequest("the query cannot be read: %v", err)
+			} else {
+				err = serve(w, r)
+			}
+			if err != nil {
 				g.fail(w, r, err)
 			}
 		})
@@ -81,11 +89,13 @@ func (r *refusal) Header() http.Header         { return r.header }
 func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
 func (r *refusal) WriteHeader(int)             {}
 
-// wantsStream reports whether a request accepts server-sent events by name.
+// wantsStream reports whether a request accepts server-sent events by name. A weight
+// of zero refuses them (RFC 9110, section 12.4.2).
 func wantsStream(r *http.Request) bool {
 	for accepted := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
-		if kind, _, _ := mime.ParseMediaType(accepted); kind == "text/event-stream" {
-			return r.Method == http.MethodGet
+		if kind, parameters, _ := mime.ParseMediaType(accepted); kind == "text/event-stream" {
+			weight, err := strconv.ParseFloat(parameters["q"], 64)
+			return r.Method == http.MethodGet && (err != nil || weight > 0)
 		}
 	}
 	return false

@@ -62,8 +62,14 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 
 // body reads the JSON that a request brings.
 func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
-		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken", "Content-Type has to be application/json")
+	kind, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset, named := parameters["charset"]; kind != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
+		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken", "Content-Type has to be application/json, and the text UTF-8")
+	}
+	if encoding := strings.Join(r.Header.Values("Content-Encoding"), ", "); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
+		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken",
+			"Content-Encoding is %q: send the body as it is, and without that header", encoding)
 	}
 	control := http.NewResponseController(w) // which has a deadline already, see guard
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.options.MaxBody))
