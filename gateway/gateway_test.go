@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -405,10 +406,40 @@ func TestARequestIsFoundInTheLogByItsID(t *testing.T) {
 }
 
 func TestThePageIsServedBesideTheRest(t *testing.T) {
-	page := fstest.MapFS{"index.html": {Data: []byte("<title>Chronicle</title>")}}
-	w := serve(t, client{log: newLog()}, gateway.Options{Page: http.FileServerFS(page)})
-	require.Contains(t, w.do(http.MethodGet, "/", "").body, "Chronicle")
+	w := serve(t, client{log: newLog()}, gateway.Options{Page: page.Handler()})
+	got := w.do(http.MethodGet, "/", "")
+	require.Contains(t, got.body, "Chronicle")
+	tag := got.header.Get("ETag")
+	got = w.do(http.MethodGet, "/", "", "If-None-Match", tag)
+	require.Equal(t, http.StatusNotModified, got.status)
+	require.Equal(t, tag, got.header.Get("ETag"))
+	got = w.do(http.MethodHead, "/app.js", "")
+	require.Equal(t, http.StatusOK, got.status)
+	require.NotEqual(t, "0", got.header.Get("Content-Length"))
+	require.Empty(t, got.body)
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts", "").status)
+}
+
+func TestWhereNothingIsAProblemSaysSo(t *testing.T) {
+	for _, options := range []gateway.Options{{}, {Page: page.Handler()}, {Page: http.FileServerFS(fstest.MapFS{})}} {
+		w := serve(t, client{log: newLog(messages(1)...)}, options)
+		w.server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		for _, path := range []string{
+			"/nope", "/nope/x", "/contexts/", "/contexts/demo/events/", "/lib/",
+			"/contexts//events", "//contexts", "/contexts/./demo/state", "/contexts/x/../demo/state",
+		} {
+			got := w.do(http.MethodGet, path, "")
+			require.Equal(t, http.StatusNotFound, got.status, "%s: %s", path, got.body)
+			require.Contains(t, got.body, `"urn:chronicle:problem:not-found"`, path)
+			got = w.do(http.MethodHead, path, "")
+			require.Equal(t, http.StatusNotFound, got.status, path)
+			require.Empty(t, got.body, path)
+		}
+		require.Equal(t, http.StatusNotFound, w.do(http.MethodPost, "/context/demo/events", hello).status)
+		got := w.do(http.MethodGet, "/contexts/demo", "")
+		require.Equal(t, http.StatusMethodNotAllowed, got.status, "what is there for others is no matter of the page")
+		require.Equal(t, "DELETE", got.header.Get("Allow"))
+	}
 }
 
 func TestServeEndsInOrder(t *testing.T) {

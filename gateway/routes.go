@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -41,7 +42,9 @@ func describe(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// mux finds the handler of a request.
+// mux finds the handler of a request. What is at no path of the routes, the page may
+// have. It leads nobody on to a path that was meant: clients of an API would follow,
+// or not, and learn nothing.
 func (g *Gateway) mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range g.routes() {
@@ -57,29 +60,54 @@ func (g *Gateway) mux() http.Handler {
 			}
 		})
 	}
-	if g.options.Page != nil {
-		mux.Handle("GET /", g.options.Page)
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refuse, pattern := mux.Handler(r); pattern == "" {
-			g.fail(w, r, unrouted(refuse, w, r))
+		at := r.URL.EscapedPath()
+		refuse, pattern := mux.Handler(r)
+		if pattern != "" && path.Clean(at) == at {
+			mux.ServeHTTP(w, r)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		if err := g.unrouted(refuse, w, r); err != nil {
+			g.fail(w, r, err)
+		}
 	})
 }
 
-// unrouted is what is wrong with a request that the mux refuses. It knows which
-// methods there are.
-func unrouted(refuse http.Handler, w http.ResponseWriter, r *http.Request) *Problem {
+// unrouted answers a request that the mux refuses. The mux knows which methods there
+// are.
+func (g *Gateway) unrouted(refuse http.Handler, w http.ResponseWriter, r *http.Request) error {
 	refusal := refusal{header: http.Header{}}
 	refuse.ServeHTTP(&refusal, r)
-	allowed := refusal.header.Get("Allow")
-	if allowed == "" {
-		return problem("not-found", http.StatusNotFound, "There is nothing", "openapi.json says what there is")
+	if allowed := refusal.header.Get("Allow"); allowed != "" {
+		w.Header().Set("Allow", allowed)
+		return problem("method", http.StatusMethodNotAllowed, "That cannot be done here", "%s is not among %s", r.Method, allowed)
 	}
-	w.Header().Set("Allow", allowed)
-	return problem("method", http.StatusMethodNotAllowed, "That cannot be done here", "%s is not among %s", r.Method, allowed)
+	if g.options.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		page := &pageAnswer{ResponseWriter: w}
+		if g.options.Page.ServeHTTP(page, r); !page.missing {
+			return nil
+		}
+	}
+	return problem("not-found", http.StatusNotFound, "There is nothing", "openapi.json says what there is")
+}
+
+// pageAnswer lets through what the page answers, unless it has no such file.
+type pageAnswer struct {
+	http.ResponseWriter
+	missing bool
+}
+
+func (a *pageAnswer) WriteHeader(status int) {
+	if a.missing = status == http.StatusNotFound; !a.missing {
+		a.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (a *pageAnswer) Write(b []byte) (int, error) {
+	if a.missing {
+		return len(b), nil
+	}
+	return a.ResponseWriter.Write(b)
 }
 
 // refusal keeps the header of an answer.

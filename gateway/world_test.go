@@ -316,6 +316,9 @@ func (w *world) reply(asked *http.Request, response *http.Response) reply {
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	require.NoError(w.t, err)
+	if response.StatusCode >= http.StatusBadRequest {
+		require.Equal(w.t, "application/problem+json", response.Header.Get("Content-Type"), "%s %s", asked.Method, asked.URL)
+	}
 	asked.URL.Host, asked.URL.Scheme, asked.Host = "", "", ""
 	if route, parameters, err := w.spec.FindRoute(asked); err == nil {
 		require.NoError(w.t, openapi3filter.ValidateResponse(w.t.Context(), &openapi3filter.ResponseValidationInput{
