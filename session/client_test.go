@@ -286,6 +286,8 @@ func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
 	keyed.Extra = map[string]json.RawMessage{"apiKey": []byte(`"sk-live-0123456789"`)}
 	named := event.New(event.UserMessage{Content: "Hello"})
 	named.ClientEventID = strings.Repeat("x", event.MaxClientEventID+1)
+	one, other := event.New(event.UserMessage{Content: "one"}), event.New(event.UserMessage{Content: "other"})
+	one.ClientEventID, other.ClientEventID = "mine", "mine"
 	for name, test := range map[string]struct {
 		events []event.Event
 		want   string
@@ -300,6 +302,7 @@ func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
 		"an event that is too large":         {[]event.Event{large}, "can be recorded"},
 		"events that are together too large": {[]event.Event{half, half, half}, "can be sent at once"},
 		"a client id that is too long":       {[]event.Event{named}, "clientEventId"},
+		"two events with one client id":      {[]event.Event{one, one, other}, "UserMessageEvent.clientEventId: event 3 of 3 has that of another"},
 		"one bad event among good ones":      {[]event.Event{event.New(event.UserMessage{Content: "Hello"}), event.New(event.SetTimeout{})}, "timeoutMs"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,8 +313,23 @@ func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
 			require.ErrorContains(t, err, test.want)
 			require.NotContains(t, err.Error(), "sk-live")
 			require.Empty(t, f.signals)
+			require.Empty(t, f.updates)
 		})
 	}
+}
+
+func TestAnEventMayBeInAnInputTwice(t *testing.T) {
+	f := &temporal{update: func(client.UpdateWorkflowOptions) (wire.Appended, error) {
+		return wire.Appended{EventIDs: []string{"demo:0002", "demo:0002"}}, nil
+	}}
+	hello := event.New(event.UserMessage{Content: "Hello", TriggersTurn: new(true)})
+	hello.ClientEventID = "one"
+	again := event.New(event.UserMessage{Content: "Hello", TriggersTurn: new(true)})
+	again.ClientEventID = "one"
+	sent, err := open(t, f).Send(t.Context(), hello, again)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "one"}, sent.ClientEventIDs)
+	require.Len(t, f.updates, 1)
 }
 
 func TestInterruptAndClose(t *testing.T) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -49,7 +50,8 @@ type Receipt struct {
 //
 // Each event is given a ClientEventID, unless it has one. To send events again
 // with the same ids, because nobody knows what became of them, is harmless: the
-// context takes each once, among its newest thousand.
+// context takes each once, among its newest thousand. Of events of one input, those
+// with the same id have to be the same.
 //
 // A file of some length goes into the blob store, if the client has one, and the
 // event refers to it.
@@ -68,12 +70,21 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	if err != nil {
 		return Receipt{}, err
 	}
+	byID := map[string][]byte{} // their JSON
 	for i := range events {
-		events[i].ClientEventID = cmp.Or(events[i].ClientEventID, rand.Text())
-		if err := c.sendable(events[i]); err != nil {
+		id := cmp.Or(events[i].ClientEventID, rand.Text())
+		events[i].ClientEventID = id
+		data, err := c.sendable(events[i])
+		if err != nil {
 			return Receipt{}, err
 		}
-		sent.ClientEventIDs = append(sent.ClientEventIDs, events[i].ClientEventID)
+		// The context would take the first one for both.
+		if other, ok := byID[id]; ok && !bytes.Equal(data, other) {
+			return Receipt{}, &event.FieldError{Tag: events[i].Tag(), Field: "clientEventId",
+				Problem: fmt.Sprintf("event %d of %d has that of another event before it: give each its own", i+1, len(events))}
+		}
+		byID[id] = data
+		sent.ClientEventIDs = append(sent.ClientEventIDs, id)
 	}
 	input, err := c.payload(events)
 	if err != nil {
@@ -180,26 +191,26 @@ func (c *Context) payload(events []event.Event) (converter.RawValue, error) {
 	return input, err
 }
 
-// sendable refuses what no context could take.
-func (c *Context) sendable(e event.Event) error {
+// sendable is the JSON of an event. It refuses what no context could take.
+func (c *Context) sendable(e event.Event) ([]byte, error) {
 	if err := e.Validate(); err != nil {
-		return err
+		return nil, err
 	}
 	if !e.Tag().IsInput() {
-		return &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "is written by the session itself and cannot be sent"}
+		return nil, &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "is written by the session itself and cannot be sent"}
 	}
 	data, err := e.MarshalJSON()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if limit := c.limit(wire.MaxEventBytes); len(data) > limit {
 		problem := fmt.Sprintf("%d bytes of JSON, at most %d can be recorded", len(data), limit)
 		if limit < wire.MaxStoredBytes {
 			problem += fmt.Sprintf(", and %d with a blob store", wire.MaxStoredBytes)
 		}
-		return &event.FieldError{Tag: e.Tag(), Problem: problem}
+		return nil, &event.FieldError{Tag: e.Tag(), Problem: problem}
 	}
-	return nil
+	return data, nil
 }
 
 // limit is how much can be sent when what a history can carry is so much.
