@@ -71,7 +71,10 @@ type Options struct {
 // Times that a peer may take.
 const (
 	headerTimeout = 10 * time.Second
-	bodyTimeout   = time.Minute
+	// bodyTimeout is for each piece of a body, bodyEnd for all of it, see [upload]:
+	// the longest body comes in time at 300 kbit/s.
+	bodyTimeout = 30 * time.Second
+	bodyEnd     = 15 * time.Minute
 	// writeTimeout is for what is written at once, see [stream.extend].
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 2 * time.Minute

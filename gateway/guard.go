@@ -35,8 +35,8 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		defer func() { g.logRequest(r, client, answer, time.Since(began)) }()
 		control := http.NewResponseController(w)
 		// An error means that the connection has no deadlines, as in a test. Streams
-		// set others, see [stream.extend]. A body has its time whoever reads it: the
-		// server does, when nobody else has.
+		// set others, see [stream.extend], and so do bodies, see [upload]. A body has its
+		// time whoever reads it: the server does, when nobody else has.
 		_ = control.SetWriteDeadline(began.Add(answerTimeout + writeTimeout))
 		if r.Body != http.NoBody {
 			_ = control.SetReadDeadline(began.Add(bodyTimeout))

@@ -71,11 +71,13 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken",
 			"Content-Encoding is %q: send the body as it is, and without that header", encoding)
 	}
-	control := http.NewResponseController(w) // which has a deadline already, see guard
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.options.MaxBody))
+	control := http.NewResponseController(w) // which has deadlines already, see guard
+	body, err := io.ReadAll(&upload{from: http.MaxBytesReader(w, r.Body, g.options.MaxBody), control: control, end: time.Now().Add(bodyEnd)})
+	_ = control.SetWriteDeadline(time.Now().Add(answerTimeout + writeTimeout))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem("timeout", http.StatusRequestTimeout, "The body comes too slowly", "it may take %v", bodyTimeout)
+		return nil, problem("timeout", http.StatusRequestTimeout, "The body comes too slowly",
+			"each %d bytes of it may take %v, and all of it %v", piece, bodyTimeout, bodyEnd)
 	case errors.As(err, new(*http.MaxBytesError)):
 		return nil, err
 	case err != nil:
@@ -84,6 +86,30 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	// From here on the connection is only looked at for whether it is still there.
 	_ = control.SetReadDeadline(time.Time{})
 	return body, nil
+}
+
+// upload reads a body for as long as it comes: each piece has bodyTimeout, up to an
+// end of all patience.
+type upload struct {
+	from    io.Reader
+	control *http.ResponseController
+	end     time.Time
+	// came is how much of the next piece is there.
+	came int
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	if u.came += n; u.came >= piece {
+		u.came = 0
+		deadline := time.Now().Add(bodyTimeout)
+		if deadline.After(u.end) {
+			deadline = u.end
+		}
+		// An error means that the connection has no deadlines, as in a test.
+		_ = u.control.SetReadDeadline(deadline)
+	}
+	return n, err
 }
 
 // messageRoom is what a body may have beside the files in it.

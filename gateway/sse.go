@@ -57,7 +57,8 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// piece is how many bytes a viewer has to take within writeTimeout.
+// piece is how many bytes a viewer has to take within writeTimeout, and whoever sends
+// has to bring within bodyTimeout.
 const piece = 64 << 10
 
 // errGone: a viewer takes nothing any more.

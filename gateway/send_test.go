@@ -1,0 +1,91 @@
+package gateway_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+)
+
+// uplink is a connection with deadlines, on which a body comes in pieces of a size,
+// with a pause before each.
+type uplink struct {
+	*httptest.ResponseRecorder
+	body            io.Reader
+	size, left      int // of a piece
+	pause           time.Duration
+	readBy, writeBy time.Time
+}
+
+func (u *uplink) Read(p []byte) (int, error) {
+	if u.left == 0 {
+		if time.Now().Add(u.pause).After(u.readBy) {
+			time.Sleep(time.Until(u.readBy))
+			return 0, os.ErrDeadlineExceeded
+		}
+		time.Sleep(u.pause)
+		u.left = u.size
+	}
+	n, err := u.body.Read(p[:min(len(p), u.left)])
+	u.left -= n
+	return n, err
+}
+
+func (u *uplink) Write(b []byte) (int, error) {
+	if time.Now().After(u.writeBy) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return u.ResponseRecorder.Write(b)
+}
+
+func (u *uplink) SetReadDeadline(by time.Time) error  { u.readBy = by; return nil }
+func (u *uplink) SetWriteDeadline(by time.Time) error { u.writeBy = by; return nil }
+
+func TestABodyHasTimeForAsLongAsItComes(t *testing.T) {
+	const kib, mib = 1 << 10, 1 << 20
+	for _, test := range []struct {
+		name         string
+		length, size int
+		pause        time.Duration
+		status       int
+		after        time.Duration
+	}{
+		{"a file of 20 MiB at 300 kbit/s", 27 * mib, 15 * kib, 400 * time.Millisecond, 202, 0},
+		{"a message on a bad line", 10 * kib, kib, 2 * time.Second, 202, 0},
+		{"nothing", kib, kib, time.Hour, 408, 30 * time.Second},
+		{"drops", 10 * kib, 1, time.Second, 408, 30 * time.Second},
+		{"a line that breaks", mib, 100 * kib, 31 * time.Second, 408, 30 * time.Second},
+		{"no end", 30 * mib, 64 * kib, 29 * time.Second, 408, 15 * time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := newLog()
+				g := gateway.New(client{log: log}, gateway.Options{})
+				defer g.Close()
+				body := strings.Replace(hello, "Hello", strings.Repeat("x", test.length), 1)
+				u := &uplink{ResponseRecorder: httptest.NewRecorder(), body: strings.NewReader(body), size: test.size, pause: test.pause}
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/contexts/demo/events", u)
+				r.Header.Set("Content-Type", "application/json")
+				began := time.Now()
+				g.ServeHTTP(u, r)
+				require.Equal(t, test.status, u.Code, u.Body)
+				if test.status == http.StatusAccepted {
+					require.Len(t, log.sent, 1)
+					require.Zero(t, u.readBy, "the answer may take its own time")
+					return
+				}
+				require.Equal(t, test.after, time.Since(began))
+				require.Contains(t, u.Body.String(), "urn:chronicle:problem:timeout")
+				require.Empty(t, log.sent)
+			})
+		})
+	}
+}
