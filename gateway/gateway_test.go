@@ -18,7 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -33,8 +32,7 @@ const hello = `{"_tag":"UserMessageEvent","content":"Hello"}`
 func TestOpenAPIDescribesWhatIsServed(t *testing.T) {
 	data, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)
-	doc, err := openapi3.NewLoader().LoadFromData(data)
-	require.NoError(t, err)
+	doc := readSpec(t)
 	require.True(t, doc.IsOpenAPI31OrLater())
 	require.NoError(t, doc.Validate(t.Context()))
 	var described []string

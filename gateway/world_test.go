@@ -10,13 +10,11 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
@@ -271,11 +269,7 @@ func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway
 // specification is openapi.json.
 func specification(t testing.TB) routers.Router {
 	t.Helper()
-	data, err := os.ReadFile("openapi.json")
-	require.NoError(t, err)
-	doc, err := openapi3.NewLoader().LoadFromData(data)
-	require.NoError(t, err)
-	router, err := gorillamux.NewRouter(doc)
+	router, err := gorillamux.NewRouter(readSpec(t))
 	require.NoError(t, err)
 	return router
 }
@@ -347,6 +341,17 @@ func ask(ctx context.Context, g *gateway.Gateway, method, path, body string, hea
 
 // sse is a server-sent event.
 type sse struct{ id, kind, data, retry string }
+
+// schema is that of the data.
+func (e sse) schema() string {
+	switch {
+	case e.kind == "" && e.id == "":
+		return "TextDelta"
+	case e.kind == "":
+		return "Event"
+	}
+	return map[string]string{"document": "Transcript", "patch": "Patch", "status": "StatusChange", "problem": "Problem"}[e.kind]
+}
 
 // viewer reads a stream.
 type viewer struct {
@@ -441,6 +446,9 @@ func (v *viewer) read() sse {
 	select {
 	case e, ok := <-v.events:
 		require.True(v.t, ok, "the stream has ended")
+		if e.data != "" {
+			require.NoError(v.t, validate(e.schema(), []byte(e.data)), "%s: %s", e.kind, e.data)
+		}
 		return e
 	case <-time.After(patience):
 		require.FailNow(v.t, "nothing comes")

@@ -1,0 +1,324 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	folded "github.com/seed-9ed7edd4/chronicle/reducer/transcript"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// described are the schemas of openapi.json, by name.
+var described = sync.OnceValue(func() map[string]*jsonschema.Schema {
+	data, err := os.ReadFile("openapi.json")
+	if err != nil {
+		panic(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		panic(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource("openapi.json", document); err != nil {
+		panic(err)
+	}
+	schemas := map[string]*jsonschema.Schema{}
+	for name := range document.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any) {
+		schemas[name] = compiler.MustCompile("openapi.json#/components/schemas/" + name)
+	}
+	return schemas
+})
+
+// validate holds JSON against a schema of openapi.json.
+func validate(schema string, data []byte) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return described()[schema].Validate(value)
+}
+
+// requireValid holds what is sent to a client against a schema.
+func requireValid(t require.TestingT, schema string, value any) {
+	data, err := json.Marshal(value)
+	require.NoError(t, err)
+	require.NoError(t, validate(schema, data), "%s: %s", schema, data)
+}
+
+// readSpec reads openapi.json.
+func readSpec(t testing.TB) *openapi3.T {
+	t.Helper()
+	data, err := os.ReadFile("openapi.json")
+	require.NoError(t, err)
+	spec, err := openapi3.NewLoader().LoadFromData(data)
+	require.NoError(t, err)
+	return spec
+}
+
+func TestEveryFieldIsDescribed(t *testing.T) {
+	spec := readSpec(t)
+	for name, value := range map[string]any{
+		"SystemPrompt": event.SystemPrompt{}, "UserMessage": event.UserMessage{}, "AssistantMessage": event.AssistantMessage{},
+		"FileAttachment": event.FileAttachment{}, "Source": event.Source{}, "ToolCall": event.ToolCall{}, "ToolResult": event.ToolResult{},
+		"Note": event.Note{}, "SetRetryConfig": event.SetRetryConfig{}, "SetProviderConfig": event.SetProviderConfig{},
+		"SetTimeout": event.SetTimeout{}, "SetDeliveryPolicy": event.SetDeliveryPolicy{}, "SessionStarted": event.SessionStarted{},
+		"SessionEnded": event.SessionEnded{}, "LLMRequestStarted": event.LLMRequestStarted{},
+		"LLMRequestCompleted": event.LLMRequestCompleted{}, "LLMRequestInterrupted": event.LLMRequestInterrupted{},
+		"LLMRequestFailed": event.LLMRequestFailed{}, "LLMRequestFellBack": event.LLMRequestFellBack{},
+		"InputRejected": event.InputRejected{}, "TextDelta": event.TextDelta{},
+
+		"State": wire.State{}, "Request": reducer.Request{}, "Config": reducer.Config{}, "ProviderConfig": reducer.ProviderConfig{},
+		"RetryConfig": reducer.RetryConfig{}, "Delivery": reducer.Delivery{}, "Message": reducer.Message{},
+		"MessageAttachment": reducer.Attachment{}, "MessageToolCall": reducer.ToolCall{},
+
+		"Document": folded.Document{}, "Item": folded.Item{}, "Entry": folded.Entry{}, "EntryType": folded.EntryType{},
+		"ActionType": folded.ActionType{}, "FileChange": folded.FileChange{}, "Todo": folded.Todo{},
+		"CommandResult": folded.CommandResult{}, "Attachment": folded.Attachment{}, "Operation": folded.Operation{},
+
+		"Summary": session.Summary{}, "Problem": gateway.Problem{},
+	} {
+		var fields, required []string
+		if body, isBody := value.(event.Body); isBody {
+			fields, required = append(fields, "_tag"), append(required, "_tag")
+			if body.Tag().IsInput() {
+				fields = append(fields, "clientEventId")
+			}
+		}
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(value)) {
+			name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if fields = append(fields, name); option == "" {
+				required = append(required, name)
+			}
+		}
+		schema := spec.Components.Schemas[name].Value
+		require.ElementsMatch(t, fields, slices.Collect(maps.Keys(schema.Properties)), name)
+		require.ElementsMatch(t, required, schema.Required, name)
+	}
+}
+
+func TestEveryTagIsDescribed(t *testing.T) {
+	schemas := readSpec(t).Components.Schemas
+	inputs, recorded := map[string]openapi3.MappingRef{}, []string{}
+	for _, tag := range event.Tags() {
+		name := strings.TrimSuffix(string(tag), "Event")
+		if tag.IsInput() {
+			inputs[string(tag)] = openapi3.MappingRef{Ref: "#/components/schemas/" + name}
+			require.Equal(t, []any{string(tag), name}, schemas[name].Value.Properties["_tag"].Value.Enum, "both forms are taken")
+		} else {
+			require.Equal(t, string(tag), schemas[name].Value.Properties["_tag"].Value.Const)
+		}
+		if tag.Class() != event.ClassEphemeral {
+			recorded = append(recorded, "#/components/schemas/"+name)
+		}
+	}
+	refs := func(name string) (refs []string) {
+		for _, one := range schemas[name].Value.OneOf {
+			refs = append(refs, one.Ref)
+		}
+		return refs
+	}
+	require.Equal(t, recorded, refs("Event"))
+	require.Equal(t, recorded[:len(inputs)], refs("Input"))
+	require.EqualValues(t, inputs, schemas["Input"].Value.Discriminator.Mapping)
+}
+
+// TestWhatCanBeSentIsDescribed is one half of what clients may rely on: whatever a
+// context takes fits the description.
+func TestWhatCanBeSentIsDescribed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := event.New(eventtest.InputBody().Draw(t, "body"))
+		e.ClientEventID = rapid.SampledFrom([]string{"", "client-1"}).Draw(t, "client id")
+		if rapid.Bool().Draw(t, "has extra") {
+			e.Extra = map[string]json.RawMessage{"x-mine": eventtest.Value().Draw(t, "extra")}
+		}
+		data, err := e.MarshalJSON()
+		require.NoError(t, err)
+		if rapid.Bool().Draw(t, "is short") {
+			data = bytes.Replace(data, []byte(`Event"`), []byte(`"`), 1)
+		}
+		require.NoError(t, validate("Input", data), "%s", data)
+		read, err := event.DecodeInput(data)
+		require.NoError(t, err, "%s", data)
+		require.Equal(t, []event.Event{e}, read)
+	})
+}
+
+// TestWhatCannotBeSentIsDescribed is the other half: what does not fit is refused.
+func TestWhatCannotBeSentIsDescribed(t *testing.T) {
+	const ref = `{"type":"blob","ref":"sha256/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}`
+	for name, input := range map[string]string{
+		"no object":                   `"Hello"`,
+		"no tag":                      `{"content":"Hello"}`,
+		"an unknown tag":              `{"_tag":"UserMessages","content":"Hello"}`,
+		"a tag of the session's own":  `{"_tag":"SessionEndedEvent","reason":"x"}`,
+		"a delta":                     `{"_tag":"TextDeltaEvent","requestId":"demo:r0001","attempt":1,"index":0,"delta":"x"}`,
+		"a typo":                      `{"_tag":"UserMessageEvent","contents":"Hello"}`,
+		"nothing":                     `{"_tag":"UserMessageEvent","content":null}`,
+		"another type":                `{"_tag":"UserMessageEvent","content":["Hello"]}`,
+		"a word for a truth":          `{"_tag":"UserMessageEvent","content":"Hello","triggersTurn":"no"}`,
+		"a client id of another type": `{"_tag":"UserMessageEvent","content":"Hello","clientEventId":1}`,
+		"a client id too long":        `{"_tag":"UserMessageEvent","content":"Hello","clientEventId":"` + strings.Repeat("x", event.MaxClientEventID+1) + `"}`,
+		"no content of a prompt":      `{"_tag":"SystemPrompt"}`,
+		"a partial answer":            `{"_tag":"AssistantMessage","content":"x","partial":1}`,
+		"no source":                   `{"_tag":"FileAttachment","mediaType":"image/png"}`,
+		"no media type":               `{"_tag":"FileAttachment","source":{"type":"file","path":"x"}}`,
+		"what is no media type":       `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"png"}`,
+		"an unknown source":           `{"_tag":"FileAttachment","source":{"type":"ftp","path":"x"},"mediaType":"image/png"}`,
+		"a file without a path":       `{"_tag":"FileAttachment","source":{"type":"file"},"mediaType":"image/png"}`,
+		"an empty path":               `{"_tag":"FileAttachment","source":{"type":"file","path":""},"mediaType":"image/png"}`,
+		"a URL of a file":             `{"_tag":"FileAttachment","source":{"type":"url","url":"file:///etc/passwd"},"mediaType":"image/png"}`,
+		"a URL with a user":           `{"_tag":"FileAttachment","source":{"type":"url","url":"https://me:pw@example.com/x"},"mediaType":"image/png"}`,
+		"a blob without bytes":        `{"_tag":"FileAttachment","source":{"type":"blob"},"mediaType":"image/png"}`,
+		"what is not base64":          `{"_tag":"FileAttachment","source":{"type":"blob","data":"a-b_"},"mediaType":"image/png"}`,
+		"a short ref":                 `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/0123"},"mediaType":"image/png","size":1}`,
+		"data and a ref":              `{"_tag":"FileAttachment","source":{"data":"AAAA",` + ref[1:] + `,"mediaType":"image/png","size":1}`,
+		"a ref without a size":        `{"_tag":"FileAttachment","source":` + ref + `,"mediaType":"image/png"}`,
+		"a ref to too much":           fmt.Sprintf(`{"_tag":"FileAttachment","source":%s,"mediaType":"image/png","size":%d}`, ref, event.MaxAttachmentBytes+1),
+		"a negative size":             `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"image/png","size":-1}`,
+		"a call without an id":        `{"_tag":"ToolCall","toolName":"weather"}`,
+		"a call with an empty one":    `{"_tag":"ToolCall","toolCallId":"","toolName":"weather"}`,
+		"a call of nothing":           `{"_tag":"ToolCall","toolCallId":"1","toolName":" "}`,
+		"a tool on two lines":         `{"_tag":"ToolCall","toolCallId":"1","toolName":"a\nb"}`,
+		"a tool with a long name":     `{"_tag":"ToolCall","toolCallId":"1","toolName":"` + strings.Repeat("x", event.MaxNameBytes+1) + `"}`,
+		"a result of nothing":         `{"_tag":"ToolResult","toolCallId":"1"}`,
+		"a value that is nothing":     `{"_tag":"ToolResult","toolCallId":"1","value":null}`,
+		"a value and an error":        `{"_tag":"ToolResult","toolCallId":"1","value":1,"error":2}`,
+		"a note of no kind":           `{"_tag":"Note","kind":"idea","content":"x"}`,
+		"negative retries":            `{"_tag":"SetRetryConfig","maxRetries":-1,"initialDelayMs":1}`,
+		"too many retries":            fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":%d,"initialDelayMs":1}`, event.MaxMaxRetries+1),
+		"retries without a delay":     `{"_tag":"SetRetryConfig","maxRetries":1}`,
+		"a delay of nothing":          `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":0}`,
+		"too long a delay":            fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":%d}`, event.MaxDelayMs+1),
+		"half a millisecond":          `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":0.5}`,
+		"a factor below one":          `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"backoffFactor":0.9}`,
+		"too large a factor":          fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"backoffFactor":%d}`, event.MaxBackoffFactor+1),
+		"a bound of no delay":         `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"maxDelayMs":0}`,
+		"no model":                    `{"_tag":"SetProviderConfig","providerId":"openai"}`,
+		"a key in place of its name":  `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","apiKeyRef":"sk-live"}`,
+		"a URL with a query":          `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"https://example.com/v1?key=x"}`,
+		"a URL of a socket":           `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"unix:///run/x"}`,
+		"too hot":                     fmt.Sprintf(`{"_tag":"SetProviderConfig","providerId":"openai","model":"m","temperature":%d.1}`, event.MaxTemperature),
+		"no tokens":                   `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","maxTokens":0}`,
+		"too many tokens":             fmt.Sprintf(`{"_tag":"SetProviderConfig","providerId":"openai","model":"m","maxTokens":%d}`, event.MaxMaxTokens+1),
+		"no time":                     `{"_tag":"SetTimeout","timeoutMs":0}`,
+		"more than a day":             fmt.Sprintf(`{"_tag":"SetTimeout","timeoutMs":%d}`, event.MaxTimeoutMs+1),
+		"no time for a token":         `{"_tag":"SetTimeout","timeoutMs":1000,"firstTokenMs":0}`,
+		"no time to stall":            `{"_tag":"SetTimeout","timeoutMs":1000,"stallMs":0}`,
+		"a policy of nothing":         `{"_tag":"SetDeliveryPolicy"}`,
+		"an unknown policy":           `{"_tag":"SetDeliveryPolicy","policy":"drop"}`,
+		"a negative period":           `{"_tag":"SetDeliveryPolicy","quietPeriodMs":-1}`,
+		"too long a period":           fmt.Sprintf(`{"_tag":"SetDeliveryPolicy","quietPeriodMs":%d}`, event.MaxQuietPeriodMs+1),
+		"too long a wait":             fmt.Sprintf(`{"_tag":"SetDeliveryPolicy","maxWaitMs":%d}`, event.MaxQuietPeriodMs+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.True(t, json.Valid([]byte(input)), input)
+			require.Error(t, validate("Input", []byte(input)), input)
+			_, err := event.DecodeInput([]byte(input))
+			require.Error(t, err, input)
+		})
+	}
+}
+
+func TestEventsAreDescribed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := eventtest.Event().Draw(t, "event")
+		if e.Tag() == event.TagTextDelta {
+			requireValid(t, "TextDelta", e)
+			return
+		}
+		requireValid(t, "Event", e)
+		e.ID = ""
+		data, err := e.MarshalJSON()
+		require.NoError(t, err)
+		require.Error(t, validate("Event", data), "an event of a log has an id")
+	})
+}
+
+func TestStatesAreDescribed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := reducer.Load("demo", reducer.Reduce, eventtest.Log("demo").Draw(t, "log")...)
+		if rapid.Bool().Draw(t, "is answering") {
+			s.Request = &reducer.Request{
+				ID: "demo:r0001", Asked: through(1), Through: through(1), Attempt: 2, FirstAttempt: 1, ProviderID: "openai", Model: "m",
+				Fallback: rapid.Bool().Draw(t, "fallback"), Dropped: through(2), Returns: 1,
+				Stop: rapid.SampledFrom([]event.Reason{"", event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout}).Draw(t, "stop"),
+			}
+		}
+		requireValid(t, "State", wire.StateOf(s, eventtest.Epoch))
+	})
+}
+
+func TestTranscriptsAreDescribed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { requireDescribed(t, eventtest.Log("demo").Draw(t, "log")) })
+	stories, err := filepath.Glob("../reducer/transcript/testdata/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, stories)
+	for _, file := range stories {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			story, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			requireDescribed(t, eventsOf(t, story.Files[0].Data))
+		})
+	}
+}
+
+// requireDescribed holds the transcript of events against the description, in all
+// that it is on its way.
+func requireDescribed(t require.TestingT, events []event.Event) {
+	p := folded.NewPatcher()
+	requireValid(t, "Document", p.Document())
+	for _, e := range events {
+		patch := p.Apply(e)
+		if patch == nil {
+			continue
+		}
+		requireValid(t, "Patch", patch)
+		requireValid(t, "Document", p.Document())
+		all, ok := p.Since(0)
+		require.True(t, ok)
+		requireValid(t, "Patch", all)
+	}
+}
+
+// eventsOf are the events and deltas in the script of a story.
+func eventsOf(t *testing.T, script []byte) (events []event.Event) {
+	last := 0
+	for line := range bytes.Lines(script) {
+		fields, isDelta := bytes.CutPrefix(line, []byte("delta {"))
+		if isDelta {
+			line = slices.Concat([]byte(`{"_tag":"TextDelta",`), fields)
+		}
+		if line[0] != '{' {
+			continue
+		}
+		var e event.Event
+		require.NoError(t, e.UnmarshalJSON(line), "%s", line)
+		if !isDelta {
+			last++
+			e.ID, e.Timestamp = event.FormatID("demo", last), eventtest.Epoch
+		}
+		events = append(events, e)
+	}
+	return events
+}
