@@ -281,6 +281,22 @@ func TestTranscriptsAreDescribed(t *testing.T) {
 			requireDescribed(t, eventsOf(t, story.Files[0].Data))
 		})
 	}
+	t.Run("tools", func(t *testing.T) {
+		const patch = `*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b\n*** Update File: c\n*** Move to: d\n*** End Patch`
+		events := eventsOf(t, []byte(`
+{"_tag":"ToolCall","toolCallId":"1","toolName":"Grep","parameters":{"pattern":"x","path":"a"}}
+{"_tag":"ToolCall","toolCallId":"2","toolName":"WebFetch","parameters":{"url":"https://example.com"}}
+{"_tag":"ToolCall","toolCallId":"3","toolName":"TodoWrite","parameters":{"todos":[{"content":"x","status":"pending"}]}}
+{"_tag":"ToolCall","toolCallId":"4","toolName":"ExitPlanMode","parameters":{"plan":"x"}}
+{"_tag":"ToolCall","toolCallId":"5","toolName":"Task","parameters":{"description":"x"}}
+{"_tag":"ToolCall","toolCallId":"6","toolName":"ApplyPatch","parameters":{"patch":"`+patch+`"}}
+{"_tag":"ToolCall","toolCallId":"7","toolName":"Bash","parameters":{"command":"x"},"status":"pending_approval"}
+{"_tag":"ToolResult","toolCallId":"1","error":{"type":"timeout_error","message":"after 60 s"},"isError":true}
+{"_tag":"ToolResult","toolCallId":"2","error":{"type":"PermissionDenied","message":"no"},"isError":true}
+{"_tag":"ToolResult","toolCallId":"7","value":"ok\nExit code: 0"}
+`+strings.Repeat(`{"_tag":"ToolResult","toolCallId":"8","value":"of no call"}`+"\n", folded.MaxWaiting+1)))
+		requireDescribed(t, events)
+	})
 }
 
 // requireDescribed holds the transcript of events against the description, in all
