@@ -380,6 +380,19 @@ func TestThePageIsDarkOrLightAsTheSystemOrAsChosen(t *testing.T) {
 	tab.Await(`document.querySelector(".entry") && !(` + isDark + ")")
 }
 
+func TestThePageWorksWhereTheBrowserKeepsNothing(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	tab.Before(`for (const storage of ["localStorage", "sessionStorage"]) {
+		Object.defineProperty(window, storage, { get() { throw new DOMException("storage is blocked", "SecurityError") } });
+	}`)
+	tab.Reload()
+	tab.Await(`document.querySelectorAll(".user-message").length === 1`)
+	tab.Click("#theme")
+	tab.Await(`document.documentElement.dataset.theme`)
+	tab.Type("#text", "Still there?\r")
+	tab.Await(`document.querySelectorAll(".user-message").length === 2 && !document.querySelector("#outbox li")`)
+}
+
 func TestAPhoneShowsTheListOrTheConversation(t *testing.T) {
 	tab := show(t, newLog(agentAtWork()...))
 	tab.As(browsertest.Look{Width: 360, Height: 740})

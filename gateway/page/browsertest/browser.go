@@ -23,6 +23,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -228,6 +229,16 @@ func (t *Tab) PressWith(held kb.Modifier, keys string) {
 func (t *Tab) Click(selector string) {
 	t.tb.Helper()
 	t.run(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// Before runs statements of JavaScript before each page that is loaded from now on
+// runs its own.
+func (t *Tab) Before(statements string) {
+	t.tb.Helper()
+	if _, err := chromedp.Call(t.ctx, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: statements}); err != nil {
+		t.tb.Fatalf("before a page: %v", err)
+	}
 }
 
 // Reload shows the page anew.
