@@ -12,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
@@ -55,6 +58,17 @@ func TestAMessageIsSentUntilItIsTakenAndThenOnce(t *testing.T) {
 	tab.Await(`document.querySelector("#outbox .refused")?.innerText.includes("it is busy")`)
 	tab.Click("#outbox button")
 	tab.Await(`document.querySelector("#text").value === "And now?" && !document.querySelector("#outbox li")`)
+}
+
+func TestAGatewayThatIsAwayIsCalledSo(t *testing.T) {
+	w := serve(t, client{log: newLog(event.UserMessage{Content: "Hi"}), limits: alongside}, gateway.Options{Page: page.Handler()})
+	tab := browsertest.Start(t).Open(w.server.URL + "/#demo")
+	tab.Await(`document.querySelector(".entry")`)
+	require.NoError(t, w.server.Listener.Close())
+	w.server.CloseClientConnections()
+	tab.Type("#text", "Are you there?\r")
+	tab.Await(`document.querySelector("#outbox .trouble .state")?.innerText === "the gateway cannot be reached; trying again"`)
+	tab.Await(`document.querySelector("#banner").innerText === "Not connected: the gateway cannot be reached. Trying again…"`)
 }
 
 func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {

@@ -407,10 +407,10 @@ func TestThePageSaysWhenTheListCannotBeHad(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Do(`
 		window.works = window.fetch;
-		window.fetch = () => Promise.reject(new Error("no network"));
+		window.fetch = () => Promise.reject(new TypeError("Failed to fetch"));
 		document.querySelector("#search").dispatchEvent(new Event("input"))`)
 	tab.Await(`["#list-note", "#banner"].every((line) =>
-		document.querySelector(line).innerText === "Not connected: no network. Trying again…")`)
+		document.querySelector(line).innerText === "Not connected: the gateway cannot be reached. Trying again…")`)
 	tab.Do(`window.fetch = window.works`)
 	tab.Await(`document.querySelector("#list-note").hidden && document.querySelector("#banner").hidden`)
 }

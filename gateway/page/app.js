@@ -6,15 +6,15 @@
 //	conversation.js  shows it, entry by entry; entry.js and markdown.js make the elements
 //	composer.js      the box to type in; limits.js says which files it takes
 //	outbox.js        sends what was typed
-//	sse.js, backoff.js, dom.js, theme.js    what they stand on
+//	ask.js, sse.js, backoff.js, dom.js, kept.js, theme.js    what they stand on
 //	lib/             libraries
 
+import { ask } from "./ask.js";
 import { $ } from "./dom.js";
 import { Composer } from "./composer.js";
 import { Contexts, validName } from "./contexts.js";
 import { Conversation } from "./conversation.js";
 import { Outbox } from "./outbox.js";
-import { Problem } from "./sse.js";
 import { follow } from "./transcript.js";
 
 const conversation = new Conversation({
@@ -111,8 +111,7 @@ async function stop() {
   say("stop", "");
   $("stop").disabled = true;
   try {
-    const response = await fetch(`contexts/${encodeURIComponent(current)}/interrupt`, { method: "POST" });
-    if (!response.ok) throw await Problem.of(response);
+    await ask(`contexts/${encodeURIComponent(current)}/interrupt`, { method: "POST" });
   } catch (error) {
     say("stop", `The answer was not stopped: ${error.message}`);
   }

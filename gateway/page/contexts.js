@@ -1,7 +1,7 @@
 // The list of contexts, kept up to date while the page is seen.
 
+import { ask } from "./ask.js";
 import { $, h } from "./dom.js";
-import { Problem } from "./sse.js";
 
 // EVERY is how often the list is asked for, in ms.
 const EVERY = 2000;
@@ -59,8 +59,7 @@ export class Contexts {
     const asked = ++this.#asked;
     try {
       const query = new URLSearchParams({ q: $("search").value.trim(), limit: this.#limit });
-      const response = await fetch(`contexts?${query}`, { cache: "no-store" });
-      if (!response.ok) throw await Problem.of(response);
+      const response = await ask(`contexts?${query}`);
       const page = await response.json();
       if (asked === this.#asked) {
         this.#connected(true);

@@ -1,9 +1,9 @@
 // How long files may be, which only the gateway knows: with a blob store contexts
 // take longer ones.
 
+import { ask } from "./ask.js";
 import { Backoff } from "./backoff.js";
 import { bytes } from "./entry.js";
-import { Problem } from "./sse.js";
 
 export class Limits {
   #shown;
@@ -23,8 +23,7 @@ export class Limits {
     const backoff = new Backoff();
     for (;;) {
       try {
-        const response = await fetch("limits", { cache: "no-store" });
-        if (!response.ok) throw await Problem.of(response);
+        const response = await ask("limits");
         return new Limits(await response.json());
       } catch {
         await backoff.wait(); // the conversation says when the gateway is away

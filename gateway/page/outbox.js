@@ -4,9 +4,10 @@
 // so nothing can be seen twice; it survives that the page is loaded again, unless it
 // has too long files for that: then the browser asks before it leaves the page.
 
-import { $, h } from "./dom.js";
+import { ask, Problem } from "./ask.js";
 import { Backoff } from "./backoff.js";
-import { Problem } from "./sse.js";
+import { $, h } from "./dom.js";
+import { keep, kept } from "./kept.js";
 
 const STORE = "outbox";
 
@@ -23,7 +24,7 @@ export class Outbox {
   constructor({ edit, sent }) {
     this.#edit = edit;
     this.#sent = sent;
-    this.#messages = kept();
+    this.#messages = kept(STORE) ?? [];
     addEventListener("beforeunload", (event) => this.#isKept || event.preventDefault());
     this.#deliver();
   }
@@ -67,7 +68,7 @@ export class Outbox {
   }
 
   #changed() {
-    this.#isKept = keep(this.#messages);
+    this.#isKept = keep(STORE, this.#messages.length > 0 ? this.#messages : undefined);
     this.#show();
   }
 
@@ -86,33 +87,12 @@ export class Outbox {
   }
 }
 
-// kept are the messages that were kept when the page was loaded the last time.
-function kept() {
-  try {
-    return JSON.parse(sessionStorage.getItem(STORE) ?? "[]");
-  } catch {
-    return []; // the browser lets pages keep nothing
-  }
-}
-
-// keep keeps messages, and says whether it could.
-function keep(messages) {
-  try {
-    sessionStorage.removeItem(STORE); // also when there is no room for what comes
-    if (messages.length > 0) sessionStorage.setItem(STORE, JSON.stringify(messages));
-    return true;
-  } catch {
-    return messages.length === 0;
-  }
-}
-
 async function post({ key, name, events }) {
-  const response = await fetch(`contexts/${encodeURIComponent(name)}/events`, {
+  await ask(`contexts/${encodeURIComponent(name)}/events`, {
     method: "POST",
     headers: { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` },
     body: JSON.stringify(events),
   });
-  if (!response.ok) throw await Problem.of(response);
 }
 
 // key is random; crypto.randomUUID is not there without TLS.

@@ -2,12 +2,14 @@
 // over fetch. EventSource would hide two things that a page needs to know: the
 // status of an answer, and that a connection has fallen silent without an end.
 
+import { ask } from "./ask.js";
+
 // SILENCE is how long nothing may come; the gateway says every 15 s that it is there.
 const SILENCE = 40_000;
 
 // events yields { id, type, data } as they come, until the stream ends: first one of
 // type "open", and for a hint when to come back one of type "retry". It throws when
-// the stream breaks or falls silent; if there is none, a Problem with the status.
+// the stream breaks or falls silent; what ask throws when there is none.
 export async function* events(url, { headers, signal, silence = SILENCE } = {}) {
   const quiet = new AbortController();
   let timer;
@@ -16,18 +18,16 @@ export async function* events(url, { headers, signal, silence = SILENCE } = {}) 
     timer = setTimeout(() => quiet.abort(new Error(`nothing came for ${silence / 1000} s`)), silence);
   };
   heard();
+  const end = AbortSignal.any([quiet.signal, ...(signal ? [signal] : [])]);
   try {
-    const response = await fetch(url, {
-      headers: { Accept: "text/event-stream", ...headers },
-      signal: AbortSignal.any([quiet.signal, ...(signal ? [signal] : [])]),
-      cache: "no-store",
-    });
-    if (!response.ok) throw await Problem.of(response);
+    const response = await ask(url, { headers: { Accept: "text/event-stream", ...headers }, signal: end });
     yield { type: "open" };
     const parse = parser();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch((error) => {
+        throw end.aborted ? error : new Error("the connection was lost");
+      });
       if (done) return;
       heard();
       yield* parse(value);
@@ -72,21 +72,4 @@ export function parser() {
     if (lines.at(-1)) rest.push(lines.at(-1));
     return complete.splice(0);
   };
-}
-
-// Problem is an answer that says what is wrong (RFC 9457).
-export class Problem extends Error {
-  constructor(status, { title, detail } = {}) {
-    super([title, detail].filter(Boolean).join(": ") || `the gateway answered ${status}`);
-    this.status = status;
-  }
-
-  static async of(response) {
-    return new Problem(response.status, await response.json().catch(() => ({})));
-  }
-
-  // temporary says that the same may work a moment later.
-  get temporary() {
-    return this.status >= 500 || this.status === 408 || this.status === 429;
-  }
 }
