@@ -95,6 +95,32 @@ func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {
 	require.Equal(t, event.UserMessage{Content: "Look"}, events[4].Body)
 }
 
+func TestTheTextOfADraftSurvivesThatThePageIsLoadedAgain(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	reload := func() {
+		tab.Reload()
+		tab.Await(`document.querySelector(".entry")`)
+	}
+	tab.Type("#text", "for demo")
+	tab.Do(`location.hash = "#droid.parser"`)
+	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
+	tab.Type("#text", "for droid.parser")
+	tab.Do(`location.hash = "#demo"`)
+	tab.Await(`document.querySelector("#text").value === "for demo"`)
+	reload()
+	tab.Await(`document.querySelector("#text").value === "for demo" && !document.querySelector("#send").disabled`)
+	tab.Do(`location.hash = "#droid.parser"`)
+	tab.Await(`document.querySelector("#text").value === "for droid.parser"`)
+	tab.Do(`location.hash = "#demo"`)
+	tab.Await(`document.querySelector("#text").value === "for demo"`)
+	tab.Type("#text", "\r")
+	tab.Await(`document.querySelectorAll(".user-message").length === 2`)
+	reload()
+	var left string
+	tab.Eval(`document.querySelector("#text").value`, &left)
+	require.Empty(t, left, "what was sent is no draft")
+}
+
 // held holds up the reading of a file of that name, until window.read is called.
 const held = `
 	const read = FileReader.prototype.readAsDataURL;

@@ -1,7 +1,9 @@
-// The box to type in, and the files that go with what is typed.
+// The box to type in, and the files that go with what is typed. The text survives
+// that the page is loaded again, files do not.
 
 import { $, h } from "./dom.js";
 import { bytes } from "./entry.js";
+import { keep, kept } from "./kept.js";
 import { Limits } from "./limits.js";
 
 export class Composer {
@@ -30,7 +32,7 @@ export class Composer {
         this.#submit(send);
       }
     });
-    text.addEventListener("input", () => this.#ready());
+    text.addEventListener("input", () => this.#changed());
     text.addEventListener("paste", (event) => {
       if (event.clipboardData.files.length === 0) return;
       event.preventDefault();
@@ -59,7 +61,7 @@ export class Composer {
   look(name) {
     if (this.#name) this.#drafts.set(this.#name, { text: $("text").value, files: this.#files });
     this.#name = name;
-    const { text = "", files = [] } = this.#drafts.get(name) ?? {};
+    const { text, files } = this.#drafts.get(name) ?? { text: kept(draft(name)) ?? "", files: [] };
     $("text").value = text;
     this.#files = files;
     this.#show();
@@ -110,7 +112,7 @@ export class Composer {
         h("span", { class: "state" }, trouble || (event ? bytes(size) : "reading…")),
         h("button", { type: "button", class: "quiet", "aria-label": `Leave out ${name}`, onclick: () => this.#leaveOut(item) }, "×"));
     }));
-    this.#ready();
+    this.#changed();
   }
 
   #leaveOut(item) {
@@ -119,7 +121,8 @@ export class Composer {
     $("text").focus();
   }
 
-  #ready() {
+  #changed() {
+    if (this.#name) keep(draft(this.#name), $("text").value || undefined);
     $("send").disabled = !this.#isReady;
   }
 
@@ -131,6 +134,9 @@ export class Composer {
     return this.#sum > this.#together;
   }
 }
+
+// draft is what the text for a context is kept under.
+const draft = (name) => `draft:${name}`;
 
 // attachment returns the event for a file, or what the trouble with it is.
 async function attachment(file, limits) {
