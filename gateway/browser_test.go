@@ -193,6 +193,38 @@ func TestWhatOthersWriteStaysText(t *testing.T) {
 	require.False(t, pwned)
 }
 
+func TestTextThatRunsTheOtherWayTurnsNothingElse(t *testing.T) {
+	const turned = "x\u202efdp"
+	tab := show(t, newLog(
+		event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("x")}, MediaType: "text/after", FileName: turned},
+		event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: "https://example.com"}, MediaType: "text/after", FileName: turned},
+		event.UserMessage{Content: turned},
+		event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: turned, Attempt: 1, ThroughEventID: through(3)},
+		event.AssistantMessage{Content: "after", RequestID: "demo:r0001", ThroughEventID: through(3)},
+		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, InputTokens: 4210, FinishReason: "stop"},
+		event.AssistantMessage{Content: "`" + turned + "` after **" + turned + "** after *" + turned + "* after ~~" + turned + "~~ after [" + turned + "](https://example.com) after"},
+	))
+	tab.Await(`document.querySelector(".token-usage-info")`)
+	var ways []string
+	tab.Eval(`(() => {
+		const ways = [];
+		const texts = document.createTreeWalker(document.querySelector("#entries"), NodeFilter.SHOW_TEXT);
+		for (let text; (text = texts.nextNode()); ) {
+			const word = /after|tokens in/.exec(text.data);
+			if (!word) continue;
+			const range = document.createRange();
+			const left = (at) => {
+				range.setStart(text, at);
+				range.setEnd(text, at + 1);
+				return range.getBoundingClientRect().left;
+			};
+			ways.push(word[0] + (left(word.index) < left(word.index + word[0].length - 1) ? " →" : " ←"));
+		}
+		return ways;
+	})()`, &ways)
+	require.Equal(t, []string{"after →", "after →", "after →", "tokens in →", "after →", "after →", "after →", "after →", "after →"}, ways)
+}
+
 func TestNoStringBecomesHTMLAndNothingIsFetchedFromElsewhere(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	var refused []string

@@ -44,13 +44,13 @@ const views = {
   error_message: (entry) => ({ children: [h("p", { class: "plain" }, entry.content), time(entry)] }),
 
   token_usage_info: ({ entry_type: { model, input_tokens, output_tokens, duration_ms }, content }) => {
-    const figures = [
-      model,
+    const figures = dotted(
+      model && h("bdi", null, model),
       input_tokens && `${input_tokens.toLocaleString("en")} tokens in`,
       output_tokens && `${output_tokens.toLocaleString("en")} out`,
       duration_ms && seconds(duration_ms),
-    ].filter(Boolean);
-    return { children: [h("p", null, figures.join(" · ") || content)] };
+    );
+    return { children: [h("p", null, figures.length > 0 ? figures : content)] };
   },
 
   tool_use: (entry) => {
@@ -180,10 +180,14 @@ function diff(text) {
 }
 
 function attachment({ name, media_type: type, size, url }) {
-  const label = [name || "file", type, size && bytes(size)].filter(Boolean).join(" · ");
+  const label = dotted(h("bdi", null, name || "file"), type, size && bytes(size));
   const safe = /^https?:\/\//i.test(url ?? "");
   return h("li", null, safe ? h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, label) : label);
 }
+
+// dotted puts dots between what there is of some parts. Names among them are bdi: what
+// in them turns the direction of text turns nothing else.
+const dotted = (...parts) => parts.filter(Boolean).flatMap((part, i) => (i > 0 ? [" · ", part] : [part]));
 
 // bytes is a size for people.
 export function bytes(n) {
