@@ -313,6 +313,32 @@ func TestAnAnswerCanBeStoppedBeforeItsFirstWord(t *testing.T) {
 	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
 }
 
+func TestWhatAContextDoesDependsOnNoSearch(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	tab.Do(`location.hash = "#onboarding"`) // which has ended, as only the list knows
+	tab.Await(`document.querySelector("#status").textContent === "closed"`)
+	tab.Type("#search", "droid")
+	tab.Await(`document.querySelectorAll("#list a").length === 1`)
+	require.Equal(t, []string{"closed"}, tab.Text("#status"))
+}
+
+func TestTheListSaysOfTheContextThatIsSeenWhatItsStreamSays(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	tab := show(t, l)
+	const said = `document.querySelector("#list a[aria-current] .what")?.textContent`
+	tab.Await(said + ` === "idle · gpt-4o-mini"`)
+	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(1)})
+	tab.Await(said + ` === "answering · gpt-4o-mini"`)
+	var asked int
+	const lists = `performance.getEntriesByType("resource").filter((e) => e.name.includes("/contexts?")).length`
+	tab.Eval(lists, &asked)
+	tab.Await(fmt.Sprintf(`%s > %d`, lists, asked)) // it says idle
+	require.Equal(t, []string{"answering"}, tab.Text("#status"))
+	tab.Await(said + ` === "answering · gpt-4o-mini"`)
+	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+	tab.Await(said + ` === "idle · gpt-4o-mini"`)
+}
+
 func TestThePageIsUsedByKeys(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Await(`document.activeElement.id === "text" && document.querySelectorAll("#list a").length === 4`)

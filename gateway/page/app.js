@@ -33,14 +33,12 @@ const composer = new Composer((events) => {
 
 let current; // the context that is seen
 let following; // aborts what follows it
-let told; // what it is doing, as its stream says; undefined while there is none
 
 function open() {
   const name = location.hash.slice(1); // a name has nothing that a URL would encode
   if (name === current) return;
   following?.abort();
   following = new AbortController();
-  told = undefined;
   current = validName(name) ? name : undefined;
   document.title = current ? `${current} · Chronicle` : "Chronicle";
   document.body.classList.toggle("open", Boolean(current));
@@ -69,11 +67,10 @@ const viewer = {
     conversation.changed(entries, changes);
   },
   does(status) {
-    told = status;
-    showStatus();
+    contexts.tell(current, status);
   },
   connected(yes, why) {
-    told = undefined;
+    if (!yes) contexts.tell(current, undefined);
     say("stream", notConnected(yes, why));
   },
 };
@@ -96,9 +93,7 @@ function say(what, text) {
 let shown = "";
 
 function showStatus() {
-  const listed = current && contexts.statusOf(current);
-  // Of a session that was ended by hand only the list knows.
-  const status = conversation.streaming ? "answering" : listed === "closed" ? listed : told ?? listed ?? "";
+  const status = conversation.streaming ? "answering" : contexts.statusOf(current) ?? "";
   if (status === shown) return;
   if (shown === "answering") contexts.refresh(); // which knows only later that it ended
   shown = status;

@@ -20,7 +20,8 @@ export class Contexts {
   #asked = 0;
   #changed;
   #connected;
-  #summaries = [];
+  #known = new Map(); // the newest summaries by name, also of what a search leaves out
+  #told = {}; // { name, status } of the context that is seen, as its stream tells
 
   // changed is called when the list is new; connected(yes, why) says whether it can be
   // had, which it cannot without Temporal.
@@ -44,11 +45,22 @@ export class Contexts {
 
   // statusOf is the status of a context, as far as it is known.
   statusOf(name) {
-    return this.#summaries.find((summary) => summary.contextName === name)?.status;
+    return this.#known.get(name)?.status;
+  }
+
+  // tell says what the context that is seen does, by its stream, which knows sooner
+  // than the list; undefined: the stream is lost.
+  tell(name, status) {
+    this.#told = { name, status };
+    if (!status) return;
+    this.#known.set(name, { ...this.#known.get(name), status });
+    this.#describe(name);
+    this.#changed();
   }
 
   // select marks a context as the one that is seen.
   select(name) {
+    this.#told = {};
     for (const [of, item] of this.#items) mark(item, of === name);
   }
 
@@ -75,21 +87,20 @@ export class Contexts {
   }
 
   #show({ contexts, next }) {
-    this.#summaries = contexts;
     const current = location.hash.slice(1);
     const before = this.#items;
-    this.#items = new Map(contexts.map((summary) => {
-      const name = summary.contextName;
+    this.#items = new Map(contexts.map(({ contextName: name }) => {
       const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "what" })));
-      const answering = summary.status === "answering";
-      const said = [summary.status, summary.model].filter(Boolean).join(" · ");
-      item.firstChild.className = summary.status ?? "";
-      const what = item.querySelector(".what");
-      if (what.textContent !== said) what.textContent = said;
-      item.firstChild.setAttribute("aria-busy", answering);
       mark(item, name === current);
       return [name, item];
     }));
+    const { name, status } = this.#told;
+    for (const summary of contexts) {
+      // Of a session that was ended by hand only the list knows.
+      const isTold = status && summary.contextName === name && summary.status !== "closed";
+      this.#known.set(summary.contextName, isTold ? { ...summary, status } : summary);
+      this.#describe(summary.contextName);
+    }
     // Elements that stay where they are keep the focus.
     let at = $("list").firstChild;
     for (const item of this.#items.values()) {
@@ -109,6 +120,18 @@ export class Contexts {
       ? `Enter begins “${sought}”`
       : "A name has letters, digits, dots, dashes and underscores, first a letter or digit.";
     this.#changed();
+  }
+
+  // describe shows in the list what is known of a context.
+  #describe(name) {
+    const item = this.#items.get(name);
+    if (!item) return;
+    const { status, model } = this.#known.get(name);
+    const said = [status, model].filter(Boolean).join(" · ");
+    item.firstChild.className = status ?? "";
+    const what = item.querySelector(".what");
+    if (what.textContent !== said) what.textContent = said;
+    item.firstChild.setAttribute("aria-busy", status === "answering");
   }
 
   // move goes through the list by the arrow keys.
