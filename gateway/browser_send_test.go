@@ -339,6 +339,29 @@ func TestTheListSaysOfTheContextThatIsSeenWhatItsStreamSays(t *testing.T) {
 	tab.Await(said + ` === "idle · gpt-4o-mini"`)
 }
 
+func TestStopStaysBetweenAnAnswerThatAMessageInterruptedAndTheNext(t *testing.T) {
+	started := func(request string, counter int) event.LLMRequestStarted {
+		return event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(counter)}
+	}
+	l := newLog(event.UserMessage{Content: "Hi"}, started("demo:r0001", 1))
+	tab := show(t, l)
+	const answering = `document.querySelector("#status").textContent === "answering" && !document.querySelector("#stop").hidden`
+	tab.Await(answering)
+	// The pause lasts until the test ends it.
+	tab.Do(`
+		const { setTimeout, clearTimeout } = window;
+		window.setTimeout = (then, ms) => ms < 200 ? (window.pause = then, "pause") : setTimeout(then, ms);
+		window.clearTimeout = (timer) => timer === "pause" ? (window.pause = undefined) : clearTimeout(timer)`)
+	l.record(event.UserMessage{Content: "No, wait"}, event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput})
+	tab.Await(`window.pause && ` + answering)
+	l.record(started("demo:r0002", 3))
+	tab.Await(`!window.pause && ` + answering)
+	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled})
+	tab.Await(`window.pause && ` + answering)
+	tab.Do(`window.pause()`)
+	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
+}
+
 func TestThePageIsUsedByKeys(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Await(`document.activeElement.id === "text" && document.querySelectorAll("#list a").length === 4`)

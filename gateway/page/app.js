@@ -31,13 +31,19 @@ const composer = new Composer((events) => {
   conversation.toEnd();
 });
 
+// PAUSE is how long a context may do nothing, in ms, between an answer that a message
+// has interrupted and the next one: Stop does not go and come meanwhile.
+const PAUSE = 150;
+
 let current; // the context that is seen
 let following; // aborts what follows it
+let pausing; // the timer of a pause
 
 function open() {
   const name = location.hash.slice(1); // a name has nothing that a URL would encode
   if (name === current) return;
   following?.abort();
+  clearTimeout(pausing);
   following = new AbortController();
   current = validName(name) ? name : undefined;
   document.title = current ? `${current} · Chronicle` : "Chronicle";
@@ -67,9 +73,13 @@ const viewer = {
     conversation.changed(entries, changes);
   },
   does(status) {
-    contexts.tell(current, status);
+    clearTimeout(pausing);
+    const tell = () => contexts.tell(current, status);
+    if (status === "idle" && contexts.statusOf(current) === "answering") pausing = setTimeout(tell, PAUSE);
+    else tell();
   },
   connected(yes, why) {
+    clearTimeout(pausing);
     if (!yes) contexts.tell(current, undefined);
     say("stream", notConnected(yes, why));
   },
