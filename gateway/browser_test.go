@@ -435,6 +435,21 @@ func TestAPhoneShowsTheListOrTheConversation(t *testing.T) {
 	tab.Await(`document.querySelector(".entry")?.offsetParent`)
 }
 
+func TestNoticesAreInTheMiddle(t *testing.T) {
+	tab := show(t, newLog(event.SessionStarted{}))
+	for _, width := range []int64{1200, 390} {
+		tab.As(browsertest.Look{Width: width, Height: 800})
+		var off float64
+		tab.Eval(`(() => {
+			const middle = ({ left, right }) => (left + right) / 2;
+			const text = document.createRange();
+			text.selectNodeContents(document.querySelector(".system-message p"));
+			return middle(text.getBoundingClientRect()) - middle(document.querySelector("#composer").getBoundingClientRect());
+		})()`, &off)
+		require.InDelta(t, 0, off, 1, "in a window of %d pixels", width)
+	}
+}
+
 func TestThePageSaysWhenTheListCannotBeHad(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Do(`
