@@ -229,18 +229,13 @@ func (g *Gateway) healthy(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// readyTimeout is how long Temporal may take to say that it serves.
-const readyTimeout = 2 * time.Second
-
 // ready is GET /readyz: requests can be answered, and the gateway is not about to
 // end.
 func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) error {
 	if g.closing.Err() != nil {
 		return errClosing
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-	defer cancel()
-	if err := g.client.Ping(ctx); err != nil {
+	if err := g.ping(r.Context()); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, health{Status: "ok", Deltas: new(g.client.Live())})

@@ -80,6 +80,8 @@ const (
 	idleTimeout  = 2 * time.Minute
 	// answerTimeout is how long the gateway may take for a short request.
 	answerTimeout = 30 * time.Second
+	// pingTimeout is how long Temporal may take to say that it serves.
+	pingTimeout = 2 * time.Second
 	// DrainTimeout is how long Serve waits for short requests when it is to end.
 	DrainTimeout = 5 * time.Second
 )
@@ -112,13 +114,22 @@ func New[C Context](client Client[C], options Options) *Gateway {
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
 	g := &Gateway{
-		options: options, client: client, listing: newListing(client.List),
+		options: options, client: client,
 		open: func(name string) (Context, error) { return client.Open(name) },
 	}
+	g.listing = newListing(g.ping, client.List)
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.rooms = rooms{ctx: g.closing, linger: options.Linger, open: map[string]*room{}}
 	g.handler = g.guard(g.mux())
 	return g
+}
+
+// ping asks Temporal whether it serves. An outage is told at once, while another
+// request would be tried again for ten seconds.
+func (g *Gateway) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return g.client.Ping(ctx)
 }
 
 // ServeHTTP serves a request.

@@ -17,6 +17,8 @@ import (
 // page that is open does so every two seconds, and Temporal lists only some ten times
 // a second for a whole namespace.
 type listing struct {
+	// ping is asked before each reading: pages learn of an outage by their list.
+	ping func(ctx context.Context) error
 	list func(ctx context.Context, query string) iter.Seq2[session.Summary, error]
 	// pace spreads readings, however often changes ask for new ones.
 	pace     *rate.Limiter
@@ -39,8 +41,10 @@ const (
 	headEvery = 200 * time.Millisecond
 )
 
-func newListing(list func(context.Context, string) iter.Seq2[session.Summary, error]) *listing {
-	return &listing{list: list, pace: rate.NewLimiter(rate.Every(headEvery), 1)}
+func newListing(
+	ping func(context.Context) error, list func(context.Context, string) iter.Seq2[session.Summary, error],
+) *listing {
+	return &listing{ping: ping, list: list, pace: rate.NewLimiter(rate.Every(headEvery), 1)}
 }
 
 // head is the list of contexts from its beginning, as it was at a time.
@@ -95,6 +99,9 @@ func (l *listing) head(ctx context.Context) (*head, error) {
 // read reads the head from Temporal, and keeps it unless there were changes meanwhile.
 func (l *listing) read(ctx context.Context, changes int) (*head, error) {
 	if err := l.pace.Wait(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.ping(ctx); err != nil {
 		return nil, err
 	}
 	h := &head{at: time.Now(), whole: true}

@@ -24,11 +24,14 @@ type slowList struct {
 	client
 	takes         time.Duration
 	lists, listed *atomic.Int32 // readings, and contexts that they took
+	away          error         // what Ping says
 }
 
 func newSlowList(takes time.Duration, list ...session.Summary) slowList {
-	return slowList{client{log: newLog(), list: list}, takes, new(atomic.Int32), new(atomic.Int32)}
+	return slowList{client: client{log: newLog(), list: list}, takes: takes, lists: new(atomic.Int32), listed: new(atomic.Int32)}
 }
+
+func (c slowList) Ping(context.Context) error { return c.away }
 
 func (c slowList) List(ctx context.Context, query string) iter.Seq2[session.Summary, error] {
 	return func(yield func(session.Summary, error) bool) {
@@ -159,6 +162,19 @@ func TestAListThatFailedIsNotKept(t *testing.T) {
 			require.Equal(t, http.StatusServiceUnavailable, ask(t.Context(), g, http.MethodGet, "/contexts", "").Code)
 			require.Equal(t, n+1, c.lists.Load())
 		}
+	})
+}
+
+func TestAnOutageIsToldInsteadOfAListAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSlowList(10*time.Second, many(3)...) // so long the SDK tries again
+		c.away = session.ErrUnreachable
+		g := gateway.New(c, gateway.Options{Rate: -1})
+		began := time.Now()
+		got := ask(t.Context(), g, http.MethodGet, "/contexts", "")
+		require.Equal(t, http.StatusServiceUnavailable, got.Code)
+		require.Contains(t, got.Body.String(), "Temporal is unreachable")
+		require.Zero(t, time.Since(began))
 	})
 }
 
