@@ -134,6 +134,8 @@ func TestToolsAreCardsWithDiffsAndExitCodes(t *testing.T) {
 	require.NotContains(t, strings.Join(tab.Text(".tool-use"), ""), "want 2", "output is folded")
 	tab.Click(".tool-use:has(.exit.bad) summary")
 	tab.Await(`document.querySelector(".tool-use:has(.exit.bad)").innerText.includes("got 1 line, want 2")`)
+	tab.Click(".tool-use summary")
+	tab.Await(`document.querySelector(".tool-use").innerText.includes("package agentlog")`)
 }
 
 // cards are the lines of the cards, as they are read aloud.

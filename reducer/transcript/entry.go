@@ -158,7 +158,7 @@ type ActionType struct {
 	// Arguments are what a tool was given, any JSON.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Result is what came of it: of a command_run a [CommandResult], of a tool any
-	// JSON, of the others a text. What a file_read, file_edit, todo_management or
+	// JSON, of the others a text. What a file_edit, todo_management or
 	// plan_presentation answers is kept when it is an error only.
 	Result json.RawMessage `json:"result,omitempty"`
 }

@@ -30,7 +30,7 @@ func (a ActionType) with(r event.ToolResult, relative func(string) string) (Stat
 		a.Result = encode(result)
 	case Tool:
 		a.Result = valid(raw)
-	case Search, WebFetch, Other:
+	case FileRead, Search, WebFetch, Other:
 		a.Result = encode(text)
 	default:
 		if status != Success {
