@@ -121,6 +121,24 @@ func TestTheTextOfADraftSurvivesThatThePageIsLoadedAgain(t *testing.T) {
 	require.Empty(t, left, "what was sent is no draft")
 }
 
+func TestAnImageInAMessageIsSeenAndOtherFilesAreLinks(t *testing.T) {
+	const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x00\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;"
+	tab := show(t, newLog(
+		attached("image/gif", "pixel.gif", pixel),
+		attached("image/png", "none.png", "this is no image"),
+		attached("text/plain", "a.txt", "Hello"),
+		event.UserMessage{Content: "Look"},
+	))
+	tab.Await(`document.querySelectorAll(".attachments img").length === 1 && document.querySelector(".attachments img").naturalWidth === 1`)
+	var links []string
+	tab.Eval(`[...document.querySelectorAll(".attachments a")].map((a) => a.getAttribute("href") + " " + a.textContent)`, &links)
+	require.Equal(t, []string{
+		"contexts/demo/events/demo:0001/attachment pixel.gif · image/gif · 42 B",
+		"contexts/demo/events/demo:0002/attachment none.png · image/png · 16 B",
+		"contexts/demo/events/demo:0003/attachment a.txt · text/plain · 5 B",
+	}, links)
+}
+
 // held holds up the reading of a file of that name, until window.read is called.
 const held = `
 	const read = FileReader.prototype.readAsDataURL;

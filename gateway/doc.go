@@ -10,6 +10,7 @@
 //
 //	POST   /contexts/{name}/events      sends an event or an array of them
 //	GET    /contexts/{name}/events      the log, page by page or as a stream
+//	GET    /contexts/{name}/events/{id}/attachment  the file that an event brought
 //	GET    /contexts/{name}/state       what the context is doing
 //	GET    /contexts/{name}/transcript  the document that a page shows, or a stream of JSON Patches to it
 //	POST   /contexts/{name}/interrupt   stops the running answer
@@ -19,7 +20,7 @@
 //	GET    /healthz, /readyz, /openapi.json
 //
 // The way through the code: guard.go decides who is let in, routes.go what is
-// served, send.go and contexts.go hold the short requests, events.go and
+// served, send.go, contexts.go and attachment.go hold the short requests, events.go and
 // transcript.go the long ones, problem.go turns an error into an answer, in one
 // place. The list that all pages ask for is kept by listing.go. What is streamed
 // comes out of a room (room.go), written by sse.go.
@@ -42,6 +43,8 @@
 //     an interrupt.
 //   - A request with an Idempotency-Key may be repeated: its events are in the log
 //     once, among the newest thousand.
+//   - What somebody attached is shown by browsers as an image or kept as a file; it
+//     runs nothing.
 //   - No error tells a client, and no log line tells an operator, a secret.
 //
 // # Who is let in

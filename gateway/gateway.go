@@ -32,6 +32,7 @@ type Context interface {
 	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
 	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]
+	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error

@@ -22,17 +22,18 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 // routes are what is served beside the page, by the patterns of [http.ServeMux].
 func (g *Gateway) routes() map[string]handler {
 	return map[string]handler{
-		"GET /contexts":                   g.list,
-		"POST /contexts/{name}/events":    g.send,
-		"GET /contexts/{name}/events":     g.events,
-		"GET /contexts/{name}/state":      g.state,
-		"GET /contexts/{name}/transcript": g.transcript,
-		"POST /contexts/{name}/interrupt": g.interrupt,
-		"DELETE /contexts/{name}":         g.end,
-		"GET /limits":                     g.limits,
-		"GET /healthz":                    g.healthy,
-		"GET /readyz":                     g.ready,
-		"GET /openapi.json":               describe,
+		"GET /contexts":                               g.list,
+		"POST /contexts/{name}/events":                g.send,
+		"GET /contexts/{name}/events":                 g.events,
+		"GET /contexts/{name}/events/{id}/attachment": g.attachment,
+		"GET /contexts/{name}/state":                  g.state,
+		"GET /contexts/{name}/transcript":             g.transcript,
+		"POST /contexts/{name}/interrupt":             g.interrupt,
+		"DELETE /contexts/{name}":                     g.end,
+		"GET /limits":                                 g.limits,
+		"GET /healthz":                                g.healthy,
+		"GET /readyz":                                 g.ready,
+		"GET /openapi.json":                           describe,
 	}
 }
 

@@ -188,6 +188,16 @@ func (l *log) Send(_ context.Context, events ...event.Event) (session.Receipt, e
 	return sent, nil
 }
 
+func (l *log) Attachment(_ context.Context, id string) (event.FileAttachment, error) {
+	events, _, err := l.snapshot()
+	for _, e := range events {
+		if file, ok := e.Body.(event.FileAttachment); ok && e.ID == id && file.Source.Data != nil {
+			return file, err
+		}
+	}
+	return event.FileAttachment{}, fmt.Errorf("event %s: %w", id, session.ErrNoAttachment)
+}
+
 func (l *log) State(context.Context) (wire.State, error) {
 	_, _, err := l.snapshot()
 	return wire.StateOf(reducer.Load(l.name, reducer.Reduce), time.Time{}), err

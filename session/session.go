@@ -52,6 +52,8 @@ var (
 	// ErrRefused: the context did not take the events but recorded an
 	// InputRejectedEvent, whose reason follows.
 	ErrRefused = errors.New("refused")
+	// ErrNoAttachment: the event brought no file, or one whose bytes are elsewhere.
+	ErrNoAttachment = errors.New("no such attachment")
 	// ErrNoWorker: the context is there, but no worker answers for it.
 	ErrNoWorker = errors.New("no worker answers")
 )

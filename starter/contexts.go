@@ -35,6 +35,7 @@ type conversation interface {
 	Import(ctx context.Context, events []event.Event) error
 	Verify(ctx context.Context) (session.Verification, error)
 	Fork(ctx context.Context, at, as string) error
+	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 }
 
 // sessionClient makes a [session.Client] a client.

@@ -231,6 +231,10 @@ func (f *fakeContext) Verify(context.Context) (session.Verification, error) {
 	return f.verification, f.err
 }
 
+func (f *fakeContext) Attachment(context.Context, string) (event.FileAttachment, error) {
+	return event.FileAttachment{}, session.ErrNoAttachment
+}
+
 func (f *fakeContext) Fork(_ context.Context, at, as string) error {
 	f.asked = append(f.asked, "fork "+at+" "+as)
 	return f.err

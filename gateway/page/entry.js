@@ -179,10 +179,17 @@ function diff(text) {
   }));
 }
 
-function attachment({ name, media_type: type, size, url }) {
+// imageTypes are those that the gateway serves as images.
+const imageTypes = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+function attachment({ name, media_type: type, size, url, event_id: id }) {
   const label = dotted(h("bdi", null, name || "file"), type, size && bytes(size));
   const safe = /^https?:\/\//i.test(url ?? "");
-  return h("li", null, safe ? h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, label) : label);
+  const href = safe ? url : !url && id && `contexts/${id.split(":", 1)}/events/${id}/attachment`;
+  // What the gateway does not have, or is no image, has its name only.
+  const image = !safe && href && imageTypes.includes(type) &&
+    h("img", { src: href, alt: "", loading: "lazy", onerror: (event) => event.target.remove() });
+  return h("li", null, href ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, image, label) : label);
 }
 
 // dotted puts dots between what there is of some parts. Names among them are bdi: what

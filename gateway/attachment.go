@@ -1,0 +1,42 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"mime"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// imageTypes are what browsers show without running anything of it.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// attachment is GET /contexts/{name}/events/{id}/attachment: the bytes of a file, as
+// strangers may have written them. An event does not change, so browsers keep them;
+// not for ever, since another log may come to have its id.
+func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
+	of, err := g.context(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
+	defer cancel()
+	file, err := of.Attachment(ctx, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	mediaType, disposition := event.BareMediaType(file.MediaType), "inline"
+	if !slices.Contains(imageTypes, mediaType) {
+		mediaType, disposition = "application/octet-stream", "attachment"
+	}
+	header := w.Header()
+	header.Set("Content-Type", mediaType)
+	header.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": file.FileName}))
+	header.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	header.Set("Cache-Control", "private, max-age=3600, immutable")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(file.Source.Data))
+	return nil
+}

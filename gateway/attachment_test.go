@@ -1,0 +1,50 @@
+package gateway_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+)
+
+// attached is a file that is sent along.
+func attached(mediaType, name, data string) event.FileAttachment {
+	return event.FileAttachment{
+		Source: event.Source{Type: event.SourceBlob, Data: []byte(data)}, MediaType: mediaType, FileName: name, Size: int64(len(data)),
+	}
+}
+
+func TestAnAttachmentIsAnImageOrAFileAndRunsNothing(t *testing.T) {
+	w := serve(t, client{log: newLog(
+		attached("image/PNG; x=y", "a.png", "PNG"),
+		attached("image/svg+xml", "a.svg", "<svg/>"),
+		attached("text/html", "ä.html", "<script>pwned</script>"),
+	)}, gateway.Options{})
+	for id, want := range map[string]struct{ mediaType, disposition, data string }{
+		"demo:0001": {"image/png", "inline; filename=a.png", "PNG"},
+		"demo:0002": {"application/octet-stream", "attachment; filename=a.svg", "<svg/>"},
+		"demo:0003": {"application/octet-stream", "attachment; filename*=utf-8''%C3%A4.html", "<script>pwned</script>"},
+	} {
+		got := w.do(http.MethodGet, "/contexts/demo/events/"+id+"/attachment", "")
+		require.Equal(t, http.StatusOK, got.status, id)
+		require.Equal(t, want.data, got.body, id)
+		require.Equal(t, want.mediaType, got.header.Get("Content-Type"), id)
+		require.Equal(t, want.disposition, got.header.Get("Content-Disposition"), id)
+		require.Equal(t, "sandbox; default-src 'none'", got.header.Get("Content-Security-Policy"), id)
+		require.Equal(t, "nosniff", got.header.Get("X-Content-Type-Options"), id)
+		require.Contains(t, got.header.Get("Cache-Control"), "immutable", id)
+	}
+}
+
+func TestWhatBroughtNoFileHasNone(t *testing.T) {
+	w := serve(t, client{log: newLog(event.UserMessage{Content: "Hi"})}, gateway.Options{})
+	for _, id := range []string{"demo:0001", "demo:0002", "other:0001", "x"} {
+		got := w.do(http.MethodGet, "/contexts/demo/events/"+id+"/attachment", "")
+		require.Equal(t, http.StatusNotFound, got.status, id)
+		require.Contains(t, got.body, "There is no such attachment", id)
+		require.Empty(t, got.header.Get("Content-Disposition"), id)
+	}
+}
