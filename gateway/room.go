@@ -229,29 +229,31 @@ func (n *recent) add(counter int, frame []byte) {
 // doing is what a context is doing, by its log. Of a session that was ended by hand
 // the log does not tell.
 type doing struct {
-	request string // that is under way
 	status  wire.Status
+	since   time.Time
+	request string // that is under way
 }
 
 func (d *doing) see(e event.Event) {
 	switch body := e.Body.(type) {
 	case event.LLMRequestStarted:
-		*d = doing{body.RequestID, wire.StatusAnswering}
+		*d = doing{wire.StatusAnswering, e.Timestamp, body.RequestID}
 	case event.SessionEnded:
-		*d = doing{status: wire.StatusClosed}
+		*d = doing{status: wire.StatusClosed, since: e.Timestamp}
 	case event.SessionStarted:
-		*d = doing{status: wire.StatusIdle}
+		*d = doing{status: wire.StatusIdle, since: e.Timestamp}
 	default:
 		if d.status == "" || d.request != "" && d.request == endedBy(e) {
-			*d = doing{status: wire.StatusIdle}
+			*d = doing{status: wire.StatusIdle, since: e.Timestamp}
 		}
 	}
 }
 
-func statusFrame(status wire.Status) []byte {
+func (d doing) frame() []byte {
 	return frame("", "status", encode(struct {
 		Status wire.Status `json:"status"`
-	}{status}))
+		Since  time.Time   `json:"since"`
+	}{d.status, d.since}))
 }
 
 // endedBy is the request that has ended when the log has an event; "" for none.

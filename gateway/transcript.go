@@ -15,7 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 	"github.com/seed-9ed7edd4/chronicle/session"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // transcript is GET /contexts/{name}/transcript: the document, or a stream of what
@@ -35,7 +34,7 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 		return writeTranscript(w, r, room)
 	}
 	version := room.parseVersion(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
-	var told wire.Status
+	var told doing
 	return g.serveStream(w, r, func(_ context.Context, out *stream) (<-chan struct{}, error) {
 		news, err := room.transcriptAfter(version)
 		if err != nil {
@@ -49,9 +48,9 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 		if news.frame != nil {
 			frames = append(frames, news.frame())
 		}
-		if news.status != told {
-			told = news.status
-			frames = append(frames, statusFrame(told))
+		if news.doing != told {
+			told = news.doing
+			frames = append(frames, told.frame())
 		}
 		return news.more, out.send(frames...)
 	})
@@ -211,7 +210,7 @@ type transcriptNews struct {
 	// frame encodes it, without the lock of the room; nil: there is nothing.
 	frame   func() []byte
 	version int // behind it
-	status  wire.Status
+	doing   doing
 	// begun says that the room has read what there was.
 	begun bool
 	more  <-chan struct{}
@@ -222,7 +221,7 @@ type transcriptNews struct {
 func (r *room) transcriptAfter(version int) (transcriptNews, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	news := transcriptNews{version: version, status: r.doing.status, begun: r.present}
+	news := transcriptNews{version: version, doing: r.doing, begun: r.present}
 	newest := r.scene.patcher.Version()
 	if !r.present || version == newest {
 		if r.err != nil {

@@ -446,8 +446,12 @@ func (v *viewer) status() string {
 		e = v.read()
 	}
 	require.Empty(v.t, e.id, "it is no version")
-	var status struct{ Status string }
+	var status struct {
+		Status string
+		Since  time.Time
+	}
 	require.NoError(v.t, json.Unmarshal([]byte(e.data), &status))
+	require.NotZero(v.t, status.Since)
 	return status.Status
 }
 

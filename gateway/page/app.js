@@ -72,15 +72,15 @@ const viewer = {
     $("empty").hidden = entries.length > 0;
     conversation.changed(entries, changes);
   },
-  does(status) {
+  does(doing) {
     clearTimeout(pausing);
-    const tell = () => contexts.tell(current, status);
-    if (status === "idle" && contexts.statusOf(current) === "answering") pausing = setTimeout(tell, PAUSE);
+    const tell = () => contexts.tell(current, doing);
+    if (doing.status === "idle" && contexts.statusOf(current) === "answering") pausing = setTimeout(tell, PAUSE);
     else tell();
   },
   connected(yes, why) {
     clearTimeout(pausing);
-    if (!yes) contexts.tell(current, undefined);
+    if (!yes) contexts.tell(current);
     say("stream", notConnected(yes, why));
   },
 };
@@ -103,7 +103,8 @@ function say(what, text) {
 let shown = "";
 
 function showStatus() {
-  const status = conversation.streaming ? "answering" : contexts.statusOf(current) ?? "";
+  const known = contexts.statusOf(current) ?? "";
+  const status = known !== "closed" && conversation.streaming ? "answering" : known;
   if (status === shown) return;
   if (shown === "answering") contexts.refresh(); // which knows only later that it ended
   shown = status;

@@ -21,7 +21,7 @@ export class Contexts {
   #changed;
   #connected;
   #known = new Map(); // the newest summaries by name, also of what a search leaves out
-  #told = {}; // { name, status } of the context that is seen, as its stream tells
+  #told = {}; // { name, status, since } of the context that is seen, as its stream tells
 
   // changed is called when the list is new; connected(yes, why) says whether it can be
   // had, which it cannot without Temporal.
@@ -43,17 +43,19 @@ export class Contexts {
     this.refresh();
   }
 
-  // statusOf is the status of a context, as far as it is known.
+  // statusOf is the status of a context, as far as it is known. Of a session that was
+  // ended by hand only the list knows, and there it ended later than what the stream
+  // tells.
   statusOf(name) {
-    return this.#known.get(name)?.status;
+    const listed = this.#known.get(name);
+    const isTold = this.#told.name === name && !(Date.parse(listed?.closedAt) > Date.parse(this.#told.since));
+    return isTold ? this.#told.status : listed?.status;
   }
 
-  // tell says what the context that is seen does, by its stream, which knows sooner
-  // than the list; undefined: the stream is lost.
-  tell(name, status) {
-    this.#told = { name, status };
-    if (!status) return;
-    this.#known.set(name, { ...this.#known.get(name), status });
+  // tell says what the context that is seen does, { status, since } by its stream, which
+  // knows sooner than the list; nothing: the stream is lost.
+  tell(name, doing) {
+    this.#told = doing ? { name, ...doing } : {};
     this.#describe(name);
     this.#changed();
   }
@@ -94,11 +96,8 @@ export class Contexts {
       mark(item, name === current);
       return [name, item];
     }));
-    const { name, status } = this.#told;
     for (const summary of contexts) {
-      // Of a session that was ended by hand only the list knows.
-      const isTold = status && summary.contextName === name && summary.status !== "closed";
-      this.#known.set(summary.contextName, isTold ? { ...summary, status } : summary);
+      this.#known.set(summary.contextName, summary);
       this.#describe(summary.contextName);
     }
     // Elements that stay where they are keep the focus.
@@ -126,8 +125,8 @@ export class Contexts {
   #describe(name) {
     const item = this.#items.get(name);
     if (!item) return;
-    const { status, model } = this.#known.get(name);
-    const said = [status, model].filter(Boolean).join(" · ");
+    const status = this.statusOf(name);
+    const said = [status, this.#known.get(name).model].filter(Boolean).join(" · ");
     item.firstChild.className = status ?? "";
     const what = item.querySelector(".what");
     if (what.textContent !== said) what.textContent = said;

@@ -41,7 +41,7 @@ function changeOf({ op, path, value }, length) {
 //
 //	all(entries)              there is another document
 //	changed(entries, changes) a patch was applied
-//	does(status)              what the context is doing has changed
+//	does({ status, since })   what the context is doing has changed
 //	connected(yes, why)
 export async function follow(name, viewer, signal) {
   const transcript = new Transcript();
@@ -65,7 +65,7 @@ export async function follow(name, viewer, signal) {
             viewer.all(transcript.entries);
             break;
           case "status":
-            viewer.does(JSON.parse(data).status);
+            viewer.does(JSON.parse(data));
             break;
           case "patch": {
             // What fails in the middle has no version: the document comes again.
