@@ -28,7 +28,7 @@ func archived(l *lab) error {
 		}
 	}
 	var reopen, export samples
-	for range l.times(10) {
+	for range l.times(50) {
 		if err := l.closeContext(ctx, c); err != nil {
 			return err
 		}
