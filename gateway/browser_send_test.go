@@ -319,67 +319,6 @@ func fileOf(t *testing.T, name string, data []byte) string {
 	return path
 }
 
-func TestAnAnswerCanBeStoppedBeforeItsFirstWord(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Hi"})
-	tab := show(t, l)
-	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
-	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(1)})
-	tab.Await(`document.querySelector("#status").textContent === "answering"`) // the list says idle all the time
-	tab.Click("#stop")
-	l.await(t, func() bool { return len(l.asked) > 0 })
-	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
-	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
-}
-
-func TestWhatAContextDoesDependsOnNoSearch(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	tab.Do(`location.hash = "#onboarding"`) // which has ended, as only the list knows
-	tab.Await(`document.querySelector("#status").textContent === "closed"`)
-	tab.Type("#search", "droid")
-	tab.Await(`document.querySelectorAll("#list a").length === 1`)
-	require.Equal(t, []string{"closed"}, tab.Text("#status"))
-}
-
-func TestTheListSaysOfTheContextThatIsSeenWhatItsStreamSays(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Hi"})
-	tab := show(t, l)
-	const said = `document.querySelector("#list a[aria-current] .what")?.textContent`
-	tab.Await(said + ` === "idle · gpt-4o-mini"`)
-	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(1)})
-	tab.Await(said + ` === "answering · gpt-4o-mini"`)
-	var asked int
-	const lists = `performance.getEntriesByType("resource").filter((e) => e.name.includes("/contexts?")).length`
-	tab.Eval(lists, &asked)
-	tab.Await(fmt.Sprintf(`%s > %d`, lists, asked)) // it says idle
-	require.Equal(t, []string{"answering"}, tab.Text("#status"))
-	tab.Await(said + ` === "answering · gpt-4o-mini"`)
-	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
-	tab.Await(said + ` === "idle · gpt-4o-mini"`)
-}
-
-func TestStopStaysBetweenAnAnswerThatAMessageInterruptedAndTheNext(t *testing.T) {
-	started := func(request string, counter int) event.LLMRequestStarted {
-		return event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(counter)}
-	}
-	l := newLog(event.UserMessage{Content: "Hi"}, started("demo:r0001", 1))
-	tab := show(t, l)
-	const answering = `document.querySelector("#status").textContent === "answering" && !document.querySelector("#stop").hidden`
-	tab.Await(answering)
-	// The pause lasts until the test ends it.
-	tab.Do(`
-		const { setTimeout, clearTimeout } = window;
-		window.setTimeout = (then, ms) => ms < 200 ? (window.pause = then, "pause") : setTimeout(then, ms);
-		window.clearTimeout = (timer) => timer === "pause" ? (window.pause = undefined) : clearTimeout(timer)`)
-	l.record(event.UserMessage{Content: "No, wait"}, event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput})
-	tab.Await(`window.pause && ` + answering)
-	l.record(started("demo:r0002", 3))
-	tab.Await(`!window.pause && ` + answering)
-	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled})
-	tab.Await(`window.pause && ` + answering)
-	tab.Do(`window.pause()`)
-	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
-}
-
 func TestThePageIsUsedByKeys(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Await(`document.activeElement.id === "text" && document.querySelectorAll("#list a").length === 4`)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -451,60 +450,6 @@ func TestNoticesAreInTheMiddle(t *testing.T) {
 		})()`, &off)
 		require.InDelta(t, 0, off, 1, "in a window of %d pixels", width)
 	}
-}
-
-func TestTheListIsBelievedOnlyOfASessionThatWasEndedByHand(t *testing.T) {
-	started := event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1}
-	logged := newLog(event.SessionStarted{}).events[0].Timestamp
-	for name, test := range map[string]struct {
-		closedAt time.Time
-		statuses []string // while a request begins, answers and ends
-	}{
-		"which the log goes on behind": {logged.Add(-time.Second), []string{"idle", "answering", "idle"}},
-		"which the log does not know":  {logged.Add(time.Second), []string{"closed"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLog(event.SessionStarted{})
-			list := []session.Summary{{ContextName: "demo", Status: wire.StatusClosed, ClosedAt: test.closedAt}, {ContextName: "other"}}
-			world := serve(t, client{log: l, list: list}, gateway.Options{Page: page.Handler()})
-			tab := browsertest.Start(t).Open(world.server.URL + "/#demo")
-			tab.Await(`document.querySelectorAll("#list a").length === 2 && document.querySelector(".entry")`)
-			tab.Type("#search", "other")
-			tab.Await(fmt.Sprintf(`document.querySelectorAll("#list a").length === 1 && document.querySelector("#status").textContent === %q`, test.statuses[0]))
-			tab.Do(`
-				const status = document.querySelector("#status");
-				window.statuses = [status.textContent];
-				new MutationObserver(() => statuses.push(status.textContent)).observe(status, { childList: true })`)
-			for _, step := range []struct {
-				body event.Body
-				seen string
-			}{
-				{started, `true`},
-				{delta(0, "Good"), `document.querySelector(".growing")`},
-				{event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}, `document.querySelector(".assistant-message:not(.growing)")`},
-				{event.UserMessage{Content: "Bye"}, `document.querySelector(".user-message")`},
-			} {
-				l.record(step.body)
-				tab.Await(step.seen)
-			}
-			var statuses []string
-			tab.Await(fmt.Sprintf(`statuses.length >= %d`, len(test.statuses)))
-			tab.Eval(`statuses`, &statuses)
-			require.Equal(t, test.statuses, statuses)
-		})
-	}
-}
-
-func TestThePageSaysWhenTheListCannotBeHad(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	tab.Do(`
-		window.works = window.fetch;
-		window.fetch = () => Promise.reject(new TypeError("Failed to fetch"));
-		document.querySelector("#search").dispatchEvent(new Event("input"))`)
-	tab.Await(`["#list-note", "#banner"].every((line) =>
-		document.querySelector(line).innerText === "Not connected: the gateway cannot be reached. Trying again…")`)
-	tab.Do(`window.fetch = window.works`)
-	tab.Await(`document.querySelector("#list-note").hidden && document.querySelector("#banner").hidden`)
 }
 
 func TestEntriesOfAnotherDaySayWhichDay(t *testing.T) {

@@ -1,0 +1,131 @@
+package gateway_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+func TestAnAnswerCanBeStoppedBeforeItsFirstWord(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	tab := show(t, l)
+	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
+	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(1)})
+	tab.Await(`document.querySelector("#status").textContent === "answering"`) // the list says idle all the time
+	tab.Click("#stop")
+	l.await(t, func() bool { return len(l.asked) > 0 })
+	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
+}
+
+func TestWhatAContextDoesDependsOnNoSearch(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	tab.Do(`location.hash = "#onboarding"`) // which has ended, as only the list knows
+	tab.Await(`document.querySelector("#status").textContent === "closed"`)
+	tab.Type("#search", "droid")
+	tab.Await(`document.querySelectorAll("#list a").length === 1`)
+	require.Equal(t, []string{"closed"}, tab.Text("#status"))
+}
+
+func TestTheListSaysOfTheContextThatIsSeenWhatItsStreamSays(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Hi"})
+	tab := show(t, l)
+	const said = `document.querySelector("#list a[aria-current] .what")?.textContent`
+	tab.Await(said + ` === "idle · gpt-4o-mini"`)
+	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(1)})
+	tab.Await(said + ` === "answering · gpt-4o-mini"`)
+	var asked int
+	const lists = `performance.getEntriesByType("resource").filter((e) => e.name.includes("/contexts?")).length`
+	tab.Eval(lists, &asked)
+	tab.Await(fmt.Sprintf(`%s > %d`, lists, asked)) // it says idle
+	require.Equal(t, []string{"answering"}, tab.Text("#status"))
+	tab.Await(said + ` === "answering · gpt-4o-mini"`)
+	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+	tab.Await(said + ` === "idle · gpt-4o-mini"`)
+}
+
+func TestStopStaysBetweenAnAnswerThatAMessageInterruptedAndTheNext(t *testing.T) {
+	started := func(request string, counter int) event.LLMRequestStarted {
+		return event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(counter)}
+	}
+	l := newLog(event.UserMessage{Content: "Hi"}, started("demo:r0001", 1))
+	tab := show(t, l)
+	const answering = `document.querySelector("#status").textContent === "answering" && !document.querySelector("#stop").hidden`
+	tab.Await(answering)
+	// The pause lasts until the test ends it.
+	tab.Do(`
+		const { setTimeout, clearTimeout } = window;
+		window.setTimeout = (then, ms) => ms < 200 ? (window.pause = then, "pause") : setTimeout(then, ms);
+		window.clearTimeout = (timer) => timer === "pause" ? (window.pause = undefined) : clearTimeout(timer)`)
+	l.record(event.UserMessage{Content: "No, wait"}, event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput})
+	tab.Await(`window.pause && ` + answering)
+	l.record(started("demo:r0002", 3))
+	tab.Await(`!window.pause && ` + answering)
+	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled})
+	tab.Await(`window.pause && ` + answering)
+	tab.Do(`window.pause()`)
+	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
+}
+
+func TestTheListIsBelievedOnlyOfASessionThatWasEndedByHand(t *testing.T) {
+	started := event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1}
+	logged := newLog(event.SessionStarted{}).events[0].Timestamp
+	for name, test := range map[string]struct {
+		closedAt time.Time
+		statuses []string // while a request begins, answers and ends
+	}{
+		"which the log goes on behind": {logged.Add(-time.Second), []string{"idle", "answering", "idle"}},
+		"which the log does not know":  {logged.Add(time.Second), []string{"closed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLog(event.SessionStarted{})
+			list := []session.Summary{{ContextName: "demo", Status: wire.StatusClosed, ClosedAt: test.closedAt}, {ContextName: "other"}}
+			world := serve(t, client{log: l, list: list}, gateway.Options{Page: page.Handler()})
+			tab := browsertest.Start(t).Open(world.server.URL + "/#demo")
+			tab.Await(`document.querySelectorAll("#list a").length === 2 && document.querySelector(".entry")`)
+			tab.Type("#search", "other")
+			tab.Await(fmt.Sprintf(`document.querySelectorAll("#list a").length === 1 && document.querySelector("#status").textContent === %q`, test.statuses[0]))
+			tab.Do(`
+				const status = document.querySelector("#status");
+				window.statuses = [status.textContent];
+				new MutationObserver(() => statuses.push(status.textContent)).observe(status, { childList: true })`)
+			for _, step := range []struct {
+				body event.Body
+				seen string
+			}{
+				{started, `true`},
+				{delta(0, "Good"), `document.querySelector(".growing")`},
+				{event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}, `document.querySelector(".assistant-message:not(.growing)")`},
+				{event.UserMessage{Content: "Bye"}, `document.querySelector(".user-message")`},
+			} {
+				l.record(step.body)
+				tab.Await(step.seen)
+			}
+			var statuses []string
+			tab.Await(fmt.Sprintf(`statuses.length >= %d`, len(test.statuses)))
+			tab.Eval(`statuses`, &statuses)
+			require.Equal(t, test.statuses, statuses)
+		})
+	}
+}
+
+func TestThePageSaysWhenTheListCannotBeHad(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
+	tab.Do(`
+		window.works = window.fetch;
+		window.fetch = () => Promise.reject(new TypeError("Failed to fetch"));
+		document.querySelector("#search").dispatchEvent(new Event("input"))`)
+	tab.Await(`["#list-note", "#banner"].every((line) =>
+		document.querySelector(line).innerText === "Not connected: the gateway cannot be reached. Trying again…")`)
+	tab.Do(`window.fetch = window.works`)
+	tab.Await(`document.querySelector("#list-note").hidden && document.querySelector("#banner").hidden`)
+}
