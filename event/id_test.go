@@ -1,6 +1,7 @@
 package event_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 )
 
 func TestContextNames(t *testing.T) {
@@ -49,4 +51,18 @@ func TestRequestIDs(t *testing.T) {
 	for _, id := range []string{"", "demo:0001", ":r0001", "demo:r1", "demo:r0000", "demo:r+001", "demo:r-001", "r0001"} {
 		require.Zero(t, event.RequestNumber(id), id)
 	}
+}
+
+func TestTheRequestOfABodyIsTheOneInItsJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		body := eventtest.Body().Draw(t, "body")
+		data, err := json.Marshal(body)
+		require.NoError(t, err)
+		var said struct {
+			RequestID string `json:"requestId"`
+		}
+		require.NoError(t, json.Unmarshal(data, &said))
+		require.Equal(t, said.RequestID, event.RequestOf(body))
+		require.True(t, said.RequestID != "" || !body.Tag().EndsRequest(), "what ends a request says which")
+	})
 }

@@ -107,6 +107,11 @@ func (t Tag) Class() Class {
 // IsInput reports whether a client may send events of the tag.
 func (t Tag) IsInput() bool { return t.Class() == ClassInput }
 
+// EndsRequest reports whether an event of the tag ends a request in the log.
+func (t Tag) EndsRequest() bool {
+	return t == TagLLMRequestCompleted || t == TagLLMRequestInterrupted || t == TagLLMRequestFailed
+}
+
 func tagList() string {
 	var names []string
 	for _, entry := range catalog {

@@ -258,15 +258,8 @@ func (d doing) frame() []byte {
 
 // endedBy is the request that has ended when the log has an event; "" for none.
 func endedBy(e event.Event) string {
-	switch body := e.Body.(type) {
-	case event.AssistantMessage:
-		return body.RequestID
-	case event.LLMRequestCompleted:
-		return body.RequestID
-	case event.LLMRequestInterrupted:
-		return body.RequestID
-	case event.LLMRequestFailed:
-		return body.RequestID
+	if e.Tag() == event.TagAssistantMessage || e.Tag().EndsRequest() {
+		return event.RequestOf(e.Body)
 	}
 	return ""
 }

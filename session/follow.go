@@ -162,13 +162,8 @@ type place struct {
 
 func (p *place) see(e event.Event) {
 	p.last = event.Counter(e.ID)
-	switch body := e.Body.(type) {
-	case event.LLMRequestCompleted:
-		p.ended = event.RequestNumber(body.RequestID)
-	case event.LLMRequestFailed:
-		p.ended = event.RequestNumber(body.RequestID)
-	case event.LLMRequestInterrupted:
-		p.ended = event.RequestNumber(body.RequestID)
+	if e.Tag().EndsRequest() {
+		p.ended = event.RequestNumber(event.RequestOf(e.Body))
 	}
 }
 

@@ -88,7 +88,7 @@ func (w *answerWriter) take(e event.Event) {
 	}
 	if endsTurn(e.Body) {
 		w.endLine()
-		w.live.End(show.RequestID(e.Body))
+		w.live.End(event.RequestOf(e.Body))
 		w.end = e.Body
 	}
 }

@@ -165,7 +165,7 @@ func (t *transcript) stream(text string, void bool) {
 // end says that a request is over. What waited behind its answer is next.
 func (t *transcript) end(body event.Body, mark string) {
 	t.finishTail()
-	t.live.End(show.RequestID(body))
+	t.live.End(event.RequestOf(body))
 	if mark != "" {
 		t.print(mark)
 	}

@@ -102,27 +102,6 @@ func NoWorkerYet(taskQueue string) string {
 	return "stored in Temporal, but no worker has taken it yet (task queue " + taskQueue + "); still waiting, Ctrl-C leaves"
 }
 
-// RequestID is the request that an event is about; empty when it is about none.
-func RequestID(body event.Body) string {
-	switch b := body.(type) {
-	case event.AssistantMessage:
-		return b.RequestID
-	case event.LLMRequestStarted:
-		return b.RequestID
-	case event.LLMRequestCompleted:
-		return b.RequestID
-	case event.LLMRequestInterrupted:
-		return b.RequestID
-	case event.LLMRequestFailed:
-		return b.RequestID
-	case event.LLMRequestFellBack:
-		return b.RequestID
-	case event.TextDelta:
-		return b.RequestID
-	}
-	return ""
-}
-
 func attachment(b event.FileAttachment) string {
 	text := cmp.Or(b.FileName, b.Source.String()) + " (" + b.MediaType
 	if b.Size > 0 {
