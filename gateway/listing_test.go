@@ -74,10 +74,10 @@ func TestAListIsReadOnceForAllWhoAskWithinASecond(t *testing.T) {
 				}
 			}()
 		}
-		time.Sleep(999 * time.Millisecond)
+		time.Sleep(999 * time.Millisecond) // of the bubble, which takes no time
 		require.JSONEq(t, `{"contexts":[]}`, ask(t.Context(), g, http.MethodGet, "/contexts?q=other", "").Body.String())
 		require.EqualValues(t, 1, c.lists.Load())
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // of the bubble: the second is over
 		ask(t.Context(), g, http.MethodGet, "/contexts", "")
 		require.EqualValues(t, 2, c.lists.Load())
 	})
@@ -126,7 +126,7 @@ func TestAListShowsWhatWasDoneBefore(t *testing.T) {
 					defer close(before)
 					list()
 				}()
-				time.Sleep(150 * time.Millisecond) // it waits for its turn for 100 ms
+				time.Sleep(150 * time.Millisecond) // of the bubble: it waits for its turn for 100 ms
 				require.EqualValues(t, 3, c.lists.Load(), "it reads")
 				do()
 				list()

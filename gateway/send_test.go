@@ -16,7 +16,8 @@ import (
 )
 
 // uplink is a connection with deadlines, on which a body comes in pieces of a size,
-// with a pause before each.
+// with a pause before each: the pauses are in the time of a synctest bubble, and pass
+// at once.
 type uplink struct {
 	*httptest.ResponseRecorder
 	body            io.Reader
@@ -28,10 +29,10 @@ type uplink struct {
 func (u *uplink) Read(p []byte) (int, error) {
 	if u.left == 0 {
 		if time.Now().Add(u.pause).After(u.readBy) {
-			time.Sleep(time.Until(u.readBy))
+			time.Sleep(time.Until(u.readBy)) // as a connection waits, in the time of the bubble
 			return 0, os.ErrDeadlineExceeded
 		}
-		time.Sleep(u.pause)
+		time.Sleep(u.pause) // in the time of the bubble
 		u.left = u.size
 	}
 	n, err := u.body.Read(p[:min(len(p), u.left)])
