@@ -243,59 +243,6 @@ func TestNoStringBecomesHTMLAndNothingIsFetchedFromElsewhere(t *testing.T) {
 	require.NotEmpty(t, tab.Troubles())
 }
 
-func TestAStreamTouchesNoOtherEntry(t *testing.T) {
-	l := newLog(event.UserMessage{Content: "Count"})
-	for i := range 20 {
-		l.record(event.Note{Kind: event.NoteWarning, Content: fmt.Sprintf("warning %d", i)})
-	}
-	tab := show(t, l)
-	tab.Await(`document.querySelectorAll(".entry").length === 21`)
-	tab.Do(`document.querySelectorAll(".entry").forEach((e) => { e.isOld = true })`)
-	for i := range 200 {
-		piece := delta(i, fmt.Sprintf("%d ", i))
-		piece.ThroughEventID = through(21)
-		l.record(piece)
-	}
-	tab.Await(`document.querySelector(".assistant-message.growing")?.innerText.trim().endsWith(" 198 199")`)
-	var old int
-	tab.Eval(`[...document.querySelectorAll(".entry")].filter((e) => e.isOld).length`, &old)
-	require.Equal(t, 21, old)
-}
-
-func TestTheWorkForATokenIsConstant(t *testing.T) {
-	tab := show(t, newLog())
-	for name, token := range map[string]string{
-		"paragraphs":      "(i) => (i % 40 ? `word${i} ` : `\\n\\n`)",
-		"code":            "(i) => (i === 0 ? '```go\\n' : i % 8 ? `word${i} ` : `\\n`)",
-		"a list":          "(i) => (i % 10 ? `word${i} ` : `\\n- `)",
-		"a single line":   "(i) => `word${i} `",
-		"text and code":   "(i) => (i % 60 === 0 ? '\\n```\\n' : i % 6 ? `word${i} ` : `\\n`)",
-		"what needs both": "(i) => (i % 50 ? `*w* [l](https://example.com) ` : `\\n\\n> `)",
-	} {
-		var work []int
-		tab.Eval(`(async () => {
-				const { Growing } = await import("./markdown.js");
-				const element = document.createElement("div");
-				const growing = new Growing(element);
-				const observer = new MutationObserver(() => {});
-				observer.observe(element, { childList: true, characterData: true, subtree: true });
-				const work = [0, 0, 0, 0, 0, 0];
-				const token = `+token+`;
-				for (let i = 0; i < 6000; i++) {
-					growing.append(token(i));
-					growing.show();
-					for (const { addedNodes, target, type } of observer.takeRecords()) {
-						work[Math.floor(i / 1000)] += type === "characterData" ? target.data.length
-							: [...addedNodes].reduce((sum, node) => sum + node.textContent.length, 0);
-					}
-				}
-				return work;
-			})()`, &work)
-		require.NotZero(t, work[1])
-		require.Less(t, work[5], 2*work[1], "characters shown for 1,000 tokens of %s, early and late: %v", name, work)
-	}
-}
-
 func TestTextThatGrowsReadsAsItDoesWhenItIsComplete(t *testing.T) {
 	tab := show(t, newLog())
 	const text = "# Title\n\nA *word* and `code`,\nand more.\n\n- one\n- two\n  - deeper\n\n1. first\n2. second\n\n" +
@@ -331,76 +278,6 @@ func TestMarkdownHasListsTablesAndTasks(t *testing.T) {
 		".wide > table td[align='right']", "blockquote > p", "pre > code.language-go",
 	].filter((selector) => !document.querySelector(".prose " + selector))`, &found)
 	require.Empty(t, found, "what is missing")
-}
-
-func TestServerSentEventsAreReadHoweverTheyAreCut(t *testing.T) {
-	tab := show(t, newLog())
-	const stream = ": alive\n\nid: e.1\nevent: document\ndata: {\"a\":1}\n\nretry: 1500\n\r\nid: e.2\r\ndata:one\r\ndata: two\r\n\r\nevent: lost\ndata: unfinished"
-	var wrong []string
-	tab.Eval(fmt.Sprintf(`(async () => {
-		const { parser } = await import("./sse.js");
-		const stream = %s;
-		const want = JSON.stringify([
-			{ id: "e.1", type: "document", data: '{"a":1}' },
-			{ type: "retry", data: "1500" },
-			{ id: "e.2", type: "message", data: "one\ntwo" },
-		]);
-		const wrong = [];
-		for (let a = 0; a <= stream.length; a++) {
-			for (let b = a; b <= stream.length; b += 7) {
-				const parse = parser();
-				const got = JSON.stringify([stream.slice(0, a), stream.slice(a, b), stream.slice(b)].flatMap(parse));
-				if (got !== want) wrong.push(a + ", " + b + ": " + got);
-			}
-		}
-		return wrong;
-	})()`, toJSON(stream)), &wrong)
-	require.Empty(t, wrong)
-}
-
-func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
-	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	var end []string
-	tab.Eval(`(async () => {
-		const { events } = await import("./sse.js");
-		const seen = [];
-		try {
-			for await (const { type } of events("contexts/demo/transcript", { silence: 500 })) seen.push(type);
-		} catch (error) {
-			seen.push(error.message);
-		}
-		return seen;
-	})()`, &end)
-	require.Equal(t, []string{"open", "document", "status", "nothing came for 0.5 s"}, end)
-}
-
-func TestAPageThatFollowedShowsWhatOneLoadedLaterShows(t *testing.T) {
-	l := newLog()
-	tab := show(t, l)
-	bodies := append(agentAtWork(),
-		event.UserMessage{Content: "And now count to 100"},
-		event.LLMRequestStarted{RequestID: "demo:r0002", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(15)},
-	)
-	for i, text := range []string{"one, ", "two, ", "three\n\n", "```\ncode\n"} {
-		bodies = append(bodies, event.TextDelta{RequestID: "demo:r0002", Attempt: 1, Index: i, Delta: text, ThroughEventID: through(15)})
-	}
-	bodies = append(bodies,
-		event.UserMessage{Content: "Never mind"},
-		event.AssistantMessage{Content: "one, two, three\n\n```\ncode\n```", RequestID: "demo:r0002", ThroughEventID: through(15), Partial: true},
-		event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonNewUserInput, PartialResponse: "one, two, three"},
-	)
-	for i, body := range bodies {
-		l.record(body)
-		if i%3 == 0 {
-			tab.Do(`await new Promise(requestAnimationFrame)`)
-		}
-	}
-	const complete = `document.querySelector(".cut") && document.querySelector("#entries").innerText.includes("Interrupted")`
-	tab.Await(complete)
-	followed := tab.Text(".entry")
-	tab.Reload()
-	tab.Await(complete)
-	require.Equal(t, tab.Text(".entry"), followed)
 }
 
 func TestThePageIsDarkOrLightAsTheSystemOrAsChosen(t *testing.T) {

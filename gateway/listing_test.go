@@ -204,3 +204,48 @@ func TestPagesReadNoMoreOfALongListThanTheyNeed(t *testing.T) {
 		require.Contains(t, ask(t.Context(), g, http.MethodGet, "/contexts?q=demo-99999", "").Body.String(), "demo-99999")
 	})
 }
+
+func TestContextsAreSearchedPageByPage(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 1, 2, 15, 4, second, 0, time.UTC) }
+	w := serve(t, client{log: newLog(), list: []session.Summary{
+		{ContextName: "newest", Status: wire.StatusAnswering, StartedAt: at(9)},
+		{ContextName: "Demo-3", Status: wire.StatusIdle, StartedAt: at(5)},
+		{ContextName: "demo-1", Status: wire.StatusIdle, StartedAt: at(5)},
+		{ContextName: "demo-0", StartedAt: at(4)},
+		// Those that ended stand behind, the last end first.
+		{ContextName: "demo-5", Status: wire.StatusClosed, StartedAt: at(8), ClosedAt: at(9)},
+		{ContextName: "demo-2", Status: wire.StatusClosed, StartedAt: at(3), ClosedAt: at(7)},
+		{ContextName: "demo-6", Status: wire.StatusClosed, StartedAt: at(5), ClosedAt: at(6)},
+	}}, gateway.Options{})
+	for query, want := range map[string][]string{
+		"":                        {"newest", "Demo-3", "demo-1", "demo-0", "demo-5", "demo-2", "demo-6"},
+		"q=DEMO":                  {"Demo-3", "demo-1", "demo-0", "demo-5", "demo-2", "demo-6"},
+		"status=idle":             {"Demo-3", "demo-1"},
+		"status=closed&q=demo":    {"demo-5", "demo-2", "demo-6"},
+		"q=emo&status=idle&x=ign": {"Demo-3", "demo-1"},
+		"q=nothing":               nil,
+	} {
+		for _, size := range []int{1, 2, 100} {
+			var found []string
+			pages := 0
+			for next := fmt.Sprintf("/contexts?limit=%d&%s", size, query); next != ""; pages++ {
+				got := w.do(http.MethodGet, next, "")
+				require.Equal(t, http.StatusOK, got.status, got.body)
+				var page struct {
+					Contexts []session.Summary
+					Next     string
+				}
+				require.NoError(t, json.Unmarshal([]byte(got.body), &page))
+				for _, s := range page.Contexts {
+					found = append(found, s.ContextName)
+				}
+				next = page.Next
+			}
+			require.Equal(t, want, found, query)
+			require.Equal(t, max(1, (len(want)+size-1)/size), pages, query)
+		}
+	}
+	for _, query := range []string{"status=busy", "limit=-1", "from=junk"} {
+		require.Equal(t, http.StatusBadRequest, w.do(http.MethodGet, "/contexts?"+query, "").status, query)
+	}
+}
