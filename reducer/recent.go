@@ -31,9 +31,6 @@ func (s Session) Find(clientEventID string) (id string, ok bool) {
 
 // unrepeated are the events that were not taken before.
 func (d *decision) unrepeated(events []event.Event) []event.Event {
-	if d.Rules < RepeatRules {
-		return events
-	}
 	var fresh []event.Event
 	for i, e := range events {
 		isSame := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }

@@ -55,13 +55,3 @@ func TestWhatIsRememberedIsNotSharedBetweenFutures(t *testing.T) {
 	_, ok = one.Find("one")
 	require.True(t, ok)
 }
-
-func TestASessionKeepsItsRules(t *testing.T) {
-	s := reducer.NewSession("demo")
-	s.Rules = reducer.FirstRules
-	for range 2 {
-		var effects []reducer.Effect
-		s, effects = reducer.Step(s, said("again"))
-		require.Len(t, effects, 1, "a history of these rules has it each time")
-	}
-}

@@ -6,28 +6,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Rules number the ways in which a session decides. A run keeps those with which
-// it began: its history would not fit other ones.
+// Rules is the version of a session's decisions. A run keeps the rules it began
+// with, so that its history replays. Zero is invalid.
 type Rules int
 
-// The rules so far.
 const (
-	// FirstRules took an event as often as it came.
-	FirstRules Rules = iota
-	// RepeatRules take an event with a ClientEventID once, see [Session.Find], and
-	// let the number of turns that is shown lag behind.
-	RepeatRules
-	// HandOverRules let a run that has grown long hand over to another.
-	HandOverRules
-	// StoreRules take what is too long for a history where there is a blob store,
-	// and keep a session there that is handed over.
-	StoreRules
-	// ReturnRules let a session that has ended go straight on to the next when
-	// there is input for it, without waiting until it is listed.
-	ReturnRules
+	// Rules1 are the rules of release 0.1.0.
+	Rules1 Rules = 1
 
-	// CurrentRules are those of new runs.
-	CurrentRules = ReturnRules
+	// CurrentRules are the rules of new runs.
+	CurrentRules = Rules1
 )
 
 // Session is everything that a session decides from. Most of it follows from

@@ -48,13 +48,12 @@ const (
 	// [ErrorRefused].
 	UpdateAppend = "append"
 	// ErrorInvalid and ErrorRefused are types of application errors, and so are
-	// ErrorMoving: a run makes way for another just now, which will take the same;
-	// and ErrorSignal: the run is of an earlier version and takes signals only.
+	// ErrorMoving: the run is continuing as new, and the next run takes the same
+	// update.
 	ErrorInvalid = "Invalid"
 	// The details of ErrorRefused are the id of the InputRejectedEvent.
 	ErrorRefused = "Refused"
 	ErrorMoving  = "Moving"
-	ErrorSignal  = "Signal"
 
 	// QueryState answers with a [State], for people and tools.
 	QueryState = "state"

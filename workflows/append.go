@@ -44,13 +44,9 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	return a.result, a.err
 }
 
-// validateAppend refuses what no context could take, and what comes while the
-// run makes way for another. A run that takes an event as often as it comes takes
-// none this way: a sender who had no answer sends a signal, too.
+// validateAppend rejects invalid events, and all events while the run continues
+// as new.
 func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) error {
-	if r.session.Rules < reducer.RepeatRules {
-		return answer(wire.ErrorSignal, "a run of an earlier version takes signals only")
-	}
 	if r.leaving {
 		return answer(wire.ErrorMoving, "the next run will take it in a moment: send it again")
 	}

@@ -87,21 +87,7 @@ func (r *run) isLong() bool {
 	if r.generate != nil || r.session.Ended || length < r.carryFrom {
 		return false
 	}
-	if !info.GetContinueAsNewSuggested() && (r.continueAfter == 0 || length < r.continueAfter) {
-		return false
-	}
-	return r.handsOver(length)
-}
-
-// handsOver reports whether the code that decides at a length of the history
-// knows how to hand over: it did not always, and may be replaced in the middle of
-// a run that is long already. So each length is a change of its own.
-func (r *run) handsOver(length int) bool {
-	if r.session.Rules >= reducer.HandOverRules || r.archives || r.continueAfter > 0 {
-		return true
-	}
-	change := fmt.Sprintf("hand over at %d", length)
-	return workflow.GetVersion(r.ctx, change, workflow.DefaultVersion, 1) != workflow.DefaultVersion
+	return info.GetContinueAsNewSuggested() || r.continueAfter > 0 && length >= r.continueAfter
 }
 
 // handOver ends the run and begins another, unless there is a reason to go on

@@ -160,7 +160,7 @@ func (r *run) loop(c *carried) error {
 		}
 		if r.session.Ended {
 			r.archiveEnd()
-			if r.inbox.empty() || r.session.Rules < reducer.ReturnRules {
+			if r.inbox.empty() {
 				r.settle()
 			}
 			// Whoever appended gets an answer first.
@@ -207,7 +207,7 @@ func (r *run) now() time.Time { return workflow.Now(r.ctx) }
 
 // stores reports whether what is too long for a history goes to a blob store,
 // which is where the archive is.
-func (r *run) stores() bool { return r.archives && r.session.Rules >= reducer.StoreRules }
+func (r *run) stores() bool { return r.archives }
 
 // maxEventBytes is the longest event that can be recorded.
 func (r *run) maxEventBytes() int {
@@ -298,7 +298,7 @@ func (r *run) begin(in activities.OpenInput) error {
 	r.session.Rules, r.previousRunID, r.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.archives, r.continueAfter = result.Archives, result.ContinueAfter
-	if result.Parts > 1 && result.Rules >= reducer.StoreRules {
+	if result.Parts > 1 {
 		// The parts alone may make a history long.
 		r.carryFrom = workflow.GetInfo(r.ctx).GetCurrentHistoryLength() + carryAgain
 	}

@@ -347,45 +347,6 @@ func TestASessionIsOpenedAgainWhenTheNextWorkerPacksItInAnotherWay(t *testing.T)
 	w.run("SessionStarted", "SessionEnded done")
 }
 
-func TestARunOfEarlierRulesHandsOverIfTheCodeThatDecidedItKnewHow(t *testing.T) {
-	for name, test := range map[string]struct {
-		opened activities.OpenResult
-		// version is what the history has for the decision, if it is asked.
-		version workflow.Version
-		asked   bool
-		leaves  bool
-	}{
-		"a run of before, under code of before":     {activities.OpenResult{Rules: reducer.RepeatRules}, workflow.DefaultVersion, true, false},
-		"a run of before, under code that knows":    {activities.OpenResult{Rules: reducer.RepeatRules}, 1, true, true},
-		"a run whose rules have it":                 {activities.OpenResult{Rules: reducer.HandOverRules}, 0, false, true},
-		"a run of before that says when to":         {activities.OpenResult{Rules: reducer.RepeatRules, ContinueAfter: 100}, 0, false, true},
-		"a run of before that archives, so it knew": {activities.OpenResult{Rules: reducer.RepeatRules, Archives: true}, 0, false, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(test.opened, nil).Once()
-			w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
-			if test.asked {
-				w.OnGetVersion("hand over at 100", workflow.DefaultVersion, workflow.Version(1)).Return(test.version)
-			}
-			w.at(time.Minute, func() {
-				w.SetCurrentHistoryLength(100)
-				w.SetContinueAsNewSuggested(true)
-				w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
-			})
-			w.at(time.Hour, w.close)
-			w.ExecuteWorkflow(wire.WorkflowType)
-			require.True(t, w.IsWorkflowCompleted())
-			if test.leaves {
-				require.True(t, workflow.IsContinueAsNewError(w.GetWorkflowError()), w.GetWorkflowError())
-			} else {
-				require.NoError(t, w.GetWorkflowError())
-			}
-			w.AssertExpectations(t)
-		})
-	}
-}
-
 func loaded(n int, body event.Body) event.Event {
 	e := event.New(body)
 	e.ID = event.FormatID("demo", n)
@@ -410,31 +371,21 @@ func TestInputThatComesWhileTheSessionEndsBeginsTheNext(t *testing.T) {
 }
 
 func TestInputForAClosedContextWaitsForNoArchiveAndNoList(t *testing.T) {
-	for name, test := range map[string]struct {
-		rules   reducer.Rules
-		settles int
-	}{
-		"today":                             {reducer.CurrentRules, 1},
-		"by rules that waited for the list": {reducer.StoreRules, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := bareWorld(t, "context:demo", workflows.Interceptor())
-			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: test.rules, Archives: true}, nil).Once()
-			w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 2}).
-				After(time.Hour).Return(nil).Once()
-			w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 5}).Return(nil).Once()
-			w.OnActivity(acts.Settle, mock.Anything, "demo").Return(nil).Times(test.settles)
-			w.at(time.Minute, w.close)
-			w.at(2*time.Minute, func() {
-				w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
-			})
-			w.at(3*time.Minute, func() {
-				require.Equal(t, "SystemPrompt", w.log[len(w.log)-1])
-				w.close()
-			})
-			w.run("SessionStarted", "SessionEnded done", "SessionStarted", "SystemPrompt", "SessionEnded done")
-		})
-	}
+	w := bareWorld(t, "context:demo", workflows.Interceptor())
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules, Archives: true}, nil).Once()
+	w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 2}).
+		After(time.Hour).Return(nil).Once()
+	w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 5}).Return(nil).Once()
+	w.OnActivity(acts.Settle, mock.Anything, "demo").Return(nil).Once()
+	w.at(time.Minute, w.close)
+	w.at(2*time.Minute, func() {
+		w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})
+	})
+	w.at(3*time.Minute, func() {
+		require.Equal(t, "SystemPrompt", w.log[len(w.log)-1])
+		w.close()
+	})
+	w.run("SessionStarted", "SessionEnded done", "SessionStarted", "SystemPrompt", "SessionEnded done")
 }
 
 func TestTheStateIsThereForWhoeverAsks(t *testing.T) {

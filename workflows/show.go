@@ -31,7 +31,7 @@ func (r *run) show() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
 	isUnheard := status == wire.StatusAnswering && r.session.Request.Through == ""
-	hasNews := status != r.status || r.session.Turns != r.turns && (r.now().Sub(r.shownAt) >= showTurnsEvery || r.session.Rules < reducer.RepeatRules)
+	hasNews := status != r.status || r.session.Turns != r.turns && (r.now().Sub(r.shownAt) >= showTurnsEvery)
 	if !r.attributes || r.status != "" && isUnheard || !hasNews {
 		return
 	}
