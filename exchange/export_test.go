@@ -7,14 +7,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// PlaceAfter places an event behind a number of others.
+// PlaceAfter places an event after count others.
 func PlaceAfter(count int, e event.Event) error {
 	p := placing{to: "demo", count: count, others: map[string]int{}}
 	_, err := p.place(e)
 	return err
 }
 
-// ReadAll is Read to the end, or to the first error.
+// ReadAll collects the events of [Read], or returns its first error.
 func ReadAll(r io.Reader, contextName string, at time.Time) ([]event.Event, error) {
 	var events []event.Event
 	for e, err := range Read(r, contextName, at) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/exchange"
 )
 
-func FuzzWhateverIsReadIsALogOrAnError(f *testing.F) {
+func FuzzReadReturnsAValidLogOrAnError(f *testing.F) {
 	for _, seed := range []string{
 		"", "\ufeff", "7", "[]", `{"messages":[]}`, visit,
 		`{"_tag":"UserMessage","content":"Hello"}` + "\r\n\n" + `{"_tag":"ToolCall","toolCallId":"c","toolName":"n","messageId":"m"}`,

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// writeMarkdown writes a transcript in CommonMark. What was said stands in block
-// quotes, where it is Markdown of its own, and what tools were told and answered in
-// code blocks. Neither can end before we end it.
+// writeMarkdown writes a transcript in CommonMark. Messages are block quotes, whose
+// content is rendered as Markdown; tool calls and results are fenced code blocks.
+// Content cannot break out of either.
 func writeMarkdown(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	name, messages, err := conversationOf(log)
 	if err != nil {
@@ -27,7 +27,7 @@ func writeMarkdown(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	for _, m := range messages {
 		writeMessage(w, m)
 	}
-	return nil // the writer remembers its error until it is flushed
+	return nil // bufio.Writer reports write errors on Flush
 }
 
 var headings = map[reducer.Role]string{
@@ -61,7 +61,6 @@ func writeMessage(w io.Writer, m reducer.Message) {
 	}
 }
 
-// describe is the name of an attachment, its type and its size.
 func describe(a reducer.Attachment) string {
 	text := nameOf(a) + ", " + a.MediaType
 	if a.Size > 0 {
@@ -91,14 +90,14 @@ func writeQuote(w io.Writer, text string) {
 	}
 }
 
-// writeCode writes a code block with a fence that the text does not have.
+// writeCode writes a code block with a fence longer than any in the text.
 func writeCode(w io.Writer, language, text string) {
 	text = strings.TrimSuffix(printable(text), "\n")
 	fence := strings.Repeat("`", max(3, longestRun(text)+1))
 	fmt.Fprintf(w, "\n%s%s\n%s\n%s\n", fence, language, text, fence)
 }
 
-// codeSpan is a text on one line that is no Markdown.
+// codeSpan returns text as an inline code span on one line.
 func codeSpan(text string) string {
 	text = strings.Join(strings.Fields(printable(text)), " ")
 	fence := strings.Repeat("`", longestRun(text)+1)
@@ -108,7 +107,7 @@ func codeSpan(text string) string {
 	return fence + text + fence
 }
 
-// longestRun is how many backticks stand side by side.
+// longestRun returns the length of the longest run of backticks.
 func longestRun(text string) int {
 	longest, run := 0, 0
 	for _, r := range text {
@@ -122,8 +121,8 @@ func longestRun(text string) int {
 	return longest
 }
 
-// printable makes a new line of whatever ends one, and drops other characters
-// that do something to whoever prints them.
+// printable normalizes line endings to \n and drops other control characters,
+// except tabs.
 func printable(text string) string {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	return strings.Map(func(r rune) rune {

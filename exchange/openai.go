@@ -1,6 +1,6 @@
 package exchange
 
-// The messages of the Chat Completions API, as far as a log can hold them:
+// The subset of Chat Completions messages that a log can represent:
 // https://platform.openai.com/docs/api-reference/chat/create
 type (
 	document struct {
@@ -8,7 +8,7 @@ type (
 	}
 	message struct {
 		Role string `json:"role"`
-		// Content is a string or []part; nil beside tool calls.
+		// Content is a string or []part; it may be nil if there are tool calls.
 		Content    any        `json:"content"`
 		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
@@ -25,12 +25,12 @@ type (
 		URL string `json:"url"`
 	}
 	inputAudio struct {
-		// Data is base64 and no data URL.
+		// Data is plain base64, not a data URL.
 		Data   string `json:"data"`
 		Format string `json:"format"`
 	}
 	file struct {
-		// Filename must be there beside FileData.
+		// Filename is required with FileData.
 		Filename string `json:"filename,omitempty"`
 		// FileData is a data URL.
 		FileData string `json:"file_data,omitempty"`
@@ -47,7 +47,6 @@ type (
 	}
 )
 
-// Values of the fields.
 const (
 	roleDeveloper = "developer"
 
@@ -63,8 +62,7 @@ const (
 	audioMP3 = "mp3"
 )
 
-// noArguments are the arguments of a call without any.
 const noArguments = "{}"
 
-// betweenTexts parts texts that become one.
+// betweenTexts joins merged texts.
 const betweenTexts = "\n\n"

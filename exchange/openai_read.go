@@ -18,8 +18,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// decodeOpenAI reads a conversation that begins on the line that was read. It
-// hands over its events when all of it is read.
+// decodeOpenAI reads a conversation that begins on the current line. It emits
+// events only after the whole conversation was parsed.
 func decodeOpenAI(in *lines, take func(event.Event) error) error {
 	first := in.number
 	data, err := in.document()
@@ -48,7 +48,7 @@ func decodeOpenAI(in *lines, take func(event.Event) error) error {
 		}
 	}
 	if len(d.events) == 0 {
-		return fmt.Errorf("line %d: a conversation without a message", first)
+		return fmt.Errorf("line %d: the conversation has no messages", first)
 	}
 	for _, e := range d.events {
 		if err := take(e); err != nil {
@@ -58,31 +58,31 @@ func decodeOpenAI(in *lines, take func(event.Event) error) error {
 	return nil
 }
 
-// document is all that is left of the input, from the line that was read on, with
-// as many lines.
+// document returns the rest of the input, starting with the current line. Blank
+// lines are kept so that line numbers in errors stay correct.
 func (l *lines) document() ([]byte, error) {
 	data := bytes.Clone(l.text)
 	isWhole := json.Valid(data)
 	for {
 		if !utf8.Valid(l.text) {
-			return nil, l.errorf("is not UTF-8, which JSON is (RFC 8259, section 8.1)")
+			return nil, l.errorf("is not valid UTF-8 (JSON requires it: RFC 8259, section 8.1)")
 		}
 		last := l.number
 		if !l.next() {
 			return data, l.failed()
 		}
 		if isWhole {
-			return nil, l.errorf("stands behind the end of the conversation; a file holds one")
+			return nil, l.errorf("found data after the conversation (a file holds one conversation)")
 		}
 		if len(data)+l.number-last+len(l.text) > MaxDocumentBytes {
-			return nil, l.errorf("more than %d bytes; a conversation has no more", MaxDocumentBytes)
+			return nil, l.errorf("conversation exceeds %d bytes", MaxDocumentBytes)
 		}
 		data = append(data, strings.Repeat("\n", l.number-last)...)
 		data = append(data, l.text...)
 	}
 }
 
-// seekMessages goes to the first message.
+// seekMessages advances the decoder to the first message.
 func seekMessages(decoder *json.Decoder) error {
 	token, err := decoder.Token()
 	for token == json.Delim('{') && decoder.More() {
@@ -103,21 +103,21 @@ func seekMessages(decoder *json.Decoder) error {
 		}
 	}
 	if err == nil && token != json.Delim('[') {
-		return errors.New("an object with neither _tag nor messages: " + wanted)
+		return errors.New("the object has neither _tag nor messages: " + wanted)
 	}
 	return err
 }
 
-// dialogue is a conversation being read.
+// dialogue is the state of parsing one conversation.
 type dialogue struct {
 	events []event.Event
-	// system are the texts of the system messages so far.
+	// system holds the texts of the system messages so far.
 	system []string
-	// open are the calls without a result.
+	// open holds the ids of calls without a result.
 	open map[string]bool
 }
 
-// incoming is a [message] before its content is looked at.
+// incoming is a [message] with undecoded content.
 type incoming struct {
 	Role         string          `json:"role"`
 	Content      json.RawMessage `json:"content"`
@@ -133,7 +133,7 @@ func (d *dialogue) add(raw json.RawMessage) error {
 		return errors.New(`want a message like {"role":"user","content":"Hello"}`)
 	}
 	if fields["_tag"] != nil {
-		return problem("_tag", "is that of an event, of which one stands on a line, and none in an array")
+		return problem("_tag", "unexpected in a message (write events one per line, not in an array)")
 	}
 	if err := event.RefuseKeys(fields); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (d *dialogue) add(raw json.RawMessage) error {
 	}
 }
 
-// record adds an event in the form in which events are kept.
+// record adds an event, normalized by encoding and decoding it.
 func (d *dialogue) record(id string, body event.Body) error {
 	e := event.New(body)
 	e.ID = id
@@ -185,7 +185,7 @@ func (d *dialogue) record(id string, body event.Body) error {
 	return err
 }
 
-// addSystem adds to the system prompt, of which a log has one.
+// addSystem extends the system prompt; a log has only one.
 func (d *dialogue) addSystem(text string) error {
 	if text == "" {
 		return nil
@@ -196,9 +196,9 @@ func (d *dialogue) addSystem(text string) error {
 
 func (d *dialogue) addAnswer(m incoming, text string) error {
 	if len(m.FunctionCall) > 0 && string(m.FunctionCall) != "null" {
-		return problem("function_call", "is the older form of tool_calls, which is not read")
+		return problem("function_call", "unsupported (use tool_calls)")
 	}
-	// For the calls to name it; the log gives it another one.
+	// A temporary id for the calls to reference; placing assigns the final one.
 	id := strconv.Itoa(len(d.events) + 1)
 	if err := d.record(id, event.AssistantMessage{Content: text}); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (d *dialogue) addAnswer(m incoming, text string) error {
 			return problem(fmt.Sprintf("tool_calls.%d.type", i), "want %s", typeFunction)
 		}
 		if called[call.ID] {
-			return problem(fmt.Sprintf("tool_calls.%d.id", i), "is that of another call of the message")
+			return problem(fmt.Sprintf("tool_calls.%d.id", i), "duplicate call id in this message")
 		}
 		called[call.ID], d.open[call.ID] = true, true
 		parameters, err := parametersOf(call.Function.Arguments)
@@ -225,8 +225,8 @@ func (d *dialogue) addAnswer(m incoming, text string) error {
 	return nil
 }
 
-// parametersOf are arguments as they stand in a log. Models write some that are
-// not JSON.
+// parametersOf returns arguments as the log stores them. Models may emit arguments
+// that are not JSON; those become a JSON string.
 func parametersOf(arguments string) (json.RawMessage, error) {
 	if strings.TrimSpace(arguments) == "" {
 		return nil, nil
@@ -239,7 +239,7 @@ func parametersOf(arguments string) (json.RawMessage, error) {
 
 func (d *dialogue) addResult(m incoming, text string) error {
 	if !d.open[m.ToolCallID] {
-		return problem("tool_call_id", "is that of no call before it that has no result yet")
+		return problem("tool_call_id", "matches no earlier call without a result")
 	}
 	delete(d.open, m.ToolCallID)
 	value, err := json.Marshal(text)
@@ -249,7 +249,7 @@ func (d *dialogue) addResult(m incoming, text string) error {
 	return d.record("", event.ToolResult{ToolCallID: m.ToolCallID, Value: value})
 }
 
-// partsOf are the parts of a content; a text is one.
+// partsOf returns the parts of a content; a string is a single text part.
 func partsOf(content json.RawMessage) ([]part, error) {
 	var text string
 	var parts []part
@@ -269,7 +269,7 @@ func partsOf(content json.RawMessage) ([]part, error) {
 	}
 }
 
-// split parts the text of a message from what is attached to it.
+// split separates the text of a message from its attachments.
 func split(parts []part, mayAttach bool) (string, []event.FileAttachment, error) {
 	var texts []string
 	var attachments []event.FileAttachment
@@ -286,7 +286,7 @@ func split(parts []part, mayAttach bool) (string, []event.FileAttachment, error)
 			}
 			attachments = append(attachments, a)
 		default:
-			return "", nil, problem(fmt.Sprintf("content.%d.type", i), "want text; only a user attaches something")
+			return "", nil, problem(fmt.Sprintf("content.%d.type", i), "want text (only user messages may have attachments)")
 		}
 	}
 	return strings.Join(texts, betweenTexts), attachments, nil
@@ -320,7 +320,7 @@ func attachmentOf(p part) (event.FileAttachment, error) {
 		a.FileName = p.File.Filename
 		return a, err
 	case p.Type == partFile && p.File != nil:
-		return event.FileAttachment{}, problem("file.file_data", "missing; what a file_id stands for is not in the file")
+		return event.FileAttachment{}, problem("file.file_data", "missing (a file_id cannot be resolved; embed the file)")
 	case p.Type == partImage || p.Type == partAudio || p.Type == partFile:
 		return event.FileAttachment{}, problem(p.Type, "missing")
 	default:
@@ -329,7 +329,7 @@ func attachmentOf(p part) (event.FileAttachment, error) {
 	}
 }
 
-// inline is the attachment in the data URL of a field.
+// inline decodes the data URL in field.
 func inline(raw, field string) (event.FileAttachment, error) {
 	mediaType, data, err := event.DecodeDataURL(raw)
 	if err != nil {
@@ -344,8 +344,9 @@ func blob(mediaType string, data []byte) event.FileAttachment {
 	}
 }
 
-// imageTypeOf is the media type of an image by its URL. It has to be one that
-// models read; which of them is not important, as the model fetches the image.
+// imageTypeOf guesses the media type of an image from its URL. It must be a type
+// that models accept; the exact one does not matter because the model server
+// fetches the image itself.
 func imageTypeOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -363,7 +364,7 @@ func problem(field, format string, args ...any) error {
 	return &event.FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// within says in which field the field of an error is.
+// within prefixes the field of a FieldError with outer.
 func within(outer string, err error) error {
 	var fe *event.FieldError
 	if !errors.As(err, &fe) || fe.Tag != "" {
@@ -372,7 +373,7 @@ func within(outer string, err error) error {
 	return problem(strings.TrimSuffix(outer+"."+fe.Field, "."), "%s", fe.Problem)
 }
 
-// wrongType says in our words that a field is of the wrong type.
+// wrongType converts a JSON type mismatch into a FieldError.
 func wrongType(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/exchange"
 )
 
-// conversation is a document with the messages.
 func conversation(messages ...string) string {
 	return `{"messages":[` + strings.Join(messages, ",") + "]}\n"
 }
@@ -93,17 +92,17 @@ func TestMessagesBecomeEvents(t *testing.T) {
 	}
 }
 
-func TestMessagesThatNoLogCanHoldAreRefused(t *testing.T) {
+func TestInvalidMessagesAreRejected(t *testing.T) {
 	user := func(part string) string { return `[{"role":"user","content":[` + part + `]}]` }
 	calls := func(calls string) string { return `[{"role":"assistant","content":"","tool_calls":[` + calls + `]}]` }
 	const call = `{"id":"c1","type":"function","function":{"name":"n","arguments":"{}"}}`
 	for _, tc := range []struct{ name, text, want string }{
-		{"none", `[]`, "line 1: a conversation without a message"},
-		{"none in a document", "\n" + `{"messages":[]}`, "line 2: a conversation without a message"},
-		{"another object over many lines", "{\n\"a\":1\n}", `an object with neither _tag nor messages`},
+		{"none", `[]`, "line 1: the conversation has no messages"},
+		{"none in a document", "\n" + `{"messages":[]}`, "line 2: the conversation has no messages"},
+		{"another object over many lines", "{\n\"a\":1\n}", `the object has neither _tag nor messages`},
 		{"an object for all", "{\"messages\":\n{}}", "line 2: messages: want an array"},
 		{"null for all", `{"messages":null}`, "line 1: messages: want an array"},
-		{"two conversations", `[{"role":"user","content":"a"}]` + "\n\n[]", "line 3: stands behind the end of the conversation; a file holds one"},
+		{"two conversations", `[{"role":"user","content":"a"}]` + "\n\n[]", "line 3: found data after the conversation (a file holds one conversation)"},
 		{"two conversations on a line", `[{"role":"user","content":"a"}] []`, "line 1: is not JSON: invalid character '[' after top-level value"},
 		{"a string", "[\n{\"role\":\"user\",\"content\":\"a\"},\n\n\"s3cr3t\"]", `line 4, message 2: want a message like {"role":"user","content":"Hello"}`},
 		{"null", "[null]", `line 1, message 1: want a message like {"role":"user","content":"Hello"}`},
@@ -126,18 +125,18 @@ func TestMessagesThatNoLogCanHoldAreRefused(t *testing.T) {
 		{"an image of nothing", user(`{"type":"image_url","image_url":{"url":"data:image/png;base64,"}}`), "line 1, message 1: FileAttachmentEvent.source.data: missing"},
 		{"sound in no base64", user(`{"type":"input_audio","input_audio":{"data":"s3cr3t!","format":"wav"}}`), "line 1, message 1: content.0.input_audio.data: want bytes in base64 (RFC 4648)"},
 		{"sound of another format", user(`{"type":"input_audio","input_audio":{"data":"UE5H","format":"flac"}}`), "line 1, message 1: content.0.input_audio.format: want wav or mp3"},
-		{"a file that is elsewhere", user(`{"type":"file","file":{"file_id":"file-s3cr3t"}}`), "line 1, message 1: content.0.file.file_data: missing; what a file_id stands for is not in the file"},
-		{"an image of the system", `[{"role":"system","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`, "line 1, message 1: content.0.type: want text; only a user attaches something"},
+		{"a file that is elsewhere", user(`{"type":"file","file":{"file_id":"file-s3cr3t"}}`), "line 1, message 1: content.0.file.file_data: missing (a file_id cannot be resolved; embed the file)"},
+		{"an image of the system", `[{"role":"system","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`, "line 1, message 1: content.0.type: want text (only user messages may have attachments)"},
 		{"a function's result", `[{"role":"function","name":"n","content":"a"}]`, `line 1, message 1: role: want system, developer, user, assistant or tool, got "function"`},
-		{"a function's call", `[{"role":"assistant","content":"a","function_call":{"name":"n"}}]`, "line 1, message 1: function_call: is the older form of tool_calls, which is not read"},
+		{"a function's call", `[{"role":"assistant","content":"a","function_call":{"name":"n"}}]`, "line 1, message 1: function_call: unsupported (use tool_calls)"},
 		{"a call of another type", calls(`{"id":"c1","type":"custom"}`), "line 1, message 1: tool_calls.0.type: want function"},
 		{"arguments that are an object", calls(`{"id":"c1","function":{"name":"n","arguments":{}}}`), "line 1, message 1: tool_calls.function.arguments: want a string, got object"},
-		{"a call twice", calls(call + "," + call), "line 1, message 1: tool_calls.1.id: is that of another call of the message"},
+		{"a call twice", calls(call + "," + call), "line 1, message 1: tool_calls.1.id: duplicate call id in this message"},
 		{"a call without an id", calls(`{"function":{"name":"n","arguments":""}}`), "line 1, message 1: ToolCallEvent.toolCallId: empty"},
 		{"a call without a name", calls(`{"id":"c1","function":{"arguments":""}}`), "line 1, message 1: ToolCallEvent.toolName: empty"},
-		{"a result of no call", `[{"role":"tool","tool_call_id":"c1","content":"a"}]`, "line 1, message 1: tool_call_id: is that of no call before it that has no result yet"},
+		{"a result of no call", `[{"role":"tool","tool_call_id":"c1","content":"a"}]`, "line 1, message 1: tool_call_id: matches no earlier call without a result"},
 		{"a result twice", `[{"role":"assistant","tool_calls":[` + call + `]},{"role":"tool","tool_call_id":"c1","content":"a"},{"role":"tool","tool_call_id":"c1","content":"a"}]`,
-			"line 1, message 3: tool_call_id: is that of no call before it that has no result yet"},
+			"line 1, message 3: tool_call_id: matches no earlier call without a result"},
 		{"a raw key", `[{"role":"user","content":"a","meta":{"apiKey":"s3cr3t"}}]`, "line 1, message 1: meta.apiKey: a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY"},
 		{"a raw key in arguments", calls(`{"id":"c1","function":{"name":"n","arguments":"{\"apiKey\":\"s3cr3t\"}"}}`),
 			"line 1, message 1: ToolCallEvent.parameters.apiKey: a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY"},
@@ -151,13 +150,13 @@ func TestMessagesThatNoLogCanHoldAreRefused(t *testing.T) {
 	}
 }
 
-func TestNothingOfAConversationIsTakenBeforeAllOfItIsRead(t *testing.T) {
+func TestAConversationIsImportedOnlyIfAllOfItIsValid(t *testing.T) {
 	for e, err := range exchange.Read(strings.NewReader(`[{"role":"user","content":"Hello"},{"role":"robot","content":"x"}]`), "demo", importedAt) {
 		require.Error(t, err, "%v", e)
 	}
 }
 
-func TestALogBecomesMessages(t *testing.T) {
+func TestALogIsWrittenAsMessages(t *testing.T) {
 	file := func(s event.Source, mediaType, name string) event.Body {
 		return event.FileAttachment{Source: s, MediaType: mediaType, FileName: name}
 	}
@@ -217,7 +216,7 @@ func TestALogBecomesMessages(t *testing.T) {
 	}
 }
 
-// messages generates conversations in the form in which they are written.
+// messages generates conversations in the canonical form that Write produces.
 func messages() *rapid.Generator[[]string] {
 	quoted := func(t *rapid.T, text string) string {
 		var out strings.Builder
@@ -270,16 +269,16 @@ func messages() *rapid.Generator[[]string] {
 	})
 }
 
-func TestMessagesThatAreReadAndWrittenAreTheSame(t *testing.T) {
+func TestMessagesSurviveARoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := conversation(messages().Draw(t, "messages")...)
 		require.Equal(t, text, write(t, exchange.OpenAI, read(t, text, "demo")...))
 	})
 }
 
-// TestEveryLogIsWrittenAsTheAPITakesIt reads the messages again, which refuses
-// what the API would, and writes them: the second time nothing is left to mend.
-func TestEveryLogIsWrittenAsTheAPITakesIt(t *testing.T) {
+// TestEveryLogIsWrittenAsValidMessages reads the output back, which rejects what
+// the API would, and checks that writing it again changes nothing.
+func TestEveryLogIsWrittenAsValidMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := write(t, exchange.OpenAI, anyLog().Draw(t, "log")...)
 		if text == conversation() {
@@ -290,7 +289,7 @@ func TestEveryLogIsWrittenAsTheAPITakesIt(t *testing.T) {
 	})
 }
 
-// requireAnswered wants the results of all calls of a message behind it.
+// requireAnswered checks that each call is directly followed by its result.
 func requireAnswered(t require.TestingT, text string) {
 	var document struct {
 		Messages []struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// unknownOutcome is the result of a call that has none.
+// unknownOutcome is the result of a call that has none in the log.
 const unknownOutcome = "interrupted, outcome unknown"
 
 func writeOpenAI(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
@@ -22,31 +22,31 @@ func writeOpenAI(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	if err != nil {
 		return err
 	}
-	t := telling{out: []message{}}
+	t := openAIWriter{out: []message{}}
 	for _, m := range messages {
 		t.add(m)
 	}
-	t.settle()
+	t.finishResults()
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(document{Messages: t.out})
 }
 
-// telling is a conversation being written.
-type telling struct {
+// openAIWriter is a conversation being written.
+type openAIWriter struct {
 	out []message
-	// open are the calls of the newest answer that have no result yet.
+	// open holds the calls of the newest answer that have no result yet.
 	open []string
-	// strays are results of no call, which wait until open have theirs.
+	// strays holds results without a call; they are written once open is complete.
 	strays []string
 }
 
-func (t *telling) add(m reducer.Message) {
+func (t *openAIWriter) add(m reducer.Message) {
 	if m.Role == reducer.RoleTool {
 		t.addResult(m)
 		return
 	}
-	t.settle()
+	t.finishResults()
 	out := message{Role: string(m.Role), Content: contentOf(m)}
 	for _, call := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, toolCall{
@@ -60,7 +60,7 @@ func (t *telling) add(m reducer.Message) {
 	t.out = append(t.out, out)
 }
 
-func (t *telling) addResult(m reducer.Message) {
+func (t *openAIWriter) addResult(m reducer.Message) {
 	i := slices.Index(t.open, m.ToolCallID)
 	if i < 0 {
 		t.strays = append(t.strays, "[Result of a tool call that is not part of this conversation: "+m.Content+"]")
@@ -70,9 +70,9 @@ func (t *telling) addResult(m reducer.Message) {
 	t.out = append(t.out, message{Role: string(reducer.RoleTool), Content: m.Content, ToolCallID: m.ToolCallID})
 }
 
-// settle ends the results of an answer: what is missing is made up for, and what
-// belongs to none is told.
-func (t *telling) settle() {
+// finishResults adds a placeholder result for each open call, then the stray
+// results as user messages.
+func (t *openAIWriter) finishResults() {
 	for _, id := range t.open {
 		t.out = append(t.out, message{Role: string(reducer.RoleTool), Content: unknownOutcome, ToolCallID: id})
 	}
@@ -82,8 +82,8 @@ func (t *telling) settle() {
 	t.open, t.strays = nil, nil
 }
 
-// contentOf is a string where text is all there is, which every server takes, and
-// parts otherwise: the text first.
+// contentOf returns a plain string if there is only text, because every server
+// accepts that. Otherwise it returns parts, the text first.
 func contentOf(m reducer.Message) any {
 	if len(m.Attachments) == 0 {
 		return m.Content
@@ -111,7 +111,7 @@ func contentOf(m reducer.Message) any {
 	}
 }
 
-// partOf is an attachment that goes along as it is.
+// partOf converts an attachment that the API accepts directly.
 func partOf(a reducer.Attachment) (p part, ok bool) {
 	media, data := event.MediaOf(a.MediaType), bytesOf(a.Source)
 	switch {
@@ -134,7 +134,7 @@ func partOf(a reducer.Attachment) (p part, ok bool) {
 	}
 }
 
-// textOf is the text of a file of text, and a note of any other.
+// textOf returns the content of a text file, or a note about any other file.
 func textOf(a reducer.Attachment) string {
 	head := "[Attached: " + nameOf(a) + "]"
 	data := bytesOf(a.Source)
@@ -144,7 +144,7 @@ func textOf(a reducer.Attachment) string {
 	return head + "\n" + string(data)
 }
 
-// bytesOf are the bytes of a source that has them along; none otherwise.
+// bytesOf returns the embedded bytes of a source, if any.
 func bytesOf(s event.Source) []byte {
 	if s.Type != event.SourceURL {
 		return s.Data

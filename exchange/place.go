@@ -9,27 +9,27 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// placing gives the events of a file their place in a log: dense ids and a
-// parent, the name of the log, and a time where there is none. Ids within them
-// are followed to where their events end up.
+// placing assigns the events of a file their place in a log: dense ids, parents,
+// the context name, and a timestamp if missing. It rewrites references to ids
+// accordingly.
 type placing struct {
 	to string
 	at time.Time
-	// count is how many events have their place.
+	// count is the number of events placed so far.
 	count int
-	// from is the context of the file, as soon as an event has said so. Its ids
-	// are in order, so that those of events that were left out still have a place:
-	// counters has, for each event, the counter of its id, or that of the event
-	// before when it has no such id.
-	from     string
+	// from is the context name of the file, once known.
+	from string
+	// counters[i] is the counter in the id of event i, or that of the event before
+	// it if its id has no counter. It is sorted, so references to omitted events can
+	// be resolved by binary search.
 	counters []int
-	// others are the events with ids of another make.
+	// others maps ids of any other form to the number of their event.
 	others map[string]int
 }
 
 func (p *placing) place(e event.Event) (event.Event, error) {
 	if p.count == MaxEvents {
-		return event.Event{}, fmt.Errorf("more than %d events; no more are read of one log", MaxEvents)
+		return event.Event{}, fmt.Errorf("log exceeds %d events", MaxEvents)
 	}
 	if err := p.note(e); err != nil {
 		return event.Event{}, err
@@ -46,8 +46,8 @@ func (p *placing) place(e event.Event) (event.Event, error) {
 	return e, e.Validate()
 }
 
-// note remembers the id of an event, which must make a log of the file: of one
-// context, and no event twice.
+// note checks and remembers the id of an event. All events must belong to one
+// context, with increasing or unique ids.
 func (p *placing) note(e event.Event) error {
 	name := e.ContextName
 	if name == "" && event.Counter(e.ID) > 0 {
@@ -57,7 +57,7 @@ func (p *placing) note(e event.Event) error {
 		p.from = name
 	}
 	if name != "" && name != p.from {
-		return &event.FieldError{Tag: e.Tag(), Field: "contextName", Problem: "is another one than before; a file holds the log of one context"}
+		return &event.FieldError{Tag: e.Tag(), Field: "contextName", Problem: "differs from earlier events (a file holds the log of one context)"}
 	}
 	last := p.newest()
 	switch n := p.counterOf(e.ID); {
@@ -65,9 +65,9 @@ func (p *placing) note(e event.Event) error {
 		p.counters = append(p.counters, n)
 		return nil
 	case n > 0:
-		return &event.FieldError{Tag: e.Tag(), Field: "id", Problem: fmt.Sprintf("event %d of the log stands behind event %d", n, last)}
+		return &event.FieldError{Tag: e.Tag(), Field: "id", Problem: fmt.Sprintf("out of order: event %d follows event %d", n, last)}
 	case e.ID != "" && p.others[e.ID] > 0:
-		return &event.FieldError{Tag: e.Tag(), Field: "id", Problem: "is that of an event before"}
+		return &event.FieldError{Tag: e.Tag(), Field: "id", Problem: "duplicate id"}
 	case e.ID != "":
 		p.others[e.ID] = p.count + 1
 	}
@@ -75,7 +75,7 @@ func (p *placing) note(e event.Event) error {
 	return nil
 }
 
-// newest is the highest counter so far.
+// newest returns the highest counter so far.
 func (p *placing) newest() int {
 	if len(p.counters) == 0 {
 		return 0
@@ -83,7 +83,7 @@ func (p *placing) newest() int {
 	return p.counters[len(p.counters)-1]
 }
 
-// counterOf is the counter in an id of the file's own context; else 0.
+// counterOf returns the counter in an id of the file's own context, else 0.
 func (p *placing) counterOf(id string) int {
 	if n := event.Counter(id); n > 0 && id == event.FormatID(p.from, n) {
 		return n
@@ -91,9 +91,8 @@ func (p *placing) counterOf(id string) int {
 	return 0
 }
 
-// follow is the id under which an event or a request is known in the log. Of an
-// event that is not in the file it is the id of the one before; empty when there
-// is none.
+// follow maps the id of an event or a request to its id in the new log. The id of
+// an omitted event maps to the event before it, or "" if there is none.
 func (p *placing) follow(id string) string {
 	if n := p.others[id]; n > 0 {
 		return event.FormatID(p.to, n)
@@ -111,11 +110,11 @@ func (p *placing) follow(id string) string {
 	return event.FormatID(p.to, n)
 }
 
-// moved is the counter in the log for one in the file.
+// moved maps a counter in the file to one in the log.
 func (p *placing) moved(n int) int {
 	switch last := p.newest(); {
 	case last == 0:
-		return n // no event has an id, so it can only be a place in the file
+		return n // no event has an id, so references count events in the file
 	case n > last:
 		return n - last + p.count
 	}

@@ -13,25 +13,23 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Limits of what is read. They are far beyond what a context can hold.
+// Input limits, far above what a context can hold.
 const (
-	// MaxLineBytes is the longest line with an event.
+	// MaxLineBytes is the maximum length of a line with an event.
 	MaxLineBytes = 4 << 20
-	// MaxDocumentBytes is the longest conversation of messages.
+	// MaxDocumentBytes is the maximum length of a conversation.
 	MaxDocumentBytes = 32 << 20
-	// MaxEvents is how many events are read of one log.
+	// MaxEvents is the maximum number of events in a log.
 	MaxEvents = 1_000_000
 )
 
-// wanted is what an error says of input that is nothing of what may be read.
 const wanted = `want events, one JSON object per line, or a conversation like {"messages":[{"role":"user","content":"Hello"}]}`
 
-// Read reads a log, which becomes that of a context. Events without a time get
-// that of the import.
+// Read reads a log and assigns its events to the named context. Events without a
+// timestamp get the time at.
 //
-// The events come one by one, and an error comes last and alone. Whoever stores
-// them as they come has stored some by then: to take all or nothing, keep them
-// until the end, or read twice.
+// Events are streamed; an error is always the last element, with a zero event. To
+// import all or nothing, buffer the events or read the input twice.
 func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if err := event.ValidateContextName(contextName); err != nil {
@@ -47,7 +45,7 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 			return err
 		})
 		if err == nil && p.count == 0 {
-			err = errors.New("there is nothing to read: " + wanted)
+			err = errors.New("the input has no events: " + wanted)
 		}
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(event.Event{}, err)
@@ -55,11 +53,11 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 	}
 }
 
-// errEnough says that nobody wants to hear more.
+// errEnough reports that the consumer stopped the iteration.
 var errEnough = errors.New("enough")
 
-// decode finds out what it reads and hands over its events. Errors of take are
-// those of the line that it reads.
+// decode detects the format of the input and passes its events to take. Errors
+// from take are attributed to the current line.
 func decode(in *lines, take func(event.Event) error) error {
 	if !in.next() {
 		return in.failed()
@@ -74,15 +72,15 @@ func decode(in *lines, take func(event.Event) error) error {
 	return decodeOpenAI(in, take)
 }
 
-// decodeEvents reads events from the line that was read on.
+// decodeEvents reads events, starting with the current line.
 func decodeEvents(in *lines, take func(event.Event) error) error {
 	for more := true; more; more = in.next() {
 		if len(in.text) > MaxLineBytes {
 			return in.errorf("%d bytes; an event has at most %d", len(in.text), MaxLineBytes)
 		}
 		var e event.Event
-		// Called directly: json.Unmarshal would report a syntax error before the
-		// event could say what it wants.
+		// Not json.Unmarshal: it would report a syntax error before the event's
+		// own, more helpful error.
 		if err := e.UnmarshalJSON(in.text); err != nil {
 			return in.errorf("%w", err)
 		}
@@ -96,21 +94,19 @@ func decodeEvents(in *lines, take func(event.Event) error) error {
 	return in.failed()
 }
 
-// lines reads the lines that are not blank.
+// lines reads non-blank lines.
 type lines struct {
 	reader *bufio.Reader
-	// text is the line that was read, without the space around it, and number its
-	// number, from 1.
+	// text is the current line without surrounding space; number counts from 1.
 	text   []byte
 	number int
-	// err is what ended the reading: [io.EOF] at the end.
+	// err is the error that ended the input, [io.EOF] at the end.
 	err error
 }
 
-// byteOrderMark stands in front of files from Windows.
+// byteOrderMark precedes files from some Windows programs.
 var byteOrderMark = []byte("\ufeff")
 
-// next reads the next line and reports whether there was one.
 func (l *lines) next() bool {
 	for l.err == nil {
 		l.number++
@@ -125,8 +121,7 @@ func (l *lines) next() bool {
 	return false
 }
 
-// line reads a line of any kind. It is nothing when there is an error, but for
-// the last line, which may do without an end.
+// line reads one line, blank or not. The last one may lack a newline.
 func (l *lines) line() []byte {
 	var line []byte
 	for {
@@ -134,12 +129,12 @@ func (l *lines) line() []byte {
 		line = append(line, piece...)
 		switch {
 		case len(line) > MaxDocumentBytes:
-			l.err = l.errorf("more than %d bytes", MaxDocumentBytes)
+			l.err = l.errorf("line exceeds %d bytes", MaxDocumentBytes)
 			return nil
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil && !errors.Is(err, io.EOF):
-			l.err = l.errorf("cannot be read: %w", err)
+			l.err = l.errorf("read: %w", err)
 			return nil
 		}
 		l.err = err
@@ -147,7 +142,7 @@ func (l *lines) line() []byte {
 	}
 }
 
-// failed is why there is no other line; nil at the end of the input.
+// failed returns the error that ended the input, nil at its end.
 func (l *lines) failed() error {
 	if errors.Is(l.err, io.EOF) {
 		return nil
@@ -155,7 +150,7 @@ func (l *lines) failed() error {
 	return l.err
 }
 
-// errorf is an error about the line that was read.
+// errorf returns an error with the current line number.
 func (l *lines) errorf(format string, args ...any) error {
 	return fmt.Errorf("line %d: %w", l.number, fmt.Errorf(format, args...))
 }

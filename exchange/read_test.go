@@ -21,7 +21,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/exchange"
 )
 
-// importedAt is the time of an import.
 var importedAt = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
 func logOf(events ...event.Event) iter.Seq2[event.Event, error] {
@@ -46,7 +45,7 @@ func read(t require.TestingT, text, contextName string) []event.Event {
 	return events
 }
 
-// bodiesOf are the events of a text without their envelopes.
+// bodiesOf returns the bodies of the events in text.
 func bodiesOf(t require.TestingT, text string) []event.Body {
 	var bodies []event.Body
 	for _, e := range read(t, text, "demo") {
@@ -55,8 +54,7 @@ func bodiesOf(t require.TestingT, text string) []event.Body {
 	return bodies
 }
 
-// anyLog generates logs like those of sessions, and logs of events of all kinds
-// that make no sense together.
+// anyLog generates realistic session logs and arbitrary sequences of events.
 func anyLog() *rapid.Generator[[]event.Event] {
 	medley := rapid.Custom(func(t *rapid.T) []event.Event {
 		stored := eventtest.Event().Filter(func(e event.Event) bool { return e.Tag().Class() != event.ClassEphemeral })
@@ -65,7 +63,7 @@ func anyLog() *rapid.Generator[[]event.Event] {
 	return rapid.OneOf(eventtest.Log("demo"), medley)
 }
 
-// dense makes a log of events.
+// dense assigns dense ids to events.
 func dense(events ...event.Event) []event.Event {
 	for i := range events {
 		events[i].ContextName, events[i].ID, events[i].ParentID = "demo", event.FormatID("demo", i+1), ""
@@ -76,7 +74,7 @@ func dense(events ...event.Event) []event.Event {
 	return events
 }
 
-func TestALogThatIsWrittenAndReadIsTheSame(t *testing.T) {
+func TestALogSurvivesARoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := anyLog().Draw(t, "log")
 		text := write(t, exchange.JSONL, log...)
@@ -85,7 +83,7 @@ func TestALogThatIsWrittenAndReadIsTheSame(t *testing.T) {
 	})
 }
 
-func TestALogThatIsReadUnderAnotherNameIsTheLogMoved(t *testing.T) {
+func TestALogReadUnderAnotherNameIsRenamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := anyLog().Draw(t, "log")
 		var want []event.Event
@@ -96,9 +94,9 @@ func TestALogThatIsReadUnderAnotherNameIsTheLogMoved(t *testing.T) {
 	})
 }
 
-// TestWhatIsMissingOfAnEnvelopeIsAssigned takes parts of the envelopes away, of
-// the same events every time it reads.
-func TestWhatIsMissingOfAnEnvelopeIsAssigned(t *testing.T) {
+// TestMissingEnvelopeFieldsAreAssigned removes random envelope fields, the same
+// ones each time it reads.
+func TestMissingEnvelopeFieldsAreAssigned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := anyLog().Draw(t, "log")
 		missing := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"id", "timestamp", "contextName", "parentEventId"}), rapid.ID).Draw(t, "missing")
@@ -131,9 +129,9 @@ func without(t require.TestingT, e event.Event, fields ...string) string {
 	return string(data)
 }
 
-// TestIDsAreFollowedWhenEventsAreLeftOut compares with a count over all of the
-// log, for each id.
-func TestIDsAreFollowedWhenEventsAreLeftOut(t *testing.T) {
+// TestReferencesToOmittedEventsAreUpdated compares with a linear scan of the log for
+// each id.
+func TestReferencesToOmittedEventsAreUpdated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		var kept []event.Event
@@ -170,7 +168,7 @@ func TestIDsAreFollowedWhenEventsAreLeftOut(t *testing.T) {
 	})
 }
 
-func TestIDsAreFollowed(t *testing.T) {
+func TestReferencesAreUpdated(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
 		want       []event.Body
@@ -220,7 +218,7 @@ func TestIDsAreFollowed(t *testing.T) {
 	}
 }
 
-func TestLinesAreReadAsTheyCome(t *testing.T) {
+func TestEventLinesAreRead(t *testing.T) {
 	hello := []event.Body{event.UserMessage{Content: "Hello"}}
 	for name, text := range map[string]string{
 		"with the short tag":         `{"_tag":"UserMessage","content":"Hello"}`,
@@ -236,20 +234,20 @@ func TestLinesAreReadAsTheyCome(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsRefused(t *testing.T) {
+func TestInvalidInputIsRejected(t *testing.T) {
 	const one = `{"_tag":"UserMessage","content":"Hello"}` + "\n"
 	const wanted = `want events, one JSON object per line, or a conversation like {"messages":[{"role":"user","content":"Hello"}]}`
 	for _, tc := range []struct{ name, text, want string }{
-		{"nothing", "", "there is nothing to read: " + wanted},
-		{"blank lines", " \n\n", "there is nothing to read: " + wanted},
-		{"nothing but deltas", `{"_tag":"TextDelta","requestId":"r","attempt":1,"index":0,"delta":"H"}`, "there is nothing to read: " + wanted},
+		{"nothing", "", "the input has no events: " + wanted},
+		{"blank lines", " \n\n", "the input has no events: " + wanted},
+		{"nothing but deltas", `{"_tag":"TextDelta","requestId":"r","attempt":1,"index":0,"delta":"H"}`, "the input has no events: " + wanted},
 		{"text", "\nHello", "line 2: " + wanted},
 		{"a number", "7", "line 1: " + wanted},
-		{"another object", `{"content":"s3cr3t"}`, "line 1: an object with neither _tag nor messages: " + wanted},
+		{"another object", `{"content":"s3cr3t"}`, "line 1: the object has neither _tag nor messages: " + wanted},
 		{"broken JSON", "{\"a\":\n\n s3cr3t}", "line 3: is not JSON: invalid character 's' looking for beginning of value"},
 		{"half an object", `{"_tag":"UserMessage"`, "line 1: is not JSON: unexpected end of JSON input"},
-		{"what is not UTF-8", "[\n\"\xff\"]", "line 2: is not UTF-8, which JSON is (RFC 8259, section 8.1)"},
-		{"events in an array", "[\n" + one + "]", "line 2, message 1: _tag: is that of an event, of which one stands on a line, and none in an array"},
+		{"what is not UTF-8", "[\n\"\xff\"]", "line 2: is not valid UTF-8 (JSON requires it: RFC 8259, section 8.1)"},
+		{"events in an array", "[\n" + one + "]", "line 2, message 1: _tag: unexpected in a message (write events one per line, not in an array)"},
 
 		{"an unknown tag", one + `{"_tag":"Nonsense"}`, ""},
 		{"text among events", one + "\ns3cr3t", `line 3: want a JSON object like {"_tag":"UserMessageEvent","content":"Hello"}, got something that is not JSON`},
@@ -260,19 +258,19 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 		{"a time that is none", `{"_tag":"UserMessage","content":"x","timestamp":"s3cr3t"}`,
 			"line 1: UserMessageEvent.timestamp: want an RFC 3339 time like 2026-01-02T15:04:05Z, got a string"},
 		{"the logs of two contexts", `{"_tag":"UserMessage","id":"a:0001","content":"x"}` + "\n" + `{"_tag":"UserMessage","contextName":"b","content":"x"}`,
-			"line 2: UserMessageEvent.contextName: is another one than before; a file holds the log of one context"},
+			"line 2: UserMessageEvent.contextName: differs from earlier events (a file holds the log of one context)"},
 		{"a log twice", `{"_tag":"UserMessage","id":"a:0002","content":"x"}` + "\n" + `{"_tag":"UserMessage","id":"a:0002","content":"x"}`,
-			"line 2: UserMessageEvent.id: event 2 of the log stands behind event 2"},
+			"line 2: UserMessageEvent.id: out of order: event 2 follows event 2"},
 		{"a request by the id of an event that is not there", `{"_tag":"LLMRequestFailed","id":"a:0002","requestId":"a:0001","error":"x","retriesAttempted":0}`,
 			"line 1: LLMRequestFailedEvent.requestId: empty"},
 		{"an id twice", `{"_tag":"UserMessage","id":"m1","content":"x"}` + "\n" + `{"_tag":"UserMessage","id":"m1","content":"x"}`,
-			"line 2: UserMessageEvent.id: is that of an event before"},
+			"line 2: UserMessageEvent.id: duplicate id"},
 		{"an event that is too long", one + `{"_tag":"UserMessage","content":"` + strings.Repeat("x", exchange.MaxLineBytes) + `"}`,
 			fmt.Sprintf("line 2: %d bytes; an event has at most %d", exchange.MaxLineBytes+35, exchange.MaxLineBytes)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			events, err := exchange.ReadAll(strings.NewReader(tc.text), "demo", importedAt)
-			require.Nil(t, events, "something is taken of what is refused")
+			require.Nil(t, events, "invalid input yielded events")
 			require.Error(t, err)
 			require.NotContains(t, err.Error(), "s3cr3t")
 			if tc.want != "" {
@@ -282,39 +280,39 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a name that no context has", func(t *testing.T) {
+	t.Run("an invalid context name", func(t *testing.T) {
 		_, err := exchange.ReadAll(strings.NewReader(one), "de mo", importedAt)
 		require.Equal(t, event.ValidateContextName("de mo"), err)
 	})
-	t.Run("a field error is one", func(t *testing.T) {
+	t.Run("errors unwrap to a FieldError", func(t *testing.T) {
 		_, err := exchange.ReadAll(strings.NewReader(one+`{"_tag":"UserMessage"}`), "demo", importedAt)
 		var fe *event.FieldError
 		require.ErrorAs(t, err, &fe)
 		require.Equal(t, "content", fe.Field)
 	})
-	t.Run("a file that cannot be read to its end", func(t *testing.T) {
+	t.Run("a read error", func(t *testing.T) {
 		_, err := exchange.ReadAll(io.MultiReader(strings.NewReader(one), iotest.ErrReader(errors.New("gone"))), "demo", importedAt)
-		require.EqualError(t, err, "line 2: cannot be read: gone")
+		require.EqualError(t, err, "line 2: read: gone")
 	})
 }
 
-func TestWhatIsReadHasAnEnd(t *testing.T) {
+func TestInputSizeIsLimited(t *testing.T) {
 	t.Run("a line", func(t *testing.T) {
 		_, err := exchange.ReadAll(io.MultiReader(strings.NewReader("\n["), endless(strings.Repeat(" ", 1<<20))), "demo", importedAt)
-		require.EqualError(t, err, fmt.Sprintf("line 2: more than %d bytes", exchange.MaxDocumentBytes))
+		require.EqualError(t, err, fmt.Sprintf("line 2: line exceeds %d bytes", exchange.MaxDocumentBytes))
 	})
 	t.Run("a conversation", func(t *testing.T) {
 		_, err := exchange.ReadAll(io.MultiReader(strings.NewReader("["), endless(strings.Repeat("1,", 1<<19)+"\n")), "demo", importedAt)
-		require.EqualError(t, err, fmt.Sprintf("line 32: more than %d bytes; a conversation has no more", exchange.MaxDocumentBytes))
+		require.EqualError(t, err, fmt.Sprintf("line 32: conversation exceeds %d bytes", exchange.MaxDocumentBytes))
 	})
 	t.Run("a log", func(t *testing.T) {
 		e := event.New(event.UserMessage{Content: "Hello"})
 		require.NoError(t, exchange.PlaceAfter(exchange.MaxEvents-1, e))
-		require.EqualError(t, exchange.PlaceAfter(exchange.MaxEvents, e), "more than 1000000 events; no more are read of one log")
+		require.EqualError(t, exchange.PlaceAfter(exchange.MaxEvents, e), "log exceeds 1000000 events")
 	})
 }
 
-// endless repeats a text.
+// endless repeats text forever.
 func endless(text string) io.Reader { return &repeated{text: text} }
 
 type repeated struct {
@@ -328,7 +326,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestALineIsReadBeforeTheNextIsThere(t *testing.T) {
+func TestEventsAreStreamedWhileReading(t *testing.T) {
 	in, out := io.Pipe()
 	next, stop := iter.Pull2(exchange.Read(in, "demo", importedAt))
 	defer stop()
@@ -344,7 +342,7 @@ func TestALineIsReadBeforeTheNextIsThere(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestWhoHasEnoughIsToldNoMore(t *testing.T) {
+func TestReadingStopsWhenTheConsumerDoes(t *testing.T) {
 	for range exchange.Read(io.MultiReader(strings.NewReader(`{"_tag":"UserMessage","content":"Hello"}`+"\n"), iotest.ErrReader(errors.New("read on"))), "demo", importedAt) {
 		break
 	}

@@ -11,24 +11,24 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Format is how a log is written.
+// Format is an output format for logs.
 type Format string
 
-// The formats.
+// Supported formats.
 const (
-	// JSONL is one event per line, as it stands in the log.
+	// JSONL is one event per line, as stored in the log.
 	JSONL Format = "jsonl"
-	// OpenAI is {"messages":[…]}, as the Chat Completions API takes it.
+	// OpenAI is {"messages":[…]} as accepted by the Chat Completions API.
 	OpenAI Format = "openai"
-	// Markdown is a transcript for people.
+	// Markdown is a human-readable transcript.
 	Markdown Format = "markdown"
 )
 
-// Formats lists the formats.
+// Formats returns all formats.
 func Formats() []Format { return []Format{JSONL, OpenAI, Markdown} }
 
-// Write writes a log in a format. The log ends with its first error, which is
-// returned; something may have been written by then.
+// Write writes a log in the given format. It stops at the log's first error and
+// returns it; part of the output may have been written.
 func Write(w io.Writer, format Format, log iter.Seq2[event.Event, error]) error {
 	out := bufio.NewWriter(w)
 	var err error
@@ -40,7 +40,7 @@ func Write(w io.Writer, format Format, log iter.Seq2[event.Event, error]) error 
 	case Markdown:
 		err = writeMarkdown(out, log)
 	default:
-		err = fmt.Errorf("format %q: want one of %q", format, Formats())
+		err = fmt.Errorf("unknown format %q (want one of %q)", format, Formats())
 	}
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func writeEvents(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	return nil
 }
 
-// conversationOf is the name of a log and what its events amount to.
+// conversationOf returns the context name and the messages of a log.
 func conversationOf(log iter.Seq2[event.Event, error]) (contextName string, messages []reducer.Message, err error) {
 	var events []event.Event
 	for e, err := range log {
@@ -79,7 +79,8 @@ func conversationOf(log iter.Seq2[event.Event, error]) (contextName string, mess
 	return contextName, reducer.Reduce(reducer.Initial(), events...).Messages, nil
 }
 
-// nameOf names an attachment, and says where it is unless that is its name.
+// nameOf returns the file name of an attachment and its source, unless the source
+// already shows the name.
 func nameOf(a reducer.Attachment) string {
 	source := a.Source.String()
 	if a.FileName == "" || a.FileName == source || strings.HasSuffix(source, "/"+a.FileName) {

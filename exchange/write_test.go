@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/exchange"
 )
 
-func TestALogThatEndsWithAnErrorFailsInEveryFormat(t *testing.T) {
+func TestALogErrorIsReturnedInEveryFormat(t *testing.T) {
 	gone := errors.New("gone")
 	for _, format := range exchange.Formats() {
 		t.Run(string(format), func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestALogThatEndsWithAnErrorFailsInEveryFormat(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeWrittenFailsInEveryFormat(t *testing.T) {
+func TestAWriteErrorIsReturnedInEveryFormat(t *testing.T) {
 	full := errors.New("full")
 	for _, format := range exchange.Formats() {
 		t.Run(string(format), func(t *testing.T) {
@@ -40,11 +40,11 @@ func TestAFileThatCannotBeWrittenFailsInEveryFormat(t *testing.T) {
 	}
 }
 
-func TestAnUnknownFormatIsRefused(t *testing.T) {
-	require.EqualError(t, exchange.Write(io.Discard, "yaml", logOf()), `format "yaml": want one of ["jsonl" "openai" "markdown"]`)
+func TestAnUnknownFormatIsRejected(t *testing.T) {
+	require.EqualError(t, exchange.Write(io.Discard, "yaml", logOf()), `unknown format "yaml" (want one of ["jsonl" "openai" "markdown"])`)
 }
 
-func TestAnEventIsWrittenBeforeTheNextIsThere(t *testing.T) {
+func TestEventsAreStreamedWhileWriting(t *testing.T) {
 	var out bytes.Buffer
 	long := event.New(event.UserMessage{Content: strings.Repeat("x", 1<<16)})
 	require.NoError(t, exchange.Write(&out, exchange.JSONL, func(yield func(event.Event, error) bool) {
@@ -53,14 +53,14 @@ func TestAnEventIsWrittenBeforeTheNextIsThere(t *testing.T) {
 	}))
 }
 
-// confusing generates texts that look like the structure of a transcript.
+// confusing generates text that resembles transcript structure.
 var confusing = rapid.Map(rapid.SliceOf(rapid.SampledFrom([]string{
 	"a", " ", "\n", "\r\n", "\r", "# a", "## User", "> a", "```", "````", "`", "~~~", "- a", "<!-- ", "    a", "\t", "---", "\x1b[31m", "\x00", "é",
 })), func(pieces []string) string { return strings.Join(pieces, "") })
 
-// TestNothingThatIsSaidBreaksATranscript reads transcripts line by line, the slow
-// and obvious way.
-func TestNothingThatIsSaidBreaksATranscript(t *testing.T) {
+// TestContentCannotBreakTheTranscriptStructure parses transcripts line by line with a
+// simple reference parser.
+func TestContentCannotBreakTheTranscriptStructure(t *testing.T) {
 	plain := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x1b", "", "\x00", "")
 	rapid.Check(t, func(t *rapid.T) {
 		var events []event.Event
@@ -98,7 +98,7 @@ func TestNothingThatIsSaidBreaksATranscript(t *testing.T) {
 	})
 }
 
-// outline reads what a transcript consists of.
+// outline returns the structure of a transcript.
 func outline(t require.TestingT, text string) []string {
 	var out []string
 	fence, before := "", ""
