@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev up down build test e2e-postgres check golden bench soak clean binaries
+.PHONY: help run dev up down build test test-long e2e-postgres check golden bench soak clean binaries
 
 # What to test: make test T=TestName P=./pkg
 P ?= ./...
@@ -76,6 +76,12 @@ bin/local: $(production) bin/temporal binaries
 test: bin/temporal ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
 	go test $(race) -timeout 20m $(if $(T),-v -run '$(T)') $(P)
+
+# Long tests begin with a call of long.
+long_tests = $(shell awk -F '[ (]' '/^func Test/ { name = $$2 } /^\tlong\(t\)$$/ { print name }' e2e/*_test.go | paste -sd '|')
+
+test-long: bin/temporal ## Run the tests that take minutes: thousands of turns, large states
+	CHRONICLE_LONG_TESTS=1 go test -count=1 -timeout 30m -v -run '^($(long_tests))$$' ./e2e
 
 e2e-postgres: bin/local ## Run the end-to-end tests on what docker-compose.yml describes, without Docker; needs PostgreSQL installed
 	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL go test -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'

@@ -146,6 +146,7 @@ func forgetful(current reducer.ReducedContext, events ...event.Event) reducer.Re
 // it: messages by update and by signal, interruptions, another client who puts in
 // notes, and one who follows all the time.
 func TestFiveThousandTurns(t *testing.T) {
+	long(t)
 	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: 15 * time.Minute}, llmtest.Func(echo))
 	turns, after := 5_000, 4_000

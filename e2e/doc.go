@@ -2,5 +2,6 @@
 // with a scripted model. It has no code of its own.
 //
 //	make test P=./e2e    # on a dev server that the tests start
+//	make test-long       # the tests that take minutes
 //	make e2e-postgres    # on the production topology; see deploy/local
 package e2e

@@ -186,9 +186,7 @@ func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
 }
 
 func TestAStateOfTenMegabytesIsCarriedOverReopenedAndExported(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector watches every byte of it, which takes minutes: run this one without, as make e2e-postgres does")
-	}
+	long(t)
 	t.Parallel()
 	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
