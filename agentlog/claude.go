@@ -9,29 +9,29 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Claude is what Claude Code prints with --output-format stream-json:
+// Claude is the output of Claude Code with --output-format stream-json:
 // https://code.claude.com/docs/en/headless
 const Claude Format = "claude"
 
-// claudeLine is any line of such a log.
+// claudeLine has the fields of all line types.
 type claudeLine struct {
-	whole     json.RawMessage // the line as it is
+	whole     json.RawMessage // the unparsed line
 	Type      string          `json:"type"`
 	Subtype   string          `json:"subtype"`
 	SessionID string          `json:"session_id"`
 	Timestamp json.RawMessage `json:"timestamp"`
 
-	// Of a system line.
+	// type "system"
 	Cwd   string          `json:"cwd"`
 	Tools json.RawMessage `json:"tools"`
 	Model string          `json:"model"`
 
-	// Of an assistant and of a user.
+	// type "assistant" and "user"
 	Message claudeMessage `json:"message"`
-	// ParentToolUseID is the call by which an agent started the one that speaks.
+	// ParentToolUseID is the call that started the subagent speaking here.
 	ParentToolUseID string `json:"parent_tool_use_id"`
 
-	// Of a result.
+	// type "result"
 	Result       string          `json:"result"`
 	IsError      bool            `json:"is_error"`
 	NumTurns     int             `json:"num_turns"`
@@ -46,18 +46,18 @@ type claudeMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// claudeBlock is a part of a message.
+// claudeBlock is a content block of a message.
 type claudeBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
 	Thinking string `json:"thinking"`
 
-	// Of a tool_use.
+	// type "tool_use"
 	ID    string          `json:"id"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 
-	// Of a tool_result.
+	// type "tool_result"
 	ToolUseID string          `json:"tool_use_id"`
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
@@ -71,12 +71,12 @@ func (c *claude) parse(line []byte) (session string, items []item, err error) {
 		return "", nil, err
 	}
 	l.whole = line
-	items, err = c.mean(l)
+	items, err = c.itemsOf(l)
 	return l.SessionID, items, err
 }
 
-// mean says what a line means.
-func (c *claude) mean(l claudeLine) ([]item, error) {
+// itemsOf converts a line to items.
+func (c *claude) itemsOf(l claudeLine) ([]item, error) {
 	fields := extra{"messageId": l.Message.ID, "parentToolCallId": l.ParentToolUseID, sourceTimestamp: timeOf(l.Timestamp)}
 	switch l.Type {
 	case "system":
@@ -84,24 +84,24 @@ func (c *claude) mean(l claudeLine) ([]item, error) {
 		if l.Subtype != "init" {
 			return []item{note(event.NoteSystem, l.Subtype, extra{"line": l.whole, sourceTimestamp: at})}, nil
 		}
-		return c.repeats.begins(beginning{l.SessionID, l.Cwd, l.Model}, extra{"tools": l.Tools, sourceTimestamp: at}), nil
+		return c.repeats.initialized(initLine{l.SessionID, l.Cwd, l.Model}, extra{"tools": l.Tools, sourceTimestamp: at}), nil
 	case "assistant", "user":
 		return c.message(l, fields)
 	case "result":
 		return c.result(l, fields), nil
 	case "stream_event":
-		return nil, nil // pieces of the message that follows
+		return nil, nil // deltas of the message that follows
 	}
-	return nil, fmt.Errorf("claude has no lines of type %q", l.Type)
+	return nil, fmt.Errorf("unknown claude line type %q", l.Type)
 }
 
 func (c *claude) message(l claudeLine, fields extra) ([]item, error) {
-	says := c.repeats.answers
+	convert := c.repeats.assistantSaid
 	switch {
 	case l.Type == "user" && l.ParentToolUseID != "":
-		says = told
+		convert = subagentPrompt
 	case l.Type == "user":
-		says = c.repeats.asks
+		convert = c.repeats.userSaid
 	}
 	blocks, err := blocksOf(l.Message.Content)
 	if err != nil {
@@ -111,34 +111,33 @@ func (c *claude) message(l claudeLine, fields extra) ([]item, error) {
 	for _, b := range blocks {
 		switch b.Type {
 		case "text":
-			out = append(out, says(b.Text, fields)...)
+			out = append(out, convert(b.Text, fields)...)
 		case "thinking":
 			out = append(out, note(event.NoteThinking, b.Thinking, fields))
 		case "redacted_thinking":
-			out = append(out, note(event.NoteThinking, "(not shown by the model's provider)", fields))
+			out = append(out, note(event.NoteThinking, "(redacted by the provider)", fields))
 		case "tool_use", "server_tool_use":
 			out = append(out, newItem(event.ToolCall{
 				ToolCallID: b.ID, MessageID: l.Message.ID, ToolName: cmp.Or(b.Name, unknownTool), Parameters: b.Input,
 			}, extra{"parentToolCallId": l.ParentToolUseID, sourceTimestamp: fields[sourceTimestamp]}))
 		default:
 			if b.ToolUseID == "" {
-				out = append(out, note(event.NoteWarning, fmt.Sprintf("a part of type %q is left out of a message", b.Type), fields))
+				out = append(out, note(event.NoteWarning, fmt.Sprintf("content block of type %q omitted", b.Type), fields))
 				continue
 			}
-			// A tool_result, or that of a tool of the provider, like
-			// web_search_tool_result.
+			// A tool_result, or a provider tool's result like web_search_tool_result.
 			out = append(out, newItem(b.result(), fields))
 		}
 	}
 	return out, nil
 }
 
-// told is what an agent told another one that it started.
-func told(text string, fields extra) []item {
+// subagentPrompt converts the prompt that an agent gave to a subagent.
+func subagentPrompt(text string, fields extra) []item {
 	return []item{note(event.NoteSystem, text, fields)}
 }
 
-// blocksOf are the parts of a content, which may be a text alone.
+// blocksOf decodes content; a string becomes one text block.
 func blocksOf(content json.RawMessage) ([]claudeBlock, error) {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -149,10 +148,10 @@ func blocksOf(content json.RawMessage) ([]claudeBlock, error) {
 	return blocks, err
 }
 
-// result is the outcome of a call; texts are one text.
+// result returns the outcome of a call, with text blocks joined.
 func (b claudeBlock) result() event.ToolResult {
 	r := event.ToolResult{ToolCallID: b.ToolUseID, Value: b.Content, IsError: b.IsError}
-	if !said(r.Value) {
+	if !isSet(r.Value) {
 		r.Value = json.RawMessage(`""`)
 	}
 	var parts []claudeBlock
@@ -172,14 +171,14 @@ func (b claudeBlock) result() event.ToolResult {
 	return r
 }
 
-// result tells how the work has ended.
+// result converts the line that ends the run.
 func (c *claude) result(l claudeLine, fields extra) []item {
 	var out []item
 	if l.IsError || l.Subtype != "success" && l.Subtype != "" {
-		c.repeats.isOver = true
+		c.repeats.finished = true
 		out = append(out, note(event.NoteError, cmp.Or(l.Result, l.Subtype, "failed"), fields))
 	} else {
-		out = c.repeats.ends(l.Result, fields)
+		out = c.repeats.finalAnswer(l.Result, fields)
 	}
 	var tokens struct {
 		Input  int `json:"input_tokens"`

@@ -1,36 +1,34 @@
-// Package agentlog reads what coding agents print about their work, one JSON
-// object per line, as the events of a context.
+// Package agentlog converts the logs of coding agents, one JSON object per line, to
+// events.
 //
 //	for e, err := range agentlog.Read(os.Stdin, agentlog.Droid) {
 //		// UserMessage, AssistantMessage, ToolCall, ToolResult, Note
 //	}
 //
-// A line goes through the package like this: it is made fit (read.go), a format
-// says what it means (droid.go, claude.go), results find their calls
-// (pairing.go), and what is too long for an event is cut (fit.go). A format is
-// one file: a [Format], and a parser of its lines.
+// Each line is sanitized (read.go), parsed by its format (droid.go, claude.go),
+// matched with its tool call (pairing.go) and truncated to the event size limit
+// (fit.go). A format is one file with a [Format] and a parser.
 //
-// What the package guarantees:
-//   - Every line is heard of but for those that only repeat another, and none ends
-//     the reading: one that means nothing is a note of kind warning with the line in
-//     it, its first 64 KiB. Text around the objects is a note of kind system,
-//     without its colours.
-//   - A line is told when it is read. Only results wait, for a call that they
-//     came before; those that wait too long are a warning with the result in it.
-//   - Any context takes the events, in this order: no user message asks for an
-//     answer, each result follows its call, none is longer than [MaxEventBytes],
-//     and none holds a raw key, see [event.RedactJSON].
-//   - When the log ends, every call has a result, if need be "interrupted, outcome
-//     unknown". The true one takes its place when the log has gone on and is read
-//     again.
-//   - The same log gives the same ClientEventIDs, and a longer one those and
-//     more. So a log may be sent to a context again, see session.Context.Send. Lines
-//     are told apart by the session of the agent, by what they say, and by how
-//     often they said it before.
-//   - A log of any length takes bounded memory.
+// Guarantees:
+//   - No line is lost, except duplicates, and none ends the reading. A line that
+//     cannot be parsed becomes a warning note with its first 64 KiB. Text between
+//     the objects becomes a system note, without ANSI colors.
+//   - Lines are converted as they are read. Only a result that precedes its call
+//     waits, in a bounded buffer. When the buffer is full, or at the end of the log,
+//     such a result becomes a warning note.
+//   - Any context accepts the events in this order: no user message triggers a
+//     turn, each result follows its call, no event exceeds [MaxEventBytes], and none
+//     contains a raw key ([event.RedactJSON]).
+//   - At the end of the log every call has a result, "interrupted, outcome unknown"
+//     if the log has none. When a longer log is read later, the actual result
+//     replaces it.
+//   - ClientEventIDs are deterministic: they depend on the agent's session, the line
+//     and how often the line occurred before. A log can therefore be sent to a
+//     context again after it grew, and repeats are deduplicated
+//     (session.Context.Send).
+//   - Memory use is bounded, whatever the length of the log.
 //
-// Beside its own fields an event has sourceTimestamp, when the agent says when it
-// happened, and of its other fields those that viewers want: a note on the
-// beginning has cwd, model and tools; a message has the messageId that calls refer
-// to.
+// Events have extra fields for viewers: sourceTimestamp, the agent's own time; cwd,
+// model and tools on the note about the start; messageId on messages, which calls
+// reference.
 package agentlog

@@ -9,28 +9,28 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Droid is what the Droid CLI prints with --output-format stream-json.
+// Droid is the output of the Droid CLI with --output-format stream-json.
 const Droid Format = "droid"
 
-// droidLine is any line of such a log.
+// droidLine has the fields of all line types.
 type droidLine struct {
-	whole     json.RawMessage // the line as it is
+	whole     json.RawMessage // the unparsed line
 	Type      string          `json:"type"`
 	ID        string          `json:"id"`
 	SessionID string          `json:"session_id"`
 	Timestamp json.RawMessage `json:"timestamp"`
 
-	// Of a system line.
+	// type "system"
 	Subtype string          `json:"subtype"`
 	Cwd     string          `json:"cwd"`
 	Tools   json.RawMessage `json:"tools"`
 	Model   string          `json:"model"`
 
-	// Of a message.
+	// type "message"
 	Role string `json:"role"`
 	Text string `json:"text"`
 
-	// Of a tool_call and a tool_result, which may do without an id.
+	// type "tool_call" and "tool_result"; the id is optional
 	MessageID  string          `json:"messageId"`
 	ToolID     string          `json:"toolId"`
 	ToolName   string          `json:"toolName"`
@@ -39,12 +39,12 @@ type droidLine struct {
 	Value      json.RawMessage `json:"value"`
 	Error      json.RawMessage `json:"error"`
 
-	// Of a completion.
+	// type "completion"
 	FinalText  string `json:"finalText"`
 	NumTurns   int    `json:"numTurns"`
 	DurationMs int64  `json:"durationMs"`
 
-	// Of an error; those of the logger have a level instead of a type.
+	// type "error"; lines from the logger have a level and no type
 	Source  string          `json:"source"`
 	Message string          `json:"message"`
 	Level   json.RawMessage `json:"level"`
@@ -58,19 +58,19 @@ func (d *droid) parse(line []byte) (session string, items []item, err error) {
 		return "", nil, err
 	}
 	l.whole = line
-	items, err = d.mean(l)
+	items, err = d.itemsOf(l)
 	return l.SessionID, items, err
 }
 
-// mean says what a line means.
-func (d *droid) mean(l droidLine) ([]item, error) {
+// itemsOf converts a line to items.
+func (d *droid) itemsOf(l droidLine) ([]item, error) {
 	at := timeOf(l.Timestamp)
 	switch l.Type {
 	case "system":
 		if l.Subtype != "init" {
 			return []item{note(event.NoteSystem, l.Subtype, extra{"line": l.whole, sourceTimestamp: at})}, nil
 		}
-		return d.repeats.begins(beginning{l.SessionID, l.Cwd, l.Model}, extra{"tools": l.Tools, sourceTimestamp: at}), nil
+		return d.repeats.initialized(initLine{l.SessionID, l.Cwd, l.Model}, extra{"tools": l.Tools, sourceTimestamp: at}), nil
 	case "message":
 		return d.message(l, extra{"messageId": l.ID, sourceTimestamp: at})
 	case "tool_call":
@@ -84,7 +84,7 @@ func (d *droid) mean(l droidLine) ([]item, error) {
 		result.tool = l.tool()
 		return []item{result}, nil
 	case "completion":
-		out := d.repeats.ends(l.FinalText, extra{sourceTimestamp: at})
+		out := d.repeats.finalAnswer(l.FinalText, extra{sourceTimestamp: at})
 		return append(out, note(event.NoteUsage, usage(l.NumTurns, l.DurationMs), extra{
 			"numTurns": l.NumTurns, "durationMs": l.DurationMs, sourceTimestamp: at,
 		})), nil
@@ -95,35 +95,35 @@ func (d *droid) mean(l droidLine) ([]item, error) {
 			return []item{logged(l, at)}, nil
 		}
 	}
-	return nil, fmt.Errorf("a droid has no lines of type %q", l.Type)
+	return nil, fmt.Errorf("unknown droid line type %q", l.Type)
 }
 
 func (d *droid) message(l droidLine, fields extra) ([]item, error) {
 	switch l.Role {
 	case "user":
-		return d.repeats.asks(l.Text, fields), nil
+		return d.repeats.userSaid(l.Text, fields), nil
 	case "assistant":
-		return d.repeats.answers(l.Text, fields), nil
+		return d.repeats.assistantSaid(l.Text, fields), nil
 	case "system":
 		return []item{note(event.NoteSystem, l.Text, fields)}, nil
 	}
-	return nil, fmt.Errorf("nobody has the role %q", l.Role)
+	return nil, fmt.Errorf("unknown role %q", l.Role)
 }
 
-// tool is what calls and results name a tool by.
+// tool returns the key that calls and results share for a tool.
 func (l droidLine) tool() string { return cmp.Or(l.ToolID, l.ToolName, unknownTool) }
 
-// result is the outcome of a call. There is always one, if only that the tool had
-// nothing to say.
+// result returns the outcome of a call. A result with neither value nor error gets
+// an empty value, or a generic error if it is marked as one.
 func (l droidLine) result() event.ToolResult {
 	r := event.ToolResult{ToolCallID: l.ID, Value: l.Value, Error: l.Error, IsError: l.IsError}
-	hasValue, hasError := said(l.Value), said(l.Error)
+	hasValue, hasError := isSet(l.Value), isSet(l.Error)
 	switch {
 	case hasValue && hasError:
 		r.Value = json.RawMessage(fmt.Sprintf(`{"error":%s,"value":%s}`, l.Error, l.Value))
 		r.Error = nil
 	case !hasValue && !hasError && l.IsError:
-		r.Error = json.RawMessage(`"failed without a word"`)
+		r.Error = json.RawMessage(`"failed without an error message"`)
 	case !hasValue && !hasError:
 		r.Value = json.RawMessage(`""`)
 	}
@@ -131,10 +131,11 @@ func (l droidLine) result() event.ToolResult {
 	return r
 }
 
-// said reports whether a value is there and not null.
-func said(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+// isSet reports whether a value is present and not null.
+func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// logged is a line of the logger, {"level":…,"error":{"name":…,"message":…,"stack":…}}.
+// logged converts a line of the logger,
+// {"level":…,"error":{"name":…,"message":…,"stack":…}}.
 func logged(l droidLine, at string) item {
 	level := plainText(l.Level)
 	kind := event.NoteError

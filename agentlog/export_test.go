@@ -1,7 +1,7 @@
 package agentlog
 
-// Names are those of lines, of which so many are remembered at most.
-func Names(most int, lines ...string) []string {
+// LineIDs returns the ids of lines when at most most of them are remembered.
+func LineIDs(most int, lines ...string) []string {
 	ids := newIdentity(most)
 	names := []string{}
 	for _, line := range lines {

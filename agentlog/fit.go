@@ -10,18 +10,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// MaxEventBytes is the longest JSON of an event. Any context takes that much,
-// whether it has a blob store or not.
+// MaxEventBytes is the maximum length of an event as JSON. Any context accepts that
+// much, with or without a blob store.
 const MaxEventBytes = 1 << 20
 
-// maxKept and minKept bound what is kept of a text that is cut.
+// The length of a truncated text, in bytes.
 const (
 	maxKept = MaxEventBytes / 2
 	minKept = 1 << 10
 )
 
-// fit is the event as a context records it: valid, in its one form, and no longer
-// than MaxEventBytes.
+// fit returns the event in canonical form, truncated to MaxEventBytes.
 func fit(e event.Event) (event.Event, error) {
 	data, err := e.MarshalJSON()
 	if err == nil && len(data) > MaxEventBytes {
@@ -35,8 +34,8 @@ func fit(e event.Event) (event.Event, error) {
 	return fitting, err
 }
 
-// shorten cuts the longest texts of an event, and no more of them than it must.
-// What is long for other reasons becomes a text first.
+// shorten truncates the longest texts of an event, as little as needed. If that is
+// not enough, it first converts objects and arrays to text.
 func shorten(data []byte) ([]byte, error) {
 	least, err := shortenTo(data, minKept, false)
 	flat := len(least) > MaxEventBytes
@@ -46,11 +45,11 @@ func shorten(data []byte) ([]byte, error) {
 			return short, nil
 		}
 	}
-	return nil, cmp.Or(err, fmt.Errorf("%d bytes, of which no text can be cut", len(data)))
+	return nil, cmp.Or(err, fmt.Errorf("event has %d bytes and no text to truncate", len(data)))
 }
 
-// shortenTo cuts each text to about as many bytes as are kept; flat makes texts of
-// objects and arrays.
+// shortenTo truncates each text to about keep bytes. flat converts objects and
+// arrays to text first.
 func shortenTo(data []byte, keep int, flat bool) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -67,7 +66,6 @@ func shortenTo(data []byte, keep int, flat bool) ([]byte, error) {
 	return encode(fields)
 }
 
-// flatten makes a text of an object or array.
 func flatten(value any) any {
 	switch value.(type) {
 	case map[string]any, []any:
@@ -78,7 +76,7 @@ func flatten(value any) any {
 	return value
 }
 
-// cut cuts the texts in a value to about as many bytes as are kept.
+// cut truncates the texts in a value to about keep bytes each.
 func cut(value any, keep int) any {
 	switch value := value.(type) {
 	case string:
@@ -99,17 +97,17 @@ func cut(value any, keep int) any {
 	return value
 }
 
-// cutText cuts a text in its middle: what a command printed last says how it ended.
+// cutText removes the middle of a text: the end of command output shows its result.
 func cutText(text string, keep int) string {
 	if len(text) <= keep {
 		return text
 	}
 	head, tail := text[:keep/2], text[len(text)-keep/2:]
-	return fmt.Sprintf("%s\n[%d of %d bytes are left out here]\n%s",
+	return fmt.Sprintf("%s\n[%d of %d bytes omitted]\n%s",
 		strings.ToValidUTF8(head, ""), len(text)-len(head)-len(tail), len(text), strings.ToValidUTF8(tail, ""))
 }
 
-// encode writes JSON without the escapes that only HTML needs.
+// encode marshals to JSON without HTML escaping.
 func encode(value any) ([]byte, error) {
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func FuzzAContextTakesWhateverIsRead(f *testing.F) {
+func FuzzAContextAcceptsTheEventsOfAnyLog(f *testing.F) {
 	logs, err := filepath.Glob("testdata/*.jsonl")
 	require.NoError(f, err)
 	for _, log := range logs {
@@ -62,8 +62,8 @@ func FuzzAContextTakesWhateverIsRead(f *testing.F) {
 	})
 }
 
-// requireTaken has a session take the events, one by one, which must not make it
-// ask a model nor leave a call open.
+// requireTaken checks that a session accepts the events without starting a request,
+// and that no call stays open.
 func requireTaken(t require.TestingT, events []event.Event) {
 	s := reducer.NewSession("demo")
 	for _, e := range events {

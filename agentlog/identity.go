@@ -7,14 +7,13 @@ import (
 	"fmt"
 )
 
-// maxSeen is how many lines are told apart by how often they came. It bounds the
-// memory at some tens of megabytes.
+// maxSeen bounds the distinct lines counted, which take some tens of megabytes.
 const maxSeen = 1 << 20
 
-// identity names lines, each time another way.
+// identity assigns a unique, deterministic id to each line.
 type identity struct {
-	// seen counts how often a line came, by a hash of it. When there are as many as
-	// most, it begins anew, and epoch counts how often it did.
+	// seen counts occurrences by line hash. It is cleared at most entries, and
+	// epoch counts how often.
 	seen  map[uint64]int
 	most  int
 	epoch int
@@ -22,7 +21,7 @@ type identity struct {
 
 func newIdentity(most int) identity { return identity{seen: map[uint64]int{}, most: most} }
 
-// of is the name of a line in a session of the agent.
+// of returns the id of the next occurrence of a line in an agent session.
 func (i *identity) of(session string, line []byte) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%d %s\n", len(session), session)

@@ -10,18 +10,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// item is an event on its way from a line to who reads the log.
+// item is an event being converted.
 type item struct {
 	event.Event
-	// tool names, for a call and for a result that names no call, the tool. Such a
-	// result has no ToolCallID yet.
+	// tool is the tool key of a call, or of a result without an id, which has no
+	// ToolCallID until it is matched.
 	tool string
 }
 
-// unknownTool is the name of a tool whose name nobody says.
+// unknownTool is the name of a tool without one.
 const unknownTool = "unknown"
 
-// extra are fields beside those of the body. What says nothing is left out.
+// extra holds fields besides the body's. Zero values are omitted.
 type extra map[string]any
 
 func newItem(body event.Body, fields extra) item {
@@ -42,33 +42,33 @@ func note(kind event.NoteKind, content string, fields extra) item {
 	return newItem(event.Note{Kind: kind, Content: content}, fields)
 }
 
-// asked is what the user of the agent said. The agent answers it, and no model
-// of ours.
+// asked returns a user message that triggers no turn: the agent answers it.
 func asked(text string, fields extra) item {
 	return newItem(event.UserMessage{Content: text, TriggersTurn: new(false)}, fields)
 }
 
-// repeats knows what agents say more than once and viewers want to see once.
+// repeats removes duplicates that agents write to their logs.
 type repeats struct {
-	// began is the newest beginning.
-	began beginning
-	// answer is the newest answer since the user spoke; isOver says that the agent
-	// has said that it was the last.
-	answer string
-	isOver bool
+	// last is the newest init line.
+	last initLine
+	// answer is the newest answer since the last user message; finished is set once
+	// the agent reported it as final.
+	answer   string
+	finished bool
 }
 
-// beginning is what an agent says of itself, once for each of its turns.
+// initLine identifies an agent session; agents repeat it for each turn.
+type initLine struct{ session, cwd, model string }
 type beginning struct{ session, cwd, model string }
 
-// begins tells of a beginning, unless it is the one before, and names a model that
-// is not the one before.
-func (r *repeats) begins(b beginning, fields extra) []item {
-	last := r.began
+// initialized returns a note about an init line, unless it repeats the previous one.
+// The note names the model only if it changed.
+func (r *repeats) initialized(b initLine, fields extra) []item {
+	last := r.last
 	if b == last {
 		return nil
 	}
-	r.began = b
+	r.last = b
 	content := "init"
 	if b.model != "" && b.model != last.model {
 		content = "model " + b.model
@@ -78,36 +78,35 @@ func (r *repeats) begins(b beginning, fields extra) []item {
 	return []item{note(event.NoteSystem, content, fields)}
 }
 
-// asks tells of what the user said.
-func (r *repeats) asks(text string, fields extra) []item {
+func (r *repeats) userSaid(text string, fields extra) []item {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	r.answer, r.isOver = "", false
+	r.answer, r.finished = "", false
 	return []item{asked(text, fields)}
 }
 
-// answers tells of an answer, unless it is the last one come once more.
-func (r *repeats) answers(text string, fields extra) []item {
+// assistantSaid returns an answer, unless it repeats the final one.
+func (r *repeats) assistantSaid(text string, fields extra) []item {
 	said := strings.TrimSpace(text)
-	if said == "" || r.isOver && said == r.answer {
+	if said == "" || r.finished && said == r.answer {
 		return nil
 	}
 	r.answer = said
 	return []item{newItem(event.AssistantMessage{Content: text}, fields)}
 }
 
-// ends tells of the answer that an agent ends with, unless it was the last one.
-func (r *repeats) ends(text string, fields extra) []item {
-	r.isOver = true
-	return r.answers(text, fields)
+// finalAnswer returns the agent's final answer, unless it was already returned.
+func (r *repeats) finalAnswer(text string, fields extra) []item {
+	r.finished = true
+	return r.assistantSaid(text, fields)
 }
 
-// sourceTimestamp is the extra field with the time that the agent says.
+// sourceTimestamp is the extra field with the agent's own time.
 const sourceTimestamp = "sourceTimestamp"
 
-// timeOf is a time in RFC 3339, of milliseconds since 1970 or of such a time; ""
-// when it is neither.
+// timeOf converts milliseconds since 1970 or an RFC 3339 time to RFC 3339; any
+// other value yields "".
 func timeOf(raw json.RawMessage) string {
 	var ms int64
 	var t time.Time
@@ -125,7 +124,7 @@ func timeOf(raw json.RawMessage) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// usage says in words what work has taken.
+// usage describes turns, duration and further costs.
 func usage(turns int, durationMs int64, more ...string) string {
 	var parts []string
 	if turns > 0 {
@@ -144,7 +143,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// plainText is a JSON string as it is, and other JSON as its text.
+// plainText returns the value of a JSON string, and other JSON unchanged.
 func plainText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -153,12 +152,12 @@ func plainText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// decode reads a line; its errors are in the words of JSON.
+// decode unmarshals a line; its errors name JSON types, not Go types.
 func decode(line []byte, into any) error {
 	err := json.Unmarshal(line, into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("%s: nobody expects a JSON %s here", wrong.Field, wrong.Value)
+		return fmt.Errorf("%s: unexpected JSON %s", wrong.Field, wrong.Value)
 	}
 	return err
 }

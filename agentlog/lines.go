@@ -8,26 +8,26 @@ import (
 	"io"
 )
 
-// MaxLineBytes is how much is read of a line. The rest is left out.
+// MaxLineBytes is the maximum length of a line; the rest of it is skipped.
 const MaxLineBytes = 16 << 20
 
-// lines reads lines of any kind.
+// lines reads lines of any length.
 type lines struct {
 	reader *bufio.Reader
-	// text is the line that was read, without its end, and number its number, from
-	// 1; cut is how many bytes were left out of it.
+	// text is the current line without its newline, number counts from 1, and cut
+	// is how many bytes of the line were skipped.
 	text   []byte
 	number int
 	cut    int
-	// err is what ended the reading: [io.EOF] at the end.
+	// err is the error that ended the input, [io.EOF] at the end.
 	err error
 }
 
-// byteOrderMark stands in front of files from Windows.
+// byteOrderMark precedes files from some Windows programs.
 var byteOrderMark = []byte("\ufeff")
 
-// next reads the next line and reports whether there was one. The last one may do
-// without an end.
+// next reads the next line and reports whether there was one. The last line may lack
+// a newline.
 func (l *lines) next() bool {
 	if l.err != nil {
 		return false
@@ -52,10 +52,10 @@ func (l *lines) next() bool {
 	}
 }
 
-// failed is why there is no other line; nil at the end of the input.
+// failed returns the error that ended the input, nil at its end.
 func (l *lines) failed() error {
 	if errors.Is(l.err, io.EOF) {
 		return nil
 	}
-	return fmt.Errorf("line %d: cannot be read: %w", l.number, l.err)
+	return fmt.Errorf("line %d: read: %w", l.number, l.err)
 }

@@ -7,36 +7,35 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// MaxOpenCalls is how many calls wait for their results, far fewer than a context
-// lets wait. When there is one more, the oldest ends without.
+// MaxOpenCalls is the maximum number of calls that wait for a result, far below the
+// limit of a context. One more call ends the oldest without its result.
 const MaxOpenCalls = 200
 
-// Bounds of what is remembered of tools. They are far beyond what agents do at a
-// time.
+// Memory bounds, far above what agents do concurrently.
 const (
-	// maxWaiting and maxWaitingBytes bound the results that wait for their calls.
+	// maxWaiting and maxWaitingBytes bound the results that precede their calls.
 	maxWaiting      = 1000
 	maxWaitingBytes = 4 << 20
-	// maxKnownCalls is how many calls may still get another result.
+	// maxKnownCalls bounds the calls that can still get another result.
 	maxKnownCalls = 2000
 )
 
-// pairing puts each result behind its call, since a context takes no other.
+// pairing orders each result after its call, as contexts require.
 type pairing struct {
-	// open are the calls without a result, oldest first, and known the ids of all
-	// calls that a result may name.
+	// open holds the calls without a result, oldest first; known holds the ids of
+	// all calls that a result may reference.
 	open  []openCall
 	known map[string]bool
-	// waiting are the results of no call yet, oldest first, and size is their
-	// bytes.
+	// waiting holds the results whose calls were not seen yet, oldest first; size
+	// is their total length in bytes.
 	waiting []item
 	size    int
 }
 
-// openCall is what a result needs of its call.
+// openCall has the fields of a call that its result needs.
 type openCall struct{ id, tool, clientEventID string }
 
-// add takes the next item of the log and returns what can be told now.
+// add takes the next item of the log and returns the items that are now in order.
 func (p *pairing) add(i item) []item {
 	switch body := i.Body.(type) {
 	case event.ToolCall:
@@ -92,7 +91,7 @@ func (p *pairing) addResult(result item, body event.ToolResult) []item {
 	return out
 }
 
-// end returns what is left when the log has come to its end.
+// end returns the remaining items at the end of the log.
 func (p *pairing) end() []item {
 	var out []item
 	for _, result := range p.waiting {
@@ -113,8 +112,8 @@ func (p *pairing) forget(n int) {
 	p.waiting = slices.Delete(p.waiting, n, n+1)
 }
 
-// answers reports whether a result is that of a call: by its id, or, without one,
-// by the tool.
+// answers reports whether a result belongs to a call: by id, or by tool if the result
+// has no id.
 func answers(result item, call openCall) bool {
 	if id := idOf(result); id != "" {
 		return id == call.id
@@ -122,7 +121,7 @@ func answers(result item, call openCall) bool {
 	return result.tool == call.tool
 }
 
-// idOf is the id of the call that an item is, or is the result of.
+// idOf returns the call id of a call or a result.
 func idOf(i item) string {
 	switch body := i.Body.(type) {
 	case event.ToolCall:
@@ -138,24 +137,23 @@ func sizeOf(result item) int {
 	return len(body.Value) + len(body.Error)
 }
 
-// unknownOutcome stands in for the result of a call, in the words of a session
-// that cannot wait either.
+// unknownOutcome is the placeholder result of a call, worded as a session does it.
 func unknownOutcome(call openCall) item {
 	e := event.New(event.ToolResult{ToolCallID: call.id, Error: []byte(`"interrupted, outcome unknown"`), IsError: true})
 	e.ClientEventID = call.clientEventID + "-unknown"
 	return item{Event: e}
 }
 
-// withoutCall tells of a result whose call never came.
+// withoutCall returns a warning about a result whose call never came.
 func withoutCall(result item) item {
 	body := result.Body.(event.ToolResult)
 	of := fmt.Sprintf("call %q", body.ToolCallID)
 	if body.ToolCallID == "" {
-		of = fmt.Sprintf("a call of tool %q", result.tool)
+		of = fmt.Sprintf("a call to tool %q", result.tool)
 	}
-	told := note(event.NoteWarning, "the result of "+of+" came without the call", extra{
+	warning := note(event.NoteWarning, "the result of "+of+" has no matching call", extra{
 		"value": body.Value, "error": body.Error, sourceTimestamp: result.Extra[sourceTimestamp],
 	})
-	told.ClientEventID = result.ClientEventID + "-dropped"
-	return told
+	warning.ClientEventID = result.ClientEventID + "-dropped"
+	return warning
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func TestResultsFindTheirCalls(t *testing.T) {
+func TestResultsFollowTheirCalls(t *testing.T) {
 	for _, tc := range []struct {
 		name, log, want string
 	}{
@@ -24,7 +24,7 @@ func TestResultsFindTheirCalls(t *testing.T) {
 		{"a second one", call("a", "Read") + result("a", "Read") + result("a", "Read"), "call a, result a, result a"},
 		{"a call that comes again", call("a", "Read") + call("a", "Read") + result("a", "Read"), "call a, call a, result a"},
 		{"of no call", call("a", "Read") + result("b", "Read") + result("", "Edit") + result("a", "Read"),
-			`call a, result a, warning: the result of call "b" came without the call, warning: the result of a call of tool "Edit" came without the call`},
+			`call a, result a, warning: the result of call "b" has no matching call, warning: the result of a call to tool "Edit" has no matching call`},
 		{"a call without one", call("a", "Read") + call("b", "Edit") + result("b", "Edit"), "call a, call b, result b, unknown a"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestACallWithoutAnIDGetsOne(t *testing.T) {
 	require.Equal(t, second, events[3].Body.(event.ToolResult).ToolCallID)
 }
 
-func TestResultsThatWaitTooLongAreAWarningWithTheResult(t *testing.T) {
+func TestExcessWaitingResultsBecomeWarnings(t *testing.T) {
 	for name, wait := range map[string]struct {
 		results int
 		value   string
@@ -59,14 +59,14 @@ func TestResultsThatWaitTooLongAreAWarningWithTheResult(t *testing.T) {
 			}
 			log.WriteString(call("0", "Read") + call("1", "Read"))
 			events := read(t, agentlog.Droid, log.String())
-			require.Equal(t, []string{`warning: the result of call "0" came without the call`, "call 0", "call 1", "result 1"}, tales(events[:4]))
+			require.Equal(t, []string{`warning: the result of call "0" has no matching call`, "call 0", "call 1", "result 1"}, tales(events[:4]))
 			require.Contains(t, string(events[0].Extra["value"]), wait.value[:1000%len(wait.value)])
 			requireTaken(t, events)
 		})
 	}
 }
 
-func TestMoreCallsThanAContextTakesEndOneByOne(t *testing.T) {
+func TestExcessOpenCallsEndOldestFirst(t *testing.T) {
 	var log strings.Builder
 	for n := range 1100 {
 		log.WriteString(call(fmt.Sprint(n), "Read"))
@@ -74,11 +74,11 @@ func TestMoreCallsThanAContextTakesEndOneByOne(t *testing.T) {
 	log.WriteString(result("0", "Read"))
 	events := read(t, agentlog.Droid, log.String())
 	require.Equal(t, []string{"call 200", "unknown 0", "call 201", "unknown 1"}, tales(events[200:204]))
-	require.Contains(t, tales(events), "result 0", "the true one comes later")
+	require.Contains(t, tales(events), "result 0", "the actual result replaces the placeholder")
 	requireTaken(t, events)
 }
 
-func TestCallsOfLongAgoAreForgotten(t *testing.T) {
+func TestOldFinishedCallsAreForgotten(t *testing.T) {
 	log := strings.Builder{}
 	log.WriteString(call("open", "Edit"))
 	for n := range 2001 {
@@ -88,10 +88,10 @@ func TestCallsOfLongAgoAreForgotten(t *testing.T) {
 	log.WriteString(result("0", "Read"))
 	log.WriteString(result("open", "Edit"))
 	told := tales(read(t, agentlog.Droid, log.String()))
-	require.Equal(t, []string{"result open", `warning: the result of call "0" came without the call`}, told[len(told)-2:])
+	require.Equal(t, []string{"result open", `warning: the result of call "0" has no matching call`}, told[len(told)-2:])
 }
 
-// tales says in a word or two what each event is.
+// tales summarizes each event in a word or two.
 func tales(events []event.Event) []string {
 	var out []string
 	for _, e := range events {

@@ -16,50 +16,50 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Format is how an agent writes its log.
+// Format is the log format of an agent.
 type Format string
 
-// parsers makes a parser for a log of each format.
+// parsers creates a parser for one log of a format.
 var parsers = map[Format]func() parser{
 	Droid:  func() parser { return &droid{} },
 	Claude: func() parser { return &claude{} },
 }
 
-// Formats lists the formats.
+// Formats returns all formats, sorted.
 func Formats() []Format { return slices.Sorted(maps.Keys(parsers)) }
 
-// parser knows one format. It reads the lines of one log, in order.
+// parser parses the lines of one log, in order.
 type parser interface {
-	// parse says what an object on a line means; the session is the agent's id of
-	// its own, "" when the line has none. An error is about that line alone.
+	// parse converts the object on a line. session is the agent's own session id,
+	// or "" if the line has none. An error concerns only this line.
 	parse(line []byte) (session string, items []item, err error)
 }
 
-// check refuses what no context would take, or what a cut would give another id.
+// check rejects items that a context would refuse, or that truncation would rename.
 func (i item) check() error {
 	id := idOf(i)
 	if len(id) > event.MaxNameBytes {
-		return fmt.Errorf("the id of a tool call has %d bytes, at most %d are known of one", len(id), event.MaxNameBytes)
+		return fmt.Errorf("tool call id has %d bytes (at most %d)", len(id), event.MaxNameBytes)
 	}
 	if id == "" && i.tool != "" {
-		return nil // it is found later
+		return nil // pairing finds the id
 	}
 	return i.Validate()
 }
 
-// Read reads a log. The events come as soon as their lines do; an error comes last
-// and alone, and is that of r, or an unknown format.
+// Read reads a log. It yields events as it reads their lines. An error is always the
+// last element; it is an error of r or an unknown format.
 func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		newParser, ok := parsers[format]
 		if !ok {
-			yield(event.Event{}, fmt.Errorf("format %q: want one of %q", format, Formats()))
+			yield(event.Event{}, fmt.Errorf("unknown format %q (want one of %q)", format, Formats()))
 			return
 		}
 		in := lines{reader: bufio.NewReaderSize(r, 64<<10)}
 		d := decoder{parser: newParser(), ids: newIdentity(maxSeen)}
 		calls := pairing{known: map[string]bool{}}
-		tell := func(items []item) bool {
+		emit := func(items []item) bool {
 			for _, i := range items {
 				if e, err := fit(i.Event); !yield(e, err) || err != nil {
 					return false
@@ -69,7 +69,7 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 		}
 		for in.next() {
 			for _, i := range d.decode(&in) {
-				if !tell(calls.add(i)) {
+				if !emit(calls.add(i)) {
 					return
 				}
 			}
@@ -78,17 +78,17 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 			yield(event.Event{}, err)
 			return
 		}
-		tell(calls.end())
+		emit(calls.end())
 	}
 }
 
-// decoder makes items of lines and gives them their ids.
+// decoder converts lines to items with ids.
 type decoder struct {
 	parser parser
 	ids    identity
-	// session is the newest that a line named.
+	// session is the newest agent session id.
 	session string
-	// inKey says that the plain lines before this one begin a private key.
+	// inKey is set while plain lines belong to a PEM private key.
 	inKey bool
 }
 
@@ -105,11 +105,11 @@ func (d *decoder) decode(in *lines) []item {
 	return items
 }
 
-// read says what a line means. Secrets are gone before a format sees it.
+// read converts a line. Secrets are removed before a format sees it.
 func (d *decoder) read(in *lines) []item {
 	if in.cut > 0 {
 		return []item{unread(clean(in.text[:maxUnreadBytes]),
-			fmt.Sprintf("line %d has %d bytes more than the %d that are read", in.number, in.cut, MaxLineBytes))}
+			fmt.Sprintf("line %d exceeds %[3]d bytes; %[2]d bytes omitted", in.number, in.cut, MaxLineBytes))}
 	}
 	text := clean(in.text)
 	switch {
@@ -126,14 +126,14 @@ func (d *decoder) read(in *lines) []item {
 	return items
 }
 
-// ofKey are the lines of a private key in PEM (RFC 7468) behind its first, with the
-// headers that older ones have.
-var ofKey = regexp.MustCompile(`^(?:[A-Za-z0-9+/=]+|[A-Za-z-]+: .*|-----END [A-Z ]*PRIVATE KEY-----)$`)
+// keyLine matches the lines of a PEM private key (RFC 7468) after the first one,
+// including the headers of older keys.
+var keyLine = regexp.MustCompile(`^(?:[A-Za-z0-9+/=]+|[A-Za-z-]+: .*|-----END [A-Z ]*PRIVATE KEY-----)$`)
 
-// plain is a line of no format. A private key is over several, of which the first
-// says that it was removed.
+// plain converts a line that is not JSON. Of a private key that spans lines, it keeps
+// only the first, redacted.
 func (d *decoder) plain(text []byte) []item {
-	if d.inKey && ofKey.Match(text) {
+	if d.inKey && keyLine.Match(text) {
 		d.inKey = !bytes.HasPrefix(text, []byte("-----END "))
 		return nil
 	}
@@ -142,8 +142,7 @@ func (d *decoder) plain(text []byte) []item {
 	return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
 }
 
-// clean is a line without what no text has: colours, NUL, and bytes that are not
-// UTF-8.
+// clean removes ANSI colors, NUL bytes and invalid UTF-8 from a line.
 func clean(line []byte) []byte {
 	line = bytes.ToValidUTF8(bytes.ReplaceAll(line, []byte{0}, nil), []byte("\ufffd"))
 	if bytes.IndexByte(line, escape) >= 0 {
@@ -173,13 +172,13 @@ func (d *decoder) parse(text []byte) ([]item, error) {
 	return items, nil
 }
 
-// escape begins the codes of colours (ECMA-48). No JSON has it.
+// escape starts ANSI escape sequences (ECMA-48). It cannot occur in JSON.
 const escape = 0x1b
 
-// maxUnreadBytes is how much is kept of a line that nobody understood.
+// maxUnreadBytes is how much of an unparsed line is kept.
 const maxUnreadBytes = 64 << 10
 
-// unread is a warning about a line that nobody understood, with the line.
+// unread returns a warning with a line that could not be parsed.
 func unread(line []byte, problem string) item {
 	return note(event.NoteWarning, problem, extra{"line": event.Redact(string(line), maxUnreadBytes)})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
 )
 
-func TestLogsAreReadAsTheseEvents(t *testing.T) {
+func TestSampleLogsMatchTheGoldenEvents(t *testing.T) {
 	logs, err := filepath.Glob("testdata/*.jsonl")
 	require.NoError(t, err)
 	require.NotEmpty(t, logs)
@@ -35,7 +35,6 @@ func TestLogsAreReadAsTheseEvents(t *testing.T) {
 	}
 }
 
-// read reads a log to its end.
 func read(t *testing.T, format agentlog.Format, log string) []event.Event {
 	t.Helper()
 	var events []event.Event
@@ -46,7 +45,7 @@ func read(t *testing.T, format agentlog.Format, log string) []event.Event {
 	return events
 }
 
-// written is one event per line.
+// written encodes one event per line.
 func written(t *testing.T, events []event.Event) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -58,7 +57,7 @@ func written(t *testing.T, events []event.Event) string {
 	return b.String()
 }
 
-func TestAnEventComesAsSoonAsItsLineDoes(t *testing.T) {
+func TestEventsAreStreamedWhileReading(t *testing.T) {
 	r, w := io.Pipe()
 	next, stop := iter.Pull2(agentlog.Read(r, agentlog.Droid))
 	defer stop()
@@ -73,49 +72,49 @@ func TestAnEventComesAsSoonAsItsLineDoes(t *testing.T) {
 	_, err, ok := next()
 	require.True(t, ok)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.EqualError(t, err, "line 3: cannot be read: unexpected EOF")
+	require.EqualError(t, err, "line 3: read: unexpected EOF")
 	_, _, ok = next()
-	require.False(t, ok, "an error comes last")
+	require.False(t, ok, "an event followed the error")
 }
 
-func TestAnUnknownFormatIsNamedWithThoseThatThereAre(t *testing.T) {
+func TestAnUnknownFormatErrorListsTheFormats(t *testing.T) {
 	for _, err := range agentlog.Read(strings.NewReader(""), "gpt") {
-		require.EqualError(t, err, `format "gpt": want one of ["claude" "droid"]`)
+		require.EqualError(t, err, `unknown format "gpt" (want one of ["claude" "droid"])`)
 		return
 	}
 	t.Fatal("there was no error")
 }
 
-func TestLinesOfAnyMakeAreHeardOf(t *testing.T) {
+func TestEveryLineBecomesAnEvent(t *testing.T) {
 	hello := event.UserMessage{Content: "Hello", TriggersTurn: new(false)}
 	for _, tc := range []struct {
 		name, log string
 		want      []event.Body
 	}{
-		{"ends of Windows", "\ufeff" + `{"type":"message","role":"user","text":"Hello"}` + "\r\n\r\n", []event.Body{hello}},
-		{"without an end", strings.TrimSpace(message("user", "Hello")), []event.Body{hello}},
+		{"CRLF line endings", "\ufeff" + `{"type":"message","role":"user","text":"Hello"}` + "\r\n\r\n", []event.Body{hello}},
+		{"no final newline", strings.TrimSpace(message("user", "Hello")), []event.Body{hello}},
 		{"NUL between and within", "\x00\x00" + strings.Replace(message("user", "Hello"), "ll", "l\x00l", 1), []event.Body{hello}},
 		{"colours around an object", "\x1b[2m" + strings.TrimSpace(message("user", "Hello")) + "\x1b[0m\n", []event.Body{hello}},
 		{"not UTF-8", message("user", "Hell\xff"), []event.Body{event.UserMessage{Content: "Hell\ufffd", TriggersTurn: new(false)}}},
 		{"JSON that is no object", `["a", 1]`, []event.Body{event.Note{Kind: event.NoteSystem, Content: `["a", 1]`}}},
 		{"two objects", `{} {}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: want JSON, got something that is not JSON"}}},
-		{"no type", `{}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: `line 1: a droid has no lines of type ""`}}},
+		{"no type", `{}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: `line 1: unknown droid line type ""`}}},
 		{"a key in a text", "OPENAI_API_KEY=abcdefgh", []event.Body{event.Note{Kind: event.NoteSystem, Content: "OPENAI_API_KEY=[removed]"}}},
 		{"a private key on several lines", "-----BEGIN PRIVATE KEY-----\nMIIEvQ+/\nabc=\n-----END PRIVATE KEY-----\ndone\n",
 			[]event.Body{event.Note{Kind: event.NoteSystem, Content: "[removed]"}, event.Note{Kind: event.NoteSystem, Content: "done"}}},
 		{"a private key with headers", "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIEvQ\n" + message("user", "Hello"),
 			[]event.Body{event.Note{Kind: event.NoteSystem, Content: "[removed]"}, hello}},
 		{"an empty message", message("user", " ") + message("assistant", ""), nil},
-		{"a role of nobody", message("critic", "Hello"), []event.Body{event.Note{Kind: event.NoteWarning, Content: `line 1: nobody has the role "critic"`}}},
-		{"a word of the system", message("system", "Hello"), []event.Body{event.Note{Kind: event.NoteSystem, Content: "Hello"}}},
-		{"a name that cannot be", `{"type":"tool_call","id":"a","toolName":"\n"}`,
+		{"an unknown role", message("critic", "Hello"), []event.Body{event.Note{Kind: event.NoteWarning, Content: `line 1: unknown role "critic"`}}},
+		{"a system message", message("system", "Hello"), []event.Body{event.Note{Kind: event.NoteSystem, Content: "Hello"}}},
+		{"an invalid tool name", `{"type":"tool_call","id":"a","toolName":"\n"}`,
 			[]event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: ToolCallEvent.toolName: empty"}}},
 		{"an id that is too long", `{"type":"tool_call","toolName":"a","id":"` + strings.Repeat("a", 257) + `"}`,
-			[]event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: the id of a tool call has 257 bytes, at most 256 are known of one"}}},
+			[]event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: tool call id has 257 bytes (at most 256)"}}},
 		{"a warning of the logger", `{"level":"warn","message":"slow"}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: "slow"}}},
-		{"news of the logger", `{"level":"info","message":"ready"}`, []event.Body{event.Note{Kind: event.NoteSystem, Content: "ready"}}},
+		{"an info line of the logger", `{"level":"info","message":"ready"}`, []event.Body{event.Note{Kind: event.NoteSystem, Content: "ready"}}},
 		{"an error that is a text", `{"level":50,"error":"lost"}`, []event.Body{event.Note{Kind: event.NoteError, Content: "lost"}}},
-		{"a last word that was not said before", message("assistant", "One") + `{"type":"completion","finalText":"Two"}` + "\n" + message("assistant", "Two"),
+		{"a final answer that differs from the last one", message("assistant", "One") + `{"type":"completion","finalText":"Two"}` + "\n" + message("assistant", "Two"),
 			[]event.Body{event.AssistantMessage{Content: "One"}, event.AssistantMessage{Content: "Two"}, event.Note{Kind: event.NoteUsage}}},
 		{"the same answer to another question", message("assistant", "Yes") + `{"type":"completion","finalText":"Yes"}` + "\n" + message("user", "Hello") + message("assistant", "Yes"),
 			[]event.Body{event.AssistantMessage{Content: "Yes"}, event.Note{Kind: event.NoteUsage}, hello, event.AssistantMessage{Content: "Yes"}}},
@@ -126,13 +125,13 @@ func TestLinesOfAnyMakeAreHeardOf(t *testing.T) {
 	}
 }
 
-func TestALineThatIsNotUnderstoodIsKept(t *testing.T) {
+func TestAnUnparsedLineIsKept(t *testing.T) {
 	events := read(t, agentlog.Droid, `{"type":"weather","apiKey":"abc"}`)
 	require.Len(t, events, 1)
 	require.JSONEq(t, `"{\"type\":\"weather\",\"apiKey\":[removed]}"`, string(events[0].Extra["line"]))
 }
 
-func TestALogThatIsReadAgainHasTheSameIDs(t *testing.T) {
+func TestIDsAreTheSameWhenALogIsReadAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom(manyLines), 0, 40).Draw(t, "lines")
 		cut := rapid.IntRange(0, len(lines)).Draw(t, "cut")
@@ -145,20 +144,20 @@ func TestALogThatIsReadAgainHasTheSameIDs(t *testing.T) {
 		for e, err := range agentlog.Read(strings.NewReader(strings.Join(lines[:cut], "")), agentlog.Droid) {
 			require.NoError(t, err)
 			if isMadeUp := strings.HasSuffix(e.ClientEventID, "-unknown") || strings.HasSuffix(e.ClientEventID, "-dropped"); isMadeUp {
-				continue // the longer log may know better
+				continue // the longer log may have the actual result
 			}
 			require.Equal(t, ids[e.ClientEventID], e)
 		}
 	})
 }
 
-func TestNoTwoLinesHaveTheSameNameHoweverFewAreRemembered(t *testing.T) {
+func TestLineIDsStayUniqueAfterTheCountsAreCleared(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOf(rapid.SampledFrom([]string{"a", "b", "c", "d"})).Draw(t, "lines")
 		most := rapid.IntRange(1, 5).Draw(t, "most")
-		names := agentlog.Names(most, lines...)
+		names := agentlog.LineIDs(most, lines...)
 		require.Len(t, slices.Compact(slices.Sorted(slices.Values(names))), len(lines))
-		require.Equal(t, names, agentlog.Names(most, append(lines, "e")...)[:len(lines)])
+		require.Equal(t, names, agentlog.LineIDs(most, append(lines, "e")...)[:len(lines)])
 	})
 }
 
@@ -176,7 +175,7 @@ func BenchmarkReadALogOfFiveMegabytes(b *testing.B) {
 	}
 }
 
-func TestAContextTakesResultsInWhateverOrderTheyCame(t *testing.T) {
+func TestAContextAcceptsResultsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.SampledFrom(manyLines), 0, 40).Draw(t, "lines")
 		var events []event.Event
@@ -188,7 +187,7 @@ func TestAContextTakesResultsInWhateverOrderTheyCame(t *testing.T) {
 	})
 }
 
-// manyLines are lines that have to do with one another, in any order.
+// manyLines are related lines, combined in any order.
 var manyLines = []string{
 	"working\n", "\n", "{\n",
 	message("user", "Hello"), message("assistant", "Hi"), `{"type":"completion","finalText":"Hi"}` + "\n",
