@@ -59,7 +59,6 @@ type repeats struct {
 
 // initLine identifies an agent session; agents repeat it for each turn.
 type initLine struct{ session, cwd, model string }
-type beginning struct{ session, cwd, model string }
 
 // initialized returns a note about an init line, unless it repeats the previous one.
 // The note names the model only if it changed.

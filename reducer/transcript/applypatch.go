@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// changesOf are the changes of a patch in the form that begins with "*** Begin
-// Patch".
+// changesOf parses a patch in the "*** Begin Patch" format.
 func changesOf(patch string, relative func(string) string) []FileChange {
 	var changes []FileChange
 	var body strings.Builder
@@ -37,7 +36,7 @@ func changesOf(patch string, relative func(string) string) []FileChange {
 				begin(Delete, value)
 			case "Move to":
 				if n := len(changes); n > 0 {
-					// The edits come behind the new name, and are of the old one.
+					// The hunks follow the new name but refer to the old one.
 					path := changes[n-1].Path
 					changes[n-1] = FileChange{Action: Rename, Path: path, To: relative(strings.TrimSpace(value))}
 					changes = append(changes, FileChange{Action: Edit, Path: path})

@@ -7,31 +7,31 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Bounds of what is remembered of tools.
+// Memory bounds.
 const (
-	// MaxCalls is how many calls without a result are remembered, and how many with
-	// one may at least get another.
+	// MaxCalls bounds the open calls that are tracked, and is the least number of
+	// answered calls that can still get another result.
 	MaxCalls = 1000
-	// MaxWaiting is how many results may wait for their call.
+	// MaxWaiting bounds the results that wait for their call.
 	MaxWaiting = 1000
 )
 
-// call is a call of a tool. It is not changed once it is in a State.
+// call is a tool call. It is immutable once it is in a State.
 type call struct {
 	id, tool string
 	action   ActionType
 }
 
-// answered are the calls that have a result, the newest first. The list only grows
-// at its head, so that states share it.
+// answered is a list of calls with a result, newest first. It is persistent: states
+// share its tail.
 type answered struct {
 	*call
 	before *answered
 	length int
 }
 
-// addCall shows a call, with its result if that was here first. A call that comes
-// again while it is open is the same; after its result it is another one.
+// addCall appends a call, with its result if that came first. A call that repeats an
+// open one is ignored; after its result, the same id is a new call.
 func (f *fold) addCall(body event.ToolCall) {
 	if slices.ContainsFunc(f.open, func(c *call) bool { return c.id == body.ToolCallID }) {
 		return
@@ -56,7 +56,7 @@ func (f *fold) addCall(body event.ToolCall) {
 	f.takeWaiting(c)
 }
 
-// takeWaiting gives a call the results that came before it.
+// takeWaiting applies the results that came before their call.
 func (f *fold) takeWaiting(c *call) {
 	var still []event.ToolResult
 	for _, body := range f.waiting {
@@ -69,7 +69,7 @@ func (f *fold) takeWaiting(c *call) {
 	f.waiting = still
 }
 
-// addResult shows a result in the newest call with its id.
+// addResult applies a result to the newest call with its id.
 func (f *fold) addResult(body event.ToolResult) {
 	if i := slices.IndexFunc(f.open, func(c *call) bool { return c.id == body.ToolCallID }); i >= 0 {
 		f.resolve(f.open[i], body)
@@ -86,19 +86,19 @@ func (f *fold) addResult(body event.ToolResult) {
 		dropped := f.waiting[0]
 		f.waiting = f.waiting[1:]
 		f.effects = append(f.effects, EmitWarning{Message: fmt.Sprintf(
-			"The result of the tool call %q was dropped: its call did not come, and %d others wait for theirs",
+			"Dropped the result of tool call %q: no matching call, and %d other results are waiting",
 			dropped.ToolCallID, MaxWaiting)})
 	}
 }
 
-// resolve ends a call with a result.
+// resolve closes a call and applies its result.
 func (f *fold) resolve(c *call, body event.ToolResult) {
 	f.close(c)
 	f.update(c, body)
 }
 
-// update shows what came of a call. The true result may come after one that stood in
-// for it, and takes its place.
+// update shows the outcome of a call. An actual result can follow a placeholder and
+// replaces it.
 func (f *fold) update(c *call, body event.ToolResult) {
 	status, action := c.action.with(body, parameters{cwd: f.cwd}.relative)
 	f.effects = append(f.effects, UpdateToolStatus{
@@ -106,7 +106,7 @@ func (f *fold) update(c *call, body event.ToolResult) {
 	})
 }
 
-// close counts an open call among those with a result.
+// close moves an open call to the answered ones.
 func (f *fold) close(c *call) {
 	i := slices.Index(f.open, c)
 	if i < 0 {
@@ -126,7 +126,7 @@ func (a *answered) with(c *call) *answered {
 	return &answered{call: c, before: a, length: a.length + 1}
 }
 
-// newest is a list of the newest n alone.
+// newest returns a new list of the first n elements.
 func (a *answered) newest(n int) *answered {
 	if n == 0 {
 		return nil

@@ -1,30 +1,30 @@
 package transcript
 
-// Effect is what an event does to a transcript. Effects know no index: what they
-// are about they name by an id, and the [Patcher] knows where it stands.
+// Effect is a change that an event makes to a transcript. Effects identify entries by
+// id; the [Patcher] knows their index.
 type Effect interface{ effect() }
 
 // AppendEntry adds an entry.
 type AppendEntry struct {
-	// ID is the id of the event, of the tool call, or of the request and attempt that
-	// streams. A later entry with the same ID takes the name over.
+	// ID is an event id, a tool call id, or the request and attempt that streams. A
+	// later entry with the same ID replaces it as the target of effects.
 	ID string
-	// After is the event behind which the entry stands, and all that stands there
-	// already. Empty: at the end.
+	// After is the id of the event that the entry follows, after any other entries
+	// already there. Empty means at the end.
 	After string
 	Entry Entry
 }
 
-// AppendText adds text to an entry that streams.
+// AppendText appends text to a streaming entry.
 type AppendText struct {
 	ID   string
 	Text string
 }
 
-// RemoveEntry takes an entry away that streamed.
+// RemoveEntry removes a streaming entry.
 type RemoveEntry struct{ ID string }
 
-// UpdateToolStatus says how far a call has come.
+// UpdateToolStatus updates a tool call.
 type UpdateToolStatus struct {
 	ToolCallID string
 	Status     Status
@@ -32,7 +32,7 @@ type UpdateToolStatus struct {
 	Content    string
 }
 
-// EmitWarning tells the viewers what the transcript could not show.
+// EmitWarning warns viewers about something the transcript could not show.
 type EmitWarning struct{ Message string }
 
 func (AppendEntry) effect()      {}

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Document is a transcript as viewers hold it.
+// Document is a transcript as sent to viewers.
 type Document struct {
 	Entries []Item `json:"entries"`
 }
 
-// Item is an entry with the word that says that it is one.
+// Item wraps an entry with its type.
 type Item struct {
 	// Type is always [NormalizedEntry].
 	Type    string `json:"type"`
@@ -21,45 +21,43 @@ type Item struct {
 // NormalizedEntry is the type of every [Item].
 const NormalizedEntry = "NORMALIZED_ENTRY"
 
-// Entry is something to be seen in a transcript.
+// Entry is a visible element of a transcript.
 type Entry struct {
-	// Timestamp is when it happened, as the agent says if it says so; zero, and not
-	// in the JSON, while an answer streams.
+	// Timestamp is the agent's own time of the event if it has one, else the time it
+	// was recorded. It is zero, and omitted, while an answer streams.
 	Timestamp time.Time `json:"timestamp,omitzero"`
 	EntryType EntryType `json:"entry_type"`
-	// Content is the text of a message or note. Of a tool it is a line that says
-	// what the tool is to do.
+	// Content is the text of a message or note, or a one-line summary of a tool call.
 	Content string `json:"content"`
-	// Chunks are what has come of an answer that streams, and are there for as long
-	// as it does; Content is empty then. Where one ends and the next begins means
-	// nothing: see [Entry.Text].
+	// Chunks hold the text of a streaming answer, whose Content is empty. The
+	// boundaries between chunks are arbitrary. See [Entry.Text].
 	Chunks []string `json:"chunks,omitempty"`
-	// Partial marks an answer that was cut off.
+	// Partial marks an interrupted answer.
 	Partial bool `json:"partial,omitempty"`
-	// Attachments go with a user message.
+	// Attachments belong to a user message.
 	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
-// Text is the text of the entry, whether it streams or not.
+// Text returns the text of the entry, streaming or not.
 func (e Entry) Text() string { return e.Content + strings.Join(e.Chunks, "") }
 
-// Attachment is a file that goes with a user message. The bytes are not in a
-// transcript.
+// Attachment describes a file attached to a user message. Its bytes are not part of
+// the transcript.
 type Attachment struct {
 	Name      string `json:"name"`
 	MediaType string `json:"media_type"`
-	// Size is the number of bytes; 0 means unknown.
+	// Size is in bytes; 0 means unknown.
 	Size int64 `json:"size,omitempty"`
-	// URL is where the file is, when it is on the web.
+	// URL is set if the file is on the web.
 	URL string `json:"url,omitempty"`
-	// EventID is the event that the file came with.
+	// EventID is the event that attached the file.
 	EventID string `json:"event_id,omitempty"`
 }
 
-// Kind names the types of entries.
+// Kind is the type of an entry.
 type Kind string
 
-// The types of entries.
+// Types of entries.
 const (
 	UserMessage      Kind = "user_message"
 	AssistantMessage Kind = "assistant_message"
@@ -70,47 +68,47 @@ const (
 	TokenUsageInfo   Kind = "token_usage_info"
 )
 
-// EntryType says what an entry is. Which fields it has depends on Type.
+// EntryType classifies an entry. Type determines which other fields are set.
 type EntryType struct {
 	Type Kind `json:"type"`
 
-	// ToolName is, of a tool_use, the name by which the tool was called.
+	// ToolName is set on a tool_use.
 	ToolName   string      `json:"tool_name,omitempty"`
 	ActionType *ActionType `json:"action_type,omitempty"`
 	Status     Status      `json:"status,omitempty"`
 
-	// Subtype says, of a system_message or error_message, what it is about.
+	// Subtype is set on a system_message and an error_message.
 	Subtype Subtype `json:"subtype,omitempty"`
-	// Level says, of a system_message, how much it matters.
+	// Level is set on a system_message.
 	Level Level `json:"level,omitempty"`
 
-	// The fields of a token_usage_info; 0 means unknown.
+	// Set on a token_usage_info; 0 means unknown.
 	Model        string `json:"model,omitempty"`
 	InputTokens  int    `json:"input_tokens,omitempty"`
 	OutputTokens int    `json:"output_tokens,omitempty"`
 	DurationMs   int64  `json:"duration_ms,omitempty"`
 }
 
-// Status is how far the call of a tool has come.
+// Status is the state of a tool call.
 type Status string
 
-// The statuses of a call.
+// Statuses of a tool call.
 const (
 	Created Status = "created"
 	Success Status = "success"
 	Failed  Status = "failed"
-	// Denied says that the user, or a rule, did not let the tool do it.
+	// Denied means that the user or a rule denied permission.
 	Denied   Status = "denied"
 	TimedOut Status = "timed_out"
-	// PendingApproval is the status of a call whose event says "status":
-	// "pending_approval" beside its own fields.
+	// PendingApproval is the status of a call whose event has the extra field
+	// "status": "pending_approval".
 	PendingApproval Status = "pending_approval"
 )
 
-// Subtype says what a system_message or error_message is about.
+// Subtype is the topic of a system_message or error_message.
 type Subtype string
 
-// The subtypes.
+// Subtypes.
 const (
 	SubtypePrompt         Subtype = "prompt"
 	SubtypeSettings       Subtype = "settings"
@@ -121,30 +119,30 @@ const (
 	SubtypeRequestFailed  Subtype = "request_failed"
 	SubtypeRejected       Subtype = "rejected"
 	SubtypeNote           Subtype = "note"
-	// SubtypeTranscript is a warning of the transcript itself, see [EmitWarning].
+	// SubtypeTranscript marks a warning of the transcript itself ([EmitWarning]).
 	SubtypeTranscript Subtype = "transcript"
 )
 
-// Level says how much a system_message matters.
+// Level is the severity of a system_message.
 type Level string
 
-// The levels. Info is unobtrusive.
+// Levels.
 const (
 	Info    Level = "info"
 	Warning Level = "warning"
 )
 
-// ActionType is what a tool does, whatever the agent calls the tool. Which fields
-// it has depends on Action; those that nobody said are missing.
+// ActionType describes what a tool does, independent of the agent's name for it.
+// Action determines which other fields can be set; unknown ones are omitted.
 type ActionType struct {
 	Action Action `json:"action"`
 
-	// Path is, of a file_read, file_edit or search, where, relative to the folder
-	// that the agent works in if it lies there.
+	// Path is set on a file_read, file_edit and search, relative to the agent's
+	// working directory if it is inside.
 	Path string `json:"path,omitempty"`
-	// Changes are what a file_edit does, in order.
+	// Changes are the changes of a file_edit, in order.
 	Changes []FileChange `json:"changes,omitempty"`
-	// Command is the line that a command_run runs.
+	// Command is the command line of a command_run.
 	Command string `json:"command,omitempty"`
 	// Query is what a search looks for.
 	Query string `json:"query,omitempty"`
@@ -153,20 +151,20 @@ type ActionType struct {
 	Todos []Todo `json:"todos,omitempty"`
 	// Plan is the Markdown of a plan_presentation.
 	Plan string `json:"plan,omitempty"`
-	// Description says what another action is.
+	// Description describes an action of type other.
 	Description string `json:"description,omitempty"`
-	// Arguments are what a tool was given, any JSON.
+	// Arguments are the raw arguments of a tool.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Result is what came of it: of a command_run a [CommandResult], of a tool any
-	// JSON, of the others a text. What a file_edit, todo_management or
-	// plan_presentation answers is kept when it is an error only.
+	// Result is a [CommandResult] for a command_run, any JSON for a tool, and a string
+	// for other actions. A file_edit, todo_management and plan_presentation have a
+	// result only if it is an error.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// Action names the types of actions.
+// Action is the type of an action.
 type Action string
 
-// The types of actions.
+// Types of actions.
 const (
 	FileRead         Action = "file_read"
 	FileEdit         Action = "file_edit"
@@ -179,25 +177,25 @@ const (
 	Other            Action = "other"
 )
 
-// FileChange is one change of a file.
+// FileChange is one change to a file.
 type FileChange struct {
 	// Action is one of [Write], [Delete], [Rename] and [Edit].
 	Action Change `json:"action"`
-	// Path is the file, in an action on more than one.
+	// Path is set if the action changes several files.
 	Path string `json:"path,omitempty"`
-	// Content is what a write writes; missing when that is nothing.
+	// Content is what a write writes; omitted if empty.
 	Content string `json:"content,omitempty"`
-	// To is the name that a rename gives.
+	// To is the new name of a rename.
 	To string `json:"to,omitempty"`
-	// UnifiedDiff is what an edit does. Its line numbers are those of the file only
-	// when the agent knew them.
+	// UnifiedDiff is the diff of an edit. Its line numbers are those of the file only if
+	// the agent reported them.
 	UnifiedDiff string `json:"unified_diff,omitempty"`
 }
 
-// Change names the ways to change a file.
+// Change is a way to change a file.
 type Change string
 
-// The ways to change a file.
+// Kinds of file changes.
 const (
 	Write  Change = "write"
 	Delete Change = "delete"
@@ -205,16 +203,16 @@ const (
 	Edit   Change = "edit"
 )
 
-// Todo is an item of a list of things to do.
+// Todo is an item of a todo list.
 type Todo struct {
 	Content string `json:"content"`
-	// Status is in the agent's words, like pending, in_progress and completed.
+	// Status is the agent's own term, such as pending, in_progress or completed.
 	Status string `json:"status,omitempty"`
 }
 
-// CommandResult is what came of a command.
+// CommandResult is the outcome of a command.
 type CommandResult struct {
-	// ExitStatus is nil when nobody said how the command ended.
+	// ExitStatus is nil if unknown.
 	ExitStatus *int   `json:"exit_status,omitempty"`
 	Output     string `json:"output"`
 }

@@ -18,15 +18,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// TestPatchesMakeOfAnyVersionTheNewest is the law: whatever comes, in whatever
-// order and however often, the patch since any version makes of the document of
-// that version what a slow and obvious rendering makes of all events.
-func TestPatchesMakeOfAnyVersionTheNewest(t *testing.T) {
+// TestPatchesUpdateAnyVersionToTheNewest is the law: for any sequence of events and
+// deltas, repeats included, the patch since any version turns that version's document
+// into what a slow reference implementation renders.
+func TestPatchesUpdateAnyVersionToTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := chaos(t)
 		p := transcript.NewPatcher()
 		documents := []string{marshal(t, p.Document())} // by version
-		followed := documents[0]                        // of a viewer who misses nothing
+		followed := documents[0]                        // of a viewer that applies every patch
 		for i, e := range events {
 			before := p.Version()
 			patch := p.Apply(e)
@@ -49,7 +49,7 @@ func TestPatchesMakeOfAnyVersionTheNewest(t *testing.T) {
 	})
 }
 
-func TestADocumentFollowsFromTheLogAlone(t *testing.T) {
+func TestADocumentDependsOnlyOnTheLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live, loaded := transcript.NewPatcher(), transcript.NewPatcher()
 		for _, e := range chaos(t) {
@@ -65,7 +65,7 @@ func TestADocumentFollowsFromTheLogAlone(t *testing.T) {
 	})
 }
 
-func TestReduceChangesNothingThatItIsGiven(t *testing.T) {
+func TestReduceDoesNotModifyItsArguments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := chaos(t)
 		var states []transcript.State
@@ -77,7 +77,7 @@ func TestReduceChangesNothingThatItIsGiven(t *testing.T) {
 			s = next
 		}
 		for i := range events {
-			// States go other ways, too.
+			// A state can be continued in several ways.
 			for _, other := range events[i:] {
 				transcript.Reduce(states[i], other)
 			}
@@ -89,8 +89,8 @@ func TestReduceChangesNothingThatItIsGiven(t *testing.T) {
 	})
 }
 
-// chaos generates what a patcher may be given: a log whose events may come again,
-// in which requests and tools do what they like, with deltas of any attempt.
+// chaos generates input for a patcher: a log with repeated events and arbitrary
+// requests and tools, and deltas of any attempt.
 func chaos(t *rapid.T) []event.Event {
 	var events []event.Event
 	last := 0
@@ -105,7 +105,7 @@ func chaos(t *rapid.T) []event.Event {
 	}
 	tool := func() string { return rapid.SampledFrom([]string{"weather", "time"}).Draw(t, "tool") }
 	call := func() string { return fmt.Sprintf("call_%d", rapid.IntRange(0, 3).Draw(t, "call")) }
-	delta := event.TextDelta{} // the one before, so that some follow each other
+	delta := event.TextDelta{} // the previous one, so that some are consecutive
 	answer := ""               // the newest
 	for range rapid.IntRange(0, 60).Draw(t, "steps") {
 		var e event.Event
@@ -136,7 +136,7 @@ func chaos(t *rapid.T) []event.Event {
 			if delta.RequestID == "" {
 				delta = event.TextDelta{RequestID: request(), Attempt: 1, Index: -1, ThroughEventID: through()}
 			}
-			// Some come again, some are missing.
+			// Some are repeated, some are missing.
 			delta.Index = max(0, delta.Index+rapid.SampledFrom([]int{1, 1, 1, 0, 2}).Draw(t, "step of the index"))
 			delta.Delta, delta.Reset = text(), rapid.IntRange(0, 4).Draw(t, "reset") == 0
 			e.Body = delta
@@ -178,7 +178,7 @@ func chaos(t *rapid.T) []event.Event {
 	return events
 }
 
-// render is the document of events. It takes its time.
+// render is the slow reference implementation.
 func render(events []event.Event) transcript.Document {
 	var o oracle
 	for _, e := range events {
@@ -224,7 +224,7 @@ func render(events []event.Event) transcript.Document {
 		case event.ToolResult, event.FileAttachment, event.LLMRequestStarted:
 			continue
 		default:
-			// What an event says that stands for itself, the stories show.
+			// The text of other events is covered by the stories.
 			_, effects := transcript.Reduce(transcript.State{}, e)
 			entry.Entry = effects[0].(transcript.AppendEntry).Entry
 		}
@@ -248,10 +248,10 @@ func ofType(kind transcript.Kind, content string) transcript.Entry {
 	return transcript.Entry{EntryType: transcript.EntryType{Type: kind}, Content: content}
 }
 
-// oracle looks at all events, without those that came again, as often as it likes.
+// oracle answers questions by scanning all events, repeats removed.
 type oracle struct{ events []event.Event }
 
-// newest is the counter of the newest event of the log before event i.
+// newest is the counter of the newest event before event i.
 func (o oracle) newest(i int) int {
 	n := 0
 	for _, e := range o.events[:i] {
@@ -260,8 +260,8 @@ func (o oracle) newest(i int) int {
 	return n
 }
 
-// behind is the counter of the event behind which stands what was given to all up
-// to an event, or of the newest one when that is not in the log yet.
+// behind is the counter of the event that an answer through throughEventID follows,
+// or of the newest one if that is not in the log yet.
 func (o oracle) behind(i int, throughEventID string) int {
 	through, newest := event.Counter(throughEventID), o.newest(i+1)
 	if through == 0 || through > newest {
@@ -270,7 +270,7 @@ func (o oracle) behind(i int, throughEventID string) int {
 	return through
 }
 
-// at is the counter of the event behind which the entry of event i stands.
+// at is the counter of the event that the entry of event i follows.
 func (o oracle) at(i int) int {
 	switch body := o.events[i].Body.(type) {
 	case event.TextDelta:
@@ -299,8 +299,8 @@ func (o oracle) at(i int) int {
 	return o.newest(i + 1)
 }
 
-// atRequest is where the newest attempt or answer before event i stands, if it is
-// of the request.
+// atRequest is where the newest attempt or answer before event i stands, if it belongs
+// to the request.
 func (o oracle) atRequest(i int, requestID string) int {
 	for j := i - 1; j >= 0; j-- {
 		of, through := "", ""
@@ -321,13 +321,13 @@ func (o oracle) atRequest(i int, requestID string) int {
 	return o.newest(i + 1)
 }
 
-// isPlaced reports whether an answer names an event of the log before it.
+// isPlaced reports whether throughEventID is an event before event i.
 func (o oracle) isPlaced(i int, throughEventID string) bool {
 	through := event.Counter(throughEventID)
 	return through > 0 && through <= o.newest(i+1)
 }
 
-// attachments are those that wait for the message of event i.
+// attachments are those that belong to the message of event i.
 func (o oracle) attachments(i int) []transcript.Attachment {
 	var out []transcript.Attachment
 	for j := i - 1; j >= 0 && o.events[j].Tag() != event.TagUserMessage; j-- {
@@ -341,8 +341,8 @@ func (o oracle) attachments(i int) []transcript.Attachment {
 	return out
 }
 
-// results are the results of calls, by the index of the call; nil for a call
-// without one. A call that is there already is not in it.
+// results maps the index of a call to its result, nil if it has none. Calls that repeat
+// an open one are left out.
 func (o oracle) results() map[int]*event.ToolResult {
 	results := map[int]*event.ToolResult{}
 	var calls []int
@@ -386,8 +386,8 @@ func (o oracle) results() map[int]*event.ToolResult {
 	return results
 }
 
-// streams is the answer that is on its way, and the delta with which it begins; -1
-// when there is none.
+// streams returns the streaming entry and the index of its first delta, -1 if nothing
+// streams.
 func (o oracle) streams() (first int, entry transcript.Entry) {
 	var request, attempt, since, settled int
 	for i, e := range o.events {
@@ -449,7 +449,7 @@ func since(t require.TestingT, p *transcript.Patcher, version int) []transcript.
 	return patch
 }
 
-// apply applies a patch by a library that knows nothing of us.
+// apply applies a patch with an independent library.
 func apply(t require.TestingT, document string, patch []transcript.Operation) string {
 	decoded, err := jsonpatch.DecodePatch([]byte(marshal(t, patch)))
 	require.NoError(t, err)
@@ -458,8 +458,7 @@ func apply(t require.TestingT, document string, patch []transcript.Operation) st
 	return string(out)
 }
 
-// joined is a document with the chunks of each entry in one: where they are parted
-// means nothing.
+// joined merges the chunks of each entry; their boundaries are arbitrary.
 func joined(t require.TestingT, document string) string {
 	var d transcript.Document
 	require.NoError(t, json.Unmarshal([]byte(document), &d))

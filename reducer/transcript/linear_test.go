@@ -12,12 +12,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// token is delta i of an answer to demo:0001.
 func token(i int) event.Event {
 	return event.New(event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: i, Delta: " token", ThroughEventID: "demo:0001"})
 }
 
-func TestATokenCostsTheSameHoweverLongTheAnswerIs(t *testing.T) {
+func TestTheCostOfATokenIsIndependentOfTheAnswerLength(t *testing.T) {
 	const tokens = 20_000
 	p := transcript.NewPatcher()
 	p.Apply(logged(t, 1, `{"_tag":"UserMessage","content":"Hello"}`))
@@ -28,13 +27,13 @@ func TestATokenCostsTheSameHoweverLongTheAnswerIs(t *testing.T) {
 		require.Equal(t, first, marshal(t, p.Apply(token(i))))
 	}
 
-	t.Run("a viewer who is behind gets what is missing, in one operation", func(t *testing.T) {
+	t.Run("a slow viewer gets the missing text in one operation", func(t *testing.T) {
 		const missing = 5_000
 		patch := since(t, p, p.Version()-missing)
 		require.Len(t, patch, 1)
 		require.Equal(t, strings.Repeat(" token", missing), patch[0].Value)
 	})
-	t.Run("the answer is sent once more when it is complete", func(t *testing.T) {
+	t.Run("the complete answer is sent once more", func(t *testing.T) {
 		answer := event.New(event.AssistantMessage{
 			Content: strings.Repeat(" token", tokens), RequestID: "demo:r0001", ThroughEventID: "demo:0001",
 		})
@@ -43,7 +42,7 @@ func TestATokenCostsTheSameHoweverLongTheAnswerIs(t *testing.T) {
 	})
 }
 
-func TestAPatchChangesAnEntryOnce(t *testing.T) {
+func TestAPatchChangesEachEntryOnce(t *testing.T) {
 	p := transcript.NewPatcher()
 	p.Apply(logged(t, 1, `{"_tag":"ToolCall","toolCallId":"c","toolName":"x"}`))
 	p.Apply(logged(t, 2, `{"_tag":"UserMessage","content":"Hello"}`))
@@ -56,7 +55,7 @@ func TestAPatchChangesAnEntryOnce(t *testing.T) {
 	require.Len(t, since(t, p, 1), 2)
 }
 
-func TestAVersionOfAnotherLifeIsNotKnown(t *testing.T) {
+func TestAnUnknownVersionIsRejected(t *testing.T) {
 	p := transcript.NewPatcher()
 	p.Apply(logged(t, 1, `{"_tag":"UserMessage","content":"Hello"}`))
 	for _, version := range []int{-1, 2} {
@@ -68,12 +67,12 @@ func TestAVersionOfAnotherLifeIsNotKnown(t *testing.T) {
 	require.Empty(t, patch)
 }
 
-func TestAnEmptyDocumentHasAListOfEntries(t *testing.T) {
+func TestAnEmptyDocumentHasAnEmptyList(t *testing.T) {
 	require.Equal(t, `{"entries":[]}`, marshal(t, transcript.NewPatcher().Document()))
 }
 
-// BenchmarkApply folds logs of different lengths into patches. What an event costs
-// must not depend on the length.
+// BenchmarkApply folds logs of different lengths; the cost per event must not depend
+// on the length.
 func BenchmarkApply(b *testing.B) {
 	for _, n := range []int{2_000, 20_000} {
 		b.Run(fmt.Sprintf("entries/%d", n), func(b *testing.B) {
@@ -93,7 +92,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkStream folds answers of different lengths, and encodes the patches.
+// BenchmarkStream folds answers of different lengths and encodes the patches.
 func BenchmarkStream(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprintf("tokens/%d", n), func(b *testing.B) {
@@ -111,7 +110,7 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// agentLog is a log of so many entries, half of them calls with their results.
+// agentLog is a log with the given number of entries, half of them calls with results.
 func agentLog(t require.TestingT, entries int) []event.Event {
 	var log []event.Event
 	add := func(line string) { log = append(log, logged(t, len(log)+1, line)) }
@@ -123,7 +122,7 @@ func agentLog(t require.TestingT, entries int) []event.Event {
 	return log
 }
 
-func TestATimeThatHasNoJSONIsNotThatOfAnEntry(t *testing.T) {
+func TestATimeOutsideTheJSONRangeIsIgnored(t *testing.T) {
 	for _, at := range []string{"9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"} {
 		p := transcript.NewPatcher()
 		p.Apply(logged(t, 1, `{"_tag":"UserMessage","content":"Hello","sourceTimestamp":"`+at+`"}`))

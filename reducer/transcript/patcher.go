@@ -16,47 +16,47 @@ type Operation struct {
 	// Op is add, remove or replace.
 	Op   string `json:"op"`
 	Path string `json:"path"`
-	// Value is an [Item], or a string that is added to the chunks of an entry; nil
-	// for remove.
+	// Value is an [Item], or a string appended to the chunks of an entry; nil for
+	// remove.
 	Value any `json:"value,omitempty"`
 }
 
-// Patcher keeps the document of a log and says what to change in earlier versions
-// of it. All that is known of indices is here. It is not safe for concurrent use.
+// Patcher maintains the document of a log and computes patches from its earlier
+// versions. It alone knows indices. It is not safe for concurrent use.
 //
-// What an event costs depends on how many entries it changes, and not on how many
-// there are; one that stands before others costs a step for each of them.
+// The cost of an event depends on the number of entries it changes, not on the length
+// of the document; inserting before n entries costs n steps.
 type Patcher struct {
 	state   State
 	version int
-	// slots are in the order of the document, with those whose entry went.
+	// slots are in document order and include removed entries.
 	slots []*slot
-	// live is how many have an entry.
+	// live is the number of slots with an entry.
 	live int
-	// recent are the slots by their newest change, newest first.
+	// recent lists the slots by their last change, newest first.
 	recent *list.List
-	// calls and streams are the slots that may change, by the ids of the effects.
+	// calls and streams are the slots that can still change, by effect id.
 	calls, streams map[string]*slot
 }
 
-// slot is a place for an entry. It keeps its order among the others for ever.
+// slot is the position of an entry. Slots never change their order.
 type slot struct {
 	entry Entry
-	// at is the counter of the event behind which it stands: slots are in that
-	// order, and those of the same in the order in which they came.
+	// at is the counter of the event that the slot follows. Slots are sorted by at,
+	// then by insertion order.
 	at int
-	// index is how many entries stand before it.
+	// index is the number of entries before the slot.
 	index int
-	// born, removed and replaced are the versions in which the entry came, went (0
-	// while it is there) and was last changed in other ways than by added text.
+	// born, removed and replaced are versions: when the entry was added, when it was
+	// removed (0 if it was not), and when it last changed other than by appended text.
 	born, removed, replaced int
-	text                    *growing      // nil when the entry does not stream
-	recent                  *list.Element // where it is in Patcher.recent
-	changed                 int           // the newest version in which anything happened
+	text                    *growing      // nil unless the entry streams
+	recent                  *list.Element // element in Patcher.recent
+	changed                 int           // version of the last change
 }
 
-// growing is the text of an entry that streams, with how long it was in each
-// version that added to it.
+// growing is the text of a streaming entry and its length in each version that
+// appended to it.
 type growing struct {
 	strings.Builder
 	lengths []struct{ version, length int }
@@ -67,7 +67,7 @@ func (g *growing) add(version int, text string) {
 	g.lengths = append(g.lengths, struct{ version, length int }{version, g.Len()})
 }
 
-// since is what was added after a version.
+// since returns the text appended after a version.
 func (g *growing) since(version int) string {
 	i := sort.Search(len(g.lengths), func(i int) bool { return g.lengths[i].version > version })
 	if i == 0 {
@@ -81,12 +81,12 @@ func NewPatcher() *Patcher {
 	return &Patcher{recent: list.New(), calls: map[string]*slot{}, streams: map[string]*slot{}}
 }
 
-// Version counts the events that had an effect. All that an event changes is one
+// Version returns the number of events that had an effect. Each such event is one
 // version.
 func (p *Patcher) Version() int { return p.version }
 
-// Document is the newest version. It shares memory with later ones; treat it as
-// immutable.
+// Document returns the newest version. It shares memory with later ones and must not
+// be modified.
 func (p *Patcher) Document() Document {
 	entries := make([]Item, 0, p.live)
 	for _, s := range p.slots {
@@ -97,7 +97,7 @@ func (p *Patcher) Document() Document {
 	return Document{Entries: entries}
 }
 
-// Apply folds an event, and returns the patch from the version before; nil when it
+// Apply folds an event and returns the patch from the previous version, or nil if it
 // had no effect.
 func (p *Patcher) Apply(e event.Event) []Operation {
 	state, effects := Reduce(p.state, e)
@@ -108,16 +108,15 @@ func (p *Patcher) Apply(e event.Event) []Operation {
 	before := p.version
 	p.version++
 	for _, effect := range effects {
-		p.carryOut(effect, e)
+		p.perform(effect, e)
 	}
 	patch, _ := p.Since(before)
 	return patch
 }
 
-// Since returns the patch from a version to the newest. It changes each entry once,
-// however often that changed, and of an entry that streamed at both it has the text
-// in between. For a version that has not been, ok is false: it is that of another
-// Patcher, and its viewer needs the document.
+// Since returns the patch from a version to the newest. It changes each entry at most
+// once; for an entry that streams in both versions it appends the text in between.
+// ok is false if this Patcher never had the version; such a viewer needs the document.
 func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 	if version < 0 || version > p.version {
 		return nil, false
@@ -126,9 +125,9 @@ func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 	for e := p.recent.Front(); e != nil && e.Value.(*slot).changed > version; e = e.Next() {
 		changed = append(changed, e.Value.(*slot))
 	}
-	// From front to back what stands before an entry is as it is in the newest
-	// version, and so is its index. Of those with the same one, all but the last are
-	// gone.
+	// Applied from front to back, everything before an entry is already in its newest
+	// state, so the newest index is the right one. Of several slots with the same index,
+	// all but the last are removed.
 	slices.SortFunc(changed, func(a, b *slot) int {
 		return cmp.Or(cmp.Compare(a.index, b.index), -cmp.Compare(a.removed, b.removed))
 	})
@@ -151,7 +150,7 @@ func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 	return patch, true
 }
 
-func (p *Patcher) carryOut(effect Effect, e event.Event) {
+func (p *Patcher) perform(effect Effect, e event.Event) {
 	switch effect := effect.(type) {
 	case AppendEntry:
 		p.add(effect)
@@ -193,8 +192,8 @@ func (p *Patcher) add(effect AppendEntry) {
 	p.touch(s)
 }
 
-// place makes room behind an event. An entry that went in this version leaves its
-// slot to the one that comes there, so that viewers see it change and not go.
+// place inserts a slot after the event at. A slot whose entry was removed in this
+// version is reused, so that viewers see the entry replaced.
 func (p *Patcher) place(at int) *slot {
 	i := len(p.slots)
 	for ; i > 0 && p.slots[i-1].at > at; i-- {
@@ -224,7 +223,7 @@ func (p *Patcher) remove(s *slot) {
 	p.touch(s)
 }
 
-// touch notes that a slot changed in this version.
+// touch records that a slot changed in this version.
 func (p *Patcher) touch(s *slot) {
 	s.changed = p.version
 	p.recent.MoveToFront(s.recent)

@@ -16,17 +16,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// TestStories tells stories of transcripts. Each file of testdata is one: a comment
-// that tells it, the events in "script", and in "want" each event again with the
-// patch that it gives. A line of the script is one of
+// TestStories runs the stories in testdata. Each file has a comment, the events in
+// "script", and in "want" each event with its patch. A script line is one of
 //
 //	JSON            the next event of the log
-//	again N         event N of the log once more
-//	delta JSON      a delta, which is in no log
+//	again N         repeat event N
+//	delta JSON      a delta, which is not part of the log
 //	since VERSION   the patch from that version to the newest
-//	show            the document, in brief
+//	show            the document, abbreviated
 //
-// The events have ids from demo:0001, and one second passes from one to the next.
+// Events have ids from demo:0001 and are one second apart.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/*.txtar", tell) }
 
 func tell(t *testing.T, script string) string {
@@ -70,7 +69,7 @@ func tell(t *testing.T, script string) string {
 	return out.String()
 }
 
-// logged is event n of a log.
+// logged returns event n of a log.
 func logged(t require.TestingT, n int, line string) event.Event {
 	var e event.Event
 	require.NoError(t, e.UnmarshalJSON([]byte(line)), line)

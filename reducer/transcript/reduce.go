@@ -11,49 +11,49 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// State is what the fold needs of the past: the calls that may get a result, the
-// results that wait for their call, and what streams. It is an immutable value, and
-// its zero value is the state before the first event.
+// State is the state of the fold: calls that can get a result, results that wait for
+// their call, and the streaming answer. It is immutable; its zero value is the state
+// before the first event.
 type State struct {
-	// newest is the counter of the newest event: those up to it are repetitions.
+	// newest is the counter of the newest event; earlier ones are repeats.
 	newest int
-	// cwd is the folder that the agent works in; "" when it did not say.
+	// cwd is the agent's working directory, "" if unknown.
 	cwd string
 	// attachments wait for the next user message.
 	attachments []Attachment
-	// request is the newest request that the log has told of, answer the newest
-	// answer since the user spoke.
+	// request is the newest request in the log; answer is the newest answer since the
+	// last user message.
 	request request
 	answer  place
 	stream  stream
-	// settled is the number of the newest request whose answer streams no more.
+	// settled is the number of the newest request that can no longer stream.
 	settled int
-	// open are the calls without a result, oldest first.
+	// open holds the calls without a result, oldest first.
 	open     []*call
 	answered *answered
 	waiting  []event.ToolResult
 }
 
-// request is what the entries of a request need to know of it.
+// request is what entries of a request refer to.
 type request struct {
 	place
 	model string
 }
 
-// place says where the entries of a request or an answer stand: behind the event
-// after, or in the order of the log when that is empty.
+// place positions the entries of a request or an answer: after the given event, or in
+// log order if after is empty.
 type place struct{ id, after string }
 
-// stream is how far the text of an attempt has come.
+// stream is the progress of the current attempt.
 type stream struct {
-	number, attempt int    // of the request and the attempt; 0 before the first
-	next            int    // the index of the next delta
-	id              string // of the entry; "" when there is none
+	number, attempt int    // 0 before the first
+	next            int    // expected index of the next delta
+	id              string // entry id; "" if none is shown
 }
 
-// Reduce says what an event does to a transcript. Events come in the order of
-// their log; one that is not newer than the newest is a repetition and does
-// nothing. Deltas, which are in no log, may come at any time.
+// Reduce returns the effects of an event. Events must come in log order; one that is
+// not newer than the last is a repeat and has no effect. Deltas are not part of a log
+// and can come at any time.
 func Reduce(s State, e event.Event) (State, []Effect) {
 	counter := event.Counter(e.ID)
 	if counter > 0 && counter <= s.newest {
@@ -65,7 +65,7 @@ func Reduce(s State, e event.Event) (State, []Effect) {
 	return f.State, f.effects
 }
 
-// fold is a reduction at work.
+// fold is the working state of one reduction.
 type fold struct {
 	State
 	event   event.Event
@@ -76,7 +76,7 @@ type fold struct {
 func (f *fold) apply() {
 	switch body := f.event.Body.(type) {
 	case event.SystemPrompt:
-		f.tell("", SubtypePrompt, Info, cmp.Or(body.Content, "The system prompt was taken away"))
+		f.tell("", SubtypePrompt, Info, cmp.Or(body.Content, "System prompt removed"))
 	case event.UserMessage:
 		f.append("", Entry{EntryType: EntryType{Type: UserMessage}, Content: body.Content, Attachments: f.attachments})
 		f.attachments, f.answer = nil, place{}
@@ -111,10 +111,10 @@ func (f *fold) apply() {
 		if number := event.RequestNumber(body.RequestID); number == f.stream.number {
 			f.begin(number, f.stream.attempt+1)
 		}
-		f.tell(f.placeOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("%s takes over from %s%s: %s",
+		f.tell(f.placeOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("Fell back to %s from %s%s: %s",
 			body.ToProvider, body.FromProvider, afterRetries(body.RetriesAttempted), body.Error))
 	case event.InputRejected:
-		f.tell("", SubtypeRejected, Warning, strings.TrimRight("Input was not taken: "+body.Reason+"\n"+body.Input, "\n"))
+		f.tell("", SubtypeRejected, Warning, strings.TrimRight("Input rejected: "+body.Reason+"\n"+body.Input, "\n"))
 	case event.SessionStarted:
 		content := "The session started"
 		if body.ForkedFrom != "" {
@@ -130,7 +130,7 @@ func (f *fold) apply() {
 	}
 }
 
-// say shows an answer. What streamed of it was a preview, and makes way.
+// say shows an answer and removes its streamed preview.
 func (f *fold) say(body event.AssistantMessage) {
 	f.settle(body.RequestID)
 	after := f.behind(body.ThroughEventID)
@@ -146,15 +146,14 @@ func (f *fold) say(body event.AssistantMessage) {
 	}
 }
 
-// addDelta shows a piece of an answer. One that is missing holds up those behind
-// it, until a Reset or the answer comes.
+// addDelta shows a delta. After a missing delta, later ones are ignored until a Reset
+// or the answer.
 func (f *fold) addDelta(body event.TextDelta) {
 	number := event.RequestNumber(body.RequestID)
 	if !f.begin(number, body.Attempt) {
 		return
 	}
-	// A Reset may repeat what is there to the last delta, and has then the text of
-	// those that were missing.
+	// A Reset can repeat text up to the last delta; it includes that of missing ones.
 	anew := body.Reset && body.Index >= f.stream.next-1
 	if !anew && body.Index != f.stream.next {
 		return
@@ -176,7 +175,7 @@ func (f *fold) addDelta(body event.TextDelta) {
 	}
 }
 
-// begin goes over to an attempt, and reports false when that is over already.
+// begin switches to an attempt. It reports false if that attempt is over.
 func (f *fold) begin(number, attempt int) bool {
 	switch c := cmp.Or(cmp.Compare(number, f.stream.number), cmp.Compare(attempt, f.stream.attempt)); {
 	case number <= f.settled, c < 0:
@@ -188,7 +187,7 @@ func (f *fold) begin(number, attempt int) bool {
 	return true
 }
 
-// void takes away what streams.
+// void removes the streamed text.
 func (f *fold) void() {
 	if f.stream.id != "" {
 		f.effects = append(f.effects, RemoveEntry{ID: f.stream.id})
@@ -196,7 +195,7 @@ func (f *fold) void() {
 	}
 }
 
-// settle ends the streaming of a request and of those before it.
+// settle ends the streaming of a request and of all earlier ones.
 func (f *fold) settle(requestID string) {
 	f.settled = max(f.settled, event.RequestNumber(requestID))
 	if f.stream.number <= f.settled {
@@ -204,8 +203,8 @@ func (f *fold) settle(requestID string) {
 	}
 }
 
-// note shows what an agent reported. Of the fields beside those of the body it
-// knows cwd, model, durationMs and usage.
+// note shows a note of an agent. It uses the extra fields cwd, model, durationMs and
+// usage.
 func (f *fold) note(body event.Note) {
 	switch body.Kind {
 	case event.NoteThinking:
@@ -254,13 +253,13 @@ func (f *fold) appendAs(id, after string, entry Entry) {
 	f.effects = append(f.effects, AppendEntry{ID: id, After: after, Entry: entry})
 }
 
-// tell adds an unobtrusive entry.
+// tell adds a system message.
 func (f *fold) tell(after string, subtype Subtype, level Level, content string) {
 	f.append(after, Entry{EntryType: EntryType{Type: SystemMessage, Subtype: subtype, Level: level}, Content: content})
 }
 
-// behind is the event behind which an answer stands that was given to all up to
-// it; "" when that is no event of the log so far.
+// behind returns the event that an answer follows, "" if the event is not in the log
+// yet.
 func (f *fold) behind(throughEventID string) string {
 	if event.Counter(throughEventID) > f.newest {
 		return ""
@@ -268,7 +267,7 @@ func (f *fold) behind(throughEventID string) string {
 	return throughEventID
 }
 
-// placeOf is where the entries of a request stand.
+// placeOf returns where the entries of a request stand.
 func (f *fold) placeOf(requestID string) string {
 	if f.request.id == requestID {
 		return f.request.after
@@ -286,18 +285,16 @@ func attachment(eventID string, body event.FileAttachment) Attachment {
 	return a
 }
 
-// timeOf is when an event happened: as the agent says, or else when the session
-// recorded it.
+// timeOf returns the agent's own time of an event, else the time it was recorded.
 func timeOf(e event.Event) time.Time {
-	// A time in another zone may be in a year that has no JSON.
+	// In UTC the year can be outside the range of JSON times.
 	if at := extra[time.Time](e, "sourceTimestamp").UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 {
 		return at
 	}
 	return e.Timestamp.UTC()
 }
 
-// extra is a field beside those of the body; zero when it is missing or of another
-// type.
+// extra returns a field of e.Extra, or zero if it is missing or of another type.
 func extra[T any](e event.Event, name string) T {
 	var value, none T
 	if json.Unmarshal(e.Extra[name], &value) != nil {

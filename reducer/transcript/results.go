@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// with is how a call ended, and its action with what came of it.
+// with returns the status of a call, and its action completed by the result.
 func (a ActionType) with(r event.ToolResult, relative func(string) string) (Status, ActionType) {
 	raw := r.Value
 	if len(raw) == 0 {
@@ -42,8 +42,7 @@ func (a ActionType) with(r event.ToolResult, relative func(string) string) (Stat
 	return status, a
 }
 
-// failure is how a call failed, by the type that its error has, and why, by its
-// message.
+// failure returns the status by the type in an error, and its message.
 func failure(raw json.RawMessage) (Status, string) {
 	var e struct{ Type, Message string }
 	if json.Unmarshal(raw, &e) != nil {
@@ -62,13 +61,13 @@ func failure(raw json.RawMessage) (Status, string) {
 	return Failed, text
 }
 
-// How agents say in the text of a result with what status a command ended.
+// Exit status in command output, as written by Droid and Claude Code.
 var (
 	exitBehind = regexp.MustCompile(`\n*\[Process exited with code (-?\d+)\]\s*$`)
 	exitBefore = regexp.MustCompile(`^(?:Error: )?Exit code (-?\d+)(?:\n|$)`)
 )
 
-// ended is the result of a command in the text of its output.
+// ended splits the exit status from the output of a command.
 func ended(text string) CommandResult {
 	for _, said := range []*regexp.Regexp{exitBehind, exitBefore} {
 		m := said.FindStringSubmatchIndex(text)
@@ -82,9 +81,9 @@ func ended(text string) CommandResult {
 	return CommandResult{Output: text}
 }
 
-// told is an edit as its result tells it, in an object or the JSON of one in a
-// string: that is exact. What was deleted or renamed a result does not tell, nor
-// which of several files it is about.
+// told replaces the changes of an edit by those in its result, which are exact. The
+// result is an object or its JSON in a string. It does not report deletions and renames,
+// nor which of several files it is about; those changes stay as they are.
 func (a ActionType) told(raw json.RawMessage, relative func(string) string) ActionType {
 	if text, ok := stringOf(raw); ok {
 		raw = json.RawMessage(text)
@@ -108,8 +107,8 @@ func (a ActionType) told(raw json.RawMessage, relative func(string) string) Acti
 	return a
 }
 
-// plain is a result as text: a string as it is, of blocks of text their texts, and
-// anything else as its JSON.
+// plain returns a result as text: a string unchanged, text blocks joined, anything
+// else as JSON.
 func plain(raw json.RawMessage) string {
 	if text, ok := stringOf(raw); ok {
 		return text

@@ -11,9 +11,9 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// tools says what the tools of agents do, by their names in small letters and
-// without anything between the words. An action that is zero is none that is known:
-// the call is shown as it is, like that of any other tool.
+// tools maps tool names, in lower case without separators, to actions. A zero action
+// means that the parameters are not understood; the call is then shown as a generic
+// tool.
 var tools = map[string]func(parameters) ActionType{
 	"read":          readsFile,
 	"readfile":      readsFile,
@@ -43,11 +43,11 @@ var tools = map[string]func(parameters) ActionType{
 
 var betweenWords = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 
-// actionOf is what a call does. Paths below cwd are relative to it.
+// actionOf returns the action of a call. Paths below cwd become relative to it.
 func actionOf(toolName string, raw json.RawMessage, cwd string) ActionType {
 	p := parameters{cwd: cwd}
 	object := raw
-	// Some agents write the object as a string.
+	// Some agents encode the object as a string.
 	if text, ok := stringOf(raw); ok {
 		object = json.RawMessage(text)
 	}
@@ -61,7 +61,7 @@ func actionOf(toolName string, raw json.RawMessage, cwd string) ActionType {
 	return ActionType{Action: Tool, Arguments: valid(raw)}
 }
 
-// title is a line that says what a call is to do.
+// title returns a one-line summary of a call.
 func title(toolName string, a ActionType) string {
 	text := cmp.Or(a.Query, a.Path, a.Command, a.URL, a.Plan, a.Description, toolName)
 	if a.Action == TodoManagement {
@@ -102,7 +102,7 @@ func writes(p parameters) ActionType {
 	})
 }
 
-// edits takes one replacement, or several under edits or changes.
+// edits accepts one replacement, or several in edits or changes.
 func edits(p parameters) ActionType {
 	path, ok := p.path("file_path", "path", "filePath")
 	replacements := p.objects("edits", "changes")
@@ -136,10 +136,10 @@ func patches(p parameters) ActionType {
 	return action
 }
 
-// numbered is a line like "1. [completed] Read the code".
+// numbered matches a line like "1. [completed] Read the code".
 var numbered = regexp.MustCompile(`^\s*(?:\d+[.)]|[-*])?\s*(?:\[([^\]]*)\])?\s*(.*)$`)
 
-// plansTodos takes a list of objects, or of lines.
+// plansTodos accepts a list of objects, or text lines.
 func plansTodos(p parameters) ActionType {
 	action := ActionType{Action: TodoManagement}
 	for _, item := range p.objects("todos") {
@@ -180,14 +180,14 @@ func known(ok bool, action ActionType) ActionType {
 	return action
 }
 
-// parameters are those of a call.
+// parameters are the parameters of a call.
 type parameters struct {
 	fields map[string]json.RawMessage
 	cwd    string
 }
 
-// text is the first field that is there: a string as it is, the strings of a list
-// with spaces between them, anything else as its JSON.
+// text returns the first present field: a string unchanged, a list of strings joined by
+// spaces, anything else as JSON.
 func (p parameters) text(names ...string) (string, bool) {
 	for _, name := range names {
 		raw, ok := p.fields[name]
@@ -211,7 +211,7 @@ func (p parameters) path(names ...string) (string, bool) {
 	return p.relative(text), ok
 }
 
-// relative is a path as seen from the folder that the agent works in.
+// relative returns a path relative to the agent's working directory.
 func (p parameters) relative(path string) string {
 	if p.cwd == "" || !strings.HasPrefix(path, p.cwd) {
 		return path
@@ -223,7 +223,7 @@ func (p parameters) relative(path string) string {
 	if inside, ok := strings.CutPrefix(rest, "/"); ok {
 		return inside
 	}
-	return path // a neighbour whose name begins alike
+	return path // a sibling whose name starts with that of cwd
 }
 
 func (p parameters) objects(names ...string) []parameters {
@@ -241,13 +241,12 @@ func (p parameters) objects(names ...string) []parameters {
 	return nil
 }
 
-// diff is how one text becomes another. The texts are parts of a file, whose last
-// line does not end there.
+// diff returns a unified diff of two excerpts, which may lack a final newline.
 func diff(path, before, after string) string {
 	before, after = wholeLines(before), wholeLines(after)
 	unified, err := udiff.ToUnified(path, path, before, udiff.Lines(before, after), udiff.DefaultContextLines)
 	if err != nil {
-		return "" // the edits are those of the text
+		return "" // unreachable: the edits come from this text
 	}
 	return unified
 }
@@ -259,7 +258,7 @@ func wholeLines(text string) string {
 	return text + "\n"
 }
 
-// stringOf is the text of a JSON string.
+// stringOf decodes a JSON string.
 func stringOf(raw json.RawMessage) (text string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
@@ -268,8 +267,8 @@ func stringOf(raw json.RawMessage) (text string, ok bool) {
 	return text, err == nil
 }
 
-// valid is JSON as it is. What is none, which only a Go caller can put into an
-// event, becomes a string, so that the document stays JSON.
+// valid returns JSON unchanged. Go callers can put invalid JSON into an event; it
+// becomes a string so that the document stays valid.
 func valid(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw
@@ -280,7 +279,7 @@ func valid(raw json.RawMessage) json.RawMessage {
 func encode(value any) json.RawMessage {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return nil // texts and numbers always have JSON
+		return nil // unreachable: strings and numbers always marshal
 	}
 	return raw
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// shown is the entry of a call and its result, in a log that begins with where the
-// agent works.
+// shown returns the entry of a call with its result, in a log with a known working
+// directory.
 func shown(t require.TestingT, tool, parameters string, result *event.ToolResult) transcript.Entry {
 	p := transcript.NewPatcher()
 	p.Apply(logged(t, 1, `{"_tag":"Note","kind":"system","content":"init","cwd":"/home/ada/app"}`))
@@ -29,12 +29,12 @@ func shown(t require.TestingT, tool, parameters string, result *event.ToolResult
 	return entries[1].Content
 }
 
-func TestToolsAreKnownByTheirNamesAndParameters(t *testing.T) {
+func TestToolsMapToActions(t *testing.T) {
 	for _, tc := range []struct{ name, tool, parameters, want string }{
 		{"a file that is read", "Read", `{"file_path":"/home/ada/app/a.go"}`, `{"action":"file_read","path":"a.go"}`},
 		{"by another name", "read_file", `{"path":"/home/ada/app/b/c.go"}`, `{"action":"file_read","path":"b/c.go"}`},
 		{"outside of the folder", "Read", `{"path":"/etc/hosts"}`, `{"action":"file_read","path":"/etc/hosts"}`},
-		{"in a neighbour whose name begins alike", "Read", `{"path":"/home/ada/app2/a.go"}`, `{"action":"file_read","path":"/home/ada/app2/a.go"}`},
+		{"in a sibling directory with the same prefix", "Read", `{"path":"/home/ada/app2/a.go"}`, `{"action":"file_read","path":"/home/ada/app2/a.go"}`},
 		{"a folder", "LS", `{"directory_path":"/home/ada/app"}`, `{"action":"file_read","path":"."}`},
 		{"a folder without a name", "LS", `{}`, `{"action":"file_read","path":"."}`},
 		{"a search for names", "Glob", `{"patterns":["*.go","*.md"],"folder":"/home/ada/app/b"}`, `{"action":"search","query":"*.go *.md","path":"b"}`},
@@ -82,7 +82,7 @@ func TestToolsAreKnownByTheirNamesAndParameters(t *testing.T) {
 	}
 }
 
-func TestResultsEndTheirCalls(t *testing.T) {
+func TestResultsCompleteTheirCalls(t *testing.T) {
 	value := func(raw string) event.ToolResult { return event.ToolResult{Value: json.RawMessage(raw)} }
 	failed := func(raw string) event.ToolResult { return event.ToolResult{Error: json.RawMessage(raw), IsError: true} }
 	const run, edit, patch = `{"command":"x"}`, `{"path":"a","old_str":"x","new_str":"y"}`, `{"input":"*** Begin Patch"}`
@@ -94,29 +94,29 @@ func TestResultsEndTheirCalls(t *testing.T) {
 	}{
 		{"a command that went well", "Execute", run, value(`"hi\n\n\n[Process exited with code 0]"`), transcript.Success,
 			`{"action":"command_run","command":"x","result":{"exit_status":0,"output":"hi"}}`},
-		{"a command that did not", "Execute", run, value(`"no\n[Process exited with code 2]"`), transcript.Failed,
+		{"a command that failed", "Execute", run, value(`"no\n[Process exited with code 2]"`), transcript.Failed,
 			`{"action":"command_run","command":"x","result":{"exit_status":2,"output":"no"}}`},
-		{"a command that did not, for Claude", "Bash", run, event.ToolResult{Value: json.RawMessage(`"Exit code 1\nno"`), IsError: true}, transcript.Failed,
+		{"a command that failed, for Claude", "Bash", run, event.ToolResult{Value: json.RawMessage(`"Exit code 1\nno"`), IsError: true}, transcript.Failed,
 			`{"action":"command_run","command":"x","result":{"exit_status":1,"output":"no"}}`},
-		{"a command that ended without a word", "Bash", run, value(`""`), transcript.Success,
+		{"a command without output", "Bash", run, value(`""`), transcript.Success,
 			`{"action":"command_run","command":"x","result":{"output":""}}`},
 		{"a command that took too long", "Execute", run, failed(`{"type":"timeout_error","message":"after 60 s"}`), transcript.TimedOut,
 			`{"action":"command_run","command":"x","result":{"output":"after 60 s"}}`},
-		{"a command that nobody allowed", "Execute", run, failed(`{"type":"PermissionDenied","message":"no"}`), transcript.Denied,
+		{"a command that was denied", "Execute", run, failed(`{"type":"PermissionDenied","message":"no"}`), transcript.Denied,
 			`{"action":"command_run","command":"x","result":{"output":"no"}}`},
 		{"a file that was read", "Read", `{"path":"a"}`, value(`[{"type":"text","text":"all"},{"type":"text","text":"of it"}]`), transcript.Success,
 			`{"action":"file_read","path":"a","result":"all\nof it"}`},
-		{"a list that the call has already", "TodoWrite", `{"todos":[{"content":"x","status":"pending"}]}`, value(`"the same"`), transcript.Success,
+		{"a todo list that repeats the call", "TodoWrite", `{"todos":[{"content":"x","status":"pending"}]}`, value(`"the same"`), transcript.Success,
 			`{"action":"todo_management","todos":[{"content":"x","status":"pending"}]}`},
 		{"a file that is not there", "Read", `{"path":"a"}`, failed(`"no such file"`), transcript.Failed,
 			`{"action":"file_read","path":"a","result":"no such file"}`},
 		{"what was found", "Grep", `{"pattern":"x"}`, value(`[{"type":"text","text":"a:1"},{"type":"text","text":"b:2"}]`), transcript.Success,
 			`{"action":"search","query":"x","result":"a:1\nb:2"}`},
-		{"an edit that its result tells exactly", "Edit", edit, value(`{"diff":"@@ -7 +7 @@\n-x\n+y"}`), transcript.Success,
+		{"an edit with the exact diff in its result", "Edit", edit, value(`{"diff":"@@ -7 +7 @@\n-x\n+y"}`), transcript.Success,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"@@ -7 +7 @@\n-x\n+y"}]}`},
-		{"a patch that its result tells", "ApplyPatch", patch, value(`{"file_path":"/home/ada/app/b","diff":"@@"}`), transcript.Success,
+		{"a patch with the diff in its result", "ApplyPatch", patch, value(`{"file_path":"/home/ada/app/b","diff":"@@"}`), transcript.Success,
 			`{"action":"file_edit","path":"b","changes":[{"action":"edit","unified_diff":"@@"}]}`},
-		{"a patch that its result tells in a string", "ApplyPatch", patch, value(`"{\"file_path\":\"b\",\"content\":\"new\"}"`), transcript.Success,
+		{"a patch with an encoded result", "ApplyPatch", patch, value(`"{\"file_path\":\"b\",\"content\":\"new\"}"`), transcript.Success,
 			`{"action":"file_edit","path":"b","changes":[{"action":"write","content":"new"}]}`},
 		{"a patch that deletes", "ApplyPatch", `{"input":"*** Delete File: a"}`, value(`{"file_path":"a","content":""}`), transcript.Success,
 			`{"action":"file_edit","path":"a","changes":[{"action":"delete"}]}`},
@@ -132,13 +132,13 @@ func TestResultsEndTheirCalls(t *testing.T) {
 	}
 }
 
-func TestACallMayWaitForApproval(t *testing.T) {
+func TestACallCanBePendingApproval(t *testing.T) {
 	p := transcript.NewPatcher()
 	p.Apply(logged(t, 1, `{"_tag":"ToolCall","toolCallId":"c","toolName":"Execute","parameters":{"command":"rm -r ."},"status":"pending_approval"}`))
 	require.Equal(t, transcript.PendingApproval, p.Document().Entries[0].Content.EntryType.Status)
 }
 
-func TestResultsThatWaitTooLongAreDroppedWithAWarning(t *testing.T) {
+func TestExcessWaitingResultsAreDroppedWithAWarning(t *testing.T) {
 	p := transcript.NewPatcher()
 	for n := 1; n <= transcript.MaxWaiting; n++ {
 		require.Empty(t, p.Apply(logged(t, n, fmt.Sprintf(`{"_tag":"ToolResult","toolCallId":"c%d","value":1}`, n))))
@@ -152,11 +152,11 @@ func TestResultsThatWaitTooLongAreDroppedWithAWarning(t *testing.T) {
 	p.Apply(logged(t, n+1, `{"_tag":"ToolCall","toolCallId":"c1","toolName":"x"}`))
 	p.Apply(logged(t, n+2, `{"_tag":"ToolCall","toolCallId":"c2","toolName":"x"}`))
 	entries := p.Document().Entries
-	require.Equal(t, transcript.Created, entries[1].Content.EntryType.Status, "its result was dropped")
-	require.Equal(t, transcript.Success, entries[2].Content.EntryType.Status, "its result waited")
+	require.Equal(t, transcript.Created, entries[1].Content.EntryType.Status, "its result should have been dropped")
+	require.Equal(t, transcript.Success, entries[2].Content.EntryType.Status, "its result should have waited")
 }
 
-func TestTheNewestCallsMayGetAnotherResult(t *testing.T) {
+func TestRecentCallsCanGetAnotherResult(t *testing.T) {
 	p := transcript.NewPatcher()
 	n := 0
 	next := func(line string, args ...any) []transcript.Operation {
@@ -170,11 +170,11 @@ func TestTheNewestCallsMayGetAnotherResult(t *testing.T) {
 		next(`{"_tag":"ToolResult","toolCallId":"c%d","value":1}`, i)
 	}
 	require.Len(t, next(`{"_tag":"ToolResult","toolCallId":"c%d","value":2}`, calls-transcript.MaxCalls), 1)
-	require.Empty(t, next(`{"_tag":"ToolResult","toolCallId":"c0","value":2}`), "it waits for another call with the id")
-	require.Len(t, next(`{"_tag":"ToolResult","toolCallId":"slow","value":1}`), 1, "open calls are not counted")
+	require.Empty(t, next(`{"_tag":"ToolResult","toolCallId":"c0","value":2}`), "the result should wait for a new call with the id")
+	require.Len(t, next(`{"_tag":"ToolResult","toolCallId":"slow","value":1}`), 1, "open calls should not count")
 }
 
-func TestTheOldestOfTooManyOpenCallsStillGetsItsResult(t *testing.T) {
+func TestAnEvictedOpenCallStillGetsItsResult(t *testing.T) {
 	p := transcript.NewPatcher()
 	const calls = transcript.MaxCalls + 1
 	for n := 1; n <= calls; n++ {
@@ -183,15 +183,15 @@ func TestTheOldestOfTooManyOpenCallsStillGetsItsResult(t *testing.T) {
 	require.Equal(t, "/entries/0", p.Apply(logged(t, calls+1, `{"_tag":"ToolResult","toolCallId":"c1","value":1}`))[0].Path)
 }
 
-func TestAStateMayGoTwoWays(t *testing.T) {
+func TestAStateCanBeContinuedTwice(t *testing.T) {
 	const call, result = `{"_tag":"ToolCall","toolCallId":%q,"toolName":"x"}`, `{"_tag":"ToolResult","toolCallId":%q,"value":1}`
 	for _, tc := range []struct{ name, first, second string }{
 		{"with calls", call, result},
-		{"with results that wait", result, call},
+		{"with waiting results", result, call},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var s transcript.State
-			// Three leave room in a list that has grown by doubling.
+			// Three elements leave spare capacity after append doubles the slice.
 			for n := 1; n <= 3; n++ {
 				s, _ = transcript.Reduce(s, logged(t, n, fmt.Sprintf(tc.first, fmt.Sprint(n))))
 			}
@@ -206,7 +206,7 @@ func TestAStateMayGoTwoWays(t *testing.T) {
 	}
 }
 
-// FuzzTools gives tools whatever agents may write.
+// FuzzTools feeds tools arbitrary input.
 func FuzzTools(f *testing.F) {
 	for _, tool := range []string{"Read", "Glob", "Execute", "MultiEdit", "ApplyPatch", "TodoWrite", "weather"} {
 		f.Add(tool, `{"path":"/home/ada/app","edits":[{"old_str":"a","new_str":"b"}]}`, `{"diff":"@@"}`)

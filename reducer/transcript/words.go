@@ -26,7 +26,7 @@ func afterRetries(n int) string {
 	return fmt.Sprintf(" after %d retries", n)
 }
 
-// settings says in words what was set; "" for what is no setting.
+// settings describes a setting; "" if body is not one.
 func settings(body event.Body) string {
 	switch body := body.(type) {
 	case event.SetProviderConfig:
