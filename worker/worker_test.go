@@ -232,7 +232,7 @@ func TestAWorkerEndsWithItsServer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	require.Equal(t, 1, worker.exit())
-	require.Contains(t, worker.stderr.String(), "temporal server ended by itself: signal: killed")
+	require.Contains(t, worker.stderr.String(), "temporal server exited: signal: killed")
 	require.Contains(t, worker.stderr.String(), "temporal.log")
 	require.NotContains(t, worker.stderr.String(), "Metrics:")
 }

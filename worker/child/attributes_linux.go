@@ -2,9 +2,8 @@ package child
 
 import "syscall"
 
-// attributes let the kernel kill the child with the thread that started it.
-// SIGKILL, because a child that is slow to end would be an orphan meanwhile,
-// holding its ports.
+// attributes makes the kernel kill the child when the thread that started it exits. It
+// uses SIGKILL because a child that shuts down slowly would keep its ports in use.
 func attributes(options Options) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: options.OwnGroup, Credential: options.User, Pdeathsig: syscall.SIGKILL}
 }

@@ -1,12 +1,12 @@
-// Package child runs programs that end with this one.
+// Package child runs programs that exit with this process.
 //
 //	p, err := child.Start(exec.Command("temporal", "server", "start-dev"), child.Options{OwnGroup: true})
 //	…
 //	err = p.Stop(10 * time.Second)
 //
-// On Linux a child is killed by the kernel when this process ends for any
-// reason, SIGKILL included. Other systems have no such thing: there a child
-// outlives a parent that was killed, but not one that was told to stop.
+// On Linux the kernel kills the child when this process exits for any reason, SIGKILL
+// included. On other systems a child outlives a parent that was killed, but not one
+// that was terminated with SIGTERM.
 package child
 
 import (
@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// Options say how a child is run.
+// Options configure a child.
 type Options struct {
-	// OwnGroup puts the child into a process group of its own, so that a Ctrl-C
-	// on the terminal reaches only this process, which then stops the child in
-	// its own time. A child that reads the terminal must not have it.
+	// OwnGroup puts the child into its own process group, so that a Ctrl-C reaches only
+	// this process, which can then stop the child in order. It must be false for a child
+	// that reads from the terminal.
 	OwnGroup bool
-	// User is who the child runs as; only root may choose. Nil: as this process.
+	// User runs the child as another user, which requires root. Nil means the current one.
 	User *syscall.Credential
 }
 
@@ -34,16 +34,14 @@ type Process struct {
 	err  error
 }
 
-// Start starts a command that was not started before. Its SysProcAttr is set
-// here.
+// Start starts a command and sets its SysProcAttr.
 func Start(cmd *exec.Cmd, options Options) (*Process, error) {
 	cmd.SysProcAttr = attributes(options)
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel ties a child to the thread that forked it, not to the
-		// process. So the thread must live as long as the child, and nobody
-		// else may use it up: Go ends a thread whose goroutine returns locked.
+		// Linux ties the child to the thread that forked it, so that thread must live as
+		// long as the child: keep it locked to this goroutine until Wait returns.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -60,28 +58,27 @@ func Start(cmd *exec.Cmd, options Options) (*Process, error) {
 	return p, nil
 }
 
-// PID of the child.
+// PID returns the process id of the child.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the child has ended and all its output was read.
+// Done is closed when the child has exited and its output has been read.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how the child ended, nil or an *exec.ExitError. It waits for the end.
+// Err waits until the child exits and returns nil or an *exec.ExitError.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// Stop asks the child to end, with SIGTERM, and waits for it. A child that is
-// still there after the grace period is killed, which is an error. Stopping
-// one that has ended does nothing.
+// Stop sends SIGTERM and waits for the child to exit. After the grace period it kills
+// the child and returns an error. Stop does nothing if the child has exited.
 func (p *Process) Stop(grace time.Duration) error {
 	select {
 	case <-p.done:
 		return nil
 	default:
 	}
-	// An error means that the child has just ended, which Done tells better.
+	// An error means that the child has just exited; Done reports that.
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -92,5 +89,5 @@ func (p *Process) Stop(grace time.Duration) error {
 	}
 	_ = p.cmd.Process.Kill()
 	<-p.done
-	return fmt.Errorf("%s (pid %d) did not end within %v of SIGTERM and was killed", p.cmd.Path, p.PID(), grace)
+	return fmt.Errorf("%s (pid %d) did not exit within %v of SIGTERM and was killed", p.cmd.Path, p.PID(), grace)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/child"
 )
 
-// start runs a shell script that says when it is set up.
+// start runs a shell script and waits until it reports that it is set up.
 func start(t *testing.T, script string) *child.Process {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
@@ -28,19 +28,19 @@ func start(t *testing.T, script string) *child.Process {
 
 func TestStop(t *testing.T) {
 	t.Parallel()
-	t.Run("a child that listens ends in its own time", func(t *testing.T) {
+	t.Run("a child that handles SIGTERM exits by itself", func(t *testing.T) {
 		t.Parallel()
 		p := start(t, `trap 'exit 3' TERM; echo up; while :; do sleep 0.01; done`)
 		require.NoError(t, p.Stop(time.Minute))
 		require.ErrorContains(t, p.Err(), "exit status 3")
 	})
-	t.Run("a child that does not is killed, and that is said", func(t *testing.T) {
+	t.Run("a child that ignores SIGTERM is killed with an error", func(t *testing.T) {
 		t.Parallel()
 		p := start(t, `trap '' TERM; echo up; while :; do sleep 0.01; done`)
-		require.ErrorContains(t, p.Stop(time.Millisecond), "did not end within 1ms of SIGTERM and was killed")
+		require.ErrorContains(t, p.Stop(time.Millisecond), "did not exit within 1ms of SIGTERM and was killed")
 		require.ErrorContains(t, p.Err(), "signal: killed")
 	})
-	t.Run("stopping what has ended does nothing", func(t *testing.T) {
+	t.Run("stopping a child that has exited does nothing", func(t *testing.T) {
 		t.Parallel()
 		p := start(t, `echo up`)
 		require.NoError(t, p.Err())
@@ -48,7 +48,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-func TestStartSaysWhatCouldNotBeStarted(t *testing.T) {
+func TestAStartErrorNamesTheProgram(t *testing.T) {
 	t.Parallel()
 	_, err := child.Start(exec.Command("/no/such/command"), child.Options{})
 	require.ErrorContains(t, err, "start /no/such/command: ")

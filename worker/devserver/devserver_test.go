@@ -22,8 +22,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
-// parentOf names the data directory for a run of this test binary that does
-// nothing but hold a server and a lock until it is killed.
+// parentOf is set to the data directory when this test binary runs as a parent process
+// that holds a server and a lock until it is killed.
 const parentOf = "DEVSERVER_TEST_PARENT_OF"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hold starts a server, says its address on stdout, and stays.
+// hold starts a server, prints its address, and blocks.
 func hold(dir string) {
 	lock, err := devserver.Lock(dir)
 	exitOn(err)
@@ -53,7 +53,7 @@ func exitOn(err error) {
 	}
 }
 
-// start starts a server that the test stops if it did not itself.
+// start starts a server and stops it at the end of the test.
 func start(t *testing.T, options devserver.Options) *devserver.Server {
 	t.Helper()
 	command, err := devserver.Find(t.Context(), func(message string) { t.Log(message) })
@@ -89,7 +89,7 @@ func TestWorkflowsSurviveARestart(t *testing.T) {
 	require.Equal(t, "W", described.WorkflowExecutionInfo.GetType().GetName())
 }
 
-func TestAServerIsReadyWhenStartReturns(t *testing.T) {
+func TestStartReturnsAReadyServer(t *testing.T) {
 	t.Parallel()
 	server := start(t, devserver.Options{DataDir: t.TempDir(), Namespace: "talks", Untuned: true})
 
@@ -99,13 +99,13 @@ func TestAServerIsReadyWhenStartReturns(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, devserver.Retention, described.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration())
 	})
-	t.Run("the web UI answers", func(t *testing.T) {
+	t.Run("the web UI responds", func(t *testing.T) {
 		response, err := http.Get(server.UIURL())
 		require.NoError(t, err)
 		defer response.Body.Close()
 		require.Equal(t, http.StatusOK, response.StatusCode)
 	})
-	t.Run("another server on its port is refused with the number of the port", func(t *testing.T) {
+	t.Run("a second server on the same port is a PortError", func(t *testing.T) {
 		_, portText, err := net.SplitHostPort(server.Address())
 		require.NoError(t, err)
 		port, err := net.LookupPort("tcp", portText)
@@ -117,13 +117,13 @@ func TestAServerIsReadyWhenStartReturns(t *testing.T) {
 	})
 }
 
-func TestAServerThatEndsByItselfSaysHow(t *testing.T) {
+func TestAServerThatExitsReportsItsStatus(t *testing.T) {
 	t.Parallel()
 	t.Run("while it starts", func(t *testing.T) {
 		command := filepath.Join(t.TempDir(), "temporal")
 		require.NoError(t, os.WriteFile(command, []byte("#!/bin/sh\necho no room left >&2\nexit 3\n"), 0o755))
 		_, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: t.TempDir()})
-		require.ErrorContains(t, err, "ended by itself: exit status 3")
+		require.ErrorContains(t, err, "temporal server exited: exit status 3")
 		require.ErrorContains(t, err, "no room left")
 		require.ErrorContains(t, err, "temporal.log")
 	})
@@ -192,7 +192,7 @@ func TestAKilledParentLeavesNeitherServerNorLock(t *testing.T) {
 	require.NoError(t, lock.Unlock())
 }
 
-// requireSilence waits until nothing listens at an address.
+// requireSilence waits until nothing listens on an address.
 func requireSilence(t *testing.T, address string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -1,5 +1,5 @@
-// Package devserver runs Temporal's own development server, Web UI included, as
-// a child process on loopback, with its data in a directory.
+// Package devserver runs the Temporal development server, including the Web UI, as a
+// child process on loopback, with its data in a directory.
 //
 //	command, err := devserver.Find(ctx, nil)
 //	lock, err := devserver.Lock(".chronicle")
@@ -8,13 +8,12 @@
 //	err = server.Stop()
 //	err = lock.Unlock()
 //
-// What it guarantees:
-//   - Start returns when the namespace can be used and the Web UI answers, or
-//     with an error that holds the last lines the server wrote.
-//   - What was stored is there after a restart, even when the server was killed.
-//   - Closed workflows are kept for [Retention], not for the day that the
-//     server gives them as shipped.
+// Guarantees:
+//   - Start returns when the namespace and the Web UI are ready, or with an error
+//     that includes the last lines of the server's output.
+//   - Data survives a restart, even after the server was killed.
+//   - Closed workflows are retained for [Retention] instead of the default of one day.
 //   - The server does not outlive this process; see package child.
-//   - It writes nothing outside the data directory: temporal.db with its
-//     journals, and temporal.log with the output since its last start.
+//   - It writes only to the data directory: temporal.db with its journals, and
+//     temporal.log with the output since the last start.
 package devserver

@@ -13,13 +13,12 @@ import (
 
 const modulePath = "github.com/seed-9ed7edd4/chronicle"
 
-// Find returns the path of a temporal command whose server is at least
-// MinVersion. It looks on PATH, next to this executable and in bin/ of the
-// enclosing checkout of Chronicle; when there is none, it builds one there from
-// tools/go.mod.
+// Find returns the path of a temporal command whose server is at least MinVersion. It
+// searches PATH, the directory of this executable and bin/ of the enclosing checkout
+// of Chronicle. If there is none, it builds one in that bin/ from tools/go.mod.
 //
-// The build takes minutes the first time, so notice, unless nil, is told before
-// it begins. The error lists what was tried.
+// The first build takes minutes; notice, unless nil, is called before it starts. The
+// error lists all candidates.
 func Find(ctx context.Context, notice func(message string)) (string, error) {
 	root, inCheckout := checkout()
 	var candidates []string
@@ -43,12 +42,12 @@ func Find(ctx context.Context, notice func(message string)) (string, error) {
 		tried = append(tried, err)
 	}
 	if !inCheckout {
-		tried = append(tried, errors.New("not inside a checkout of Chronicle, so it cannot be built either"))
-		return "", fmt.Errorf("no usable temporal command: install one from https://docs.temporal.io/cli, "+
-			"with server %v or newer, and put it on PATH: %w", MinVersion, errors.Join(tried...))
+		tried = append(tried, errors.New("not in a checkout of Chronicle, so it cannot be built here"))
+		return "", fmt.Errorf("find temporal command: none is usable (install one from https://docs.temporal.io/cli "+
+			"with server %v or newer and add it to PATH): %w", MinVersion, errors.Join(tried...))
 	}
 	if notice != nil {
-		notice("building the temporal command into bin/temporal; this takes about 2.5 minutes the first time")
+		notice("building bin/temporal (about 2.5 minutes the first time)")
 	}
 	if err := build(ctx, root, built); err != nil {
 		return "", err
@@ -56,7 +55,7 @@ func Find(ctx context.Context, notice func(message string)) (string, error) {
 	return built, check(ctx, built)
 }
 
-// check reports why a command cannot be used.
+// check returns an error if the command at path is not usable.
 func check(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -69,13 +68,13 @@ func check(ctx context.Context, path string) error {
 		return fmt.Errorf("%s --version: %w", path, err)
 	}
 	if !version.Fine() {
-		return fmt.Errorf("%s has server %v, but %v or newer of the same major version is needed", path, version, MinVersion)
+		return fmt.Errorf("%s has server %v (want %v or newer with the same major version)", path, version, MinVersion)
 	}
 	return nil
 }
 
-// build builds the command under a temporary name, so that nobody ever finds
-// half of it, two builds at once included.
+// build builds the command under a temporary name and renames it, so that target is
+// always complete, even with concurrent builds.
 func build(ctx context.Context, root, target string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return fmt.Errorf("build temporal: %w", err)
@@ -97,7 +96,7 @@ func build(ctx context.Context, root, target string) error {
 	return nil
 }
 
-// checkout walks up from the working directory to the root of the module.
+// checkout finds the root of the module above the working directory.
 func checkout() (root string, ok bool) {
 	dir, err := os.Getwd()
 	if err != nil {

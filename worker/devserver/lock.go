@@ -9,13 +9,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrLocked is returned by Lock when the directory is in use.
+// ErrLocked is returned by [Lock] if another process holds the lock.
 var ErrLocked = errors.New("in use by another process")
 
-// Lock takes a data directory for this process, and creates it first if need
-// be. The lock goes with the process, however that ends, or with the last
-// reference to it: keep it until Unlock. The error is ErrLocked when another
-// process has it.
+// Lock locks a data directory for this process and creates it if needed. It returns
+// [ErrLocked] if another process holds the lock. The lock is released by Unlock, when
+// the process ends, or when the returned value is garbage collected.
 func Lock(dataDir string) (*flock.Flock, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)

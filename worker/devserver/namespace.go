@@ -12,14 +12,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Retention is how long a closed workflow is kept, ten years. The log of a
-// context is in the histories of its runs, most of which are closed.
+// Retention is how long closed workflows are kept: ten years. The log of a context is
+// in the histories of its runs, most of which are closed.
 const Retention = 10 * 365 * 24 * time.Hour
 
-// prepareNamespace waits for the namespace and sets its retention.
-//
-// It uses the bare gRPC API, because the SDK's client would need a logger and
-// retries at its own pace.
+// prepareNamespace waits for the namespace and sets its retention. It uses the gRPC API
+// directly because the SDK client requires a logger and has its own retry schedule.
 func prepareNamespace(ctx context.Context, address, name string) error {
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -28,7 +26,7 @@ func prepareNamespace(ctx context.Context, address, name string) error {
 	defer connection.Close()
 	service := workflowservice.NewWorkflowServiceClient(connection)
 	return retry(ctx, func() error {
-		// A refused connection is not tried again before its backoff is over.
+		// Reconnect now instead of after the gRPC backoff.
 		connection.ResetConnectBackoff()
 		described, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
 		if err != nil {

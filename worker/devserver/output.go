@@ -15,20 +15,19 @@ import (
 	"time"
 )
 
-// tailLines of the output are kept for error messages.
+// tailLines is the number of output lines kept for error messages.
 const tailLines = 10
 
-// greeting is what the server says when it has started: where it listens. It
-// explains no end.
+// greeting matches the startup banner, which is useless in error messages.
 var greeting = regexp.MustCompile(`^(\S+ )*CLI \S+ \(Server |^(Server|UI|Metrics): +\S+$`)
 
-// output is what a server writes, line by line: to its log file, to a logger,
-// and the last lines into memory.
+// output writes the server's output, line by line, to its log file and to a logger, and
+// keeps the last lines.
 type output struct {
 	file   io.Writer
 	logger *slog.Logger
-	// quiet stops the logger: a server that is told to stop warns of every
-	// connection that it closes.
+	// quiet disables the logger during shutdown, when the server warns about every
+	// connection it closes.
 	quiet atomic.Bool
 
 	mu      sync.Mutex
@@ -36,7 +35,7 @@ type output struct {
 	tail    []string
 }
 
-// Write never fails, so that a full disk does not block the server.
+// Write never fails, so a full disk does not block the server.
 func (o *output) Write(p []byte) (int, error) {
 	_, _ = o.file.Write(p)
 	o.mu.Lock()
@@ -70,15 +69,15 @@ func (o *output) line(line string) {
 	}
 }
 
-// Tail returns the last lines, shortened to what a person reads.
+// Tail returns the last lines in short form.
 func (o *output) Tail() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strings.Join(o.tail, "\n")
 }
 
-// parseLine reads a line of `--log-format json`. Anything else, like the
-// greeting or a stack trace, is a message of level info.
+// parseLine parses a line written with --log-format json. Any other line, such as a
+// stack trace, becomes a message of level info.
 func parseLine(line string) slog.Record {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(line), &fields); err != nil {
@@ -104,7 +103,7 @@ func parseLine(line string) slog.Record {
 	return record
 }
 
-// plain is the message of a record with its error, if it has one.
+// plain formats the level, message and error of a record.
 func plain(record slog.Record, line string) string {
 	if record.Message == line {
 		return line

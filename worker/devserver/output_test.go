@@ -39,7 +39,7 @@ func TestOutput(t *testing.T) {
 			tail:   "fatal error\npanic: no",
 		},
 		{
-			name: "the greeting is not kept",
+			name: "the greeting is not part of the tail",
 			writes: []string{"Temporal CLI 1.5.1 (Server 1.29.1, UI 2.42.1)\n\n" +
 				"Server:  localhost:7233\nUI:      http://localhost:8233\nMetrics: http://localhost:1/metrics\n"},
 		},
@@ -58,7 +58,7 @@ func TestOutput(t *testing.T) {
 			}
 			require.Equal(t, tt.logged, logged.String())
 			require.Equal(t, tt.tail, tail())
-			require.Equal(t, all, file.String(), "the file has everything as it came")
+			require.Equal(t, all, file.String(), "the file has the unmodified output")
 		})
 	}
 	t.Run("only the last ten lines are kept", func(t *testing.T) {

@@ -8,27 +8,25 @@ import (
 	"syscall"
 )
 
-// host is the only address that anything here listens on.
+// host is the only address used for listening.
 const host = "127.0.0.1"
 
-// PortError says that something else listens on a port.
+// PortError reports that a port is in use.
 type PortError struct {
 	Port int
 }
 
-// Error names the address.
 func (e *PortError) Error() string { return address(e.Port) + " is already in use" }
 
-// FreePorts returns the given ports of 127.0.0.1 if all of them are free, with
-// a free one in place of each zero; all are different. The error is a
-// *PortError when one is in use.
+// FreePorts checks that the given ports of 127.0.0.1 are free and replaces each zero
+// by a free port. It returns a *PortError if a port is in use.
 //
-// A port may be taken between the answer and its use: whoever uses it must
-// still be ready to fail.
+// Another process can take a port before the caller uses it, so callers must handle
+// that failure.
 func FreePorts(ports ...int) ([]int, error) {
 	free := make([]int, len(ports))
 	for i, port := range ports {
-		// Listening until the end keeps the next zero from getting the same one.
+		// Keep listening until the end so that all ports are different.
 		listener, err := net.Listen("tcp", address(port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return nil, &PortError{Port: port}

@@ -11,7 +11,7 @@ import (
 
 func TestFreePorts(t *testing.T) {
 	t.Parallel()
-	t.Run("each zero gets a port of its own", func(t *testing.T) {
+	t.Run("each zero gets a different port", func(t *testing.T) {
 		t.Parallel()
 		ports, err := devserver.FreePorts(0, 0, 0)
 		require.NoError(t, err)
@@ -21,7 +21,7 @@ func TestFreePorts(t *testing.T) {
 		require.NotEqual(t, ports[1], ports[2])
 		require.NotEqual(t, ports[0], ports[2])
 	})
-	t.Run("a port that is in use is an error that names it", func(t *testing.T) {
+	t.Run("a port in use is a PortError", func(t *testing.T) {
 		t.Parallel()
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestFreePorts(t *testing.T) {
 		_, err = devserver.FreePorts(0, port)
 		require.EqualError(t, err, listener.Addr().String()+" is already in use")
 	})
-	t.Run("the same port twice is in use the second time", func(t *testing.T) {
+	t.Run("a duplicate port is an error", func(t *testing.T) {
 		t.Parallel()
 		ports, err := devserver.FreePorts(0)
 		require.NoError(t, err)

@@ -24,48 +24,47 @@ const (
 )
 
 const (
-	// startTimeout is generous: the first start creates the schema, on a
-	// machine that may be busy compiling.
+	// startTimeout allows for the first start, which creates the schema, on a busy
+	// machine.
 	startTimeout = time.Minute
 	stopTimeout  = 10 * time.Second
-	// attempts to start. The server picks more ports of its own and dies when
+	// attempts bounds the retries of a start that failed because another process
+	// took one of the server's internal ports.
 	// somebody else takes one of them first.
 	attempts = 3
 )
 
-// Options say what to run. Command and DataDir are required.
+// Options configure a server. Command and DataDir are required.
 type Options struct {
-	// Command is the path of the temporal command; see Find.
+	// Command is the path of the temporal command; see [Find].
 	Command string
-	// DataDir is an existing directory that no other server uses; see Lock.
+	// DataDir is an existing directory not used by another server; see [Lock].
 	DataDir string
-	// Namespace is created if it is missing. Empty: "default".
+	// Namespace is created if missing. The default is "default".
 	Namespace string
-	// Port of the gRPC API and UIPort of the Web UI, on 127.0.0.1. Zero: any
-	// free port.
+	// Port of the gRPC API and UIPort of the Web UI on 127.0.0.1. Zero picks a free
+	// port.
 	Port, UIPort int
-	// Untuned leaves out the settings that make the server fast enough for a
-	// conversation; see Tuning.
+	// Untuned omits the settings in [Tuning].
 	Untuned bool
-	// Logger gets what the server logs, warnings and above, in its own words.
-	// Nil: the log file only.
+	// Logger receives the server's warnings and errors. Nil logs to the log file
+	// only.
 	Logger *slog.Logger
 }
 
-// Tuning makes a turn of a conversation take about 20 ms instead of 100 ms, at
-// no cost in throughput. As shipped, a shard begins 20 polls of its queue per
-// second, so each hop of a task waits up to 50 ms, and no timer is finer than a
-// second. With far more than 200 polls there is less batching, and many
-// contexts at once get slower. Every context that opens asks for one list of
-// workflows, of which a namespace gets 100 per second here and 10 elsewhere. A
-// request goes to the worker with the answer to the workflow task that made it,
-// as newer servers do unasked, and not by way of a queue. Updates that wait for a
-// worker are refused when they come to more than it could answer in one message.
-// And a run that hands over to another within its first second is not made to
-// wait for the rest of it.
+// Tuning is dynamic configuration of the server, JSON values by key. It reduces the
+// latency of a conversation turn from about 100 ms to 20 ms without costing throughput:
+//   - By default a shard polls its task queues at most 20 times per second, which delays
+//     each task by up to 50 ms, and timers have a resolution of one second. Much more
+//     than 200 polls per second reduces batching and slows down many concurrent contexts.
+//   - Each context that opens lists workflows once; the namespace limit is 1000 here,
+//     10 per second by default.
+//   - Eager execution returns an activity task with the workflow task completion instead
+//     of through a task queue, as newer servers do by default.
+//   - Updates that wait for a worker are rejected beyond what one message can carry.
+//   - A run can continue as new within its first second without being delayed.
 //
-// It is dynamic configuration of the server, by key, in JSON.
-// deploy/dynamicconfig.yaml has the same for production, which a test holds.
+// A test keeps deploy/dynamicconfig.yaml in sync.
 var Tuning = map[string]string{
 	"history.transferProcessorMaxPollRPS":    `200`,
 	"history.timerProcessorMaxPollRPS":       `200`,
@@ -85,10 +84,9 @@ type Server struct {
 	stop    func() error
 }
 
-// Start starts a server and waits until it can be used. A canceled ctx ends
-// the waiting, and then the server; afterwards it has no effect.
-//
-// The error is a *PortError when a port that was asked for is in use.
+// Start starts a server and waits until it is ready. Canceling ctx while Start waits
+// stops the server; after that, ctx has no effect. Start returns a *PortError if a
+// requested port is in use.
 func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.Namespace == "" {
 		options.Namespace = "default"
@@ -104,8 +102,8 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 }
 
-// errPortTaken says that the server lost a port between choosing and using it.
-var errPortTaken = errors.New("a port was taken while the server started")
+// errPortTaken reports that another process took a port during the start.
+var errPortTaken = errors.New("another process took a port while the server started")
 
 func start(ctx context.Context, options Options) (*Server, error) {
 	ports, err := FreePorts(options.Port, options.UIPort)
@@ -142,8 +140,8 @@ func (s *Server) command() *exec.Cmd {
 		"--ip", host, "--port", strconv.Itoa(s.options.Port), "--ui-port", strconv.Itoa(s.options.UIPort),
 		"--namespace", s.options.Namespace,
 		"--db-filename", filepath.Join(s.options.DataDir, databaseFile),
-		// With a write-ahead log a commit waits for no disk, and still nothing
-		// is lost when the process dies.
+		// With a write-ahead log, commits need no fsync and still survive a crash of
+		// the process.
 		"--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal",
 		"--log-format", "json", "--log-level", "warn",
 		"--disable-config-file", "--disable-config-env",
@@ -154,15 +152,15 @@ func (s *Server) command() *exec.Cmd {
 		}
 	}
 	cmd := exec.Command(s.options.Command, args...)
-	// Nothing of the caller's environment: it may hold keys, and settings that
-	// are meant for another server.
+	// Do not inherit the environment: it can contain keys and settings for another
+	// server.
 	cmd.Env = []string{"HOME=" + s.options.DataDir, "PATH=" + os.Getenv("PATH")}
 	cmd.Stdout, cmd.Stderr = s.output, s.output
 	cmd.WaitDelay = time.Second
 	return cmd
 }
 
-// ready waits until the server can be used.
+// ready waits until the server is ready.
 func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %v", startTimeout))
 	defer cancel()
@@ -191,15 +189,14 @@ func (s *Server) ready(ctx context.Context) error {
 	return fmt.Errorf("start temporal server: %w%s", err, lastLines(s.output.Tail()))
 }
 
-// lastLines is the end of an error message.
 func lastLines(tail string) string {
 	if tail == "" {
 		return ""
 	}
-	return "; its last lines:\n" + tail
+	return "; last lines:\n" + tail
 }
 
-// awaitHTTP waits until something answers at a URL.
+// awaitHTTP waits for a response from a URL.
 func awaitHTTP(ctx context.Context, url string) error {
 	return retry(ctx, func() error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -214,7 +211,7 @@ func awaitHTTP(ctx context.Context, url string) error {
 	})
 }
 
-// retry calls f until it succeeds or ctx ends, and returns its last error.
+// retry calls f until it succeeds or ctx is done, and returns its last error.
 func retry(ctx context.Context, f func() error) error {
 	ticker := time.NewTicker(25 * time.Millisecond)
 	defer ticker.Stop()
@@ -231,37 +228,37 @@ func retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// Address of the gRPC API, like "127.0.0.1:7233".
+// Address returns the gRPC address, like "127.0.0.1:7233".
 func (s *Server) Address() string { return address(s.options.Port) }
 
-// Namespace that contexts can use.
+// Namespace returns the namespace for contexts.
 func (s *Server) Namespace() string { return s.options.Namespace }
 
-// UIURL is the address of the Web UI, like "http://127.0.0.1:8233".
+// UIURL returns the URL of the Web UI, like "http://127.0.0.1:8233".
 func (s *Server) UIURL() string { return "http://" + address(s.options.UIPort) }
 
-// PID of the server's process.
+// PID returns the process id of the server.
 func (s *Server) PID() int { return s.process.PID() }
 
-// Done is closed when the server has ended.
+// Done is closed when the server has exited.
 func (s *Server) Done() <-chan struct{} { return s.process.Done() }
 
-// Err waits for the end of the server and says how it ended, with its last
-// lines. It is never nil: a server that nobody stops has no reason to end.
+// Err waits until the server exits and returns an error with the exit status and the
+// last lines of output. It is never nil: the server should not exit on its own.
 func (s *Server) Err() error {
 	how := "exit status 0"
 	if err := s.process.Err(); err != nil {
 		how = err.Error()
 	}
 	tail := s.output.Tail()
-	err := fmt.Errorf("temporal server ended by itself: %s; its log is %s%s", how, s.log.Name(), lastLines(tail))
+	err := fmt.Errorf("temporal server exited: %s; log: %s%s", how, s.log.Name(), lastLines(tail))
 	if strings.Contains(tail, "address already in use") {
 		return errors.Join(errPortTaken, err)
 	}
 	return err
 }
 
-// Stop ends the server and waits until it is gone, for at most ten seconds
-// before it is killed, which is an error but loses nothing. Stopping it again
-// gives the same answer.
+// Stop terminates the server and waits until it has exited. After ten seconds it kills
+// the server and returns an error; no data is lost. Further calls return the same
+// result.
 func (s *Server) Stop() error { return s.stop() }

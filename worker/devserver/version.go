@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// Version is the version of the Temporal server inside a temporal command.
+// Version is the version of the Temporal server in a temporal command.
 type Version struct {
 	Major, Minor, Patch int
 }
 
-// MinVersion is the oldest server that contexts are tested with.
+// MinVersion is the oldest server version that the tests cover.
 var MinVersion = Version{Major: 1, Minor: 29}
 
 var serverVersion = regexp.MustCompile(`\(Server (\d+)\.(\d+)\.(\d+)`)
 
-// ParseVersion reads the output of `temporal --version`, like
-// "temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)". The version of the
-// command itself is of no interest, and missing from one built from source.
+// ParseVersion parses the output of `temporal --version`, like
+// "temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)". It ignores the version of the
+// CLI, which is absent from builds from source.
 func ParseVersion(output string) (Version, error) {
 	match := serverVersion.FindStringSubmatch(output)
 	if match == nil {
@@ -36,7 +36,7 @@ func ParseVersion(output string) (Version, error) {
 	return Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil
 }
 
-// Fine reports whether contexts can rely on a server of this version.
+// Fine reports whether the server version is supported.
 func (v Version) Fine() bool {
 	if v.Major != MinVersion.Major {
 		return false
@@ -44,7 +44,7 @@ func (v Version) Fine() bool {
 	return cmp.Or(cmp.Compare(v.Minor, MinVersion.Minor), cmp.Compare(v.Patch, MinVersion.Patch)) >= 0
 }
 
-// String is like "1.29.1".
+// String returns the version as in "1.29.1".
 func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }
