@@ -9,8 +9,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// compose is what docker-compose.yml tells the services. Nothing of the
-// caller's environment and no .env file is in it.
+// compose is the parsed docker-compose.yml, loaded without the caller's environment and
+// without an .env file.
 type compose struct{ project *types.Project }
 
 func load(ctx context.Context, file string) (compose, error) {
@@ -25,7 +25,7 @@ func load(ctx context.Context, file string) (compose, error) {
 	return compose{project}, nil
 }
 
-// service returns a service, which must be there.
+// service returns a service; it must exist.
 func (c compose) service(name string) (types.ServiceConfig, error) {
 	service, err := c.project.GetService(name)
 	if err != nil {
@@ -34,7 +34,7 @@ func (c compose) service(name string) (types.ServiceConfig, error) {
 	return service, nil
 }
 
-// environment is that of a service, with some of it replaced or added.
+// environment returns the environment of a service with changes applied.
 func environment(service types.ServiceConfig, changes map[string]string) []string {
 	all := map[string]string{}
 	for name, value := range service.Environment {
@@ -52,12 +52,12 @@ func environment(service types.ServiceConfig, changes map[string]string) []strin
 	return out
 }
 
-// mounted is the file on this machine that a service sees at a path.
+// mounted returns the local file that a service mounts at target.
 func (c compose) mounted(service types.ServiceConfig, target string) (string, error) {
 	for _, config := range service.Configs {
 		if config.Target == target {
 			return filepath.Abs(c.project.Configs[config.Source].File)
 		}
 	}
-	return "", fmt.Errorf("service %s has no file mounted at %s", service.Name, target)
+	return "", fmt.Errorf("service %s: no file is mounted at %s", service.Name, target)
 }

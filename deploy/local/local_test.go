@@ -11,8 +11,9 @@ import (
 	main "github.com/seed-9ed7edd4/chronicle/deploy/local"
 )
 
-// `make e2e-postgres` is the test of what starts; here is what does not.
-func TestNothingIsStartedWhenSomethingIsMissing(t *testing.T) {
+// TestStartFailsEarlyIfAPrerequisiteIsMissing covers failures; `make e2e-postgres` covers
+// the services.
+func TestStartFailsEarlyIfAPrerequisiteIsMissing(t *testing.T) {
 	compose := filepath.Join("..", "..", "docker-compose.yml")
 	programs := t.TempDir()
 	for _, name := range []string{"temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker"} {
@@ -27,7 +28,7 @@ func TestNothingIsStartedWhenSomethingIsMissing(t *testing.T) {
 	}{
 		{name: "a compose file", args: []string{"-file", "missing.yml"}, want: "missing.yml"},
 		{name: "the programs", args: []string{"-file", compose, "-bin", t.TempDir()}, want: "`make e2e-postgres` builds it"},
-		{name: "an empty directory", args: []string{"-file", compose, "-bin", programs, "-dir", occupied}, want: "must be empty"},
+		{name: "an empty directory", args: []string{"-file", compose, "-bin", programs, "-dir", occupied}, want: "not empty"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -37,7 +38,7 @@ func TestNothingIsStartedWhenSomethingIsMissing(t *testing.T) {
 	}
 }
 
-func TestPortsFitTemporalsSchema(t *testing.T) {
+func TestPortsFitTheTemporalSchema(t *testing.T) {
 	ports, err := main.FreePorts(9)
 	require.NoError(t, err)
 	slices.Sort(ports)

@@ -1,32 +1,30 @@
-// Command local runs the services of docker-compose.yml as processes on this
-// machine, without Docker, for as long as a command runs:
+// Command local runs the services of docker-compose.yml as local processes, without
+// Docker, while a command runs:
 //
 //	local -- go test ./e2e
 //	local -- bin/starter chat
 //
-// It starts PostgreSQL in a directory of its own, sets up Temporal's schema,
-// starts the Temporal server, makes the namespace, starts NATS and the workers,
-// and then COMMAND with TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, NATS_URL and BLOB_URL in its
-// environment, and in TEMPORAL_PID_FILE a file with the pid of the Temporal server.
-// COMMAND's exit code is its own. All that it started ends with it, on Linux even
-// when it is killed.
+// It starts PostgreSQL in a new directory, sets up Temporal's schema, and starts the
+// Temporal server, NATS and the workers. Then it runs COMMAND with TEMPORAL_ADDRESS,
+// TEMPORAL_NAMESPACE, NATS_URL and BLOB_URL in its environment, and with the path of a
+// file with the Temporal server's pid in TEMPORAL_PID_FILE. It exits with the exit code
+// of COMMAND and stops all services, on Linux even if it is killed.
 //
-// What it guarantees:
-//   - A service is told what docker-compose.yml tells it: its environment, its
-//     command and its mounted files come from there. Only addresses, ports and
-//     paths are replaced, so what is tested is what is shipped.
-//   - A service that is killed is started again if docker-compose.yml says so, at
-//     the same address. One that ends by itself ends everything.
-//   - Everything listens on 127.0.0.1, on ports that were free.
-//   - Nothing of the caller's environment reaches a service, keys least of all:
-//     contexts have to name their provider.
+// Guarantees:
+//   - Environment, command and mounted files of each service come from
+//     docker-compose.yml. Only addresses, ports and paths are replaced, so the tests
+//     cover the configuration that ships.
+//   - A service that is killed is restarted at the same address if docker-compose.yml
+//     says so. If a service exits on its own, everything stops.
+//   - All services listen on free ports of 127.0.0.1.
+//   - Services do not inherit the caller's environment, in particular no keys, so
+//     contexts have to configure a provider.
 //
-// It needs PostgreSQL installed (initdb and postgres, of any place that the
-// distributions use) and the programs of `make e2e-postgres` in bin/.
+// It requires an installation of PostgreSQL (initdb and postgres, in any location that
+// distributions use) and the programs that `make e2e-postgres` builds in bin/.
 //
-// The way through the code: topology.go starts and stops processes, postgres.go
-// and services.go know one service each after the other, compose.go reads what
-// they are told.
+// Code map: topology.go starts and stops processes; postgres.go and services.go
+// configure each service; compose.go reads docker-compose.yml.
 package main
 
 import (
@@ -46,7 +44,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/child"
 )
 
-// commandGrace is the time that the command has to end when everything does.
+// commandGrace is the time that the command has to exit after SIGTERM.
 const commandGrace = 5 * time.Second
 
 func main() {
@@ -67,9 +65,9 @@ func main() {
 func run(args []string) (err error) {
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	file := flags.String("file", "docker-compose.yml", "the compose `file`")
-	bin := flags.String("bin", "bin", "`directory` of worker, temporal, temporal-server, temporal-sql-tool and nats-server")
-	dir := flags.String("dir", "", "`directory` for data and logs, which stay; must be empty or missing; default: a temporary one")
-	workers := flags.Int("workers", -1, "how many workers to start; -1: as many as the compose file says")
+	bin := flags.String("bin", "bin", "`directory` with worker, temporal, temporal-server, temporal-sql-tool and nats-server")
+	dir := flags.String("dir", "", "`directory` for data and logs, kept after the run; must be empty or missing (default: a temporary directory, removed at the end)")
+	workers := flags.Int("workers", -1, "`number` of workers; -1 uses the number in the compose file")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: local [flags] -- COMMAND [ARGUMENT...]")
 		flags.PrintDefaults()
@@ -85,12 +83,12 @@ func run(args []string) (err error) {
 	life, end := context.WithCancelCause(context.Background())
 	defer end(nil)
 	signals := make(chan os.Signal, 1)
-	// A Ctrl-C reaches the command by itself, and what it means is its business.
+	// Ctrl-C also reaches the command, which decides what to do.
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		for s := range signals {
 			if s != syscall.SIGINT {
-				end(fmt.Errorf("told to stop: %v", s))
+				end(fmt.Errorf("stopped by signal: %v", s))
 			}
 		}
 	}()
@@ -115,12 +113,12 @@ func run(args []string) (err error) {
 	return t.command(life, flags.Args())
 }
 
-// commandError is the exit code of the command, not 0.
+// commandError is the nonzero exit code of the command.
 type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// command runs the command until it ends or life does.
+// command runs the command until it exits or life is done.
 func (t *topology) command(life context.Context, args []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -8,15 +8,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
-// Ports are taken from here. Temporal's schema for PostgreSQL keeps the ports of
-// a cluster's members in 16 bits with a sign, so one that the system would pick
-// kills the server.
+// The range of ports. Temporal's PostgreSQL schema stores the ports of cluster members
+// as signed 16-bit integers, so the server crashes on most ephemeral ports.
 const (
 	firstPort = 10_000
 	lastPort  = 32_767
 )
 
-// freePorts returns different ports that are free at this moment.
+// freePorts returns count consecutive ports that are currently free.
 func freePorts(count int) ([]int, error) {
 	for range 100 {
 		first := firstPort + rand.IntN(lastPort-firstPort-count)
@@ -29,5 +28,5 @@ func freePorts(count int) ([]int, error) {
 			return ports, err
 		}
 	}
-	return nil, fmt.Errorf("found no %d free ports in a row from %d to %d", count, firstPort, lastPort)
+	return nil, fmt.Errorf("found no %d consecutive free ports between %d and %d", count, firstPort, lastPort)
 }

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// startPostgres makes a cluster with the user and the password that the
-// container would make, and starts it.
+// startPostgres creates a cluster with the same user and password as the container, and
+// starts it.
 func (t *topology) startPostgres(ctx context.Context) error {
 	service, err := t.compose.service("postgres")
 	if err != nil {
@@ -56,7 +56,7 @@ func (t *topology) startPostgres(ctx context.Context) error {
 		return err
 	}
 	t.postgresPort = ports[0]
-	// No socket besides TCP, since its path may be too long.
+	// TCP only: the path of a socket could exceed its length limit.
 	args := append([]string{"-D", data, "-p", strconv.Itoa(t.postgresPort),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="}, service.Command...)
 	if err := t.serve(service, "postgres", exec.Command(filepath.Join(programs, "postgres"), args...), owner); err != nil {
@@ -68,8 +68,8 @@ func (t *topology) startPostgres(ctx context.Context) error {
 	})
 }
 
-// postgresPrograms is the directory of initdb and postgres, which distributions
-// keep off PATH.
+// postgresPrograms returns the directory of initdb and postgres, which distributions do
+// not add to PATH.
 func postgresPrograms() (string, error) {
 	places := []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin"}
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -78,23 +78,24 @@ func postgresPrograms() (string, error) {
 		}
 	}
 	for _, place := range places {
-		// The newest of several, as long as versions have two digits.
+		// The newest version; comparing strings works for versions with two digits.
 		found, err := filepath.Glob(filepath.Join(place, "initdb"))
 		if err == nil && len(found) > 0 {
 			return filepath.Dir(slices.Max(found)), nil
 		}
 	}
-	return "", fmt.Errorf("no initdb on PATH nor in %v: install PostgreSQL, on Debian with `apt-get install postgresql`", places)
+	return "", fmt.Errorf("find initdb: not on PATH or in %v (install PostgreSQL, on Debian with `apt-get install postgresql`)", places)
 }
 
-// postgresOwner is who runs PostgreSQL, which refuses root: nil is this user.
+// postgresOwner returns the user to run PostgreSQL as, because it refuses to run as root.
+// Nil means the current user.
 func postgresOwner() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
 	owner, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
+		return nil, fmt.Errorf("PostgreSQL cannot run as root (create a user named postgres): %w", err)
 	}
 	uid, err := strconv.ParseUint(owner.Uid, 10, 32)
 	gid, gidErr := strconv.ParseUint(owner.Gid, 10, 32)

@@ -14,7 +14,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// setUpSchema runs the schema's script, as its container does.
+// setUpSchema runs the schema script, as the container does.
 func (t *topology) setUpSchema(ctx context.Context) error {
 	return t.script(ctx, "schema", map[string]string{
 		"SQL_HOST": "127.0.0.1",
@@ -22,8 +22,8 @@ func (t *topology) setUpSchema(ctx context.Context) error {
 	})
 }
 
-// startTemporal starts the server. Its configuration is the template that is
-// built into it, filled from the environment as in its container.
+// startTemporal starts the server. It uses the configuration template embedded in the
+// server, filled from the environment as in the container.
 func (t *topology) startTemporal(ctx context.Context) error {
 	service, err := t.compose.service("temporal")
 	if err != nil {
@@ -61,7 +61,7 @@ func (t *topology) startTemporal(ctx context.Context) error {
 	return awaitTCP(ctx, t.temporalAddress)
 }
 
-// makeNamespace runs the namespace's script, as its container does.
+// makeNamespace runs the namespace script, as the container does.
 func (t *topology) makeNamespace(ctx context.Context) error {
 	service, err := t.compose.service("namespace")
 	if err != nil {
@@ -70,12 +70,12 @@ func (t *topology) makeNamespace(ctx context.Context) error {
 	t.namespace = *service.Environment["TEMPORAL_NAMESPACE"]
 	return t.script(ctx, "namespace", map[string]string{
 		"TEMPORAL_ADDRESS": t.temporalAddress,
-		// Not the settings of whoever runs this.
+		// Ignore the caller's configuration file.
 		"TEMPORAL_CONFIG_FILE": os.DevNull,
 	})
 }
 
-// startNATS starts NATS as a process of its own.
+// startNATS starts NATS as a separate process.
 func (t *topology) startNATS(ctx context.Context) error {
 	service, err := t.compose.service("nats")
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *topology) startNATS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A flag that is given twice has the value that it was given last.
+	// The last value of a repeated flag wins.
 	args := append(service.Command, "--addr", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--http_port", strconv.Itoa(ports[1]))
 	if err := t.serve(service, "nats", exec.Command(t.program("nats-server"), args...), nil); err != nil {
 		return err
@@ -95,13 +95,13 @@ func (t *topology) startNATS(ctx context.Context) error {
 	return awaitTCP(ctx, address)
 }
 
-// blobURL is where the workers keep blobs.
+// blobURL returns the URL of the workers' blob store.
 func (t *topology) blobURL() string {
 	return "file://" + filepath.ToSlash(filepath.Join(t.dir, "blobs"))
 }
 
-// startWorkers starts the workers and waits until each says that it is ready,
-// and its health check agrees.
+// startWorkers starts the workers and waits until each is ready and the health check
+// passes.
 func (t *topology) startWorkers(ctx context.Context) error {
 	service, err := t.compose.service("worker")
 	if err != nil {
@@ -143,16 +143,15 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	return t.run(ctx, "worker-check", cmd, nil)
 }
 
-// healthCommand is the health check of a service, without its program.
+// healthCommand returns the arguments of a service's health check command.
 func healthCommand(service types.ServiceConfig) ([]string, error) {
 	if service.HealthCheck == nil || len(service.HealthCheck.Test) < 2 || service.HealthCheck.Test[0] != "CMD" {
-		return nil, errors.New(`its health check must be a program and its arguments, ["CMD", ...]`)
+		return nil, errors.New(`unsupported health check (want ["CMD", PROGRAM, ARGUMENT...])`)
 	}
 	return service.HealthCheck.Test[2:], nil
 }
 
-// script runs the script that is the entry point of a container, with the
-// programs of bin/ on PATH.
+// script runs the entry point script of a container, with bin/ first on PATH.
 func (t *topology) script(ctx context.Context, name string, changes map[string]string) error {
 	service, err := t.compose.service(name)
 	if err != nil {
@@ -168,7 +167,7 @@ func (t *topology) script(ctx context.Context, name string, changes map[string]s
 	return t.run(ctx, name, cmd, nil)
 }
 
-// awaitTCP waits until somebody listens.
+// awaitTCP waits until the address accepts connections.
 func awaitTCP(ctx context.Context, address string) error {
 	return until(ctx, func() error {
 		connection, err := net.Dial("tcp", address)
@@ -179,8 +178,8 @@ func awaitTCP(ctx context.Context, address string) error {
 	})
 }
 
-// firstWrite tells when something is written, which a worker does to its
-// standard output when it is ready and at no other time.
+// firstWrite reports the first write. A worker writes to standard output only when it is
+// ready.
 type firstWrite struct {
 	once     sync.Once
 	happened chan struct{}

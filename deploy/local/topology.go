@@ -22,21 +22,20 @@ import (
 )
 
 const (
-	// startWithin is generous, for a machine that is compiling meanwhile: all
-	// together take about ten seconds.
+	// startWithin allows for a busy machine; a start usually takes ten seconds.
 	startWithin = 3 * time.Minute
-	// stopWithin is for one process. A worker hands its requests back meanwhile.
+	// stopWithin applies to each process. A worker requeues its requests meanwhile.
 	stopWithin = 20 * time.Second
-	// logTail is how much of a log is shown when its process fails.
+	// logTail is how many bytes of a failed process's log are shown.
 	logTail = 2000
 )
 
-// topology is what runs, and where.
+// topology is the set of running services and their addresses.
 type topology struct {
 	compose  compose
 	bin, dir string
 	workers  int
-	// end ends everything, when a service cannot go on.
+	// end stops everything, when a service cannot continue.
 	end context.CancelCauseFunc
 
 	services []*service
@@ -49,18 +48,17 @@ type topology struct {
 	natsURL         string
 }
 
-// service is what runs until everything is stopped.
+// service is a long-running process that may be restarted.
 type service struct {
 	name string
-	// cmd and user are of what each of its processes is made.
+	// cmd and user are the template for each process.
 	cmd  *exec.Cmd
 	user *syscall.Credential
-	// restarts says that it is started again when it is killed.
+	// restarts is set if the service is restarted after being killed.
 	restarts bool
 	process  *process
 }
 
-// process is a process, and where it logs.
 type process struct {
 	*child.Process
 	name, log string
@@ -68,12 +66,12 @@ type process struct {
 
 // start starts the services in the order of their dependencies.
 func (t *topology) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not up within %v", startWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not ready within %v", startWithin))
 	defer cancel()
-	// Before anything takes time.
+	// Fail early.
 	for _, name := range []string{"temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker"} {
 		if _, err := os.Stat(t.program(name)); err != nil {
-			return fmt.Errorf("%w: `make e2e-postgres` builds it", err)
+			return fmt.Errorf("%w (`make e2e-postgres` builds it)", err)
 		}
 	}
 	if err := t.prepareDirectory(); err != nil {
@@ -110,16 +108,15 @@ func (t *topology) prepareDirectory() (err error) {
 		return err
 	}
 	if entries, err := os.ReadDir(t.dir); err != nil || len(entries) > 0 {
-		return errors.Join(err, fmt.Errorf("%s must be empty: its database cannot be gone on with", t.dir))
+		return errors.Join(err, fmt.Errorf("data directory %s: not empty (choose an empty one; an old database cannot be reused)", t.dir))
 	}
-	// PostgreSQL does not run as root, and its user has to get through.
+	// PostgreSQL runs as another user when we are root and needs access.
 	return os.Chmod(t.dir, 0o755)
 }
 
-// program is the path of a program in bin/.
 func (t *topology) program(name string) string { return filepath.Join(t.bin, name) }
 
-// run runs a command that ends, and shows what it wrote only if it fails.
+// run runs a command to completion and shows its output only if it fails.
 func (t *topology) run(ctx context.Context, name string, cmd *exec.Cmd, user *syscall.Credential) error {
 	p, err := t.launch(name, cmd, user)
 	if err != nil {
@@ -136,8 +133,8 @@ func (t *topology) run(ctx context.Context, name string, cmd *exec.Cmd, user *sy
 	return nil
 }
 
-// serve starts a service, which must not end by itself. When it is killed it is
-// started again, if its container would be.
+// serve starts a service. It must not exit on its own; if it is killed, it is restarted
+// according to the restart policy of its container.
 func (t *topology) serve(config types.ServiceConfig, name string, cmd *exec.Cmd, user *syscall.Credential) error {
 	s := &service{name: name, cmd: cmd, user: user, restarts: config.Restart == types.RestartPolicyUnlessStopped}
 	if err := t.begin(s); err != nil {
@@ -148,12 +145,12 @@ func (t *topology) serve(config types.ServiceConfig, name string, cmd *exec.Cmd,
 	return nil
 }
 
-// begin starts a process of a service and writes down its pid.
+// begin starts a process of a service and writes its pid file.
 func (t *topology) begin(s *service) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopping {
-		return fmt.Errorf("%s is not started again: everything stops", s.name)
+		return fmt.Errorf("%s is not restarted: shutting down", s.name)
 	}
 	cmd := &exec.Cmd{Path: s.cmd.Path, Args: s.cmd.Args, Env: s.cmd.Env, Stdout: s.cmd.Stdout}
 	p, err := t.launch(s.name, cmd, s.user)
@@ -164,18 +161,17 @@ func (t *topology) begin(s *service) error {
 	return os.WriteFile(t.pidFile(s.name), []byte(strconv.Itoa(p.PID())), 0o644)
 }
 
-// pidFile is where the pid of a service is.
 func (t *topology) pidFile(name string) string { return filepath.Join(t.dir, name+".pid") }
 
-// keep starts a service again for as long as its processes are killed, and ends
-// everything when one has ended by itself.
+// keep restarts a service while its processes are killed. If one exits on its own, keep
+// stops everything.
 func (t *topology) keep(s *service) {
 	for {
 		err := s.process.Err()
 		if s.restarts && wasKilled(err) {
 			err = t.begin(s)
 		} else {
-			err = s.process.failed(fmt.Errorf("ended by itself: %w", cmp.Or(err, errors.New("exit status 0"))))
+			err = s.process.failed(fmt.Errorf("exited: %w", cmp.Or(err, errors.New("exit status 0"))))
 		}
 		if err != nil {
 			t.end(err)
@@ -200,7 +196,7 @@ func (t *topology) launch(name string, cmd *exec.Cmd, user *syscall.Credential) 
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // the process has its own
+	defer file.Close() // the process has its own descriptor
 	if cmd.Stdout == nil {
 		cmd.Stdout = file
 	}
@@ -214,17 +210,17 @@ func (t *topology) launch(name string, cmd *exec.Cmd, user *syscall.Credential) 
 	return &process{Process: p, name: name, log: log}, nil
 }
 
-// failed adds the end of the log.
+// failed adds the end of the log to an error.
 func (p *process) failed(err error) error {
 	content, _ := os.ReadFile(p.log)
 	if len(content) > logTail {
 		content = content[len(content)-logTail:]
 		_, content, _ = bytes.Cut(content, []byte("\n"))
 	}
-	return fmt.Errorf("%s: %w; the end of its log:\n%s", p.name, err, strings.TrimSpace(string(content)))
+	return fmt.Errorf("%s: %w; end of its log:\n%s", p.name, err, strings.TrimSpace(string(content)))
 }
 
-// stop stops what runs, the last one first: nobody loses what it works with.
+// stop stops the services in reverse order, so that dependencies outlive their users.
 func (t *topology) stop() error {
 	t.mu.Lock()
 	t.stopping = true
@@ -236,7 +232,7 @@ func (t *topology) stop() error {
 	return errors.Join(errs...)
 }
 
-// until calls f until it succeeds; if ctx ends before, it returns f's last error.
+// until calls f until it succeeds. If ctx ends first, it returns f's last error.
 func until(ctx context.Context, f func() error) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
