@@ -40,6 +40,8 @@ var bans = []struct {
 		"a log of an agent is read whatever becomes of its events"},
 	{"./agentlog", []string{"context", "os*", "net*", "math/rand*", "crypto/rand", "runtime*", "syscall", "log*"}, nil,
 		"the same log gives the same events, wherever and whenever it is read"},
+	{"./terminal", []string{"*"}, []string{"std"},
+		"every program that prints uses it"},
 	{"./wire", []string{"./*"}, []string{"./event", "./reducer"},
 		"what is agreed on with the outside depends on no implementation"},
 	{"./workflows", []string{"./llm*", "./session", "./eventlog", "./archive", "./blobs*", "github.com/sashabaranov/*", "github.com/nats-io/*", "net*", "os*", "math/rand*"}, nil,

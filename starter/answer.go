@@ -103,9 +103,6 @@ func (w *answerWriter) add(text string, void bool) {
 		return
 	}
 	w.midLine = !strings.HasSuffix(text, "\n")
-	if w.outTerminal {
-		text = show.Clean(text)
-	}
 	fmt.Fprint(w.out, text)
 }
 

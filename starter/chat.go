@@ -12,6 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 type chatOptions struct {
@@ -56,7 +57,7 @@ func runChat(ctx context.Context, o chatOptions) error {
 	if err != nil {
 		return err
 	}
-	return chat.Run(ctx, o.in, o.out, chat.Config{
+	return chat.Run(ctx, o.in, terminal.Raw(o.out), chat.Config{
 		Context: with, Past: past, Style: show.Style{Color: o.color}, Width: o.width, Attach: attach,
 		TaskQueue: o.taskQueue(), Farewell: o.farewell(),
 	})
@@ -97,7 +98,7 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 	fail := func(err error) {
 		failures++
 		unanswered = err
-		fmt.Fprintf(o.err, "starter: %s\n", show.Clean(err.Error()))
+		fmt.Fprintf(o.err, "starter: %s\n", err.Error())
 	}
 	for line := range readLines(ctx, o.in) {
 		if line.err != nil {

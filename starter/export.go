@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/exchange"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 type exportOptions struct {
@@ -65,9 +66,17 @@ func runExport(ctx context.Context, o exportOptions) error {
 		if !o.outTerminal {
 			log = o.counted(log)
 		}
-		return exchange.Write(o.out, format, log)
+		return write(o.out, format, log)
 	}
-	return replace(o.file, func(w io.Writer) error { return exchange.Write(w, format, o.counted(log)) })
+	return replace(o.file, func(w io.Writer) error { return write(w, format, o.counted(log)) })
+}
+
+// write writes a log that a terminal can show.
+func write(w io.Writer, format exchange.Format, log iter.Seq2[event.Event, error]) error {
+	if format == exchange.Markdown {
+		return exchange.Write(terminal.NewWriter(w), format, log)
+	}
+	return exchange.Write(terminal.NewJSONWriter(w), format, log)
 }
 
 // replace writes a file that takes the place of another one as a whole, or not
@@ -101,7 +110,7 @@ func (s streams) counted(log iter.Seq2[event.Event, error]) iter.Seq2[event.Even
 		count := 0
 		defer func() {
 			if count >= countedEvents {
-				fmt.Fprint(s.err, "\r\x1b[K")
+				fmt.Fprint(terminal.Raw(s.err), "\r\x1b[K")
 			}
 		}()
 		for e, err := range log {
@@ -109,7 +118,7 @@ func (s streams) counted(log iter.Seq2[event.Event, error]) iter.Seq2[event.Even
 				return
 			}
 			if count++; count%countedEvents == 0 {
-				fmt.Fprintf(s.err, "\r%d events", count)
+				fmt.Fprintf(terminal.Raw(s.err), "\r%d events", count)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 type listOptions struct {
@@ -89,7 +90,7 @@ func (o listOptions) printTable(ctx context.Context, c client) error {
 	fmt.Fprintln(table, "CONTEXT\tSTATUS\tTURNS\tSTARTED\tMODEL")
 	for _, s := range summaries {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n",
-			s.ContextName, s.Status, s.Turns, s.StartedAt.Local().Format(time.DateTime), s.Model)
+			terminal.Line(s.ContextName), terminal.Line(string(s.Status)), s.Turns, s.StartedAt.Local().Format(time.DateTime), terminal.Line(s.Model))
 	}
 	return table.Flush()
 }

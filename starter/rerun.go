@@ -11,6 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 type rerunOptions struct {
@@ -227,7 +228,7 @@ func (o rerunOptions) print(c compared) error {
 		err = o.printJSON(c)
 	case o.outTerminal:
 		style := show.Style{Color: o.color}
-		_, err = fmt.Fprintf(o.out, "%s\n%s\n", style.Bold(fmt.Sprintf("%d  %s", c.Turn, show.Clean(c.Question))),
+		_, err = fmt.Fprintf(terminal.Raw(o.out), "%s\n%s\n", style.Bold(fmt.Sprintf("%d  %s", c.Turn, c.Question)),
 			show.Columns(o.width, c.Old.text(), c.New.text()))
 	default:
 		_, err = fmt.Fprintf(o.out, "| %d | %s | %s | %s |\n", c.Turn, show.Cell(c.Question), show.Cell(c.Old.text()), show.Cell(c.New.text()))

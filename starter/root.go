@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/seed-9ed7edd4/chronicle/session"
-	"github.com/seed-9ed7edd4/chronicle/starter/show"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -43,6 +43,7 @@ type app struct {
 // execute runs the command that the arguments ask for and returns its exit
 // code.
 func execute(ctx context.Context, a *app, args []string) int {
+	a.out, a.err = terminal.NewWriter(a.out), terminal.NewWriter(a.err)
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
@@ -70,7 +71,7 @@ func (a *app) report(command *cobra.Command, err error) {
 	case errors.Is(err, session.ErrNoArchive):
 		fmt.Fprintf(a.err, "starter: %v: give --blob-url or BLOB_URL, as the worker has it\n", err)
 	default:
-		fmt.Fprintf(a.err, "starter: %s\n", show.Clean(err.Error()))
+		fmt.Fprintf(a.err, "starter: %v\n", err)
 	}
 }
 
@@ -161,7 +162,7 @@ const nameUsage = "`NAME` of the context, 1-128 of A-Z a-z 0-9 . _ -, first a le
 
 // printJSON writes a value as one line of JSON.
 func (a *app) printJSON(value any) error {
-	encoder := json.NewEncoder(a.out)
+	encoder := json.NewEncoder(terminal.NewJSONWriter(a.out))
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(value)
 }

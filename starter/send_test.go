@@ -233,13 +233,6 @@ func TestSendOnASignalSaysThatTheAnswerGoesOn(t *testing.T) {
 	require.Contains(t, got.errOut, "starter interrupt -n demo")
 }
 
-func TestAnswersOnATerminalCannotSteerIt(t *testing.T) {
-	var out strings.Builder
-	w := answerWriter{streams: streams{out: &out, err: &out, outTerminal: true}}
-	w.add("a\x1b]0;title\x07b", false)
-	require.Equal(t, "a]0;titleb", out.String())
-}
-
 func TestExitCodes(t *testing.T) {
 	for _, test := range []struct {
 		name string

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 type serveOptions struct {
@@ -135,7 +136,7 @@ func (o serveOptions) announce(c client, listener net.Listener) error {
 
 func (o serveOptions) logger() *slog.Logger {
 	if o.json {
-		return slog.New(slog.NewJSONHandler(o.err, nil))
+		return slog.New(slog.NewJSONHandler(terminal.NewJSONWriter(o.err), nil))
 	}
 	return slog.New(slog.NewTextHandler(o.err, nil))
 }

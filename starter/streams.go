@@ -8,9 +8,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// streams are what a command reads from and writes to.
+// streams are what a command reads from and writes to. While a command runs, out and
+// err are a [terminal.Writer] each: what people read is clean, whoever wrote it.
 type streams struct {
 	in  io.Reader
 	out io.Writer
@@ -41,5 +43,5 @@ func systemStreams() streams {
 // note tells a person something that is not part of the output.
 func (s streams) note(format string, args ...any) {
 	style := show.Style{Color: s.color && s.errTerminal}
-	fmt.Fprintln(s.err, style.Dim(show.Clean(fmt.Sprintf(format, args...))))
+	fmt.Fprintln(terminal.Raw(s.err), style.Dim(fmt.Sprintf(format, args...)))
 }

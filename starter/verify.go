@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/session"
-	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
 type verifyOptions struct {
@@ -57,7 +56,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 
 func (o verifyOptions) print(found session.Verification) error {
 	for _, problem := range found.Problems {
-		if _, err := fmt.Fprintf(o.out, "%s: %s\n", problem.Place, show.Clean(problem.Text)); err != nil {
+		if _, err := fmt.Fprintf(o.out, "%s: %s\n", problem.Place, problem.Text); err != nil {
 			return err
 		}
 	}

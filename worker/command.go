@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -78,6 +79,7 @@ var errUnreachable = errors.New("cannot reach temporal")
 
 // execute runs the command and returns its exit code.
 func execute(ctx context.Context, a *app, args []string) int {
+	a.out, a.err = terminal.NewWriter(a.out), terminal.NewWriter(a.err)
 	command := newCommand(a)
 	command.SetArgs(args)
 	err := command.ExecuteContext(ctx)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 	"github.com/seed-9ed7edd4/chronicle/worker/child"
 )
 
@@ -31,9 +32,9 @@ func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)
 func (a *app) runCommand(life context.Context, at places) error {
 	a.commandRuns.Store(true)
 	cmd := exec.Command(a.settings.command[0], a.settings.command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.out, a.err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, terminal.Raw(a.out), terminal.Raw(a.err)
 	cmd.Env = commandEnvironment(os.Environ(), at)
-	restore := keepTerminal(a.err)
+	restore := keepTerminal(terminal.Raw(a.err))
 	process, err := child.Start(cmd, child.Options{})
 	if err != nil {
 		return err

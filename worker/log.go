@@ -7,10 +7,16 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// newLogger logs JSON lines or text for a person.
+// newLogger logs JSON lines or text for people, both safe on a terminal.
 func newLogger(w io.Writer, json bool) *zap.Logger {
+	safe := terminal.NewWriter(w)
+	if json {
+		safe = terminal.NewJSONWriter(w)
+	}
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.TimeKey = "time"
 	encoding.EncodeTime = zapcore.RFC3339NanoTimeEncoder
@@ -21,7 +27,7 @@ func newLogger(w io.Writer, json bool) *zap.Logger {
 		encoding.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(encoding)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel))
+	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(safe), zap.InfoLevel))
 }
 
 // structured hands a logger to code that logs with log/slog, from a level on.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 const prompt = "› "
@@ -22,6 +24,9 @@ const (
 	newlineSign = "␤"
 	tabSign     = "␉"
 )
+
+// shown is a text as it stands in the line: what is sent is what is seen.
+func shown(text string) string { return terminal.Clean(toSigns.Replace(text)) }
 
 // line is the input line with its history, which lasts as long as the screen.
 type line struct {
@@ -48,7 +53,7 @@ func (l *line) setWidth(width int) { l.input.Width = max(1, width-len([]rune(pro
 func (l *line) update(msg tea.Msg) tea.Cmd {
 	if key, ok := msg.(tea.KeyMsg); ok {
 		// What is pasted comes as one key.
-		key.Runes = []rune(toSigns.Replace(string(key.Runes)))
+		key.Runes = []rune(shown(string(key.Runes)))
 		msg = key
 	}
 	var cmd tea.Cmd
@@ -68,7 +73,7 @@ func (l *line) view() string { return strings.TrimRight(l.input.View(), " ") }
 func (l *line) text() string { return fromSigns.Replace(l.input.Value()) }
 
 func (l *line) set(text string) {
-	l.input.SetValue(toSigns.Replace(text))
+	l.input.SetValue(shown(text))
 	l.input.CursorEnd()
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 // pastMessages is how many messages of the past are shown.
@@ -235,7 +236,7 @@ func (t *transcript) note(n told) {
 		return
 	}
 	if n.err != nil {
-		t.print(t.style.Red("✗ " + show.Clean(n.err.Error())))
+		t.print(t.style.Red("✗ " + n.err.Error()))
 		return
 	}
 	for row := range strings.SplitSeq(n.text, "\n") {
@@ -244,7 +245,7 @@ func (t *transcript) note(n told) {
 }
 
 // spaced is text without tabs, whose width depends on where they stand.
-func spaced(text string) string { return strings.ReplaceAll(show.Clean(text), "\t", "    ") }
+func spaced(text string) string { return strings.ReplaceAll(terminal.Clean(text), "\t", "    ") }
 
 func (t *transcript) remark(text string) { t.print(t.style.Dim(text)) }
 

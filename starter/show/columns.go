@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 // between parts two columns.
@@ -14,7 +16,7 @@ const between = " │ "
 func Columns(width int, left, right string) string {
 	half := max(10, (width-ansi.StringWidth(between))/2)
 	lines := func(text string) []string {
-		return strings.Split(ansi.Wrap(strings.ReplaceAll(Clean(text), "\t", "    "), half, ""), "\n")
+		return strings.Split(ansi.Wrap(strings.ReplaceAll(terminal.Clean(text), "\t", "    "), half, ""), "\n")
 	}
 	l, r := lines(left), lines(right)
 	var out strings.Builder
@@ -34,5 +36,5 @@ func Columns(width int, left, right string) string {
 
 // Cell is a text as it can stand in a table of Markdown.
 func Cell(text string) string {
-	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "\n", "<br>").Replace(strings.TrimSpace(Clean(text)))
+	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "\n", "<br>").Replace(strings.TrimSpace(terminal.Clean(text)))
 }

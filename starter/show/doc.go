@@ -3,6 +3,6 @@
 //
 //	fmt.Println(show.Line(e))   // 15:04:05  demo:0002  user: Hello
 //
-// What comes from outside is cleaned of control characters, so that no answer
+// What comes from outside is cleaned by package terminal, so that no answer
 // can move the cursor or change the title of a terminal.
 package show

@@ -125,12 +125,8 @@ func TestAnswerLetsThroughTheBeginningWithoutAGap(t *testing.T) {
 }
 
 func TestStyle(t *testing.T) {
-	require.Equal(t, "plain", show.Style{}.Red("plain"))
+	require.Equal(t, "plain", show.Style{}.Red("pla\x1bin"))
 	require.Equal(t, "\x1b[2ma\x1b[0m\n\x1b[2mb\x1b[0m", show.Style{Color: true}.Dim("a\nb"))
-}
-
-func TestCleanKeepsTextAndDropsControls(t *testing.T) {
-	require.Equal(t, "tab\tline\n👩‍💻 é [31m", show.Clean("tab\tline\r\n👩‍💻 é \x1b[31m\u202e\u009b"))
 }
 
 func TestShort(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -18,7 +19,7 @@ const shortMessage = 100
 func State(w io.Writer, s wire.State) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(table, "%s\t%s\n", name, Clean(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(table, "%s\t%s\n", name, terminal.Line(fmt.Sprintf(format, args...)))
 	}
 	row("context", "%s", s.ContextName)
 	row("status", "%s", s.Status)

@@ -2,10 +2,11 @@ package show
 
 import (
 	"strings"
-	"unicode"
+
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// Style paints text with the colours that every terminal has (ECMA-48, "SGR").
+// Style cleans text and paints it with the colours that every terminal has (ECMA-48, "SGR").
 // The zero value paints nothing.
 type Style struct {
 	// Color says whether colours are wanted.
@@ -25,6 +26,7 @@ func (s Style) Red(text string) string { return s.paint("31", text) }
 func (s Style) Yellow(text string) string { return s.paint("33", text) }
 
 func (s Style) paint(code, text string) string {
+	text = terminal.Clean(text)
 	if !s.Color || text == "" {
 		return text
 	}
@@ -36,24 +38,9 @@ func (s Style) paint(code, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Clean removes what could steer a terminal: every control and formatting
-// character but newlines, tabs and the joiners that scripts and emoji need. It
-// works on pieces of a text as on the whole.
-func Clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d':
-			return r
-		case unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, text)
-}
-
 // Short is the beginning of a text on one line, at most limit characters.
 func Short(text string, limit int) string {
-	text = strings.Join(strings.Fields(Clean(text)), " ")
+	text = terminal.Line(text)
 	runes := []rune(text)
 	if len(runes) <= limit {
 		return text

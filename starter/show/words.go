@@ -7,25 +7,27 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 // Line is an event as a line of a log: local time, id, and what it says. Text
 // of several lines is indented under the first.
 func Line(e event.Event) string {
-	return fmt.Sprintf("%s  %s  %s", e.Timestamp.Local().Format(time.TimeOnly), e.ID,
+	return fmt.Sprintf("%s  %s  %s", e.Timestamp.Local().Format(time.TimeOnly), terminal.Line(e.ID),
 		strings.ReplaceAll(Note(e.Body), "\n", "\n    "))
 }
 
 // Note is what an event says: "subject: text", or the subject alone.
 func Note(body event.Body) string {
 	subject, text := Words(body)
-	if text == "" {
-		return subject
+	if text != "" {
+		subject += ": " + text
 	}
-	return subject + ": " + Clean(text)
+	return terminal.Clean(subject)
 }
 
-// Words says what an event is about and what it says about it.
+// Words says what an event is about and what it says about it. The text is as it was
+// recorded: only [Note] may be printed.
 func Words(body event.Body) (subject, text string) {
 	switch b := body.(type) {
 	case event.SystemPrompt:

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// hostile is text that commands a terminal: OSC 0 and 52, CSI in 7 and 8 bits and as
+// C1, a carriage return, NUL, DEL, NEL, bidirectional controls, separators.
+const hostile = "X\x1b]0;title\x07\x1b]52;c;cm0=\x1b\\\x1b[2J\u009b31m\u009d0;t\u009c\r\x00\x08\x7f\u0085\u202e\u2066\u200f\u2028\u2029\U000e0041\x9b5mY"
+
+// hostileJSON is JSON with such text in it: what JSON need not escape stands as it is.
+const hostileJSON = `{"X` + "\u009b31m\u202e\x7f\x9b" + `":"` + "\u009d0;t\u009c\u2066\u2028\x9b" + `\u001b]0;t\u0007"}`
+
+// requireHarmless fails if text can command a terminal.
+func requireHarmless(t *testing.T, text string) {
+	t.Helper()
+	require.True(t, utf8.ValidString(text), "%q", text)
+	for i, r := range text {
+		bad := r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 ||
+			slices.Contains([]rune("\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"), r) ||
+			r >= 0xe0000 && r < 0xe0080
+		require.False(t, bad, "%q at byte %d of %q", r, i, text)
+	}
+}
+
+// poison makes every text in a value hostile, and what a body points to.
+func poison(v reflect.Value) {
+	switch {
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		v.SetBytes([]byte(hostileJSON))
+	case v.Type() == reflect.TypeFor[time.Time]():
+	case v.Kind() == reflect.String:
+		v.SetString(hostile)
+	case v.Kind() == reflect.Int || v.Kind() == reflect.Int64:
+		v.SetInt(1)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				poison(v.Field(i))
+			}
+		}
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		poison(v.Elem())
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		poison(v.Index(0))
+	}
+}
+
+// poisoned is a body whose every text is hostile.
+func poisoned[B event.Body]() event.Body {
+	var body B
+	poison(reflect.ValueOf(&body).Elem())
+	return body
+}
+
+// poisonedBodies has one of every tag, and the variants that are shown in other words.
+func poisonedBodies(t *testing.T) []event.Body {
+	file := poisoned[event.FileAttachment]().(event.FileAttachment)
+	unnamed := file
+	unnamed.FileName = ""
+	failed := poisoned[event.ToolResult]().(event.ToolResult)
+	failed.IsError = true
+	fallback := poisoned[event.SetProviderConfig]().(event.SetProviderConfig)
+	fallback.AsFallback = true
+	resumed := poisoned[event.SessionStarted]().(event.SessionStarted)
+	resumed.ForkedFrom = ""
+	bodies := []event.Body{
+		poisoned[event.SessionStarted](), resumed,
+		poisoned[event.SystemPrompt](), poisoned[event.SetProviderConfig](), fallback,
+		poisoned[event.SetRetryConfig](), poisoned[event.SetTimeout](), poisoned[event.SetDeliveryPolicy](),
+		poisoned[event.UserMessage](), poisoned[event.LLMRequestStarted](), poisoned[event.TextDelta](),
+		poisoned[event.AssistantMessage](), event.AssistantMessage{Content: hostile},
+		poisoned[event.ToolCall](), poisoned[event.ToolResult](), failed, poisoned[event.Note](),
+		poisoned[event.LLMRequestCompleted](), poisoned[event.LLMRequestInterrupted](),
+		poisoned[event.LLMRequestFailed](), poisoned[event.LLMRequestFellBack](), poisoned[event.InputRejected](),
+		file, unnamed, event.UserMessage{Content: hostile}, poisoned[event.SessionEnded](),
+	}
+	for _, tag := range event.Tags() {
+		require.True(t, slices.ContainsFunc(bodies, func(b event.Body) bool { return b.Tag() == tag }), tag)
+	}
+	return bodies
+}
+
+// hostileTurn is a turn that falls back and says hostile things.
+func hostileTurn(end event.Body) []event.Body {
+	const request = "demo:r0001"
+	return []event.Body{
+		event.LLMRequestStarted{RequestID: request, ProviderID: hostile, Model: hostile, ThroughEventID: "demo:0001", Attempt: 1},
+		event.TextDelta{RequestID: request, Attempt: 1, Delta: hostile},
+		event.LLMRequestFellBack{RequestID: request, FromProvider: hostile, ToProvider: hostile, Error: hostile},
+		event.TextDelta{RequestID: request, Attempt: 2, Delta: hostile, Reset: true},
+		event.AssistantMessage{RequestID: request, Content: hostile + hostile, ThroughEventID: "demo:0001"},
+		end,
+	}
+}
+
+func TestNoCommandLetsAContextCommandTheTerminal(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	hostileName := "a\x1b]0;t\x07\u202e\u009b.txt"
+	picture := file(hostileName, hostile)
+	logOfAgent := file("agent.jsonl", hostile+"\n{\"type\":\""+hostile+"\"}\n"+hostileJSON+"\n"+
+		`{"type":"system","subtype":"init","session_id":"x","model":"\u001b]0;t\u0007"}`+"\n")
+	exported := file("log.jsonl", `{"_tag":"UserMessage","content":"\u001b]0;t\u0007"}`+"\n")
+	bad := file(hostileName+".jsonl", `{"_tag":"`+hostile+`"}`)
+	completed := poisoned[event.LLMRequestCompleted]().(event.LLMRequestCompleted)
+	failed := event.LLMRequestFailed{RequestID: "demo:r0001", Error: hostile, ThroughEventID: "demo:0001"}
+	rejected := event.InputRejected{Reason: hostile}
+	provider := []string{"--provider", hostile, "--model", hostile, "--base-url", "http://" + hostile, "--api-key-ref", hostile}
+	for _, test := range []struct {
+		args    []string
+		stdin   string
+		replies [][]event.Body
+		// noLog leaves the context without its log.
+		noLog bool
+	}{
+		{args: []string{"events", "-n", "demo"}},
+		{args: []string{"events", "-n", "demo", "--from", hostile}},
+		{args: []string{"state", "-n", "demo"}},
+		{args: []string{"list"}},
+		{args: []string{"list", "--query", hostile}},
+		{args: []string{"export", "-n", "demo"}},
+		{args: []string{"export", "-n", "demo", "--format", "openai"}},
+		{args: []string{"export", "-n", "demo", "--format", "markdown"}},
+		{args: []string{"export", "-n", "demo", "--format", hostile}},
+		{args: []string{"export", "-n", "demo", "-o", filepath.Join(dir, hostile, hostile)}},
+		{args: []string{"import", "-n", "demo", exported}},
+		{args: []string{"import", "-n", "demo", bad}},
+		{args: []string{"import", "-n", "demo", filepath.Join(dir, hostile)}},
+		{args: []string{"ingest", "-n", "demo", "--format", "claude", logOfAgent}, replies: [][]event.Body{{}}},
+		{args: []string{"ingest", "-n", "demo", "--format", "droid", logOfAgent}, replies: [][]event.Body{{}}},
+		{args: []string{"ingest", "-n", "demo", "--format", hostile}},
+		{args: []string{"verify", "-n", "demo"}},
+		{args: []string{"fork", "-n", "demo", "--at", "demo:0002", "--as", "copy"}},
+		{args: []string{"fork", "-n", "demo", "--at", hostile, "--as", hostile}},
+		{args: []string{"interrupt", "-n", "demo"}},
+		{args: []string{"close", "-n", "demo", "--reason", hostile}},
+		{args: []string{"send", "-n", "demo", "-m", hostile, "--attach", picture}, replies: [][]event.Body{hostileTurn(completed)}, noLog: true},
+		{args: []string{"send", "-n", "demo", "-m", "Hi"}, replies: [][]event.Body{hostileTurn(failed)}, noLog: true},
+		{args: []string{"send", "-n", "demo", "-m", "Hi"}, replies: [][]event.Body{{rejected}}},
+		{args: []string{"send", "-n", "demo", "-m", "Hi", "--no-wait"}, replies: [][]event.Body{{}}},
+		{args: []string{"send", "-n", "demo", "--attach", hostile, "-m", "Hi"}},
+		{args: []string{"chat"}, stdin: "Hi\n/events\n/state\n/attach " + picture + "\n/attach " + hostile + "\n/" + hostile + "\n/system " + hostile + "\n",
+			replies: [][]event.Body{hostileTurn(failed), {rejected}}},
+		{args: []string{"script", "-n", "demo", "--deltas"}, stdin: hello + hostile + "\n" + `{"_tag":"` + hostile + `"}` + "\n",
+			replies: [][]event.Body{hostileTurn(completed)}, noLog: true},
+		{args: append([]string{"set", "provider", "-n", "demo"}, provider...), replies: [][]event.Body{}},
+		{args: []string{"set", "provider", "-n", "demo", "--provider", "p", "--model", "m"}, replies: [][]event.Body{{rejected}}},
+		{args: []string{"set", "system", "-n", "demo", hostile}, replies: [][]event.Body{{}}},
+		{args: []string{"set", "system", "-n", "demo", "x"}, replies: [][]event.Body{{rejected}}},
+		{args: []string{"set", "policy", "-n", "demo", hostile}},
+		{args: []string{"set", "timeout", "-n", "demo", hostile}},
+		{args: []string{"set", "retry", "-n", "demo", "--max-retries", hostile}},
+		{args: []string{"rerun", "-n", "demo", "--as", "copy", "--provider", "p", "--model", "m"}},
+		{args: append([]string{"rerun", "-n", "demo", "--as", "copy", "--system", hostile}, provider...)},
+		{args: []string{"serve", "--listen", hostile}},
+		{args: []string{"serve", "--listen", "127.0.0.1:0", "--trust-proxy", hostile}},
+		{args: []string{"serve", "--listen", hostile + ":1"}},
+		{args: []string{hostile}},
+		{args: []string{"list", "--" + hostile}},
+		{args: []string{"list", "--address", hostile}},
+		{args: []string{"events", "-n", hostile}},
+	} {
+		for _, mode := range []string{"", "on a terminal", "with errors", "--json"} {
+			for _, color := range []bool{false, true} {
+				args := test.args
+				if mode == "--json" {
+					if color || !hasFlag(args, "json") {
+						continue
+					}
+					args = append(slices.Clone(args), mode)
+				}
+				t.Run(fmt.Sprintf("%s, %s, color %t", strings.ToValidUTF8(strings.Join(args, " "), "?"), mode, color), func(t *testing.T) {
+					c := hostileClient(t, test.replies, test.noLog)
+					if mode == "with errors" {
+						err := fmt.Errorf("%s: %w", hostile, errors.New(hostile))
+						c.context.err, c.context.replies = err, nil
+						for _, other := range c.others {
+							other.take, other.err = nil, err
+						}
+					}
+					got := runHostile(t, c, mode == "on a terminal", color, test.stdin, args)
+					if color && mode == "on a terminal" {
+						// Colors of the program's own.
+						for _, code := range []string{"1", "2", "31", "33", "0"} {
+							got.out = strings.ReplaceAll(got.out, "\x1b["+code+"m", "")
+							got.errOut = strings.ReplaceAll(got.errOut, "\x1b["+code+"m", "")
+						}
+						require.NotContains(t, got.out+got.errOut, "[2J\x1b", "no other text is colored")
+					}
+					requireHarmless(t, got.out)
+					requireHarmless(t, got.errOut)
+					require.NotEmpty(t, got.out+got.errOut, "it says something")
+					if mode == "--json" || slices.Contains([]string{"script", "export"}, args[0]) && !slices.Contains(args, "markdown") {
+						for line := range strings.Lines(got.out) {
+							require.True(t, json.Valid([]byte(line)), "%s", line)
+						}
+					}
+				})
+			}
+		}
+	}
+	t.Run("every command is tried", func(t *testing.T) {
+		source, err := os.ReadFile("hostile_test.go")
+		require.NoError(t, err)
+		for _, command := range leaves(newRootCommand(&app{})) {
+			words := strings.Fields(command.CommandPath())[1:]
+			require.Contains(t, string(source), `[]string{"`+strings.Join(words, `", "`)+`"`)
+		}
+	})
+}
+
+// leaves are the commands that do something.
+func leaves(command *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, c := range command.Commands() {
+		all = append(all, leaves(c)...)
+	}
+	if len(all) == 0 {
+		all = append(all, command)
+	}
+	return all
+}
+
+// hasFlag reports whether the command of the arguments has a flag.
+func hasFlag(args []string, flag string) bool {
+	command, _, err := newRootCommand(&app{}).Find(args)
+	return err == nil && (command.Flags().Lookup(flag) != nil || command.InheritedFlags().Lookup(flag) != nil)
+}
+
+// hostileClient has a context whose every text is hostile, and one to copy it to.
+func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient {
+	f := newFake(t, slices.Clone(replies)...)
+	if !noLog {
+		f.recordBodies(poisonedBodies(t)...)
+	}
+	f.verification = session.Verification{Problems: []session.Problem{{Place: hostile, Text: hostile}}}
+	again := newFake(t)
+	again.name, again.missing = "copy", true
+	again.take = func([]event.Event) error { return nil }
+	summary := session.Summary{Turns: 1}
+	poison(reflect.ValueOf(&summary).Elem())
+	return &fakeClient{context: f, others: []*fakeContext{again}, list: []session.Summary{summary}}
+}
+
+func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin string, args []string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if args[0] == "chat" {
+		c.context.name = "chat"
+	}
+	var out, errOut strings.Builder
+	code := execute(ctx, &app{
+		streams: streams{in: strings.NewReader(stdin), out: &out, err: &errOut, outTerminal: isTerminal, errTerminal: isTerminal, color: color, width: 60},
+		dial:    func(context.Context, session.Config) (client, error) { return c, nil },
+	}, args)
+	require.NoError(t, ctx.Err(), "it ends by itself")
+	return outcome{code, out.String(), errOut.String()}
+}
