@@ -34,11 +34,12 @@ func (w *world) pageOf(c *session.Context) (url string, between *cable) {
 	return "http://" + between.listener.Addr().String() + "/#" + c.Name(), between
 }
 
-// show shows the page of a context.
-func (w *world) show(c *session.Context) *browsertest.Tab {
+// show shows the page of a context. Tests start the browser before the world:
+// without one they are skipped, with nothing set up.
+func (w *world) show(browser *browsertest.Browser, c *session.Context) *browsertest.Tab {
 	w.t.Helper()
 	url, _ := w.pageOf(c)
-	return shown(browsertest.Start(w.t), url)
+	return shown(browser, url)
 }
 
 // shown is a page that follows its context.
@@ -140,11 +141,12 @@ func (c *cable) lead(to string) {
 }
 
 func TestAPersonTypesAndSeesTheAnswerAsItIsWritten(t *testing.T) {
+	browser := browsertest.Start(t)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Hel", "lo ", "**there**").HoldAfter(2, gate), llmtest.Answer("Bye"))
 	w.worker()
 	c := w.open("demo")
-	tab := w.show(c)
+	tab := w.show(browser, c)
 	require.Equal(t, []string{"Nothing has been said yet."}, tab.Text("#empty"))
 	tab.Type("#text", "Hi\r")
 	growing(tab, "Hello")
@@ -159,11 +161,12 @@ func TestAPersonTypesAndSeesTheAnswerAsItIsWritten(t *testing.T) {
 }
 
 func TestAnAnswerIsStoppedByTheButtonOrByEscape(t *testing.T) {
+	browser := browsertest.Start(t)
 	first, second := llmtest.NewGate(), llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("One ", "never").HoldAfter(1, first), llmtest.Answer("Two ", "never").HoldAfter(1, second))
 	w.worker()
 	c := w.open("demo")
-	tab := w.show(c)
+	tab := w.show(browser, c)
 	for i, stop := range []func(){
 		func() { tab.Click("#stop") },
 		func() { tab.Press(kb.Escape) },
@@ -181,10 +184,11 @@ func TestAnAnswerIsStoppedByTheButtonOrByEscape(t *testing.T) {
 }
 
 func TestAPageThatIsLoadedAgainInMidStreamGoesOn(t *testing.T) {
+	browser := browsertest.Start(t)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("one ", "two ", "three").HoldAfter(2, gate))
 	w.worker()
-	tab := w.show(w.open("demo"))
+	tab := w.show(browser, w.open("demo"))
 	tab.Type("#text", "Count\r")
 	growing(tab, "one two")
 	tab.Reload()
@@ -195,12 +199,13 @@ func TestAPageThatIsLoadedAgainInMidStreamGoesOn(t *testing.T) {
 }
 
 func TestACutConnectionLosesNothingAndDoublesNothing(t *testing.T) {
+	browser := browsertest.Start(t)
 	first, second := llmtest.NewGate(), llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("one ", "two ", "three").HoldAfter(1, first), llmtest.Answer("four ", "five").HoldAfter(1, second))
 	w.worker()
 	c := w.open("demo")
 	url, between := w.pageOf(c)
-	tab := shown(browsertest.Start(t), url)
+	tab := shown(browser, url)
 	tab.Type("#text", "Count\r")
 	growing(tab, "one")
 	tab.Do(`document.querySelector(".user-message").isOld = true`)
@@ -222,12 +227,13 @@ func TestACutConnectionLosesNothingAndDoublesNothing(t *testing.T) {
 }
 
 func TestAPageGoesOnWithAnotherGateway(t *testing.T) {
+	browser := browsertest.Start(t)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("one ", "two").HoldAfter(1, gate))
 	w.worker()
 	c := w.open("demo")
 	url, between := w.pageOf(c)
-	tab := shown(browsertest.Start(t), url)
+	tab := shown(browser, url)
 	tab.Type("#text", "Count\r")
 	growing(tab, "one")
 	between.cut()
@@ -239,12 +245,12 @@ func TestAPageGoesOnWithAnotherGateway(t *testing.T) {
 }
 
 func TestTwoWindowsShowTheSame(t *testing.T) {
+	browser := browsertest.Start(t)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Hello ", "there").HoldAfter(1, gate))
 	w.worker()
 	c := w.open("demo")
 	url, _ := w.pageOf(c)
-	browser := browsertest.Start(t)
 	one, other := shown(browser, url), shown(browser, url)
 	one.Type("#text", "Hi\r")
 	growing(other, "Hello")
@@ -257,10 +263,11 @@ func TestTwoWindowsShowTheSame(t *testing.T) {
 }
 
 func TestScriptsInAnAnswerStayText(t *testing.T) {
+	browser := browsertest.Start(t)
 	const script = "<script>window.pwned = true</script>"
 	w := newWorld(t, llmtest.Answer("Look: ", "<scr", "ipt>window.pwned = true</script> ", "[here](java", "script:window.pwned=true)"))
 	w.worker()
-	tab := w.show(w.open("demo"))
+	tab := w.show(browser, w.open("demo"))
 	tab.Type("#text", script+"\r")
 	answered(tab, "Look: "+script+" [here](javascript:window.pwned=true)")
 	require.Equal(t, "user: "+script+"\nassistant: Look: "+script+" [here](javascript:window.pwned=true)", seen(tab))
@@ -270,10 +277,11 @@ func TestScriptsInAnAnswerStayText(t *testing.T) {
 }
 
 func TestTheLogOfADroidIsSeenWhileItWorks(t *testing.T) {
+	browser := browsertest.Start(t)
 	w := newWorldOn(t, surroundings{patience: building})
 	w.worker()
 	c := w.open("droid")
-	tab := w.show(c)
+	tab := w.show(browser, c)
 	droid, stop := w.ingesting(c, "droid")
 	for _, step := range []struct{ line, card string }{
 		{`{"type":"system","subtype":"init","session_id":"s1","cwd":"/home/ada/shop","tools":["Execute","Edit"],"model":"droid-1"}`, ""},

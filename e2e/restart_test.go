@@ -71,7 +71,7 @@ func findKeptServer(t *testing.T) keptServer {
 	topologyOnly(t)
 	pidFile := os.Getenv(pidFileVariable)
 	if pidFile == "" {
-		t.Skipf("it kills the server, and %s does not say which process that is", pidFileVariable)
+		t.Skipf("server restart tests, %s is not set", pidFileVariable)
 	}
 	return keptServer{server.(running), t, pidFile}
 }

@@ -56,7 +56,7 @@ func findServers(dir string) (stop func(), err error) {
 func devServerOnly(t *testing.T) {
 	t.Helper()
 	if address, others := server.(running); others {
-		t.Skipf("it kills a dev server of its own, which says nothing of the server at %s", address)
+		t.Skipf("dev server tests, not run on the server at %s", address)
 	}
 }
 
@@ -65,6 +65,6 @@ func devServerOnly(t *testing.T) {
 func topologyOnly(t *testing.T) {
 	t.Helper()
 	if _, others := server.(running); !others {
-		t.Skipf("it needs the servers of docker-compose.yml: make e2e-postgres")
+		t.Skip("production topology tests, run by make e2e-postgres")
 	}
 }

@@ -98,7 +98,7 @@ func agentAtWork() []event.Body {
 
 func TestScreenshots(t *testing.T) {
 	if !*screenshots {
-		t.Skip("only with -screenshots")
+		t.Skip("screenshot tests, run with -screenshots")
 	}
 	tab := show(t, newLog(agentAtWork()...))
 	tab.Await(`document.querySelectorAll("#list a").length === 4`)

@@ -4,8 +4,9 @@
 //	tab.Type("#text", "Hello\r")
 //	tab.Await(`document.querySelector(".assistant-message")`)
 //
-// A test is skipped where there is no Chromium. It fails when a script of a page
-// throws, or when the page breaks its Content-Security-Policy.
+// [Start] skips the test if there is no Chromium, so it is called before anything
+// that the end of the test checks. A test fails when a script of a page throws, or
+// when the page breaks its Content-Security-Policy.
 package browsertest
 
 import (
@@ -14,7 +15,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +39,8 @@ type Browser struct {
 	ctx context.Context
 }
 
-// Start starts a browser, until the end of the test.
+// Start starts a browser, until the end of the test. It skips the test if there
+// is none.
 func Start(tb testing.TB) *Browser {
 	tb.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
@@ -62,15 +63,15 @@ func Start(tb testing.TB) *Browser {
 	return &Browser{tb, ctx}
 }
 
-// find finds a Chromium.
+// find returns the path of Chromium.
 func find(tb testing.TB) string {
-	names := []string{"chromium", "chromium-browser", "google-chrome", "headless-shell"}
-	for _, name := range names {
+	tb.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	tb.Skipf("there is no Chromium: none of %s is on the PATH", strings.Join(names, ", "))
+	tb.Skip("browser tests, no Chromium on PATH")
 	return ""
 }
 
