@@ -50,9 +50,9 @@ binaries:
 	@test -e bin/worker || echo "building bin/worker and bin/starter; the first time this takes about a minute"
 	@go build -o bin/ ./worker ./starter
 
-bin/temporal: tools/go.mod
+bin/temporal: tools/temporal/go.mod
 	@echo "building bin/temporal, Temporal's own dev server; the first time this takes about 2.5 minutes"
-	@cd tools && go build -o ../bin/temporal github.com/temporalio/cli/cmd/temporal
+	@cd tools/temporal && go build -o ../../bin/temporal github.com/temporalio/cli/cmd/temporal
 	@touch bin/temporal
 
 # The servers of docker-compose.yml, for deploy/local.
@@ -73,18 +73,25 @@ bin/local: $(production) bin/temporal binaries
 
 .PHONY: bin/local
 
-test: bin/temporal ## Run all tests with the race detector; T=TestName P=./pkg for some
+# Runs go test, and lists what was skipped.
+gotest = bin/gotest
+bin/gotest:
+	@go build -o bin/ ./tools/gotest
+
+.PHONY: bin/gotest
+
+test: bin/temporal bin/gotest ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
-	go test $(race) -timeout 20m $(if $(T),-v -run '$(T)') $(P)
+	$(gotest) $(race) -timeout 20m $(if $(T),-v -run '$(T)') $(P)
 
 # Long tests begin with a call of long.
 long_tests = $(shell awk '/^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name) } /^\tlong\(t\)$$/ { print name }' e2e/*_test.go | paste -sd '|')
 
-test-long: bin/temporal ## Run the tests that take minutes: thousands of turns, large states
-	CHRONICLE_LONG_TESTS=1 go test -count=1 -timeout 30m -v -run '^($(long_tests))$$' ./e2e
+test-long: bin/temporal bin/gotest ## Run the tests that take minutes: thousands of turns, large states
+	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -v -run '^($(long_tests))$$' ./e2e
 
-e2e-postgres: bin/local ## Run the end-to-end tests on what docker-compose.yml describes, without Docker; needs PostgreSQL installed
-	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL go test -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'
+e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on what docker-compose.yml describes, without Docker; needs PostgreSQL installed
+	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL $(gotest) -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'
 
 check: ## Look for mistakes without running: format, vet, lint, determinism, imports, replay, modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }

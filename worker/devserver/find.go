@@ -15,7 +15,7 @@ const modulePath = "github.com/seed-9ed7edd4/chronicle"
 
 // Find returns the path of a temporal command whose server is at least MinVersion. It
 // searches PATH, the directory of this executable and bin/ of the enclosing checkout
-// of Chronicle. If there is none, it builds one in that bin/ from tools/go.mod.
+// of Chronicle. If there is none, it builds one in that bin/ from tools/temporal.
 //
 // The first build takes minutes; notice, unless nil, is called before it starts. The
 // error lists all candidates.
@@ -86,7 +86,7 @@ func build(ctx context.Context, root, target string) error {
 	defer os.RemoveAll(temporary)
 	binary := filepath.Join(temporary, "temporal")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/temporalio/cli/cmd/temporal")
-	cmd.Dir = filepath.Join(root, "tools")
+	cmd.Dir = filepath.Join(root, "tools", "temporal")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build temporal: %s in %s: %w\n%s", cmd, cmd.Dir, err, output)
 	}

@@ -1,4 +1,4 @@
-module github.com/seed-9ed7edd4/chronicle/tools
+module github.com/seed-9ed7edd4/chronicle/tools/temporal
 
 go 1.26
 

@@ -1,0 +1,254 @@
+// Command gotest runs go test and lists in one line at the end what was skipped:
+//
+//	skipped: 19 browser tests, no Chromium on PATH
+//
+// It takes the arguments of go test, prints what go test prints and exits with
+// its exit code. Tests skip with a message of the form "browser tests, no
+// Chromium on PATH": what they are, in the plural, and why they do not run.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	args := os.Args[1:]
+	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		fail(err)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if err := cmd.Start(); err != nil {
+		fail(err)
+	}
+	go func() {
+		for s := range signals {
+			if s == syscall.SIGTERM { // a Ctrl-C reaches go test by itself
+				_ = cmd.Process.Signal(s)
+			}
+		}
+	}()
+	r := newReport(os.Stdout, slices.Contains(args, "-v"))
+	readErr := r.read(out)
+	err = cmd.Wait()
+	if r.failed {
+		fmt.Println("FAIL")
+	}
+	if summary := r.skipped(); summary != "" {
+		fmt.Println(summary)
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		os.Exit(exit.ExitCode())
+	case err != nil:
+		fail(err)
+	case readErr != nil:
+		fail(readErr)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "gotest:", err)
+	os.Exit(1)
+}
+
+// testEvent is a line of go test -json; see go doc test2json.
+type testEvent struct {
+	Action, Package, Test, Output string
+}
+
+// report turns the events of go test -json into the output of go test.
+type report struct {
+	out     io.Writer
+	verbose bool
+	running map[string]*result
+	order   []string // packages that are running, in the order of their first event
+	reasons []string
+	counts  map[string]int // skipped tests by reason
+	failed  bool
+}
+
+// result is what a package has printed.
+type result struct {
+	lines   []testEvent
+	printed int               // lines that are printed already
+	ended   map[string]string // test to the action that ended it
+}
+
+func newReport(out io.Writer, verbose bool) *report {
+	return &report{out: out, verbose: verbose, running: map[string]*result{}, counts: map[string]int{}}
+}
+
+// read reports events until the input ends.
+func (r *report) read(in io.Reader) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			var e testEvent
+			if json.Unmarshal([]byte(line), &e) != nil || e.Action == "" {
+				fmt.Fprint(r.out, line)
+			} else {
+				r.add(e)
+			}
+		}
+		if err != nil {
+			// A package that has no end was killed.
+			for _, name := range slices.Clone(r.order) {
+				r.end(name, "fail")
+			}
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+func (r *report) add(e testEvent) {
+	if e.Action == "build-output" {
+		fmt.Fprint(r.out, e.Output)
+		return
+	}
+	if e.Package == "" {
+		return
+	}
+	p := r.running[e.Package]
+	if p == nil {
+		p = &result{ended: map[string]string{}}
+		r.running[e.Package] = p
+		r.order = append(r.order, e.Package)
+	}
+	switch e.Action {
+	case "output":
+		p.lines = append(p.lines, e)
+		r.stream()
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			r.end(e.Package, e.Action)
+			return
+		}
+		p.ended[e.Test] = e.Action
+		if e.Action == "skip" {
+			r.skip(reason(p.lines, e.Test))
+		}
+	}
+}
+
+// stream prints, with -v, what the first running package has printed so far.
+func (r *report) stream() {
+	if r.verbose && len(r.order) > 0 {
+		r.running[r.order[0]].printAll(r.out)
+	}
+}
+
+// end prints the rest of a package.
+func (r *report) end(name, action string) {
+	p := r.running[name]
+	if r.verbose {
+		p.printAll(r.out)
+	} else {
+		p.print(r.out, action)
+	}
+	r.failed = r.failed || action == "fail"
+	delete(r.running, name)
+	r.order = slices.DeleteFunc(r.order, func(other string) bool { return other == name })
+	r.stream()
+}
+
+func (p *result) printAll(out io.Writer) {
+	for _, line := range p.lines[p.printed:] {
+		fmt.Fprint(out, line.Output)
+	}
+	p.printed = len(p.lines)
+}
+
+// print prints failed tests and then the lines of the package itself.
+func (p *result) print(out io.Writer, action string) {
+	if action == "fail" {
+		p.printTests(out, "", "")
+	}
+	for _, line := range p.lines {
+		switch {
+		case line.Test != "" || line.Output == "PASS\n":
+		case action == "fail", strings.HasPrefix(line.Output, "ok  \t"), strings.HasPrefix(line.Output, "?   \t"), strings.HasPrefix(line.Output, "\t"):
+			fmt.Fprint(out, line.Output)
+		}
+	}
+}
+
+// printTests prints the failed subtests of a test, or the failed tests if it is "".
+func (p *result) printTests(out io.Writer, parent, indent string) {
+	seen := map[string]bool{}
+	for _, line := range p.lines {
+		name, ok := strings.CutPrefix(line.Test, parent)
+		if action := p.ended[line.Test]; !ok || seen[line.Test] || name == "" || strings.Contains(name, "/") || action == "pass" || action == "skip" {
+			continue
+		}
+		seen[line.Test] = true
+		for _, isHeader := range []bool{true, false} {
+			for _, l := range p.lines {
+				if l.Test == line.Test && !strings.HasPrefix(l.Output, "=== ") && strings.HasPrefix(l.Output, "--- ") == isHeader {
+					fmt.Fprint(out, indent, l.Output)
+				}
+			}
+		}
+		p.printTests(out, line.Test+"/", indent+"    ")
+	}
+}
+
+// reason is the message of a skipped test, without its file and line.
+func reason(lines []testEvent, test string) string {
+	for _, line := range slices.Backward(lines) {
+		if line.Test != test {
+			continue
+		}
+		if _, message, ok := strings.Cut(line.Output, ".go:"); ok && strings.HasPrefix(line.Output, "    ") {
+			if _, message, ok = strings.Cut(message, ": "); ok {
+				return strings.TrimSpace(message)
+			}
+		}
+	}
+	return "tests, no reason given"
+}
+
+func (r *report) skip(reason string) {
+	if r.counts[reason] == 0 {
+		r.reasons = append(r.reasons, reason)
+	}
+	r.counts[reason]++
+}
+
+// skipped is the line that lists what was skipped; "" if nothing was.
+func (r *report) skipped() string {
+	var parts []string
+	slices.Sort(r.reasons)
+	for _, reason := range r.reasons {
+		count := r.counts[reason]
+		if !strings.Contains(reason, "tests, ") {
+			reason = "tests, " + reason
+		}
+		if count == 1 {
+			reason = strings.Replace(reason, "tests, ", "test, ", 1)
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", count, reason))
+	}
+	if parts == nil {
+		return ""
+	}
+	return "skipped: " + strings.Join(parts, "; ")
+}
