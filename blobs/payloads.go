@@ -14,9 +14,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// PayloadThreshold is from how many bytes on a payload goes into the store. What
-// is smaller stays in the history, where the Temporal UI shows it.
-const PayloadThreshold = 1 << 20
+// PayloadThreshold is the size in bytes from which a payload goes into the store.
+// Smaller payloads stay in the history, where the Temporal UI shows them. It is
+// so small that the server's limit of 10,000 signals for a run comes before its
+// limit of 50 MB.
+const PayloadThreshold = 64 << 10
 
 // ExternalStorage is the setting of a Temporal client with which it keeps large
 // payloads in a store: in the history there is a reference instead. All clients

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -97,8 +96,7 @@ func TestTurn(t *testing.T) {
 			{started(1, 3), "", isMine},
 			{completed(1), "", last},
 		}},
-		"two events of the same id are two events": {[]string{"a", "a"}, []step{
-			{event.SystemPrompt{}, "a", isMine},
+		"two events of the same id are recorded once": {[]string{"a", "a"}, []step{
 			{event.SystemPrompt{}, "a", last},
 		}},
 		"events without a message end when they are recorded": {[]string{"a", "b"}, []step{
@@ -220,43 +218,6 @@ func TestTurn(t *testing.T) {
 				require.Equal(t, want != notMine, mine, "event %d belongs to the turn", i+1)
 				require.Equal(t, want == last, over, "event %d ends the turn", i+1)
 			}
-		})
-	}
-}
-
-func TestEventsAreLostWithTheRunThatHasThem(t *testing.T) {
-	away := errors.New("away")
-	message := event.UserMessage{Content: "Hello"}
-	after := func(runID string) event.Body { return event.SessionStarted{PreviousRunID: runID} }
-	for name, test := range map[string]struct {
-		next map[string]string // run to run
-		fail error
-		log  []event.Body // of which the last one decides
-		want bool
-	}{
-		"that took them":                           {nil, nil, []event.Body{after("A")}, true},
-		"that it has handed over to":               {map[string]string{"A": "B"}, nil, []event.Body{after("B")}, true},
-		"that has them at third hand":              {map[string]string{"A": "B", "B": "C"}, nil, []event.Body{after("0"), after("C")}, true},
-		"not with an earlier one":                  {map[string]string{"A": "B"}, nil, []event.Body{after("0")}, false},
-		"not with the first session":               {nil, nil, []event.Body{event.SessionStarted{}}, false},
-		"not once they are recorded":               {nil, nil, []event.Body{message, after("A")}, false},
-		"as far as the server can say who that is": {nil, away, []event.Body{after("B")}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			turn := session.NewTurn("a")
-			turn.TakenBy("A")
-			var lost bool
-			var err error
-			for i, body := range test.log {
-				e := recorded(i+1, body)
-				if body == event.Body(message) {
-					e.ClientEventID = "a"
-				}
-				lost, err = turn.IsLost(e, func(runID string) (string, error) { return test.next[runID], test.fail })
-				turn.See(e)
-			}
-			require.ErrorIs(t, err, test.fail)
-			require.Equal(t, test.want, lost)
 		})
 	}
 }

@@ -11,14 +11,7 @@ import (
 // Turn gives the tests a turn of their own.
 type Turn struct{ turn turn }
 
-func NewTurn(clientEventIDs ...string) *Turn { return &Turn{turn{waiting: clientEventIDs}} }
-
-// TakenBy says which run took what was sent.
-func (t *Turn) TakenBy(runID string) { t.turn.run = runID }
-
-func (t *Turn) IsLost(e event.Event, next func(string) (string, error)) (bool, error) {
-	return t.turn.isLost(e, next)
-}
+func NewTurn(clientEventIDs ...string) *Turn { return &Turn{newTurn(clientEventIDs)} }
 
 func (t *Turn) See(e event.Event) (mine, over bool) { return t.turn.see(e) }
 

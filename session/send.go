@@ -37,11 +37,8 @@ type Receipt struct {
 	// the events are longer than wire.MaxAppendBytes: Temporal has stored them
 	// then, and a worker will record them.
 	EventIDs []string `json:"eventIds,omitempty"`
-	// runID is the run that is to record them; "" when they are in the log.
-	runID string
-	// refusalID is the InputRejectedEvent; "" when there is none, or a worker of
-	// an earlier version did not say.
-	refusalID string
+	// RefusalID is the id of the InputRejectedEvent when the error is ErrRefused.
+	RefusalID string `json:"refusalId,omitempty"`
 }
 
 // Send delivers events as one input, which is taken or refused as a whole, and
@@ -91,13 +88,13 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 		return Receipt{}, err
 	}
 	if len(input.Payload().GetData()) > wire.MaxAppendBytes {
-		sent.runID, err = c.store(ctx, input)
+		err = c.store(ctx, input)
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
 	sent.EventIDs, err = c.appendPatiently(ctx, input)
 	var refused *refusal
 	if errors.As(err, &refused) {
-		sent.refusalID = refused.eventID
+		sent.RefusalID = refused.eventID
 	}
 	if errors.As(err, new(*event.FieldError)) {
 		return Receipt{}, err
@@ -108,7 +105,7 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	// No worker, one of an earlier version, more updates than a run may have, a
 	// run that ends just now: a signal waits for better times. What the update
 	// may still come to is recorded once.
-	sent.runID, err = c.store(ctx, input)
+	err = c.store(ctx, input)
 	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 }
 
@@ -164,16 +161,12 @@ type refusal struct{ reason, eventID string }
 func (r *refusal) Error() string { return fmt.Sprintf("%v: %s", ErrRefused, r.reason) }
 func (*refusal) Unwrap() error   { return ErrRefused }
 
-// store has Temporal keep the input until a worker takes it, and returns the
-// run that will.
-func (c *Context) store(ctx context.Context, input converter.RawValue) (runID string, err error) {
+// store has Temporal keep the input until a worker takes it.
+func (c *Context) store(ctx context.Context, input converter.RawValue) error {
 	id := wire.WorkflowID(c.name)
-	run, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
+	_, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
 		client.StartWorkflowOptions{ID: id, TaskQueue: c.client.options.TaskQueue}, wire.WorkflowType)
-	if err != nil {
-		return "", err
-	}
-	return run.GetRunID(), nil
+	return err
 }
 
 // payload is the JSON of an input.

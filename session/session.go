@@ -46,9 +46,12 @@ var (
 	ErrNoContext = eventlog.ErrNoContext
 	// ErrUnreachable: Temporal does not answer.
 	ErrUnreachable = errors.New("temporal is unreachable")
-	// ErrLost: the run that was sent the events was terminated before it
+	// ErrLost: the run that was sent the events was terminated or reset before it
 	// recorded them.
 	ErrLost = errors.New("the run was terminated before it recorded the events")
+	// ErrUnanswered: the run that recorded the events was terminated before it
+	// answered them.
+	ErrUnanswered = errors.New("the run was terminated before it answered")
 	// ErrRefused: the context did not take the events but recorded an
 	// InputRejectedEvent, whose reason follows.
 	ErrRefused = errors.New("refused")
@@ -276,9 +279,9 @@ func (c *Context) State(ctx context.Context) (wire.State, error) {
 
 // query asks the newest run. One that has just taken over from another says that
 // it is not ready, for a moment.
-func (c *Context) query(ctx context.Context, name string) (converter.EncodedValue, error) {
+func (c *Context) query(ctx context.Context, name string, args ...any) (converter.EncodedValue, error) {
 	for {
-		value, err := c.client.options.Temporal.QueryWorkflow(ctx, wire.WorkflowID(c.name), "", name)
+		value, err := c.client.options.Temporal.QueryWorkflow(ctx, wire.WorkflowID(c.name), "", name, args...)
 		if !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !pause(ctx, movingPause) {
 			return value, err
 		}

@@ -30,6 +30,7 @@ type conversation interface {
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
 	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
+	Delivery(ctx context.Context, clientEventIDs ...string) (session.Delivery, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
 	Import(ctx context.Context, events []event.Event) error

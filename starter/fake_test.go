@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,7 +111,10 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Re
 	if len(reply) > 0 {
 		if rejected, ok := reply[0].(event.InputRejected); ok {
 			rejected.Input = event.RedactEvents(events)
-			f.recordBodies(rejected)
+			e := event.New(rejected)
+			e.ClientEventID = events[0].ClientEventID
+			f.record(e)
+			sent.RefusalID = event.FormatID(f.name, f.counter)
 			return sent, fmt.Errorf("%w: %s", session.ErrRefused, rejected.Reason)
 		}
 	}
@@ -207,6 +211,18 @@ func (f *fakeContext) State(context.Context) (wire.State, error) {
 		state.Status = wire.StatusAnswering
 	}
 	return state, nil
+}
+
+// Delivery asks as State does. What was sent and is not in the log was lost.
+func (f *fakeContext) Delivery(ctx context.Context, clientEventIDs ...string) (session.Delivery, error) {
+	state, err := f.State(ctx)
+	d := session.Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, LastEventID: state.LastEventID, Status: state.Status}}
+	for _, e := range f.since(0) {
+		if slices.Contains(clientEventIDs, e.ClientEventID) && e.Tag() != event.TagInputRejected {
+			d.EventIDs[e.ClientEventID] = e.ID
+		}
+	}
+	return d, err
 }
 
 func (f *fakeContext) Interrupt(context.Context) error {

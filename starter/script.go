@@ -5,11 +5,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,10 +24,13 @@ type scriptOptions struct {
 	deltas bool
 	// askAgain is the wait before a worker that does not answer is asked again.
 	askAgain time.Duration
+	// lookAfter is how long the log is silent before the script asks for the
+	// outcome of what it waits for.
+	lookAfter time.Duration
 }
 
 func newScriptCommand(a *app) *cobra.Command {
-	o := scriptOptions{app: a, askAgain: time.Second}
+	o := scriptOptions{app: a, askAgain: time.Second, lookAfter: 2 * time.Second}
 	command := &cobra.Command{
 		Use:   "script -n NAME [--deltas]",
 		Short: "Events in on standard input, events out on standard output, as JSONL",
@@ -40,6 +42,9 @@ Lines are sent as they come, without waiting for answers; what that does to a
 running answer is up to the policy of the context, see "starter set policy". It
 ends after the end of input, when everything that was sent is recorded and no
 answer is running.
+
+A line whose clientEventId is in the log already is answered with the recorded
+event and adds nothing.
 
 A line that cannot be sent is named on standard error, the others are sent, and
 the exit code is 1.
@@ -109,12 +114,20 @@ type script struct {
 	goal int
 }
 
-// sentInput holds the client ids of the events of one input that are not in the
-// log, in order.
-type sentInput []string
+// sentInput is a line that was sent. What it waits for is known by id when a
+// worker has answered, and else by client id.
+type sentInput struct {
+	line      int
+	eventIDs  []string
+	clientIDs []string
+}
+
+func (in sentInput) isDone() bool { return len(in.eventIDs) == 0 && len(in.clientIDs) == 0 }
 
 func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan session.Entry) error {
 	defer s.await(false)
+	look := time.NewTimer(s.lookAfter)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -138,11 +151,17 @@ func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan sess
 			if l.Err != nil {
 				return l.Err
 			}
+			look.Reset(s.lookAfter)
 			if err := s.take(l.Event); err != nil {
 				return err
 			}
 			if !s.mayBeIdle(l.Event) {
 				continue
+			}
+		case <-look.C:
+			look.Reset(s.lookAfter)
+			if err := s.look(ctx); err != nil {
+				return err
 			}
 		}
 		if done, err := s.isDone(ctx); done || err != nil {
@@ -159,16 +178,26 @@ func (s *script) send(ctx context.Context, text []byte) error {
 	}
 	events, err := event.DecodeInput(text)
 	if err == nil {
-		ids := make(sentInput, len(events))
+		in := sentInput{line: s.lines}
 		for i := range events {
 			if events[i].ClientEventID == "" {
 				events[i].ClientEventID = rand.Text()
 			}
-			ids[i] = events[i].ClientEventID
+			in.clientIDs = append(in.clientIDs, events[i].ClientEventID)
 		}
-		_, err = s.to.Send(ctx, events...)
+		var sent session.Receipt
+		sent, err = s.to.Send(ctx, events...)
 		if err == nil || errors.Is(err, session.ErrRefused) { // the log tells of that
-			s.pending = append(s.pending, ids)
+			switch {
+			case sent.RefusalID != "":
+				in.eventIDs, in.clientIDs = []string{sent.RefusalID}, nil
+			case sent.EventIDs != nil:
+				in.eventIDs, in.clientIDs = sent.EventIDs, nil
+			}
+			if err := s.printRepeated(ctx, &in); err != nil || in.isDone() {
+				return err
+			}
+			s.pending = append(s.pending, in)
 			if s.noted == nil {
 				s.await(true)
 			}
@@ -183,20 +212,48 @@ func (s *script) send(ctx context.Context, text []byte) error {
 	return nil
 }
 
-// take prints what was recorded and strikes it off what is pending.
+// printRepeated prints those events of an input that were recorded before and
+// that the script therefore will not see any more: the input was sent before, in
+// this script or in another.
+func (s *script) printRepeated(ctx context.Context, in *sentInput) error {
+	var rest []string
+	for _, id := range in.eventIDs {
+		counter := event.Counter(id)
+		if counter > s.printed {
+			rest = append(rest, id)
+			continue
+		}
+		from := ""
+		if counter > 1 {
+			from = event.FormatID(s.to.Name(), counter-1)
+		}
+		for e, err := range s.to.Events(ctx, from) {
+			if err != nil {
+				return fmt.Errorf("line %d: read event %s, which was recorded before: %w", in.line, id, err)
+			}
+			if err := s.printJSON(e); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	in.eventIDs = rest
+	return nil
+}
+
+// take prints what was recorded and removes it from what is pending.
 func (s *script) take(e event.Event) error {
 	if counter := event.Counter(e.ID); counter > 0 {
 		s.printed = counter
 	}
-	for i, input := range s.pending {
-		if input.strike(e) {
-			s.pending[i] = input[1:]
-			if rejected := e.Tag() == event.TagInputRejected; rejected || len(input) == 1 {
-				s.pending = append(s.pending[:i], s.pending[i+1:]...)
-			}
-			s.await(len(s.pending) > 0)
-			break
-		}
+	before := len(s.pending)
+	struck := false
+	for i := range s.pending {
+		struck = s.pending[i].strike(e) || struck
+	}
+	s.pending = slices.DeleteFunc(s.pending, sentInput.isDone)
+	if struck || len(s.pending) < before {
+		s.await(len(s.pending) > 0)
 	}
 	return s.printJSON(e)
 }
@@ -213,19 +270,66 @@ func (s *script) await(more bool) {
 	}
 }
 
-// strike reports whether an event is the next one of the input as recorded, or
-// the rejection of the whole of it, which quotes the beginning of the input.
-func (in sentInput) strike(e event.Event) bool {
-	if rejected, ok := e.Body.(event.InputRejected); ok {
-		quoted, err := json.Marshal(in[0])
-		return err == nil && strings.Contains(rejected.Input, `"clientEventId":`+string(quoted))
+// strike removes what was recorded from what the input waits for, and reports
+// whether it waited for that. A rejection is of the whole input.
+func (in *sentInput) strike(e event.Event) bool {
+	if i := slices.Index(in.eventIDs, e.ID); i >= 0 && e.ID != "" {
+		in.eventIDs = slices.DeleteFunc(in.eventIDs, func(id string) bool { return id == e.ID })
+		return true
 	}
-	return e.ClientEventID == in[0]
+	if e.ClientEventID == "" || !slices.Contains(in.clientIDs, e.ClientEventID) {
+		return false
+	}
+	if e.Tag() == event.TagInputRejected {
+		in.clientIDs = nil
+		return true
+	}
+	in.clientIDs = slices.DeleteFunc(in.clientIDs, func(id string) bool { return id == e.ClientEventID })
+	return true
 }
 
 // mayBeIdle reports whether the context may have become idle with an event.
 func (s *script) mayBeIdle(e event.Event) bool {
 	return endsTurn(e.Body) || e.ID != "" && s.goal == 0 || e.ID != "" && s.printed == s.goal
+}
+
+// look asks for what the log never says: that a line which no worker answered
+// for was in the log before, or that the run that had it was terminated or reset.
+func (s *script) look(ctx context.Context) error {
+	if len(s.pending) == 0 {
+		return nil
+	}
+	var ids []string
+	for _, in := range s.pending {
+		ids = append(ids, in.clientIDs...)
+	}
+	d, err := s.to.Delivery(ctx, ids...)
+	switch {
+	case errors.Is(err, session.ErrNoWorker), errors.Is(err, session.ErrUnreachable):
+		return nil
+	case err != nil:
+		return err
+	}
+	isCaughtUp := s.printed >= event.Counter(d.LastEventID)
+	for i := range s.pending {
+		in := &s.pending[i]
+		in.clientIDs = slices.DeleteFunc(in.clientIDs, func(id string) bool {
+			eventID, ok := d.EventIDs[id]
+			if ok {
+				in.eventIDs = append(in.eventIDs, eventID)
+			}
+			return ok
+		})
+		if err := s.printRepeated(ctx, in); err != nil {
+			return err
+		}
+		if !in.isDone() && isCaughtUp && !d.Pending {
+			return fmt.Errorf("line %d: %w", in.line, session.ErrLost)
+		}
+	}
+	s.pending = slices.DeleteFunc(s.pending, sentInput.isDone)
+	s.await(len(s.pending) > 0)
+	return nil
 }
 
 // isDone reports whether everything was sent, recorded and answered, and
@@ -234,15 +338,15 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 	if !s.inputEnded || len(s.pending) > 0 {
 		return false, nil
 	}
-	state, err := s.state(ctx)
+	d, err := s.delivery(ctx)
 	switch {
 	case errors.Is(err, session.ErrNoContext):
 		// Nothing was ever sent.
 	case err != nil:
 		return false, err
 	default:
-		s.goal = event.Counter(state.LastEventID)
-		if state.Status == wire.StatusAnswering || s.printed < s.goal {
+		s.goal = event.Counter(d.LastEventID)
+		if d.Status == wire.StatusAnswering || s.printed < s.goal {
 			return false, nil
 		}
 	}
@@ -252,19 +356,19 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// state asks until a worker answers.
-func (s *script) state(ctx context.Context) (wire.State, error) {
+// delivery asks what the context is doing until a worker answers.
+func (s *script) delivery(ctx context.Context) (session.Delivery, error) {
 	for noted := false; ; noted = true {
-		state, err := s.to.State(ctx)
+		d, err := s.to.Delivery(ctx)
 		if !errors.Is(err, session.ErrNoWorker) {
-			return state, err
+			return d, err
 		}
 		if !noted {
 			s.note("no worker answers; waiting for one")
 		}
 		select {
 		case <-ctx.Done():
-			return wire.State{}, ctx.Err()
+			return d, ctx.Err()
 		case <-time.After(s.askAgain):
 		}
 	}

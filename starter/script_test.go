@@ -96,7 +96,7 @@ func TestScriptWaitsForAWorker(t *testing.T) {
 	o := scriptOptions{
 		app:      &app{streams: streams{in: strings.NewReader(""), out: &out, err: &errOut}},
 		name:     "demo",
-		askAgain: time.Nanosecond,
+		askAgain: time.Nanosecond, lookAfter: time.Hour,
 	}
 	s := script{scriptOptions: o, to: f, inputEnded: true}
 	done, err := s.isDone(t.Context())

@@ -16,6 +16,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -62,6 +63,8 @@ const (
 	QuerySnapshot = "snapshot"
 	// QueryWish answers with a [Wish], for a request under way.
 	QueryWish = "wish"
+	// QueryDelivery takes an array of clientEventIds and answers with a [Delivery].
+	QueryDelivery = "delivery"
 )
 
 // Search attributes. Workers register them at their start; where they may not,
@@ -195,7 +198,8 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	size := 0
 	for _, m := range slices.Backward(s.Reduced.Messages) {
 		m.Attachments = withoutData(m.Attachments)
-		if size += sizeOf(m); size > MaxStateBytes {
+		data, err := json.Marshal(m)
+		if size += len(data); err != nil || size > MaxStateBytes {
 			break
 		}
 		messages = append(messages, m)
@@ -217,9 +221,10 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	}
 }
 
-// MaxStateBytes is about how much of a conversation a [State] holds. The answer
-// to a query may have to share a message to the server with other things.
-const MaxStateBytes = 256 << 10
+// MaxStateBytes is how much JSON of messages a [State] holds. The whole answer
+// stays below the size from which payloads go into the blob store, so that
+// clients without a store can read it.
+const MaxStateBytes = 48 << 10
 
 // sizeOf is about how many bytes a message takes.
 func sizeOf(m reducer.Message) int {
@@ -266,6 +271,30 @@ func WishOf(s reducer.Session) Wish {
 		w.RequestID, w.Stop = s.Request.ID, s.Request.Stop
 	}
 	return w
+}
+
+// Delivery is the answer to [QueryDelivery]: the outcome of events that were sent.
+type Delivery struct {
+	// EventIDs are the ids in the log of those events that are in it, by their
+	// clientEventIds. Older events than the newest [reducer.MaxRecent] are missing.
+	EventIDs map[string]string `json:"eventIds"`
+	// Pending says that the run has input that is not in the log yet. If it is
+	// false, a missing event was rejected or never reached the run.
+	Pending bool `json:"pending,omitempty"`
+	// LastEventID is the newest event of the log.
+	LastEventID string `json:"lastEventId,omitempty"`
+	Status      Status `json:"status"`
+}
+
+// DeliveryOf is the outcome of events that were sent to a session.
+func DeliveryOf(s reducer.Session, pending bool, clientEventIDs []string) Delivery {
+	d := Delivery{EventIDs: map[string]string{}, Pending: pending, LastEventID: s.LastEventID(), Status: StatusOf(s)}
+	for _, id := range clientEventIDs {
+		if eventID, ok := s.Find(id); ok {
+			d.EventIDs[id] = eventID
+		}
+	}
+	return d
 }
 
 func withoutData(attachments []reducer.Attachment) []reducer.Attachment {

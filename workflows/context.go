@@ -130,6 +130,13 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 	}); err != nil {
 		return nil, err
 	}
+	if err := workflow.SetQueryHandler(ctx, wire.QueryDelivery, func(clientEventIDs []string) (wire.Delivery, error) {
+		// A run that has not opened its session yet knows nothing of earlier events.
+		pending := r.session.EventCount == 0 || !r.inbox.empty() || len(r.events) > 0
+		return wire.DeliveryOf(r.session, pending, clientEventIDs), nil
+	}); err != nil {
+		return nil, err
+	}
 	if err := workflow.SetUpdateHandlerWithOptions(ctx, wire.UpdateAppend, r.append, workflow.UpdateHandlerOptions{
 		Validator: r.validateAppend, Description: "takes an event, or an array of them, and returns their ids in the log",
 	}); err != nil {

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// script runs starter script and returns what it printed, one event per line.
+func (w *world) script(c *session.Context, lines ...string) []event.Event {
+	w.t.Helper()
+	var events []event.Event
+	for line := range strings.Lines(w.starter(strings.Join(lines, "\n")+"\n", "script", "-n", c.Name())) {
+		var e event.Event
+		require.NoError(w.t, json.Unmarshal([]byte(line), &e), line)
+		events = append(events, e)
+	}
+	return events
+}
+
+// printed are the tags and clientEventIds of events that the session did not write itself.
+func printed(events []event.Event) []string {
+	var out []string
+	for _, e := range events {
+		if e.ClientEventID != "" {
+			out = append(out, strings.TrimSuffix(string(e.Tag()), "Event")+" "+e.ClientEventID+" "+
+				fmt.Sprint(event.Counter(e.ID)))
+		}
+	}
+	return out
+}
+
+func TestAScriptAnswersRepeatedLinesWithTheRecordedEvents(t *testing.T) {
+	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Yes.") }))
+	w.worker()
+	const (
+		message  = `{"_tag":"UserMessage","clientEventId":"message","content":"Hello"}`
+		settings = `{"_tag":"SetTimeout","clientEventId":"settings","timeoutMs":9000}`
+		fresh    = `{"_tag":"UserMessage","clientEventId":"fresh","content":"Bye","triggersTurn":false}`
+	)
+	long := fmt.Sprintf(`{"_tag":"UserMessage","clientEventId":"long","content":%q,"triggersTurn":false}`, strings.Repeat("x", 100_000))
+	c := w.open("script")
+	first := w.script(c, message, settings, long)
+	require.Equal(t, []string{"UserMessage message 2", "SetTimeout settings 3"}, printed(first)[:2])
+
+	// In a later run of the program, and in a later session.
+	for range 2 {
+		require.ElementsMatch(t, printed(first), printed(w.script(c, message, settings, long)))
+		w.close(c, "")
+	}
+	// The same line twice in one run, alone and in an array with a new one.
+	again := w.script(c, fresh, fresh, "["+message+","+fresh+"]")
+	require.Subset(t, printed(again), []string{"UserMessage message 2"})
+	require.Contains(t, strings.Join(printed(again), "\n"), "UserMessage fresh ")
+	require.Equal(t, 4, countOf(w, c, event.TagUserMessage)+countOf(w, c, event.TagSetTimeout))
+}
