@@ -145,6 +145,18 @@ func TestARefusedInputIsFoundInTheLog(t *testing.T) {
 	require.Contains(t, got.body, `"clientEventIds":["one"]`)
 }
 
+func TestAFullContextIsTriedAgainLater(t *testing.T) {
+	log := newLog()
+	log.send = func([]event.Event) (session.Receipt, error) {
+		return session.Receipt{}, fmt.Errorf("send to context demo: %w (9,200 of 10,000 signals)", session.ErrFull)
+	}
+	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
+	require.Equal(t, http.StatusServiceUnavailable, got.status)
+	require.NotEmpty(t, got.header.Get("Retry-After"))
+	require.Contains(t, got.body, "urn:chronicle:problem:full")
+	require.Contains(t, got.body, "send to context demo: full until a worker runs (9,200 of 10,000 signals)")
+}
+
 func TestOnlyJSONIsTaken(t *testing.T) {
 	log := newLog()
 	w := serve(t, client{log: log}, gateway.Options{})

@@ -58,6 +58,7 @@ var kinds = []struct {
 	{session.ErrNoContext, "no-context", http.StatusNotFound, "There is no context of that name", false},
 	{session.ErrNoAttachment, "not-found", http.StatusNotFound, "There is no such attachment", true},
 	{session.ErrRefused, "refused", http.StatusConflict, "The context did not take the events", true},
+	{session.ErrFull, "full", http.StatusServiceUnavailable, "The context is full until a worker runs", true},
 	{session.ErrNoWorker, "no-worker", http.StatusServiceUnavailable, "No worker answers for the context", false},
 	{session.ErrUnreachable, "unreachable", http.StatusServiceUnavailable, "Temporal is unreachable", false},
 	{context.DeadlineExceeded, "timeout", http.StatusGatewayTimeout, "It took too long", false},

@@ -53,8 +53,9 @@ type Receipt struct {
 // A file of some length goes into the blob store, if the client has one, and the
 // event refers to it.
 //
-// The error is a *event.FieldError for events that no context could take, and
-// ErrRefused when the context does not take them now, which its log tells too.
+// The error is a *event.FieldError for events that no context could take,
+// ErrRefused when the context does not take them now, which its log tells too,
+// and ErrFull when no worker runs and the history has no room for more.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
 	if len(events) == 0 {
 		return Receipt{}, &event.FieldError{Problem: "there is no event to send"}
@@ -161,11 +162,18 @@ type refusal struct{ reason, eventID string }
 func (r *refusal) Error() string { return fmt.Sprintf("%v: %s", ErrRefused, r.reason) }
 func (*refusal) Unwrap() error   { return ErrRefused }
 
-// store has Temporal keep the input until a worker takes it.
+// store has Temporal keep the input until a worker takes it, if the history has
+// room for it.
 func (c *Context) store(ctx context.Context, input converter.RawValue) error {
+	if err := c.checkRoom(ctx, bytesInHistory(len(input.Payload().GetData()))); err != nil {
+		return err
+	}
 	id := wire.WorkflowID(c.name)
 	_, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
 		client.StartWorkflowOptions{ID: id, TaskQueue: c.client.options.TaskQueue}, wire.WorkflowType)
+	if isSignalLimit(err) {
+		return &fullError{fmt.Sprintf("%s of %[1]s signals", thousands(maxSignals))}
+	}
 	return err
 }
 

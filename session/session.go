@@ -201,6 +201,7 @@ type Client struct {
 	options Options
 	log     *eventlog.Log
 	stream  lazyStream
+	room    room
 	owned   bool         // the connections are ours to close
 	blobs   *blobs.Store // ours, if there is one
 }
@@ -355,7 +356,7 @@ func (c *Context) explain(ctx context.Context, verb string, err, silence error) 
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, ErrRefused), errors.Is(err, ErrFull):
 		return fmt.Errorf("%s context %s: %w", verb, c.name, err)
 	case errors.As(err, &notFound):
 		kind = ErrNoContext

@@ -41,6 +41,10 @@ type fakeContext struct {
 	take func(events []event.Event) error
 	// slow is asked before an input is recorded.
 	slow func()
+	// signals says that no worker answers for what is sent.
+	signals bool
+	// loses says that what is taken is never recorded.
+	loses bool
 
 	mu      sync.Mutex
 	log     []event.Event // with the deltas where they came
@@ -88,8 +92,16 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Re
 		if err := f.take(events); err != nil {
 			return session.Receipt{}, err
 		}
-		f.record(events...)
+		if !f.loses {
+			f.record(events...)
+		}
 		return session.Receipt{}, nil
+	}
+	if ids := f.known(events); ids != nil {
+		if f.signals {
+			ids = nil
+		}
+		return session.Receipt{EventIDs: ids}, nil
 	}
 	if len(f.replies) == 0 {
 		if f.err != nil {
@@ -123,7 +135,24 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Re
 	}
 	f.record(events...)
 	f.recordBodies(reply...)
+	if f.signals {
+		sent.EventIDs = nil
+	}
 	return sent, nil
+}
+
+// known are the ids of events that were all recorded before; else nil.
+func (f *fakeContext) known(events []event.Event) (ids []string) {
+	for _, e := range events {
+		i := slices.IndexFunc(f.since(0), func(other event.Event) bool {
+			return e.ClientEventID != "" && other.ClientEventID == e.ClientEventID && other.Tag() != event.TagInputRejected
+		})
+		if i < 0 {
+			return nil
+		}
+		ids = append(ids, f.since(0)[i].ID)
+	}
+	return ids
 }
 
 func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {

@@ -125,3 +125,87 @@ func TestScriptPrintsALineAsSoonAsItIsRecorded(t *testing.T) {
 	require.NoError(t, write.Close())
 	require.Zero(t, <-code)
 }
+
+// runScriptOn runs a script that looks for the outcome of its lines at once.
+func runScriptOn(t *testing.T, f *fakeContext, stdin string) (out outcome, err error) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	o := scriptOptions{
+		app: &app{
+			streams: streams{in: strings.NewReader(stdin), out: &stdout, err: &stderr},
+			dial:    dialFake(f),
+		},
+		name: "demo", askAgain: time.Nanosecond, lookAfter: time.Millisecond,
+	}
+	err = runScript(t.Context(), o)
+	return outcome{out: stdout.String(), errOut: stderr.String()}, err
+}
+
+func TestScriptAnswersLinesThatWereSentBefore(t *testing.T) {
+	const (
+		message  = `{"_tag":"UserMessage","clientEventId":"a","content":"Hello"}`
+		settings = `{"_tag":"SetTimeout","clientEventId":"b","timeoutMs":5}`
+	)
+	for name, test := range map[string]struct {
+		lines   []string
+		replies int // to lines that were not sent before
+		want    []event.Tag
+	}{
+		"a message":              {[]string{message}, 0, []event.Tag{event.TagUserMessage}},
+		"settings":               {[]string{settings}, 0, []event.Tag{event.TagSetTimeout}},
+		"an array":               {[]string{"[" + message + "," + settings + "]"}, 0, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
+		"twice":                  {[]string{message, message}, 0, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
+		"before a line of today": {[]string{message, strings.TrimSpace(hello)}, 1, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
+		"behind a line of today": {[]string{strings.TrimSpace(hello), settings}, 1, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
+	} {
+		for way, signals := range map[string]bool{"answered by a worker": false, "taken by a signal": true} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				f := newFake(t)
+				for _, line := range []string{message, settings} {
+					events, err := event.DecodeInput([]byte(line))
+					require.NoError(t, err)
+					f.record(events...)
+				}
+				for range test.replies {
+					f.replies = append(f.replies, []event.Body{})
+				}
+				f.signals = signals
+				got, err := runScriptOn(t, f, strings.Join(test.lines, "\n")+"\n")
+				require.NoError(t, err, got.errOut)
+				require.ElementsMatch(t, test.want, got.tags(t))
+				require.Len(t, f.inputs, test.replies)
+			})
+		}
+	}
+}
+
+func TestScriptSendsTheSameLineTwiceInOneRun(t *testing.T) {
+	const line = `{"_tag":"UserMessage","clientEventId":"a","content":"Hello"}` + "\n"
+	for way, signals := range map[string]bool{"answered by a worker": false, "taken by a signal": true} {
+		t.Run(way, func(t *testing.T) {
+			f := newFake(t, []event.Body{})
+			f.signals = signals
+			got, err := runScriptOn(t, f, line+line)
+			require.NoError(t, err)
+			require.Contains(t, got.tags(t), event.TagUserMessage)
+			require.Len(t, f.inputs, 1)
+		})
+	}
+}
+
+func TestScriptSendsARefusedLineAgain(t *testing.T) {
+	const line = `{"_tag":"UserMessage","clientEventId":"a","content":"Hello"}` + "\n"
+	f := newFake(t, []event.Body{event.InputRejected{Reason: "busy"}}, []event.Body{event.InputRejected{Reason: "busy"}}, []event.Body{})
+	got, err := runScriptOn(t, f, line+line+line)
+	require.NoError(t, err)
+	require.Equal(t, []event.Tag{event.TagInputRejected, event.TagInputRejected, event.TagUserMessage}, got.tags(t))
+}
+
+func TestScriptEndsWhenTheRunThatHadALineWasTerminated(t *testing.T) {
+	f := newFake(t)
+	f.take = func([]event.Event) error { return nil }
+	f.loses = true
+	_, err := runScriptOn(t, f, hello)
+	require.ErrorIs(t, err, session.ErrLost)
+	require.ErrorContains(t, err, "line 1: ")
+}

@@ -1,0 +1,99 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// running is a run with a history.
+func running(length, size int64, isWaiting bool) *workflowservice.DescribeWorkflowExecutionResponse {
+	d := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, HistoryLength: length, HistorySizeBytes: size,
+	}}
+	if isWaiting {
+		d.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{}
+	}
+	return d
+}
+
+func TestSendRefusesWhatAHistoryWithoutAWorkerHasNoRoomFor(t *testing.T) {
+	const mb = 1 << 20
+	for name, test := range map[string]struct {
+		run  *workflowservice.DescribeWorkflowExecutionResponse
+		want string // "": it is sent
+	}{
+		"no context yet":                        {nil, ""},
+		"a short history":                       {running(3, 1000, true), ""},
+		"nearly as many signals as can wait":    {running(8_999, mb, true), ""},
+		"as many signals as can wait":           {running(9_200, mb, true), "send to context demo: full until a worker runs (9,200 of 10,000 signals)"},
+		"nearly as many bytes as can wait":      {running(300, 20*mb-1000, true), ""},
+		"as many bytes as can wait":             {running(300, 20*mb, true), "send to context demo: full until a worker runs (21.0 of 50 MB, half of which a worker needs)"},
+		"a long history that a worker has read": {running(9_200, 21*mb, false), ""},
+		"a history that the server ends soon":   {running(50_000, 21*mb, false), "full until a worker runs (50,000 of 10,000 signals)"},
+		"so many bytes that the server ends it": {running(9_200, 45*mb, false), "full until a worker runs (47.2 of 50 MB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &temporal{run: test.run}
+			sent, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+			if test.want == "" {
+				require.NoError(t, err)
+				require.Len(t, f.signals, 1)
+				return
+			}
+			require.ErrorIs(t, err, session.ErrFull)
+			require.ErrorContains(t, err, test.want)
+			require.Empty(t, f.signals)
+			require.Len(t, sent.ClientEventIDs, 1, "with which it may be sent again")
+		})
+	}
+	t.Run("a closed run has room in the next", func(t *testing.T) {
+		closed := running(9_500, 40*mb, false)
+		closed.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+		f := &temporal{run: closed}
+		_, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+		require.NoError(t, err)
+		require.Len(t, f.signals, 1)
+	})
+	t.Run("the server refuses another signal", func(t *testing.T) {
+		f := &temporal{err: serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events")}
+		_, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+		require.ErrorIs(t, err, session.ErrFull)
+		require.ErrorContains(t, err, "(10,000 of 10,000 signals)")
+	})
+}
+
+func TestTheServerIsAskedForTheHistoryOnceForManySignals(t *testing.T) {
+	f := &temporal{run: running(3, 1000, true)}
+	c, err := session.New(session.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
+	require.NoError(t, err)
+	large := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)})
+	const signals = 80
+	for range signals {
+		_, err := c.Send(t.Context(), large)
+		require.NoError(t, err)
+	}
+	require.Len(t, f.signals, signals)
+	require.Less(t, f.described, signals/2)
+
+	f.run = running(8_950, 1000, true)
+	other, err := session.New(session.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
+	require.NoError(t, err)
+	f.described = 0
+	for range 3 {
+		_, err := other.Send(t.Context(), large)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 3, f.described, "near the limit it is asked each time")
+}
