@@ -30,13 +30,13 @@ import (
 // A call of anything else panics.
 type temporal struct {
 	client.Client
-	err     error
-	known   bool // there was a run, which is closed
+	err   error
+	known bool // there was a run, which is closed
 	// run is what the server says of the newest run; nil: see known.
 	run *workflowservice.DescribeWorkflowExecutionResponse
 	// described counts how often it was asked.
 	described int
-	signals []signal
+	signals   []signal
 	// update answers an update; nil: there is no worker.
 	update   func(client.UpdateWorkflowOptions) (wire.Appended, error)
 	updates  []client.UpdateWorkflowOptions
