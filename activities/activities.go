@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,14 @@ type Options struct {
 	ContinueAfter int
 	// DefaultModel is what to call the default model of this worker. Optional.
 	DefaultModel string
+	// OwnQueue is a task queue that only this process polls, for [Activities.Generate]
+	// with Adopt. Empty: requests of runs that continue as new are made again.
+	OwnQueue string
+	// HandBack is closed when the worker shuts down and running requests are to
+	// be returned. Nil: never.
+	HandBack <-chan struct{}
+	// Rules are those of new runs. Zero: [reducer.CurrentRules].
+	Rules reducer.Rules
 }
 
 // Activities are the activities of a worker. Register them with
@@ -48,6 +57,7 @@ type Activities struct {
 	options  Options
 	log      *eventlog.Log
 	recalled recalled
+	running  *generations
 }
 
 // New returns the activities.
@@ -55,7 +65,10 @@ func New(options Options) *Activities {
 	if options.Reduce == nil {
 		options.Reduce = reducer.Reduce
 	}
-	return &Activities{options: options, log: eventlog.New(options.Temporal, options.Archive)}
+	options.Rules = cmp.Or(options.Rules, reducer.CurrentRules)
+	return &Activities{
+		options: options, log: eventlog.New(options.Temporal, options.Archive), running: newGenerations(),
+	}
 }
 
 // StopInput asks to stop a request.

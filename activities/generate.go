@@ -4,10 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
@@ -20,7 +26,7 @@ import (
 const (
 	// HeartbeatTimeout is how long a worker may be silent before its request
 	// is given to another.
-	HeartbeatTimeout = 10 * time.Second
+	HeartbeatTimeout = 3 * time.Second
 	// heartbeatEvery is how often it says that it is alive, and looks whether
 	// the request is still wanted, in case the hint to stop was lost.
 	heartbeatEvery = time.Second
@@ -35,6 +41,9 @@ const (
 	// announceTimeout is how long the workflow is tried to be told that a
 	// request was sent.
 	announceTimeout = 5 * time.Second
+	// stickyPatience is how long the worker that cached a workflow has to answer
+	// a query before another worker is asked.
+	stickyPatience = 300 * time.Millisecond
 )
 
 // MaxAnswerBytes is how long an answer may be. A longer one ends there, with
@@ -57,6 +66,9 @@ type GenerateInput struct {
 	// TimeoutMs bounds each attempt. It does not come from the session, since
 	// the activity's own timeouts follow from what it was at the beginning.
 	TimeoutMs int64 `json:"timeoutMs"`
+	// Adopt continues attempt FirstAttempt, which an activity of the previous
+	// run started in this process. Later attempts are made as usual.
+	Adopt bool `json:"adopt,omitempty"`
 }
 
 // Attempted says what an attempt was. What is not known yet is zero.
@@ -87,6 +99,7 @@ var (
 	errTimeout  = errors.New("the attempt took longer than the timeout of the context")
 	errTooLong  = errors.New("the answer is too long to be recorded")
 	errMovedOn  = errors.New("the session has moved on")
+	errOrphaned = errors.New("the run continued as new and did not adopt the request")
 )
 
 // stopped is the cause of a generation that someone stopped.
@@ -101,29 +114,56 @@ func (s stopped) Error() string { return "stopped: " + string(s.reason) }
 // When the worker shuts down the result is that the request was returned. An
 // error is one attempt that failed: Temporal makes the next, unless it is marked
 // as not retryable; its details are an [Attempted].
-func (a *Activities) Generate(ctx context.Context, in GenerateInput) (result GenerateResult, err error) {
-	g := &generation{Activities: a, in: in, info: activity.GetInfo(ctx), began: time.Now()}
-	g.attempted.Attempt = in.FirstAttempt + int(g.info.Attempt) - 1
-	ctx, g.end = context.WithCancelCause(ctx)
-	defer g.end(nil)
+func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
+	info := activity.GetInfo(ctx)
+	number := in.FirstAttempt + int(info.Attempt) - 1
+	key := generationKey{in.ContextName, in.RequestID, number}
+	if in.Adopt && info.Attempt == 1 {
+		g := a.running.find(key)
+		if g == nil {
+			// It ended before it was adopted. The session makes the next attempt.
+			return GenerateResult{Attempted: Attempted{Attempt: number}, Outcome: reducer.Returned}, nil
+		}
+		return g.join(ctx, g.attach(info.WorkflowExecution))
+	}
+	g := &generation{Activities: a, in: in, key: key, info: info, began: time.Now(), ended: make(chan struct{})}
+	g.attempted.Attempt = number
+	// The generation outlives this activity when the run continues as new.
+	detached, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	g.end = end
+	o := g.attach(info.WorkflowExecution)
+	a.running.add(g)
+	go g.run(detached)
+	return g.join(ctx, o)
+}
 
-	g.stream = a.options.Stream.Broadcast(
+// run makes the attempt.
+func (g *generation) run(ctx context.Context) {
+	defer g.end(nil)
+	defer close(g.ended)
+	defer g.running.removeLater(g)
+	defer func() {
+		if p := recover(); p != nil {
+			g.err = fmt.Errorf("generate: panic: %v", p)
+			activity.GetLogger(ctx).Error("Generate panicked", "request", g.in.RequestID, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	g.result, g.err = g.attempt(ctx)
+}
+
+func (g *generation) attempt(ctx context.Context) (result GenerateResult, err error) {
+	in := g.in
+	g.stream = g.options.Stream.Broadcast(
 		stream.Attempt{ContextName: in.ContextName, RequestID: in.RequestID, Number: g.attempted.Attempt}, g.onStop)
 	defer g.stream.Close()
-
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer g.end(nil)
-	watching.Go(func() { g.watch(ctx, activity.GetWorkerStopChannel(ctx)) })
-
 	defer func() { g.told(err) }()
 	session, err := g.settle(ctx)
 	if err != nil {
-		return g.result(ctx, llm.Result{}, err)
+		return g.outcome(ctx, llm.Result{}, err)
 	}
 	target, err := g.target(session)
 	if err != nil {
-		return g.result(ctx, llm.Result{}, err)
+		return g.outcome(ctx, llm.Result{}, err)
 	}
 
 	target.Conversation = in.ContextName
@@ -142,22 +182,34 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (result Gen
 		}
 		g.stream.Say(text)
 	})
-	return g.result(attempt, answer, err)
+	return g.outcome(attempt, answer, err)
 }
 
 // generation is one attempt at work.
 type generation struct {
 	*Activities
 	in     GenerateInput
-	info   activity.Info
+	key    generationKey
+	info   activity.Info // of the activity that started it
 	began  time.Time
 	end    context.CancelCauseFunc
 	stream *stream.Broadcast
 
-	mu        sync.Mutex // guards attempted and hinted
+	// ended is closed when result and err are set.
+	ended  chan struct{}
+	result GenerateResult
+	err    error
+
+	mu        sync.Mutex // guards attempted, hinted, owner and orphaned
 	attempted Attempted
 	// hinted is the newest input that a hint to stop was about.
-	hinted   int
+	hinted int
+	// owner is the activity that waits for the result; the newest one, if there
+	// is none just now.
+	owner *owner
+	// orphaned ends the generation when no activity adopts it; nil while one
+	// waits.
+	orphaned *time.Timer
 	retry    reducer.RetryConfig
 	fallback bool // there is another provider to take over
 
@@ -182,31 +234,6 @@ func (g *generation) isOutdated(through string) bool {
 	return g.attempted.Sent && event.Counter(through) > event.Counter(g.attempted.Through)
 }
 
-// watch tells Temporal that the attempt is alive, and ends it when the worker
-// shuts down or when the session turns out to want it no more.
-func (g *generation) watch(ctx context.Context, shutdown <-chan struct{}) {
-	ticker := time.NewTicker(heartbeatEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-shutdown:
-			g.end(errShutdown)
-			return
-		case <-ticker.C:
-			activity.RecordHeartbeat(ctx)
-			// An error says nothing about the request; the next look may. A
-			// query that waits for a worker must not keep the heartbeat waiting.
-			look, cancel := context.WithTimeout(ctx, heartbeatEvery)
-			if wish, err := g.wish(look); err == nil {
-				g.look(wish)
-			}
-			cancel()
-		}
-	}
-}
-
 // look ends the attempt when the session wants it to.
 func (g *generation) look(wish wire.Wish) {
 	switch {
@@ -221,7 +248,7 @@ func (g *generation) look(wish wire.Wish) {
 
 // wish is what the session wants now.
 func (g *generation) wish(ctx context.Context) (wire.Wish, error) {
-	w := g.info.WorkflowExecution
+	w := g.execution()
 	if session, ok := g.options.Snapshots.get(w.RunID); ok && session.EventCount >= event.Counter(g.in.Through) {
 		return wire.WishOf(session), nil
 	}
@@ -236,12 +263,12 @@ func (g *generation) wish(ctx context.Context) (wire.Wish, error) {
 // session is the newest session of the workflow, from this process when it is
 // here and not behind, else by query.
 func (g *generation) session(ctx context.Context) (reducer.Session, error) {
-	w := g.info.WorkflowExecution
+	w := g.execution()
 	session, ok := g.options.Snapshots.get(w.RunID)
 	if ok && session.EventCount >= event.Counter(g.in.Through) {
 		return session, nil
 	}
-	value, err := g.options.Temporal.QueryWorkflow(ctx, w.ID, w.RunID, wire.QuerySnapshot)
+	value, err := g.query(ctx, w, wire.QuerySnapshot)
 	if err != nil {
 		return reducer.Session{}, fmt.Errorf("ask context %s for its session: %w", g.in.ContextName, err)
 	}
@@ -250,6 +277,24 @@ func (g *generation) session(ctx context.Context) (reducer.Session, error) {
 		return reducer.Session{}, fmt.Errorf("read the session of context %s: %w", g.in.ContextName, err)
 	}
 	return session, nil
+}
+
+// query asks the workflow. When the worker that cached it has died, the server
+// would wait seconds for that worker before it asks another.
+func (g *generation) query(ctx context.Context, w workflow.Execution, query string) (converter.EncodedValue, error) {
+	if g.info.Attempt > 1 {
+		soon, cancel := context.WithTimeout(ctx, stickyPatience)
+		value, err := g.options.Temporal.QueryWorkflow(soon, w.ID, w.RunID, query)
+		cancel()
+		if err == nil || ctx.Err() != nil || soon.Err() == nil {
+			return value, err
+		}
+		// An error leaves things as they are.
+		_, _ = g.options.Temporal.WorkflowService().ResetStickyTaskQueue(ctx, &workflowservice.ResetStickyTaskQueueRequest{
+			Namespace: g.info.WorkflowNamespace, Execution: &commonpb.WorkflowExecution{WorkflowId: w.ID, RunId: w.RunID},
+		})
+	}
+	return g.options.Temporal.QueryWorkflow(ctx, w.ID, w.RunID, query)
 }
 
 // sessionOrLog is the newest session, or, when it cannot be asked for, what the
@@ -261,7 +306,7 @@ func (g *generation) sessionOrLog(ctx context.Context) (reducer.Session, error) 
 		return session, err
 	}
 	var events []event.Event
-	for e, logErr := range g.log.UpTo(ctx, g.in.ContextName, g.info.WorkflowExecution.RunID) {
+	for e, logErr := range g.log.UpTo(ctx, g.in.ContextName, g.execution().RunID) {
 		if logErr != nil {
 			return session, errors.Join(err, logErr)
 		}
@@ -338,11 +383,10 @@ func (g *generation) sent(ctx context.Context, target *llm.Target, policy event.
 		!g.options.Stream.Connected() || g.hinted > event.Counter(g.attempted.Through)
 	news := wire.RequestStarted{
 		RequestID: g.in.RequestID, Attempt: g.attempted.Attempt, Through: g.attempted.Through,
-		ProviderID: target.ProviderID, Model: target.Model,
+		ProviderID: target.ProviderID, Model: target.Model, Worker: g.options.OwnQueue,
 	}
 	g.mu.Unlock()
 	g.stream.Answering(news.Through)
-	w := g.info.WorkflowExecution
 	quiet, tellNow := context.WithTimeout(context.WithoutCancel(ctx), announceAfter)
 	g.tellNow = tellNow
 	if atOnce {
@@ -355,11 +399,28 @@ func (g *generation) sent(ctx context.Context, target *llm.Target, policy event.
 		case <-ctx.Done():
 			return
 		}
-		err := g.options.Temporal.SignalWorkflow(ctx, w.ID, w.RunID, wire.SignalRequestStarted, news)
+		err := g.tell(ctx, news)
 		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 			activity.GetLogger(ctx).Warn("The workflow was not told that its request was sent", "request", news.RequestID, "error", err)
 		}
 	})
+}
+
+// tell signals the run that the request was sent. When that run continues as
+// new, it signals the run that adopts the generation.
+func (g *generation) tell(ctx context.Context, news wire.RequestStarted) error {
+	for {
+		o := g.ownedBy()
+		err := g.options.Temporal.SignalWorkflow(ctx, o.execution.ID, o.execution.RunID, wire.SignalRequestStarted, news)
+		if !errors.As(err, new(*serviceerror.NotFound)) {
+			return err
+		}
+		select {
+		case <-o.replaced:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // told makes sure that the workflow knows of the attempt when it ends. A result

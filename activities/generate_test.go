@@ -117,6 +117,8 @@ type world struct {
 	model  *llmtest.Server
 	stream *stream.Conn
 	in     activities.GenerateInput
+	// handBack is what the worker closes when it shuts down; nil: never.
+	handBack chan struct{}
 }
 
 func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *world {
@@ -137,7 +139,7 @@ func (w *world) use(snapshots *activities.Snapshots) {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
 	w.env.RegisterActivity(activities.New(activities.Options{
-		Temporal: w.server, Snapshots: snapshots, Stream: w.stream,
+		Temporal: w.server, Snapshots: snapshots, Stream: w.stream, HandBack: w.handBack,
 		Models: llm.New(llm.Options{
 			Getenv:   func(string) string { return "" },
 			Defaults: llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
@@ -341,12 +343,11 @@ func TestAStopThatTheSessionKnowsOfNeedsNoHint(t *testing.T) {
 
 func TestAWorkerThatShutsDownGivesTheRequestBack(t *testing.T) {
 	w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+	w.handBack = make(chan struct{})
 	sub := w.connect()
-	shutdown := make(chan struct{})
-	w.env.SetWorkerStopChannel(shutdown)
 	go func() {
 		said(t, sub, "One")
-		close(shutdown)
+		close(w.handBack)
 	}()
 	result, err := w.generate()
 	require.NoError(t, err)
@@ -391,7 +392,7 @@ func TestATimeoutWithAnotherWayToGoIsAFailure(t *testing.T) {
 			_, err := w.generate()
 			failed, attempt := failure(t, err)
 			require.Equal(t, "timeout", failed.Type())
-			require.False(t, failed.NonRetryable())
+			require.Equal(t, test.maxAttempts == 1, failed.NonRetryable())
 			require.True(t, attempt.Sent)
 		})
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// result turns the end of an attempt into what the workflow is told.
-func (g *generation) result(ctx context.Context, answer llm.Result, err error) (GenerateResult, error) {
+// outcome turns the end of an attempt into what the workflow is told.
+func (g *generation) outcome(ctx context.Context, answer llm.Result, err error) (GenerateResult, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	result := GenerateResult{
@@ -90,6 +90,8 @@ func (g *generation) failure(err error) error {
 			modelErr.RetryOnce && g.info.Attempt > 1
 		options.NextRetryDelay = max(modelErr.RetryAfter, g.jitter())
 	}
+	// Temporal allows more attempts, which replace those of workers that died.
+	options.NonRetryable = options.NonRetryable || int(g.info.Attempt) >= g.in.MaxAttempts
 	return temporal.NewApplicationErrorWithOptions(event.Redact(err.Error(), 2000), kind, options)
 }
 

@@ -73,7 +73,7 @@ type OpenResult struct {
 // earlier runs left.
 func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
-		PreviousRunID: in.ContinuedRunID, Rules: reducer.CurrentRules,
+		PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
 		SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel,
 		Archives: a.options.Archive != nil, ContinueAfter: a.options.ContinueAfter,
 	}

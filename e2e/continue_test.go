@@ -248,3 +248,65 @@ func TestFiveThousandTurns(t *testing.T) {
 		require.Equal(t, 1, times, id)
 	}
 }
+
+// TestAnAnswerGoesOnInTheNextRun sends so much during an answer that its run
+// continues as new. The answer is neither restarted nor lost, and an interrupt
+// reaches it in the new run.
+func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
+	t.Parallel()
+	gate := llmtest.NewGate()
+	w := newWorldOn(t, surroundings{patience: largePatience},
+		llmtest.Answer("Once", " upon", " a time").HoldAfter(1, gate),
+		llmtest.Answer("All", " noted").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("Fine."),
+	)
+	w.worker(shortRuns)
+	c := w.open("long-answer")
+	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.SetTimeout{TimeoutMs: 600_000}))
+	turn := w.ask(c, "Tell me a story")
+	turn.underWay()
+	continueAsNew := func(runs int) {
+		for i := 0; len(w.runs(c)) < runs; i++ {
+			for range 100 {
+				require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, note("", "x")))
+			}
+			sent, err := c.Send(w.ctx, note("", "appended"))
+			require.NoError(t, err)
+			require.NotEmpty(t, sent.EventIDs, "an update is answered")
+		}
+	}
+	continueAsNew(3)
+	gate.Open()
+	last := turn.rest()
+	require.Equal(t, event.TagLLMRequestCompleted, last.Tag())
+	require.Equal(t, "Once upon a time", spoken(turn.seen))
+	requireOneAttempt(t, turn.seen)
+	require.Len(t, w.model.Requests(), 1)
+
+	second := w.ask(c, "And now?")
+	second.underWay()
+	continueAsNew(4)
+	require.NoError(t, c.Interrupt(w.ctx))
+	require.NoError(t, w.model.Aborted(w.ctx, 2))
+	require.Equal(t, event.TagLLMRequestInterrupted, second.rest().Tag())
+	requireOneAttempt(t, second.seen)
+	require.Equal(t, "Fine.", spoken(w.say(c, "Go on")))
+	w.log(c)
+	for _, run := range w.runs(c) {
+		w.replayRun(c, run, "")
+	}
+}
+
+// requireOneAttempt requires that viewers saw no restart of an answer.
+func requireOneAttempt(t *testing.T, seen []event.Event) {
+	t.Helper()
+	for _, e := range seen {
+		switch b := e.Body.(type) {
+		case event.TextDelta:
+			require.False(t, b.Reset && b.Attempt > 1, "viewers see no restart")
+			require.Equal(t, 1, b.Attempt)
+		case event.LLMRequestStarted:
+			require.Equal(t, 1, b.Attempt)
+		}
+	}
+}

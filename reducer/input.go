@@ -64,6 +64,8 @@ type (
 	}
 	// InterruptAsked asks to stop the running answer.
 	InterruptAsked struct{ At time.Time }
+	// Continued says that the session goes on in another run.
+	Continued struct{ At time.Time }
 	// CloseAsked asks to end the session.
 	CloseAsked struct {
 		At time.Time
@@ -80,6 +82,9 @@ type Attempted struct {
 	Through    string
 	ProviderID string
 	Model      string
+	// Worker is the task queue of the process that makes the attempt; "" when
+	// it is unknown. Only [RequestStarted] says it.
+	Worker string
 }
 
 // Outcome is how a request ended.
@@ -104,6 +109,7 @@ func (in Refused) at() time.Time        { return in.At }
 func (in RequestStarted) at() time.Time { return in.At }
 func (in RequestEnded) at() time.Time   { return in.At }
 func (in InterruptAsked) at() time.Time { return in.At }
+func (in Continued) at() time.Time      { return in.At }
 func (in CloseAsked) at() time.Time     { return in.At }
 
 // Effect is something that the workflow has to do, in the order given.
@@ -131,6 +137,14 @@ type (
 		Model    string
 		Messages int
 	}
+	// AdoptRequest gets the result of an attempt that the previous run started
+	// and that its process is still making.
+	AdoptRequest struct {
+		RequestID string
+		Attempt   int
+		// Worker is the task queue of that process.
+		Worker string
+	}
 	// TellRequest tells the running request of new input, when the session has
 	// not heard whether it was sent. If it was, without that input, it stops as
 	// by an InterruptRequest. It need not be heard: what the request was shown
@@ -152,5 +166,6 @@ type (
 
 func (Record) effect()           {}
 func (StartRequest) effect()     {}
+func (AdoptRequest) effect()     {}
 func (TellRequest) effect()      {}
 func (InterruptRequest) effect() {}

@@ -19,6 +19,10 @@ func (d *decision) refuse(events []event.Event) string {
 			return fmt.Sprintf("%s.contextName: the event is for another context than %s", e.Tag(), d.ContextName)
 		}
 		switch body := e.Body.(type) {
+		case event.AssistantMessage:
+			if d.Request != nil && body.RequestID == d.Request.ID {
+				return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can answer it (leave requestId out)", e.Tag(), d.Request.ID)
+			}
 		case event.FileAttachment:
 			if attachments++; attachments > MaxPendingAttachments {
 				return fmt.Sprintf("%s: %d attachments wait for a message already", e.Tag(), MaxPendingAttachments)

@@ -71,6 +71,9 @@ type Request struct {
 	FirstAttempt int    `json:"firstAttempt"`
 	ProviderID   string `json:"providerId,omitempty"`
 	Model        string `json:"model,omitempty"`
+	// Worker is the task queue of the process that makes the newest attempt; ""
+	// when it is unknown.
+	Worker string `json:"worker,omitempty"`
 	// Fallback says that the fallback has taken over.
 	Fallback bool `json:"fallback,omitempty"`
 	// Stop is why the request was asked to stop; "" when it was not. Dropped is
@@ -85,6 +88,10 @@ type Request struct {
 // dying, before it counts as failed. It keeps a request that kills its worker
 // from doing so for ever.
 const MaxReturns = 10
+
+// SpareAttempts is how many attempts Temporal makes beyond the retry settings, in
+// place of those that ended with their worker.
+const SpareAttempts = 2
 
 // Bounds of what waits in a session. They are far beyond what providers take,
 // and keep each decision short.

@@ -59,6 +59,8 @@ func (d *decision) take(in Input) {
 		}
 	case InterruptAsked:
 		d.interrupt()
+	case Continued:
+		d.goOn()
 	case CloseAsked:
 		d.close(in.Reason)
 	}
@@ -75,6 +77,25 @@ func (d *decision) open(in Opened) {
 		})
 	}
 	d.Trigger = ""
+}
+
+// goOn takes the running request along into the next run. One that no worker has
+// announced is made again.
+func (d *decision) goOn() {
+	r := d.Request
+	switch {
+	case r == nil:
+	case r.Through == "" || r.Worker == "":
+		d.ended(RequestEnded{
+			At: d.at, Attempted: Attempted{RequestID: r.ID}, Outcome: Returned,
+			Error: "no worker had announced it when its run continued as new",
+		})
+	default:
+		d.effects = append(d.effects, AdoptRequest{RequestID: r.ID, Attempt: r.Attempt, Worker: r.Worker})
+		if r.Stop != "" {
+			d.askToStop()
+		}
+	}
 }
 
 // reopen begins the next session when input comes after the end of this one,
@@ -182,6 +203,7 @@ func (d *decision) sent(a Attempted) bool {
 		RequestID: a.RequestID, ProviderID: a.ProviderID, Model: a.Model,
 		ThroughEventID: a.Through, Attempt: a.Attempt,
 	})
+	d.Request.Worker = a.Worker
 	if r := d.Request; r.Stop == event.ReasonNewUserInput && !d.isOutdated(r) {
 		// This attempt has seen the input for which the one before was stopped.
 		r.Stop = ""
@@ -193,7 +215,7 @@ func (d *decision) sent(a Attempted) bool {
 // The news comes by signal, which anyone may send.
 func (d *decision) isCredible(a Attempted) bool {
 	r, through := d.Request, event.Counter(a.Through)
-	return a.Attempt > r.Attempt && a.Attempt >= r.FirstAttempt && a.Attempt <= r.FirstAttempt+event.MaxMaxRetries &&
+	return a.Attempt > r.Attempt && a.Attempt >= r.FirstAttempt && a.Attempt <= r.FirstAttempt+event.MaxMaxRetries+SpareAttempts &&
 		a.Through == event.FormatID(d.ContextName, through) && through >= event.Counter(r.Asked) && through <= d.EventCount &&
 		len(a.ProviderID) <= event.MaxNameBytes && len(a.Model) <= event.MaxNameBytes
 }

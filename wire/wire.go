@@ -18,6 +18,7 @@ package wire
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -167,7 +168,22 @@ type RequestStarted struct {
 	Through    string `json:"throughEventId"`
 	ProviderID string `json:"providerId"`
 	Model      string `json:"model"`
+	// Worker is the task queue of the process that makes the request, see
+	// [WorkerQueue]; "" when it has none.
+	Worker string `json:"worker,omitempty"`
 }
+
+// WorkerQueue is the task queue that only one worker process polls. The next run
+// of a context reaches an answer there that its process is making.
+func WorkerQueue(taskQueue, process string) string { return taskQueue + "/" + process }
+
+// IsWorkerQueue reports whether a name is that of a [WorkerQueue] of a task queue.
+func IsWorkerQueue(name, taskQueue string) bool {
+	return len(name) <= MaxWorkerQueue && strings.HasPrefix(name, taskQueue+"/")
+}
+
+// MaxWorkerQueue bounds the length of the name of a [WorkerQueue].
+const MaxWorkerQueue = 1000
 
 // State is the answer to [QueryState]. It holds no secret: keys are only ever
 // referred to.

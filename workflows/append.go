@@ -38,18 +38,15 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 		return wire.Appended{}, err // not if the validator of this code was asked
 	}
 	a := &appending{events: events}
+	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a})
 	// Never an error: the context of a handler is not cancelled.
 	_ = workflow.Await(ctx, func() bool { return a.isRecorded })
 	return a.result, a.err
 }
 
-// validateAppend rejects invalid events, and all events while the run continues
-// as new.
+// validateAppend rejects invalid events.
 func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) error {
-	if r.leaving {
-		return answer(wire.ErrorMoving, "the next run will take it in a moment: send it again")
-	}
 	_, err := appendedEvents(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	return err
 }

@@ -16,31 +16,52 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// A history has an end, at 51,200 entries or 50 MB, and a context has none. So a
-// run that has grown long hands over to another, between two requests: its
-// events are archived, and the session goes along as the input of the new run,
-// with the signals that came meanwhile. To the context nothing has happened:
-// nothing is recorded.
+// The server ends a run at 51,200 history entries, 50 MB or 10,000 signals, and a
+// context has no end. So a run continues as new before that: its events are
+// archived, and the next run begins with the session and with the signals that
+// were not taken yet. Nothing is recorded, so the context does not change.
+//
+// A run continues between two requests if it can. When a request takes too long
+// for that, its answer goes on: the next run adopts the generation, which runs
+// detached in its worker process.
 
 const (
-	// maxCarriedInbox is how many bytes of signals are handed over, and with a blob
-	// store wire.MaxStoredBytes. When more have come they are taken first, and the
-	// run goes on for a while.
+	// maxCarriedInbox is how many bytes of signals are carried, and with a blob
+	// store wire.MaxStoredBytes. When there are more, the run takes them first.
 	maxCarriedInbox = 256 << 10
-	// maxCarriedSession is how long a session may be that is handed over in the
+	// maxCarriedSession is how long a session may be that is carried in the
 	// input without a blob store. A longer one is recalled from the log.
 	maxCarriedSession = 512 << 10
-	// archivePatience is how long a run waits for the archive, and whoever sends
-	// to it just then. What comes too late is there for the next try.
+	// archivePatience is how long a run waits for the archive, and its senders
+	// with it. What is archived later is there for the next try.
 	archivePatience = 5 * time.Second
 	// carryAgain is how many entries a history grows before a run that could not
-	// be archived tries again.
+	// be archived tries again, and how many events the archive may lag behind.
 	carryAgain = 200
-	// mustCarry is how long a history may become for the sake of the archive. The
-	// server would end the run not far behind; what is not archived yet stands in
-	// its history still, and the next run archives it.
-	mustCarry      = 45_000
-	mustCarryBytes = 40 << 20
+)
+
+// extent is how far a run is on its way to a limit of the server.
+type extent struct {
+	entries, bytes   int
+	signals, updates int
+}
+
+// reaches reports whether one of the numbers is at its limit.
+func (e extent) reaches(limit extent) bool {
+	return e.entries >= limit.entries || e.bytes >= limit.bytes || e.signals >= limit.signals || e.updates >= limit.updates
+}
+
+// When a run continues as new. The server ends it at 51,200 entries, 50 MB or
+// 10,000 signals, and refuses updates from 2,000 on.
+var (
+	// longRun: between two requests. The entries are a setting, see isLong.
+	longRun = extent{entries: 4_096, bytes: 4 << 20, signals: 5_000, updates: 1_000}
+	// overdueRun: during an answer. It may have half as many entries again.
+	overdueRun = extent{bytes: 8 << 20, signals: 7_000, updates: 1_500}
+	// endangeredRun: without delay, even when the archive does not answer or the
+	// answer has to be asked for again. What is not archived yet stands in the
+	// history still, and the next run archives it.
+	endangeredRun = extent{entries: 45_000, bytes: 40 << 20, signals: 9_000, updates: 1_900}
 )
 
 // carried is the input of a run that another one has handed over to.
@@ -51,6 +72,8 @@ type carried struct {
 	Recall  bool   `json:"recall,omitempty"`
 	// Start is a request that waits to be made. Nil: none.
 	Start *reducer.StartRequest `json:"start,omitempty"`
+	// Running is the request that is being answered. Nil: none.
+	Running *reducer.StartRequest `json:"running,omitempty"`
 	// Inbox are the signals that were not taken yet.
 	Inbox     []carriedSignal `json:"inbox,omitempty"`
 	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
@@ -80,41 +103,67 @@ func carriedBy(info *workflow.Info, input converter.RawValue) (*carried, error) 
 	return c, nil
 }
 
-// isLong reports whether it is time to hand over.
-func (r *run) isLong() bool {
+// extent is how far this run is.
+func (r *run) extent() extent {
 	info := workflow.GetInfo(r.ctx)
-	length := info.GetCurrentHistoryLength()
-	if r.generate != nil || r.session.Ended || length < r.carryFrom {
+	return extent{info.GetCurrentHistoryLength(), info.GetCurrentHistorySize(), r.inbox.signalled, r.inbox.updated}
+}
+
+// isLong reports whether it is time to continue as new.
+func (r *run) isLong() bool {
+	now, long := r.extent(), longRun
+	if r.continueAfter > 0 {
+		long.entries = r.continueAfter
+	}
+	if r.session.Ended || now.entries < r.carryFrom {
 		return false
 	}
-	return info.GetContinueAsNewSuggested() || r.continueAfter > 0 && length >= r.continueAfter
+	if r.generate == nil {
+		return now.reaches(long) || workflow.GetInfo(r.ctx).GetContinueAsNewSuggested()
+	}
+	overdue := overdueRun
+	overdue.entries = long.entries + long.entries/2
+	return r.isEndangered() || now.reaches(overdue) && r.isAdoptable()
 }
+
+// isAdoptable reports whether the next run can go on with the running answer.
+func (r *run) isAdoptable() bool {
+	request := r.session.Request
+	return request != nil && request.Worker != "" && request.Through != "" && request.Stop == "" &&
+		len(r.effects) == 0 && !r.generate.IsReady()
+}
+
+// isEndangered reports whether the server would end the run soon.
+func (r *run) isEndangered() bool { return r.extent().reaches(endangeredRun) }
 
 // handOver ends the run and begins another, unless there is a reason to go on
 // for a while; then it returns nil.
 func (r *run) handOver() error {
-	r.leaving = true
-	defer func() { r.leaving = false }()
-	ok := r.archiveSoon() || r.mustHandOver()
-	if ok && r.inbox.isAwaited() && !r.mustHandOver() {
-		return nil // whoever appended just before is answered first
+	if r.archivedThrough == 0 || r.session.EventCount-r.archivedThrough > carryAgain {
+		through := r.session.EventCount
+		if r.archiveSoon() {
+			r.archivedThrough = through
+		} else if !r.isEndangered() {
+			return r.carryLater()
+		}
 	}
-	var input carried
-	if ok && !r.isCancelled() {
-		input, ok = r.carry()
+	// Updates that were answered just now deliver their answers first.
+	_ = workflow.Await(r.ctx, func() bool { return workflow.AllHandlersFinished(r.ctx) || !r.inbox.empty() })
+	isReady := r.generate != nil && r.generate.IsReady()
+	if (r.inbox.isAwaited() || isReady) && !r.isEndangered() || r.isCancelled() {
+		return nil // it is taken first
 	}
-	if !ok || r.isCancelled() {
-		r.carryFrom = workflow.GetInfo(r.ctx).GetCurrentHistoryLength() + carryAgain
-		return nil
+	input, ok := r.carry()
+	if !ok {
+		return r.carryLater()
 	}
 	return workflow.NewContinueAsNewError(r.ctx, wire.WorkflowType, input)
 }
 
-// mustHandOver reports whether the history is so long that it cannot wait for
-// the archive.
-func (r *run) mustHandOver() bool {
-	info := workflow.GetInfo(r.ctx)
-	return info.GetCurrentHistoryLength() >= mustCarry || info.GetCurrentHistorySize() >= mustCarryBytes
+// carryLater lets the run go on for a while.
+func (r *run) carryLater() error {
+	r.carryFrom = workflow.GetInfo(r.ctx).GetCurrentHistoryLength() + carryAgain
+	return nil
 }
 
 // archiveSoon archives the log up to now and reports whether that came about.
@@ -157,10 +206,13 @@ func (r *run) archiveEnd() {
 func (r *run) carry() (_ carried, ok bool) {
 	c := carried{UpdatedAt: r.updatedAt, Status: r.status, Turns: r.turns, ShownAt: r.shownAt}
 	for _, effect := range r.effects {
-		// What else there is concerns a request that has ended.
+		// What else there is follows from the session, see reducer.Continued.
 		if start, ok := effect.(reducer.StartRequest); ok {
 			c.Start = &start
 		}
+	}
+	if r.generate != nil {
+		c.Running = &r.running
 	}
 	size, limit := 0, maxCarriedInbox
 	if r.stores() {
@@ -223,8 +275,12 @@ func (r *run) takeOver(c *carried) error {
 		before = append(before, signal{name: s.Name, payloads: payloads})
 	}
 	r.inbox.signals = append(before, r.inbox.signals...)
-	if c.Start != nil {
+	switch {
+	case c.Start != nil:
 		r.effects = append(r.effects, *c.Start)
+	case c.Running != nil:
+		r.running = *c.Running
+		r.take(reducer.Continued{At: r.now()})
 	}
 	return nil
 }

@@ -84,22 +84,25 @@ type run struct {
 	generate  workflow.Future
 	cancel    workflow.CancelFunc
 	requestID string // of what generate is for
+	// running is the request that generate is for.
+	running reducer.StartRequest
 	// attributes says that search attributes may be used; status and turns are
 	// what they show since shownAt.
 	attributes bool
 	// archives says that there is an archive. continueAfter is the length from
-	// which on a history is long, 0 for what the server thinks; carryFrom is the
-	// one from which on it may hand over, and leaving that it does.
-	archives      bool
-	continueAfter int
-	carryFrom     int
-	leaving       bool
-	status        wire.Status
-	turns         int
-	shownAt       time.Time
-	defaultModel  string
-	previousRunID string
-	forkedFrom    string
+	// which on a history is long, 0 for the default; carryFrom is the one from
+	// which on the run may continue as new. Events up to archivedThrough were
+	// archived by this run.
+	archives        bool
+	continueAfter   int
+	carryFrom       int
+	archivedThrough int
+	status          wire.Status
+	turns           int
+	shownAt         time.Time
+	defaultModel    string
+	previousRunID   string
+	forkedFrom      string
 }
 
 func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Snapshots) (*run, error) {
@@ -190,7 +193,7 @@ func (r *run) receive() {
 	for !r.inbox.empty() && r.size < wire.MaxRecordBytes {
 		in := r.inbox.take()
 		in.append.recall(r.session)
-		r.take(decode(in, r.now(), r.maxEventBytes()))
+		r.take(decode(in, r.now(), r.maxEventBytes(), workflow.GetInfo(r.ctx).TaskQueueName))
 		if in.append != nil {
 			r.appended = append(r.appended, in.append.settle(r.session, r.events))
 		}
@@ -265,6 +268,8 @@ func (r *run) perform() error {
 		switch effect := effect.(type) {
 		case reducer.StartRequest:
 			r.startRequest(effect)
+		case reducer.AdoptRequest:
+			r.adoptRequest(effect)
 		case reducer.TellRequest:
 			r.tellRequest(effect)
 		case reducer.InterruptRequest:
@@ -356,34 +361,90 @@ func (r *run) settle() {
 
 // startRequest starts Generate.
 func (r *run) startRequest(start reducer.StartRequest) {
+	r.running, r.requestID = start, start.RequestID
+	var ctx workflow.Context
+	ctx, r.cancel = workflow.WithCancel(r.ctx)
+	r.generate = r.executeGenerate(ctx, start, start.FirstAttempt)
+}
+
+// executeGenerate schedules the attempts of a request from one on.
+func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, firstAttempt int) workflow.Future {
+	attempts := attemptsFrom(start, firstAttempt)
+	options := r.generateOptions(start)
+	options.RetryPolicy = retryPolicy(start)
+	options.RetryPolicy.MaximumAttempts = int32(attempts + reducer.SpareAttempts)
+	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, r.generateInput(start, firstAttempt, attempts))
+}
+
+// attemptsFrom is how many attempts the retry settings leave, at least one.
+func attemptsFrom(start reducer.StartRequest, firstAttempt int) int {
+	return max(1, start.Retry.MaxRetries+1-(firstAttempt-start.FirstAttempt))
+}
+
+func (r *run) generateInput(start reducer.StartRequest, firstAttempt, attempts int) activities.GenerateInput {
+	return activities.GenerateInput{
+		ContextName:  r.session.ContextName,
+		RequestID:    start.RequestID,
+		FirstAttempt: firstAttempt,
+		MaxAttempts:  attempts,
+		Fallback:     start.Fallback,
+		Through:      start.Through,
+		TimeoutMs:    start.TimeoutMs,
+	}
+}
+
+func (r *run) generateOptions(start reducer.StartRequest) workflow.ActivityOptions {
 	model := start.Model
 	if model == "" {
 		model = r.defaultModel
 	}
-	milliseconds := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	ctx := workflow.WithActivityOptions(r.ctx, workflow.ActivityOptions{
+	return workflow.ActivityOptions{
 		// The attempt ends by itself; this is for a worker that is stuck.
 		StartToCloseTimeout: milliseconds(start.TimeoutMs+start.MaxWaitMs) + 30*time.Second,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
 		WaitForCancellation: true,
-		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval:    milliseconds(start.Retry.InitialDelayMs),
-			BackoffCoefficient: start.Retry.BackoffFactor,
-			MaximumInterval:    milliseconds(start.Retry.MaxDelayMs),
-			MaximumAttempts:    int32(start.Retry.MaxRetries + 1),
-		},
-		Summary: fmt.Sprintf("turn %d · %s · %s", start.Turn, model, count(start.Messages, "message")),
-	})
-	ctx, r.cancel = workflow.WithCancel(ctx)
-	r.requestID = start.RequestID
-	r.generate = workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{
-		ContextName:  r.session.ContextName,
-		RequestID:    start.RequestID,
-		FirstAttempt: start.FirstAttempt,
-		MaxAttempts:  start.Retry.MaxRetries + 1,
-		Fallback:     start.Fallback,
-		Through:      start.Through,
-		TimeoutMs:    start.TimeoutMs,
+		Summary:             fmt.Sprintf("turn %d · %s · %s", start.Turn, model, count(start.Messages, "message")),
+	}
+}
+
+// retryPolicy is that of a request, without its number of attempts.
+func retryPolicy(start reducer.StartRequest) *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{
+		InitialInterval:    milliseconds(start.Retry.InitialDelayMs),
+		BackoffCoefficient: start.Retry.BackoffFactor,
+		MaximumInterval:    milliseconds(start.Retry.MaxDelayMs),
+	}
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// adoptRequest waits for the result of an attempt that the previous run started.
+// Later attempts may be made by any worker.
+func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
+	start := r.running
+	r.requestID = adopt.RequestID
+	var ctx workflow.Context
+	ctx, r.cancel = workflow.WithCancel(r.ctx)
+	generate, done := workflow.NewFuture(r.ctx)
+	r.generate = generate
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		options := r.generateOptions(start)
+		options.TaskQueue = adopt.Worker
+		options.ScheduleToStartTimeout = activities.AdoptTimeout
+		options.RetryPolicy = &temporal.RetryPolicy{MaximumAttempts: 1}
+		attempts := attemptsFrom(start, adopt.Attempt)
+		in := r.generateInput(start, adopt.Attempt, attempts)
+		in.Adopt = true
+		var result activities.GenerateResult
+		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, in).Get(ctx, &result)
+		var failed *temporal.ApplicationError
+		if errors.As(err, &failed) && !failed.NonRetryable() && attempts > 1 {
+			delay := max(failed.NextRetryDelay(), milliseconds(start.Retry.InitialDelayMs))
+			if err = workflow.Sleep(ctx, delay); err == nil {
+				err = r.executeGenerate(ctx, start, adopt.Attempt+1).Get(ctx, &result)
+			}
+		}
+		done.Set(result, err)
 	})
 }
 

@@ -245,10 +245,12 @@ func TestCancellingTheWorkflowKeepsWhatWasSaid(t *testing.T) {
 func TestARequestWhoseWorkerDiedIsMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
-	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
-		require.Equal(t, 1, in.FirstAttempt)
-		return activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError()
-	})
+	for range 1 + reducer.SpareAttempts {
+		w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+			require.Equal(t, 1, in.FirstAttempt)
+			return activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError()
+		})
+	}
 	w.generates(func(ctx context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
 		require.Equal(t, 2, in.FirstAttempt, "no two attempts have the same number")
 		return answers("Hi")(ctx, in)
@@ -288,9 +290,7 @@ func TestARequestThatFailsSaysWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.opens()
-			w.generates(func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
-				return activities.GenerateResult{}, test.err
-			})
+			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{}, test.err)
 			w.at(time.Minute, func() {
 				w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "SetRetryConfig", "maxRetries": 0, "initialDelayMs": 1})
 				w.says("Hello")

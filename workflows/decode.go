@@ -18,7 +18,7 @@ import (
 
 // decode turns a signal into the input that it means. It never fails: what it
 // cannot read becomes a refusal.
-func decode(s signal, now time.Time, maxEventBytes int) reducer.Input {
+func decode(s signal, now time.Time, maxEventBytes int, taskQueue string) reducer.Input {
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
 	}
@@ -55,9 +55,12 @@ func decode(s signal, now time.Time, maxEventBytes int) reducer.Input {
 		if err != nil {
 			return refused(now, s, data, err)
 		}
+		if !wire.IsWorkerQueue(in.Worker, taskQueue) {
+			in.Worker = ""
+		}
 		return reducer.RequestStarted{At: now, Attempted: reducer.Attempted{
 			RequestID: in.RequestID, Attempt: in.Attempt, Through: in.Through,
-			ProviderID: in.ProviderID, Model: in.Model,
+			ProviderID: in.ProviderID, Model: in.Model, Worker: in.Worker,
 		}}
 	default:
 		return refused(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{

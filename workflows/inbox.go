@@ -21,11 +21,15 @@ type signal struct {
 }
 
 // inbox holds the signals of a run that were not taken yet, oldest first.
-type inbox struct{ signals []signal }
+type inbox struct {
+	signals []signal
+	// signalled and updated count the signals and updates that the run received.
+	signalled, updated int
+}
 
 func (b *inbox) empty() bool { return len(b.signals) == 0 }
 
-// isAwaited reports whether somebody waits for what becomes of a signal.
+// isAwaited reports whether a sender waits for what becomes of its events.
 func (b *inbox) isAwaited() bool {
 	return slices.ContainsFunc(b.signals, func(s signal) bool { return s.append != nil })
 }
@@ -67,6 +71,7 @@ func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.H
 	if workflow.GetInfo(ctx).WorkflowType.Name != workflowType {
 		return i.Next.HandleSignal(ctx, in)
 	}
+	i.inbox.signalled++
 	i.inbox.put(signal{name: in.SignalName, payloads: in.Arg})
 	return nil
 }

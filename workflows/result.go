@@ -51,7 +51,8 @@ func classify(err error) (reducer.Outcome, string, activities.Attempted) {
 	case errors.As(err, &cancelled):
 		return reducer.Interrupted, "", attempted
 	case errors.As(err, &timeout):
-		if timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT {
+		switch timeout.TimeoutType() {
+		case enumspb.TIMEOUT_TYPE_HEARTBEAT, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
 			return reducer.Returned, "its worker was not heard of any more", attempted
 		}
 		return reducer.Failed, fmt.Sprintf("the worker did not end the attempt (%v)", timeout.TimeoutType()), attempted

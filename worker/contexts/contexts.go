@@ -14,6 +14,7 @@ package contexts
 import (
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
@@ -73,19 +74,26 @@ type Options struct {
 	// DefaultModel is what the Temporal UI calls the model of contexts that
 	// chose none. Optional.
 	DefaultModel string
+	// DrainTimeout is how long Stop lets running answers finish before it hands
+	// them back to Temporal. Zero: it hands them back at once.
+	DrainTimeout time.Duration
+	// Rules are those of new runs. Zero: reducer.CurrentRules.
+	Rules reducer.Rules
 	// OnFatalError is called when the worker cannot go on. Optional.
 	OnFatalError func(error)
 }
 
 // NewWorker returns a worker that is to be started. Workflows and activities
 // of one's own may be registered with it, too.
-func NewWorker(temporal client.Client, options Options) worker.Worker {
+func NewWorker(temporal client.Client, options Options) *Worker {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
 	}
 	if options.ContinueAfter != 0 {
 		options.ContinueAfter = max(options.ContinueAfter, MinContinueAfter)
 	}
+	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
+	snapshots := activities.NewSnapshots()
 	// Pollers in reserve are what keeps many contexts at once from waiting for
 	// each other. A task that comes while nobody polls is written to the database
 	// of the server and read from there.
@@ -94,32 +102,33 @@ func NewWorker(temporal client.Client, options Options) worker.Worker {
 		MinimumNumberOfPollers: 32,
 		MaximumNumberOfPollers: 64,
 	})
-	w := worker.New(temporal, options.TaskQueue, worker.Options{
-		Interceptors:               []interceptor.WorkerInterceptor{workflows.Interceptor()},
-		WorkflowTaskPollerBehavior: pollers,
-		ActivityTaskPollerBehavior: pollers,
+	common := worker.Options{
 		// The answer to a heartbeat says that the activity was cancelled, so its
 		// pace decides how soon that is known.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
-		WorkerStopTimeout:                HandBack,
-		// The default of a second is not enough for a large backlog on a machine
-		// that has a lot to do, and then the workflow task would be for nothing.
-		DeadlockDetectionTimeout: 5 * time.Second,
+		WorkerStopTimeout:                options.DrainTimeout + HandBack,
 		// Where the server tells its limit, the SDK holds a marker against it before
 		// what is large in it goes to the blob store.
 		DisablePayloadErrorLimit: options.Archive != nil,
-		DisableWorkflowWorker:    options.Part == OnlyActivities,
-		LocalActivityWorkerOnly:  options.Part == OnlyWorkflows,
-		OnFatalError:             options.OnFatalError,
-	})
-	snapshots := activities.NewSnapshots()
+	}
+	main := common
+	main.Interceptors = []interceptor.WorkerInterceptor{workflows.Interceptor()}
+	main.WorkflowTaskPollerBehavior = pollers
+	main.ActivityTaskPollerBehavior = pollers
+	// The default of a second is not enough for a large backlog on a machine
+	// that has a lot to do, and then the workflow task would be for nothing.
+	main.DeadlockDetectionTimeout = 5 * time.Second
+	main.DisableWorkflowWorker = options.Part == OnlyActivities
+	main.LocalActivityWorkerOnly = options.Part == OnlyWorkflows
+	main.OnFatalError = options.OnFatalError
+	w.Worker = worker.New(temporal, options.TaskQueue, main)
 	if options.Part != OnlyActivities {
 		w.RegisterWorkflowWithOptions(
 			workflows.New(workflows.Options{Reduce: options.Reduce, Snapshots: snapshots}),
 			workflow.RegisterOptions{Name: wire.WorkflowType})
 	}
-	w.RegisterActivity(activities.New(activities.Options{
+	all := activities.Options{
 		Temporal:         temporal,
 		Models:           options.Models,
 		Stream:           options.Stream,
@@ -129,6 +138,21 @@ func NewWorker(temporal client.Client, options Options) worker.Worker {
 		DefaultModel:     options.DefaultModel,
 		Archive:          options.Archive,
 		ContinueAfter:    options.ContinueAfter,
-	}))
+		HandBack:         w.handBack,
+		Rules:            options.Rules,
+	}
+	if options.Part != OnlyWorkflows {
+		all.OwnQueue = wire.WorkerQueue(options.TaskQueue, uuid.NewString())
+		own := common
+		own.DisableWorkflowWorker = true
+		own.MaxConcurrentActivityTaskPollers = 1
+		own.OnFatalError = options.OnFatalError
+		w.own = worker.New(temporal, all.OwnQueue, own)
+	}
+	acts := activities.New(all)
+	w.RegisterActivity(acts)
+	if w.own != nil {
+		w.own.RegisterActivity(acts)
+	}
 	return w
 }

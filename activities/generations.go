@@ -1,0 +1,186 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// A generation runs in a goroutine of its own, and activities join it: the one
+// that started it, and, when the run continues as new during the answer, one of
+// the next run. That one is scheduled on the task queue of this process, finds
+// the generation by its key and returns its result. The model, the broadcast and
+// the number of the attempt stay the same, so viewers notice nothing.
+
+// adoptWithin is how long a generation goes on, and its result is kept, while no
+// activity waits for it.
+const adoptWithin = 10 * time.Second
+
+// AdoptTimeout is how long the process of a generation has to notice that the
+// next run wants to adopt it.
+const AdoptTimeout = 2 * time.Second
+
+// describeTimeout bounds the question whether a run has continued as new.
+const describeTimeout = 2 * time.Second
+
+// generationKey identifies an attempt.
+type generationKey struct {
+	contextName, requestID string
+	attempt                int
+}
+
+// generations are those of a process.
+type generations struct {
+	mu    sync.Mutex
+	byKey map[generationKey]*generation
+}
+
+func newGenerations() *generations { return &generations{byKey: map[generationKey]*generation{}} }
+
+func (r *generations) add(g *generation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byKey[g.key] = g
+}
+
+// find returns a generation, or nil.
+func (r *generations) find(key generationKey) *generation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byKey[key]
+}
+
+// removeLater keeps the result of a generation for an activity that adopts it:
+// the run may have closed just before the result reached it.
+func (r *generations) removeLater(g *generation) {
+	time.AfterFunc(adoptWithin, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.byKey[g.key] == g {
+			delete(r.byKey, g.key)
+		}
+	})
+}
+
+// owner is an activity that joined a generation.
+type owner struct {
+	execution workflow.Execution
+	// replaced is closed when another activity joins.
+	replaced chan struct{}
+}
+
+// ownedBy is the newest activity that joined.
+func (g *generation) ownedBy() *owner {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.owner
+}
+
+// execution is the run that wants the answer.
+func (g *generation) execution() workflow.Execution { return g.ownedBy().execution }
+
+func (g *generation) attach(execution workflow.Execution) *owner {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.owner != nil {
+		close(g.owner.replaced)
+	}
+	if g.orphaned != nil {
+		g.orphaned.Stop()
+		g.orphaned = nil
+	}
+	g.owner = &owner{execution, make(chan struct{})}
+	return g.owner
+}
+
+// detach ends the generation soon, unless another activity joined or joins.
+func (g *generation) detach(o *owner) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.owner == o {
+		g.orphaned = time.AfterFunc(adoptWithin, func() { g.end(errOrphaned) })
+	}
+}
+
+// join waits for the result on behalf of an activity, and sends its heartbeats.
+func (g *generation) join(ctx context.Context, o *owner) (GenerateResult, error) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	// A failed heartbeat cancels ctx, and says nothing about the request.
+	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	watching.Go(func() { g.watch(watch) })
+	cancelled := ctx.Done()
+	for {
+		select {
+		case <-g.ended:
+			return g.result, g.err
+		case <-o.replaced:
+			// The run is closed, so there is nobody to report to.
+			return GenerateResult{}, activity.ErrResultPending
+		case <-cancelled:
+			cancelled = nil
+		}
+		switch cause := context.Cause(ctx); {
+		case !isFinal(cause):
+		case g.isContinued(ctx, o.execution):
+			g.detach(o)
+			return GenerateResult{}, activity.ErrResultPending
+		case g.ownedBy() == o:
+			g.end(cause)
+		}
+	}
+}
+
+// isFinal reports whether the server does not want an activity any more: the
+// workflow cancelled it, it took too long, or its run has closed.
+func isFinal(cause error) bool {
+	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) ||
+		errors.As(cause, new(*serviceerror.NotFound))
+}
+
+// isContinued reports whether a run has continued as new. The cancellation of an
+// activity does not say whether the workflow asked for it or has closed.
+func (g *generation) isContinued(ctx context.Context, w workflow.Execution) bool {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeTimeout)
+	defer cancel()
+	d, err := g.options.Temporal.DescribeWorkflowExecution(ctx, w.ID, w.RunID)
+	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+}
+
+// watch tells Temporal that the attempt is alive, and ends it when the worker
+// hands it back or when the session turns out to want it no more.
+func (g *generation) watch(ctx context.Context) {
+	ticker := time.NewTicker(heartbeatEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-g.ended:
+			return
+		case <-g.options.HandBack:
+			g.end(errShutdown)
+			return
+		case <-ticker.C:
+			activity.RecordHeartbeat(ctx)
+			// An error says nothing about the request; the next look may. A
+			// query that waits for a worker must not keep the heartbeat waiting.
+			look, cancel := context.WithTimeout(ctx, heartbeatEvery)
+			if wish, err := g.wish(look); err == nil {
+				g.look(wish)
+			}
+			cancel()
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package contexts
+
+import (
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/worker"
+)
+
+// Worker takes contexts from a task queue. It also polls a task queue of its own,
+// on which runs that continue as new during an answer reach the process that is
+// making it.
+type Worker struct {
+	worker.Worker
+	own          worker.Worker // nil without activities
+	drainTimeout time.Duration
+	// handBack is closed when running answers are to be handed back.
+	handBack chan struct{}
+	stop     sync.Once
+	stopped  chan struct{} // closed by Stop
+}
+
+// Start starts the worker in the background.
+func (w *Worker) Start() error {
+	if w.own != nil {
+		if err := w.own.Start(); err != nil {
+			return err
+		}
+	}
+	err := w.Worker.Start()
+	if err != nil && w.own != nil {
+		w.own.Stop()
+	}
+	return err
+}
+
+// Run starts the worker and stops it when interrupted.
+func (w *Worker) Run(interrupted <-chan any) error {
+	if w.own != nil {
+		if err := w.own.Start(); err != nil {
+			return err
+		}
+	}
+	ended := make(chan any)
+	go func() {
+		<-interrupted
+		w.Stop()
+	}()
+	err := w.Worker.Run(ended)
+	w.Stop()
+	return err
+}
+
+// Stop stops taking work, lets running answers finish for Options.DrainTimeout,
+// hands the others back to Temporal, and returns when that is done.
+func (w *Worker) Stop() {
+	w.stop.Do(func() {
+		defer close(w.stopped)
+		drained := time.AfterFunc(w.drainTimeout, func() { close(w.handBack) })
+		defer drained.Stop()
+		w.Worker.Stop()
+		if w.own != nil {
+			w.own.Stop()
+		}
+	})
+	<-w.stopped
+}
