@@ -155,15 +155,17 @@ type SetRetryConfig struct {
 
 // SetProviderConfig chooses the provider and model of a context.
 type SetProviderConfig struct {
-	// ProviderID names a preset like "openai" or "ollama", or, together with
-	// BaseURL, any server that speaks the OpenAI chat completions API.
+	// ProviderID names a preset like "openai" or a provider that the worker's
+	// operator configured, or, together with BaseURL, is any name.
 	ProviderID string `json:"providerId"`
 	Model      string `json:"model"`
 	// APIKeyRef says where the worker finds the key, never the key itself:
-	// "env:NAME" or "file:/absolute/path". Empty: the provider's default.
+	// "env:NAME" or "file:/absolute/path". It is accepted if the worker's operator
+	// configured it for the URL. Empty: the provider's default.
 	APIKeyRef string `json:"apiKeyRef,omitempty"`
 	// BaseURL is an http or https URL up to and including the version, like
-	// "https://api.openai.com/v1". Empty: the provider's default.
+	// "https://api.openai.com/v1", that the worker's operator allows; no key is
+	// sent there. Empty: the provider's default.
 	BaseURL string `json:"baseUrl,omitempty"`
 	// Temperature is between 0 and 2; unset leaves it to the provider.
 	Temperature *float64 `json:"temperature,omitempty"`

@@ -137,6 +137,10 @@ func TestInputIsRefused(t *testing.T) {
 		{"a base URL with a password", `{` + provider + `,"baseUrl":"https://me:s3cr3t@example.com/v1"}`, "baseUrl"},
 		{"a base URL with a query", `{` + provider + `,"baseUrl":"https://example.com/v1?key=s3cr3t"}`, "baseUrl"},
 		{"a base URL of another scheme", `{` + provider + `,"baseUrl":"ftp://s3cr3t"}`, "baseUrl"},
+		{"a base URL with a backslash", `{` + provider + `,"baseUrl":"https://s3cr3t\\example.com"}`, "baseUrl"},
+		{"a base URL with an escape", `{` + provider + `,"baseUrl":"https://example.com/%2e%2e/s3cr3t"}`, "baseUrl"},
+		{"a base URL beyond ASCII", `{` + provider + `,"baseUrl":"https://s3cr3t.ex\u00e4mple.com"}`, "baseUrl"},
+		{"a reference with a control character", `{` + provider + `,"apiKeyRef":"file:/s3cr3t\u009b"}`, "apiKeyRef"},
 		{"a base URL without a host", `{` + provider + `,"baseUrl":"https:///s3cr3t"}`, "baseUrl"},
 
 		{"an attachment without a source", `{"_tag":"FileAttachment","mediaType":"image/png"}`, "source"},
@@ -395,4 +399,26 @@ func FuzzDecodeInput(f *testing.F) {
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(encoded, again), "%s\n%s", encoded, again)
 	})
+}
+
+func TestNamesHaveNoControlCharacters(t *testing.T) {
+	for _, r := range []rune{
+		0x00, '\t', '\n', '\r', 0x1b, 0x1f, 0x7f, 0x80, 0x85, 0x9b, 0x9d, 0x9f,
+		0x061c, 0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069,
+	} {
+		name := "na" + string(r) + "me"
+		for field, body := range map[string]event.Body{
+			"providerId": event.SetProviderConfig{ProviderID: name, Model: "m"},
+			"model":      event.SetProviderConfig{ProviderID: "p", Model: name},
+			"toolName":   event.ToolCall{ToolCallID: "1", ToolName: name},
+		} {
+			var failed *event.FieldError
+			require.ErrorAs(t, event.New(body).Validate(), &failed, "%U", r)
+			require.Equal(t, field, failed.Field)
+			require.Contains(t, failed.Problem, "has a control character")
+		}
+	}
+	for _, name := range []string{"gpt-4o", "qwen2.5:7b", "mod\u00e8le \u6a21\u578b", "\u200bzero width", "a b", "\u05d0\u05d1"} {
+		require.NoError(t, event.New(event.SetProviderConfig{ProviderID: name, Model: name}).Validate(), "%q", name)
+	}
 }

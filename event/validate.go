@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -92,7 +93,7 @@ func (b ToolCall) validate() error {
 	if b.ToolCallID == "" {
 		return fieldf("toolCallId", "empty")
 	}
-	if err := name("toolName", b.ToolName); err != nil {
+	if err := ValidateName("toolName", b.ToolName); err != nil {
 		return err
 	}
 	return value("parameters", b.Parameters)
@@ -151,10 +152,10 @@ func (b SetRetryConfig) validate() error {
 }
 
 func (b SetProviderConfig) validate() error {
-	if err := name("providerId", b.ProviderID); err != nil {
+	if err := ValidateName("providerId", b.ProviderID); err != nil {
 		return err
 	}
-	if err := name("model", b.Model); err != nil {
+	if err := ValidateName("model", b.Model); err != nil {
 		return err
 	}
 	if err := ValidateAPIKeyRef(b.APIKeyRef); err != nil {
@@ -179,7 +180,7 @@ func ValidateAPIKeyRef(ref string) error {
 	switch {
 	case ref == "",
 		kind == "env" && envName.MatchString(place),
-		kind == "file" && path.IsAbs(place) && len(place) <= maxURLBytes:
+		kind == "file" && path.IsAbs(place) && len(place) <= maxURLBytes && !strings.ContainsFunc(place, isControl):
 		return nil
 	}
 	return fieldf("apiKeyRef", "want env:NAME or file:/absolute/path, a place where the worker finds the key and never the key itself")
@@ -196,6 +197,8 @@ func validateBaseURL(raw string) error {
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(raw) > maxURLBytes:
 		return fieldf("baseUrl", "want an http or https URL like https://api.openai.com/v1")
+	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' || r == '%' }):
+		return fieldf("baseUrl", "has a space, a backslash, a percent sign or a character beyond ASCII")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return fieldf("baseUrl", "has a user, a query or a fragment in it; a key belongs behind apiKeyRef")
 	}
@@ -284,14 +287,27 @@ func text(field, s string) error {
 	return nil
 }
 
-func name(field, s string) error {
+// ValidateName reports whether a string can be the name of a provider, a model
+// or a tool. Names are shown in terminals, so they are free of characters that
+// control one. The error names the field.
+func ValidateName(field, s string) error {
 	if strings.TrimSpace(s) == "" {
 		return fieldf(field, "empty")
 	}
-	if len(s) > MaxNameBytes || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return fieldf(field, "want at most %d bytes on one line", MaxNameBytes)
+	if len(s) > MaxNameBytes || !utf8.ValidString(s) {
+		return fieldf(field, "want at most %d bytes of UTF-8", MaxNameBytes)
+	}
+	if strings.ContainsFunc(s, isControl) {
+		return fieldf(field, "has a control character (line breaks, C0, C1 and bidirectional controls are refused)")
 	}
 	return nil
+}
+
+// isControl reports whether a character changes how those around it are shown:
+// the control characters of C0 and C1, line and paragraph separators, and the
+// bidirectional controls of Unicode (UAX #9).
+func isControl(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
 func between(field string, got, low, high int64) error {

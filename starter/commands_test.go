@@ -236,3 +236,13 @@ func TestChatInAPipe(t *testing.T) {
 		require.Zero(t, starter(t, f, "", "chat").code)
 	})
 }
+
+func TestNamesOfProvidersThatSteerATerminalAreWrongUsage(t *testing.T) {
+	for flag, name := range map[string]string{"--model": "m\x1b[2J", "--provider": "p\u202e"} {
+		args := []string{"set", "provider", "-n", "demo", "--provider", "p", "--model", "m", flag, name}
+		got := starter(t, newFake(t), "", args...)
+		require.Equal(t, 2, got.code)
+		require.Contains(t, got.errOut, flag+": has a control character")
+		require.NotContains(t, got.errOut, name)
+	}
+}
