@@ -141,8 +141,9 @@ func (w *world) use(snapshots *activities.Snapshots) {
 	w.env.RegisterActivity(activities.New(activities.Options{
 		Temporal: w.server, Snapshots: snapshots, Stream: w.stream, HandBack: w.handBack,
 		Models: llm.New(llm.Options{
-			Getenv:   func(string) string { return "" },
-			Defaults: llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
+			Getenv:        func(string) string { return "" },
+			AllowLoopback: true,
+			Defaults:      llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
 		}),
 	}))
 }
@@ -446,7 +447,7 @@ func TestAnAttemptThatCannotBeMadeSaysWhatToDoAndIsNotRepeated(t *testing.T) {
 	failed, attempt := failure(t, err)
 	require.True(t, failed.NonRetryable())
 	require.Equal(t, "configuration", failed.Type())
-	require.Contains(t, failed.Message(), "baseUrl")
+	require.Contains(t, failed.Message(), "--providers")
 	require.False(t, attempt.Sent)
 	require.Equal(t, "nowhere", attempt.ProviderID)
 }

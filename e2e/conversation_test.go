@@ -204,7 +204,7 @@ func TestAFailedProviderAndAFallback(t *testing.T) {
 		ProviderID: "spare", Model: "other", BaseURL: w.model.URL, AsFallback: true,
 	}))
 	w.say(c, "Hello?")
-	hint := " (no key was sent: the context names no apiKeyRef, and no default key belongs to " + w.model.URL + ")"
+	hint := " (no key was sent: none is configured for " + w.model.URL + ")"
 	require.Equal(t, story(`
 		SessionStarted after 0
 		SetProviderConfig

@@ -82,8 +82,9 @@ func runContexts(settings string, logger *slog.Logger) error {
 // scripted is the adapter of a worker whose default model is a scripted one.
 func scripted(url string) *llm.Adapter {
 	return llm.New(llm.Options{
-		Getenv:   func(string) string { return "" },
-		Defaults: llm.Defaults{ProviderID: "openai", BaseURL: url, Model: "scripted"},
+		Getenv:        func(string) string { return "" },
+		AllowLoopback: true,
+		Defaults:      llm.Defaults{ProviderID: "openai", BaseURL: url, Model: "scripted"},
 	})
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -20,13 +22,14 @@ type Options struct {
 	Getenv func(string) string
 	// ReadFile reads keys of the form file:/path. Nil means [os.ReadFile].
 	ReadFile func(string) ([]byte, error)
-	// KeyRefs are patterns, as of [path.Match], of the references to keys that
-	// contexts may name. Whoever can send an event to a context chooses where
-	// the key goes, so this bounds which secrets of the worker they can use. Nil
-	// means [DefaultKeyRefs], but for keys of presets, which then go to the
-	// preset's own URL only; empty and not nil means none. The keys of presets and
-	// Defaults need not be among them where a context names no key.
-	KeyRefs []string
+	// Providers are configured beside the presets; one with the id of a preset
+	// replaces it.
+	Providers []Provider
+	// AllowBaseURLs are the base URLs that contexts may name, with all below
+	// them; see [baseurl.URL.Contains]. No key is ever sent there.
+	AllowBaseURLs []baseurl.URL
+	// AllowLoopback lets contexts name any base URL on this machine.
+	AllowLoopback bool
 	// Defaults is the provider of contexts that chose none.
 	Defaults Defaults
 	// ReadAttachment reads an attachment whose source is a file. It decides
@@ -45,9 +48,6 @@ type Options struct {
 // answer is no reason for the request not to be made.
 const BlobTimeout = 5 * time.Second
 
-// DefaultKeyRefs are where keys are kept as a rule.
-var DefaultKeyRefs = []string{"env:*_API_KEY", "file:/run/secrets/*"}
-
 // Defaults are the provider of a worker: that of contexts that chose none, see
 // [reducer.ProviderConfig.IsDefault]. A field that is empty leaves the choice
 // to the context's initial config.
@@ -58,7 +58,7 @@ type Defaults struct {
 	BaseURL string
 	Model   string
 	// APIKeyRef is where the key for BaseURL is: env:NAME or file:/path. When
-	// it is empty and BaseURL is not the provider's own, no key is sent.
+	// it is empty and BaseURL is not, no key is sent.
 	APIKeyRef string
 }
 
@@ -97,8 +97,10 @@ type Adapter struct {
 	http           *http.Client
 	getenv         func(string) string
 	readFile       func(string) ([]byte, error)
-	keyRefs        []string
-	allowed        bool // keyRefs is what an operator wants
+	providers      map[string]entry
+	configured     []Provider
+	allowBaseURLs  []baseurl.URL
+	allowLoopback  bool
 	defaults       Defaults
 	renderings     *renderings
 	readAttachment func(string) ([]byte, error)
@@ -112,7 +114,10 @@ func New(o Options) *Adapter {
 		http:           o.HTTPClient,
 		getenv:         o.Getenv,
 		readFile:       o.ReadFile,
-		keyRefs:        o.KeyRefs,
+		providers:      newTable(o.Defaults, o.Providers),
+		configured:     o.Providers,
+		allowBaseURLs:  o.AllowBaseURLs,
+		allowLoopback:  o.AllowLoopback,
 		defaults:       o.Defaults,
 		renderings:     newRenderings(),
 		readAttachment: o.ReadAttachment,
@@ -131,19 +136,23 @@ func New(o Options) *Adapter {
 	if a.readFile == nil {
 		a.readFile = os.ReadFile
 	}
-	a.allowed = a.keyRefs != nil
-	if !a.allowed {
-		a.keyRefs = DefaultKeyRefs
-	}
 	return a
 }
 
 // NewHTTPClient returns a client for streams from few hosts: it keeps many
 // connections per host, has no timeout of its own (the context of a request
-// bounds it), and follows no redirect, since that would make a GET of a POST,
-// or send the conversation to a host that nobody named.
+// bounds it), and follows no redirect, which would send the conversation to a
+// host that nobody configured. It uses the proxy of HTTPS_PROXY for https URLs,
+// where the proxy sees only the host, and no proxy for http URLs, where it would
+// see the key.
 func NewHTTPClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = func(r *http.Request) (*url.URL, error) {
+		if r.URL.Scheme != "https" {
+			return nil, nil
+		}
+		return http.ProxyFromEnvironment(r)
+	}
 	transport.MaxIdleConns = 512
 	transport.MaxIdleConnsPerHost = 256
 	transport.IdleConnTimeout = 90 * time.Second

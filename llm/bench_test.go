@@ -32,7 +32,7 @@ func (reader) RoundTrip(req *http.Request) (*http.Response, error) {
 func BenchmarkRequest10kMessages(b *testing.B) {
 	for _, size := range []struct{ messages, bytes int }{{10, 20}, {10_000, 20}, {10_000, 400}} {
 		b.Run(fmt.Sprintf("%d of %d bytes", size.messages, size.bytes), func(b *testing.B) {
-			adapter := llm.New(llm.Options{HTTPClient: &http.Client{Transport: reader{}}})
+			adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: reader{}}})
 			var messages []reducer.Message
 			say := func() {
 				text := fmt.Sprintf("%0*d", size.bytes, len(messages))

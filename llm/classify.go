@@ -3,15 +3,18 @@ package llm
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -36,16 +39,12 @@ func (t *Target) fail(ctx context.Context, err error) *Error {
 	case errors.As(err, &refused):
 		t.failRefused(refused, e)
 	case errors.As(err, &network) && network.Timeout():
-		e.Kind, e.Message = KindTimeout, t.clean(err.Error(), maxMessage)
+		e.Kind, e.Message = KindTimeout, t.clean("connect to "+t.BaseURL+": timeout", maxMessage)
 	case errors.As(err, &unreached):
-		e.Kind = KindConnection
-		e.Message = t.clean(err.Error(), maxMessage)
-		if errors.Is(err, io.EOF) {
-			e.Message = "the connection to " + t.clean(t.BaseURL, maxAdvice) + " was closed before an answer came"
-		}
+		e.Kind, e.Message = KindConnection, t.clean("connect to "+t.BaseURL+": "+connectionProblem(unreached.err), maxMessage)
 	default:
 		e.Kind = KindTruncated
-		e.Message = "the answer stopped in the middle: " + t.clean(err.Error(), maxMessage)
+		e.Message = "the answer stopped in the middle: " + streamProblem(err)
 	}
 	return e
 }
@@ -64,6 +63,9 @@ func (t *Target) failCanceled(ctx context.Context, e *Error) {
 	e.Kind, e.Message = KindCanceled, t.clean(e.cause.Error(), maxMessage)
 }
 
+// failRefused tells of a refusal. What the server wrote is repeated only if a
+// configured provider sent an error object: any other server may be one that the
+// sender of the event could not reach, and must not be readable through a log.
 func (t *Target) failRefused(r *refusal, e *Error) {
 	said := readComplaint(r.body)
 	e.Status = r.status
@@ -72,28 +74,85 @@ func (t *Target) failRefused(r *refusal, e *Error) {
 	}
 	e.RetryAfter = RetryAfter(r.header, time.Now())
 	e.Kind = said.kind(e.Status)
-	if r.foreign && !said.isError {
+	e.blamesImages = noVision.MatchString(said.message)
+	switch {
+	case r.foreign && len(bytes.TrimSpace(r.body)) == 0:
+		e.Kind, e.Message = KindTruncated, "the answer is empty"
+	case r.foreign && !said.isError:
 		e.Kind = KindTruncated
-		said.message = fmt.Sprintf("the answer is no event stream but %s: %s",
-			firstOf(r.header.Get("Content-Type"), "of no type"), firstOf(said.message, "nothing"))
+		e.Message = "the answer is not an event stream but " + contentKind(r.header)
+	case t.isConfigured && said.isError:
+		e.Message = firstOf(said.message, said.code, said.typ)
 	}
-	if said.message == "" {
-		said.message = firstOf(said.code, said.typ, http.StatusText(e.Status), "no reason given")
-	}
-	e.Message = t.clean(said.message, maxMessage)
-	if advice := t.advice(e, r); advice != "" {
+	e.Message = t.clean(firstOf(e.Message, http.StatusText(e.Status), "no reason given"), maxMessage)
+	if advice := t.advice(e); advice != "" {
 		e.Message += " (" + t.clean(advice, maxAdvice) + ")"
 	}
 }
 
+// contentKind names the media type of a response, if it is a common one.
+func contentKind(header http.Header) string {
+	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	switch media {
+	case "application/json", "text/event-stream", "text/html", "text/plain":
+		return media
+	case "":
+		return "of no type"
+	}
+	return "of another type"
+}
+
+// connectionProblem classifies a failure to connect. The text of the error is
+// not repeated: it may hold what a server that speaks no HTTP sent, the names in
+// its certificate, and addresses of the internal network.
+func connectionProblem(err error) string {
+	var dns *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host"
+	case errors.As(err, &dns):
+		return "the host name cannot be resolved"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "connection reset"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "host unreachable"
+	case errors.As(err, &certificate):
+		return "its certificate is not trusted, or is for another host"
+	case errors.As(err, &alert), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+		return "no TLS connection (is the scheme of the URL right?)"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed before an answer came"
+	}
+	return "no HTTP response"
+}
+
+// streamProblem classifies the failure of an answer that had begun.
+func streamProblem(err error) string {
+	var syntax *json.SyntaxError
+	var field *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, errTooMuch):
+		return errTooMuch.Error()
+	case errors.As(err, &syntax), errors.As(err, &field):
+		return "an event is not a chunk of a chat completion"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return "the connection was closed"
+	}
+	return "the connection failed"
+}
+
 // advice is what helps to mend the more common mistakes.
-func (t *Target) advice(e *Error, r *refusal) string {
+func (t *Target) advice(e *Error) string {
 	switch {
 	case e.Status >= 300 && e.Status < 400:
-		return fmt.Sprintf("%s redirects to %s, which is not followed: set that as baseUrl if it is right",
-			t.BaseURL, firstOf(r.header.Get("Location"), "nowhere"))
+		return t.BaseURL + " redirects, which is not followed: configure the final URL"
 	case e.Kind == KindUnauthorized && t.keyRef == "":
-		return "no key was sent: the context names no apiKeyRef, and no default key belongs to " + t.BaseURL
+		return "no key was sent: none is configured for " + t.BaseURL
 	case e.Kind == KindUnauthorized:
 		return "with the key from " + t.keyRef
 	case e.Kind == KindNotFound:
@@ -118,8 +177,8 @@ type complaint struct {
 	isError bool // the body was an error object, and not just some text
 }
 
-// readComplaint reads the body of a refusal. A body that is no JSON is the
-// message itself.
+// readComplaint reads the body of a refusal. A body that is not JSON is only
+// used to classify it.
 func readComplaint(body []byte) complaint {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '[' {

@@ -25,8 +25,11 @@
 //     whether and when the caller should.
 //   - No error text holds the API key, or what looks like a secret. No error
 //     wraps one that does.
-//   - A key that the context did not name goes only to the URL it belongs to,
-//     see [Adapter.Resolve].
+//   - A key is sent to the base URL that it is configured for and to no other.
+//     Requests go to configured providers and to base URLs that the operator
+//     allows, see [Adapter.Resolve]. No redirect is followed.
+//   - What a server sends is repeated in an error only if it is the error object
+//     of a configured provider.
 //   - What is sent never has a shape that a provider refuses, whatever the
 //     conversation is: every tool call has its result, the system message
 //     stands in front, no message is empty. The conversation itself stays as

@@ -54,8 +54,9 @@ type Error struct {
 	// names. 0 means that no answer came.
 	Status int
 	Kind   Kind
-	// Message is what the provider said, or what to do. Secrets are removed
-	// and it is cut to about 500 bytes.
+	// Message is a description of our own, or the message of an error object that
+	// a configured provider sent. Secrets are removed and it is cut to about 500
+	// bytes.
 	Message string
 	// RetryAfter is how long the provider asks to wait; 0 when it does not say.
 	RetryAfter time.Duration
@@ -63,6 +64,8 @@ type Error struct {
 	// what failed looks like a server without vision that was sent an image.
 	RetryOnce bool
 
+	// blamesImages says that the provider refuses images.
+	blamesImages bool
 	// cause is why the caller gave up.
 	cause error
 }

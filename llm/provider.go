@@ -4,17 +4,85 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 )
 
-// preset is what is known of a provider.
+// Provider is a model provider as an operator describes it. Contexts name it by
+// its ID.
+type Provider struct {
+	ID string
+	// BaseURL is the OpenAI-compatible endpoint, up to and including the
+	// version.
+	BaseURL baseurl.URL
+	// KeyRef says where the key for BaseURL is, env:NAME or file:/path. The key
+	// is sent to BaseURL only. Empty: requests are sent without a key.
+	KeyRef string
+	// TextOnly marks models without vision: they are told of attachments by a
+	// note.
+	TextOnly bool
+	// ContextWindow is the size of the context window in tokens; 0: unknown.
+	ContextWindow int
+	// Price is nil when it is unknown.
+	Price *Price
+}
+
+// Price is in US dollars per million tokens.
+type Price struct {
+	Input, CachedInput, Output float64
+}
+
+// preset is a built-in provider.
 type preset struct {
 	// baseURL is the OpenAI-compatible endpoint, up to and including the
 	// version.
 	baseURL string
-	// keyRef is where a worker keeps the key, as a rule; empty for servers on
-	// one's own machine, which need none.
+	// keyRef is the conventional place of the key; empty for local servers,
+	// which need none.
 	keyRef string
 	quirks quirks
+}
+
+// entry is a row of the provider table of an [Adapter].
+type entry struct {
+	Provider
+	quirks quirks
+	// isLocal marks the presets of local servers, which have to be allowed like
+	// base URLs of contexts.
+	isLocal bool
+	// problem is why the URL is invalid; nil when it is valid.
+	problem error
+}
+
+// newTable overlays the presets with the default provider and the configured
+// providers, in this order.
+func newTable(defaults Defaults, configured []Provider) map[string]entry {
+	table := map[string]entry{}
+	for id, known := range presets {
+		base := baseurl.MustParse(known.baseURL)
+		table[id] = entry{
+			Provider: Provider{ID: id, BaseURL: base, KeyRef: known.keyRef},
+			quirks:   known.quirks, isLocal: base.IsLoopback(),
+		}
+	}
+	if defaults.BaseURL != "" {
+		base, err := baseurl.Parse(defaults.BaseURL)
+		table[defaults.ProviderID] = newEntry(Provider{ID: defaults.ProviderID, BaseURL: base, KeyRef: defaults.APIKeyRef}, err)
+	} else if known, ok := table[defaults.ProviderID]; ok && defaults.APIKeyRef != "" {
+		known.KeyRef, known.isLocal = defaults.APIKeyRef, false
+		table[defaults.ProviderID] = known
+	}
+	for _, p := range configured {
+		table[p.ID] = newEntry(p, nil)
+	}
+	return table
+}
+
+func newEntry(p Provider, problem error) entry {
+	known := presets[p.ID]
+	e := entry{Provider: p, quirks: known.quirks, problem: problem}
+	e.quirks.maxCompletionTokens = known.quirks.maxCompletionTokens && p.BaseURL.String() == known.baseURL
+	return e
 }
 
 // quirks are the ways in which a provider differs from the OpenAI API.
@@ -41,8 +109,8 @@ type quirks struct {
 	maxCompletionTokens bool
 }
 
-// presets are the providers that need no base URL. The endpoints are those of
-// the providers' own pages about OpenAI compatibility.
+// presets are the built-in providers. The endpoints are those of the providers'
+// own pages about OpenAI compatibility.
 var presets = map[string]preset{
 	"openai": {
 		baseURL: "https://api.openai.com/v1", keyRef: "env:OPENAI_API_KEY",
@@ -86,8 +154,8 @@ var presets = map[string]preset{
 	"llamacpp": {baseURL: "http://localhost:8080/v1", quirks: quirks{alternate: true}},
 }
 
-// Providers lists the ids of the providers that need no base URL, sorted.
-func Providers() []string { return slices.Sorted(maps.Keys(presets)) }
+// Presets lists the ids of the built-in providers, sorted.
+func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
 
 // forModel adds what a family of models brings along, whoever serves it.
 func (q quirks) forModel(model string) quirks {

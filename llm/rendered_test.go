@@ -55,6 +55,7 @@ func TestARequestIsTheSameWhateverWasSentBefore(t *testing.T) {
 		model := &wall{}
 		adapter := llm.New(llm.Options{
 			HTTPClient:     &http.Client{Transport: model},
+			AllowBaseURLs:  modelExample,
 			ReadAttachment: func(string) ([]byte, error) { return stored, errorIf(stored == nil) },
 			ReadBlob:       func(context.Context, string) ([]byte, error) { return stored, errorIf(stored == nil) },
 		})
@@ -208,7 +209,7 @@ func TestWhatChangesFurtherBackIsRenderedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, provider := range []string{"openai", "mistral", "anthropic", "vllm"} {
 				model := &wall{}
-				adapter := llm.New(llm.Options{HTTPClient: &http.Client{Transport: model}, Getenv: func(string) string { return testKey }})
+				adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: model}, Getenv: func(string) string { return testKey }})
 				send := func(conversation string, messages []reducer.Message) string {
 					target := targetOf(t, adapter, reducer.ProviderConfig{ProviderID: provider})
 					target.Conversation = conversation
@@ -244,7 +245,7 @@ func TestANextRequestRendersOnlyWhatIsNew(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			adapter := llm.New(llm.Options{HTTPClient: &http.Client{Transport: reader{}}})
+			adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: reader{}}})
 			send := func(conversation string, messages []reducer.Message) {
 				target := targetOf(t, adapter, test.config)
 				target.Conversation = conversation
@@ -274,7 +275,7 @@ func copyOf(t *testing.T, messages []reducer.Message) (copied []reducer.Message)
 
 func TestRequestsOfOneConversationMayRunAtTheSameTime(t *testing.T) {
 	model := &wall{}
-	adapter := llm.New(llm.Options{HTTPClient: &http.Client{Transport: model}})
+	adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: model}})
 	var messages []reducer.Message
 	for i := range 40 {
 		messages = append(messages, user(fmt.Sprint("question ", i)), assistant(fmt.Sprint("answer ", i)))
@@ -310,7 +311,7 @@ func TestRequestsOfOneConversationMayRunAtTheSameTime(t *testing.T) {
 }
 
 func TestWhatIsKeptOfConversationsIsBounded(t *testing.T) {
-	adapter := llm.New(llm.Options{HTTPClient: &http.Client{Transport: reader{}}})
+	adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: reader{}}})
 	const atMost = 4 << 20
 	adapter.KeepAtMost(atMost)
 	say := func(conversation string, bytes int, attachments ...reducer.Attachment) {
@@ -348,7 +349,7 @@ func TestWhatIsKeptOfConversationsIsBounded(t *testing.T) {
 }
 
 func TestAConversationOfManyMegabytesIsKept(t *testing.T) {
-	adapter := llm.New(llm.Options{HTTPClient: &http.Client{Transport: reader{}}})
+	adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: reader{}}})
 	target := targetOf(t, adapter, reducer.ProviderConfig{})
 	target.Conversation = "long"
 	messages := slices.Repeat([]reducer.Message{user(strings.Repeat("x", 64<<10)), assistant(strings.Repeat("y", 64<<10))}, 64)

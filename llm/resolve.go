@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
-	"path"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/sashabaranov/go-openai"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -35,6 +35,7 @@ type Target struct {
 	Conversation string
 
 	keyRef         string // where the key came from; empty when none is sent
+	isConfigured   bool   // the operator named BaseURL as that of a provider
 	client         *openai.Client
 	secrets        *strings.Replacer // takes the literal key out of a text
 	quirks         quirks
@@ -48,49 +49,37 @@ type Target struct {
 
 // Resolve finds the URL, the key and the quirks of a provider.
 //
-// A context that chose no provider gets the worker's [Defaults], as does one
-// that names the default provider without a URL.
+// Contexts name a provider by its id. A context that chose none gets the
+// worker's [Defaults]. A context may also name a base URL: that of a provider of
+// the table, or one that the operator allows, see [Options]. Presets of local
+// servers have to be allowed in the same way, since the worker's machine is not
+// open to every sender of an event.
 //
-// The key is the one that the context refers to. Without a reference it is the
-// worker's, if the request goes to the worker's URL, or the preset's, if it
-// goes to the preset's URL. To any other URL no key is sent: whoever can send
-// an event to a context could otherwise have the worker's key sent to a server
-// of their own.
+// A key is sent to the base URL that it is configured for and to no other. It is
+// that of the provider if the request goes to the provider's URL; a key that the
+// context refers to is accepted if it is configured for the URL.
 //
-// It fails with an [Error] of [KindConfiguration] that says what to set: for an
-// unknown provider without a URL, for a URL that is none, and for a key that is
-// needed and missing.
+// It fails with an [Error] of [KindConfiguration] that says what to configure.
 func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	cfg = a.defaults.applyTo(cfg)
-	known := presets[cfg.ProviderID]
-	home := known.baseURL
-	if cfg.ProviderID == a.defaults.ProviderID && a.defaults.BaseURL != "" {
-		home = a.defaults.BaseURL
+	known, base, err := a.destination(cfg)
+	if err != nil {
+		return nil, err
 	}
-	base := strings.TrimRight(firstOf(cfg.BaseURL, home), "/")
-	if base == "" {
-		return nil, configError(cfg.ProviderID, "unknown provider: give it a baseUrl, or choose one of %s",
-			strings.Join(Providers(), ", "))
+	keyRef := known.KeyRef
+	if base != known.BaseURL {
+		keyRef = ""
 	}
-	if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, configError(cfg.ProviderID, "base URL %q: want an http or https URL like https://api.openai.com/v1", event.Redact(base, 200))
-	}
-	isPresetURL := base == known.baseURL
-
-	keyRef := cfg.APIKeyRef
-	if owner := a.ownerOf(keyRef, base); owner != "" {
-		return nil, configError(cfg.ProviderID, "the key %s is that of %s and is not sent to %s (the worker's operator may allow it with --key-refs)",
-			keyRef, owner, base)
-	}
-	if keyRef != a.defaults.APIKeyRef && !a.mayUse(keyRef) {
-		return nil, configError(cfg.ProviderID, "the worker does not hand out the key %s (its operator may allow it with --key-refs; now %s)",
-			keyRef, firstOf(strings.Join(a.keyRefs, ","), "none"))
-	}
-	if keyRef == "" && base == strings.TrimRight(home, "/") && cfg.ProviderID == a.defaults.ProviderID {
-		keyRef = a.defaults.APIKeyRef
-	}
-	if keyRef == "" && isPresetURL {
-		keyRef = known.keyRef
+	if ref := cfg.APIKeyRef; ref != "" && ref != keyRef {
+		if event.ValidateAPIKeyRef(ref) != nil {
+			// The reference is not repeated: it may be the key.
+			return nil, configError(cfg.ProviderID, "apiKeyRef is neither env:NAME nor file:/path")
+		}
+		if !a.isKeyOf(ref, base) {
+			return nil, configError(cfg.ProviderID, "the key %s is not configured for %s (leave apiKeyRef out, "+
+				"or the worker's operator ties the key to this URL in the file of --providers)", ref, base)
+		}
+		keyRef = ref
 	}
 	key, err := a.key(cfg.ProviderID, keyRef)
 	if err != nil {
@@ -100,8 +89,9 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	t := &Target{
 		ProviderID:     cfg.ProviderID,
 		Model:          cfg.Model,
-		BaseURL:        base,
+		BaseURL:        base.String(),
 		keyRef:         keyRef,
+		isConfigured:   a.isConfigured(base),
 		secrets:        strings.NewReplacer(),
 		quirks:         known.quirks,
 		temperature:    cfg.Temperature,
@@ -111,40 +101,81 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		readBlob:       a.readBlob,
 		logger:         a.logger,
 	}
-	t.quirks.maxCompletionTokens = t.quirks.maxCompletionTokens && isPresetURL
+	t.quirks.maxCompletionTokens = t.quirks.maxCompletionTokens && base == known.BaseURL
 	t.quirks = t.quirks.forModel(cfg.Model)
-	t.quirks.textOnly = t.quirks.textOnly || cfg.TextOnly
+	t.quirks.textOnly = t.quirks.textOnly || known.TextOnly || cfg.TextOnly
 	if key != "" {
 		t.secrets = strings.NewReplacer(key, event.Removed)
 	}
 	config := openai.DefaultConfig(key)
-	config.BaseURL = base
+	config.BaseURL = t.BaseURL
 	config.HTTPClient = doer{a.http}
 	t.client = openai.NewClientWithConfig(config)
 	return t, nil
 }
 
-// ownerOf is the provider that a key belongs to, when the request goes elsewhere
-// and no operator has said that it may; else "".
-func (a *Adapter) ownerOf(ref, base string) string {
-	if a.allowed {
-		return ""
+// destination finds the row of a provider and the URL that a request of a
+// context goes to, if it may go there. The row of an unknown provider is empty.
+func (a *Adapter) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, error) {
+	known, isKnown := a.providers[cfg.ProviderID]
+	if known.problem != nil && cfg.BaseURL == "" {
+		return known, baseurl.URL{}, configError(cfg.ProviderID, "the base URL of the provider is invalid: %v (want %s)", known.problem, exampleURL)
 	}
-	for _, id := range Providers() {
-		if known := presets[id]; ref != "" && known.keyRef == ref && base != known.baseURL && !(id == a.defaults.ProviderID && base == strings.TrimRight(a.defaults.BaseURL, "/")) {
-			return id
+	if cfg.BaseURL == "" && !isKnown {
+		return known, baseurl.URL{}, configError(cfg.ProviderID, "unknown provider (choose one of %s, or the worker's operator adds it to the file of --providers)",
+			strings.Join(slices.Sorted(maps.Keys(a.providers)), ", "))
+	}
+	base := known.BaseURL
+	if cfg.BaseURL != "" {
+		var err error
+		if base, err = baseurl.Parse(cfg.BaseURL); err != nil {
+			return known, base, configError(cfg.ProviderID, "baseUrl is invalid: %v (want %s)", err, exampleURL)
 		}
 	}
-	return ""
+	if a.isConfigured(base) || a.isAllowed(base) {
+		return known, base, nil
+	}
+	return known, base, configError(cfg.ProviderID, "the worker does not connect to %s (its operator may allow it with --allow-base-url %s, "+
+		"or configure a provider with this URL in the file of --providers)", base, base)
 }
 
-// mayUse reports whether contexts may name the reference. What is no reference
-// at all is refused elsewhere, without being repeated: it may be the key.
-func (a *Adapter) mayUse(ref string) bool {
-	return ref == "" || event.ValidateAPIKeyRef(ref) != nil || slices.ContainsFunc(a.keyRefs, func(pattern string) bool {
-		ok, err := path.Match(pattern, ref)
-		return ok && err == nil
-	})
+const exampleURL = "an http or https URL like https://api.openai.com/v1"
+
+// isConfigured reports whether a URL is that of a provider of the table.
+func (a *Adapter) isConfigured(base baseurl.URL) bool {
+	for _, e := range a.providers {
+		if e.problem == nil && e.BaseURL == base && (!e.isLocal || a.isAllowed(base)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAllowed reports whether contexts may name a URL.
+func (a *Adapter) isAllowed(base baseurl.URL) bool {
+	return a.allowLoopback && base.IsLoopback() ||
+		slices.ContainsFunc(a.allowBaseURLs, func(allowed baseurl.URL) bool { return allowed.Contains(base) })
+}
+
+// isKeyOf reports whether a key is configured for a URL.
+func (a *Adapter) isKeyOf(ref string, base baseurl.URL) bool {
+	for _, e := range a.providers {
+		if e.problem == nil && e.BaseURL == base && e.KeyRef == ref {
+			return true
+		}
+	}
+	return false
+}
+
+// MissingKeys is an error for each provider of [Options].Providers whose key
+// cannot be read now. Keys are read anew for each request.
+func (a *Adapter) MissingKeys() (missing []error) {
+	for _, p := range a.configured {
+		if _, err := a.key(p.ID, p.KeyRef); err != nil {
+			missing = append(missing, err)
+		}
+	}
+	return missing
 }
 
 // key reads the key behind a reference; an empty reference has none.
@@ -171,7 +202,6 @@ func (a *Adapter) key(providerID, ref string) (string, error) {
 			return "", configError(providerID, "no API key; %s is empty", place)
 		}
 	default:
-		// The reference is not repeated: it may be the key.
 		return "", configError(providerID, "no API key; the reference is neither env:NAME nor file:/path")
 	}
 	key := strings.TrimSpace(raw)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -38,7 +39,7 @@ func (n *notes) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestRequestsGoWithTheRightKeyToTheRightPlace(t *testing.T) {
 	variables := map[string]string{
-		"OPENAI_API_KEY": "key-of-openai", "MISTRAL_API_KEY": "key-of-mistral", "MY_API_KEY": "key-of-mine",
+		"OPENAI_API_KEY": "key-of-openai", "MISTRAL_API_KEY": "key-of-mistral",
 		"OFFLINE_KEY": "key-of-offline",
 	}
 	atWork := llm.Defaults{ProviderID: "openai", BaseURL: "https://proxy.example/v1/", Model: "gpt-4o", APIKeyRef: "env:OPENAI_API_KEY"}
@@ -70,32 +71,12 @@ func TestRequestsGoWithTheRightKeyToTheRightPlace(t *testing.T) {
 			defaults: atWork, config: reducer.ProviderConfig{ProviderID: "mistral", Model: "m"},
 			url: "https://api.mistral.ai/v1", key: "key-of-mistral",
 		},
-		"a server on one's own machine needs no key": {
+		"a local server needs no key": {
 			config: reducer.ProviderConfig{ProviderID: "ollama", Model: "m"}, url: "http://localhost:11434/v1",
 		},
-		"any other id has a URL of its own": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example/v1/"},
-			url:    "http://mine.example/v1",
-		},
-		"the context's own key goes to the context's own URL": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example/v1", APIKeyRef: "env:MY_API_KEY"},
-			url:    "http://mine.example/v1", key: "key-of-mine",
-		},
-		"the context's own key goes before the preset's": {
-			config: reducer.ProviderConfig{ProviderID: "mistral", Model: "m", APIKeyRef: "env:MY_API_KEY"},
-			url:    "https://api.mistral.ai/v1", key: "key-of-mine",
-		},
-		"the key of a preset does not go to a foreign URL": {
-			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", BaseURL: "https://evil.example/v1"},
-			url:    "https://evil.example/v1",
-		},
-		"the key of a worker does not go to a foreign URL": {
-			defaults: atWork, config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", BaseURL: "https://proxy.example.evil/v1"},
-			url: "https://proxy.example.evil/v1",
-		},
-		"nor to one that only begins like the right one": {
-			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", BaseURL: "https://api.openai.com/v1@evil.example"},
-			url:    "https://api.openai.com/v1@evil.example",
+		"any other id goes to a URL that is allowed": {
+			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://model.example/v1/"},
+			url:    "http://model.example/v1",
 		},
 		"the key of a worker does not go to another provider's URL": {
 			defaults: llm.Defaults{ProviderID: "offline", BaseURL: "http://127.0.0.1:9/v1", APIKeyRef: "env:OFFLINE_KEY"},
@@ -110,7 +91,10 @@ func TestRequestsGoWithTheRightKeyToTheRightPlace(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			sent := &notes{}
-			adapter := llm.New(llm.Options{HTTPClient: &http.Client{Transport: sent}, Getenv: env(variables), Defaults: test.defaults})
+			adapter := llm.New(llm.Options{
+				HTTPClient: &http.Client{Transport: sent}, Getenv: env(variables), Defaults: test.defaults,
+				AllowBaseURLs: modelExample, AllowLoopback: true,
+			})
 			target, err := adapter.Resolve(test.config)
 			require.NoError(t, err)
 			require.Equal(t, test.url, target.BaseURL)
@@ -123,6 +107,7 @@ func TestRequestsGoWithTheRightKeyToTheRightPlace(t *testing.T) {
 }
 
 func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
+	house := baseurl.MustParse("https://house.example/v1")
 	files := func(name string) ([]byte, error) {
 		if name == "/run/secrets/blank" {
 			return []byte("\n"), nil
@@ -138,56 +123,67 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 			config: reducer.Initial().Config.Primary,
 			want:   `openai: no API key; set OPENAI_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
 		},
-		"no key at the place that the context names": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "env:MY_API_KEY"},
-			want:   `mine: no API key; set MY_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
+		"no key for a configured provider": {
+			config: reducer.ProviderConfig{ProviderID: "house", Model: "m"},
+			want:   `house: no API key; set HOUSE_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
 		},
-		"a secret that contexts may not name": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "env:AWS_SECRET_ACCESS_KEY"},
-			want: "mine: the worker does not hand out the key env:AWS_SECRET_ACCESS_KEY (its operator may allow it with --key-refs; " +
-				"now env:*_API_KEY,file:/run/secrets/*)",
+		"a key that is not configured": {
+			config: reducer.ProviderConfig{ProviderID: "house", Model: "m", APIKeyRef: "env:AWS_SECRET_ACCESS_KEY"},
+			want: "house: the key env:AWS_SECRET_ACCESS_KEY is not configured for https://house.example/v1 " +
+				"(leave apiKeyRef out, or the worker's operator ties the key to this URL in the file of --providers)",
 		},
-		"a file that contexts may not name": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example", APIKeyRef: "file:/run/secrets/../../etc/key"},
-			want: "mine: the worker does not hand out the key file:/run/secrets/../../etc/key (its operator may allow it with --key-refs; " +
-				"now env:*_API_KEY,file:/run/secrets/*)",
+		"a URL that is not allowed": {
+			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example/v1/"},
+			want: "mine: the worker does not connect to http://mine.example/v1 (its operator may allow it with " +
+				"--allow-base-url http://mine.example/v1, or configure a provider with this URL in the file of --providers)",
 		},
-		"the key of a provider for the server of somebody else": {
-			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example/v1", APIKeyRef: "env:ANTHROPIC_API_KEY"},
-			want: "mine: the key env:ANTHROPIC_API_KEY is that of anthropic and is not sent to http://mine.example/v1 " +
-				"(the worker's operator may allow it with --key-refs)",
+		"a local server that is not allowed": {
+			config: reducer.ProviderConfig{ProviderID: "ollama", Model: "m"},
+			want: "ollama: the worker does not connect to http://localhost:11434/v1 (its operator may allow it with " +
+				"--allow-base-url http://localhost:11434/v1, or configure a provider with this URL in the file of --providers)",
+		},
+		"a URL with an odd spelling": {
+			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", BaseURL: "https://api.openai.com/v1/../v1"},
+			want:   "openai: baseUrl is invalid: its path has a dot segment (want an http or https URL like https://api.openai.com/v1)",
 		},
 		"no such file": {
-			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "file:/run/secrets/key"},
-			want:   "openai: no API key; the worker cannot read /run/secrets/key: file does not exist",
+			config: reducer.ProviderConfig{ProviderID: "file-key", Model: "m"},
+			want:   "file-key: no API key; the worker cannot read /run/secrets/key: file does not exist",
 		},
 		"a blank file": {
-			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "file:/run/secrets/blank"},
-			want:   "openai: no API key; the file /run/secrets/blank is empty",
+			config: reducer.ProviderConfig{ProviderID: "file-blank", Model: "m"},
+			want:   "file-blank: no API key; the file /run/secrets/blank is empty",
 		},
 		"a key that cannot be one": {
-			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "env:TWO_LINES_API_KEY"},
-			want:   "openai: no API key; what is in the environment variable TWO_LINES_API_KEY is not one: want one word of ASCII",
+			config: reducer.ProviderConfig{ProviderID: "two-lines", Model: "m"},
+			want:   "two-lines: no API key; what is in the environment variable TWO_LINES_API_KEY is not one: want one word of ASCII",
 		},
 		"a key in the place of a reference": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-secret"},
-			want:   "openai: no API key; the reference is neither env:NAME nor file:/path",
+			want:   "openai: apiKeyRef is neither env:NAME nor file:/path",
 		},
 		"an unknown provider": {
 			config: reducer.ProviderConfig{ProviderID: "opeanai", Model: "m"},
-			want: "opeanai: unknown provider: give it a baseUrl, or choose one of anthropic, cerebras, deepseek, gemini, groq, " +
-				"llamacpp, mistral, ollama, openai, openrouter, together, vllm",
+			want: "opeanai: unknown provider (choose one of anthropic, cerebras, deepseek, file-blank, file-key, gemini, groq, house, " +
+				"llamacpp, mistral, ollama, openai, openrouter, together, two-lines, vllm, or the worker's operator adds it to the file of --providers)",
 		},
 		"a URL that is none": {
 			defaults: llm.Defaults{ProviderID: "openai", BaseURL: "localhost:8080/v1"},
 			config:   reducer.Initial().Config.Primary,
-			want:     `openai: base URL "localhost:8080/v1": want an http or https URL like https://api.openai.com/v1`,
+			want: "openai: the base URL of the provider is invalid: it does not begin with http:// or https:// " +
+				"(want an http or https URL like https://api.openai.com/v1)",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			adapter := llm.New(llm.Options{
 				Getenv: env(map[string]string{"TWO_LINES_API_KEY": "a\nb"}), ReadFile: files, Defaults: test.defaults,
+				Providers: []llm.Provider{
+					{ID: "house", BaseURL: house, KeyRef: "env:HOUSE_API_KEY"},
+					{ID: "file-key", BaseURL: house, KeyRef: "file:/run/secrets/key"},
+					{ID: "file-blank", BaseURL: house, KeyRef: "file:/run/secrets/blank"},
+					{ID: "two-lines", BaseURL: house, KeyRef: "env:TWO_LINES_API_KEY"},
+				},
 			})
 			_, err := adapter.Resolve(test.config)
 			failed := requireKind(t, llm.KindConfiguration, err)
@@ -199,8 +195,11 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 
 func TestKeyMayStandInAFile(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer("Hi"))
-	adapter := llm.New(llm.Options{ReadFile: func(string) ([]byte, error) { return []byte("from-a-file\n"), nil }})
-	target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: model.URL, APIKeyRef: "file:/run/secrets/key"})
+	adapter := llm.New(llm.Options{
+		ReadFile:  func(string) ([]byte, error) { return []byte("from-a-file\n"), nil },
+		Providers: []llm.Provider{{ID: "house", BaseURL: baseurl.MustParse(model.URL), KeyRef: "file:/run/secrets/key"}},
+	})
+	target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "house", Model: "m"})
 	require.NoError(t, err)
 	_, err = target.Stream(within(t), hello, nil)
 	require.NoError(t, err)
@@ -215,8 +214,8 @@ func TestDefaultsComeFromTheVariablesOfOpenAI(t *testing.T) {
 }
 
 func TestEveryPresetCanBeChosen(t *testing.T) {
-	adapter := llm.New(llm.Options{Getenv: func(string) string { return testKey }})
-	for _, id := range llm.Providers() {
+	adapter := llm.New(llm.Options{Getenv: func(string) string { return testKey }, AllowLoopback: true})
+	for _, id := range llm.Presets() {
 		target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: id, Model: "m"})
 		require.NoError(t, err)
 		valid := event.New(event.SetProviderConfig{ProviderID: id, Model: "m", BaseURL: target.BaseURL})

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -24,7 +25,10 @@ const testKey = "test-key-d41d8cd98f00b204"
 
 var hello = []reducer.Message{{Role: reducer.RoleUser, Content: "Hello"}}
 
-// resolve points an adapter at a base URL, with testKey.
+// modelExample allows the base URL of models that are answered in the process.
+var modelExample = []baseurl.URL{baseurl.MustParse("http://model.example")}
+
+// resolve configures a provider with the base URL of a config, and testKey.
 func resolve(t testing.TB, cfg reducer.ProviderConfig) *llm.Target {
 	t.Helper()
 	if cfg.ProviderID == "" {
@@ -33,8 +37,11 @@ func resolve(t testing.TB, cfg reducer.ProviderConfig) *llm.Target {
 	if cfg.Model == "" {
 		cfg.Model = "model-1"
 	}
-	cfg.APIKeyRef = "env:TEST_API_KEY"
-	target, err := llm.New(llm.Options{Getenv: func(string) string { return testKey }}).Resolve(cfg)
+	provider := llm.Provider{ID: cfg.ProviderID, BaseURL: baseurl.MustParse(cfg.BaseURL), KeyRef: "env:TEST_API_KEY"}
+	cfg.BaseURL = ""
+	target, err := llm.New(llm.Options{
+		Getenv: func(string) string { return testKey }, Providers: []llm.Provider{provider},
+	}).Resolve(cfg)
 	require.NoError(t, err)
 	return target
 }
@@ -128,8 +135,8 @@ func TestWhatIsNoCompleteAnswerIsAnError(t *testing.T) {
 		isCutOff bool
 	}{
 		"a connection closed before the headers": {step: llmtest.Drop(), kind: llm.KindConnection, says: "closed before an answer came"},
-		"an empty success":                       {step: llmtest.Raw(sse), kind: llm.KindTruncated, says: "no event stream but text/event-stream: nothing", isCutOff: true},
-		"a success of HTML":                      {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "text/html: <html> <b>Welcome</b>", isCutOff: true},
+		"an empty success":                       {step: llmtest.Raw(sse), kind: llm.KindTruncated, says: "the answer is empty", isCutOff: true},
+		"a success of HTML":                      {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "the answer is not an event stream but text/html", isCutOff: true},
 		"a success with a JSON error":            {step: llmtest.Raw("application/json", `{"error":{"message":"bad model","type":"invalid_request_error"}}`), kind: llm.KindBadRequest, says: "bad model", final: true},
 		"a success with a JSON answer":           {step: llmtest.Raw("application/json", `{"choices":[{"message":{"content":"Hi"}}]}`), kind: llm.KindTruncated, isCutOff: true},
 		"[DONE] and nothing else":                {step: llmtest.Raw(sse, llmtest.Done), kind: llm.KindTruncated, says: "without a finish reason", isCutOff: true},
@@ -209,7 +216,7 @@ func TestCallerWhoGivesUpKeepsWhatWasSaid(t *testing.T) {
 
 func TestCallerWhoGivesUpIsToldSoThoughTheStreamEndsFirst(t *testing.T) {
 	client := &http.Client{Transport: canned{200, llmtest.Chunk(`{"content":"one"}`, "")}}
-	target, err := llm.New(llm.Options{HTTPClient: client}).Resolve(reducer.ProviderConfig{ProviderID: "ollama", Model: "m"})
+	target, err := llm.New(llm.Options{HTTPClient: client, AllowLoopback: true}).Resolve(reducer.ProviderConfig{ProviderID: "ollama", Model: "m"})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(within(t))
 	result, err := target.Stream(ctx, hello, func(string) { cancel() })
@@ -268,7 +275,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	failed := requireKind(t, llm.KindBadRequest, err)
 	require.Equal(t, 307, failed.Status)
 	require.False(t, failed.Retryable())
-	require.ErrorContains(t, err, "redirects to "+elsewhere.URL)
+	require.ErrorContains(t, err, model.URL+" redirects, which is not followed")
+	require.NotContains(t, err.Error(), elsewhere.URL)
 }
 
 // lateEnd is a transport that lets the server end an answer only when the
@@ -323,7 +331,7 @@ func TestConnectionIsUsedAgainThoughItsAnswerEndsLate(t *testing.T) {
 	defer server.Close()
 	client := llm.NewHTTPClient()
 	client.Transport = lateEnd{client.Transport, end}
-	target, err := llm.New(llm.Options{HTTPClient: client}).Resolve(reducer.ProviderConfig{ProviderID: "scripted", Model: "m", BaseURL: server.URL})
+	target, err := llm.New(llm.Options{HTTPClient: client, AllowLoopback: true}).Resolve(reducer.ProviderConfig{ProviderID: "scripted", Model: "m", BaseURL: server.URL})
 	require.NoError(t, err)
 	for range 3 {
 		_, err := target.Stream(within(t), hello, nil)

@@ -28,7 +28,7 @@ func (e *Error) suspectImages(sent conversation) {
 	}
 	switch e.Kind {
 	case KindBadRequest, KindNotFound, KindServer:
-		if noVision.MatchString(e.Message) {
+		if e.blamesImages {
 			e.Kind = KindNoVision
 			e.Message += visionAdvice
 			return

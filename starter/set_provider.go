@@ -17,8 +17,11 @@ func newSetProviderCommand(o *setOptions) *cobra.Command {
 take over when the first ones refuse or are exhausted. Everything about the
 provider is set at once: what is left out goes back to its default.
 
+Which providers, base URLs and keys there are is up to the worker's operator, see
+worker --providers and --allow-base-url. A request to another one fails.
+
 ` + exitReference,
-		Example: `  starter set provider -n demo --provider openai --model gpt-4o --api-key-ref env:MY_API_KEY
+		Example: `  starter set provider -n demo --provider openai --model gpt-4o
   starter set provider -n demo --provider local --model llama3.2 --base-url http://127.0.0.1:11434/v1 --fallback`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -45,10 +48,10 @@ provider is set at once: what is left out goes back to its default.
 func providerFlags(command *cobra.Command, body *event.SetProviderConfig) {
 	flags := command.Flags()
 	flags.StringVar(&body.ProviderID, "provider", "",
-		"`ID` of the provider: a preset like openai or ollama, or any name together with --base-url; required")
+		"`ID` of the provider: a preset like openai, one that the worker configures, or any name together with --base-url; required")
 	flags.StringVar(&body.Model, "model", "", "the `MODEL`, as the provider calls it; required")
 	flags.StringVar(&body.APIKeyRef, "api-key-ref", "",
-		"where the worker finds the key, `env:NAME` or file:/absolute/path; never the key itself (default: the provider's)")
+		"where the worker finds the key, `env:NAME` or file:/absolute/path; never the key itself; one that its operator ties to the URL (default: the provider's)")
 	flags.StringVar(&body.BaseURL, "base-url", "",
-		"http or https `URL` of an OpenAI-compatible server up to the version, like https://api.openai.com/v1 (default: the provider's)")
+		"http or https `URL` of an OpenAI-compatible server up to the version, like https://api.openai.com/v1; one that the worker's operator allows, without a key (default: the provider's)")
 }

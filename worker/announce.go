@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -26,9 +27,12 @@ func (a *app) progress(log *zap.Logger, message string) {
 func (a *app) announce(at places, dev *local, log *zap.Logger) {
 	model := at.model()
 	if a.settings.only != contexts.OnlyWorkflows {
-		if err := a.unanswerable(at); err != nil {
+		if err := at.unanswerable(); err != nil {
 			model = noModel
 			log.Warn(unanswerableHelp, zap.Error(err))
+		}
+		for _, err := range llm.New(at.models).MissingKeys() {
+			log.Warn("a provider of --providers has no key now", zap.Error(err))
 		}
 	}
 	facts := []zap.Field{zap.String("temporal", at.temporal.HostPort)}
@@ -83,7 +87,7 @@ func banner(at places, dev *local) string {
 		line("Model", at.model()+", BUILT IN AND NOT A REAL MODEL: it repeats what it is told.")
 		line("", "Set OPENAI_API_KEY or OPENAI_BASE_URL for a real one.")
 	} else {
-		line("Model", at.model()+" at "+event.Redact(cmp.Or(at.models.BaseURL, "OpenAI"), 0))
+		line("Model", at.model()+" at "+cmp.Or(at.models.Defaults.BaseURL, "OpenAI"))
 	}
 	line("Data", dev.dataDir)
 	return b.String()

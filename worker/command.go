@@ -56,7 +56,8 @@ type settings struct {
 	continueAfter               int
 	only                        contexts.Part
 	attachmentsDir              string
-	keyRefs                     []string
+	providersFile               string
+	allowBaseURLs               []string
 	json                        bool
 	check                       bool
 
@@ -178,8 +179,10 @@ Environment:
 	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history entries after which a context goes on in another run; 0: when Temporal suggests it, at 4,096")
 	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task queue to work on")
 	flags.StringVar((*string)(&s.only), "only", "", "part of the work to do, workflows or activities; empty: both")
-	flags.StringSliceVar(&s.keyRefs, "key-refs", nil, "patterns of the references to keys that contexts may name; each * stands for anything but a slash; empty: none "+
-		"(default "+strings.Join(llm.DefaultKeyRefs, ",")+", with providers' own keys for the providers only)")
+	flags.StringVar(&s.providersFile, "providers", "", "TOML `FILE` with model providers: their URLs, keys and prices, see providers.example.toml; empty: the presets ("+
+		strings.Join(llm.Presets(), ", ")+") only")
+	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may name themselves, with the paths below it; no key is sent there; may be repeated; "+
+		"none: providers' URLs only, and with --dev those on this machine")
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", `directory that attachments of type "file" may be read from; empty: none are read`)
 	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
 	flags.BoolVar(&s.check, "check", false, "only say whether a worker of this host takes work from the task queue, by exit code")

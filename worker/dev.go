@@ -112,10 +112,10 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 // when there is none.
 func (l *local) chooseModel(a *app) error {
 	var err error
-	if l.models, err = modelsFromEnv(a.getenv); err != nil {
+	if l.models, err = a.modelOptions(); err != nil {
 		return err
 	}
-	if l.models.APIKeyRef != "" || l.models.BaseURL != "" {
+	if l.models.Defaults.APIKeyRef != "" || l.models.Defaults.BaseURL != "" {
 		return nil
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -128,7 +128,7 @@ func (l *local) chooseModel(a *app) error {
 	})}
 	go func() { _ = l.model.Serve(listener) }()
 	l.modelURL = "http://" + listener.Addr().String() + "/v1"
-	l.models = llm.Defaults{ProviderID: "offline", BaseURL: l.modelURL, Model: offline.Model}
+	l.models.Defaults = llm.Defaults{ProviderID: "offline", BaseURL: l.modelURL, Model: offline.Model}
 	return nil
 }
 

@@ -3,25 +3,48 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"net/url"
+	"slices"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// modelsFromEnv are the models of contexts that chose none. A URL that is none
-// is wrong usage, rather than the failure of every request.
-func modelsFromEnv(getenv func(string) string) (llm.Defaults, error) {
-	d := llm.DefaultsFromEnv(getenv)
-	if d.BaseURL == "" {
-		return d, nil
+// modelOptions are the providers by flags and environment. What is invalid is
+// wrong usage at the start, rather than the failure of every request.
+func (a *app) modelOptions() (llm.Options, error) {
+	s := a.settings
+	o := llm.Options{Getenv: a.getenv, Defaults: llm.DefaultsFromEnv(a.getenv), AllowLoopback: s.dev}
+	if url := o.Defaults.BaseURL; url != "" {
+		if _, err := baseurl.Parse(url); err != nil {
+			// The URL is not repeated: a secret may stand in it.
+			return o, usageError{fmt.Errorf("OPENAI_BASE_URL: %w (want an http or https URL like https://api.openai.com/v1)", err)}
+		}
 	}
-	if u, err := url.Parse(d.BaseURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return d, usageError{fmt.Errorf("OPENAI_BASE_URL=%q: want an http or https URL like https://api.openai.com/v1",
-			event.Redact(d.BaseURL, 0))}
+	for _, raw := range s.allowBaseURLs {
+		allowed, err := baseurl.Parse(raw)
+		if err != nil {
+			return o, usageError{fmt.Errorf("--allow-base-url: %w (want an http or https URL like http://10.0.0.5:8000/v1)", err)}
+		}
+		o.AllowBaseURLs = append(o.AllowBaseURLs, allowed)
 	}
-	return d, nil
+	if s.providersFile == "" {
+		return o, nil
+	}
+	var err error
+	if o.Providers, err = llm.ReadProviders(s.providersFile); err != nil {
+		return o, usageError{fmt.Errorf("--providers: %w", err)}
+	}
+	i := slices.IndexFunc(o.Providers, func(p llm.Provider) bool { return p.ID == o.Defaults.ProviderID })
+	if i < 0 {
+		return o, nil
+	}
+	if url := o.Defaults.BaseURL; url != "" && baseurl.MustParse(url) != o.Providers[i].BaseURL {
+		return o, usageError{fmt.Errorf("--providers: %s: provider %q: base_url: OPENAI_BASE_URL names another URL (unset one of them)",
+			s.providersFile, o.Defaults.ProviderID)}
+	}
+	o.Defaults.BaseURL, o.Defaults.APIKeyRef = o.Providers[i].BaseURL.String(), o.Providers[i].KeyRef
+	return o, nil
 }
 
 // noModel is the model in the ready line of a worker that has none for contexts
@@ -30,15 +53,15 @@ const noModel = "none"
 
 // model is the name of the model of contexts that chose none.
 func (p places) model() string {
-	return cmp.Or(p.models.Model, reducer.Initial().Config.Primary.Model)
+	return cmp.Or(p.models.Defaults.Model, reducer.Initial().Config.Primary.Model)
 }
 
 // unanswerable is why contexts that chose no model cannot be answered; nil when
 // they can.
-func (a *app) unanswerable(at places) error {
-	_, err := llm.New(llm.Options{Defaults: at.models, Getenv: a.getenv}).Resolve(reducer.Initial().Config.Primary)
+func (p places) unanswerable() error {
+	_, err := llm.New(p.models).Resolve(reducer.Initial().Config.Primary)
 	return err
 }
 
 // unanswerableHelp says what to do about it.
-const unanswerableHelp = "contexts without a provider of their own cannot be answered until OPENAI_API_KEY or OPENAI_BASE_URL is set"
+const unanswerableHelp = "contexts without a provider of their own cannot be answered until OPENAI_API_KEY or OPENAI_BASE_URL is set, or --providers configures openai"

@@ -30,7 +30,7 @@ type places struct {
 	temporal client.Options
 	natsURL  string
 	blobURL  string // empty: there is no store
-	models   llm.Defaults
+	models   llm.Options
 	// modelURL is where the built-in model is, empty without it.
 	modelURL string
 }
@@ -127,7 +127,7 @@ func (a *app) configured(log *zap.Logger) (places, error) {
 	if natsURL == "none" {
 		natsURL = ""
 	}
-	models, err := modelsFromEnv(a.getenv)
+	models, err := a.modelOptions()
 	return places{temporal: options, natsURL: natsURL, blobURL: a.blobURL(""), models: models}, err
 }
 

@@ -64,15 +64,14 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		return nil, err
 	}
 
+	models := at.models
+	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
+	models.Logger = structured(log, "llm", zap.WarnLevel)
 	worker.SetStickyWorkflowCacheSize(stickyContexts)
 	w := contexts.NewWorker(c, contexts.Options{
-		TaskQueue: s.taskQueue,
-		Part:      s.only,
-		Models: llm.New(llm.Options{
-			Defaults: at.models, Getenv: a.getenv, KeyRefs: s.keyRefs, ReadAttachment: readAttachment,
-			ReadBlob: blobReader(r.blobs),
-			Logger:   structured(log, "llm", zap.WarnLevel),
-		}),
+		TaskQueue:        s.taskQueue,
+		Part:             s.only,
+		Models:           llm.New(models),
 		Stream:           conn,
 		Archive:          logs,
 		ContinueAfter:    s.continueAfter,

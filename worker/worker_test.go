@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	main "github.com/seed-9ed7edd4/chronicle/worker"
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
@@ -362,7 +363,7 @@ func TestABaseURLThatIsNoneIsWrongUsage(t *testing.T) {
 		worker.cmd.Env = append(worker.cmd.Env, "OPENAI_BASE_URL=https://me:secret@")
 		worker.start()
 		require.Equal(t, 2, worker.exit())
-		require.Contains(t, worker.stderr.String(), `OPENAI_BASE_URL="https://`)
+		require.Contains(t, worker.stderr.String(), "OPENAI_BASE_URL: it has an @, as in front of a user name")
 		require.NotContains(t, worker.stderr.String(), "secret")
 	}
 }
@@ -385,6 +386,10 @@ func TestWrongUsage(t *testing.T) {
 		{name: "a port that is none", args: []string{"--dev", "--ui-port", "65536"}, code: 2, want: "--ui-port 65536: want 0 to 65535"},
 		{name: "a part that is none", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want "workflows", "activities" or nothing`},
 		{name: "a negative delay", args: []string{"--dev", "--offline-token-delay", "-1s"}, code: 2, want: "--offline-token-delay -1s: must not be negative"},
+		{name: "the former patterns of keys", args: []string{"--key-refs", ""}, code: 2, want: "unknown flag: --key-refs"},
+		{name: "an invalid base URL", args: []string{"--allow-base-url", "http://me:s3cr3t@host"}, code: 2, want: "--allow-base-url: it has an @"},
+		{name: "a file of providers that is missing", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
+		{name: "an invalid file of providers", args: []string{"--providers", "testdata/invalid.toml"}, code: 2, want: `--providers: testdata/invalid.toml: provider "house": base_url: missing`},
 		{name: "a directory that is missing", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
 		{name: "a profile that is missing", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
 		{name: "a server that is not there", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach temporal at 127.0.0.1:1"},
@@ -395,8 +400,63 @@ func TestWrongUsage(t *testing.T) {
 			worker := run(t, tt.args...)
 			require.Equal(t, tt.code, worker.exit())
 			require.Contains(t, worker.stderr.String(), tt.want)
+			require.NotContains(t, worker.stderr.String(), "s3cr3t")
 		})
 	}
+}
+
+func TestTheEnvironmentMustNotContradictTheFileOfProviders(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "providers.toml")
+	require.NoError(t, os.WriteFile(file, []byte("[providers.openai]\nbase_url = \"https://llm.example.com/v1\"\n"), 0o600))
+	worker := prepare(t, "--providers", file)
+	worker.cmd.Env = append(worker.cmd.Env, "OPENAI_BASE_URL=https://other.example.com/v1")
+	worker.start()
+	require.Equal(t, 2, worker.exit())
+	require.Contains(t, worker.stderr.String(), `provider "openai": base_url: OPENAI_BASE_URL names another URL (unset one of them)`)
+}
+
+// TestProvidersOfAFile starts a worker with a file that configures the default
+// provider and one whose key is missing, and asks both.
+func TestProvidersOfAFile(t *testing.T) {
+	t.Parallel()
+	model := llmtest.Start(t, llmtest.Answer("From the file."))
+	file := filepath.Join(t.TempDir(), "providers.toml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil,
+		"[providers.openai]\nbase_url = %q\nkey = \"env:HOUSE_KEY\"\n[providers.spare]\nbase_url = %q\nkey = \"env:SPARE_KEY\"\n", model.URL, model.URL), 0o600))
+	worker := prepare(t, devArgs(t.TempDir(), "--providers", file)...)
+	worker.cmd.Env = append(worker.cmd.Env, "HOUSE_KEY=key-of-house", "XAI_API_KEY=key-of-xai")
+	worker.start()
+	facts := worker.ready()
+	require.Equal(t, "gpt-4o-mini", facts["model"])
+	c, err := session.Dial(t.Context(), session.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
+	require.NoError(t, err)
+	defer c.Shutdown()
+	last := func(name string, events ...event.Event) event.Body {
+		demo, err := c.Open(name)
+		require.NoError(t, err)
+		var body event.Body
+		for e, err := range demo.Ask(t.Context(), append(events, event.New(event.UserMessage{Content: "Hello"}))...) {
+			require.NoError(t, err)
+			body = e.Body
+		}
+		return body
+	}
+	require.IsType(t, event.LLMRequestCompleted{}, last("file"))
+	require.Equal(t, "Bearer key-of-house", model.Requests()[0].Header.Get("Authorization"))
+
+	failed := last("missing", event.New(event.SetProviderConfig{ProviderID: "spare", Model: "m"}))
+	require.Contains(t, failed.(event.LLMRequestFailed).Error, "set SPARE_KEY for the worker")
+	failed = last("elsewhere", event.New(event.SetProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://169.254.169.254/v1"}))
+	require.Contains(t, failed.(event.LLMRequestFailed).Error, "--allow-base-url http://169.254.169.254/v1")
+	failed = last("key", event.New(event.SetProviderConfig{ProviderID: "mine", Model: "m", BaseURL: model.URL, APIKeyRef: "env:XAI_API_KEY"}))
+	require.Contains(t, failed.(event.LLMRequestFailed).Error, "the key env:XAI_API_KEY is not configured for "+model.URL)
+
+	worker.signal(syscall.SIGTERM)
+	require.Zero(t, worker.exit(), worker.stderr.String())
+	require.Contains(t, worker.stderr.String(), "a provider of --providers has no key now")
+	require.NotContains(t, worker.stderr.String(), "key-of-")
+	require.Len(t, model.Requests(), 1)
 }
 
 func TestReadyLine(t *testing.T) {

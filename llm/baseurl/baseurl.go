@@ -1,0 +1,204 @@
+// Package baseurl parses the base URLs of model servers strictly and decides
+// whether one lies below another.
+//
+// A URL has exactly one accepted spelling, so two URLs name the same place if
+// and only if they are equal, and what is compared is what is sent. Everything
+// that two parsers could read differently is refused: user names, queries,
+// percent signs, dot segments, empty segments, upper-case hosts, and addresses
+// that are not in their canonical form.
+package baseurl
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// maxBytes is the length limit of a base URL.
+const maxBytes = 2048
+
+// URL is a base URL in its canonical form. The zero value is no URL. Values can
+// be compared with ==.
+type URL struct {
+	scheme string
+	host   string // in lower case, with brackets around an IPv6 address
+	port   string // never empty
+	path   string // "" or "/a/b", without a slash at the end
+}
+
+// Parse reads a base URL such as https://api.openai.com/v1. One slash at the
+// end and the default port of the scheme are dropped. The error does not repeat
+// the URL, which may contain a secret.
+func Parse(raw string) (URL, error) {
+	var u URL
+	if len(raw) > maxBytes {
+		return URL{}, fmt.Errorf("longer than %d bytes", maxBytes)
+	}
+	if err := checkCharacters(raw); err != nil {
+		return URL{}, err
+	}
+	rest, found := raw, false
+	for _, scheme := range []string{"http", "https"} {
+		if rest, found = strings.CutPrefix(raw, scheme+"://"); found {
+			u.scheme = scheme
+			break
+		}
+	}
+	if !found {
+		return URL{}, errors.New("it does not begin with http:// or https://")
+	}
+	authority, path, hasPath := strings.Cut(rest, "/")
+	var err error
+	if u.host, u.port, err = parseAuthority(authority, u.scheme); err != nil {
+		return URL{}, err
+	}
+	if path = strings.TrimSuffix(path, "/"); hasPath && path != "" {
+		for segment := range strings.SplitSeq(path, "/") {
+			switch segment {
+			case "":
+				return URL{}, errors.New("its path has an empty segment")
+			case ".", "..":
+				return URL{}, errors.New("its path has a dot segment")
+			}
+		}
+		u.path = "/" + path
+	}
+	return u, nil
+}
+
+// MustParse is Parse for constants.
+func MustParse(raw string) URL {
+	u, err := Parse(raw)
+	if err != nil {
+		panic(fmt.Sprintf("base URL %q: %v", raw, err))
+	}
+	return u
+}
+
+func checkCharacters(raw string) error {
+	for _, c := range []byte(raw) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~:/+=,[]", c) >= 0:
+		case c == '@':
+			return errors.New("it has an @, as in front of a user name")
+		case c == '?' || c == '#':
+			return errors.New("it has a query or a fragment")
+		case c == '%':
+			return errors.New("it has a percent-encoded character")
+		default:
+			return errors.New("it has a character other than letters, digits and - . _ ~ : / + = ,")
+		}
+	}
+	return nil
+}
+
+var (
+	// hostName is a DNS name; underscores occur in the names of containers.
+	hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
+	// numberLike is a last label that some resolvers read as part of an IPv4
+	// address: decimal, octal or hexadecimal.
+	numberLike = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+)
+
+func parseAuthority(authority, scheme string) (host, port string, err error) {
+	host, port, hasPort := authority, "", false
+	if strings.HasPrefix(authority, "[") {
+		end := strings.IndexByte(authority, ']')
+		if end < 0 {
+			return "", "", errors.New("its host has no closing bracket")
+		}
+		host = authority[:end+1]
+		switch rest := authority[end+1:]; {
+		case rest == "":
+		case rest[0] == ':':
+			port, hasPort = rest[1:], true
+		default:
+			return "", "", errors.New("its host has text behind the bracket")
+		}
+	} else {
+		host, port, hasPort = strings.Cut(authority, ":")
+	}
+	if err := checkHost(host); err != nil {
+		return "", "", err
+	}
+	if !hasPort {
+		return host, defaultPort(scheme), nil
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+		return "", "", errors.New("its port is not a number from 1 to 65535")
+	}
+	return host, port, nil
+}
+
+func checkHost(host string) error {
+	if literal, ok := strings.CutPrefix(host, "["); ok {
+		literal = strings.TrimSuffix(literal, "]")
+		address, err := netip.ParseAddr(literal)
+		switch {
+		case err != nil || !address.Is6() || address.Is4In6():
+			return errors.New("its host is not an IPv6 address")
+		case address.String() != literal:
+			return fmt.Errorf("its IPv6 address is not in the canonical form %s", address)
+		}
+		return nil
+	}
+	if host == "" || len(host) > 253 {
+		return errors.New("it has no host")
+	}
+	if host != strings.ToLower(host) {
+		return errors.New("its host is not in lower case")
+	}
+	if numberLike.MatchString(host) {
+		if address, err := netip.ParseAddr(host); err != nil || !address.Is4() {
+			return errors.New("its IPv4 address is not four decimal numbers")
+		}
+		return nil
+	}
+	if !hostName.MatchString(host) {
+		return errors.New("its host is not a DNS name")
+	}
+	return nil
+}
+
+func defaultPort(scheme string) string {
+	if scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// String is the URL without a slash at the end and without the default port;
+// "" for the zero value.
+func (u URL) String() string {
+	if u == (URL{}) {
+		return ""
+	}
+	return u.Origin() + u.path
+}
+
+// Origin is the URL without its path.
+func (u URL) Origin() string {
+	if u.port == defaultPort(u.scheme) {
+		return u.scheme + "://" + u.host
+	}
+	return u.scheme + "://" + u.host + ":" + u.port
+}
+
+// Contains reports whether another URL has the same scheme, host and port, and a
+// path that is the same or below: /v1 contains /v1 and /v1/beta, and not /v10.
+func (u URL) Contains(other URL) bool {
+	return u != (URL{}) && u.scheme == other.scheme && u.host == other.host && u.port == other.port &&
+		(u.path == other.path || strings.HasPrefix(other.path, u.path+"/"))
+}
+
+// IsLoopback reports whether the host is localhost or a loopback address.
+func (u URL) IsLoopback() bool {
+	if u.host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.Trim(u.host, "[]"))
+	return err == nil && address.IsLoopback()
+}

@@ -1,0 +1,294 @@
+package llm_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// received is a request as a server got it.
+type received struct{ origin, path, key string }
+
+// internet is a set of listening servers that a client reaches under the names
+// of other hosts. A connection to any other host fails the test.
+type internet struct {
+	t        *testing.T
+	client   *http.Client
+	servers  map[string]string // host:port to the address that listens
+	mu       sync.Mutex
+	requests []received
+}
+
+func newInternet(t *testing.T, origins ...string) *internet {
+	t.Helper()
+	n := &internet{t: t, client: llm.NewHTTPClient(), servers: map[string]string{}}
+	for _, origin := range origins {
+		scheme, host, _ := strings.Cut(origin, "://")
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.requests = append(n.requests, received{origin, r.URL.Path, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")})
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, llmtest.Chunk(`{"content":"Hi"}`, "stop"), llmtest.Done)
+		}))
+		port := ":80"
+		if scheme == "https" {
+			server.StartTLS()
+			port = ":443"
+		} else {
+			server.Start()
+		}
+		t.Cleanup(server.Close)
+		if _, _, err := net.SplitHostPort(host); err == nil {
+			port = ""
+		}
+		n.servers[host+port] = server.Listener.Addr().String()
+	}
+	transport := n.client.Transport.(*http.Transport)
+	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		server, ok := n.servers[address]
+		if !ok {
+			n.t.Errorf("the client connects to %s", address)
+			return nil, errors.New("no such host")
+		}
+		return new(net.Dialer).DialContext(ctx, network, server)
+	}
+	t.Cleanup(n.client.CloseIdleConnections)
+	return n
+}
+
+// take returns the requests since the last call.
+func (n *internet) take() []received {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	taken := n.requests
+	n.requests = nil
+	return taken
+}
+
+// The keys of the worker, by their references. None is ever missing, so that a
+// key that is sent is seen.
+var keys = map[string]string{
+	"env:OPENAI_API_KEY":        "key-of-openai",
+	"env:MISTRAL_API_KEY":       "key-of-mistral",
+	"env:XAI_API_KEY":           "key-of-xai",
+	"env:HOUSE_KEY":             "key-of-house",
+	"env:AWS_SECRET_ACCESS_KEY": "key-of-aws",
+	"file:/run/secrets/vault":   "key-of-vault",
+	"file:/run/secrets/db":      "key-of-db",
+}
+
+// operator is what an operator has configured, and by hand what follows from it:
+// which servers are reachable, and which key each may be sent.
+type operator struct {
+	options llm.Options
+	// reachable maps an origin to the only key that may be sent there; "" is
+	// none. Below it, only paths that begin with /v1/ are reachable.
+	reachable map[string]string
+}
+
+func operators() map[string]operator {
+	house := []llm.Provider{
+		{ID: "house", BaseURL: baseurl.MustParse("https://house.example/v1"), KeyRef: "env:HOUSE_KEY"},
+		{ID: "vault", BaseURL: baseurl.MustParse("https://vault.example/v1"), KeyRef: "file:/run/secrets/vault"},
+		{ID: "open", BaseURL: baseurl.MustParse("http://10.1.2.3:8000/v1")},
+		{ID: "mistral", BaseURL: baseurl.MustParse("https://mistral.house.example/v1"), KeyRef: "env:HOUSE_KEY"},
+	}
+	openai := llm.Defaults{ProviderID: "openai", APIKeyRef: "env:OPENAI_API_KEY"}
+	proxied := llm.Defaults{ProviderID: "openai", BaseURL: "https://proxy.example/v1", APIKeyRef: "env:OPENAI_API_KEY"}
+	lab := []baseurl.URL{baseurl.MustParse("http://lab.example:8000/v1")}
+	return map[string]operator{
+		"nothing": {llm.Options{}, map[string]string{
+			"https://api.openai.com": "key-of-openai", "https://api.mistral.ai": "key-of-mistral",
+		}},
+		"a key": {llm.Options{Defaults: openai}, map[string]string{
+			"https://api.openai.com": "key-of-openai", "https://api.mistral.ai": "key-of-mistral",
+		}},
+		"a base URL": {llm.Options{Defaults: proxied}, map[string]string{
+			"https://proxy.example": "key-of-openai", "https://api.mistral.ai": "key-of-mistral",
+		}},
+		"a base URL without a key": {llm.Options{Defaults: llm.Defaults{ProviderID: "openai", BaseURL: "https://proxy.example/v1"}}, map[string]string{
+			"https://proxy.example": "", "https://api.mistral.ai": "key-of-mistral",
+		}},
+		"--providers": {llm.Options{Defaults: openai, Providers: house}, map[string]string{
+			"https://api.openai.com": "key-of-openai", "https://mistral.house.example": "key-of-house",
+			"https://house.example": "key-of-house", "https://vault.example": "key-of-vault", "http://10.1.2.3:8000": "",
+		}},
+		"--allow-base-url": {llm.Options{Defaults: openai, AllowBaseURLs: lab}, map[string]string{
+			"https://api.openai.com": "key-of-openai", "https://api.mistral.ai": "key-of-mistral", "http://lab.example:8000": "",
+		}},
+		"--dev": {llm.Options{Defaults: openai, AllowLoopback: true}, map[string]string{
+			"https://api.openai.com": "key-of-openai", "https://api.mistral.ai": "key-of-mistral",
+			"http://localhost:11434": "", "http://127.0.0.1:9999": "", "http://[::1]:9999": "",
+		}},
+		"everything": {llm.Options{Defaults: proxied, Providers: house, AllowBaseURLs: lab, AllowLoopback: true}, map[string]string{
+			"https://proxy.example": "key-of-openai", "https://mistral.house.example": "key-of-house",
+			"https://house.example": "key-of-house", "https://vault.example": "key-of-vault", "http://10.1.2.3:8000": "",
+			"http://lab.example:8000": "", "http://localhost:11434": "", "http://127.0.0.1:9999": "", "http://[::1]:9999": "",
+		}},
+	}
+}
+
+// TestEveryKeyIsSentToItsDestinationOnly tries every combination of what an
+// operator configures and what an event says, on listening servers.
+func TestEveryKeyIsSentToItsDestinationOnly(t *testing.T) {
+	origins := []string{
+		"https://api.openai.com", "https://api.mistral.ai", "http://localhost:11434", "https://proxy.example",
+		"https://house.example", "https://vault.example", "http://10.1.2.3:8000", "https://mistral.house.example",
+		"http://lab.example:8000", "http://127.0.0.1:9999", "http://[::1]:9999",
+		"https://evil.example", "http://169.254.169.254", "http://api.openai.com", "https://api.openai.com:8443",
+	}
+	n := newInternet(t, origins...)
+	providers := []string{"", "openai", "mistral", "ollama", "house", "vault", "open", "unknown"}
+	urls := []string{
+		"", "http://lab.example:8000/admin", "http://lab.example:8000/v10", "http://lab.example:8000/v1/beta",
+		"https://api.openai.com/v1/", "https://api.openai.com:443/v1", "https://api.openai.com/v2", "https://API.openai.com/v1",
+		"https://api.openai.com/v1@evil.example", "https://api.openai.com@evil.example/v1", "https://api.openai.com/v1/../../v1",
+		"https://api.openai.com/v1#@evil.example", "https://api.openai.com\\@evil.example/v1", "https://api.openai.com.evil.example/v1",
+		"http://lab.example:8000/v1/../admin", "http://lab.example:8000/v1/%2e%2e/admin", "http://lab.example:8000@evil.example/v1",
+		"http://127.1:9999/v1", "http://0x7f.0.0.1:9999/v1", "http://[::ffff:127.0.0.1]:9999/v1", "http://localhost.:11434/v1",
+	}
+	for _, origin := range origins {
+		urls = append(urls, origin+"/v1")
+	}
+	refs := []string{"", "file:/run/secrets/../secrets/vault", "env:NOT_SET", "sk-live-0123456789"}
+	for ref := range keys {
+		refs = append(refs, ref)
+	}
+	slices.Sort(refs)
+
+	for name, operator := range operators() {
+		t.Run(name, func(t *testing.T) {
+			n.t = t
+			adapter := n.adapter(operator.options)
+			for _, provider := range providers {
+				for _, url := range urls {
+					for _, ref := range refs {
+						cfg := reducer.ProviderConfig{ProviderID: provider, Model: "m", BaseURL: url, APIKeyRef: ref}
+						if provider == "" {
+							cfg.ProviderID, cfg.IsDefault = "openai", true
+						}
+						operator.check(t, n, adapter, cfg)
+					}
+				}
+			}
+		})
+	}
+}
+
+func (n *internet) adapter(options llm.Options) *llm.Adapter {
+	options.HTTPClient = n.client
+	options.Getenv = func(name string) string { return keys["env:"+name] }
+	options.ReadFile = func(name string) ([]byte, error) { return []byte(keys["file:"+name]), nil }
+	return llm.New(options)
+}
+
+// check makes a request and judges what the servers received. The rules are
+// those of the README and not those of the code: what is received is received by
+// a reachable server, below its path, with the key of this server or none; a key
+// that the event names goes along or the request is refused; what is refused
+// reaches nobody, and the error says what to configure.
+func (o operator) check(t *testing.T, n *internet, adapter *llm.Adapter, cfg reducer.ProviderConfig) {
+	t.Helper()
+	described := fmt.Sprintf("provider %q (default %t), baseUrl %q, apiKeyRef %q", cfg.ProviderID, cfg.IsDefault, cfg.BaseURL, cfg.APIKeyRef)
+	target, err := adapter.Resolve(cfg)
+	if err != nil {
+		requireKind(t, llm.KindConfiguration, err)
+		require.Empty(t, n.take(), described)
+		require.Regexp(t, `--providers|baseUrl is invalid|neither env:NAME nor file:/path`, err.Error(), described)
+		for _, key := range keys {
+			require.NotContains(t, err.Error(), key, described)
+		}
+		require.NotContains(t, err.Error(), "sk-live", described)
+		return
+	}
+	_, err = target.Stream(within(t), hello, nil)
+	require.NoError(t, err, described)
+	got := n.take()
+	require.Len(t, got, 1, described)
+	key, ok := o.reachable[got[0].origin]
+	require.True(t, ok, "%s: %s received a request", described, got[0].origin)
+	require.Regexp(t, `^/v1/(beta/)?chat/completions$`, got[0].path, described)
+	if got[0].key != "" {
+		require.Equal(t, key, got[0].key, described)
+	}
+	if cfg.APIKeyRef != "" {
+		require.Equal(t, keys[cfg.APIKeyRef], got[0].key, described)
+	}
+	if cfg.BaseURL != "" {
+		require.True(t, strings.HasPrefix(strings.Replace(cfg.BaseURL, ":443", "", 1), got[0].origin+"/"), described)
+	}
+}
+
+// TestWhatOperatorsConfigureIsReached is the other half: these requests are made,
+// with these keys.
+func TestWhatOperatorsConfigureIsReached(t *testing.T) {
+	type request struct{ provider, url, ref string }
+	tests := map[string]map[request]received{
+		"nothing": {
+			{"openai", "", ""}:                                             {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
+			{"openai", "https://api.openai.com/v1/", ""}:                   {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
+			{"openai", "", "env:OPENAI_API_KEY"}:                           {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
+			{"mine", "https://api.openai.com/v1", "env:OPENAI_API_KEY"}:    {"https://api.openai.com", "/v1/chat/completions", "key-of-openai"},
+			{"mine", "https://api.openai.com/v1", ""}:                      {"https://api.openai.com", "/v1/chat/completions", ""},
+			{"mistral", "", ""}:                                            {"https://api.mistral.ai", "/v1/chat/completions", "key-of-mistral"},
+			{"openai", "https://api.mistral.ai/v1", "env:MISTRAL_API_KEY"}: {"https://api.mistral.ai", "/v1/chat/completions", "key-of-mistral"},
+		},
+		"a base URL": {
+			{"openai", "", ""}:                         {"https://proxy.example", "/v1/chat/completions", "key-of-openai"},
+			{"openai", "https://proxy.example/v1", ""}: {"https://proxy.example", "/v1/chat/completions", "key-of-openai"},
+		},
+		"--providers": {
+			{"house", "", ""}:                                               {"https://house.example", "/v1/chat/completions", "key-of-house"},
+			{"vault", "", "file:/run/secrets/vault"}:                        {"https://vault.example", "/v1/chat/completions", "key-of-vault"},
+			{"open", "", ""}:                                                {"http://10.1.2.3:8000", "/v1/chat/completions", ""},
+			{"mistral", "", ""}:                                             {"https://mistral.house.example", "/v1/chat/completions", "key-of-house"},
+			{"mine", "https://vault.example/v1", ""}:                        {"https://vault.example", "/v1/chat/completions", ""},
+			{"house", "https://vault.example/v1", ""}:                       {"https://vault.example", "/v1/chat/completions", ""},
+			{"mistral", "https://house.example/v1", "env:HOUSE_KEY"}:        {"https://house.example", "/v1/chat/completions", "key-of-house"},
+			{"mine", "https://vault.example/v1", "file:/run/secrets/vault"}: {"https://vault.example", "/v1/chat/completions", "key-of-vault"},
+		},
+		"--allow-base-url": {
+			{"mine", "http://lab.example:8000/v1", ""}:        {"http://lab.example:8000", "/v1/chat/completions", ""},
+			{"openai", "http://lab.example:8000/v1/beta", ""}: {"http://lab.example:8000", "/v1/beta/chat/completions", ""},
+		},
+		"--dev": {
+			{"ollama", "", ""}:                       {"http://localhost:11434", "/v1/chat/completions", ""},
+			{"mine", "http://127.0.0.1:9999/v1", ""}: {"http://127.0.0.1:9999", "/v1/chat/completions", ""},
+			{"mine", "http://[::1]:9999/v1", ""}:     {"http://[::1]:9999", "/v1/chat/completions", ""},
+		},
+	}
+	for name, requests := range tests {
+		operator := operators()[name]
+		n := newInternet(t, slices.Collect(maps.Keys(operator.reachable))...)
+		adapter := n.adapter(operator.options)
+		for request, want := range requests {
+			t.Run(fmt.Sprintf("%s %v", name, request), func(t *testing.T) {
+				target, err := adapter.Resolve(reducer.ProviderConfig{
+					ProviderID: request.provider, Model: "m", BaseURL: request.url, APIKeyRef: request.ref,
+				})
+				require.NoError(t, err)
+				_, err = target.Stream(within(t), hello, nil)
+				require.NoError(t, err)
+				require.Equal(t, []received{want}, n.take())
+			})
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package llm_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
+)
+
+func TestExampleOfAProvidersFile(t *testing.T) {
+	providers, err := llm.ReadProviders("../providers.example.toml")
+	require.NoError(t, err)
+	require.Equal(t, []llm.Provider{
+		{
+			ID: "house", BaseURL: baseurl.MustParse("https://llm.example.com/v1"), KeyRef: "env:HOUSE_API_KEY",
+			TextOnly: true, ContextWindow: 131072, Price: &llm.Price{Input: 0.6, CachedInput: 0.15, Output: 0.9},
+		},
+		{ID: "lab", BaseURL: baseurl.MustParse("http://10.0.0.5:8000/v1")},
+		{ID: "mistral", BaseURL: baseurl.MustParse("https://api.mistral.ai/v1"), KeyRef: "file:/run/secrets/mistral"},
+		{ID: "ollama", BaseURL: baseurl.MustParse("http://localhost:11434/v1")},
+	}, providers)
+}
+
+func TestProvidersFile(t *testing.T) {
+	const house = "[providers.house]\nbase_url = \"https://llm.example.com/v1\"\n"
+	tests := map[string]struct{ text, want string }{
+		"empty":               {"", "no provider (each is a table [providers.ID])"},
+		"no TOML":             {"[providers.house\n", "line 2: "},
+		"twice":               {house + house, "Key 'providers.house' has already been defined"},
+		"an unknown table":    {"[provider.house]\n", `unknown key "provider" (did you mean "providers"?)`},
+		"an unknown key":      {house + "url = \"x\"", `provider "house": unknown key "url" (did you mean "key"?)`},
+		"a misspelled key":    {house + "contextwindow = 1", `provider "house": unknown key "contextwindow" (did you mean "context_window"?)`},
+		"another unknown key": {house + "temperature = 1", `provider "house": unknown key "temperature" (known are base_url, key, text_only, context_window, price)`},
+		"an unknown price":    {house + "price.outptu = 1", `provider "house": unknown key "price.outptu" (did you mean "output"?)`},
+		"no URL":              {"[providers.house]\n", `provider "house": base_url: missing (want an http or https URL like https://api.openai.com/v1)`},
+		"a URL with a user":   {"[providers.house]\nbase_url = \"https://s3cr3t@llm.example.com\"", `provider "house": base_url: it has an @, as in front of a user name (want `},
+		"a raw key":           {house + "key = \"sk-s3cr3t\"", `provider "house": key: want env:NAME or file:/absolute/path`},
+		"an unquoted key":     {house + "key = s3cr3t-s3cr3t", "line 3"},
+		"a half-quoted key":   {house + "key = \"s3cr3t-s3cr3t\n", "line 3"},
+		"a bare key":          {house + "s3cr3t-s3cr3t\n", "line 4"},
+		"a key with a tail":   {house + "key = \"x\" s3cr3t\n", "line 3"},
+		"a key as a number":   {house + "key = 123_s3cr3t\n", "line 3"},
+		"a relative file":     {house + "key = \"file:key\"", `provider "house": key: want env:NAME or file:/absolute/path`},
+		"another type":        {house + "context_window = \"big\"", `"providers.house.context_window"`},
+		"no window":           {house + "context_window = 0", `provider "house": context_window: 0 is out of range (1 to 100000000 tokens)`},
+		"half a price":        {house + "price.input = 1", `provider "house": price.output: missing (US dollars per million tokens)`},
+		"a negative price":    {house + "price = {input = 1, output = -1}", `provider "house": price.output: -1 is out of range (0 to 1000000 US dollars per million tokens)`},
+		"no price":            {house + "price = {input = nan, output = 1}", `provider "house": price.input: NaN is out of range`},
+		"an id that is blank": {"[providers.\" \"]\n", `provider " ": id: empty`},
+		"a control character": {"[providers.\"a\\u0085b\"]\n", `provider "a\u0085b": id: `},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "providers.toml")
+			require.NoError(t, os.WriteFile(file, []byte(test.text), 0o600))
+			_, err := llm.ReadProviders(file)
+			require.ErrorContains(t, err, file+": ")
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "s3cr3t")
+		})
+	}
+	_, err := llm.ReadProviders(filepath.Join(t.TempDir(), "missing.toml"))
+	require.ErrorContains(t, err, "missing.toml")
+}
+
+func TestCachedInputCostsAsMuchAsInput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "providers.toml")
+	require.NoError(t, os.WriteFile(file, []byte("[providers.openai]\nprice = {input = 2, output = 8}"), 0o600))
+	providers, err := llm.ReadProviders(file)
+	require.NoError(t, err)
+	require.Equal(t, []llm.Provider{{
+		ID: "openai", BaseURL: baseurl.MustParse("https://api.openai.com/v1"), KeyRef: "env:OPENAI_API_KEY",
+		Price: &llm.Price{Input: 2, CachedInput: 2, Output: 8},
+	}}, providers)
+}
