@@ -16,8 +16,9 @@ B ?=
 # Where to measure: make bench SERVER=postgres
 SERVER ?= dev
 
-# How long to torment: make soak SOAK=30s
+# How long faults go on, and other flags: make soak SOAK=30s S="-seed 7"
 SOAK ?= 10m
+S ?=
 
 # Flags for the worker: make run W='--temporal-port 0 --ui-port 0 --nats-port 0'
 W ?=
@@ -110,9 +111,9 @@ bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Mea
 	@go build -o bin/ ./bench
 	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
 
-soak: bin/temporal binaries ## Torment 100 contexts and check their logs; SOAK=30s for a short while
+soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check their logs; SOAK=30s for less, S=FLAGS
 	@go build -o bin/ ./bench/soak
-	@bin/soak -for $(SOAK)
+	@bin/soak -for $(SOAK) $(S)
 
 clean: ## Remove what was built; the contexts in .chronicle stay
 	rm -rf bin

@@ -1,6 +1,6 @@
-// Package rig is the world in which Chronicle is measured and tormented: a
-// Temporal server, a NATS server, workers, a model that does what it is told,
-// and observers, each in a process of its own, as in production, and all on this
+// Package rig is what Chronicle is measured and soak-tested with: a Temporal
+// server, a NATS server, workers, a model that answers as its messages say, and
+// observers, each in a process of its own, as in production, and all on this
 // machine, so that they share a clock.
 //
 //	func main() {

@@ -16,12 +16,21 @@ type Message struct {
 	Tokens int
 	// Every is the time between two tokens; 0: none.
 	Every time.Duration
+	// Padding is text that follows, to make the message long. The model ignores it.
+	Padding string
 }
 
-func (m Message) String() string { return fmt.Sprintf("%s %d %v", m.Key, m.Tokens, m.Every) }
+func (m Message) String() string {
+	text := fmt.Sprintf("%s %d %v", m.Key, m.Tokens, m.Every)
+	if m.Padding != "" {
+		text += " " + m.Padding
+	}
+	return text
+}
 
-// ParseMessage reads what String wrote.
+// ParseMessage reads what String wrote, without the padding.
 func ParseMessage(text string) (m Message, err error) {
+	text = text[:min(len(text), 200)] // a key is short, and the padding may be megabytes
 	var every string
 	if _, err := fmt.Sscanf(text, "%s %d %s", &m.Key, &m.Tokens, &every); err != nil {
 		return m, fmt.Errorf("message %q: want KEY TOKENS EVERY: %w", text, err)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/sashabaranov/go-openai"
@@ -22,7 +23,7 @@ func serveModel(s *self) error {
 	if err != nil {
 		return err
 	}
-	model := &model{self: s}
+	model := &model{self: s, rand: rand.New(rand.NewPCG(s.Seed, 0))}
 	server := &http.Server{Handler: http.HandlerFunc(model.serve)}
 	go func() { _ = server.Serve(listener) }()
 	s.note(Note{Kind: Ready, At: time.Now(), Value: fmt.Sprintf("http://%s/v1", listener.Addr())})
@@ -30,7 +31,18 @@ func serveModel(s *self) error {
 	return server.Close()
 }
 
-type model struct{ *self }
+type model struct {
+	*self
+	mu   sync.Mutex // guards rand
+	rand *rand.Rand
+}
+
+// chance is a number from 0 to below 1, for faults that a seed repeats.
+func (m *model) chance() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rand.Float64()
+}
 
 func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
@@ -39,16 +51,20 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want a chat completion request with a message", http.StatusBadRequest)
 		return
 	}
-	message, err := ParseMessage(request.Messages[len(request.Messages)-1].Content)
+	last := request.Messages[len(request.Messages)-1]
+	if len(last.MultiContent) > 0 {
+		last.Content = last.MultiContent[0].Text // the files follow
+	}
+	message, err := ParseMessage(last.Content)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	m.note(Note{Kind: Requested, Key: message.Key, At: arrived})
 	cut := message.Tokens
-	if rand.Float64() < m.Faults {
+	if m.chance() < m.Faults {
 		var served bool
-		if cut, served = fault(w, r, message); served {
+		if cut, served = m.fault(w, r, message); served {
 			return
 		}
 	}
@@ -67,8 +83,8 @@ const stall = 2 * time.Second
 
 // fault is one of the ways in which a model fails: it refuses, or it breaks the
 // connection, now or after some tokens.
-func fault(w http.ResponseWriter, r *http.Request, message Message) (cut int, served bool) {
-	switch rand.IntN(4) {
+func (m *model) fault(w http.ResponseWriter, r *http.Request, message Message) (cut int, served bool) {
+	switch int(4 * m.chance()) {
 	case 0:
 		w.Header().Set("Retry-After", "0")
 		http.Error(w, `{"error":{"message":"slow down","type":"rate_limit_exceeded","code":"rate_limit_exceeded"}}`, http.StatusTooManyRequests)
@@ -80,7 +96,7 @@ func fault(w http.ResponseWriter, r *http.Request, message Message) (cut int, se
 		_ = pause(r.Context(), stall)
 		return 0, false
 	default:
-		return rand.IntN(message.Tokens), false
+		return int(m.chance() * float64(message.Tokens)), false
 	}
 }
 

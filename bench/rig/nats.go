@@ -8,7 +8,7 @@ import (
 
 // serveNATS is a NATS server until its orders end.
 func serveNATS(s *self) error {
-	server, err := stream.StartServer(stream.ServerOptions{})
+	server, err := stream.StartServer(stream.ServerOptions{Port: s.NATSPort})
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,9 @@ type places struct {
 	Blobs    string  `json:"blobs,omitempty"`
 	Gateway  string  `json:"gateway,omitempty"`
 	Faults   float64 `json:"faults,omitempty"`
+	Seed     uint64  `json:"seed,omitempty"`
+	// NATSPort is where the NATS server listens; 0: any that is free.
+	NATSPort int `json:"natsPort,omitempty"`
 }
 
 // self is a process of the rig from its own point of view.

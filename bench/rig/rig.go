@@ -27,6 +27,14 @@ type Options struct {
 	Untuned bool
 	// Faults is the share of requests that the model fails, 0 to 1.
 	Faults float64
+	// Seed of the model's choice of faults.
+	Seed uint64
+	// Minimal leaves out the bare loop, the direct client and the observer: Bare,
+	// Direct and Contexts.Watch are then not usable.
+	Minimal bool
+	// LogDir is an existing directory for the logs of the workers. Empty: they are
+	// not kept.
+	LogDir string
 	// Worker is the path of the worker binary. Empty: next to this executable.
 	Worker string
 	// TaskQueue on which contexts start. Empty: wire.TaskQueue.
@@ -44,10 +52,17 @@ type Rig struct {
 	// Notes are what all processes saw.
 	Notes *Notes
 
-	options   Options
-	places    places
-	serverPID int // 0 when the server is not ours
-	stops     []func()
+	options Options
+	places  places
+	dir     string
+	// server is nil when it is not ours. startsServer starts it, on a port or with 0
+	// on any, with the database of the one before.
+	server       *devserver.Server
+	startsServer func(ctx context.Context, port int) error
+	serverPID    int // 0 when the server is not ours
+	nats         *peer
+	workers      int // how many were started
+	stops        []func()
 }
 
 // Start starts everything but workers. The context bounds the start.
@@ -70,7 +85,10 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 		return nil, err
 	}
 	r.stops = append(r.stops, func() { _ = os.RemoveAll(dir) })
-	r.places.Blobs = "file://" + filepath.ToSlash(dir) + "/blobs"
+	r.dir = dir
+	if err := r.prepareBlobs(); err != nil {
+		return nil, err
+	}
 	if err := r.startServer(ctx, dir); err != nil {
 		return nil, err
 	}
@@ -79,18 +97,25 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	}
 	r.stops = append(r.stops, r.Temporal.Close)
 
-	r.places.Faults = options.Faults
+	r.places.Faults, r.places.Seed = options.Faults, options.Seed
 	peers := map[role]*peer{}
-	for _, role := range []role{roleNATS, roleModel, roleBare, roleDirect, roleWatch} {
+	roles := []role{roleNATS, roleModel, roleBare, roleDirect, roleWatch}
+	if options.Minimal {
+		roles = roles[:2]
+	}
+	for _, role := range roles {
 		p, err := start(ctx, role, r.places, r.Notes)
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", role, err)
 		}
-		r.stops = append(r.stops, p.stop)
 		peers[role] = p
+		if role != roleNATS {
+			r.stops = append(r.stops, p.stop)
+		}
 		switch role {
 		case roleNATS:
-			r.places.NATS = p.where
+			r.nats, r.places.NATS = p, p.where
+			r.stops = append(r.stops, func() { r.nats.stop() }) // an outage replaces it
 		case roleModel:
 			r.places.Model = p.where
 		}
@@ -128,12 +153,18 @@ func (r *Rig) startServer(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir, Untuned: r.options.Untuned})
-	if err != nil {
+	r.startsServer = func(ctx context.Context, port int) error {
+		server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir, Port: port, Untuned: r.options.Untuned})
+		if err != nil {
+			return err
+		}
+		r.server, r.serverPID, r.places.Temporal = server, server.PID(), server.Address()
+		return nil
+	}
+	if err := r.startsServer(ctx, 0); err != nil {
 		return err
 	}
-	r.stops = append(r.stops, func() { _ = server.Stop() })
-	r.places.Temporal, r.serverPID = server.Address(), server.PID()
+	r.stops = append(r.stops, func() { _ = r.server.Stop() }) // an outage replaces it
 	return nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +22,9 @@ import (
 type WorkerOptions struct {
 	// TaskQueue to work on. Empty: wire.TaskQueue.
 	TaskQueue string
+	// ContinueAsNewAfter is the number of history entries after which a run
+	// continues as new. 0: when Temporal suggests it.
+	ContinueAsNewAfter int
 }
 
 // Worker is a process of the worker binary.
@@ -32,11 +37,22 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 	}
 	cmd := exec.Command(r.options.Worker,
 		"--address", r.places.Temporal, "--nats-url", r.places.NATS,
-		"--blob-url", r.places.Blobs, "--task-queue", options.TaskQueue)
+		"--blob-url", r.places.Blobs, "--task-queue", options.TaskQueue,
+		"--continue-as-new-after", strconv.Itoa(options.ContinueAsNewAfter))
 	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.places.Model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY=")
-	// Its log is of interest only when it does not start.
+	// Without a directory for logs, the log is of interest only when the worker does
+	// not start.
 	log := &bytes.Buffer{}
 	cmd.Stderr = log
+	r.workers++
+	if r.options.LogDir != "" {
+		file, err := os.Create(filepath.Join(r.options.LogDir, fmt.Sprintf("worker-%03d.log", r.workers)))
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close() // the process has its own
+		cmd.Stderr = file
+	}
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -75,8 +91,22 @@ func (w *Worker) Stop() error {
 	if w == nil {
 		return nil
 	}
-	err := w.process.Stop(stopWithin)
+	err := w.process.Stop(drainWithin)
 	return errors.Join(err, w.process.Err())
+}
+
+// drainWithin is how long a worker may take to end: longer than it lets running
+// answers finish.
+const drainWithin = 45 * time.Second
+
+// HasEnded reports whether the process has ended.
+func (w *Worker) HasEnded() bool {
+	select {
+	case <-w.process.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // Kill ends the worker at once, with SIGKILL.

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"context"
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,33 +10,22 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// check reads the log of the client's context and says what does not hold; see
-// the package comment.
-func (c *client) check(ctx context.Context) error {
-	var log []event.Event
-	for e, err := range c.context.Events(ctx, "") {
-		if err != nil {
-			return fmt.Errorf("%s: read the log: %w", c.context.Name(), err)
-		}
-		log = append(log, e)
-	}
-	c.soaking.counts.events.Add(int64(len(log)))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err := errors.Join(
-		checkChain(c.context.Name(), log),
-		c.checkTold(log),
-		c.checkMessages(log),
+// check returns what does not hold of a log; see the package comment.
+func (s *story) check(log []event.Event, told view, state wire.State) error {
+	return errors.Join(
+		checkChain(s.name, log),
+		s.checkTold(log, told),
+		s.checkMessages(log),
+		s.checkSessions(log),
 		checkRequests(log),
 		checkAnswers(log),
-		c.checkRest(log),
+		s.checkRest(log),
+		checkState(s.name, log, state),
 	)
-	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", c.context.Name(), err, tail(log))
-	}
-	return nil
 }
 
 func checkChain(name string, log []event.Event) error {
@@ -55,52 +45,126 @@ func checkChain(name string, log []event.Event) error {
 
 // checkTold compares what the follower was told with the log, which may have
 // grown since by a message that was on its way for long.
-func (c *client) checkTold(log []event.Event) error {
-	for i, e := range c.told {
-		if i >= len(log) || log[i].ID != e.ID || log[i].Tag() != e.Tag() {
-			return fmt.Errorf("the follower was told %s %s as event %d, which the log does not bear out", e.Tag(), e.ID, i+1)
+func (s *story) checkTold(log []event.Event, told view) error {
+	if resets := s.count(true); told.rewinds > resets {
+		return fmt.Errorf("the follower was sent back %d times, after %d resets", told.rewinds, resets)
+	}
+	for i, e := range told.events {
+		if i >= len(log) || !same(e, log[i]) {
+			return fmt.Errorf("the follower was told %s %s as event %d, which is not in the log", e.Tag(), e.ID, i+1)
 		}
 	}
 	return nil
 }
 
-// checkMessages compares what was sent with the log. A message of which the
-// client is unsure may be there or not, and may have been overtaken.
-func (c *client) checkMessages(log []event.Event) error {
-	sent, want := map[string]string{}, []string{}
-	for _, m := range c.sent {
-		sent[m.id] = m.content
-		if !c.unsure[m.id] {
-			want = append(want, m.id)
-		}
+func same(a, b event.Event) bool {
+	if a.ID != b.ID || a.Tag() != b.Tag() {
+		return false
 	}
+	x, err := a.MarshalJSON()
+	if err != nil {
+		return false
+	}
+	y, err := b.MarshalJSON()
+	return err == nil && bytes.Equal(x, y)
+}
+
+// checkMessages compares what was sent with the log.
+func (s *story) checkMessages(log []event.Event) error {
 	var problems []error
-	var got []string
-	seen := map[string]bool{}
-	for _, e := range log {
-		body, ok := e.Body.(event.UserMessage)
-		if !ok {
-			continue
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	sent := map[string]int{}
+	var want []string // those that are there in order
+	for i, m := range s.sent {
+		sent[m.key] = i
+		if s.expect(i).inOrder {
+			want = append(want, m.key)
 		}
-		switch id := e.ClientEventID; {
-		case seen[id]:
-			problems = append(problems, fmt.Errorf("message %s is doubled as %s", id, e.ID))
-		case sent[id] != body.Content:
-			problems = append(problems, fmt.Errorf("%s says %q, but what was sent as %s is %q", e.ID, body.Content, id, sent[id]))
-		case !c.unsure[id]:
-			got = append(got, id)
-		}
-		seen[e.ClientEventID] = true
 	}
-	for _, id := range want {
-		if !seen[id] {
-			problems = append(problems, fmt.Errorf("message %s is lost", id))
+	var got []string
+	taken, rejected, files := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i, e := range log {
+		switch body := e.Body.(type) {
+		case event.UserMessage:
+			n, ok := sent[e.ClientEventID]
+			if !ok || s.sent[n].content != sha256.Sum256([]byte(body.Content)) {
+				wrong("%s says %q as %s, which was not sent", e.ID, event.Redact(body.Content, 60), e.ClientEventID)
+				continue
+			}
+			m, expected := s.sent[n], s.expect(n)
+			switch {
+			case taken[m.key]:
+				wrong("message %s is doubled as %s", m.key, e.ID)
+			case m.outcome == lost:
+				wrong("message %s is %s, though its sender was told that it is lost", m.key, e.ID)
+			case m.outcome == refused:
+				wrong("message %s is %s, though its sender was told that it is refused", m.key, e.ID)
+			case expected.at != "" && expected.at != e.ID:
+				wrong("message %s is %s, though its sender was told that it is %s", m.key, e.ID, expected.at)
+			case m.file != "" && (i == 0 || log[i-1].ClientEventID != fileID(m.key)):
+				wrong("message %s is %s without its attachment", m.key, e.ID)
+			}
+			taken[m.key] = true
+			if expected.inOrder {
+				got = append(got, m.key)
+			}
+		case event.FileAttachment:
+			n, ok := sent[strings.TrimSuffix(e.ClientEventID, fileID(""))]
+			switch {
+			case !ok || string(s.sent[n].file) != body.Source.Ref:
+				wrong("%s is an attachment %s, which was not sent", e.ID, e.ClientEventID)
+			case files[e.ClientEventID]:
+				wrong("attachment %s is doubled as %s", e.ClientEventID, e.ID)
+			}
+			files[e.ClientEventID] = true
+		case event.InputRejected:
+			key := strings.TrimSuffix(e.ClientEventID, fileID(""))
+			if _, ok := sent[key]; !ok || s.policy != event.PolicyReject {
+				wrong("%s: input %s was refused: %s", e.ID, e.ClientEventID, body.Reason)
+			}
+			rejected[key] = true
 		}
+	}
+	for i, m := range s.sent {
+		switch {
+		case s.expect(i).must && !taken[m.key] && !rejected[m.key]:
+			wrong("message %s is lost", m.key)
+		case m.outcome == recorded && !taken[m.key] && rejected[m.key]:
+			wrong("message %s is refused, though its sender was told that it is %s", m.key, m.eventID)
+		case m.outcome == refused && !rejected[m.key]:
+			wrong("message %s was refused, and the log does not say so", m.key)
+		}
+	}
+	if s.policy == event.PolicyReject {
+		// Of a message that was stored, only the log says whether it was refused.
+		want = slices.DeleteFunc(want, func(key string) bool { return !taken[key] })
 	}
 	if len(problems) == 0 && !slices.Equal(want, got) {
-		problems = append(problems, errors.New("the messages are not in the order in which they were sent"))
+		wrong("the messages are not in the order in which they were sent")
 	}
 	return errors.Join(problems...)
+}
+
+// checkSessions makes sure that sessions end for no other reason than that their
+// client closed or terminated them.
+func (s *story) checkSessions(log []event.Event) error {
+	ended, broken, isEnded := 0, 0, true
+	for _, e := range log {
+		switch e.Body.(type) {
+		case event.SessionStarted:
+			if !isEnded {
+				broken++
+			}
+			isEnded = false
+		case event.SessionEnded:
+			ended++
+			isEnded = true
+		}
+	}
+	if terminated := s.count(false); ended > s.closed || broken > terminated {
+		return fmt.Errorf("%d sessions ended and %d broke off, but the client closed %d and terminated %d", ended, broken, s.closed, terminated)
+	}
+	return nil
 }
 
 // checkRequests follows the life of each request: attempts in order, one end,
@@ -138,8 +202,6 @@ func checkRequests(log []event.Event) error {
 			end(e, body.RequestID)
 		case event.LLMRequestFailed:
 			end(e, body.RequestID)
-		case event.InputRejected:
-			problems = append(problems, fmt.Errorf("%s: input was refused: %s", e.ID, body.Reason))
 		}
 	}
 	if running != "" {
@@ -148,7 +210,8 @@ func checkRequests(log []event.Event) error {
 	return errors.Join(problems...)
 }
 
-// checkAnswers compares each answer with the newest message that it had seen.
+// checkAnswers compares each answer with the newest message that its request had
+// seen: what readers are told is what the model was shown.
 func checkAnswers(log []event.Event) error {
 	var problems []error
 	for _, e := range log {
@@ -157,9 +220,10 @@ func checkAnswers(log []event.Event) error {
 			continue
 		}
 		var message rig.Message
-		for _, seen := range log[:min(len(log), event.Counter(body.ThroughEventID))] {
+		for _, seen := range slices.Backward(log[:min(len(log), event.Counter(body.ThroughEventID))]) {
 			if m, ok := seen.Body.(event.UserMessage); ok {
 				message, _ = rig.ParseMessage(m.Content) // the client wrote it
+				break
 			}
 		}
 		key, tokens := rig.Answered(body.Content)
@@ -172,13 +236,35 @@ func checkAnswers(log []event.Event) error {
 }
 
 // checkRest makes sure that nothing is left to do.
-func (c *client) checkRest(log []event.Event) error {
-	l := c.ledger()
+func (s *story) checkRest(log []event.Event) error {
+	l := s.ledger()
 	for _, e := range log {
 		l.note(e)
 	}
 	if !l.rests() {
 		return errors.New("a message has neither an answer nor a reason for having none")
+	}
+	return nil
+}
+
+// checkState compares the state of the session, from which the model is shown the
+// conversation, with what the log amounts to. The log may have grown since.
+func checkState(name string, log []event.Event, state wire.State) error {
+	if state.EventCount > len(log) {
+		return fmt.Errorf("the session has %d events, and the log %d", state.EventCount, len(log))
+	}
+	want := wire.StateOf(reducer.Load(name, reducer.Reduce, log[:state.EventCount]...), state.UpdatedAt)
+	x, err := wire.JSON(want)
+	if err != nil {
+		return err
+	}
+	y, err := wire.JSON(state)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(x.Payload().GetData(), y.Payload().GetData()) {
+		return fmt.Errorf("the session is not what its log amounts to:\n  session %s\n  log     %s",
+			event.Redact(string(y.Payload().GetData()), 2000), event.Redact(string(x.Payload().GetData()), 2000))
 	}
 	return nil
 }

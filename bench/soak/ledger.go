@@ -6,23 +6,25 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// ledger is what a client knows from the events of its context, read one by
-// one: which messages arrived, and up to where they are settled.
+// ledger follows a log, event by event: which messages arrived, and up to where
+// they are settled.
 type ledger struct {
-	read     int             // number of events
-	awaited  map[string]bool // client ids that Temporal took and that were not read yet
-	newest   int             // counter of the newest message
-	through  int             // counter of the newest event that the newest request had seen
-	settled  int             // counter up to which messages are answered, or go without
-	isOpened bool            // a request runs
+	read    int             // number of events
+	rewinds int             // of the view that was read
+	awaited map[string]bool // keys of the messages that have to arrive and did not yet
+	newest  int             // counter of the newest message
+	through int             // counter of the newest event that the newest request had seen
+	settled int             // counter up to which messages are answered, or go without
+	isOpen  bool            // a request runs
+	isEnded bool            // the session has ended
 }
 
 // ledger is that of a client who has read nothing.
-func (c *client) ledger() ledger {
+func (s *story) ledger() ledger {
 	l := ledger{awaited: map[string]bool{}}
-	for _, m := range c.sent {
-		if !c.unsure[m.id] {
-			l.awaited[m.id] = true
+	for i, m := range s.sent {
+		if s.expect(i).must {
+			l.awaited[m.key] = true
 		}
 	}
 	return l
@@ -34,22 +36,35 @@ func (l *ledger) note(e event.Event) {
 	case event.UserMessage:
 		l.newest = event.Counter(e.ID)
 		delete(l.awaited, e.ClientEventID)
+	case event.InputRejected:
+		delete(l.awaited, e.ClientEventID)
+	case event.SessionStarted:
+		if !l.isEnded {
+			// The run of the session before was terminated: what waited for an answer
+			// goes without.
+			l.settled = event.Counter(e.ID)
+		}
+		l.isEnded = false
+	case event.SessionEnded:
+		l.isEnded = true
 	case event.LLMRequestStarted:
-		l.isOpened = true
+		l.isOpen = true
 		l.through = event.Counter(body.ThroughEventID)
 	case event.LLMRequestCompleted:
-		l.end(cmp.Or(event.Counter(body.ThroughEventID), l.through))
+		l.end(body.ThroughEventID)
 	case event.LLMRequestInterrupted:
-		l.end(cmp.Or(event.Counter(body.ThroughEventID), l.through))
+		l.end(body.ThroughEventID)
 	case event.LLMRequestFailed:
-		l.end(cmp.Or(event.Counter(body.ThroughEventID), l.through))
+		l.end(body.ThroughEventID)
 	}
 }
 
-func (l *ledger) end(settled int) {
-	l.isOpened = false
-	l.settled = max(l.settled, settled)
+// end ends the request that runs. What it leaves without an answer goes through
+// an event; "": what it was shown.
+func (l *ledger) end(through string) {
+	l.isOpen = false
+	l.settled = max(l.settled, cmp.Or(event.Counter(through), l.through))
 }
 
-// rests reports whether all that was sent has arrived and is settled.
-func (l ledger) rests() bool { return len(l.awaited) == 0 && !l.isOpened && l.newest <= l.settled }
+// rests reports whether all that has to arrive did, and is settled.
+func (l ledger) rests() bool { return len(l.awaited) == 0 && !l.isOpen && l.newest <= l.settled }

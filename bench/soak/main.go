@@ -8,29 +8,30 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 func main() {
 	rig.Main()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	o := options{}
-	flag.DurationVar(&o.duration, "for", 10*time.Minute, "how long to torment")
-	flag.IntVar(&o.contexts, "contexts", 100, "how many contexts")
-	flag.IntVar(&o.workers, "workers", 3, "how many workers, at least 1")
-	flag.Float64Var(&o.faults, "faults", 0.1, "share of the requests that the model fails, 0 to 1")
-	flag.Parse()
-	if flag.NArg() > 0 || o.duration <= 0 || o.contexts < 1 || o.workers < 1 || o.faults < 0 || o.faults > 1 {
-		fmt.Fprintln(os.Stderr, "soak: want flags with values that can be meant; see -help")
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(2)
 	}
-	if err := soak(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "soak:", err)
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintf(os.Stderr, "soak: -seed %d: %v\n", o.seed, err)
 		os.Exit(1)
 	}
 }
@@ -39,123 +40,146 @@ type options struct {
 	duration          time.Duration
 	contexts, workers int
 	faults            float64
+	seed              uint64
+	continueAfter     int
+	without           []faultName
+	logs              string
 }
 
-// calmWithin is how long the contexts may take to come to rest once nobody
-// torments them: a worker that died is noticed after ten seconds, and what it
-// was doing may be retried.
-const calmWithin = 2 * time.Minute
+func (o options) leavesOut(name faultName) bool { return slices.Contains(o.without, name) }
 
-func soak(ctx context.Context, o options) error {
+// parse reads the flags.
+func parse(args []string) (options, error) {
+	o := options{}
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	flags.DurationVar(&o.duration, "for", 10*time.Minute, "how long faults go on, more than 0")
+	flags.IntVar(&o.contexts, "contexts", 100, "number of contexts, 1 to 10000")
+	flags.IntVar(&o.workers, "workers", 3, "number of workers, 1 to 100")
+	flags.Float64Var(&o.faults, "faults", 0.1, "share of the requests that the model fails, 0 to 1")
+	flags.Uint64Var(&o.seed, "seed", 0, "seed of all that is random, to repeat a run approximately; 0: a new one")
+	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history entries after which runs continue as new, at least %d; 0: when Temporal suggests it", contexts.MinContinueAfter))
+	without := flags.String("without", "", "kinds of faults to leave out, separated by commas: "+names(faultNames))
+	flags.StringVar(&o.logs, "logs", "", "existing directory for the logs of the workers; empty: they are not kept")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	for _, name := range strings.FieldsFunc(*without, func(r rune) bool { return r == ',' }) {
+		o.without = append(o.without, faultName(name))
+	}
+	outOfRange := func(name string, value any, allowed string) error {
+		return fmt.Errorf("-%s %v: out of range (%s)", name, value, allowed)
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.duration <= 0:
+		return o, outOfRange("for", o.duration, "more than 0")
+	case o.contexts < 1 || o.contexts > 10_000:
+		return o, outOfRange("contexts", o.contexts, "1 to 10000")
+	case o.workers < 1 || o.workers > 100:
+		return o, outOfRange("workers", o.workers, "1 to 100")
+	case !(o.faults >= 0 && o.faults <= 1):
+		return o, outOfRange("faults", o.faults, "0 to 1")
+	case o.continueAfter != 0 && o.continueAfter < contexts.MinContinueAfter:
+		return o, outOfRange("continue-as-new-after", o.continueAfter, fmt.Sprintf("0, or at least %d", contexts.MinContinueAfter))
+	}
+	for _, name := range o.without {
+		if !slices.Contains(faultNames, name) {
+			return o, fmt.Errorf("-without %s: no such kind of fault (%s)", name, names(faultNames))
+		}
+	}
+	if o.seed == 0 {
+		o.seed = uint64(rand.Uint32())
+	}
+	return o, nil
+}
+
+func names(all []faultName) string {
+	var texts []string
+	for _, name := range all {
+		texts = append(texts, string(name))
+	}
+	return strings.Join(texts, ", ")
+}
+
+const (
+	// restWithin is how long the contexts may take to rest once the faults are over: a
+	// request that failed may be retried.
+	restWithin = 2 * time.Minute
+	// allFaultsFrom is how long a run has to be for every kind of fault to happen.
+	allFaultsFrom = 2 * time.Minute
+	reportEvery   = 30 * time.Second
+)
+
+func run(ctx context.Context, o options) error {
 	began := time.Now()
-	fmt.Printf("%s: %d contexts, %d workers, %v; the model fails %.0f %% of its requests\n",
-		began.UTC().Format(time.DateOnly), o.contexts, o.workers, o.duration, 100*o.faults)
-	r, err := rig.Start(ctx, rig.Options{Faults: o.faults})
+	r, err := rig.Start(ctx, rig.Options{Faults: o.faults, Seed: o.seed, Minimal: true, LogDir: o.logs})
 	if err != nil {
 		return err
 	}
 	defer r.Stop()
-	s := &soaking{rig: r, options: o, began: began}
+	if !r.OwnsTemporal() {
+		o.without = append(o.without, faultTemporal)
+	}
+	fmt.Printf("%s: %d contexts, %d workers, %v under faults; the model fails %.0f %% of its requests; runs continue as new after %d entries; -seed %d\n",
+		began.UTC().Format(time.DateOnly), o.contexts, o.workers, o.duration, 100*o.faults, o.continueAfter, o.seed)
+	if len(o.without) > 0 {
+		fmt.Println("without", names(o.without))
+	}
+	s := &soak{rig: r, options: o, began: time.Now()}
 	if err := s.startWorkers(ctx); err != nil {
 		return err
 	}
 	defer s.stopWorkers()
 
-	torment, cancel := context.WithTimeout(ctx, o.duration)
+	faults, cancel := context.WithTimeout(ctx, o.duration)
 	defer cancel()
-	rest, cancelRest := context.WithTimeoutCause(ctx, o.duration+calmWithin, errors.New("the contexts did not come to rest"))
+	rest, cancelRest := context.WithTimeoutCause(ctx, o.duration+restWithin, fmt.Errorf("not at rest %v after the last fault", restWithin))
 	defer cancelRest()
 	var wg sync.WaitGroup
-	workersFailed := make(chan error, 1)
-	wg.Go(func() { workersFailed <- s.tormentWorkers(torment) })
-	wg.Go(func() { s.tell(torment) })
-	problems := make([]error, o.contexts)
+	problems := make([]error, o.contexts+2)
+	wg.Go(func() { problems[o.contexts] = s.endWorkers(faults) })
+	wg.Go(func() { problems[o.contexts+1] = s.outages(faults) })
+	wg.Go(func() { s.report(faults) })
 	for i := range o.contexts {
-		wg.Go(func() { problems[i] = s.converse(torment, rest, fmt.Sprintf("soak-%03d", i)) })
+		wg.Go(func() { problems[i] = s.converse(faults, rest, i) })
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	fmt.Println(s.counts.line(time.Since(began)))
-	if err := errors.Join(append(problems, <-workersFailed)...); err != nil {
+	fmt.Println(s.counts.line(time.Since(s.began)))
+	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	if s.counts.answered.Load() == 0 || s.counts.killed.Load() == 0 {
-		return errors.New("nothing was put to the test: not a message was answered, or not a worker killed")
+	if s.counts.answered.Load() == 0 {
+		return errors.New("not a message was answered")
 	}
-	fmt.Printf("ok: nothing lost, nothing doubled in %d events of %d contexts\n", s.counts.events.Load(), o.contexts)
+	if missing := s.counts.missing(o); missing != "" && o.duration >= allFaultsFrom {
+		return fmt.Errorf("these faults never happened: %s", missing)
+	}
+	fmt.Println(s.counts.summary(o.contexts))
 	return nil
 }
 
-// soaking is a soak at work.
-type soaking struct {
+// soak is a soak test that runs.
+type soak struct {
 	rig     *rig.Rig
 	options options
 	began   time.Time
 	counts  counts
-	// workers change only in tormentWorkers, between start and stop.
+	// workers change only in endWorkers, between start and stop.
 	workers []*rig.Worker
 }
 
-func (s *soaking) startWorkers(ctx context.Context) error {
-	for range s.options.workers {
-		w, err := s.rig.StartWorker(ctx, rig.WorkerOptions{})
-		if err != nil {
-			s.stopWorkers()
-			return err
-		}
-		s.workers = append(s.workers, w)
-	}
-	return nil
+// random is a source of random numbers for one purpose. The contexts have others.
+func (s *soak) random(purpose uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(s.options.seed, 1<<32+purpose))
 }
 
-func (s *soaking) stopWorkers() {
-	for _, w := range s.workers {
-		_ = w.Stop()
-	}
-}
-
-// tormentWorkers ends a worker every few seconds, with SIGKILL and with SIGTERM
-// in turn, and starts another in its place. With one worker there is none for a
-// while.
-func (s *soaking) tormentWorkers(ctx context.Context) error {
-	for n := 0; ; n++ {
-		timer := time.NewTimer(2*time.Second + rand.N(6*time.Second))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C:
-		}
-		i := rand.IntN(len(s.workers))
-		if n%2 == 0 {
-			s.workers[i].Kill()
-			s.counts.killed.Add(1)
-		} else {
-			if err := s.workers[i].Stop(); err != nil {
-				return fmt.Errorf("a worker was told to stop: %w", err)
-			}
-			s.counts.stopped.Add(1)
-		}
-		var err error
-		// Not with ctx: what was ended is started again in any case.
-		if s.workers[i], err = s.rig.StartWorker(context.WithoutCancel(ctx), rig.WorkerOptions{}); err != nil {
-			return err
-		}
-	}
-}
-
-// tell says every ten seconds how it goes.
-func (s *soaking) tell(ctx context.Context) {
-	ticker := time.NewTicker(10 * time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			fmt.Println(s.counts.line(time.Since(s.began)))
-		}
+// report prints the counts at intervals.
+func (s *soak) report(ctx context.Context) {
+	for wait(ctx, reportEvery) {
+		fmt.Println(s.counts.line(time.Since(s.began)))
 	}
 }

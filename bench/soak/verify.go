@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// checkWithin is how long reading one context may take.
+const checkWithin = 2 * time.Minute
+
+// check reads the log of the context and returns what does not hold.
+func (u *user) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	name := u.context.Name()
+	state, err := u.context.State(ctx)
+	if err != nil {
+		return err
+	}
+	var log []event.Event
+	for e, err := range u.context.Events(ctx, "") {
+		if err != nil {
+			return fmt.Errorf("%s: read the log: %w", name, err)
+		}
+		log = append(log, e)
+	}
+	u.soak.counts.events.Add(int64(len(log)))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.soak.counts.note(u.story, log)
+	err = errors.Join(u.story.check(log, u.told, state), u.checkVerified(ctx), u.checkRuns(ctx))
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, tail(log))
+	}
+	return nil
+}
+
+// checkVerified makes sure that the log is whole, as starter verify does.
+func (u *user) checkVerified(ctx context.Context) error {
+	verified, err := u.context.Verify(ctx)
+	problems := []error{err}
+	for _, p := range verified.Problems {
+		problems = append(problems, fmt.Errorf("verify: %s %s", p.Place, p.Text))
+	}
+	return errors.Join(problems...)
+}
