@@ -34,7 +34,7 @@ var faultNames = []faultName{
 // least and a most.
 const (
 	minWorkerPause, maxWorkerPause = 2 * time.Second, 8 * time.Second
-	minOutagePause, maxOutagePause = 8 * time.Second, 20 * time.Second
+	minOutagePause, maxOutagePause = 5 * time.Second, 15 * time.Second
 	minDown, maxDown               = 1 * time.Second, 6 * time.Second
 	// restartWithin is how long a worker may take to start when what it needs has an
 	// outage.

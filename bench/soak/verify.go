@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // checkWithin is how long reading one context may take.
@@ -17,7 +18,12 @@ func (u *user) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	name := u.context.Name()
-	state, err := u.context.State(ctx)
+	var state wire.State
+	// A worker that was killed a moment ago is asked first, for some seconds.
+	err := u.insist(ctx, "ask for the state", func(ctx context.Context) (err error) {
+		state, err = u.context.State(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
