@@ -97,7 +97,7 @@ func TestEveryLineBecomesAnEvent(t *testing.T) {
 		{"colours around an object", "\x1b[2m" + strings.TrimSpace(message("user", "Hello")) + "\x1b[0m\n", []event.Body{hello}},
 		{"not UTF-8", message("user", "Hell\xff"), []event.Body{event.UserMessage{Content: "Hell\ufffd", TriggersTurn: new(false)}}},
 		{"JSON that is no object", `["a", 1]`, []event.Body{event.Note{Kind: event.NoteSystem, Content: `["a", 1]`}}},
-		{"two objects", `{} {}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: want JSON, got something that is not JSON"}}},
+		{"two objects", `{} {}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: "line 1: want JSON, got invalid JSON"}}},
 		{"no type", `{}`, []event.Body{event.Note{Kind: event.NoteWarning, Content: `line 1: unknown droid line type ""`}}},
 		{"a key in a text", "OPENAI_API_KEY=abcdefgh", []event.Body{event.Note{Kind: event.NoteSystem, Content: "OPENAI_API_KEY=[removed]"}}},
 		{"a private key on several lines", "-----BEGIN PRIVATE KEY-----\nMIIEvQ+/\nabc=\n-----END PRIVATE KEY-----\ndone\n",

@@ -1,23 +1,21 @@
-// Package event is the vocabulary of a context: every type of event, its JSON
-// and its validation.
+// Package event defines the events of a context, their JSON encoding and their
+// validation.
 //
-// An [Event] is an envelope (id, time, context, parent) and a [Body]. The body
-// is one of the struct types of this package; its [Tag] is the "_tag" of the
-// JSON:
+// An [Event] is an envelope (id, time, context, parent) and a [Body]. The body is one of
+// the struct types of this package; its [Tag] is the "_tag" in JSON:
 //
 //	in, err := event.DecodeInput([]byte(`{"_tag":"UserMessage","content":"Hello"}`))
 //	// in[0].Tag() == event.TagUserMessage
 //	// in[0].Body  == event.UserMessage{Content: "Hello"}
 //
-// What the package guarantees:
-//   - JSON that was read is valid: an unknown tag, a missing or wrongly typed
-//     field and an absurd value are a [*FieldError] that names the field.
-//   - Fields of an event that this version does not know survive a round trip,
-//     and the same event always gives the same bytes. A JSON value that is kept
-//     as it is, like the parameters of a tool call, is kept in one form: no
-//     spaces, names in order.
-//   - No raw key is taken: a field named like an API key is refused at any
-//     depth, and no error repeats a value that may be one.
+// Guarantees:
+//   - Decoded events are valid. An unknown tag, a missing field, a wrong type or a value
+//     out of range is a [*FieldError] that names the field.
+//   - Unknown fields survive a round trip, and encoding is deterministic. Embedded JSON
+//     values, such as the parameters of a tool call, are canonicalized: no spaces, sorted
+//     names.
+//   - Raw keys are rejected: no field at any depth may be named like an API key, and
+//     errors never repeat a value that could be one.
 //
-// It imports the standard library only.
+// The package imports only the standard library.
 package event

@@ -8,52 +8,49 @@ import (
 	"unicode/utf8"
 )
 
-// Event is one fact of a context: an envelope, shared by all events, and a
-// body, which says what happened.
+// Event is a fact in a context: an envelope common to all events and a body.
 //
-// In JSON the two are flat, with the body's tag as "_tag":
+// In JSON the two are flat, with the tag of the body as "_tag":
 //
 //	{"_tag":"UserMessageEvent","id":"demo:0002","timestamp":"2026-01-02T15:04:05Z",
 //	 "contextName":"demo","parentEventId":"demo:0001","content":"Hello"}
 //
-// A recorded event has every field of the envelope set, but for the first
-// event of a context, which has no parent. An input event, sent by a client,
-// needs none of them: the session assigns id, time, context and parent.
+// A recorded event has a complete envelope; only the first event has no parent. Input
+// events from clients need none of it: the session assigns id, time, context and parent.
 type Event struct {
-	// ID is "{context}:{counter}", see [FormatID]. Empty on input.
+	// ID is "{context}:{counter}" ([FormatID]). Empty on input.
 	ID string
-	// Timestamp is when the session recorded the event, in UTC. Zero on input.
+	// Timestamp is when the event was recorded, in UTC. Zero on input.
 	Timestamp time.Time
-	// ContextName is the context the event belongs to. On input it may be
-	// empty; when it is not, it must be the name of the receiving context.
+	// ContextName is the context of the event. On input it is empty or the name of
+	// the receiving context.
 	ContextName string
-	// ParentID is the ID of the event before this one; empty for the first.
+	// ParentID is the ID of the preceding event; empty for the first.
 	ParentID string
-	// ClientEventID is the sender's own id for the event, up to
-	// [MaxClientEventID] bytes. It is stored and never interpreted; a sender
-	// finds its event in the log by it. Empty when the sender set none.
+	// ClientEventID is the sender's own id, an idempotency key of up to
+	// [MaxClientEventID] bytes. It is stored unchanged, so the sender can find its event
+	// in the log. Empty if unset.
 	ClientEventID string
-	// Body is what happened. It is never nil in a valid event.
+	// Body is the content. It is never nil in a valid event.
 	Body Body
-	// Extra holds the JSON fields that this version does not know, so that
-	// they survive a round trip. Nil when there are none. Treat it as
-	// immutable.
+	// Extra holds unknown JSON fields so that they survive a round trip. Nil if there
+	// are none. It must not be modified.
 	Extra map[string]json.RawMessage
 }
 
-// Body is the part of an event that depends on its tag. The bodies are the
-// struct types of this package; the set is closed.
+// Body is the part of an event that depends on its tag. The set of implementations in
+// this package is closed.
 type Body interface {
-	// Tag is the value of "_tag" that stands for the type.
+	// Tag returns the "_tag" of the type.
 	Tag() Tag
-	// validate reports the first field with a value that cannot be meant.
+	// validate reports the first invalid field.
 	validate() error
 }
 
-// New returns an event with the body and an empty envelope: an input event.
+// New returns an input event: the body with an empty envelope.
 func New(body Body) Event { return Event{Body: body} }
 
-// Tag is the tag of the body, or "" for an event without one.
+// Tag returns the tag of the body, or "" without a body.
 func (e Event) Tag() Tag {
 	if e.Body == nil {
 		return ""
@@ -61,15 +58,15 @@ func (e Event) Tag() Tag {
 	return e.Body.Tag()
 }
 
-// Validate reports what is wrong with the event's body or its client id, as a
-// [*FieldError]; nil when nothing is. The rest of the envelope is not checked.
+// Validate checks the body, the client id and the extra fields, not the rest of the
+// envelope. Errors are of type [*FieldError].
 func (e Event) Validate() error {
 	if e.Body == nil {
 		return &FieldError{Field: "_tag", Problem: "missing: want one of " + tagList()}
 	}
 	err := e.Body.validate()
 	if err == nil && len(e.ClientEventID) > MaxClientEventID {
-		err = fieldf("clientEventId", "%d bytes, at most %d are kept", len(e.ClientEventID), MaxClientEventID)
+		err = fieldf("clientEventId", "%d bytes (at most %d)", len(e.ClientEventID), MaxClientEventID)
 	}
 	if err == nil {
 		err = RefuseKeys(e.Extra)
@@ -77,13 +74,12 @@ func (e Event) Validate() error {
 	return tagged(e.Tag(), err)
 }
 
-// MaxInputEvents is how many events may be one input.
+// MaxInputEvents is the maximum number of events in one input.
 const MaxInputEvents = 1000
 
-// MaxClientEventID is the longest ClientEventID in bytes.
+// MaxClientEventID is the maximum length of a ClientEventID in bytes.
 const MaxClientEventID = 128
 
-// envelope is the JSON of the fields that all events share.
 type envelope struct {
 	Tag           Tag        `json:"_tag"`
 	ID            string     `json:"id,omitempty"`
@@ -93,11 +89,11 @@ type envelope struct {
 	ClientEventID string     `json:"clientEventId,omitempty"`
 }
 
-// MarshalJSON writes the flat form: envelope, body, then the extra fields in
-// the order of their names. The same event always gives the same bytes.
+// MarshalJSON writes the flat form: envelope, body, then extra fields sorted by name.
+// The encoding is deterministic.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
-		return nil, &FieldError{Field: "_tag", Problem: "missing: an event without a body has no JSON"}
+		return nil, &FieldError{Field: "_tag", Problem: "missing: the event has no body"}
 	}
 	head := envelope{
 		Tag:           e.Body.Tag(),
@@ -125,8 +121,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// appendFields appends the fields of a JSON object to an object being built,
-// leaving it open.
+// appendFields merges the fields of object into the open JSON object in buf.
 func appendFields(buf *bytes.Buffer, object any) error {
 	start := buf.Len()
 	enc := json.NewEncoder(buf)
@@ -145,12 +140,12 @@ func appendFields(buf *bytes.Buffer, object any) error {
 	return nil
 }
 
-// UnmarshalJSON reads the flat form and validates it. Errors are of type
-// [*FieldError] and name the field. A "null" counts as a missing field.
+// UnmarshalJSON decodes and validates the flat form. Errors are of type [*FieldError].
+// A null counts as a missing field.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
-	// Invalid UTF-8 is no JSON (RFC 8259, section 8.1), though encoding/json
-	// takes it and puts something else in its place.
+	// encoding/json replaces invalid UTF-8, but it is not valid JSON (RFC 8259, section
+	// 8.1).
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil || !utf8.Valid(data) {
 		return &FieldError{Problem: "want a JSON object like " +
 			`{"_tag":"UserMessageEvent","content":"Hello"}, got ` + describe(data)}
@@ -161,7 +156,7 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	}
 	tag, decode := lookup(tag)
 	if decode == nil {
-		return &FieldError{Field: "_tag", Problem: fmt.Sprintf("unknown: %s; want one of %s", quote(string(tag)), tagList())}
+		return &FieldError{Field: "_tag", Problem: fmt.Sprintf("unknown tag %s (want one of %s)", quote(string(tag)), tagList())}
 	}
 	var out Event
 	if err := out.fill(fields, decode); err != nil {
@@ -189,8 +184,7 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder) erro
 			return err
 		}
 	}
-	// Before the body, so that a raw key is named as such and not as a field
-	// of the wrong type.
+	// Before the body, so that a raw key is reported as such and not as a type error.
 	if err := RefuseKeys(fields); err != nil {
 		return err
 	}
@@ -200,7 +194,7 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder) erro
 	}
 	e.Timestamp = e.Timestamp.UTC()
 	if year := e.Timestamp.Year(); year < 0 || year > 9999 {
-		return fieldf("timestamp", "is in the year %d of UTC, which RFC 3339 cannot say", year)
+		return fieldf("timestamp", "year %d in UTC is out of range (0 to 9999)", year)
 	}
 	e.Body = body
 	if len(fields) == 0 {
@@ -209,16 +203,15 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder) erro
 	e.Extra = fields
 	for _, name := range sortedNames(fields) {
 		if fields[name], err = canonical(fields[name]); err != nil {
-			return fieldf(name, "is not JSON")
+			return fieldf(name, "invalid JSON")
 		}
 	}
 	return nil
 }
 
-// DecodeInput decodes the payload of an input: one event object, or an array
-// of them that is accepted or refused as a whole. Only tags that a client may
-// send are taken, see [Tag.IsInput]. In an array the error says which element
-// it is about, counted from 1.
+// DecodeInput decodes an input: one event object, or an array of events that is
+// accepted or rejected as a whole. Only tags that clients may send are accepted
+// ([Tag.IsInput]). Errors in an array name the element, counted from 1.
 func DecodeInput(data []byte) ([]Event, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '[' {
@@ -233,10 +226,10 @@ func DecodeInput(data []byte) ([]Event, error) {
 		return nil, &FieldError{Problem: "want a JSON array of events, got " + describe(data)}
 	}
 	if len(elements) == 0 {
-		return nil, &FieldError{Problem: "an empty array holds no event"}
+		return nil, &FieldError{Problem: "the array has no events"}
 	}
 	if len(elements) > MaxInputEvents {
-		return nil, &FieldError{Problem: fmt.Sprintf("an array of %d events, at most %d are one input", len(elements), MaxInputEvents)}
+		return nil, &FieldError{Problem: fmt.Sprintf("the array has %d events (at most %d)", len(elements), MaxInputEvents)}
 	}
 	events := make([]Event, 0, len(elements))
 	for i, element := range elements {
@@ -251,14 +244,14 @@ func DecodeInput(data []byte) ([]Event, error) {
 
 func decodeOneInput(data []byte) (Event, error) {
 	var e Event
-	// Called directly: json.Unmarshal would report a syntax error before the
-	// event could say what it wants.
+	// Not json.Unmarshal: it would report a syntax error before the event's own, more
+	// helpful error.
 	if err := e.UnmarshalJSON(data); err != nil {
 		return Event{}, err
 	}
 	if !e.Tag().IsInput() {
 		return Event{}, &FieldError{Tag: e.Tag(), Field: "_tag",
-			Problem: "is written by the session itself and cannot be sent"}
+			Problem: "reserved for the session (clients cannot send it)"}
 	}
 	return e, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 )
 
-// hash is that of a blob.
+// hash is a valid blob hash.
 var hash = strings.Repeat("0123456789abcdef", 4)
 
 func TestInputIsDecoded(t *testing.T) {
@@ -53,9 +53,9 @@ func TestInputIsDecoded(t *testing.T) {
 	}
 }
 
-// Each case of a refusal names the field, and what the error must not repeat
-// stands in the input as "s3cr3t".
-func TestInputIsRefused(t *testing.T) {
+// The cases name the invalid field. Values that the error must not repeat contain
+// "s3cr3t".
+func TestInvalidInputIsRejected(t *testing.T) {
 	const retry = `"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":100`
 	const provider = `"_tag":"SetProviderConfig","providerId":"openai","model":"m"`
 	for _, tc := range []struct {
@@ -210,7 +210,7 @@ func TestInputIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryLifecycleTagIsRefusedAsInput(t *testing.T) {
+func TestOnlyInputTagsAreAcceptedAsInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := eventtest.Body().Draw(t, "body")
 		data, err := json.Marshal(event.New(body))
@@ -221,30 +221,30 @@ func TestEveryLifecycleTagIsRefusedAsInput(t *testing.T) {
 	for _, tag := range event.Tags() {
 		require.NotZero(t, tag.Class())
 	}
-	require.Zero(t, event.Tag("UserMessage").Class(), "the short form is no tag")
+	require.Zero(t, event.Tag("UserMessage").Class(), "the short form is not a Tag")
 }
 
-func TestErrorsReadLikeThis(t *testing.T) {
+func TestErrorMessages(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"_tag":"SetTimeout","timeoutMs":0}`:                             "SetTimeoutEvent.timeoutMs: want 1 to 86400000, got 0",
 		`{"_tag":"UserMessage"}`:                                          "UserMessageEvent.content: missing",
 		`{"_tag":"UserMessage","content":1}`:                              "UserMessageEvent.content: want a string, got the number 1",
 		`[{"_tag":"UserMessage","content":"a"},{"_tag":"UserMessage"}]`:   "event 2 of 2: UserMessageEvent.content: missing",
-		`{"_tag":"SessionEnded","reason":"x"}`:                            "SessionEndedEvent._tag: is written by the session itself and cannot be sent",
+		`{"_tag":"SessionEnded","reason":"x"}`:                            "SessionEndedEvent._tag: reserved for the session (clients cannot send it)",
 		`7`:                                                               `want a JSON object like {"_tag":"UserMessageEvent","content":"Hello"}, got the number 7`,
 		`{"_tag":"UserMessage","content":"x","timestamp":"noon"}`:         "UserMessageEvent.timestamp: want an RFC 3339 time like 2026-01-02T15:04:05Z, got a string",
-		`{"_tag":"UserMessage","content":"x","apiKey":"abc"}`:             "UserMessageEvent.apiKey: a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY",
+		`{"_tag":"UserMessage","content":"x","apiKey":"abc"}`:             "UserMessageEvent.apiKey: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)",
 		`{"_tag":"FileAttachment","mediaType":"a/b","source":{"type":1}}`: "FileAttachmentEvent.source.type: want a string, got a number",
-		`{"_tag":"FileAttachment","mediaType":"image/png","size":99999999,"source":{"type":"blob","ref":"sha256/` + hash + `"}}`: "FileAttachmentEvent.size: a ref wants 1 to 20971520 bytes, got 99999999",
-		`{"_tag":"FileAttachment","mediaType":"video/mp4","size":9,"source":{"type":"blob","ref":"sha256/` + hash + `"}}`: `FileAttachmentEvent.mediaType: a ref wants image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg, ` +
-			`application/pdf, text/*, application/json or another application type that is text, got "video/mp4"`,
+		`{"_tag":"FileAttachment","mediaType":"image/png","size":99999999,"source":{"type":"blob","ref":"sha256/` + hash + `"}}`: "FileAttachmentEvent.size: want 1 to 20971520 bytes with a ref, got 99999999",
+		`{"_tag":"FileAttachment","mediaType":"video/mp4","size":9,"source":{"type":"blob","ref":"sha256/` + hash + `"}}`: `FileAttachmentEvent.mediaType: want image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg, ` +
+			`application/pdf, text/*, application/json or another application type that is text with a ref, got "video/mp4"`,
 	} {
 		_, err := event.DecodeInput([]byte(in))
 		require.EqualError(t, err, want)
 	}
 }
 
-func TestValuesThatJSONCannotCarryAreRefusedToo(t *testing.T) {
+func TestInvalidGoValuesAreRejected(t *testing.T) {
 	for _, tc := range []struct {
 		name, field string
 		body        event.Body
@@ -274,13 +274,13 @@ func TestValuesThatJSONCannotCarryAreRefusedToo(t *testing.T) {
 		e.Extra = map[string]json.RawMessage{"meta": json.RawMessage(`{"apiKey":"s3cr3t"}`)}
 		require.ErrorContains(t, e.Validate(), "meta.apiKey")
 	})
-	t.Run("an event without a body has no JSON", func(t *testing.T) {
+	t.Run("an event without a body cannot be encoded", func(t *testing.T) {
 		_, err := json.Marshal(event.Event{})
 		require.ErrorContains(t, err, "_tag")
 	})
 }
 
-func TestAnArrayIsTakenOrRefusedAsAWhole(t *testing.T) {
+func TestAnArrayIsAcceptedOrRejectedAsAWhole(t *testing.T) {
 	events, err := event.DecodeInput([]byte(` [{"_tag":"UserMessage","content":"a"}, {"_tag":"SystemPrompt","content":"b"}]`))
 	require.NoError(t, err)
 	require.Equal(t, []event.Event{event.New(event.UserMessage{Content: "a"}), event.New(event.SystemPrompt{Content: "b"})}, events)
@@ -310,7 +310,7 @@ func TestTimesAreUTC(t *testing.T) {
 	require.Equal(t, time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), e.Timestamp)
 }
 
-func TestFieldsThatNobodyKnowsSurvive(t *testing.T) {
+func TestUnknownFieldsSurviveARoundTrip(t *testing.T) {
 	in := `{"_tag":"UserMessageEvent","content":"x","mood":"<good>","n":123456789012345678901234567890,"nested":{"a":[null,1.50]},"nothing":null}`
 	var e event.Event
 	require.NoError(t, e.UnmarshalJSON([]byte(in)))
@@ -319,9 +319,8 @@ func TestFieldsThatNobodyKnowsSurvive(t *testing.T) {
 	require.Equal(t, in, string(out))
 }
 
-// Of two fields with the same name only the last is kept, so a key cannot hide
-// in the first.
-func TestNothingHidesBehindAFieldOfTheSameName(t *testing.T) {
+// The last of several fields with the same name wins, so a key cannot hide in the first.
+func TestDuplicateFieldsCannotHideAKey(t *testing.T) {
 	var e event.Event
 	require.NoError(t, e.UnmarshalJSON([]byte(`{"_tag":"UserMessage","content":"x","meta":{"a":{"apiKey":"s3cr3t"},"a":1}}`)))
 	out, err := e.MarshalJSON()
@@ -334,8 +333,7 @@ func TestEveryEventSurvivesJSON(t *testing.T) {
 		want := eventtest.Event().Draw(t, "event")
 		require.NoError(t, want.Validate())
 
-		// With the escaping of json.Marshal, as the event stands in a history,
-		// and without, as it leaves MarshalJSON.
+		// Histories use the escaping of json.Marshal; MarshalJSON does not escape.
 		escaped, err := json.Marshal(want)
 		require.NoError(t, err)
 		plain, err := want.MarshalJSON()
@@ -351,7 +349,7 @@ func TestEveryEventSurvivesJSON(t *testing.T) {
 	})
 }
 
-func TestTheGeneratorKnowsEveryTag(t *testing.T) {
+func TestTheGeneratorCoversEveryTag(t *testing.T) {
 	seen := map[event.Tag]bool{}
 	for seed := range 2000 {
 		seen[eventtest.Body().Example(seed).Tag()] = true
@@ -361,7 +359,7 @@ func TestTheGeneratorKnowsEveryTag(t *testing.T) {
 	}
 }
 
-func TestUserMessagesTriggerUnlessTheySayOtherwise(t *testing.T) {
+func TestUserMessagesTriggerATurnByDefault(t *testing.T) {
 	require.True(t, event.UserMessage{}.Triggers())
 	require.True(t, event.UserMessage{TriggersTurn: new(true)}.Triggers())
 	require.False(t, event.UserMessage{TriggersTurn: new(false)}.Triggers())

@@ -13,19 +13,19 @@ import (
 	"unicode/utf8"
 )
 
-// FieldError says which field of an event cannot be taken and why. It never
-// repeats a value that may be a secret.
+// FieldError reports an invalid field of an event. It never repeats a value that could be
+// a secret.
 type FieldError struct {
-	// Tag is the type of the event; empty when not even that is known.
+	// Tag is the type of the event; empty if unknown.
 	Tag Tag
-	// Field is the JSON name of the field, with dots for nested ones; empty
-	// when the error is about the event as a whole.
+	// Field is the JSON name of the field, dotted if nested; empty if the error concerns
+	// the whole event.
 	Field string
-	// Problem says what was found and what is wanted.
+	// Problem says what was found and what is allowed.
 	Problem string
 }
 
-// Error is "Tag.field: problem", without the parts that are empty.
+// Error returns "Tag.field: problem" without empty parts.
 func (e *FieldError) Error() string {
 	where := e.Field
 	if e.Tag != "" {
@@ -41,7 +41,7 @@ func fieldf(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// tagged adds the tag to a field error that has none yet.
+// tagged adds the tag to a field error without one.
 func tagged(tag Tag, err error) error {
 	var fe *FieldError
 	if errors.As(err, &fe) && fe.Tag == "" {
@@ -50,8 +50,8 @@ func tagged(tag Tag, err error) error {
 	return err
 }
 
-// decodeBody reads the fields of a body and removes them from fields. A field
-// without "omitempty" in its JSON tag is required.
+// decodeBody decodes the fields of a body and removes them from fields. Fields without
+// "omitempty" are required.
 func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
 	var body T
 	value := reflect.ValueOf(&body).Elem()
@@ -64,7 +64,7 @@ func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
 	return body, nil
 }
 
-// takeField moves one field out of fields into the pointer.
+// takeField decodes one field into the pointer and removes it from fields.
 func takeField(fields map[string]json.RawMessage, name string, into any, required bool) error {
 	raw, ok := fields[name]
 	delete(fields, name)
@@ -93,10 +93,9 @@ func takeField(fields map[string]json.RawMessage, name string, into any, require
 	return nil
 }
 
-// canonical rewrites a JSON value that is kept as it is, so that the same value
-// always has the same bytes, whichever way it came: no spaces, names in order,
-// nothing escaped that need not be. Of two fields with the same name the last
-// one stays, so that nothing is kept that nobody looked at.
+// canonical re-encodes a JSON value so that equal values have equal bytes: no spaces,
+// sorted names, minimal escaping. The last of several fields with the same name wins, so
+// no unchecked field is kept.
 func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	value, err := parse(raw)
 	if err != nil {
@@ -105,7 +104,7 @@ func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	return encode(value)
 }
 
-// encode writes what [parse] has read.
+// encode encodes a value returned by [parse].
 func encode(value any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -116,7 +115,7 @@ func encode(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// parse reads any JSON value; numbers keep their digits.
+// parse decodes any JSON value; numbers keep their digits.
 func parse(raw json.RawMessage) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -125,7 +124,7 @@ func parse(raw json.RawMessage) (any, error) {
 	return value, err
 }
 
-// wanted names a Go type in the words of JSON.
+// wanted describes a Go type in JSON terms.
 func wanted(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -152,16 +151,16 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// describe says what kind of JSON something is, without repeating it.
+// describe describes the kind of a JSON value without repeating it.
 func describe(data []byte) string {
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0:
 		return "nothing"
 	case !utf8.Valid(data):
-		return fmt.Sprintf("%d bytes that are not UTF-8", len(data))
+		return fmt.Sprintf("%d bytes of invalid UTF-8", len(data))
 	case !json.Valid(data):
-		return "something that is not JSON"
+		return "invalid JSON"
 	}
 	switch data[0] {
 	case '{':
@@ -182,14 +181,13 @@ func describe(data []byte) string {
 	}
 }
 
-// quote quotes a short excerpt of a string that should be no secret, and takes
-// out what looks like one all the same: a sender may have slipped a field.
+// quote quotes an excerpt of a string. It redacts the string because a sender may have put
+// a secret into the wrong field.
 func quote(s string) string {
 	return fmt.Sprintf("%q", Redact(s, 64))
 }
 
-// sortedNames lists the names of fields in a fixed order, so that what is done
-// with them is the same every time.
+// sortedNames returns the field names in sorted order, for deterministic results.
 func sortedNames(fields map[string]json.RawMessage) []string {
 	return slices.Sorted(maps.Keys(fields))
 }

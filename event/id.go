@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// MaxContextName is the longest name of a context in bytes.
+// MaxContextName is the maximum length of a context name in bytes.
 const MaxContextName = 128
 
-// ValidateContextName reports whether a context can have the name: 1 to
-// [MaxContextName] of A-Z a-z 0-9 . _ -, first a letter or digit.
+// ValidateContextName checks that a name has 1 to [MaxContextName] characters of
+// A-Z a-z 0-9 . _ - and starts with a letter or digit.
 func ValidateContextName(name string) error {
 	ok := name != "" && len(name) <= MaxContextName
 	for i := 0; ok && i < len(name); i++ {
@@ -25,14 +25,13 @@ func ValidateContextName(name string) error {
 	return nil
 }
 
-// FormatID returns the id of the counter-th event of a context, counted from
-// 1: the name, a colon, and the counter with at least four digits.
+// FormatID returns the id of the counter-th event of a context, counted from 1: the name,
+// a colon, and the counter with at least four digits.
 func FormatID(contextName string, counter int) string {
 	return fmt.Sprintf("%s:%04d", contextName, counter)
 }
 
-// Counter is the counter in an event id, as [FormatID] wrote it; 0 when the
-// string is no event id.
+// Counter returns the counter in an id from [FormatID], or 0 if id is not an event id.
 func Counter(id string) int {
 	i := strings.LastIndexByte(id, ':')
 	if i <= 0 {
@@ -49,14 +48,14 @@ func Counter(id string) int {
 	return n
 }
 
-// FormatRequestID returns the id of the n-th request of a context, counted
-// from 1: the name, ":r", and the number with at least four digits.
+// FormatRequestID returns the id of the n-th request of a context, counted from 1: the
+// name, ":r", and the number with at least four digits.
 func FormatRequestID(contextName string, n int) string {
 	return fmt.Sprintf("%s:r%04d", contextName, n)
 }
 
-// RequestNumber is the number in a request id, as [FormatRequestID] wrote it;
-// 0 when the string is no request id.
+// RequestNumber returns the number in an id from [FormatRequestID], or 0 if id is not a
+// request id.
 func RequestNumber(id string) int {
 	i := strings.LastIndex(id, ":r")
 	if i <= 0 || len(id)-i-2 < 4 {
@@ -69,8 +68,7 @@ func RequestNumber(id string) int {
 	return n
 }
 
-// RequestOf is the id of the request that a body is about; empty when it is about
-// none.
+// RequestOf returns the id of the request that a body refers to, if any.
 func RequestOf(body Body) string {
 	switch b := body.(type) {
 	case AssistantMessage:

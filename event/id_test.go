@@ -53,7 +53,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-func TestTheRequestOfABodyIsTheOneInItsJSON(t *testing.T) {
+func TestRequestOfReturnsTheRequestIDInTheJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := eventtest.Body().Draw(t, "body")
 		data, err := json.Marshal(body)
@@ -63,6 +63,6 @@ func TestTheRequestOfABodyIsTheOneInItsJSON(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal(data, &said))
 		require.Equal(t, said.RequestID, event.RequestOf(body))
-		require.True(t, said.RequestID != "" || !body.Tag().EndsRequest(), "what ends a request says which")
+		require.True(t, said.RequestID != "" || !body.Tag().EndsRequest(), "an event that ends a request must name it")
 	})
 }

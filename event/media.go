@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Media is what a model can be shown of a file.
+// Media classifies files by how they can be shown to a model.
 type Media int
 
-// The kinds of media. A file of [MediaOther] can only be mentioned.
+// Kinds of media. Files of [MediaOther] can only be mentioned.
 const (
 	MediaOther Media = iota
 	MediaImage
@@ -20,12 +20,11 @@ const (
 	MediaPDF
 )
 
-// mediaTypes are those of all kinds but [MediaOther], in words.
+// mediaTypes describes the media types of all kinds except [MediaOther].
 const mediaTypes = "image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg, application/pdf, text/*, " +
 	"application/json or another application type that is text"
 
-// shown are the media types of all kinds but [MediaOther], as patterns of
-// [path.Match].
+// shown lists the media types of all kinds except [MediaOther], as [path.Match] patterns.
 var shown = []struct {
 	media    Media
 	patterns []string
@@ -40,8 +39,8 @@ var shown = []struct {
 	}},
 }
 
-// MediaTypes are the media types of all kinds but [MediaOther]. A * stands for
-// anything but a slash.
+// MediaTypes returns the media types of all kinds except [MediaOther], as patterns in
+// which * matches anything but a slash.
 func MediaTypes() []string {
 	var all []string
 	for _, kind := range shown {
@@ -50,9 +49,9 @@ func MediaTypes() []string {
 	return all
 }
 
-// MediaOf is the kind of a media type. Images and audio are those of the formats
-// that models read: one that they do not read would have every request of the
-// conversation refused from then on.
+// MediaOf returns the kind of a media type. It accepts only image and audio formats that
+// providers support, because one unsupported file would make the provider reject every
+// further request of the conversation.
 func MediaOf(mediaType string) Media {
 	bare := BareMediaType(mediaType)
 	for _, kind := range shown {
@@ -65,15 +64,15 @@ func MediaOf(mediaType string) Media {
 	return MediaOther
 }
 
-// BareMediaType is a media type in small letters and without its parameters:
-// image/png of "Image/PNG; x=y".
+// BareMediaType returns a media type in lower case without parameters: image/png for
+// "Image/PNG; x=y".
 func BareMediaType(mediaType string) string {
 	bare, _, _ := strings.Cut(mediaType, ";")
 	return strings.ToLower(strings.TrimSpace(bare))
 }
 
-// DecodeDataURL is the media type and the data of a data URL (RFC 2397). The
-// media type is "text/plain" when the URL names none.
+// DecodeDataURL returns the media type and the data of a data URL (RFC 2397). The default
+// media type is "text/plain".
 func DecodeDataURL(raw string) (mediaType string, data []byte, err error) {
 	head, encoded, ok := strings.Cut(raw, ",")
 	head, isDataURL := strings.CutPrefix(head, "data:")

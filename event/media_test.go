@@ -9,7 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func TestMediaTypesAreOfAKind(t *testing.T) {
+func TestMediaOf(t *testing.T) {
 	for mediaType, want := range map[string]event.Media{
 		"image/png": event.MediaImage, "image/jpeg": event.MediaImage, "Image/WEBP ; q=1": event.MediaImage,
 		"image/heic": event.MediaOther, "image/svg+xml": event.MediaText,
@@ -22,7 +22,7 @@ func TestMediaTypesAreOfAKind(t *testing.T) {
 	}
 }
 
-func TestMediaTypesAreThoseThatModelsCanBeShown(t *testing.T) {
+func TestMediaTypesMatchMediaOf(t *testing.T) {
 	for _, pattern := range event.MediaTypes() {
 		mediaType := strings.ReplaceAll(pattern, "*", "x")
 		require.NotEqual(t, event.MediaOther, event.MediaOf(mediaType), mediaType)
@@ -30,7 +30,7 @@ func TestMediaTypesAreThoseThatModelsCanBeShown(t *testing.T) {
 	require.Contains(t, event.MediaTypes(), "image/png")
 }
 
-func TestADataURLHoldsItsData(t *testing.T) {
+func TestDecodeDataURL(t *testing.T) {
 	for _, tc := range []struct{ raw, mediaType, data string }{
 		{"data:image/png;base64,UE5H", "image/png", "PNG"},
 		{"data:text/plain;charset=utf-8;base64,UE5H", "text/plain;charset=utf-8", "PNG"},

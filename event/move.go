@@ -1,10 +1,9 @@
 package event
 
-// MovedTo is the event as it stands in another context: under that name, with
-// the counters that it has. Every id of an event or a request of its own context
-// goes with it; those of other contexts stay, and so does what is in
-// [Event.Extra]. Moved back, it is the same event again, unless it names
-// something of the other context.
+// MovedTo returns the event under another context name. All ids of events and requests of
+// its own context are renamed and keep their counters. Ids of other contexts and
+// [Event.Extra] do not change. Moving the event back restores it, unless it refers to the
+// other context.
 func (e Event) MovedTo(contextName string) Event {
 	from := e.ContextName
 	e.ContextName = contextName
@@ -19,10 +18,10 @@ func (e Event) MovedTo(contextName string) Event {
 	})
 }
 
-// MapIDs is the event with what f makes of each id of an event or a request in
-// it, its own and its parent's among them. Empty ones stay empty, and f is not
-// asked for the ids of tool calls, clients and Temporal runs, nor for the event
-// that a context was forked from, which is always another's.
+// MapIDs returns the event with f applied to each nonempty id of an event or a request in
+// it, including its own and its parent's. It does not change ids of tool calls, clients and
+// Temporal runs, or the event that a context was forked from, which belongs to another
+// context.
 func (e Event) MapIDs(f func(id string) string) Event {
 	each := func(ids ...*string) {
 		for _, id := range ids {

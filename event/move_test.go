@@ -15,12 +15,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 )
 
-// movedFields are the fields that hold ids of events and requests.
+// movedFields are the fields with ids of events and requests.
 var movedFields = []string{"id", "parentEventId", "requestId", "throughEventId", "messageId"}
 
 var idOfDemo = regexp.MustCompile(`^demo:(r?[0-9]{4,})$`)
 
-func TestAMovedEventIsRenamedAndNothingElse(t *testing.T) {
+func TestMovedToChangesOnlyIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := eventtest.Event().Draw(t, "event")
 		before := fieldsOf(t, e)
@@ -33,14 +33,14 @@ func TestAMovedEventIsRenamedAndNothingElse(t *testing.T) {
 		}
 		moved := e.MovedTo("other")
 		require.Equal(t, want, fieldsOf(t, moved))
-		require.Equal(t, before, fieldsOf(t, e), "the event that was moved is another one now")
+		require.Equal(t, before, fieldsOf(t, e), "MovedTo modified its receiver")
 		require.Equal(t, event.Counter(e.ID), event.Counter(moved.ID))
 		require.Equal(t, e, moved.MovedTo("demo"), "there and back")
 		require.Equal(t, e, e.MovedTo("demo"), "to where it is")
 	})
 }
 
-func TestIDsOfOthersStayWhenAnEventMoves(t *testing.T) {
+func TestMovedToKeepsForeignIDs(t *testing.T) {
 	for _, id := range []string{
 		"", "msg_7", "another:0001", "another:r0001", "demo", "demo:", "demo:1", "demo:00001", "demo:r1", "demo:r00001",
 		"demo:x:0001", "x:demo:0001", "Demo:0001", "demo:0001 ",
@@ -59,13 +59,12 @@ func TestIDsOfOthersStayWhenAnEventMoves(t *testing.T) {
 	})
 }
 
-// TestEveryIDIsKnownToMoveOrToStay fails for a new field until somebody has
-// decided.
-func TestEveryIDIsKnownToMoveOrToStay(t *testing.T) {
+// TestEveryIDFieldIsMovedOrKept fails for a new id field until it is classified.
+func TestEveryIDFieldIsMovedOrKept(t *testing.T) {
 	stays := []string{"toolCallId", "providerId", "previousRunId"}
 	seen := map[event.Tag]bool{}
 	for seed := 0; len(seen) < len(event.Tags()); seed++ {
-		require.Less(t, seed, 10_000, "the generator does not know every tag")
+		require.Less(t, seed, 10_000, "the generator does not cover every tag")
 		body := eventtest.Body().Example(seed)
 		if seen[body.Tag()] {
 			continue
@@ -85,7 +84,7 @@ func TestEveryIDIsKnownToMoveOrToStay(t *testing.T) {
 			isMoved := filled.Field(i).Kind() == reflect.String && moved.Field(i).String() == "other:0007"
 			require.Equal(t, slices.Contains(movedFields, name), isMoved, "%s.%s", body.Tag(), name)
 			if strings.HasSuffix(name, "Id") {
-				require.True(t, isMoved || slices.Contains(stays, name), "%s.%s is an id of what?", body.Tag(), name)
+				require.True(t, isMoved || slices.Contains(stays, name), "%s.%s is not classified", body.Tag(), name)
 			}
 		}
 	}

@@ -12,29 +12,29 @@ import (
 	"unicode/utf8"
 )
 
-// Removed stands where [Redact] took a secret out.
+// Removed replaces secrets removed by [Redact].
 const Removed = "[removed]"
 
-// RefuseKeys refuses a raw API key in fields of JSON, at any depth, with a
-// [*FieldError]. It is what keeps "apiKey" out of every history.
+// RefuseKeys rejects raw API keys in JSON fields at any depth with a [*FieldError]. It
+// keeps keys out of histories.
 func RefuseKeys(fields map[string]json.RawMessage) error {
 	for _, name := range sortedNames(fields) {
 		var value any
-		// The rest are strings and the like, which hold no field.
+		// Other values, such as strings, have no fields.
 		if raw := fields[name]; len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
 			var err error
 			if value, err = parse(raw); err != nil {
-				return fieldf(name, "is not JSON")
+				return fieldf(name, "invalid JSON")
 			}
 		}
 		if found := findKey(name, value); found != "" {
-			return fieldf(found, "a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY")
+			return fieldf(found, "a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)")
 		}
 	}
 	return nil
 }
 
-// findKey returns the dotted name of a field that is named like an API key.
+// findKey returns the dotted name of a field named like an API key.
 func findKey(name string, value any) string {
 	if isKeyName(name) {
 		return name
@@ -56,8 +56,8 @@ func findKey(name string, value any) string {
 	return ""
 }
 
-// isKeyName takes apiKey, api_key, X-API-Key, OPENAI_API_KEY and their like for
-// the name of a raw key; apiKeyRef is none.
+// isKeyName matches apiKey, api_key, X-API-Key, OPENAI_API_KEY and the like, but not
+// apiKeyRef.
 func isKeyName(name string) bool {
 	letters := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -69,63 +69,61 @@ func isKeyName(name string) bool {
 }
 
 var (
-	// A quoted or bare name that ends like the name of a secret, a colon or an
-	// equals sign, and the value: `"apiKey": "…"`, `password=…`. Where the value
-	// is an object or an array, all that follows goes: it has no plain end. A
-	// single character without quotes is no secret but a word, as in the error of
-	// RefuseKeys.
+	// A quoted or bare name that ends like the name of a secret, a colon or equals sign,
+	// and the value: `"apiKey": "…"`, `password=…`. An object or array is removed to the end
+	// of the text because its end cannot be found reliably. A single unquoted character is
+	// not a secret, so that the error of RefuseKeys stays intact.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	bearer      = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{6,}`)
 	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
-	// The shapes in which the well-known providers hand out keys.
+	// Key formats of well-known providers.
 	knownShape = regexp.MustCompile(boundary + `(?:` +
 		`(?:` + strings.Join(keyPrefixes, "|") + `)[-_][A-Za-z0-9_*-]{8,}|` +
 		`AIza[A-Za-z0-9_-]{20,}|` +
 		`A[KS]IA[A-Z0-9]{12,}|` +
 		`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`)
-	// A line that sets a variable, as a shell or a file of settings has it. One
-	// that is set to another, $NAME, has no secret in it.
+	// A variable assignment in a shell or settings file, unless the value is another
+	// variable ($NAME).
 	variable   = regexp.MustCompile(`(?m)^(\s*(?:export\s+)?[A-Z][A-Z0-9_]*(?:KEY|SECRET|TOKEN|PASSWORD)=["']?)[^\s"'$\[]{6,}`)
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 )
 
-// keyPrefixes stand in front of keys, with a dash or an underscore behind them.
+// keyPrefixes are prefixes of keys, followed by a dash or an underscore.
 var keyPrefixes = []string{
 	"sk", "pk", "rk", "gsk", "csk", "xai", "hf", "pplx", "r8", "ghp", "gho", "ghu", "ghs", "ghr", "github_pat", "glpat",
 	"nvapi", "whsec", "xoxa", "xoxb", "xoxe", "xoxp", "xoxr", "xoxs",
 }
 
-// boundary is where a word begins. A plain \b is not enough: in JSON a new line
-// before a key is written as \n, and the n would be part of the word.
+// boundary is the start of a word. \b is not enough: in JSON, a newline before a key is
+// written as \n, and the n would count as part of the word.
 const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 
-// Redact returns a text fit for a log: what looks like a secret is replaced by
-// [Removed], what is not UTF-8 is only described, and what is longer than max
-// bytes is cut. Zero or less means no limit.
+// Redact returns text for a log: secrets are replaced by [Removed], invalid UTF-8 is
+// replaced by a description, and the result is truncated to max bytes. A max of zero or
+// less means no limit.
 //
-// It recognises secrets by the name they stand behind (apiKey, password,
-// authorization, …), by their shape (sk-…, Bearer …, AIza…, a private key in
-// PEM, …), and in the user part of a URL.
+// Secrets are recognized by the name before them (apiKey, password, authorization, …), by
+// their format (sk-…, Bearer …, AIza…, PEM private keys, …) and as user info in a URL.
 func Redact(text string, max int) string {
 	if !utf8.ValidString(text) {
-		return fmt.Sprintf("(%d bytes that are not UTF-8)", len(text))
+		return fmt.Sprintf("(%d bytes of invalid UTF-8)", len(text))
 	}
 	size := len(text)
-	// Far more than is kept, so that no secret straddles the end, and far less
-	// than would make the search slow.
+	// The window is larger than max so that no secret straddles the end, and bounded to
+	// keep the search fast.
 	if window := 8*max + 4096; max > 0 && size > window {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
 	text = namedSecret.ReplaceAllString(text, `${1}`+Removed)
 	text = redactShapes(text)
 	if max > 0 && len(text) > max {
-		text = fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(text[:max], ""), size)
+		text = fmt.Sprintf("%s… (%d bytes in total)", strings.ToValidUTF8(text[:max], ""), size)
 	}
 	return text
 }
 
-// redactShapes replaces what is a secret by its looks. To look whether a text has
-// any of what a secret begins with takes a hundredth of the time of the search.
+// redactShapes replaces secrets recognized by their format. Checking for a prefix first is
+// a hundred times faster than the regular expressions.
 func redactShapes(text string) string {
 	if lower := strings.ToLower(text); strings.Contains(lower, "bearer") || strings.Contains(lower, "basic") {
 		text = bearer.ReplaceAllString(text, `${1}${2} `+Removed)
@@ -142,21 +140,19 @@ func redactShapes(text string) string {
 	return text
 }
 
-// mayHaveKey reports whether a text has the beginning of a key, or of a word that
-// ends like one.
+// mayHaveKey reports whether text contains a key prefix.
 func mayHaveKey(text string) bool {
 	isIn := func(prefix string) bool { return strings.Contains(text, prefix) }
 	return slices.ContainsFunc(keyPrefixes, func(p string) bool { return isIn(p+"-") || isIn(p+"_") }) ||
 		slices.ContainsFunc([]string{"AIza", "AKIA", "ASIA", "eyJ"}, isIn)
 }
 
-// RedactJSON returns a JSON value as an event can hold it, see [RefuseKeys]. A
-// field that is named like an API key loses its value, and its name is marked;
-// in strings, what has the shape of a secret and what is assigned to a variable
-// like OPENAI_API_KEY is replaced by [Removed].
+// RedactJSON returns a JSON value that an event can hold ([RefuseKeys]). A field named like
+// an API key loses its value and is renamed. In strings, secrets recognized by their format
+// and values assigned to variables like OPENAI_API_KEY are replaced by [Removed].
 //
-// Unlike [Redact] it takes nothing else for a secret because of the word that it
-// stands behind: in source code such words stand in front of anything.
+// Unlike [Redact] it does not use other names as hints, because in source code such names
+// occur before arbitrary text.
 func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, &FieldError{Problem: "want JSON, got " + describe(raw)}
@@ -192,7 +188,7 @@ func redactValue(value any) any {
 	return value
 }
 
-// shortURL drops the payload of a data URL.
+// shortURL omits the data of a data URL.
 func shortURL(raw string) string {
 	if strings.HasPrefix(raw, "data:") {
 		if head, _, ok := strings.Cut(raw, ","); ok {
@@ -202,10 +198,10 @@ func shortURL(raw string) string {
 	return raw
 }
 
-// MaxRejectedInput is how much of an input an [InputRejected] keeps, in bytes.
+// MaxRejectedInput is the maximum length of the input in an [InputRejected], in bytes.
 const MaxRejectedInput = 500
 
-// RedactEvents is the JSON of events, fit for an [InputRejected].
+// RedactEvents returns the JSON of events, redacted for an [InputRejected].
 func RedactEvents(events []Event) string {
 	var text []byte
 	var err error

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func TestRedactRemovesWhatLooksLikeASecret(t *testing.T) {
+func TestRedactRemovesSecrets(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
 		{"nothing", "", ""},
 		{"plain text", "Hello, what is the weather?", "Hello, what is the weather?"},
@@ -28,7 +28,7 @@ func TestRedactRemovesWhatLooksLikeASecret(t *testing.T) {
 		{"a header", "Authorization: Bearer abc", "Authorization: [removed]"},
 		{"a header with another scheme", "Authorization: Token abc", "Authorization: [removed]"},
 		{"a bearer token alone", "with Bearer abcdefgh it works", "with Bearer [removed] it works"},
-		{"a sentence about a key", "UserMessageEvent.apiKey: a raw key must not enter", "UserMessageEvent.apiKey: a raw key must not enter"},
+		{"a sentence about a key", "UserMessageEvent.apiKey: a raw key is not allowed", "UserMessageEvent.apiKey: a raw key is not allowed"},
 		{"a word after bearer", "the bearer of news", "the bearer of news"},
 		{"a password in a URL", "see https://me:abc@example.com/x", "see https://[removed]@example.com/x"},
 		{"a password with an @", "see https://me:a@c@example.com/x", "see https://[removed]@example.com/x"},
@@ -37,24 +37,24 @@ func TestRedactRemovesWhatLooksLikeASecret(t *testing.T) {
 		{"a key behind an escape", `{"content":"\u003csk-abcdefgh12345>"}`, `{"content":"\u003c[removed]>"}`},
 		{"a JSON web token", "eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJ", "[removed]"},
 		{"a private key", "-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- end", "[removed] end"},
-		{"bytes", "\xff\xfe", "(2 bytes that are not UTF-8)"},
+		{"bytes", "\xff\xfe", "(2 bytes of invalid UTF-8)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			require.Equal(t, tc.want, event.Redact(tc.in, 0))
-			require.Equal(t, tc.want, event.Redact(tc.want, 0), "once more changes nothing")
+			require.Equal(t, tc.want, event.Redact(tc.want, 0), "Redact is not idempotent")
 		})
 	}
 }
 
-func TestRedactCutsWhatIsLong(t *testing.T) {
+func TestRedactTruncatesLongText(t *testing.T) {
 	require.Equal(t, "äää", event.Redact("äää", 6))
-	require.Equal(t, "ää… (8 bytes in all)", event.Redact("ääää", 5), "between characters")
-	require.Equal(t, "aaa… (1000000 bytes in all)", event.Redact(strings.Repeat("a", 1_000_000), 3))
+	require.Equal(t, "ää… (8 bytes in total)", event.Redact("ääää", 5), "not between characters")
+	require.Equal(t, "aaa… (1000000 bytes in total)", event.Redact(strings.Repeat("a", 1_000_000), 3))
 	long := strings.Repeat("a ", 100) + "sk-abcdefgh12345"
-	require.Equal(t, long[:200]+"[removed]", event.Redact(long, 0), "zero means no limit")
+	require.Equal(t, long[:200]+"[removed]", event.Redact(long, 0), "zero should mean no limit")
 }
 
-// secrets are keys in the shapes of the well-known providers.
+// secrets generates keys in the formats of well-known providers.
 var secrets = rapid.OneOf(
 	rapid.StringMatching(`sk-(proj-|ant-api03-)?[A-Za-z0-9]{20,40}`),
 	rapid.StringMatching(`(gsk_|hf_|r8_|ghp_|xai-|pplx-|github_pat_|glpat-|xoxb-)[A-Za-z0-9]{20,40}`),
@@ -63,14 +63,14 @@ var secrets = rapid.OneOf(
 	rapid.StringMatching(`eyJ[A-Za-z0-9_-]{10,20}\.[A-Za-z0-9_-]{10,20}\.[A-Za-z0-9_-]{10,20}`),
 )
 
-func TestAPlantedKeyNeverSurvivesRedact(t *testing.T) {
+func TestRedactRemovesKeysAnywhereInAText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := secrets.Draw(t, "secret")
 		before, after := rapid.String().Draw(t, "before"), rapid.String().Draw(t, "after")
 		around := rapid.SampledFrom([]string{" ", "\n", "\t", `"`, "'", "<", "=", ": ", "(", "\\", "/", "_"}).Draw(t, "around")
 		text := before + around + secret + around + after
 		for range rapid.IntRange(0, 3).Draw(t, "depth") {
-			// JSON in JSON, as input is when it comes to be rejected.
+			// Rejected input is JSON within JSON.
 			data, err := json.Marshal(map[string]string{"content": text})
 			require.NoError(t, err)
 			text = string(data)
@@ -82,7 +82,7 @@ func TestAPlantedKeyNeverSurvivesRedact(t *testing.T) {
 	})
 }
 
-func TestAPlantedValueNeverSurvivesBehindItsName(t *testing.T) {
+func TestRedactRemovesNamedSecretsAnywhereInAText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := rapid.StringMatching(`[A-Za-z0-9]{12,40}`).Draw(t, "secret")
 		name := rapid.SampledFrom([]string{
@@ -96,12 +96,12 @@ func TestAPlantedValueNeverSurvivesBehindItsName(t *testing.T) {
 	})
 }
 
-func TestRejectedEventsAreWrittenAsTheyCame(t *testing.T) {
+func TestRedactEventsKeepsTheFormOfTheInput(t *testing.T) {
 	one := event.New(event.UserMessage{Content: "my key is\nsk-abcdefgh12345"})
 	require.Equal(t, `{"_tag":"UserMessageEvent","content":"my key is\n[removed]"}`, event.RedactEvents([]event.Event{one}))
 	require.Equal(t, `[{"_tag":"SystemPromptEvent","content":""},{"_tag":"SystemPromptEvent","content":"x"}]`,
 		event.RedactEvents([]event.Event{event.New(event.SystemPrompt{}), event.New(event.SystemPrompt{Content: "x"})}))
-	require.Equal(t, "(1 events)", event.RedactEvents([]event.Event{{}}), "an event that cannot be written")
+	require.Equal(t, "(1 events)", event.RedactEvents([]event.Event{{}}), "an event that cannot be encoded")
 	long := event.New(event.UserMessage{Content: strings.Repeat("x", 10_000)})
 	require.Less(t, len(event.RedactEvents([]event.Event{long})), event.MaxRejectedInput+50)
 }
@@ -122,13 +122,13 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-func TestRedactJSONMakesAValueThatAnEventCanHold(t *testing.T) {
+func TestRedactJSONReturnsAValueThatAnEventCanHold(t *testing.T) {
 	for _, tc := range []struct{ name, in, want string }{
 		{"no secret", `{"b": [1.50, null, "x"], "a": true}`, `{"a":true,"b":[1.50,null,"x"]}`},
 		{"a field that is named like a key", `{"a":{"X-API-Key":"abc"}}`, `{"a":{"X-API-Key [removed]":null}}`},
 		{"a field that is an object", `[{"apiKeys":{"a":"abc"},"b":1}]`, `[{"apiKeys [removed]":null,"b":1}]`},
 		{"a key by its shape", `{"output":"it is sk-abcdefgh12345."}`, `{"output":"it is [removed]."}`},
-		{"what a file of settings says", `"A=1\nexport SOME_TOKEN=abcdef\nDB_PASSWORD='abcdef'"`, `"A=1\nexport SOME_TOKEN=[removed]\nDB_PASSWORD='[removed]'"`},
+		{"a settings file", `"A=1\nexport SOME_TOKEN=abcdef\nDB_PASSWORD='abcdef'"`, `"A=1\nexport SOME_TOKEN=[removed]\nDB_PASSWORD='[removed]'"`},
 		{"a variable set to another", `"MY_TOKEN=$OTHER_TOKEN"`, `"MY_TOKEN=$OTHER_TOKEN"`},
 		{"source code", `"type User struct {\n\tpassword: string, authorization: { scheme }"`, `"type User struct {\n\tpassword: string, authorization: { scheme }"`},
 	} {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Tag names a type of event, as it stands in "_tag".
+// Tag is the type of an event, the value of "_tag".
 type Tag string
 
-// The tags. On input the short form without "Event" is understood as well.
+// Tags. Input may omit the suffix "Event".
 const (
 	TagSystemPrompt          Tag = "SystemPromptEvent"
 	TagUserMessage           Tag = "UserMessageEvent"
@@ -32,14 +32,14 @@ const (
 	TagTextDelta             Tag = "TextDeltaEvent"
 )
 
-// Class says who writes events of a tag and where they go.
+// Class says who writes an event and whether it is recorded.
 type Class int
 
 const (
-	// ClassInput events come from clients (and some from the session too).
+	// ClassInput events come from clients; the session writes some of them too.
 	ClassInput Class = iota + 1
-	// ClassLifecycle events are written by the session alone and leave the
-	// conversation as it is.
+	// ClassLifecycle events are written only by the session and do not change the
+	// conversation.
 	ClassLifecycle
 	// ClassEphemeral events are streamed and never recorded.
 	ClassEphemeral
@@ -47,7 +47,7 @@ const (
 
 type bodyDecoder func(fields map[string]json.RawMessage) (Body, error)
 
-// catalog lists every tag once, in the order of the documentation.
+// catalog lists every tag once, in documentation order.
 var catalog = []struct {
 	tag    Tag
 	class  Class
@@ -75,7 +75,7 @@ var catalog = []struct {
 	{TagTextDelta, ClassEphemeral, decodeBody[TextDelta]},
 }
 
-// Tags lists every tag, inputs first.
+// Tags returns all tags, inputs first.
 func Tags() []Tag {
 	tags := make([]Tag, len(catalog))
 	for i, entry := range catalog {
@@ -84,7 +84,7 @@ func Tags() []Tag {
 	return tags
 }
 
-// lookup finds a tag or its short form. The decoder is nil for an unknown tag.
+// lookup finds a tag by its full or short form. The decoder is nil for an unknown tag.
 func lookup(tag Tag) (Tag, bodyDecoder) {
 	for _, entry := range catalog {
 		if entry.tag == tag || strings.TrimSuffix(string(entry.tag), "Event") == string(tag) {
@@ -94,7 +94,7 @@ func lookup(tag Tag) (Tag, bodyDecoder) {
 	return tag, nil
 }
 
-// Class is the class of the tag; 0 for an unknown one.
+// Class returns the class of the tag; 0 if unknown.
 func (t Tag) Class() Class {
 	for _, entry := range catalog {
 		if entry.tag == t {
@@ -104,10 +104,10 @@ func (t Tag) Class() Class {
 	return 0
 }
 
-// IsInput reports whether a client may send events of the tag.
+// IsInput reports whether clients may send events with the tag.
 func (t Tag) IsInput() bool { return t.Class() == ClassInput }
 
-// EndsRequest reports whether an event of the tag ends a request in the log.
+// EndsRequest reports whether events with the tag end a request.
 func (t Tag) EndsRequest() bool {
 	return t == TagLLMRequestCompleted || t == TagLLMRequestInterrupted || t == TagLLMRequestFailed
 }

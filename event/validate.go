@@ -10,8 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of the settings. They are far outside of what anyone needs; a value
-// beyond them is a slip, of the unit as a rule.
+// Bounds of settings, far beyond useful values. Exceeding them usually means a wrong unit.
 const (
 	MaxMaxRetries    = 100
 	MaxDelayMs       = 60 * 60 * 1000      // an hour
@@ -24,8 +23,8 @@ const (
 	maxURLBytes      = 2048
 )
 
-// MaxAttachmentBytes is how long a blob may be that an attachment refers to. It
-// may grow: a log with a longer one could not be read.
+// MaxAttachmentBytes is the maximum size of a blob referenced by an attachment. It can be
+// raised, but not lowered: existing logs would become invalid.
 const MaxAttachmentBytes = 20 << 20
 
 func (b SystemPrompt) validate() error { return text("content", b.Content) }
@@ -42,16 +41,16 @@ func (b FileAttachment) validate() error {
 		return fieldf("mediaType", "want a media type like image/png (RFC 6838), got %s", quote(b.MediaType))
 	}
 	if b.Size < 0 {
-		return fieldf("size", "%d bytes cannot be", b.Size)
+		return fieldf("size", "want 0 or more, got %d", b.Size)
 	}
 	if !b.Source.IsRef() {
 		return nil
 	}
 	if b.Size < 1 || b.Size > MaxAttachmentBytes {
-		return fieldf("size", "a ref wants 1 to %d bytes, got %d", MaxAttachmentBytes, b.Size)
+		return fieldf("size", "want 1 to %d bytes with a ref, got %d", MaxAttachmentBytes, b.Size)
 	}
 	if MediaOf(b.MediaType) == MediaOther {
-		return fieldf("mediaType", "a ref wants %s, got %s", mediaTypes, quote(b.MediaType))
+		return fieldf("mediaType", "want %s with a ref, got %s", mediaTypes, quote(b.MediaType))
 	}
 	return nil
 }
@@ -64,7 +63,7 @@ func (s Source) validate() error {
 	switch s.Type {
 	case SourceFile:
 		if s.Path == "" {
-			return fieldf("source.path", "missing: a source of type file has one")
+			return fieldf("source.path", "missing (required for type file)")
 		}
 	case SourceURL:
 		u, err := url.Parse(s.URL)
@@ -72,16 +71,16 @@ func (s Source) validate() error {
 			return fieldf("source.url", "want an http, https or data URL")
 		}
 		if u.User != nil {
-			return fieldf("source.url", "has a user name or password in it, which would stay in the log")
+			return fieldf("source.url", "contains a user name or password (remove it; the log would keep it)")
 		}
 	case SourceBlob:
 		switch {
 		case len(s.Data) > 0 && s.Ref != "":
-			return fieldf("source.ref", "stands beside data; a blob has one of them")
+			return fieldf("source.ref", "set together with data (want only one of them)")
 		case s.Ref != "" && !blobRef.MatchString(s.Ref):
-			return fieldf("source.ref", "want sha256/ and a hash of 64 small hex digits, got %s", quote(s.Ref))
+			return fieldf("source.ref", "want sha256/ and 64 lowercase hex digits, got %s", quote(s.Ref))
 		case s.Ref == "" && len(s.Data) == 0:
-			return fieldf("source.data", "missing: a source of type blob has its bytes there, in base64, or a ref to them")
+			return fieldf("source.data", "missing (type blob requires data in base64 or a ref)")
 		}
 	default:
 		return fieldf("source.type", "want %s, %s or %s, got %s", SourceFile, SourceURL, SourceBlob, quote(s.Type))
@@ -104,9 +103,9 @@ func (b ToolResult) validate() error {
 	case b.ToolCallID == "":
 		return fieldf("toolCallId", "empty")
 	case has(b.Value) && has(b.Error):
-		return fieldf("error", "stands beside a value; a result has one of them")
+		return fieldf("error", "set together with value (want only one of them)")
 	case !has(b.Value) && !has(b.Error):
-		return fieldf("value", "missing, and there is no error either")
+		return fieldf("value", "missing (want a value or an error)")
 	}
 	if err := value("value", b.Value); err != nil {
 		return err
@@ -114,14 +113,13 @@ func (b ToolResult) validate() error {
 	return value("error", b.Error)
 }
 
-// has reports whether a value is there; null counts as missing, as it does in
-// every field that is read.
+// has reports whether a value is present; null counts as missing.
 func has(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// value holds any JSON but a raw key.
+// value accepts any JSON without raw keys.
 func value(field string, raw json.RawMessage) error {
 	if len(raw) > 0 && !json.Valid(raw) {
-		return fieldf(field, "is not JSON")
+		return fieldf(field, "invalid JSON")
 	}
 	return RefuseKeys(map[string]json.RawMessage{field: raw})
 }
@@ -173,8 +171,8 @@ func (b SetProviderConfig) validate() error {
 	return nil
 }
 
-// ValidateAPIKeyRef reports whether a string is a reference to a key, or
-// empty. The error does not repeat the string: it may be the key.
+// ValidateAPIKeyRef checks that ref is empty or a reference to a key. The error does not
+// repeat ref, which may be a key.
 func ValidateAPIKeyRef(ref string) error {
 	kind, place, _ := strings.Cut(ref, ":")
 	switch {
@@ -183,12 +181,12 @@ func ValidateAPIKeyRef(ref string) error {
 		kind == "file" && path.IsAbs(place) && len(place) <= maxURLBytes && !strings.ContainsFunc(place, isControl):
 		return nil
 	}
-	return fieldf("apiKeyRef", "want env:NAME or file:/absolute/path, a place where the worker finds the key and never the key itself")
+	return fieldf("apiKeyRef", "want env:NAME or file:/absolute/path (where the worker finds the key, never the key itself)")
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// validateBaseURL does not repeat the URL either: a key may stand in it.
+// validateBaseURL does not repeat the URL, which may contain a key.
 func validateBaseURL(raw string) error {
 	if raw == "" {
 		return nil
@@ -200,7 +198,7 @@ func validateBaseURL(raw string) error {
 	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' || r == '%' }):
 		return fieldf("baseUrl", "has a space, a backslash, a percent sign or a character beyond ASCII")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fieldf("baseUrl", "has a user, a query or a fragment in it; a key belongs behind apiKeyRef")
+		return fieldf("baseUrl", "contains a user, query or fragment (put the key in apiKeyRef)")
 	}
 	return nil
 }
@@ -209,8 +207,7 @@ func (b SetTimeout) validate() error {
 	if err := between("timeoutMs", b.TimeoutMs, 1, MaxTimeoutMs); err != nil {
 		return err
 	}
-	// A part that may take longer than the whole would never be over in time to
-	// matter.
+	// A longer timeout than that of the whole attempt would never fire.
 	if ms := b.FirstTokenMs; ms != nil {
 		if err := between("firstTokenMs", *ms, 1, b.TimeoutMs); err != nil {
 			return err
@@ -227,7 +224,7 @@ func (b SetDeliveryPolicy) validate() error {
 	case PolicyInterrupt, PolicyQueue, PolicyReject:
 	case "":
 		if b.QuietPeriodMs == nil && b.MaxWaitMs == nil {
-			return fieldf("policy", "missing, and there is no quietPeriodMs or maxWaitMs either")
+			return fieldf("policy", "missing (want policy, quietPeriodMs or maxWaitMs)")
 		}
 	default:
 		return fieldf("policy", "want %s, %s or %s, got %s", PolicyInterrupt, PolicyQueue, PolicyReject, quote(string(b.Policy)))
@@ -245,7 +242,7 @@ func (b SetDeliveryPolicy) validate() error {
 
 func (b SessionStarted) validate() error {
 	if b.LoadedEventCount < 0 {
-		return fieldf("loadedEventCount", "%d cannot be", b.LoadedEventCount)
+		return fieldf("loadedEventCount", "want 0 or more, got %d", b.LoadedEventCount)
 	}
 	if b.ForkedFrom != "" && Counter(b.ForkedFrom) == 0 {
 		return fieldf("forkedFrom", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.ForkedFrom))
@@ -278,11 +275,10 @@ func requestID(id string) error {
 	return nil
 }
 
-// text holds what is said. JSON cannot carry anything but UTF-8; a Go caller
-// could.
+// text checks that s is valid UTF-8. JSON guarantees it, Go callers do not.
 func text(field, s string) error {
 	if !utf8.ValidString(s) {
-		return fieldf(field, "is not UTF-8")
+		return fieldf(field, "invalid UTF-8")
 	}
 	return nil
 }

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// String says in words how attempts are repeated: "at most 3, the first after
-// 500ms".
+// String describes the retry policy: "at most 3, first after 500ms".
 func (s SetRetryConfig) String() string {
-	text := fmt.Sprintf("at most %d, the first after %s", s.MaxRetries, milliseconds(s.InitialDelayMs))
+	text := fmt.Sprintf("at most %d, first after %s", s.MaxRetries, milliseconds(s.InitialDelayMs))
 	if s.BackoffFactor != nil {
-		text += fmt.Sprintf(", each %g times later", *s.BackoffFactor)
+		text += fmt.Sprintf(", backoff factor %g", *s.BackoffFactor)
 	}
 	if s.MaxDelayMs != nil {
-		text += ", at most " + milliseconds(*s.MaxDelayMs) + " apart"
+		text += ", max delay " + milliseconds(*s.MaxDelayMs)
 	}
 	if s.Jitter {
 		text += ", with jitter"
@@ -22,8 +21,7 @@ func (s SetRetryConfig) String() string {
 	return text
 }
 
-// String says in words which model is asked: "openai gpt-4o-mini, temperature
-// 0.3".
+// String describes the model: "openai gpt-4o-mini, temperature 0.3".
 func (s SetProviderConfig) String() string {
 	text := s.ProviderID + " " + s.Model
 	if s.BaseURL != "" {
@@ -44,21 +42,19 @@ func (s SetProviderConfig) String() string {
 	return text
 }
 
-// String says in words how long an attempt may take: "1m0s, first token within
-// 10s".
+// String describes the timeouts: "1m0s, first token within 10s".
 func (s SetTimeout) String() string {
 	text := milliseconds(s.TimeoutMs)
 	if s.FirstTokenMs != nil {
 		text += ", first token within " + milliseconds(*s.FirstTokenMs)
 	}
 	if s.StallMs != nil {
-		text += ", silent for at most " + milliseconds(*s.StallMs)
+		text += ", stall timeout " + milliseconds(*s.StallMs)
 	}
 	return text
 }
 
-// String says in words what is set, and nothing of what stays: "queue, quiet
-// period 300ms".
+// String describes the fields that are set: "queue, quiet period 300ms".
 func (s SetDeliveryPolicy) String() string {
 	var parts []string
 	if s.Policy != "" {

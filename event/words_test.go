@@ -10,8 +10,8 @@ import (
 
 func TestSettingsInWords(t *testing.T) {
 	for want, settings := range map[string]interface{ String() string }{
-		"at most 3, the first after 500ms": event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 500},
-		"at most 1, the first after 1.5s, each 1.5 times later, at most 10s apart, with jitter": event.SetRetryConfig{
+		"at most 3, first after 500ms": event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 500},
+		"at most 1, first after 1.5s, backoff factor 1.5, max delay 10s, with jitter": event.SetRetryConfig{
 			MaxRetries: 1, InitialDelayMs: 1500, BackoffFactor: new(1.5), MaxDelayMs: new(int64(10_000)), Jitter: true,
 		},
 		"openai gpt-4o-mini": event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o-mini"},
@@ -20,7 +20,7 @@ func TestSettingsInWords(t *testing.T) {
 			Temperature: new(0.0), MaxTokens: new(100), TextOnly: true,
 		},
 		"1m0s": event.SetTimeout{TimeoutMs: 60_000},
-		"1m0s, first token within 10s, silent for at most 5s": event.SetTimeout{
+		"1m0s, first token within 10s, stall timeout 5s": event.SetTimeout{
 			TimeoutMs: 60_000, FirstTokenMs: new(int64(10_000)), StallMs: new(int64(5000)),
 		},
 		"queue":           event.SetDeliveryPolicy{Policy: event.PolicyQueue},

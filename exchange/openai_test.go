@@ -137,9 +137,9 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 		{"a result of no call", `[{"role":"tool","tool_call_id":"c1","content":"a"}]`, "line 1, message 1: tool_call_id: matches no earlier call without a result"},
 		{"a result twice", `[{"role":"assistant","tool_calls":[` + call + `]},{"role":"tool","tool_call_id":"c1","content":"a"},{"role":"tool","tool_call_id":"c1","content":"a"}]`,
 			"line 1, message 3: tool_call_id: matches no earlier call without a result"},
-		{"a raw key", `[{"role":"user","content":"a","meta":{"apiKey":"s3cr3t"}}]`, "line 1, message 1: meta.apiKey: a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY"},
+		{"a raw key", `[{"role":"user","content":"a","meta":{"apiKey":"s3cr3t"}}]`, "line 1, message 1: meta.apiKey: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)"},
 		{"a raw key in arguments", calls(`{"id":"c1","function":{"name":"n","arguments":"{\"apiKey\":\"s3cr3t\"}"}}`),
-			"line 1, message 1: ToolCallEvent.parameters.apiKey: a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY"},
+			"line 1, message 1: ToolCallEvent.parameters.apiKey: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			events, err := exchange.ReadAll(strings.NewReader(tc.text), "demo", importedAt)

@@ -250,11 +250,11 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"events in an array", "[\n" + one + "]", "line 2, message 1: _tag: unexpected in a message (write events one per line, not in an array)"},
 
 		{"an unknown tag", one + `{"_tag":"Nonsense"}`, ""},
-		{"text among events", one + "\ns3cr3t", `line 3: want a JSON object like {"_tag":"UserMessageEvent","content":"Hello"}, got something that is not JSON`},
+		{"text among events", one + "\ns3cr3t", `line 3: want a JSON object like {"_tag":"UserMessageEvent","content":"Hello"}, got invalid JSON`},
 		{"messages among events", one + `{"messages":[]}`, "line 2: _tag: missing"},
 		{"an event without a field", one + `{"_tag":"UserMessage"}`, "line 2: UserMessageEvent.content: missing"},
 		{"a raw key", one + `{"_tag":"UserMessage","content":"x","meta":{"apiKey":"s3cr3t"}}`,
-			"line 2: UserMessageEvent.meta.apiKey: a raw key must not enter a context; give apiKeyRef, like env:OPENAI_API_KEY"},
+			"line 2: UserMessageEvent.meta.apiKey: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)"},
 		{"a time that is none", `{"_tag":"UserMessage","content":"x","timestamp":"s3cr3t"}`,
 			"line 1: UserMessageEvent.timestamp: want an RFC 3339 time like 2026-01-02T15:04:05Z, got a string"},
 		{"the logs of two contexts", `{"_tag":"UserMessage","id":"a:0001","content":"x"}` + "\n" + `{"_tag":"UserMessage","contextName":"b","content":"x"}`,

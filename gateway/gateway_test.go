@@ -96,8 +96,8 @@ func TestErrorsAreProblems(t *testing.T) {
 		kind, detail             string
 	}{
 		{"a name", "GET", "/contexts/de%20mo/state", "", nil, 400, "name", "1-128 of A-Z"},
-		{"a body that is no JSON", "POST", events, "Hello", nil, 422, "event", "something that is not JSON"},
-		{"an event of the session's own", "POST", events, `{"_tag":"SessionEndedEvent","reason":"x"}`, nil, 422, "event", "cannot be sent"},
+		{"a body that is no JSON", "POST", events, "Hello", nil, 422, "event", "invalid JSON"},
+		{"an event of the session's own", "POST", events, `{"_tag":"SessionEndedEvent","reason":"x"}`, nil, 422, "event", "clients cannot send it"},
 		{"a field", "POST", events, `{"_tag":"UserMessageEvent"}`, nil, 422, "event", "content: missing"},
 		{"a raw key", "POST", events, `{"_tag":"UserMessageEvent","content":"","apiKey":"` + secret + `"}`, nil, 422, "event", "apiKey"},
 		{"a long body", "POST", events, `"` + strings.Repeat("x", 1000) + `"`, nil, 413, "too-large", "1000 bytes"},

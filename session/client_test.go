@@ -302,8 +302,8 @@ func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
 	}{
 		"nothing":                            {nil, "there is no event to send"},
 		"an event without a body":            {[]event.Event{{}}, "_tag"},
-		"an event of the lifecycle":          {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "written by the session itself"},
-		"a delta":                            {[]event.Event{event.New(event.TextDelta{RequestID: "demo:r0001"})}, "written by the session itself"},
+		"an event of the lifecycle":          {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "reserved for the session"},
+		"a delta":                            {[]event.Event{event.New(event.TextDelta{RequestID: "demo:r0001"})}, "reserved for the session"},
 		"an absurd value":                    {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
 		"a raw key":                          {[]event.Event{keyed}, "apiKeyRef"},
 		"a key in place of a reference":      {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},

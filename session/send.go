@@ -198,7 +198,7 @@ func (c *Context) sendable(e event.Event) ([]byte, error) {
 		return nil, err
 	}
 	if !e.Tag().IsInput() {
-		return nil, &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "is written by the session itself and cannot be sent"}
+		return nil, &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
 	}
 	data, err := e.MarshalJSON()
 	if err != nil {

@@ -40,11 +40,11 @@ func TestSetSendsTheSettingAndShowsItAsRecorded(t *testing.T) {
 		}, {
 			"retry",
 			event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 100},
-			"set retry: at most 3, the first after 100ms",
+			"set retry: at most 3, first after 100ms",
 		}, {
 			"retry --max-retries 0 --initial-delay 1s --max-delay 1m --backoff-factor 0.5e1 --jitter",
 			event.SetRetryConfig{InitialDelayMs: 1000, MaxDelayMs: pointer(60_000), BackoffFactor: new(5.0), Jitter: true},
-			"set retry: at most 0, the first after 1s, each 5 times later, at most 1m0s apart, with jitter",
+			"set retry: at most 0, first after 1s, backoff factor 5, max delay 1m0s, with jitter",
 		}, {
 			"timeout 1m30s",
 			event.SetTimeout{TimeoutMs: 90_000},
@@ -52,7 +52,7 @@ func TestSetSendsTheSettingAndShowsItAsRecorded(t *testing.T) {
 		}, {
 			"timeout 90s --first-token 10s --stall 1500ms",
 			event.SetTimeout{TimeoutMs: 90_000, FirstTokenMs: pointer(10_000), StallMs: pointer(1500)},
-			"set timeout: 1m30s, first token within 10s, silent for at most 1.5s",
+			"set timeout: 1m30s, first token within 10s, stall timeout 1.5s",
 		}, {
 			"system Briefly.",
 			event.SystemPrompt{Content: "Briefly."},
@@ -151,7 +151,7 @@ func TestState(t *testing.T) {
 		require.Zero(t, got.code)
 		for _, row := range []string{
 			"context   demo\n", "status    idle\n", "timeout   30s\n", "user      Hello\n", "system    Be brief.\n",
-			"retry     at most 3, the first after 100ms, each 2 times later, at most 1m0s apart\n",
+			"retry     at most 3, first after 100ms, backoff factor 2, max delay 1m0s\n",
 		} {
 			require.Contains(t, got.out, row)
 		}

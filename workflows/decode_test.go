@@ -69,7 +69,7 @@ func TestASignalThatCannotBeReadIsRefused(t *testing.T) {
 		"no input at all":          {"event", nil, "signal event: ", ""},
 		"an encoding that is none": {"event", &commonpb.Payloads{Payloads: []*commonpb.Payload{{Data: []byte("{}")}}}, `got encoding ""`, "{}"},
 		"bytes": {"event", &commonpb.Payloads{Payloads: []*commonpb.Payload{payload("binary/plain", "\x00\xff")}},
-			`want JSON (encoding json/plain), got encoding "binary/plain"`, "(2 bytes that are not UTF-8)"},
+			`want JSON (encoding json/plain), got encoding "binary/plain"`, "(2 bytes of invalid UTF-8)"},
 		"half an object":               {"event", &commonpb.Payloads{Payloads: []*commonpb.Payload{plain(`{"_tag":"UserMe`)}}, "want a JSON object", `{"_tag":"UserMe`},
 		"several inputs with half one": {"event", &commonpb.Payloads{Payloads: []*commonpb.Payload{plain(`{}`), plain(`{"_tag":"UserMe`)}}, "input 2 of 2", `{"_tag":"UserMe`},
 		"a bad event among several":    {"event", &commonpb.Payloads{Payloads: []*commonpb.Payload{plain(`{"_tag":"UserMessage","content":"x"}`), plain(`{"_tag":"Bad"}`)}}, "event 2 of 2", `"Bad"`},

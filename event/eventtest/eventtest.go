@@ -1,14 +1,13 @@
-// Package eventtest generates valid events and logs for property tests with
-// [rapid].
+// Package eventtest generates valid events and logs for property tests with [rapid].
 //
 //	rapid.Check(t, func(t *rapid.T) {
 //		log := eventtest.Log("demo").Draw(t, "log")
 //		…
 //	})
 //
-// Every tag is generated, and a log looks like one that a session wrote: ids
-// are dense, parents chained, times monotone, requests end once, and a tool
-// result follows its call. What it does not promise is that the log makes sense.
+// It covers every tag. Logs have the structure of real ones: ids are dense, parents are
+// chained, times are monotonic, requests end once, and each tool result follows its call.
+// Their content is random.
 //
 // [rapid]: https://pkg.go.dev/pgregory.net/rapid
 package eventtest
@@ -24,7 +23,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Epoch is the time of the first event of a [Log].
 var Epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 // Body generates valid bodies of every tag.
@@ -37,8 +35,8 @@ func Body() *rapid.Generator[event.Body] {
 	})))
 }
 
-// InputBody generates valid bodies of every tag that a client may send. Their
-// references to other events are free inventions.
+// InputBody generates valid bodies of every tag that clients may send. References to other
+// events are random.
 func InputBody() *rapid.Generator[event.Body] {
 	return rapid.OneOf(
 		erase(rapid.Custom(func(t *rapid.T) event.SystemPrompt { return event.SystemPrompt{Content: text(t)} })),
@@ -78,7 +76,7 @@ func InputBody() *rapid.Generator[event.Body] {
 	)
 }
 
-// ConfigBody generates valid bodies of the events that set something.
+// ConfigBody generates valid bodies of the settings events.
 func ConfigBody() *rapid.Generator[event.Body] {
 	return rapid.OneOf(
 		erase(rapid.Custom(func(t *rapid.T) event.SetRetryConfig {
@@ -121,8 +119,7 @@ func ConfigBody() *rapid.Generator[event.Body] {
 	)
 }
 
-// UserMessage generates messages that are not empty; one in four does not ask
-// for an answer.
+// UserMessage generates nonempty messages; one in four does not trigger a turn.
 func UserMessage() *rapid.Generator[event.UserMessage] {
 	return rapid.Custom(func(t *rapid.T) event.UserMessage {
 		m := event.UserMessage{Content: "u" + text(t)}
@@ -136,7 +133,7 @@ func UserMessage() *rapid.Generator[event.UserMessage] {
 	})
 }
 
-// FileAttachment generates attachments from every type of source.
+// FileAttachment generates attachments with every type of source.
 func FileAttachment() *rapid.Generator[event.FileAttachment] {
 	sources := []event.Source{
 		{Type: event.SourceFile, Path: "notes/plan.txt"},
@@ -160,8 +157,7 @@ func FileAttachment() *rapid.Generator[event.FileAttachment] {
 	})
 }
 
-// Value generates JSON values other than null, in the form in which events keep
-// them and without a field that is named like a key.
+// Value generates canonical JSON values other than null, without fields named like a key.
 func Value() *rapid.Generator[json.RawMessage] {
 	return rapid.Custom(func(t *rapid.T) json.RawMessage {
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
@@ -173,7 +169,7 @@ func Value() *rapid.Generator[json.RawMessage] {
 		case 1:
 			return json.RawMessage(fmt.Sprintf(`{"city":"c%d"}`, rapid.IntRange(0, 99).Draw(t, "city")))
 		default:
-			// Read back, so that it has the form of what was read.
+			// Decode it to get the canonical form.
 			raw, err := json.Marshal(map[string]any{"_tag": "ToolCall", "toolCallId": "c", "toolName": "n", "parameters": text(t)})
 			var e event.Event
 			if err == nil {
@@ -230,8 +226,8 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 	)
 }
 
-// Event generates events of every tag with a whole envelope and, sometimes,
-// fields that no version knows.
+// Event generates events of every tag with a complete envelope and sometimes unknown
+// fields.
 func Event() *rapid.Generator[event.Event] {
 	return rapid.Custom(func(t *rapid.T) event.Event {
 		n := rapid.IntRange(1, 20_000).Draw(t, "counter")

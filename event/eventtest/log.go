@@ -9,7 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Log generates whole logs of a context, of up to about a hundred events.
+// Log generates logs of up to about a hundred events.
 func Log(contextName string) *rapid.Generator[[]event.Event] {
 	return rapid.Custom(func(t *rapid.T) []event.Event {
 		w := writer{T: t, context: contextName, at: Epoch}
@@ -21,13 +21,13 @@ func Log(contextName string) *rapid.Generator[[]event.Event] {
 	})
 }
 
-// writer writes a log the way a session does.
+// writer writes a log as a session does.
 type writer struct {
 	*rapid.T
 	context string
 	at      time.Time
 	log     []event.Event
-	// through is what the running request was shown; "" when none runs.
+	// through is the newest event that the running request was shown; "" if none runs.
 	through  string
 	requests int
 	calls    []string

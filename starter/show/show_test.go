@@ -30,7 +30,7 @@ func TestNote(t *testing.T) {
 		{event.ToolResult{Value: []byte(`2`)}, "tool result: 2"},
 		{event.ToolResult{Error: []byte(`"no"`), IsError: true}, `tool error: "no"`},
 		{event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1500, BackoffFactor: &factor},
-			"set retry: at most 1, the first after 1.5s, each 1.5 times later"},
+			"set retry: at most 1, first after 1.5s, backoff factor 1.5"},
 		{event.SessionStarted{LoadedEventCount: 7}, "session started: goes on after 7 events"},
 		{event.SessionStarted{LoadedEventCount: 7, ForkedFrom: "demo:0007"}, "session started: forked from demo:0007"},
 		{event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 2, ProviderID: "p", Model: "m"}, "request sent: demo:r0001, attempt 2: p m"},

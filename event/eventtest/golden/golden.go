@@ -1,6 +1,5 @@
-// Package golden compares what a test prints with what was wanted of it. `make
-// golden` writes what is printed now as what is wanted; read the difference
-// before you commit it.
+// Package golden compares test output with golden files. `make golden` updates the files;
+// review the diff before committing.
 package golden
 
 import (
@@ -15,9 +14,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-var update = flag.Bool("update", false, "write what the tests print as what they want")
+var update = flag.Bool("update", false, "update the golden files")
 
-// File compares what was printed with a file.
+// File compares printed with the content of file.
 func File(t *testing.T, file, printed string) {
 	t.Helper()
 	if *update {
@@ -28,9 +27,8 @@ func File(t *testing.T, file, printed string) {
 	require.Equal(t, string(want), printed)
 }
 
-// Stories tells each story of the txtar files that match a pattern, like
-// "testdata/*.txtar": a comment that says what it is about, a "script", and in
-// "want" what tell prints of it.
+// Stories runs each story in the txtar files that match a pattern like "testdata/*.txtar".
+// A story has a comment, a "script", and in "want" the expected output of tell.
 func Stories(t *testing.T, pattern string, tell func(t *testing.T, script string) string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -40,7 +38,7 @@ func Stories(t *testing.T, pattern string, tell func(t *testing.T, script string
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			story, err := txtar.ParseFile(file)
 			require.NoError(t, err)
-			require.NotEmpty(t, bytes.TrimSpace(story.Comment), "a story begins with a comment that tells it")
+			require.NotEmpty(t, bytes.TrimSpace(story.Comment), "a story needs a comment")
 			require.NotEmpty(t, story.Files)
 			require.Equal(t, "script", story.Files[0].Name)
 			printed := tell(t, string(story.Files[0].Data))
