@@ -74,6 +74,9 @@ type Config struct {
 	// NATSURL is where live deltas come from. Empty: NATS_URL, else
 	// nats://127.0.0.1:4222. "none": no live deltas.
 	NATSURL string
+	// NATSAuth is how the client authenticates at NATS. What is empty is taken
+	// from NATS_USER, NATS_PASSWORD, NATS_CREDS and so on, see [stream.Auth].
+	NATSAuth stream.Auth
 	// BlobURL is the store that the workers archive logs in, see package blobs.
 	// Empty: BLOB_URL, else none; "none": the log is what Temporal has of it.
 	BlobURL string
@@ -121,7 +124,8 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 	c := New(Options{Temporal: temporal, Archive: logs, TaskQueue: config.TaskQueue})
 	c.owned, c.blobs = true, store
 	if url := cmp.Or(config.NATSURL, stream.DefaultURL()); url != "none" {
-		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, options.Namespace) }
+		auth := config.NATSAuth.WithEnv(os.Getenv)
+		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, auth, options.Namespace) }
 	}
 	return c, nil
 }
@@ -145,8 +149,8 @@ func (config Config) clientOptions() (client.Options, error) {
 
 // dialStream returns a connection even when there is no answer in time: it
 // goes on trying.
-func dialStream(url, namespace string) (*stream.Conn, error) {
-	conn, err := stream.Connect(url, stream.Options{Namespace: namespace, Name: "chronicle session"})
+func dialStream(url string, auth stream.Auth, namespace string) (*stream.Conn, error) {
+	conn, err := stream.Connect(url, stream.Options{Namespace: namespace, Auth: auth, Name: "chronicle session"})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // checkPlaces refuses flags, or variables of the environment in their place, that
@@ -26,7 +27,7 @@ func checkPlaces(c session.Config) error {
 	}
 	for server := range strings.SplitSeq(servers, ",") {
 		if !isNATSURL(strings.TrimSpace(server)) {
-			return fmt.Errorf("%s %q: want a URL like nats://127.0.0.1:4222, or none", from, event.Redact(server, 0))
+			return fmt.Errorf("%s %q: want a URL like nats://127.0.0.1:4222, or none", from, stream.RedactURL(servers))
 		}
 	}
 	return nil

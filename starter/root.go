@@ -132,6 +132,13 @@ environment, else from the TOML profile of the temporal command.
 		"task `QUEUE` on which new contexts start, the worker's (default \""+wire.TaskQueue+"\")")
 	flags.StringVar(&a.connection.NATSURL, "nats-url", "",
 		"where live deltas come from, a `URL`; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
+	for _, s := range a.connection.NATSAuth.Settings() {
+		usage := s.Usage
+		if s.Env != "" {
+			usage += " (default: $" + s.Env + ")"
+		}
+		flags.StringVar(s.Value, s.Flag, "", usage)
+	}
 	flags.StringVar(&a.connection.BlobURL, "blob-url", "",
 		"where the workers archive logs, a `URL`; \"none\": read only what Temporal has (default: $BLOB_URL, "+devBlobs+" when it is there and Temporal is on this machine)")
 	root.AddCommand(

@@ -20,6 +20,8 @@ type Options struct {
 	// Namespace keeps the contexts of several Temporal namespaces apart.
 	// Empty: "default".
 	Namespace string
+	// Auth is how the connection is authenticated and encrypted.
+	Auth Auth
 	// Name is what the NATS server calls the connection. Optional.
 	Name string
 	// Lost and Found are called when the connection breaks and when it is back,
@@ -58,14 +60,22 @@ func Connect(url string, options Options) (*Conn, error) {
 		options.Namespace = "default"
 	}
 	c := &Conn{prefix: "chronicle." + token(options.Namespace)}
+	if err := checkURLs(url); err != nil {
+		return nil, fmt.Errorf("nats at %s: %w", RedactURL(url), err)
+	}
+	auth, err := options.Auth.options(url)
+	if err != nil {
+		return nil, fmt.Errorf("nats at %s: %w", RedactURL(url), err)
+	}
 	var late atomic.Bool // the first attempt to connect has failed
-	var err error
-	c.nats, err = nats.Connect(url,
+	c.nats, err = nats.Connect(url, append(auth,
 		nats.Name(options.Name),
 		nats.Timeout(connectTimeout),
 		nats.SetCustomDialer(dialer{}),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
+		// Credentials may be renewed while the connection is away.
+		nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
 		// What was said while nobody could hear it is of no use later.
@@ -94,10 +104,9 @@ func Connect(url string, options Options) (*Conn, error) {
 		}),
 		// A slow subscriber misses messages; it asks for the text when it does.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
-	)
+	)...)
 	if err != nil {
-		// The error repeats a URL that cannot be read, password and all.
-		return nil, fmt.Errorf("nats at %s: %s", event.Redact(url, 0), event.Redact(err.Error(), 0))
+		return nil, fmt.Errorf("nats at %s: %s", RedactURL(url), event.Redact(err.Error(), 0))
 	}
 	c.connected.Store(c.nats.IsConnected())
 	late.Store(!c.Connected())
@@ -117,6 +126,14 @@ func (c *Conn) Close() {
 		c.connected.Store(false)
 		c.nats.Close()
 	}
+}
+
+// Problem is why the newest attempt to connect failed; nil when none did.
+func (c *Conn) Problem() error {
+	if c == nil {
+		return nil
+	}
+	return c.nats.LastError()
 }
 
 // Connected reports whether the server can be reached now.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -44,7 +45,7 @@ func (a *app) announce(at places, dev *local, log *zap.Logger) {
 	if dev != nil {
 		add("ui", dev.temporal.UIURL())
 	}
-	add("nats", event.Redact(at.natsURL, 0))
+	add("nats", stream.RedactURL(at.natsURL))
 	add("blobs", event.Redact(at.blobURL, 0))
 	add("model", model)
 	if dev != nil {

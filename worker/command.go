@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -52,6 +53,7 @@ type app struct {
 type settings struct {
 	address, namespace, profile string
 	natsURL, blobURL            string
+	natsAuth                    stream.Auth
 	taskQueue                   string
 	continueAfter               int
 	only                        contexts.Part
@@ -144,8 +146,11 @@ Environment:
               the model of contexts that chose none; a base URL alone is for a
               server that wants no key
   TEMPORAL_*  the connection, as for the temporal command; see also its TOML
-              profiles. Not used by --dev, nor is NATS_URL
+              profiles. Not used by --dev, nor is NATS_*
   NATS_URL    where answers are streamed to
+  NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY, NATS_CA,
+  NATS_CERT, NATS_KEY
+              how the worker authenticates there, as for the nats command
   BLOB_URL    where logs are archived, and large payloads kept
 
 ` + codesHelp,
@@ -174,6 +179,13 @@ Environment:
 	flags.StringVar(&s.namespace, "namespace", "", `namespace of Temporal; empty: TEMPORAL_NAMESPACE or the profile, else "default"; --dev creates it`)
 	flags.StringVar(&s.profile, "profile", "", `profile in Temporal's TOML file; empty: TEMPORAL_PROFILE, else "default"`)
 	flags.StringVar(&s.natsURL, "nats-url", "", `NATS servers, separated by commas; empty: NATS_URL, else nats://127.0.0.1:4222; "none": answers are not streamed`)
+	for _, setting := range s.natsAuth.Settings() {
+		usage := setting.Usage + "; empty: none"
+		if setting.Env != "" {
+			usage = setting.Usage + "; empty: " + setting.Env
+		}
+		flags.StringVar(setting.Value, setting.Flag, "", usage)
+	}
 	flags.StringVar(&s.blobURL, "blob-url", "", `store for the logs of contexts and for large payloads: file:///DIR, s3://BUCKET, gs://BUCKET, azblob://CONTAINER or mem://, the same for all workers and clients; `+
 		`empty: BLOB_URL, else none, or with --dev a directory in --data-dir; "none": logs last as long as the server keeps them`)
 	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history entries after which a context goes on in another run; 0: when Temporal suggests it, at 4,096")
@@ -208,7 +220,10 @@ func version() string {
 // devFlags mean nothing without --dev, and connectFlags nothing with it.
 var (
 	devFlags     = []string{"data-dir", "temporal-port", "ui-port", "nats-port", "untuned", "offline-token-delay"}
-	connectFlags = []string{"address", "profile", "nats-url"}
+	connectFlags = []string{
+		"address", "profile", "nats-url", "nats-user", "nats-password-file", "nats-token-file", "nats-creds", "nats-nkey",
+		"nats-ca", "nats-cert", "nats-key",
+	}
 )
 
 func (s *settings) validate(command *cobra.Command) error {

@@ -89,7 +89,7 @@ const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 // and blobs, keys of other servers included.
 func commandEnvironment(environment []string, at places) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
-		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_URL=") || strings.HasPrefix(variable, "BLOB_URL=")
+		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") || strings.HasPrefix(variable, "BLOB_URL=")
 	})
 	return append(kept,
 		"TEMPORAL_ADDRESS="+at.temporal.HostPort,

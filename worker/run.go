@@ -16,7 +16,6 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -29,6 +28,7 @@ const connectTimeout = 10 * time.Second
 type places struct {
 	temporal client.Options
 	natsURL  string
+	natsAuth stream.Auth
 	blobURL  string // empty: there is no store
 	models   llm.Options
 	// modelURL is where the built-in model is, empty without it.
@@ -128,7 +128,7 @@ func (a *app) configured(log *zap.Logger) (places, error) {
 		natsURL = ""
 	}
 	models, err := a.modelOptions()
-	return places{temporal: options, natsURL: natsURL, blobURL: a.blobURL(""), models: models}, err
+	return places{temporal: options, natsURL: natsURL, natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: a.blobURL(""), models: models}, err
 }
 
 // blobURL is where blobs are, by flag and environment; empty: nowhere.
@@ -173,6 +173,7 @@ func connect(ctx context.Context, at places, log *zap.Logger) (client.Client, *s
 	}
 	conn, err := stream.Connect(at.natsURL, stream.Options{
 		Namespace: at.temporal.Namespace,
+		Auth:      at.natsAuth,
 		Name:      "chronicle worker",
 		Lost: func(err error) {
 			if err != nil {
@@ -187,7 +188,7 @@ func connect(ctx context.Context, at places, log *zap.Logger) (client.Client, *s
 	}
 	if !conn.Connected() {
 		log.Warn("cannot reach NATS: answers are not streamed until it is there",
-			zap.String("url", event.Redact(at.natsURL, 0)))
+			zap.String("url", stream.RedactURL(at.natsURL)), zap.Error(conn.Problem()))
 	}
 	return c, conn, nil
 }

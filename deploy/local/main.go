@@ -123,7 +123,7 @@ func (t *topology) command(life context.Context, args []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_URL=") ||
+		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") ||
 			strings.HasPrefix(variable, "BLOB_URL=")
 	}),
 		"TEMPORAL_ADDRESS="+t.temporalAddress,

@@ -1,0 +1,196 @@
+package stream
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Auth says how a client proves itself to a NATS server, and how the server
+// proves itself. The zero value is what the URL says: a user and a password or a
+// token in it, and TLS with the certificates of the system for tls://. Secrets
+// are in files or in the environment, so that no command line shows them.
+type Auth struct {
+	// User and its password, from the first line of PasswordFile, or Password.
+	User, Password, PasswordFile string
+	// Token is sent alone; or the first line of TokenFile.
+	Token, TokenFile string
+	// CredsFile has a JWT and the seed of its key.
+	CredsFile string
+	// NKeyFile has the seed of an nkey.
+	NKeyFile string
+	// CAFile has the certificates, in PEM, of the authorities that may have signed
+	// the server's. It requires TLS. Empty: those of the system.
+	CAFile string
+	// CertFile and KeyFile are the client's certificate and key, in PEM. They
+	// require TLS.
+	CertFile, KeyFile string
+}
+
+// AuthSetting is a field of an [Auth] as a flag and as a variable of the
+// environment. Passwords and tokens themselves have no flag.
+type AuthSetting struct {
+	Flag, Env, Usage string
+	Value            *string
+}
+
+// Settings are the fields that flags and the environment set. The variables are
+// those of the nats command.
+func (a *Auth) Settings() []AuthSetting {
+	return []AuthSetting{
+		{"nats-user", "NATS_USER", "`NAME` of the user at NATS, whose password is in --nats-password-file or $NATS_PASSWORD", &a.User},
+		{"nats-password-file", "", "`FILE` with the password of the user at NATS", &a.PasswordFile},
+		{"nats-token-file", "", "`FILE` with a token for NATS; the environment has it in $NATS_TOKEN", &a.TokenFile},
+		{"nats-creds", "NATS_CREDS", "`FILE` with credentials for NATS: a JWT and the seed of its key", &a.CredsFile},
+		{"nats-nkey", "NATS_NKEY", "`FILE` with the seed of an nkey for NATS", &a.NKeyFile},
+		{"nats-ca", "NATS_CA", "`FILE` with the certificates that sign NATS's, in PEM; requires TLS", &a.CAFile},
+		{"nats-cert", "NATS_CERT", "`FILE` with the client's certificate for NATS, in PEM; requires TLS", &a.CertFile},
+		{"nats-key", "NATS_KEY", "`FILE` with the key of the client's certificate for NATS, in PEM", &a.KeyFile},
+	}
+}
+
+// WithEnv fills in from the environment what is empty. Settings of one kind, a
+// user, a token and so on, are not mixed: if there is one, the environment adds
+// no other, except the password of the user.
+func (a Auth) WithEnv(getenv func(string) string) Auth {
+	chosen := a.User + a.Password + a.PasswordFile + a.Token + a.TokenFile + a.CredsFile + a.NKeyFile
+	for _, s := range a.Settings() {
+		isTLS := s.Value == &a.CAFile || s.Value == &a.CertFile || s.Value == &a.KeyFile
+		if s.Env != "" && *s.Value == "" && (isTLS || chosen == "") {
+			*s.Value = getenv(s.Env)
+		}
+	}
+	if chosen == "" {
+		a.Token = getenv("NATS_TOKEN")
+	}
+	if a.User != "" && a.Password == "" && a.PasswordFile == "" {
+		a.Password = getenv("NATS_PASSWORD")
+	}
+	return a
+}
+
+// options are the options of a connection. Credentials and nkeys are read anew for
+// each attempt to connect, the other files once.
+func (a Auth) options(urls string) ([]nats.Option, error) {
+	methods := 0
+	for _, isSet := range []bool{
+		a.User != "" || a.Password != "" || a.PasswordFile != "", a.Token != "" || a.TokenFile != "",
+		a.CredsFile != "", a.NKeyFile != "", hasUser(urls),
+	} {
+		if isSet {
+			methods++
+		}
+	}
+	switch {
+	case methods > 1:
+		return nil, errors.New("more than one way to authenticate (want one of a user in the URL, --nats-user, --nats-token-file, --nats-creds and --nats-nkey, or their variables)")
+	case (a.Password != "" || a.PasswordFile != "") && a.User == "":
+		return nil, errors.New("a password without a user (set --nats-user or NATS_USER)")
+	case a.User != "" && a.Password == "" && a.PasswordFile == "":
+		return nil, errors.New("a user without a password (set --nats-password-file or NATS_PASSWORD)")
+	case (a.CertFile == "") != (a.KeyFile == ""):
+		return nil, errors.New("--nats-cert and --nats-key (or NATS_CERT and NATS_KEY) belong together")
+	}
+	var options []nats.Option
+	switch {
+	case a.User != "":
+		password, err := secret(a.Password, a.PasswordFile)
+		if err != nil {
+			return nil, fmt.Errorf("password file: %w", err)
+		}
+		options = append(options, nats.UserInfo(a.User, password))
+	case a.Token != "" || a.TokenFile != "":
+		token, err := secret(a.Token, a.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("token file: %w", err)
+		}
+		options = append(options, nats.Token(token))
+	case a.CredsFile != "":
+		if _, err := os.Stat(a.CredsFile); err != nil {
+			return nil, fmt.Errorf("credentials file: %w", err)
+		}
+		options = append(options, nats.UserCredentials(a.CredsFile))
+	case a.NKeyFile != "":
+		option, err := nats.NkeyOptionFromSeed(a.NKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("nkey file %s: cannot be read as the seed of a user", a.NKeyFile)
+		}
+		options = append(options, option)
+	}
+	if a.CAFile != "" {
+		if _, err := os.ReadFile(a.CAFile); err != nil {
+			return nil, fmt.Errorf("CA file: %w", err)
+		}
+		options = append(options, nats.RootCAs(a.CAFile))
+	}
+	if a.CertFile != "" {
+		if _, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile); err != nil {
+			return nil, fmt.Errorf("certificate %s with key %s: %w", a.CertFile, a.KeyFile, err)
+		}
+		options = append(options, nats.ClientCert(a.CertFile, a.KeyFile))
+	}
+	return options, nil
+}
+
+// secret is a secret, or the first line of its file.
+func secret(value, file string) (string, error) {
+	if file == "" {
+		return value, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	if line = strings.TrimSuffix(line, "\r"); line == "" {
+		return "", fmt.Errorf("%s is empty", file)
+	}
+	return line, nil
+}
+
+func hasUser(urls string) bool { return strings.Contains(urls, "@") }
+
+// checkURLs reports whether each URL of a list can be read. The error of a
+// parser repeats parts of the URL, a password among them, so it is not passed on.
+func checkURLs(urls string) error {
+	for server := range strings.SplitSeq(urls, ",") {
+		server = strings.TrimSpace(server)
+		if !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		if u, err := url.Parse(server); err != nil || u.Hostname() == "" {
+			return errors.New("it is not a URL (want one like nats://127.0.0.1:4222 or tls://host:4222, with special characters of a password in percent-encoding)")
+		}
+	}
+	return nil
+}
+
+// RedactURL returns NATS URLs, separated by commas, without users, passwords and
+// tokens, also where a URL is malformed.
+func RedactURL(urls string) string {
+	if !hasUser(urls) {
+		return urls
+	}
+	servers := strings.Split(urls, ",")
+	// A comma in a password divides it, so what stands before the last @ of all
+	// is never shown.
+	last := len(servers) - 1
+	for !hasUser(servers[last]) {
+		last--
+	}
+	_, host, _ := strings.Cut(servers[last], "@")
+	if i := strings.LastIndexByte(host, '@'); i >= 0 {
+		host = host[i+1:]
+	}
+	scheme, _, found := strings.Cut(servers[0], "://")
+	if !found || strings.ContainsAny(scheme, ":@/") {
+		scheme = "nats"
+	}
+	shown := scheme + "://[removed]@" + strings.TrimSpace(host)
+	return strings.Join(append([]string{shown}, servers[last+1:]...), ",")
+}

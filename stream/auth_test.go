@@ -1,0 +1,230 @@
+package stream_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// guardedServer starts a NATS server that asks for more than an address.
+func guardedServer(t *testing.T, options *server.Options) (address string) {
+	t.Helper()
+	options.Host, options.Port, options.NoLog, options.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
+	s, err := server.NewServer(options)
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	require.True(t, s.ReadyForConnections(10*time.Second))
+	return s.Addr().String()
+}
+
+func write(t *testing.T, name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// certificates are an authority and a certificate that it signed for 127.0.0.1,
+// as files.
+type certificates struct {
+	ca, cert, key string
+	pool          *x509.CertPool
+	pair          tls.Certificate
+}
+
+func newCertificates(t *testing.T) certificates {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	c := certificates{cert: write(t, "cert.pem", string(certPEM)), key: write(t, "key.pem", string(keyPEM)), pool: x509.NewCertPool()}
+	c.ca = c.cert
+	require.True(t, c.pool.AppendCertsFromPEM(certPEM))
+	c.pair, err = tls.X509KeyPair(certPEM, keyPEM)
+	require.NoError(t, err)
+	return c
+}
+
+// newCredentials are the credentials of a user, and a server that trusts the
+// operator behind them.
+func newCredentials(t *testing.T) (file string, options *server.Options) {
+	t.Helper()
+	pair := func(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
+		key, err := create()
+		require.NoError(t, err)
+		public, err := key.PublicKey()
+		require.NoError(t, err)
+		return key, public
+	}
+	operatorKey, operatorID := pair(nkeys.CreateOperator)
+	accountKey, accountID := pair(nkeys.CreateAccount)
+	userKey, userID := pair(nkeys.CreateUser)
+	operator := jwt.NewOperatorClaims(operatorID)
+	accountJWT, err := jwt.NewAccountClaims(accountID).Encode(operatorKey)
+	require.NoError(t, err)
+	userJWT, err := jwt.NewUserClaims(userID).Encode(accountKey)
+	require.NoError(t, err)
+	seed, err := userKey.Seed()
+	require.NoError(t, err)
+	content, err := jwt.FormatUserConfig(userJWT, seed)
+	require.NoError(t, err)
+	accounts := &server.MemAccResolver{}
+	require.NoError(t, accounts.Store(accountID, accountJWT))
+	return write(t, "user.creds", string(content)), &server.Options{
+		TrustedOperators: []*jwt.OperatorClaims{operator}, AccountResolver: accounts,
+	}
+}
+
+func TestConnectionsAreAuthenticated(t *testing.T) {
+	const secret = "s3cr3t-0123456789"
+	user, err := nkeys.CreateUser()
+	require.NoError(t, err)
+	public, err := user.PublicKey()
+	require.NoError(t, err)
+	seed, err := user.Seed()
+	require.NoError(t, err)
+	creds, trusting := newCredentials(t)
+	certs := newCertificates(t)
+	serverTLS := &tls.Config{Certificates: []tls.Certificate{certs.pair}}
+	mutualTLS := &tls.Config{Certificates: []tls.Certificate{certs.pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: certs.pool}
+	otherCA := newCertificates(t).ca
+
+	byUser := &server.Options{Username: "chronicle", Password: secret}
+	byToken := &server.Options{Authorization: secret}
+	tests := map[string]struct {
+		server *server.Options
+		url    string // HOST stands for the address
+		auth   stream.Auth
+		env    map[string]string
+		want   bool
+	}{
+		"a user in the URL":       {server: byUser, url: "nats://chronicle:" + secret + "@HOST", want: true},
+		"a token in the URL":      {server: byToken, url: "nats://" + secret + "@HOST", want: true},
+		"a user by file":          {server: byUser, auth: stream.Auth{User: "chronicle", PasswordFile: write(t, "password", secret+"\n")}, want: true},
+		"a user by environment":   {server: byUser, env: map[string]string{"NATS_USER": "chronicle", "NATS_PASSWORD": secret}, want: true},
+		"a user by both":          {server: byUser, auth: stream.Auth{User: "chronicle"}, env: map[string]string{"NATS_PASSWORD": secret, "NATS_TOKEN": "x"}, want: true},
+		"a token by file":         {server: byToken, auth: stream.Auth{TokenFile: write(t, "token", secret)}, want: true},
+		"a token by environment":  {server: byToken, env: map[string]string{"NATS_TOKEN": secret}, want: true},
+		"an nkey":                 {server: &server.Options{Nkeys: []*server.NkeyUser{{Nkey: public}}}, auth: stream.Auth{NKeyFile: write(t, "nkey", string(seed))}, want: true},
+		"credentials":             {server: trusting, auth: stream.Auth{CredsFile: creds}, want: true},
+		"credentials by variable": {server: trusting, env: map[string]string{"NATS_CREDS": creds}, want: true},
+		"TLS":                     {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: certs.ca}, want: true},
+		"TLS and a user": {
+			server: &server.Options{Username: "chronicle", Password: secret, TLS: true, TLSConfig: serverTLS},
+			url:    "tls://chronicle:" + secret + "@HOST", auth: stream.Auth{CAFile: certs.ca}, want: true,
+		},
+		"TLS with a client certificate": {
+			server: &server.Options{TLS: true, TLSVerify: true, TLSConfig: mutualTLS}, url: "tls://HOST",
+			env: map[string]string{"NATS_CA": certs.ca, "NATS_CERT": certs.cert, "NATS_KEY": certs.key}, want: true,
+		},
+
+		"nothing":                             {server: byUser},
+		"another password":                    {server: byUser, url: "nats://chronicle:" + secret + "x@HOST"},
+		"another token":                       {server: byToken, env: map[string]string{"NATS_TOKEN": secret + "x"}},
+		"TLS of an unknown authority":         {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST"},
+		"TLS of another authority":            {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: otherCA}},
+		"no client certificate":               {server: &server.Options{TLS: true, TLSVerify: true, TLSConfig: mutualTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: certs.ca}},
+		"an authority, and a server in clear": {server: byToken, auth: stream.Auth{CAFile: certs.ca}, env: map[string]string{"NATS_TOKEN": secret}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			options := *test.server
+			address := guardedServer(t, &options)
+			url := strings.Replace(test.url, "HOST", address, 1)
+			if url == "" {
+				url = "nats://" + address
+			}
+			auth := test.auth.WithEnv(func(name string) string { return test.env[name] })
+			conn, err := stream.Connect(url, stream.Options{Auth: auth})
+			require.NoError(t, err)
+			defer conn.Close()
+			require.Equal(t, test.want, conn.Connected())
+			if !test.want {
+				require.Eventually(t, func() bool { return conn.Problem() != nil }, 10*time.Second, 10*time.Millisecond)
+				require.NotContains(t, conn.Problem().Error(), secret)
+				return
+			}
+			require.NoError(t, conn.Flush(t.Context()))
+		})
+	}
+}
+
+func TestAuthThatCannotBeIsRefusedWithoutItsSecret(t *testing.T) {
+	const secret = "s3cr3t"
+	tests := map[string]struct {
+		url  string
+		auth stream.Auth
+		want string
+	}{
+		"a slash in a password":    {url: "nats://me:pa/" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: it is not a URL"},
+		"a comma in a password":    {url: "nats://me:" + secret + "," + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: it is not a URL"},
+		"a percent in a password":  {url: "nats://me:%zz" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: it is not a URL"},
+		"two ways":                 {url: "nats://me:" + secret + "@host", auth: stream.Auth{Token: secret}, want: "more than one way to authenticate"},
+		"a user without password":  {auth: stream.Auth{User: "me"}, want: "a user without a password"},
+		"a password without user":  {auth: stream.Auth{Password: secret}, want: "a password without a user"},
+		"a missing password file":  {auth: stream.Auth{User: "me", PasswordFile: "no/such"}, want: "password file: open no/such"},
+		"an empty token file":      {auth: stream.Auth{TokenFile: os.DevNull}, want: "token file: " + os.DevNull + " is empty"},
+		"a missing creds file":     {auth: stream.Auth{CredsFile: "no/such"}, want: "credentials file: stat no/such"},
+		"an nkey that is none":     {auth: stream.Auth{NKeyFile: write(t, "nkey", secret)}, want: "cannot be read as the seed of a user"},
+		"a missing CA":             {auth: stream.Auth{CAFile: "no/such"}, want: "CA file: open no/such"},
+		"a CA that is none":        {auth: stream.Auth{CAFile: write(t, "ca", secret)}, want: "nats at nats://127.0.0.1:1: "},
+		"a key without a cert":     {auth: stream.Auth{KeyFile: "key.pem"}, want: "belong together"},
+		"a certificate of nothing": {auth: stream.Auth{CertFile: write(t, "c", secret), KeyFile: write(t, "k", secret)}, want: "certificate "},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if test.url == "" {
+				test.url = "nats://127.0.0.1:1"
+			}
+			_, err := stream.Connect(test.url, stream.Options{Auth: test.auth})
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), secret)
+		})
+	}
+}
+
+func TestURLsAreShownWithoutSecrets(t *testing.T) {
+	for url, want := range map[string]string{
+		"nats://127.0.0.1:4222":                 "nats://127.0.0.1:4222",
+		"nats://a:4222,tls://b:4222":            "nats://a:4222,tls://b:4222",
+		"nats://me:s3cr3t@a:4222":               "nats://[removed]@a:4222",
+		"tls://s3cr3t@a:4222":                   "tls://[removed]@a:4222",
+		"me:s3cr3t@a":                           "nats://[removed]@a",
+		"nats://me:s3/cr3t@a":                   "nats://[removed]@a",
+		"nats://me:s3@cr3t@a":                   "nats://[removed]@a",
+		"nats://me:s3,cr3t@a,nats://b":          "nats://[removed]@a,nats://b",
+		"nats://s3cr3t:x@a, nats://me:cr3t@b":   "nats://[removed]@b",
+		"nats://a:4222,nats://me:s3cr3t@b:4222": "nats://[removed]@b:4222",
+	} {
+		require.Equal(t, want, stream.RedactURL(url))
+	}
+}
