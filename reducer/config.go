@@ -6,23 +6,23 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Config is how a context asks its model.
+// Config configures the requests of a context.
 type Config struct {
 	Primary ProviderConfig `json:"primary"`
-	// Fallback takes over when the primary refuses or is exhausted; nil
-	// without one.
+	// Fallback is used when the primary refuses or its attempts are exhausted; nil if
+	// not configured.
 	Fallback *ProviderConfig `json:"fallback,omitempty"`
 	Retry    RetryConfig     `json:"retry"`
-	// TimeoutMs bounds one attempt. FirstTokenMs bounds the wait for its first
-	// token and StallMs each silence after it; 0 means no bound of their own.
-	// See [event.SetTimeout].
+	// TimeoutMs bounds one attempt, FirstTokenMs the wait for its first token, and
+	// StallMs the time between tokens. For the last two, 0 means no separate bound. See
+	// [event.SetTimeout].
 	TimeoutMs    int64    `json:"timeoutMs"`
 	FirstTokenMs int64    `json:"firstTokenMs,omitempty"`
 	StallMs      int64    `json:"stallMs,omitempty"`
 	Delivery     Delivery `json:"delivery"`
 }
 
-// ProviderConfig is a provider and a model, see [event.SetProviderConfig].
+// ProviderConfig is a provider and a model ([event.SetProviderConfig]).
 type ProviderConfig struct {
 	ProviderID  string   `json:"providerId"`
 	Model       string   `json:"model"`
@@ -31,14 +31,12 @@ type ProviderConfig struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   *int     `json:"maxTokens,omitempty"`
 	TextOnly    bool     `json:"textOnly,omitempty"`
-	// IsDefault says that no event chose the provider: the default of the
-	// worker that makes the request counts, and the other fields are only what
-	// it is when the worker has none of its own.
+	// IsDefault means that no event set the provider: the worker's default applies, and
+	// the other fields apply only if the worker has no default.
 	IsDefault bool `json:"isDefault,omitempty"`
 }
 
-// RetryConfig is how often and how fast an attempt is repeated, see
-// [event.SetRetryConfig].
+// RetryConfig is a retry policy ([event.SetRetryConfig]).
 type RetryConfig struct {
 	MaxRetries     int     `json:"maxRetries"`
 	InitialDelayMs int64   `json:"initialDelayMs"`
@@ -47,16 +45,16 @@ type RetryConfig struct {
 	Jitter         bool    `json:"jitter,omitempty"`
 }
 
-// Delivery is what new input does to a request, see [event.SetDeliveryPolicy].
+// Delivery configures debouncing and interruption ([event.SetDeliveryPolicy]).
 type Delivery struct {
 	Policy        event.Policy `json:"policy"`
 	QuietPeriodMs int64        `json:"quietPeriodMs"`
 	MaxWaitMs     int64        `json:"maxWaitMs"`
 }
 
-// Initial is the reduced context of a fresh context: no messages, the default
-// provider openai with gpt-4o-mini, 3 retries from 100 ms by a factor of 2, a
-// timeout of 30 s and no other, interruption by new input after a quiet period of 10 ms.
+// Initial returns an empty context with the defaults: provider openai with gpt-4o-mini, 3
+// retries from 100 ms with backoff factor 2, a timeout of 30 s, and interruption by new
+// input after a quiet period of 10 ms.
 func Initial() ReducedContext {
 	return ReducedContext{
 		Messages: []Message{},
@@ -69,8 +67,7 @@ func Initial() ReducedContext {
 	}
 }
 
-// apply is the config after an event that sets something, and the same config
-// after any other.
+// apply returns the config after an event; only settings events change it.
 func (c Config) apply(body event.Body) Config {
 	switch body := body.(type) {
 	case event.SetRetryConfig:
@@ -104,8 +101,7 @@ func (c Config) apply(body event.Body) Config {
 		}
 		if body.QuietPeriodMs != nil {
 			c.Delivery.QuietPeriodMs = *body.QuietPeriodMs
-			// A quiet period that is asked for is not cut short by a wait that
-			// nobody asked for.
+			// The default maximum wait does not shorten an explicit quiet period.
 			c.Delivery.MaxWaitMs = max(c.Delivery.MaxWaitMs, c.Delivery.QuietPeriodMs)
 		}
 		if body.MaxWaitMs != nil {
@@ -132,7 +128,7 @@ func retryConfig(body event.SetRetryConfig) RetryConfig {
 	return c
 }
 
-// Timeouts is the event that would set the timeouts.
+// Timeouts returns the event that sets the same timeouts.
 func (c Config) Timeouts() event.SetTimeout {
 	body := event.SetTimeout{TimeoutMs: c.TimeoutMs}
 	if c.FirstTokenMs != 0 {
@@ -144,7 +140,7 @@ func (c Config) Timeouts() event.SetTimeout {
 	return body
 }
 
-// event is the event that would set the provider.
+// event returns the event that sets the same provider.
 func (p ProviderConfig) event() event.Event {
 	return event.New(event.SetProviderConfig{
 		ProviderID: p.ProviderID, Model: p.Model, APIKeyRef: p.APIKeyRef, BaseURL: p.BaseURL,
@@ -152,11 +148,10 @@ func (p ProviderConfig) event() event.Event {
 	})
 }
 
-// Validate reports what makes a reduced context unfit for a request: a setting
-// that no event could have set, a message without a known role, a system
-// message that is not the first one, a tool message that answers no call. A
-// context that [Reduce] made from valid events is fit, but for foreign logs
-// with a tool result whose call they left out.
+// Validate reports why a context cannot be sent to a model: an out-of-range setting, an
+// unknown role, a system message that is not first, or a tool message without its call.
+// The result of [Reduce] for valid events is valid, except for imported logs with tool
+// results whose calls are missing.
 func Validate(r ReducedContext) error {
 	settings := []event.Event{
 		r.Config.Primary.event(),

@@ -7,26 +7,23 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Reducer folds events into a reduced context. [Reduce] is the one that a
-// worker uses unless it is given another, which must be pure like it and give
-// the same for every split of a log into calls.
+// Reducer folds events into a context. Workers use [Reduce] by default. A custom one must
+// be pure and independent of how a log is split into calls.
 type Reducer func(current ReducedContext, events ...event.Event) ReducedContext
 
-// ReducedContext is what the events of a context amount to: what the model is
-// shown and how it is asked. It is an immutable value.
+// ReducedContext is the result of folding events: the model's messages and settings. It is
+// an immutable value.
 type ReducedContext struct {
-	// Messages is the conversation, the system message first when there is one.
+	// Messages is the conversation; a system message comes first.
 	Messages []Message `json:"messages"`
-	// PendingAttachments wait for the next user message.
+	// PendingAttachments belong to the next user message.
 	PendingAttachments []Attachment `json:"pendingAttachments,omitempty"`
-	// Config is how the model is asked.
-	Config Config `json:"config"`
+	Config             Config       `json:"config"`
 }
 
-// Role says who speaks in a message, in the words of the OpenAI API.
+// Role is the author of a message, as in the OpenAI API.
 type Role string
 
-// The roles.
 const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
@@ -38,16 +35,15 @@ const (
 type Message struct {
 	Role    Role   `json:"role"`
 	Content string `json:"content"`
-	// EventID is the event that the message came from; empty when the event
-	// had no id.
+	// EventID is the event of the message; empty if the event had no id.
 	EventID string `json:"eventId,omitempty"`
-	// Attachments go with a user message.
+	// Attachments belong to a user message.
 	Attachments []Attachment `json:"attachments,omitempty"`
-	// ToolCalls go with an assistant message, which may have no content then.
+	// ToolCalls belong to an assistant message, which may then have no content.
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
-	// ToolCallID is, in a tool message, the call that it answers.
+	// ToolCallID is the call that a tool message answers.
 	ToolCallID string `json:"toolCallId,omitempty"`
-	// Partial marks an answer that was cut off.
+	// Partial marks an interrupted answer.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -56,7 +52,7 @@ func (m Message) calls(id string) bool {
 	return slices.ContainsFunc(m.ToolCalls, func(c ToolCall) bool { return c.ID == id })
 }
 
-// Attachment is a file that goes with a message, see [event.FileAttachment].
+// Attachment is a file of a message ([event.FileAttachment]).
 type Attachment struct {
 	Source    event.Source `json:"source"`
 	MediaType string       `json:"mediaType"`
@@ -64,7 +60,7 @@ type Attachment struct {
 	Size      int64        `json:"size,omitempty"`
 }
 
-// Name is what to call the attachment: its file name, else its source.
+// Name returns the file name, or the source if there is none.
 func (a Attachment) Name() string {
 	if a.FileName != "" {
 		return a.FileName
@@ -72,17 +68,16 @@ func (a Attachment) Name() string {
 	return a.Source.String()
 }
 
-// ToolCall is a call in an assistant message.
+// ToolCall is a tool call of an assistant message.
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Arguments is the JSON of the parameters; empty when there were none.
+	// Arguments is the JSON of the parameters; empty if there are none.
 	Arguments string `json:"arguments,omitempty"`
 }
 
-// Reduce applies events in order and returns the result. It changes nothing
-// that it is given. Events of the lifecycle and ephemeral ones leave the
-// context as it is.
+// Reduce folds events in order and returns the result. It does not modify its arguments.
+// Lifecycle and ephemeral events have no effect.
 func Reduce(current ReducedContext, events ...event.Event) ReducedContext {
 	f := fold{ReducedContext: current}
 	for _, e := range events {
@@ -91,8 +86,8 @@ func Reduce(current ReducedContext, events ...event.Event) ReducedContext {
 	return f.ReducedContext
 }
 
-// fold is a reduction at work: the context so far, and which of its slices
-// belong to this call alone and so may be changed in place.
+// fold is the working state of one call of Reduce. It records which slices this call
+// owns and may modify in place.
 type fold struct {
 	ReducedContext
 	ownMessages bool
@@ -120,7 +115,7 @@ func (f *fold) apply(e event.Event) {
 	}
 }
 
-// setSystem keeps the one system message in front.
+// setSystem sets or removes the single system message, which comes first.
 func (f *fold) setSystem(m Message) {
 	has := len(f.Messages) > 0 && f.Messages[0].Role == RoleSystem
 	switch {
@@ -135,10 +130,10 @@ func (f *fold) setSystem(m Message) {
 	}
 }
 
-// placeAfter is the index behind the last message that a request had seen,
-// which is the end when the request is unknown. Messages stand in the order of
-// what they answer, not of their ids, so the search goes from the end. It never
-// parts a tool call from its results, nor goes before the system message.
+// placeAfter returns the index after the last message that a request had seen, or the end
+// if the request is unknown. Messages are not sorted by id, because answers are inserted,
+// so it searches from the end. It never separates a tool call from its results and never
+// precedes the system message.
 func (f *fold) placeAfter(throughEventID string) int {
 	through := event.Counter(throughEventID)
 	i := len(f.Messages)
@@ -151,7 +146,7 @@ func (f *fold) placeAfter(throughEventID string) int {
 	return f.skipResults(i)
 }
 
-// skipResults is the first index from i on without a tool message.
+// skipResults returns the first index from i without a tool message.
 func (f *fold) skipResults(i int) int {
 	for i < len(f.Messages) && f.Messages[i].Role == RoleTool {
 		i++
@@ -159,17 +154,17 @@ func (f *fold) skipResults(i int) int {
 	return i
 }
 
-// addToolCall adds the call to the assistant message that it names. When it
-// names none of this context, that is the newest one since the last user
-// message; when nothing was said since, it is an empty one of its own.
+// addToolCall adds the call to the assistant message that it names. If it names none of
+// this context, it belongs to the newest assistant message after the last user message; if
+// there is none, to a new empty message.
 func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 	call := ToolCall{ID: body.ToolCallID, Name: body.ToolName, Arguments: string(body.Parameters)}
 	named := event.Counter(body.MessageID) > 0
 	for i := len(f.Messages) - 1; i >= 0; i-- {
 		m := f.Messages[i]
 		if m.Role == RoleAssistant && (!named || m.EventID == body.MessageID) {
-			// Providers refuse two calls with the same id in a message. It is the
-			// same call, come twice, or when it had its result, another one.
+			// Providers reject duplicate call ids within a message. Without a result the
+			// call is a repeat; with one it is a new call.
 			if m.calls(call.ID) && f.hasResult(i, call.ID) {
 				break
 			} else if m.calls(call.ID) {
@@ -186,9 +181,8 @@ func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 	f.append(Message{Role: RoleAssistant, EventID: eventID, ToolCalls: []ToolCall{call}})
 }
 
-// addToolResult puts the result behind its call and the results that are there
-// already. A second result of a call takes the place of the first: the true
-// outcome may come after one that stood in for it.
+// addToolResult inserts the result after its call and earlier results. A second result
+// replaces the first: the actual outcome can follow a placeholder.
 func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 	content := body.Value
 	if len(content) == 0 {
@@ -210,14 +204,13 @@ func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 	f.append(result)
 }
 
-// hasResult reports whether a call of message i has its result behind it.
+// hasResult reports whether a call of message i has a result.
 func (f *fold) hasResult(i int, callID string) bool {
 	results := f.Messages[i+1 : f.skipResults(i+1)]
 	return slices.ContainsFunc(results, func(m Message) bool { return m.ToolCallID == callID })
 }
 
-// plain is a JSON value as text for a model: a string as it is, anything else
-// as its JSON.
+// plain returns a JSON value as text: a string unescaped, anything else as JSON.
 func plain(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {

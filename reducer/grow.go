@@ -5,17 +5,16 @@ import (
 	"sync"
 )
 
-// A conversation grows at its end, one message at a time, and every state on
-// the way stays valid. Copying the list for each message would make a long
-// context quadratic, so states that follow from one another share one array:
-// the newer one claims the first slot behind the older one's end. A slot
-// without a role is free. Whoever comes second, because the same state is
-// folded again in another direction, finds the slot taken and copies.
+// A conversation grows by appending, and every intermediate state stays valid. Copying the
+// list for each message would take quadratic time, so successive states share one array:
+// the newer state claims the first free slot after the older one's end. A slot without a
+// role is free. If the same state is folded twice, the second fold finds the slot taken and
+// copies the list.
 //
-// claiming makes that safe when two goroutines fold from the same state.
+// claiming makes this safe for concurrent folds of the same state.
 var claiming sync.Mutex
 
-// append adds a message at the end.
+// append appends a message.
 func (f *fold) append(m Message) {
 	n := len(f.Messages)
 	if n < cap(f.Messages) && claim(&f.Messages[:n+1][n], m, func(m Message) bool { return m.Role == "" }) {
@@ -37,16 +36,15 @@ func claim[T any](slot *T, item T, isFree func(T) bool) bool {
 	return true
 }
 
-// withRoom copies messages into an array with some more slots, which are free.
+// withRoom copies messages to an array with spare free slots.
 func withRoom(messages []Message, spare int) []Message {
 	room := make([]Message, len(messages), len(messages)+spare)
 	copy(room, messages)
 	return room
 }
 
-// own makes sure that the messages belong to this call alone, so that they may
-// be changed in place. It copies them once in a call, with little room to spare:
-// event by event, that is once for each change.
+// own ensures that this call owns the messages and may modify them in place. It copies them
+// at most once per call, with little spare room: folded event by event, each change copies.
 func (f *fold) own() {
 	if !f.ownMessages {
 		f.Messages = withRoom(f.Messages, len(f.Messages)/8+8)
@@ -54,7 +52,7 @@ func (f *fold) own() {
 	}
 }
 
-// insert puts a message before index i.
+// insert inserts a message before index i.
 func (f *fold) insert(i int, m Message) {
 	if i == len(f.Messages) {
 		f.append(m)
@@ -66,7 +64,7 @@ func (f *fold) insert(i int, m Message) {
 	f.Messages[i] = m
 }
 
-// appendCopy appends to a copy; for the short lists inside of messages.
+// appendCopy appends to a copy of a short list.
 func appendCopy[T any](list []T, item T) []T {
 	return append(slices.Clip(list), item)
 }

@@ -6,56 +6,52 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Input is something that happened to a session. The inputs are the struct
-// types of this file; every one carries the time at which the session learns
-// of it.
+// Input is an event in the life of a session. Each input carries the time at which the
+// session learned of it.
 type Input interface{ at() time.Time }
 
 type (
-	// Opened is the first input of a session. The session it is given to holds
-	// the log so far, see [Load].
+	// Opened is the first input of a session. The session given to Step holds the log so
+	// far ([Load]).
 	Opened struct {
 		At time.Time
-		// PreviousRunID is the Temporal run with the session before; "" for the
-		// first session.
+		// PreviousRunID is the Temporal run of the previous session; "" for the first.
 		PreviousRunID string
-		// ForkedFrom is the event that the context was forked from, when this is
-		// its first session as a fork.
+		// ForkedFrom is the event that the context was forked from, in the first session
+		// of a fork.
 		ForkedFrom string
 	}
-	// Received is input that was understood: one event, or several that are
-	// taken or refused as a whole. Those that were taken before, by their
-	// ClientEventID, are left out.
+	// Received is valid input: one or more events that are accepted or rejected as a whole.
+	// Events already recorded, identified by ClientEventID, are dropped.
 	Received struct {
 		At     time.Time
 		Events []event.Event
 	}
-	// Refused is input that was not understood.
+	// Refused is invalid input.
 	Refused struct {
 		At     time.Time
 		Reason string
-		// Input is what came, fit for a log.
+		// Input is the redacted input.
 		Input string
-		// ClientEventID is the sender's id of its first event; "" when there is
-		// none, or nobody knows.
+		// ClientEventID is the sender's id of the first event; "" if unknown.
 		ClientEventID string
 	}
-	// RequestStarted says that an attempt was sent to a provider. It may be
-	// lost, late, or come twice.
+	// RequestStarted reports that an attempt was sent to a provider. It can be lost,
+	// delayed or duplicated.
 	RequestStarted struct {
 		At time.Time
 		Attempted
 	}
-	// RequestEnded is the result of a request.
+	// RequestEnded reports the result of a request.
 	RequestEnded struct {
 		At time.Time
 		Attempted
 		Outcome Outcome
-		// Text is the answer, or what there is of it.
+		// Text is the answer, or its partial text.
 		Text string
-		// Reason is why an interrupted request stopped, when nobody asked it to.
+		// Reason is why a request was interrupted without being asked to stop.
 		Reason event.Reason
-		// Error is why a request failed, fit for a log.
+		// Error is the redacted reason of a failure.
 		Error        string
 		Duration     time.Duration
 		InputTokens  int
@@ -64,42 +60,41 @@ type (
 	}
 	// InterruptAsked asks to stop the running answer.
 	InterruptAsked struct{ At time.Time }
-	// Continued says that the session goes on in another run.
+	// Continued reports that the session continued as new in another run.
 	Continued struct{ At time.Time }
 	// CloseAsked asks to end the session.
 	CloseAsked struct {
 		At time.Time
-		// Reason goes into the [event.SessionEnded]; "" means "closed".
+		// Reason is recorded in [event.SessionEnded]; "" means "closed".
 		Reason string
 	}
 )
 
-// Attempted says which attempt of which request some news is about. All but
-// the request id are zero when nothing was sent.
+// Attempted identifies the attempt that an input is about. All fields except RequestID are
+// zero if nothing was sent.
 type Attempted struct {
 	RequestID  string
 	Attempt    int
 	Through    string
 	ProviderID string
 	Model      string
-	// Worker is the task queue of the process that makes the attempt; "" when
-	// it is unknown. Only [RequestStarted] says it.
+	// Worker is the task queue of the process that makes the attempt; "" if unknown.
+	// Only [RequestStarted] sets it.
 	Worker string
 }
 
-// Outcome is how a request ended.
+// Outcome is the result of a request.
 type Outcome string
 
-// The outcomes.
+// Outcomes.
 const (
-	// Completed: the answer is whole.
+	// Completed: the answer is complete.
 	Completed Outcome = "completed"
-	// Interrupted: it was stopped, and Text is what was said until then.
+	// Interrupted: the request was stopped; Text is the partial answer.
 	Interrupted Outcome = "interrupted"
-	// Failed: the provider refused or the attempts are used up.
+	// Failed: the provider refused, or the attempts are exhausted.
 	Failed Outcome = "failed"
-	// Returned: the worker shut down or died; nobody is to blame and the
-	// request is to be made again.
+	// Returned: the worker shut down or died; the request is sent again.
 	Returned Outcome = "returned"
 )
 
@@ -112,54 +107,54 @@ func (in InterruptAsked) at() time.Time { return in.At }
 func (in Continued) at() time.Time      { return in.At }
 func (in CloseAsked) at() time.Time     { return in.At }
 
-// Effect is something that the workflow has to do, in the order given.
+// Effect is an action for the workflow. Effects are performed in order.
 type Effect interface{ effect() }
 
 type (
-	// Record adds events to the log. It stands before what follows from them.
+	// Record appends events to the log. It precedes the effects that depend on them.
 	Record struct{ Events []event.Event }
-	// StartRequest asks a model. The request takes what it needs to know from
-	// the session when it is sent, so that input of its quiet period counts.
+	// StartRequest starts a request. The request reads the session when it is sent, so it
+	// includes input received during its quiet period.
 	StartRequest struct {
 		RequestID string
-		// Turn counts the requests of the context from 1.
+		// Turn numbers the requests of the context from 1.
 		Turn     int
 		Fallback bool
-		// FirstAttempt is the number that its first attempt has.
+		// FirstAttempt is the number of its first attempt.
 		FirstAttempt int
-		// Through is the newest event of the log now.
+		// Through is the newest event of the log.
 		Through   string
 		Retry     RetryConfig
 		TimeoutMs int64
 		MaxWaitMs int64
-		// Model and Messages describe the request to people. The model is ""
-		// when it is the worker's default.
+		// Model and Messages describe the request to people. Model is "" for the worker's
+		// default.
 		Model    string
 		Messages int
 	}
-	// AdoptRequest gets the result of an attempt that the previous run started
-	// and that its process is still making.
+	// AdoptRequest waits for the result of an attempt that the previous run started and
+	// whose process is still running it.
 	AdoptRequest struct {
 		RequestID string
 		Attempt   int
 		// Worker is the task queue of that process.
 		Worker string
 	}
-	// TellRequest tells the running request of new input, when the session has
-	// not heard whether it was sent. If it was, without that input, it stops as
-	// by an InterruptRequest. It need not be heard: what the request was shown
-	// comes with the news that it was sent.
+	// TellRequest notifies the running request of new input while the session does not know
+	// whether the request was sent. If it was sent without that input, the request stops as
+	// for InterruptRequest. The notification may be lost: RequestStarted and RequestEnded
+	// report what the request was shown.
 	TellRequest struct {
 		RequestID string
-		// Through is the newest event that wants an answer.
+		// Through is the newest event to be answered.
 		Through string
 	}
 	// InterruptRequest stops the running request.
 	InterruptRequest struct {
 		RequestID string
 		Reason    event.Reason
-		// Through is the newest event that wants an answer: an attempt that
-		// was shown it need not stop for new input.
+		// Through is the newest event to be answered. An attempt that was shown it need not
+		// stop for new input.
 		Through string
 	}
 )

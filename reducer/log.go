@@ -6,20 +6,19 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Load returns the session after a log: what [Step] had made of the same
-// events, as far as it outlives a session. The events must be those of one
-// context, from the first on.
+// Load restores a session from its log: the state that [Step] had after the same events,
+// as far as it survives a session. The events must be the complete log of one context.
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
 	for _, e := range events {
 		d.follow(e)
 	}
-	d.Reduced = reduce(d.Reduced, events...) // in one call, which is faster
+	d.Reduced = reduce(d.Reduced, events...) // one call avoids repeated copies
 	return d.Session
 }
 
-// answerOpenToolCalls gives every call a result, since providers refuse a
-// conversation with one that has none.
+// answerOpenToolCalls gives every open call a placeholder result, because providers reject
+// a conversation with calls that have none.
 func (d *decision) answerOpenToolCalls() {
 	var results []event.Event
 	for _, id := range d.OpenToolCalls {
@@ -32,8 +31,8 @@ func (d *decision) answerOpenToolCalls() {
 
 func (d *decision) record(body event.Body) { d.recordEvents(event.New(body)) }
 
-// recordEvents gives events their place in the log. They are folded in one
-// call of the reducer: some events copy the list of messages, once per call.
+// recordEvents assigns ids and records events. It folds them in one call of the reducer to
+// copy the messages at most once.
 func (d *decision) recordEvents(events ...event.Event) {
 	if len(events) == 0 {
 		return
@@ -57,8 +56,8 @@ func (d *decision) recordEvents(events ...event.Event) {
 	d.effects = append(d.effects, Record{Events: placed})
 }
 
-// follow is what a recorded event means for the session, but for the reduced
-// context. Together with the log it is all that the next session has to go by.
+// follow updates the session, except its reduced context, for a recorded event. It is all
+// that [Load] restores besides the reduced context.
 func (d *decision) follow(e event.Event) {
 	d.EventCount = max(d.EventCount+1, event.Counter(e.ID))
 	if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
@@ -102,8 +101,8 @@ func (d *decision) rememberStarted(body event.LLMRequestStarted) {
 	d.Model = body.Model
 }
 
-// rememberOpen returns the running request, which may be known from the log
-// alone.
+// rememberOpen returns the running request. If only the log knows it, it creates the
+// request.
 func (d *decision) rememberOpen(requestID string) *Request {
 	if d.Request == nil || d.Request.ID != requestID {
 		d.Request = &Request{ID: requestID, FirstAttempt: 1}
@@ -112,10 +111,10 @@ func (d *decision) rememberOpen(requestID string) *Request {
 	return d.Request
 }
 
-// rememberEnded ends a request, and with it the wait of all that it was shown if
-// that is settled. It is not when the request was asked to stop: what was to go
-// without an answer went when that was asked, and what came since got none, even
-// if the request was shown it on its way down.
+// rememberEnded ends a request. If settled, the request also answered everything it was
+// shown. It is not settled if the request was asked to stop: input dropped then stays
+// unanswered, and later input is answered by the next request, even if a last attempt was
+// shown it.
 func (d *decision) rememberEnded(requestID string, settled bool) {
 	if r := d.Request; settled && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
 		d.Trigger = ""
@@ -125,8 +124,8 @@ func (d *decision) rememberEnded(requestID string, settled bool) {
 	d.rememberNumber(requestID)
 }
 
-// rememberNumber keeps request ids unique in a log: a request that ended before
-// any attempt was sent has left no start there.
+// rememberNumber keeps request ids unique: a request that failed before it was sent has no
+// LLMRequestStarted in the log.
 func (d *decision) rememberNumber(requestID string) {
 	d.Requests = max(d.Requests, event.RequestNumber(requestID))
 }

@@ -6,20 +6,19 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// MaxRecent is how many events with a ClientEventID a session remembers. An
-// event that comes again after as many others is taken for a new one. It is no
-// less than an input has events, so that its sender can be told of each.
+// MaxRecent is how many events with a ClientEventID a session remembers for deduplication.
+// It is at least the number of events in an input, so that the sender gets every id.
 const MaxRecent = event.MaxInputEvents
 
-// Sent is an event that its sender gave an id.
+// Sent is a recorded event with a ClientEventID.
 type Sent struct {
 	ClientEventID string `json:"clientEventId"`
-	// Counter is the one in the id of the recorded event.
+	// Counter is the counter in the id of the recorded event.
 	Counter int `json:"counter"`
 }
 
-// Find returns the id of the recorded event with the ClientEventID, if it is
-// among the [MaxRecent] newest that have one.
+// Find returns the id of the recorded event with a ClientEventID, if it is among the newest
+// [MaxRecent].
 func (s Session) Find(clientEventID string) (id string, ok bool) {
 	for _, sent := range slices.Backward(s.Recent) {
 		if sent.ClientEventID == clientEventID {
@@ -29,7 +28,7 @@ func (s Session) Find(clientEventID string) (id string, ok bool) {
 	return "", false
 }
 
-// unrepeated are the events that were not taken before.
+// unrepeated deduplicates events by ClientEventID.
 func (d *decision) unrepeated(events []event.Event) []event.Event {
 	var fresh []event.Event
 	for i, e := range events {
@@ -42,8 +41,7 @@ func (d *decision) unrepeated(events []event.Event) []event.Event {
 	return fresh
 }
 
-// remember adds to what is remembered. The array is shared as that of the
-// messages is, see claim.
+// remember appends to Recent, which shares its array as messages do; see claim.
 func (d *decision) remember(sent Sent) {
 	recent := d.Recent[max(0, len(d.Recent)-MaxRecent+1):]
 	n := len(recent)

@@ -8,8 +8,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// refuse says why understood input cannot be taken all the same; "" when it
-// can.
+// refuse returns why valid input is rejected in the current state; "" if it is accepted.
 func (d *decision) refuse(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
 	calls := len(d.OpenToolCalls)
@@ -49,8 +48,8 @@ func (d *decision) refuse(events []event.Event) string {
 	return ""
 }
 
-// knowsToolCall reports whether there was a call with the id. It may have a
-// result already: the true one may come after one that stood in for it.
+// knowsToolCall reports whether the call exists. It may already have a result, since the
+// actual one can follow a placeholder.
 func (d *decision) knowsToolCall(id string) bool {
 	if slices.Contains(d.OpenToolCalls, id) {
 		return true

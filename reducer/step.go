@@ -11,10 +11,10 @@ import (
 // Stepper is the signature of [Step].
 type Stepper func(Session, Input) (Session, []Effect)
 
-// Step decides what an input means for a session, folding with [Reduce].
+// Step applies an input to a session, folding events with [Reduce].
 func Step(s Session, in Input) (Session, []Effect) { return NewStepper(Reduce)(s, in) }
 
-// NewStepper returns a [Step] that folds with another reducer.
+// NewStepper returns a [Step] with another reducer.
 func NewStepper(reduce Reducer) Stepper {
 	return func(s Session, in Input) (Session, []Effect) {
 		d := decision{Session: s, at: in.at(), reduce: reduce}
@@ -27,7 +27,7 @@ func NewStepper(reduce Reducer) Stepper {
 	}
 }
 
-// decision is one step at work.
+// decision is the working state of one step.
 type decision struct {
 	Session
 	at      time.Time
@@ -66,8 +66,8 @@ func (d *decision) take(in Input) {
 	}
 }
 
-// open begins the session. A request that an earlier session left open, because
-// its run was terminated, ends here.
+// open starts the session. It ends a request that the previous session left open because its
+// run was terminated.
 func (d *decision) open(in Opened) {
 	left := d.Request
 	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID, ForkedFrom: in.ForkedFrom})
@@ -79,8 +79,8 @@ func (d *decision) open(in Opened) {
 	d.Trigger = ""
 }
 
-// goOn takes the running request along into the next run. One that no worker has
-// announced is made again.
+// goOn continues the running request in the next run. A request without a known attempt and
+// worker is sent again.
 func (d *decision) goOn() {
 	r := d.Request
 	switch {
@@ -98,8 +98,8 @@ func (d *decision) goOn() {
 	}
 }
 
-// reopen begins the next session when input comes after the end of this one,
-// before its workflow could complete.
+// reopen starts the next session if input arrives after the end of this one and before its
+// workflow completes.
 func (d *decision) reopen() {
 	if d.Ended {
 		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
@@ -122,7 +122,7 @@ func (d *decision) receive(events []event.Event) {
 	case r == nil:
 		d.start()
 	case d.Reduced.Config.Delivery.Policy != event.PolicyInterrupt:
-		// It waits for its turn.
+		// The input waits for the end of the running request.
 	case d.isOutdated(r):
 		d.stop(event.ReasonNewUserInput)
 	case r.Through == "" && r.Stop == "" && d.Trigger != before:
@@ -130,12 +130,10 @@ func (d *decision) receive(events []event.Event) {
 	}
 }
 
-// isAnswering reports whether an answer is on its way, the quiet period
-// excluded.
+// isAnswering reports whether an attempt was sent, so the quiet period is over.
 func (d *decision) isAnswering() bool { return d.Request != nil && d.Request.Through != "" }
 
-// isOutdated reports whether the request was sent without the newest event that
-// wants an answer.
+// isOutdated reports whether the request was sent without the newest event to be answered.
 func (d *decision) isOutdated(r *Request) bool {
 	return r.Through != "" && event.Counter(d.Trigger) > event.Counter(r.Through)
 }
@@ -144,14 +142,14 @@ func (d *decision) isRunning(a Attempted) bool {
 	return d.Request != nil && d.Request.ID == a.RequestID
 }
 
-// start makes a request for all that wants an answer.
+// start starts a request for everything to be answered.
 func (d *decision) start() {
 	d.Requests++
 	d.Request = &Request{ID: event.FormatRequestID(d.ContextName, d.Requests), FirstAttempt: 1}
 	d.send()
 }
 
-// send makes the running request, from the start or once more.
+// send sends the running request for the first time or again.
 func (d *decision) send() {
 	d.answerOpenToolCalls()
 	d.Request.Asked = d.LastEventID()
@@ -178,8 +176,7 @@ func (d *decision) send() {
 	})
 }
 
-// started takes the news of an attempt and asks it to stop when it comes too
-// late.
+// started handles the report of an attempt and stops the attempt if it is outdated.
 func (d *decision) started(a Attempted) {
 	if !d.sent(a) {
 		return
@@ -192,9 +189,8 @@ func (d *decision) started(a Attempted) {
 	}
 }
 
-// sent notes that an attempt was sent and reports whether that is news: each
-// attempt is recorded once, and one from before the request was last made not
-// at all.
+// sent records an attempt and reports whether it is new. Each attempt is recorded once;
+// attempts from before the request was last sent are ignored.
 func (d *decision) sent(a Attempted) bool {
 	if !d.isCredible(a) {
 		return false
@@ -205,14 +201,14 @@ func (d *decision) sent(a Attempted) bool {
 	})
 	d.Request.Worker = a.Worker
 	if r := d.Request; r.Stop == event.ReasonNewUserInput && !d.isOutdated(r) {
-		// This attempt has seen the input for which the one before was stopped.
+		// This attempt has seen the input for which the previous one was stopped.
 		r.Stop = ""
 	}
 	return true
 }
 
-// isCredible reports whether there can have been such an attempt, and it is news.
-// The news comes by signal, which anyone may send.
+// isCredible reports whether an attempt is plausible and new. Reports arrive by signal,
+// which any client can send.
 func (d *decision) isCredible(a Attempted) bool {
 	r, through := d.Request, event.Counter(a.Through)
 	return a.Attempt > r.Attempt && a.Attempt >= r.FirstAttempt && a.Attempt <= r.FirstAttempt+event.MaxMaxRetries+SpareAttempts &&
@@ -220,7 +216,7 @@ func (d *decision) isCredible(a Attempted) bool {
 		len(a.ProviderID) <= event.MaxNameBytes && len(a.Model) <= event.MaxNameBytes
 }
 
-// stop asks the request to stop, unless it was asked for as good a reason.
+// stop asks the request to stop, unless it was asked for the same or a stronger reason.
 func (d *decision) stop(reason event.Reason) {
 	r := d.Request
 	if r.Stop == event.ReasonCancelled || r.Stop == reason {
@@ -237,10 +233,10 @@ func (d *decision) askToStop() {
 }
 
 func (d *decision) ended(in RequestEnded) {
-	d.sent(in.Attempted) // when no signal has said so
+	d.sent(in.Attempted) // in case the signal was lost
 	r := d.Request
 	if in.Reason == event.ReasonNewUserInput && r.Stop == "" && d.isOutdated(r) {
-		// It was told of the input, see TellRequest.
+		// The request stopped after TellRequest.
 		r.Stop = in.Reason
 	}
 	switch in.Outcome {
@@ -260,8 +256,8 @@ func (d *decision) ended(in RequestEnded) {
 			return
 		}
 	case Interrupted:
-		// Nobody wants it to stop. It was stopped for the sake of input that its
-		// newest attempt has seen: the stop was overtaken by a retry.
+		// The stop is obsolete: it was for input that the newest attempt has seen, because a
+		// retry overtook it.
 		if r.Stop == "" && in.Reason != event.ReasonTimeout && d.again(in) {
 			return
 		}
@@ -272,7 +268,7 @@ func (d *decision) ended(in RequestEnded) {
 	d.next()
 }
 
-// interrupted ends the request with what was said of its answer.
+// interrupted ends the request with its partial answer.
 func (d *decision) interrupted(in RequestEnded) {
 	reason := d.Request.Stop
 	if reason == "" {
@@ -289,8 +285,8 @@ func (d *decision) interrupted(in RequestEnded) {
 	})
 }
 
-// unanswered is the newest event that goes without an answer because the
-// request ends; "" when that is the newest one that it was shown.
+// unanswered returns the newest event that remains unanswered when the request ends; "" if
+// that is the newest one it was shown.
 func (d *decision) unanswered() string {
 	r, trigger := d.Request, event.Counter(d.Trigger)
 	waits := d.Trigger != "" && (r.Stop != "" || trigger > max(event.Counter(r.Asked), event.Counter(r.Through)))
@@ -306,8 +302,8 @@ func (d *decision) unanswered() string {
 	}
 }
 
-// dropped is the newest event that was to be answered when the request was asked
-// to stop, if the request was not shown it.
+// dropped returns the newest event to be answered when the request was asked to stop, if the
+// request was not shown it.
 func (d *decision) dropped() string {
 	if r := d.Request; event.Counter(r.Dropped) > event.Counter(r.Through) {
 		return r.Dropped
@@ -321,7 +317,7 @@ func (d *decision) say(text string, partial bool) {
 	})
 }
 
-// fail lets the fallback take over, and reports true, or ends the request.
+// fail switches to the fallback and reports true, or ends the request.
 func (d *decision) fail(in RequestEnded) bool {
 	r, config := d.Request, d.Reduced.Config
 	retries := max(0, max(in.Attempt, r.Attempt)-r.FirstAttempt)
@@ -341,7 +337,7 @@ func (d *decision) fail(in RequestEnded) bool {
 	return true
 }
 
-// again makes the request once more, and reports true, or ends it.
+// again sends the request again and reports true, or ends it.
 func (d *decision) again(in RequestEnded) bool {
 	r := d.Request
 	r.Returns++
@@ -356,9 +352,9 @@ func (d *decision) again(in RequestEnded) bool {
 	return true
 }
 
-// sendAgain makes the request once more after its attempts so far, of the last
-// of which the session may not have heard. The request is as in its first quiet
-// period then: what comes before it is sent, it will see.
+// sendAgain sends the request again, numbering attempts after all earlier ones, including a
+// last one that the session may not know of. The request is debounced as at first: it
+// includes input received before it is sent.
 func (d *decision) sendAgain(attempt int) {
 	r := d.Request
 	r.FirstAttempt = max(attempt, r.Attempt, r.FirstAttempt) + 1
@@ -366,7 +362,7 @@ func (d *decision) sendAgain(attempt int) {
 	d.send()
 }
 
-// next goes on after a request has ended.
+// next continues after a request has ended.
 func (d *decision) next() {
 	if d.Closing != "" {
 		d.finish()
@@ -378,9 +374,8 @@ func (d *decision) next() {
 	d.start()
 }
 
-// interrupt stops the answer, and with it what was about to be answered: the
-// input of a quiet period, and the input that made way for itself. What waits in
-// a queue is answered next.
+// interrupt stops the answer and drops what it would have answered: the input of its quiet
+// period, and input that interrupted it. Queued input is answered next.
 func (d *decision) interrupt() {
 	if d.Request == nil {
 		return
@@ -398,9 +393,9 @@ func (d *decision) close(reason string) {
 	if reason == "" {
 		reason = "closed"
 	}
-	// What waits for an answer goes without; what comes from here on does not.
+	// Input received before the close stays unanswered; later input does not.
 	d.Trigger = ""
-	d.Closing = cmp.Or(d.Closing, reason) // the first to ask says why
+	d.Closing = cmp.Or(d.Closing, reason) // the first reason wins
 	if d.Request == nil {
 		d.finish()
 		return
