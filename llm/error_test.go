@@ -150,7 +150,7 @@ func requireNoSecret(t testing.TB, err error, secrets ...string) {
 func TestLongErrorIsCut(t *testing.T) {
 	_, err := target(t, llmtest.Start(t, llmtest.Error(500, "", strings.Repeat("é", 30<<10)))).Stream(within(t), hello, nil)
 	require.Less(t, len(err.Error()), 600)
-	require.ErrorContains(t, err, "bytes in all")
+	require.ErrorContains(t, err, "bytes in total")
 }
 
 func TestEndlessStreamIsCutOff(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -17,7 +18,7 @@ import (
 type Result struct {
 	Text string
 	// FinishReason is the provider's word: "stop", "length", "content_filter",
-	// … Empty when the answer is not complete.
+	// …, or "other" if it is not one. Empty when the answer is not complete.
 	FinishReason string
 	// InputTokens and OutputTokens are 0 when the provider did not say.
 	InputTokens  int
@@ -97,13 +98,23 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(tex
 				}
 			}
 			if choice.FinishReason != "" && choice.FinishReason != openai.FinishReasonNull {
-				result.FinishReason = string(choice.FinishReason)
+				result.FinishReason = finishReason(string(choice.FinishReason))
 			}
 		}
 	}
 	result.Text = text.String()
 	failure := t.endOf(ctx, &result, called, err)
 	return result, failure
+}
+
+var word = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,64}$`)
+
+// finishReason is a finish reason if it is a word, since it is recorded.
+func finishReason(given string) string {
+	if !word.MatchString(given) {
+		return "other"
+	}
+	return given
 }
 
 // toolOf is the tool that a piece of an answer calls; "" when it calls none, or
