@@ -186,6 +186,19 @@ func TestThePolicyRejectRefusesAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestARefusalIsNotTheMessageThatIsSentAgain(t *testing.T) {
+	l := (&story{sent: []message{sent(m1, recorded, id(3))}}).ledger()
+	for _, e := range log(begin, event.InputRejected{Input: "m1"}) {
+		l.note(e)
+	}
+	require.False(t, l.rests())
+	l = (&story{sent: []message{sent(m1, stored)}}).ledger()
+	for _, e := range log(begin, event.InputRejected{Input: "m1"}) {
+		l.note(e)
+	}
+	require.True(t, l.rests())
+}
+
 func TestATerminationLosesOnlyWhatWasNotRecorded(t *testing.T) {
 	answered := []event.Body{begin, m1, started(1, 1, 2), says(1, 2, "re:m1 a "), completed(1)}
 	next := event.SessionStarted{PreviousRunID: "run"}

@@ -11,7 +11,7 @@ import (
 type ledger struct {
 	read    int             // number of events
 	rewinds int             // of the view that was read
-	awaited map[string]bool // keys of the messages that have to arrive and did not yet
+	awaited map[string]bool // keys of the messages that have to arrive and did not yet; true: or a refusal
 	newest  int             // counter of the newest message
 	through int             // counter of the newest event that the newest request had seen
 	settled int             // counter up to which messages are answered, or go without
@@ -24,7 +24,7 @@ func (s *story) ledger() ledger {
 	l := ledger{awaited: map[string]bool{}}
 	for i, m := range s.sent {
 		if s.expect(i).must {
-			l.awaited[m.key] = true
+			l.awaited[m.key] = m.outcome != recorded
 		}
 	}
 	return l
@@ -37,7 +37,9 @@ func (l *ledger) note(e event.Event) {
 		l.newest = event.Counter(e.ID)
 		delete(l.awaited, e.ClientEventID)
 	case event.InputRejected:
-		delete(l.awaited, e.ClientEventID)
+		if l.awaited[e.ClientEventID] {
+			delete(l.awaited, e.ClientEventID)
+		}
 	case event.SessionStarted:
 		if !l.isEnded {
 			// The run of the session before was terminated: what waited for an answer
