@@ -28,15 +28,23 @@ type user struct {
 	noise   *rand.ChaCha8 // for content that does not compress
 	// largeBytes is how much the large inputs may still have.
 	largeBytes int
-	// asking are the turns that are read in the background, until asks are
-	// cancelled.
+	// asks are the turns that are read in the background, until they are cancelled,
+	// and asking waits for their ends.
 	asking sync.WaitGroup
-	asks   []context.CancelFunc
+	asks   []asked
 
 	mu    sync.Mutex // guards what follows
 	story story
 	told  view
 	news  chan struct{} // closed and replaced when there is something new
+}
+
+// asked is a message that was sent with Ask. Its sender learns that it was recorded,
+// or lost, or that sending it failed.
+type asked struct {
+	key     string
+	learned <-chan struct{}
+	cancel  context.CancelFunc
 }
 
 const (
@@ -182,6 +190,10 @@ func (u *user) padding() string {
 		return u.text(size)
 	case u.kind.burst > 10:
 		return u.text(u.rand.IntN(4 << 10))
+	case u.kind.terminates && u.rand.IntN(4) == 0:
+		// Longer than wire.MaxAppendBytes, so that Temporal stores it before a worker
+		// records it, and a termination can lose it.
+		return u.text(minLarge + u.rand.IntN(minLarge))
 	default:
 		return ""
 	}
@@ -285,7 +297,8 @@ func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
 }
 
 // ask sends a message and reads its turn. It returns when the message is recorded,
-// or after a moment, and then goes on in the background.
+// or after a moment, and then goes on in the background. Now and then it terminates
+// the run in that moment.
 func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	m.unordered = true
 	n := u.add(m)
@@ -296,10 +309,15 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 		defer u.mu.Unlock()
 		u.story.sent[n] = m
 	}
-	u.asks = append(u.asks, cancel)
+	u.asks = append(u.asks, asked{m.key, known, cancel})
 	u.asking.Go(func() {
 		defer cancel()
 		isKnown := false
+		defer func() {
+			if !isKnown {
+				close(known)
+			}
+		}()
 		for e, err := range u.context.Ask(ctx, events...) {
 			switch {
 			case isKnown:
@@ -314,12 +332,20 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 			}
 		}
 	})
-	timer := time.NewTimer(time.Second)
+	moment := time.Second
+	hurries := u.rand.IntN(4) == 0
+	if hurries {
+		moment = time.Duration(u.rand.Int64N(int64(50 * time.Millisecond)))
+	}
+	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	select {
 	case <-known:
 	case <-timer.C:
 	case <-ctx.Done():
+	}
+	if hurries {
+		return u.terminate(ctx)
 	}
 	return nil
 }
@@ -418,8 +444,13 @@ func (u *user) finish(ctx context.Context) error {
 	if !u.awaitRest(ctx) {
 		return context.Cause(ctx)
 	}
-	for _, cancel := range u.asks {
-		cancel()
+	for _, asked := range u.asks {
+		select {
+		case <-asked.learned:
+		case <-ctx.Done():
+			return fmt.Errorf("the sender of %s never learned what became of it: %w", asked.key, context.Cause(ctx))
+		}
+		asked.cancel()
 	}
 	u.asking.Wait()
 	return nil
