@@ -5,7 +5,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -o /out/ ./worker ./starter && mkdir /empty
+RUN CGO_ENABLED=0 go build -trimpath -tags clouds -o /out/ ./worker ./starter && mkdir /empty
 
 FROM scratch
 # To trust the servers of the models.

@@ -23,6 +23,10 @@ S ?=
 # Flags for the worker: make run W='--temporal-port 0 --ui-port 0 --nats-port 0'
 W ?=
 
+# Build tags: make build TAGS=clouds adds s3://, gs:// and azblob:// to --blob-url.
+TAGS ?=
+tags := $(if $(TAGS),-tags $(TAGS))
+
 # On Linux the race detector is linked by a C compiler.
 race := $(if $(shell command -v $$(go env CC)),-race)
 
@@ -49,7 +53,7 @@ build: bin/temporal binaries ## Build bin/worker, bin/starter and bin/temporal
 # The go command knows itself what has changed.
 binaries:
 	@test -e bin/worker || echo "building bin/worker and bin/starter; the first time this takes about a minute"
-	@go build -o bin/ ./worker ./starter
+	@go build $(tags) -o bin/ ./worker ./starter
 
 bin/temporal: tools/temporal/go.mod
 	@echo "building bin/temporal, Temporal's own dev server; the first time this takes about 2.5 minutes"
@@ -97,6 +101,7 @@ e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on what docker-co
 check: ## Look for mistakes without running: format, vet, lint, determinism, imports, replay, modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
 	go vet ./...
+	go vet -tags clouds ./worker ./starter ./e2e
 	$(lint) staticcheck ./...
 	$(lint) workflowcheck -config tools/lint/workflowcheck.yaml ./...
 	go test -run '^TestImports' .

@@ -54,6 +54,8 @@ var bans = []struct {
 		"a log can be read whatever the code that wrote it has become"},
 	{"./blobs", []string{"./*"}, []string{"./event"},
 		"bytes have no meaning here"},
+	{"./blobs", []string{"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob"}, nil,
+		"the SDKs of three clouds are for programs that are built with them"},
 	{"./archive", []string{"./*", "go.temporal.io/*"}, []string{"./event", "./blobs"},
 		"a log is kept whatever ran it"},
 	{"./stream", []string{"go.temporal.io/*", "./wire", "./workflows", "./activities", "./llm*", "./session", "./eventlog"}, nil,

@@ -14,7 +14,9 @@
 //	azblob://container           Azure Blob Storage
 //	mem://                       memory, for tests
 //
-// With "?prefix=chronicle/" a bucket can be shared. Credentials come from the
+// The clouds are there in programs that import package blobs/clouds: worker and
+// starter do when built with -tags clouds. With "?prefix=chronicle/" a bucket can
+// be shared. Credentials come from the
 // environment, in the way of each cloud, and never from the URL; they must allow
 // to read, to write and to list. Nothing is deleted. See gocloud.dev/blob for
 // the other parameters.

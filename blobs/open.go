@@ -9,14 +9,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/azureblob" // azblob://
 	"gocloud.dev/blob/fileblob"
-	_ "gocloud.dev/blob/gcsblob" // gs://
 	"gocloud.dev/blob/memblob"
-	_ "gocloud.dev/blob/s3blob" // s3://
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
@@ -47,6 +45,8 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 	switch {
 	case u.Scheme == "":
 		return nil, "", errors.New("the scheme is missing; " + wanted())
+	case !mux.ValidBucketScheme(u.Scheme) && slices.Contains(cloudSchemes, u.Scheme):
+		return nil, "", fmt.Errorf("this program was built without %s stores (build it with -tags clouds); %s", u.Scheme, wanted())
 	case !mux.ValidBucketScheme(u.Scheme):
 		return nil, "", fmt.Errorf("unknown scheme %q; %s", u.Scheme, wanted())
 	case u.User != nil:
@@ -63,8 +63,11 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 	return bucket, "", err
 }
 
+// cloudSchemes are those that package clouds registers.
+var cloudSchemes = []string{"azblob", "gs", "s3"}
+
 func wanted() string {
-	return "want file:///absolute/folder, file://./relative/folder, or a bucket like s3://bucket; the schemes are " +
+	return "want file:///absolute/folder, file://./relative/folder, or a bucket like s3://bucket; the schemes of this program are " +
 		strings.Join(blob.DefaultURLMux().BucketSchemes(), ", ")
 }
 

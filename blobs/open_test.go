@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/blobs"
+	_ "github.com/seed-9ed7edd4/chronicle/blobs/clouds"
 )
 
 func TestAFolderIsMadeWhereTheURLSays(t *testing.T) {
@@ -41,7 +42,7 @@ func TestAURLThatSaysNoStoreIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for _, tc := range []struct{ name, url, want string }{
 		{"nothing", "", `blob store "": the scheme is missing; want file:///absolute/folder, file://./relative/folder, ` +
-			`or a bucket like s3://bucket; the schemes are azblob, file, gs, mem, s3`},
+			`or a bucket like s3://bucket; the schemes of this program are azblob, file, gs, mem, s3`},
 		{"a path", "/var/lib/blobs", `"/var/lib/blobs": the scheme is missing; want file:///absolute/folder`},
 		{"another scheme", "ftp://host/folder", `unknown scheme "ftp"; want file:///absolute/folder`},
 		{"a path of Windows", `C:\data`, `unknown scheme "c"`},

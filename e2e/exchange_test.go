@@ -16,10 +16,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
+// buildTags are the build tags of the binaries that tests build.
+var buildTags string
+
 // built builds the command line, once for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(scratch, "starter")
-	out, err := exec.Command("go", "build", "-o", file, "../starter").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", buildTags, "-o", file, "../starter").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("build the command line: %w: %s", err, out)
 	}

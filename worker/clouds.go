@@ -1,0 +1,5 @@
+//go:build clouds
+
+package main
+
+import _ "github.com/seed-9ed7edd4/chronicle/blobs/clouds"
