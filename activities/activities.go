@@ -33,8 +33,7 @@ type Options struct {
 	// SearchAttributes says that the search attributes of package wire are
 	// registered in the namespace. Using them otherwise would stop a context.
 	SearchAttributes bool
-	// Archive keeps the logs of runs that have ended. Nil: only the server does,
-	// for as long as its retention says.
+	// Archive keeps the logs of runs.
 	Archive *archive.Archive
 	// ContinueAfter is how many entries the history of a run has before another
 	// one goes on. 0 leaves it to the server, which suggests it at 4,096.
@@ -54,10 +53,9 @@ type Options struct {
 // Activities are the activities of a worker. Register them with
 // worker.RegisterActivity; workflows refer to them through a nil pointer.
 type Activities struct {
-	options  Options
-	log      *eventlog.Log
-	recalled recalled
-	running  *generations
+	options Options
+	log     *eventlog.Log
+	running *generations
 }
 
 // New returns the activities.

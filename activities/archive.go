@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -17,11 +16,8 @@ type ArchiveInput struct {
 }
 
 // Archive makes sure that a run can be forgotten by the server: it writes all
-// events that are not in the archive yet, as one segment. A worker without an
-// archive leaves it to another. A retry writes the same again.
+// events that are not in the archive yet, as one segment. A retry writes the same
+// again.
 func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
-	if a.options.Archive == nil {
-		return errors.New("this worker has no blob store, and the worker that began the run had one: give it --blob-url or BLOB_URL, too")
-	}
 	return a.log.Archive(ctx, in.ContextName, in.Through)
 }

@@ -3,8 +3,8 @@
 // are small:
 //
 //	Generate  asks the model, in as many attempts as the context allows
-//	Open      finds what earlier sessions of the context left
-//	Recall    hands it over
+//	Open      decides how a run works, and restores the earlier sessions
+//	Archive   writes the log of a run to the archive
 //	Stop      hands the wish to stop a request to the worker that makes it
 //	Settle    waits until the server lists a run that is about to end
 //

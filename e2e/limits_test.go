@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -229,26 +228,4 @@ func (w *world) listedAs(c *session.Context, status wire.Status) {
 	query := fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))
 	for !strings.Contains(w.starter("", "list", "--query", query, "--json"), fmt.Sprintf(`"status":%q`, status)) {
 	}
-}
-
-func TestAWorkerWithoutTheStoreSaysThatItNeedsIt(t *testing.T) {
-	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
-	c := w.open("no-store")
-	large := event.New(event.UserMessage{Content: strings.Repeat("x", 3<<20)})
-	_, err := c.Send(w.ctx, large)
-	require.NoError(t, err)
-	stop := w.workerOn(w.dial(nil), contexts.Options{TaskQueue: w.queue, Models: scripted(w.model.URL), Stream: w.stream, SearchAttributes: true})
-	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for {
-		h, err := history.Next()
-		require.NoError(t, err)
-		if failed := h.GetWorkflowTaskFailedEventAttributes(); failed != nil {
-			require.Contains(t, failed.GetFailure().GetMessage(), "is in a blob store, and this process has none")
-			break
-		}
-	}
-	stop()
-	w.worker()
-	require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")), "a worker that has it goes on")
 }

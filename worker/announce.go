@@ -91,5 +91,6 @@ func banner(at places, dev *local) string {
 		line("Model", at.model()+" at "+cmp.Or(at.models.Defaults.BaseURL, "OpenAI"))
 	}
 	line("Data", dev.dataDir)
+	line("Store", event.Redact(at.blobURL, 0))
 	return b.String()
 }

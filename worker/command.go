@@ -151,7 +151,8 @@ Environment:
   NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY, NATS_CA,
   NATS_CERT, NATS_KEY
               how the worker authenticates there, as for the nats command
-  BLOB_URL    where logs are archived, and large payloads kept
+  BLOB_URL    the blob store for logs and large payloads; "worker" without it
+              uses the folder .chronicle/blobs
 
 ` + codesHelp,
 		Version:       version(),
@@ -186,8 +187,8 @@ Environment:
 		}
 		flags.StringVar(setting.Value, setting.Flag, "", usage)
 	}
-	flags.StringVar(&s.blobURL, "blob-url", "", `store for the logs of contexts and for large payloads: file:///DIR, s3://BUCKET, gs://BUCKET, azblob://CONTAINER or mem://, the same for all workers and clients; `+
-		`empty: BLOB_URL, else none, or with --dev a directory in --data-dir; "none": logs last as long as the server keeps them`)
+	flags.StringVar(&s.blobURL, "blob-url", "", `blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER, the same for all workers and clients of a namespace; `+
+		`empty: BLOB_URL, else the folder .chronicle/blobs, with --dev the folder blobs in --data-dir`)
 	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history entries after which a context goes on in another run; 0: when Temporal suggests it, at 4,096")
 	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task queue to work on")
 	flags.StringVar((*string)(&s.only), "only", "", "part of the work to do, workflows or activities; empty: both")
@@ -199,7 +200,7 @@ Environment:
 	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
 	flags.BoolVar(&s.check, "check", false, "only say whether a worker of this host takes work from the task queue, by exit code")
 	flags.BoolVar(&s.dev, "dev", false, "start everything that is needed on this machine")
-	flags.StringVar(&s.dataDir, "data-dir", ".chronicle", "where --dev keeps everything; created if missing")
+	flags.StringVar(&s.dataDir, "data-dir", defaultDataDir, "where --dev keeps everything; created if missing")
 	flags.IntVar(&s.temporalPort, "temporal-port", 7233, "port of --dev's Temporal; 0: any free port")
 	flags.IntVar(&s.uiPort, "ui-port", 8233, "port of --dev's Web UI; 0: any free port")
 	flags.IntVar(&s.natsPort, "nats-port", 4222, "port of --dev's NATS; 0: any free port")

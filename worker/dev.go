@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 
@@ -24,8 +23,12 @@ import (
 // workerLog is the log in the data directory while a command has the terminal.
 const workerLog = "worker.log"
 
-// blobsDir is where blobs are in the data directory.
-const blobsDir = "blobs"
+// blobsDir is the folder of the blob store in the data directory, unless another
+// store is set; defaultDataDir is the data directory.
+const (
+	blobsDir       = "blobs"
+	defaultDataDir = ".chronicle"
+)
 
 // local is what --dev starts on this machine.
 type local struct {
@@ -57,7 +60,9 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 	if l.dataDir, err = filepath.Abs(s.dataDir); err != nil {
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
-	l.blobURL = a.blobURL((&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(l.dataDir, blobsDir))}).String())
+	if l.blobURL, err = a.blobURL(l.dataDir); err != nil {
+		return nil, err
+	}
 	l.lock, err = devserver.Lock(l.dataDir)
 	if errors.Is(err, devserver.ErrLocked) {
 		return nil, fmt.Errorf("%w, probably another worker --dev: stop that one, or set --data-dir", err)

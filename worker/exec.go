@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +95,7 @@ func commandEnvironment(environment []string, at places) []string {
 		"TEMPORAL_NAMESPACE="+at.temporal.Namespace,
 		"TEMPORAL_CONFIG_FILE="+os.DevNull,
 		"NATS_URL="+at.natsURL,
-		"BLOB_URL="+cmp.Or(at.blobURL, "none"),
+		"BLOB_URL="+at.blobURL,
 		variableEndsAll+"=1",
 	)
 }

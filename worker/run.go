@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,7 +30,7 @@ type places struct {
 	temporal client.Options
 	natsURL  string
 	natsAuth stream.Auth
-	blobURL  string // empty: there is no store
+	blobURL  string
 	models   llm.Options
 	// modelURL is where the built-in model is, empty without it.
 	modelURL string
@@ -127,17 +128,25 @@ func (a *app) configured(log *zap.Logger) (places, error) {
 	if natsURL == "none" {
 		natsURL = ""
 	}
+	blobURL, err := a.blobURL(defaultDataDir)
+	if err != nil {
+		return places{}, err
+	}
 	models, err := a.modelOptions()
-	return places{temporal: options, natsURL: natsURL, natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: a.blobURL(""), models: models}, err
+	return places{temporal: options, natsURL: natsURL, natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models}, err
 }
 
-// blobURL is where blobs are, by flag and environment; empty: nowhere.
-func (a *app) blobURL(otherwise string) string {
-	url := cmp.Or(a.settings.blobURL, a.getenv("BLOB_URL"), otherwise)
-	if url == "none" {
-		return ""
+// blobURL is the store by flag or environment, else a folder in a data directory.
+func (a *app) blobURL(dataDir string) (string, error) {
+	switch blobURL := cmp.Or(a.settings.blobURL, a.getenv("BLOB_URL")); blobURL {
+	case "":
+		dir, err := filepath.Abs(filepath.Join(dataDir, blobsDir))
+		return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(), err
+	case "none":
+		return "", usageError{errors.New(`--blob-url or BLOB_URL "none": a worker needs a blob store (leave it empty for a local folder)`)}
+	default:
+		return blobURL, nil
 	}
-	return url
 }
 
 // sdkLogger is quiet: the SDK tells at info level what is no news.
@@ -151,7 +160,7 @@ func dial(ctx context.Context, at places) (client.Client, error) {
 	defer cancel()
 	// Compressing small messages costs both sides more than sending them does.
 	at.temporal.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
-	// A history carries so much; what is longer is refused, or in a blob store.
+	// Longer payloads are in the blob store.
 	at.temporal.PayloadLimits.PayloadSizeWarning = wire.MaxInputBytes
 	at.temporal.Identity = fmt.Sprintf("%d%s", os.Getpid(), atThisHost())
 	c, err := client.DialContext(ctx, at.temporal)

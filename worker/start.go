@@ -27,7 +27,7 @@ type runningWorker struct {
 	worker worker.Worker
 	client client.Client
 	stream *stream.Conn
-	blobs  *blobs.Store // nil: there is no store
+	blobs  *blobs.Store
 }
 
 // startWorker returns when a context can be answered. Later, end is called with
@@ -44,14 +44,11 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 			r.stop()
 		}
 	}()
-	var logs *archive.Archive
-	if at.blobURL == "" {
-		log.Warn("no --blob-url: the logs of contexts last as long as the server keeps their histories")
-	} else {
-		if r.blobs, err = blobs.Open(ctx, at.blobURL, at.temporal.Namespace); err != nil {
-			return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
-		}
-		logs = archive.New(r.blobs)
+	if r.blobs, err = blobs.Open(ctx, at.blobURL, at.temporal.Namespace); err != nil {
+		return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
+	}
+	if s.blobURL == "" && a.getenv("BLOB_URL") == "" {
+		log.Info("no --blob-url: the blob store is a local folder", zap.String("blobs", at.blobURL))
 	}
 	at.temporal.ExternalStorage = blobs.ExternalStorage(r.blobs)
 	c, conn, err := connect(ctx, at, log)
@@ -73,7 +70,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		Part:             s.only,
 		Models:           llm.New(models),
 		Stream:           conn,
-		Archive:          logs,
+		Archive:          archive.New(r.blobs),
 		ContinueAfter:    s.continueAfter,
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
@@ -125,12 +122,8 @@ func (r *runningWorker) stop() {
 	}
 }
 
-// blobReader reads blobs that events refer to. Without a store: nil, which is
-// none.
+// blobReader reads blobs that events refer to.
 func blobReader(store *blobs.Store) func(ctx context.Context, ref string) ([]byte, error) {
-	if store == nil {
-		return nil
-	}
 	return func(ctx context.Context, ref string) ([]byte, error) {
 		parsed, err := blobs.ParseRef(ref)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,6 +68,9 @@ func prepare(t *testing.T, args ...string) *running {
 	require.NoError(t, err)
 	r := &running{t: t, cmd: exec.Command(executable, args...)}
 	r.cmd.Env = []string{asWorker + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	if !slices.Contains(args, "--dev") {
+		r.cmd.Dir = t.TempDir() // for the default store; --dev is given a folder, and finds its server from here
+	}
 	r.cmd.Stderr = &r.stderr
 	r.cmd.WaitDelay = 10 * time.Second
 	stdout, err := r.cmd.StdoutPipe()
@@ -385,6 +389,8 @@ func TestWrongUsage(t *testing.T) {
 		{name: "an address with dev", args: []string{"--dev", "--address", "a:1"}, code: 2, want: "--address: --dev starts its own"},
 		{name: "a port that is none", args: []string{"--dev", "--ui-port", "65536"}, code: 2, want: "--ui-port 65536: want 0 to 65535"},
 		{name: "a part that is none", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want "workflows", "activities" or nothing`},
+		{name: "no store", args: []string{"--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker needs a blob store`},
+		{name: "no store with dev", args: []string{"--dev", "--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker needs a blob store`},
 		{name: "a negative delay", args: []string{"--dev", "--offline-token-delay", "-1s"}, code: 2, want: "--offline-token-delay -1s: must not be negative"},
 		{name: "the former patterns of keys", args: []string{"--key-refs", ""}, code: 2, want: "unknown flag: --key-refs"},
 		{name: "an invalid base URL", args: []string{"--allow-base-url", "http://me:s3cr3t@host"}, code: 2, want: "--allow-base-url: it has an @"},

@@ -61,7 +61,7 @@ func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, erro
 		err = fmt.Errorf("%d bytes, at most %d are appended by an update: send the signal %s", len(data), wire.MaxAppendBytes, wire.SignalEvent)
 	}
 	if err == nil {
-		events, err = decodeEvents(data, wire.MaxEventBytes)
+		events, err = decodeEvents(data)
 	}
 	for i := range events {
 		e := &events[i]

@@ -26,12 +26,9 @@ import (
 // detached in its worker process.
 
 const (
-	// maxCarriedInbox is how many bytes of signals are carried, and with a blob
-	// store wire.MaxStoredBytes. When there are more, the run takes them first.
-	maxCarriedInbox = 256 << 10
-	// maxCarriedSession is how long a session may be that is carried in the
-	// input without a blob store. A longer one is recalled from the log.
-	maxCarriedSession = 512 << 10
+	// maxCarriedInbox is how many bytes of signals are carried. When there are more,
+	// the run takes them first.
+	maxCarriedInbox = wire.MaxStoredBytes
 	// archivePatience is how long a run waits for the archive, and its senders
 	// with it. What is archived later is there for the next try.
 	archivePatience = 5 * time.Second
@@ -66,10 +63,8 @@ var (
 
 // carried is the input of a run that another one has handed over to.
 type carried struct {
-	// Session is the session, packed; without its context when that is to be
-	// recalled from the log.
+	// Session is the session, packed.
 	Session []byte `json:"session"`
-	Recall  bool   `json:"recall,omitempty"`
 	// Start is a request that waits to be made. Nil: none.
 	Start *reducer.StartRequest `json:"start,omitempty"`
 	// Running is the request that is being answered. Nil: none.
@@ -180,11 +175,6 @@ func (r *run) archiveSoon() bool {
 
 // archive archives the log up to now.
 func (r *run) archive(ctx workflow.Context) workflow.Future {
-	if !r.archives {
-		future, done := workflow.NewFuture(ctx)
-		done.SetValue(nil)
-		return future
-	}
 	options := workflow.GetActivityOptions(ctx)
 	options.StartToCloseTimeout = activities.ArchiveTimeout
 	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 5 * time.Second}
@@ -214,10 +204,7 @@ func (r *run) carry() (_ carried, ok bool) {
 	if r.generate != nil {
 		c.Running = &r.running
 	}
-	size, limit := 0, maxCarriedInbox
-	if r.stores() {
-		limit = wire.MaxStoredBytes
-	}
+	size := 0
 	for _, s := range r.inbox.signals {
 		if s.append != nil {
 			// Its sender is told that the run has ended, and sends it again.
@@ -227,17 +214,12 @@ func (r *run) carry() (_ carried, ok bool) {
 		if err != nil {
 			panic(fmt.Sprintf("a signal cannot be written: %v", err))
 		}
-		if size += len(data); size > limit {
+		if size += len(data); size > maxCarriedInbox {
 			return c, false
 		}
 		c.Inbox = append(c.Inbox, carriedSignal{s.name, data})
 	}
 	c.Session = pack(r.session)
-	if len(c.Session) > maxCarriedSession && !r.stores() {
-		rest := r.session
-		rest.Reduced = reducer.ReducedContext{}
-		c.Session, c.Recall = pack(rest), true
-	}
 	return c, true
 }
 
@@ -256,12 +238,9 @@ func (r *run) takeOver(c *carried) error {
 		panic(err.Error())
 	}
 	if err := r.begin(activities.OpenInput{
-		ContextName: r.session.ContextName, ContinuedRunID: workflow.GetInfo(r.ctx).ContinuedExecutionRunID, Recall: c.Recall,
+		ContextName: r.session.ContextName, ContinuedRunID: workflow.GetInfo(r.ctx).ContinuedExecutionRunID,
 	}); err != nil {
 		return err
-	}
-	if c.Recall {
-		session.Reduced = r.session.Reduced
 	}
 	session.Rules = r.session.Rules
 	r.session = session

@@ -89,11 +89,9 @@ type run struct {
 	// attributes says that search attributes may be used; status and turns are
 	// what they show since shownAt.
 	attributes bool
-	// archives says that there is an archive. continueAfter is the length from
-	// which on a history is long, 0 for the default; carryFrom is the one from
-	// which on the run may continue as new. Events up to archivedThrough were
+	// continueAfter is the length from which on a history is long, 0 for the
+	// default; carryFrom is the one from which on the run may continue as new. Events up to archivedThrough were
 	// archived by this run.
-	archives        bool
 	continueAfter   int
 	carryFrom       int
 	archivedThrough int
@@ -193,7 +191,7 @@ func (r *run) receive() {
 	for !r.inbox.empty() && r.size < wire.MaxRecordBytes {
 		in := r.inbox.take()
 		in.append.recall(r.session)
-		r.take(decode(in, r.now(), r.maxEventBytes(), workflow.GetInfo(r.ctx).TaskQueueName))
+		r.take(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName))
 		if in.append != nil {
 			r.appended = append(r.appended, in.append.settle(r.session, r.events))
 		}
@@ -214,18 +212,6 @@ func (r *run) receive() {
 func (r *run) isCancelled() bool { return r.asked.Err() != nil && !r.closing }
 
 func (r *run) now() time.Time { return workflow.Now(r.ctx) }
-
-// stores reports whether what is too long for a history goes to a blob store,
-// which is where the archive is.
-func (r *run) stores() bool { return r.archives }
-
-// maxEventBytes is the longest event that can be recorded.
-func (r *run) maxEventBytes() int {
-	if r.stores() {
-		return wire.MaxStoredBytes
-	}
-	return wire.MaxEventBytes
-}
 
 // take makes a step and keeps its effects for perform.
 func (r *run) take(in reducer.Input) {
@@ -281,7 +267,7 @@ func (r *run) perform() error {
 
 // open finds what earlier sessions left and begins this one.
 func (r *run) open() error {
-	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName, Recall: true}); err != nil {
+	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName}); err != nil {
 		return err
 	}
 	r.take(reducer.Opened{At: r.now(), PreviousRunID: r.previousRunID, ForkedFrom: r.forkedFrom})
@@ -289,62 +275,31 @@ func (r *run) open() error {
 	return nil
 }
 
-// begin finds out what is decided once for a run, and recalls the session of the
-// one before if it is to.
+// begin decides what is fixed for a run, and restores the session of earlier
+// ones.
 func (r *run) begin(in activities.OpenInput) error {
 	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: 30 * time.Second,
-		// It is tried for as long as it takes: input was accepted already, and a
-		// workflow that fails would lose it.
+		// Open retries for ever: input was accepted already, and a workflow that
+		// fails would lose it.
 		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour,
 		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 	})
 	var result activities.OpenResult
-	for isRecalled := false; !isRecalled; {
-		result = activities.OpenResult{}
-		if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
-			return fmt.Errorf("open context %s: %w", in.ContextName, err)
+	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
+		return fmt.Errorf("open context %s: %w", in.ContextName, err)
+	}
+	if len(result.Session) > 0 {
+		session, err := activities.Unpack(result.Session)
+		if err != nil {
+			panic(err.Error()) // fails the workflow task and so loses nothing
 		}
-		isRecalled = result.Parts == 0 || r.recall(ctx, result)
+		r.session = session
 	}
 	r.session.Rules, r.previousRunID, r.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
-	r.archives, r.continueAfter = result.Archives, result.ContinueAfter
-	if result.Parts > 1 {
-		// The parts alone may make a history long.
-		r.carryFrom = workflow.GetInfo(r.ctx).GetCurrentHistoryLength() + carryAgain
-	}
+	r.continueAfter = result.ContinueAfter
 	return nil
-}
-
-// recall begins with what earlier sessions left. It returns false when a worker
-// took over meanwhile whose parts do not fit to those before.
-func (r *run) recall(ctx workflow.Context, result activities.OpenResult) bool {
-	var packed []byte
-	for part := range result.Parts {
-		if part > 0 && part%2 == 0 {
-			endTask(r.ctx)
-		}
-		var data []byte
-		err := workflow.ExecuteLocalActivity(ctx, acts.Recall, activities.RecallInput{
-			ContextName: r.session.ContextName, PreviousRunID: result.PreviousRunID, Part: part,
-			PartBytes: result.PartBytes, PackedSum: result.PackedSum,
-		}).Get(ctx, &data)
-		var failed *temporal.ApplicationError
-		if errors.As(err, &failed) && failed.Type() == activities.ErrorRepacked {
-			return false
-		}
-		if err != nil {
-			panic(fmt.Sprintf("context %s was not recalled: %v", r.session.ContextName, err))
-		}
-		packed = append(packed, data...)
-	}
-	session, err := activities.Unpack(packed)
-	if err != nil {
-		panic(err.Error())
-	}
-	r.session = session
-	return true
 }
 
 // settle makes sure that the next session of the context will find this one.

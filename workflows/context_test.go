@@ -46,6 +46,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := bareWorld(t, "context:demo", workflows.Interceptor())
 	w.OnActivity(acts.Settle, mock.Anything, "demo").Return(nil).Maybe()
+	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
 	return w
 }
 
@@ -319,32 +320,9 @@ func TestASessionGoesOnWithTheLogThatItFinds(t *testing.T) {
 		loaded(3, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: "demo:0002"}))
 	packed, err := activities.Pack(earlier)
 	require.NoError(t, err)
-	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{PreviousRunID: "A", Parts: 2}, nil).Once()
-	for part, data := range [][]byte{packed[:10], packed[10:]} {
-		w.OnActivity(acts.Recall, mock.Anything, activities.RecallInput{ContextName: "demo", PreviousRunID: "A", Part: part}).
-			Return(data, nil).Once()
-	}
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{PreviousRunID: "A", Session: packed}, nil).Once()
 	w.at(time.Hour, w.close)
 	w.run("SessionStarted", "LLMRequestInterrupted cancelled", "SessionEnded done")
-}
-
-func TestASessionIsOpenedAgainWhenTheNextWorkerPacksItInAnotherWay(t *testing.T) {
-	w := newWorld(t)
-	packed, err := activities.Pack(reducer.Load("demo", reducer.Reduce, loaded(1, event.SessionStarted{}), loaded(2, event.SystemPrompt{Content: "Be brief."})))
-	require.NoError(t, err)
-	old := activities.OpenResult{PreviousRunID: "A", Parts: 4, PackedSum: "old"}
-	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(old, nil).Once()
-	recalls := func(part int, sum string, data []byte, err error) {
-		w.OnActivity(acts.Recall, mock.Anything, activities.RecallInput{ContextName: "demo", PreviousRunID: "A", Part: part, PackedSum: sum}).
-			Return(data, err).Once()
-	}
-	recalls(0, "old", []byte("parts of"), nil)
-	recalls(1, "old", []byte("another packing"), nil)
-	recalls(2, "old", nil, temporal.NewNonRetryableApplicationError("not these", activities.ErrorRepacked, nil))
-	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{PreviousRunID: "A", Parts: 1, PackedSum: "new"}, nil).Once()
-	recalls(0, "new", packed, nil)
-	w.at(time.Hour, w.close)
-	w.run("SessionStarted", "SessionEnded done")
 }
 
 func loaded(n int, body event.Body) event.Event {
@@ -356,6 +334,7 @@ func loaded(n int, body event.Body) event.Event {
 func TestInputThatComesWhileTheSessionEndsBeginsTheNext(t *testing.T) {
 	w := bareWorld(t, "context:demo", workflows.Interceptor())
 	w.opens()
+	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil)
 	w.generates(answers("Hi"))
 	settled := 0
 	w.OnActivity(acts.Settle, mock.Anything, "demo").Return(func(context.Context, string) error {
@@ -372,7 +351,7 @@ func TestInputThatComesWhileTheSessionEndsBeginsTheNext(t *testing.T) {
 
 func TestInputForAClosedContextWaitsForNoArchiveAndNoList(t *testing.T) {
 	w := bareWorld(t, "context:demo", workflows.Interceptor())
-	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules, Archives: true}, nil).Once()
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
 	w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 2}).
 		After(time.Hour).Return(nil).Once()
 	w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 5}).Return(nil).Once()

@@ -18,7 +18,7 @@ import (
 
 // decode turns a signal into the input that it means. It never fails: what it
 // cannot read becomes a refusal.
-func decode(s signal, now time.Time, maxEventBytes int, taskQueue string) reducer.Input {
+func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
 	}
@@ -27,7 +27,7 @@ func decode(s signal, now time.Time, maxEventBytes int, taskQueue string) reduce
 	case wire.SignalEvent:
 		var events []event.Event
 		if err == nil {
-			events, err = decodeEvents(data, maxEventBytes)
+			events, err = decodeEvents(data)
 		}
 		if err != nil {
 			refusal := refused(now, s, data, err)
@@ -70,10 +70,10 @@ func decode(s signal, now time.Time, maxEventBytes int, taskQueue string) reduce
 
 // decodeEvents reads events of which none is longer than can be recorded. It
 // returns those that are, too, with the error.
-func decodeEvents(data []byte, maxEventBytes int) ([]event.Event, error) {
+func decodeEvents(data []byte) ([]event.Event, error) {
 	events, err := event.DecodeInput(data)
 	if err == nil {
-		err = fits(events, maxEventBytes)
+		err = fits(events)
 	}
 	return events, err
 }
@@ -117,14 +117,14 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 }
 
 // fits refuses events that cannot be recorded.
-func fits(events []event.Event, maxEventBytes int) error {
+func fits(events []event.Event) error {
 	for _, e := range events {
 		data, err := e.MarshalJSON()
 		if err != nil {
 			return err
 		}
-		if len(data) > maxEventBytes {
-			return fmt.Errorf("%s: %d bytes of JSON, at most %d can be recorded", e.Tag(), len(data), maxEventBytes)
+		if len(data) > wire.MaxStoredBytes {
+			return fmt.Errorf("%s: %d bytes of JSON, at most %d can be recorded", e.Tag(), len(data), wire.MaxStoredBytes)
 		}
 	}
 	return nil

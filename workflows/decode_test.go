@@ -77,8 +77,8 @@ func TestASignalThatCannotBeReadIsRefused(t *testing.T) {
 		"news that is none":            {"request-started", &commonpb.Payloads{Payloads: []*commonpb.Payload{plain(`"hi"`)}}, "signal request-started: ", `"hi"`},
 		"news in bytes":                {"request-started", &commonpb.Payloads{Payloads: []*commonpb.Payload{payload("binary/plain", "hi")}}, "want JSON", "hi"},
 		"an event that is too large": {"event",
-			&commonpb.Payloads{Payloads: []*commonpb.Payload{plain(`{"_tag":"UserMessage","content":"` + strings.Repeat("x", wire.MaxEventBytes) + `"}`)}},
-			"at most 1500000 can be recorded", `{"_tag":"UserMessage"`},
+			&commonpb.Payloads{Payloads: []*commonpb.Payload{plain(`{"_tag":"UserMessage","content":"` + strings.Repeat("x", wire.MaxStoredBytes) + `"}`)}},
+			"at most 16000000 can be recorded", `{"_tag":"UserMessage"`},
 		"a raw key": {"event", &commonpb.Payloads{Payloads: []*commonpb.Payload{plain(`{"_tag":"UserMessage","content":"x","apiKey":"sk-live-0123456789"}`)}},
 			"apiKeyRef", `"apiKey":[removed]`},
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func Decode(name string, payloads *commonpb.Payloads, now time.Time) reducer.Input {
-	return decode(signal{name: name, payloads: payloads}, now, wire.MaxEventBytes, wire.TaskQueue)
+	return decode(signal{name: name, payloads: payloads}, now, wire.TaskQueue)
 }
 
 var (

@@ -62,8 +62,7 @@ type Options struct {
 	Reduce reducer.Reducer
 	// SearchAttributes says that those of package wire are registered.
 	SearchAttributes bool
-	// Archive keeps the logs of runs that have ended. Nil: the server does, for
-	// as long as its retention says. Its store is that of the
+	// Archive keeps the logs of runs; required. Its store is that of the
 	// blobs.ExternalStorage of the Temporal client.
 	Archive *archive.Archive
 	// ContinueAfter is how many entries the history of a run has before another
@@ -110,7 +109,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		WorkerStopTimeout:                options.DrainTimeout + HandBack,
 		// Where the server tells its limit, the SDK holds a marker against it before
 		// what is large in it goes to the blob store.
-		DisablePayloadErrorLimit: options.Archive != nil,
+		DisablePayloadErrorLimit: true,
 	}
 	main := common
 	main.Interceptors = []interceptor.WorkerInterceptor{workflows.Interceptor()}

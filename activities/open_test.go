@@ -1,0 +1,28 @@
+package activities_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+func TestASessionIsUnpackedAsItWasPacked(t *testing.T) {
+	e := event.New(event.UserMessage{Content: `<b>Tom & "Jerry"</b>`})
+	e.ID = event.FormatID("demo", 1)
+	session := reducer.Load("demo", reducer.Reduce, e)
+	packed, err := activities.Pack(session)
+	require.NoError(t, err)
+	again, err := activities.Pack(session)
+	require.NoError(t, err)
+	require.Equal(t, packed, again, "the same session gives the same bytes")
+	unpacked, err := activities.Unpack(packed)
+	require.NoError(t, err)
+	require.Equal(t, session, unpacked)
+
+	_, err = activities.Unpack(packed[:len(packed)-1])
+	require.ErrorContains(t, err, "unpack a session of")
+}
