@@ -35,7 +35,9 @@ func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 		return nil, &storeError{fmt.Sprintf("blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
 	}
 	store := New(blob.PrefixedBucket(bucket, url.PathEscape(namespace)+"/"))
-	store.folder = folder
+	if folder != "" {
+		store.folder, store.root = folder, filepath.Join(folder, url.PathEscape(namespace))
+	}
 	return store, nil
 }
 
@@ -53,7 +55,7 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 		return nil, "", errors.New("a user name or password does not belong into the URL; " +
 			"credentials come from the environment, see the documentation of the cloud")
 	case u.Scheme == fileblob.Scheme:
-		return openFolder(u)
+		return openFolder(ctx, u)
 	case u.Scheme != memblob.Scheme && u.Host == "":
 		return nil, "", fmt.Errorf("the bucket is missing; want %s://bucket", u.Scheme)
 	case strings.Trim(u.Path, "/") != "":
@@ -75,8 +77,9 @@ func wanted() string {
 var drive = regexp.MustCompile(`^/?[A-Za-z]:`)
 
 // openFolder makes the folder, and keeps nothing there but the blobs: each is
-// written to a file beside its place and then renamed.
-func openFolder(u *url.URL) (bucket *blob.Bucket, folder string, err error) {
+// written to a file beside its place and then renamed. The parameters are those of
+// fileblob.URLOpener, which refuses others; none of them turns that off.
+func openFolder(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, err error) {
 	folder = u.Path
 	if u.Host == "." || runtime.GOOS == "windows" {
 		folder = strings.TrimPrefix(folder, "/")
@@ -85,8 +88,8 @@ func openFolder(u *url.URL) (bucket *blob.Bucket, folder string, err error) {
 	switch {
 	case u.Opaque != "" || u.Host != "" && u.Host != "." && u.Host != "localhost":
 		problem = "the folder does not begin behind file://"
-	case u.RawQuery != "" || u.Fragment != "":
-		problem = "a folder has no parameters; write ? as %3F and # as %23"
+	case u.Fragment != "":
+		problem = "a folder has no fragment; write # as %23"
 	case strings.Contains(folder, `\`):
 		problem = `a \ is written as /`
 	case runtime.GOOS != "windows" && drive.MatchString(folder):
@@ -98,12 +101,13 @@ func openFolder(u *url.URL) (bucket *blob.Bucket, folder string, err error) {
 		return nil, "", fmt.Errorf("%s; want file:///absolute/folder or file://./relative/folder", problem)
 	}
 	folder = filepath.Clean(filepath.FromSlash(folder))
-	bucket, err = fileblob.OpenBucket(folder, &fileblob.Options{
+	opener := fileblob.URLOpener{Options: fileblob.Options{
 		CreateDir:   true,
 		DirFileMode: 0o700, // conversations are private
 		NoTempDir:   true,  // a file can be renamed only within its disk
 		Metadata:    fileblob.MetadataDontWrite,
-	})
+	}}
+	bucket, err = opener.OpenBucketURL(ctx, u)
 	return bucket, folder, err
 }
 

@@ -41,13 +41,14 @@ func ExternalStorage(store *Store) converter.ExternalStorage {
 	}
 }
 
-// errNoStore is what becomes of a reference without a store.
-var errNoStore = errors.New("the payload is in a blob store, and this process has none: give it the one of those who sent it, by --blob-url or BLOB_URL")
+// errNoStore is the error of a reference without a store.
+var errNoStore = errors.New("the payload is in a blob store, and this process has none (set --blob-url or BLOB_URL to the store of the workers, or use the gateway)")
 
 // Names in references, so they stay as they are.
 const (
 	driverName = "chronicle-blobs"
 	claimRef   = "ref"
+	claimStore = "store"
 )
 
 // payloadTimeout bounds the handling of one payload. The SDK sets no bound when
@@ -72,8 +73,12 @@ func (d payloadDriver) Store(ctx converter.StorageDriverStoreContext, payloads [
 		err = ctx.GetLimiter().Permit(ctx.Context, payload, func() error {
 			put, cancel := context.WithTimeout(ctx.Context, payloadTimeout)
 			defer cancel()
+			id, err := d.store.Identity(put)
+			if err != nil {
+				return err
+			}
 			ref, err := d.store.Put(put, data)
-			claims[i].ClaimData = map[string]string{claimRef: string(ref)}
+			claims[i].ClaimData = map[string]string{claimRef: string(ref), claimStore: id}
 			return err
 		})
 		if err != nil {
@@ -139,6 +144,13 @@ func (s *Store) payload(ctx context.Context, claim map[string]string) (*commonpb
 	ref, err := ParseRef(claim[claimRef])
 	if err != nil {
 		return nil, err
+	}
+	id, err := s.Identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if claim[claimStore] != id {
+		return nil, OtherStore("payload "+string(ref), claim[claimStore], id)
 	}
 	data, err := s.Get(ctx, ref)
 	if err != nil {

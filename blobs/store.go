@@ -4,14 +4,18 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -32,8 +36,12 @@ var (
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
 type Store struct {
 	bucket *blob.Bucket
-	// folder is where the bucket is; "" when it is not in a folder of ours.
-	folder string
+	// folder is the folder of the bucket, and root the one of the namespace in it;
+	// "" for a bucket that is not in a folder.
+	folder, root string
+
+	mu sync.Mutex // guards id
+	id string     // "" until it is known
 }
 
 // New returns a store on a bucket, for those who open buckets in another way
@@ -75,8 +83,8 @@ func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 // with "sha256/". Writing the same bytes again does nothing; other bytes are
 // ErrExists.
 func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
-	err := s.write(ctx, name, data, &blob.WriterOptions{ContentType: "application/json", IfNotExist: true})
-	if gcerrors.Code(err) != gcerrors.FailedPrecondition {
+	taken, err := s.create(ctx, name, data)
+	if !taken {
 		return explain("write", name, err)
 	}
 	there, err := s.Read(ctx, name)
@@ -84,6 +92,31 @@ func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 		return fmt.Errorf("blob %s %w", name, ErrExists)
 	}
 	return err
+}
+
+// create writes a name that is not taken.
+func (s *Store) create(ctx context.Context, name string, data []byte) (taken bool, err error) {
+	options := &blob.WriterOptions{ContentType: "application/json"}
+	if s.root == "" {
+		options.IfNotExist = true
+		err = s.write(ctx, name, data, options)
+		return gcerrors.Code(err) == gcerrors.FailedPrecondition, err
+	}
+	// In a folder, gocloud looks for the name and renames later, so two writers may
+	// both succeed. Of two links with one name, one fails.
+	path := filepath.Join(s.root, filepath.FromSlash(name))
+	if _, err := os.Lstat(path); err == nil {
+		return true, nil
+	}
+	temp := "." + rand.Text() + ".tmp"
+	if err := s.write(ctx, name+temp, data, options); err != nil {
+		return false, err
+	}
+	defer os.Remove(path + temp)
+	if err := os.Link(path+temp, path); err != nil {
+		return errors.Is(err, fs.ErrExist), err
+	}
+	return false, s.syncFolders(filepath.Dir(path))
 }
 
 // write stores bytes so that no loss of power takes them back. A cloud sees to
@@ -147,6 +180,9 @@ func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 // Names yields the names that begin with a prefix, in the order of their bytes.
 // An error comes last.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	if s.root != "" {
+		return s.files(prefix)
+	}
 	return func(yield func(string, error) bool) {
 		list := s.bucket.List(&blob.ListOptions{Prefix: prefix})
 		for {
@@ -158,11 +194,42 @@ func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, erro
 				yield("", explain("list", prefix, err))
 				return
 			}
-			// In a folder, a write that is not done yet, or never will be.
-			if strings.HasSuffix(object.Key, ".tmp") {
-				continue
-			}
 			if !yield(object.Key, nil) {
+				return
+			}
+		}
+	}
+}
+
+// files is Names in a folder. The lists of gocloud come in pages, lose names
+// between two pages when a file and a folder begin alike, and fail when a
+// temporary file vanishes.
+func (s *Store) files(prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var names []string
+		below := filepath.Join(s.root, filepath.FromSlash(prefix[:strings.LastIndexByte(prefix, '/')+1]))
+		err := filepath.WalkDir(below, func(file string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			relative, err := filepath.Rel(s.root, file)
+			name := filepath.ToSlash(relative)
+			// A temporary file is a write that is not complete.
+			if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, ".tmp") && !strings.HasSuffix(name, ".attrs") {
+				names = append(names, name)
+			}
+			return err
+		})
+		if err != nil {
+			yield("", explain("list", prefix, err))
+			return
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if !yield(name, nil) {
 				return
 			}
 		}

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if url := os.Getenv(putsForEver); url != "" {
 		putForEver(url)
 	}
+	if url := os.Getenv(writesNames); url != "" {
+		os.Exit(writeNames(url))
+	}
 	os.Exit(m.Run())
 }
 
