@@ -17,19 +17,18 @@ import (
 // recentEvents is how many events /events shows.
 const recentEvents = 20
 
-// key handles a key: Enter, Ctrl-C, Ctrl-D and the arrows here, the rest is
-// editing.
+// key handles Enter, Ctrl-C, Ctrl-D and the arrows; other keys edit the line.
 func (m *Model) key(key tea.KeyMsg) tea.Cmd {
 	switch key.Type {
 	case tea.KeyEnter, tea.KeyCtrlJ:
-		// A line feed is what Enter was before the screen had the terminal.
+		// Enter typed before the screen was set up arrives as a line feed.
 		if key.Alt {
 			return m.line.newline()
 		}
 		return m.enter()
 	case tea.KeyCtrlC:
 		if m.transcript.interrupting {
-			// Nobody may be there to stop it.
+			// There may be no worker to stop it.
 			m.leave()
 			return nil
 		}
@@ -38,10 +37,10 @@ func (m *Model) key(key tea.KeyMsg) tea.Cmd {
 			return m.interrupt
 		}
 		m.line.clear()
-		m.hint = "Ctrl-D leaves"
+		m.hint = "Ctrl-D exits"
 		return nil
 	case tea.KeyCtrlD:
-		// As in a shell: in the middle of a line it deletes.
+		// As in a shell, Ctrl-D deletes within a line.
 		if m.line.text() == "" {
 			m.leave()
 			return nil
@@ -56,7 +55,7 @@ func (m *Model) key(key tea.KeyMsg) tea.Cmd {
 	return m.line.update(key)
 }
 
-// enter does what the line says.
+// enter sends the line or runs its command.
 func (m *Model) enter() tea.Cmd {
 	command, text, isCommand := ParseLine(m.line.enter())
 	if isCommand {
@@ -76,7 +75,7 @@ func (m *Model) enter() tea.Cmd {
 	return tea.Batch(late, m.send(input))
 }
 
-// run runs a command.
+// run executes a command.
 func (m *Model) run(command Command) tea.Cmd {
 	switch command.Name {
 	case "help":
@@ -97,11 +96,11 @@ func (m *Model) run(command Command) tea.Cmd {
 	return nil
 }
 
-// set sends a setting, which the log then tells of.
+// set sends a setting; the log shows its effect.
 func (m *Model) set(setting event.Body) tea.Cmd {
 	return func() tea.Msg {
 		_, err := m.config.Context.Send(m.ctx, event.New(setting))
-		if err != nil && !errors.Is(err, session.ErrRefused) { // the log tells of that
+		if err != nil && !errors.Is(err, session.ErrRefused) { // the log shows that
 			return told{err: fmt.Errorf("not set: %w", err)}
 		}
 		return nil
@@ -141,7 +140,7 @@ func (m *Model) events(lastID string) tea.Cmd {
 	}
 }
 
-// interrupt only speaks up when it fails: the log tells of the rest.
+// interrupt reports only errors; the log shows the rest.
 func (m *Model) interrupt() tea.Msg {
 	if err := m.config.Context.Interrupt(m.ctx); err != nil {
 		return told{err: fmt.Errorf("interrupt: %w", err)}
@@ -151,7 +150,7 @@ func (m *Model) interrupt() tea.Msg {
 
 func (m *Model) attach(place string) tea.Cmd {
 	if place == "" {
-		m.hint = "attach what? /attach FILE|URL"
+		m.hint = "usage: /attach FILE|URL"
 		return nil
 	}
 	e, err := m.config.Attach(place)
@@ -167,7 +166,7 @@ func attachmentName(e event.Event) string {
 	return strings.TrimPrefix(show.Note(e.Body), "attachment: ")
 }
 
-// sent says what became of the first unsent input.
+// sent is the outcome of sending the first unsent input.
 type sent struct{ err error }
 
 func (m *Model) send(input []event.Event) tea.Cmd {
@@ -175,7 +174,7 @@ func (m *Model) send(input []event.Event) tea.Cmd {
 		for _, part := range Inputs(input) {
 			_, err := m.config.Context.Send(m.ctx, part...)
 			if errors.Is(err, session.ErrRefused) {
-				break // the log tells of that
+				break // the log shows that
 			}
 			if err != nil {
 				return sent{err}
@@ -185,8 +184,8 @@ func (m *Model) send(input []event.Event) tea.Cmd {
 	}
 }
 
-// takeSent sends the next input. One that could not be sent comes back into the
-// line, unless something new stands there.
+// takeSent sends the next input. An input that failed returns to the line, unless the user
+// has typed something else.
 func (m *Model) takeSent(msg sent) tea.Cmd {
 	input := m.unsent[0]
 	m.unsent = m.unsent[1:]
@@ -212,25 +211,24 @@ func (m *Model) takeSent(msg sent) tea.Cmd {
 	return m.send(m.unsent[0])
 }
 
-// logUpdate is what came of the log since the one before: at least one event,
-// or its end.
+// logUpdate holds the events since the previous update: at least one, or the end of the log.
 type logUpdate struct {
 	events []session.Entry
 	ended  bool
 }
 
-// followAgain asks to follow a log that broke off.
+// followAgain restarts following after the log stream broke.
 type followAgain struct{}
 
-// follow follows the log from the newest event that was seen.
+// follow follows the log from the last event shown.
 func (m *Model) follow() tea.Cmd {
 	log := m.config.Context.Follow(m.ctx, session.FollowOptions{From: m.transcript.lastID, Deltas: true})
-	// The room is for deltas that come while the screen is drawn.
+	// The buffer holds deltas that arrive while the screen is drawn.
 	m.log = session.Entries(m.ctx, log, 256)
 	return nextUpdate(m.log)
 }
 
-// nextUpdate waits for the log and takes all that is there.
+// nextUpdate waits for an event and returns all that are available.
 func nextUpdate(log <-chan session.Entry) tea.Cmd {
 	return func() tea.Msg {
 		l, ok := <-log
@@ -254,7 +252,7 @@ func nextUpdate(log <-chan session.Entry) tea.Cmd {
 }
 
 func (m *Model) takeLog(update logUpdate) tea.Cmd {
-	err := errors.New("it ended")
+	err := errors.New("the stream ended")
 	for _, l := range update.events {
 		if l.Err != nil {
 			err = l.Err
@@ -273,7 +271,7 @@ func (m *Model) takeLog(update logUpdate) tea.Cmd {
 	}
 	if !m.lost {
 		m.lost = true
-		m.transcript.note(told{err: fmt.Errorf("the log cannot be followed: %w; trying again every %s", err, retryFollow)})
+		m.transcript.note(told{err: fmt.Errorf("follow the log: %w (retrying every %s)", err, retryFollow)})
 	}
 	return tea.Tick(retryFollow, func(time.Time) tea.Msg { return followAgain{} })
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Now bubbletea is initialized.
+// Runs after bubbletea is initialized.
 func init() { quiet.Restore() }
 
-// Context is what the screen needs of a [session.Context].
+// Context is the part of [session.Context] that the screen uses.
 type Context interface {
 	Name() string
 	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
@@ -28,29 +28,28 @@ type Context interface {
 	Interrupt(ctx context.Context) error
 }
 
-// Config is what a screen shows and how.
+// Config configures a screen.
 type Config struct {
 	Context Context
-	// Past is the log before the screen opens; it is shown in short, and
-	// followed from there.
+	// Past is the log so far. The screen shows a summary and follows the log from its
+	// end.
 	Past []event.Event
-	// Style paints; the zero value has no colours.
+	// Style formats text; the zero value uses no colors.
 	Style show.Style
-	// Width of the terminal in cells until it changes; 0 means 80.
+	// Width is the initial width of the terminal in cells; 0 means 80.
 	Width int
-	// TaskQueue is where a worker takes what is sent; it is only told.
+	// TaskQueue is mentioned when no worker responds.
 	TaskQueue string
-	// Patience is how long an input may take to be in the log before the screen
-	// says what it waits for; 0 means 5 seconds.
+	// Patience is how long an input may take to be recorded before the screen shows why;
+	// 0 means 5 seconds.
 	Patience time.Duration
-	// Farewell is what becomes of the answer when who waits for it leaves.
+	// Farewell tells a user who exits what happens to the running answer.
 	Farewell string
-	// Attach makes an attachment of a file or a URL.
+	// Attach creates an attachment from a file or a URL.
 	Attach func(place string) (event.Event, error)
 }
 
-// Run shows the screen on a terminal until the user leaves or ctx is done,
-// whose error it returns then.
+// Run shows the screen until the user exits or ctx is done; then it returns the error of ctx.
 func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -6,31 +6,31 @@ import (
 	"strings"
 )
 
-// Help lists what can be typed.
-const Help = `/attach FILE|URL  goes with the next message
-/system TEXT      sets the system prompt; without TEXT it is removed
-/state            what the context is doing, its settings, its messages
-/events           the newest events of the log
-/quit             leaves, like Ctrl-D
-/help             this list
-//text            sends /text as it is
-A new line while an answer runs is sent at once; the policy of the context decides what that does to the answer.
-Ctrl-C interrupts the running answer; pressed again before it has stopped, it leaves.
-Alt-Enter begins a new line in the message, and so does a newline in what is pasted; both are shown as ␤.`
+// Help describes the commands and keys.
+const Help = `/attach FILE|URL  attach a file to the next message
+/system TEXT      set the system prompt; without TEXT, remove it
+/state            show the status, settings and messages of the context
+/events           show the newest events of the log
+/quit             exit, like Ctrl-D
+/help             show this help
+//text            send /text as a message
+A message typed while an answer runs is sent at once; the delivery policy of the context decides what happens to the answer.
+Ctrl-C interrupts the running answer; pressed again before it has stopped, it exits.
+Alt-Enter inserts a newline, and pasted text can contain newlines; they are shown as ␤.`
 
-// Command is a line that is not for the model.
+// Command is a command typed by the user.
 type Command struct {
-	// Name is the word behind the slash.
+	// Name is the word after the slash.
 	Name string
 	// Argument is the rest of the line.
 	Argument string
 }
 
-// A path like /etc/hosts is no command.
+// A path like /etc/hosts does not match.
 var commandLine = regexp.MustCompile(`(?s)^/([A-Za-z]*)(?:\s+(.*))?$`)
 
-// ParseLine tells commands from text for the model. A text that should begin
-// with a slash and a word is written with two slashes.
+// ParseLine distinguishes commands from messages. Two slashes start a message that begins
+// with a slash.
 func ParseLine(line string) (command Command, text string, isCommand bool) {
 	line = strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(line, "//"); ok {
@@ -42,7 +42,7 @@ func ParseLine(line string) (command Command, text string, isCommand bool) {
 	return Command{}, line, false
 }
 
-// UnknownCommand says that there is no command of a name, and what to do.
+// UnknownCommand returns the error for an unknown command.
 func UnknownCommand(name string) error {
-	return fmt.Errorf("there is no /%s; /help lists what there is, two slashes send a line as it is", name)
+	return fmt.Errorf("unknown command /%s (/help lists the commands; start a message with // to send a leading slash)", name)
 }

@@ -59,6 +59,6 @@ func TestTheScreenLetsNobodyCommandTheTerminal(t *testing.T) {
 	s.untilPrinted("not sent: X]0;t")
 	check()
 	close(s.fake.log)
-	s.untilPrinted("the log cannot be followed")
+	s.untilPrinted("follow the log: ")
 	check()
 }

@@ -5,18 +5,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// envelope is more than an input takes for each event beside its JSON: the id
-// that it is given, and a comma.
+// envelope is an upper bound of the bytes that an input needs per event besides its JSON: the
+// assigned id and a comma.
 const envelope = 100
 
-// Inputs cuts events into as few inputs as can be sent, in order: mostly one,
-// more when attachments are too long for one. Attachments that come alone wait
-// for the message behind them.
+// Inputs splits events into as few inputs as possible, in order. Several are needed if the
+// attachments exceed the size limit of an input. Attachments sent separately wait for the
+// message.
 func Inputs(events []event.Event) [][]event.Event {
 	var inputs [][]event.Event
 	begin, size := 0, 0
 	for i, e := range events {
-		// What has no JSON is refused by who sends it.
+		// Send reports events that cannot be encoded.
 		data, _ := e.MarshalJSON()
 		more := len(data) + envelope
 		if i > begin && size+more > wire.MaxInputBytes {

@@ -12,9 +12,8 @@ import (
 
 const prompt = "› "
 
-// The input line is one row of the terminal, and its library makes spaces of
-// what does not fit into one. So newlines and tabs stand in it as the signs that
-// Unicode has for them.
+// The input field is a single row and replaces newlines and tabs by spaces, so they are
+// represented by Unicode control pictures.
 var (
 	toSigns   = strings.NewReplacer("\r\n", newlineSign, "\r", newlineSign, "\n", newlineSign, "\t", tabSign)
 	fromSigns = strings.NewReplacer(newlineSign, "\n", tabSign, "\t")
@@ -25,15 +24,15 @@ const (
 	tabSign     = "␉"
 )
 
-// shown is a text as it stands in the line: what is sent is what is seen.
+// shown returns text as the line shows and sends it.
 func shown(text string) string { return terminal.Clean(toSigns.Replace(text)) }
 
-// line is the input line with its history, which lasts as long as the screen.
+// line is the input line with its history for this session.
 type line struct {
 	input   textinput.Model
 	history []string
-	// at is the line of the history that is shown; at its end stands draft,
-	// what was typed before going up.
+	// at is the index of the history entry shown. At len(history) the draft is shown: the
+	// text typed before going up.
 	at    int
 	draft string
 }
@@ -47,12 +46,12 @@ func newLine(width int) line {
 	return l
 }
 
-// setWidth leaves room for the prompt and for the cursor behind the text.
+// setWidth reserves room for the prompt and the cursor.
 func (l *line) setWidth(width int) { l.input.Width = max(1, width-len([]rune(prompt))-1) }
 
 func (l *line) update(msg tea.Msg) tea.Cmd {
 	if key, ok := msg.(tea.KeyMsg); ok {
-		// What is pasted comes as one key.
+		// Pasted text arrives as one key.
 		key.Runes = []rune(shown(string(key.Runes)))
 		msg = key
 	}
@@ -61,13 +60,12 @@ func (l *line) update(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// newline adds a newline at the cursor.
 func (l *line) newline() tea.Cmd {
 	return l.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{'\n'}})
 }
 
-// view is without the blanks behind the text: a row that fills the window
-// becomes two when the window gets narrower.
+// view trims trailing spaces: a row that fills the window would wrap when the window becomes
+// narrower.
 func (l *line) view() string { return strings.TrimRight(l.input.View(), " ") }
 
 func (l *line) text() string { return fromSigns.Replace(l.input.Value()) }
@@ -77,7 +75,7 @@ func (l *line) set(text string) {
 	l.input.CursorEnd()
 }
 
-// enter empties the line and remembers what stood there.
+// enter clears the line, adds its text to the history and returns it.
 func (l *line) enter() string {
 	text := l.text()
 	if text != "" && (len(l.history) == 0 || l.history[len(l.history)-1] != text) {

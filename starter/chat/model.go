@@ -15,12 +15,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// Model is the screen. Its parts are in files of their own: what comes from the
-// log in transcript.go, what is typed in line.go, what is asked of the context
-// in ask.go.
+// Model is the bubbletea model of the screen. transcript.go shows the log, line.go edits the
+// input, and ask.go sends requests to the context.
 type Model struct {
-	// ctx bounds everything that the screen asks of the context; a bubbletea
-	// model has no other way to be given one.
+	// ctx bounds all requests to the context. It is a field because bubbletea does not pass
+	// a context to a model.
 	ctx    context.Context
 	config Config
 	// width of the terminal in cells.
@@ -29,35 +28,34 @@ type Model struct {
 	transcript transcript
 	line       line
 	spinner    spinner.Model
-	// spinning says that the spinner's next tick is on its way.
+	// spinning is set while a spinner tick is scheduled.
 	spinning bool
 
-	// log is what follows the past; lost says that it broke off and nothing has
-	// come since.
+	// log is the followed log; lost is set after the stream broke until the next event.
 	log  <-chan session.Entry
 	lost bool
-	// reach says whether Temporal answers.
+	// reach tracks whether Temporal is reachable.
 	reach reach
-	// unsent are inputs in the order typed. The first one is on its way: the
-	// order of two sends at once would be anyone's guess.
+	// unsent holds inputs in the order typed. They are sent one at a time to keep that
+	// order; the first is being sent.
 	unsent [][]event.Event
-	// pending are inputs in the order typed that are not in the log.
+	// pending holds inputs, in the order typed, that are not in the log yet.
 	pending []pending
-	// attachments go with the next message.
+	// attachments belong to the next message.
 	attachments []event.Event
 	// hint is shown until the next key.
 	hint string
 
-	// printing says that the commands which print are under way. There is one
-	// at a time, since bubbletea runs commands side by side.
+	// printing is set while a print command runs. There is one at a time because bubbletea
+	// runs commands concurrently.
 	printing bool
 	leaving  bool
 }
 
-// defaultWidth is for a terminal that does not tell its size.
+// defaultWidth is used if the terminal does not report its size.
 const defaultWidth = 80
 
-// New returns a screen that does nothing before Init is called.
+// New returns a screen; it is inactive until Init is called.
 func New(ctx context.Context, config Config) *Model {
 	width := cmp.Or(config.Width, defaultWidth)
 	return &Model{
@@ -70,15 +68,15 @@ func New(ctx context.Context, config Config) *Model {
 	}
 }
 
-// printed says that what was to be printed is with the terminal.
+// printed reports that the text has been printed.
 type printed struct{}
 
-// Init prints the past in short and begins to follow the log.
+// Init prints the summary of the past and starts following the log.
 func (m *Model) Init() tea.Cmd {
 	return tea.Batch(textinput.Blink, m.follow(), m.settle())
 }
 
-// Update takes a message.
+// Update handles a message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(m.take(msg), m.settle())
 }
@@ -127,8 +125,8 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	}
 }
 
-// settle does what follows from the state of the screen, whatever changed it:
-// it prints what is finished, starts the spinner, and leaves.
+// settle performs what the state of the screen requires after any change: it prints finished
+// text, starts the spinner and exits.
 func (m *Model) settle() tea.Cmd {
 	var cmds []tea.Cmd
 	if m.transcript.busy && !m.spinning {
@@ -150,7 +148,7 @@ func (m *Model) settle() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// View is the unfinished part of the conversation and the input line.
+// View returns the unfinished part of the conversation and the input line.
 func (m *Model) View() string {
 	if m.leaving {
 		return ""
@@ -164,7 +162,7 @@ func (m *Model) View() string {
 		parts = append(parts, style.Dim(m.spinner.View()+" "+m.transcript.doing()))
 	}
 	if m.transcript.busy && m.reach.away {
-		parts = append(parts, style.Dim(m.fit("Temporal does not answer; waiting for it to come back")))
+		parts = append(parts, style.Dim(m.fit("Temporal is unreachable; waiting for it")))
 	}
 	for _, a := range m.attachments {
 		parts = append(parts, style.Dim(m.fit("with the next message: "+attachmentName(a))))
@@ -175,10 +173,10 @@ func (m *Model) View() string {
 	return strings.Join(append(parts, m.line.view()), "\n")
 }
 
-// fit cuts a text to one line of the terminal.
+// fit truncates text to one row.
 func (m *Model) fit(text string) string { return ansi.Truncate(text, m.width, "…") }
 
-// leave ends the screen once everything is printed.
+// leave exits once everything is printed.
 func (m *Model) leave() {
 	m.transcript.cutOff()
 	if m.transcript.busy {
@@ -187,5 +185,5 @@ func (m *Model) leave() {
 	m.leaving = true
 }
 
-// retryFollow is the wait before a log that broke off is followed again.
+// retryFollow is the delay before following the log again after the stream broke.
 const retryFollow = time.Second

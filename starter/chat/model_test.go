@@ -20,8 +20,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// fakeContext hands what the screen asks for to the test. An input that the
-// test does not take in time fails it.
+// fakeContext passes the screen's requests to the test, which must receive each in time.
 type fakeContext struct {
 	log        chan event.Event
 	past       []event.Event
@@ -84,8 +83,8 @@ func (f *fakeContext) Interrupt(context.Context) error {
 	return nil
 }
 
-// screen runs a model the way bubbletea does: commands side by side, their
-// messages one after the other. What is printed is kept.
+// screen runs a model as bubbletea does: commands concurrently, messages sequentially. It
+// keeps the printed text.
 type screen struct {
 	t        *testing.T
 	fake     *fakeContext
@@ -121,7 +120,7 @@ func open(t *testing.T, past ...event.Body) *screen {
 	return s
 }
 
-// event gives a body its place in the log; deltas have none.
+// event assigns a body its place in the log; deltas have none.
 func (s *screen) event(body event.Body) event.Event {
 	e := event.New(body)
 	if body.Tag().Class() != event.ClassEphemeral {
@@ -138,8 +137,8 @@ func (s *screen) start(cmd tea.Cmd) {
 	go func() { s.deliver(cmd()) }()
 }
 
-// deliver passes a message on; a batch is run side by side and a sequence,
-// whose type bubbletea keeps to itself, in order.
+// deliver passes on a message. It runs a batch concurrently and a sequence, whose type
+// bubbletea does not export, in order.
 func (s *screen) deliver(msg tea.Msg) {
 	if value := reflect.ValueOf(msg); value.IsValid() && value.Type().ConvertibleTo(reflect.TypeFor[[]tea.Cmd]()) {
 		_, sideBySide := msg.(tea.BatchMsg)
@@ -176,7 +175,7 @@ func (s *screen) update(msg tea.Msg) {
 	s.start(cmd)
 }
 
-// until runs the screen until something holds.
+// until runs the screen until a condition holds.
 func (s *screen) until(what string, holds func() bool) {
 	s.t.Helper()
 	deadline := time.After(timeout)
@@ -202,7 +201,7 @@ func (s *screen) untilViewed(text string) {
 
 func (s *screen) view() string { return ansi.Strip(s.model.View()) }
 
-// record adds to the log while the screen runs.
+// record adds events to the log while the screen runs.
 func (s *screen) record(bodies ...event.Body) {
 	s.t.Helper()
 	for _, body := range bodies {
@@ -210,7 +209,7 @@ func (s *screen) record(bodies ...event.Body) {
 	}
 }
 
-// recordAs adds to the log what a client sent with an id.
+// recordAs adds an event with a client event id.
 func (s *screen) recordAs(clientEventID string, body event.Body) {
 	s.t.Helper()
 	e := s.event(body)
@@ -227,7 +226,7 @@ func (s *screen) recordAs(clientEventID string, body event.Body) {
 	}
 }
 
-// takeSent is the input that the screen sends.
+// takeSent returns the input that the screen sends.
 func (s *screen) takeSent() []event.Event {
 	s.t.Helper()
 	for {
@@ -249,7 +248,7 @@ func (s *screen) enter(text string) {
 	s.press(tea.KeyEnter)
 }
 
-// timeout is far more than anything takes here; patience is soon over.
+// timeout is a generous hang bound; patience is short.
 const (
 	timeout  = 10 * time.Second
 	patience = time.Millisecond
@@ -284,7 +283,7 @@ func TestAnAnswer(t *testing.T) {
 		require.LessOrEqual(t, strings.Count(s.view(), "\n"), 8)
 		s.until("nothing is lost", func() bool { return strings.Count(s.printed+s.view(), "word") == 200 })
 	})
-	t.Run("that begins anew takes the place of what was in view", func(t *testing.T) {
+	t.Run("that restarts replaces the text in view", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "bad"))
 		s.untilViewed("bad")
@@ -293,13 +292,13 @@ func TestAnAnswer(t *testing.T) {
 		require.NotContains(t, s.view()+s.printed, "bad")
 		require.NotContains(t, s.printed, "void")
 	})
-	t.Run("that begins anew says so where a part was printed", func(t *testing.T) {
+	t.Run("that restarts says so if a part was printed", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "bad\n"),
 			event.TextDelta{RequestID: request, Attempt: 2, Delta: "good", Reset: true})
-		s.untilPrinted("bad\n[the answer begins anew")
+		s.untilPrinted("bad\n[the answer restarts")
 	})
-	t.Run("that was cut off is marked", func(t *testing.T) {
+	t.Run("that was interrupted is marked", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "He"),
 			event.AssistantMessage{RequestID: request, Content: "Hel", ThroughEventID: "demo:0001", Partial: true},
@@ -314,7 +313,7 @@ func TestAnAnswer(t *testing.T) {
 			event.LLMRequestFailed{RequestID: request, Error: "quota", RetriesAttempted: 1})
 		s.untilPrinted("fell back: from a to b: 401\n✗ failed: quota (after 1 retry)\n")
 	})
-	t.Run("cannot steer the terminal", func(t *testing.T) {
+	t.Run("cannot control the terminal", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, delta(0, "a\x1b[2Jb\n"))
 		s.untilPrinted("a[2Jb\n")
@@ -322,7 +321,7 @@ func TestAnAnswer(t *testing.T) {
 }
 
 func TestANewLineWhileAnAnswerRuns(t *testing.T) {
-	t.Run("is sent at once, waits in view, and stands behind the unfinished answer", func(t *testing.T) {
+	t.Run("is sent at once, waits in view, and follows the unfinished answer", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "first"}, started(1), delta(0, "unfin"))
 		s.untilViewed("unfin")
@@ -338,7 +337,7 @@ func TestANewLineWhileAnAnswerRuns(t *testing.T) {
 		s.untilPrinted("unfini\n⏹ interrupted: new user input\n\n› second\n")
 		s.untilViewed("waiting for an answer")
 	})
-	t.Run("stands before the answer of an attempt that has seen it", func(t *testing.T) {
+	t.Run("precedes the answer of an attempt that has seen it", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "first"}, started(1), event.UserMessage{Content: "second"})
 		s.untilViewed("› second")
@@ -348,10 +347,10 @@ func TestANewLineWhileAnAnswerRuns(t *testing.T) {
 }
 
 func TestALineIsShownFromEnterUntilItIsRecorded(t *testing.T) {
-	t.Run("and what it waits for when that takes long", func(t *testing.T) {
+	t.Run("with what it waits for after a while", func(t *testing.T) {
 		s := open(t)
 		s.enter("Hi")
-		s.untilViewed("Temporal has not stored it yet")
+		s.untilViewed("Temporal has not accepted it yet")
 		require.Contains(t, s.view(), "› Hi")
 		id := s.takeSent()[0].ClientEventID
 		s.untilViewed("no worker has\ntaken it yet (task queue contexts)")
@@ -360,23 +359,23 @@ func TestALineIsShownFromEnterUntilItIsRecorded(t *testing.T) {
 		require.NotContains(t, s.view(), "Hi")
 		require.NotContains(t, s.view(), "task queue")
 	})
-	t.Run("also when Temporal is away", func(t *testing.T) {
+	t.Run("also if Temporal is unreachable", func(t *testing.T) {
 		s := open(t)
 		s.fake.eventsErr = context.DeadlineExceeded
 		s.enter("Hi")
 		s.recordAs(s.takeSent()[0].ClientEventID, event.UserMessage{Content: "Hi"})
-		s.untilViewed("Temporal does not answer")
+		s.untilViewed("Temporal is unreachable")
 		s.record(started(1), event.LLMRequestCompleted{RequestID: request})
 		s.until("answered", func() bool { return !strings.Contains(s.view(), "Temporal") })
 	})
-	t.Run("or refused", func(t *testing.T) {
+	t.Run("or rejected", func(t *testing.T) {
 		s := open(t)
 		s.enter("Hi")
 		s.recordAs(s.takeSent()[0].ClientEventID, event.InputRejected{Reason: "busy"})
 		s.untilPrinted("✗ input rejected: busy\n")
 		require.NotContains(t, s.view(), "Hi")
 	})
-	t.Run("and Ctrl-C twice leaves when nobody is there to stop the answer", func(t *testing.T) {
+	t.Run("and Ctrl-C twice exits if no worker stops the answer", func(t *testing.T) {
 		s := open(t)
 		s.enter("Hi")
 		s.takeSent()
@@ -424,7 +423,7 @@ func TestLinesAreSentOneAfterTheOther(t *testing.T) {
 	require.Equal(t, event.UserMessage{Content: "second"}, s.takeSent()[0].Body)
 }
 
-func TestALineThatCannotBeSentComesBack(t *testing.T) {
+func TestALineThatFailsToSendReturnsToTheInput(t *testing.T) {
 	s := open(t)
 	s.fake.sendErr = session.ErrUnreachable
 	s.enter("/attach notes")
@@ -452,17 +451,17 @@ func TestKeys(t *testing.T) {
 		s.press(tea.KeyCtrlJ)
 		require.Equal(t, event.UserMessage{Content: "Hi"}, s.takeSent()[0].Body)
 	})
-	t.Run("Ctrl-C says how to leave when nothing runs, however often", func(t *testing.T) {
+	t.Run("Ctrl-C shows how to exit when nothing runs", func(t *testing.T) {
 		s := open(t)
 		s.press(tea.KeyCtrlC)
 		s.press(tea.KeyCtrlC)
-		require.Contains(t, s.view(), "Ctrl-D leaves")
+		require.Contains(t, s.view(), "Ctrl-D exits")
 		s.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("x")})
-		require.NotContains(t, s.view(), "Ctrl-D leaves")
+		require.NotContains(t, s.view(), "Ctrl-D exits")
 		require.Empty(t, s.fake.interrupts)
 		require.False(t, s.quit)
 	})
-	t.Run("Ctrl-D leaves once everything is printed", func(t *testing.T) {
+	t.Run("Ctrl-D exits once everything is printed", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "unfinished"))
 		s.untilViewed("unfinished")
@@ -509,7 +508,7 @@ func TestCommands(t *testing.T) {
 	s.enter("/system Be\tbrief.")
 	require.Equal(t, event.SystemPrompt{Content: "Be\tbrief."}, s.takeSent()[0].Body)
 	s.enter("/nonsense")
-	require.Contains(t, s.view(), "there is no /nonsense")
+	require.Contains(t, s.view(), "unknown command /nonsense")
 	s.enter("//nonsense")
 	require.Equal(t, event.UserMessage{Content: "/nonsense"}, s.takeSent()[0].Body)
 	s.enter("/quit")
@@ -517,18 +516,18 @@ func TestCommands(t *testing.T) {
 }
 
 func TestJoining(t *testing.T) {
-	t.Run("shows the last messages in short", func(t *testing.T) {
+	t.Run("shows a summary of the last messages", func(t *testing.T) {
 		var past []event.Body
 		for i := range 7 {
 			past = append(past, event.UserMessage{Content: fmt.Sprintf("question\n%d", i+1)})
 		}
 		s := open(t, append(past, event.AssistantMessage{Content: "no idea", Partial: true})...)
 		s.untilPrinted("assistant: no idea [cut off]\n")
-		require.Contains(t, s.printed, "8 messages so far")
+		require.Contains(t, s.printed, "8 messages, showing the last 5")
 		require.Contains(t, s.printed, "user: question 4\n")
 		require.NotContains(t, s.printed, "question 3")
 	})
-	t.Run("an answer that runs shows it whole when it is complete", func(t *testing.T) {
+	t.Run("a running answer shows all of it when it completes", func(t *testing.T) {
 		s := open(t, event.UserMessage{Content: "Hi"}, started(1))
 		s.untilViewed("answering")
 		s.record(delta(7, "not the beginning"),
@@ -539,9 +538,9 @@ func TestJoining(t *testing.T) {
 	})
 }
 
-func TestALogThatBreaksOffIsSaidOnce(t *testing.T) {
+func TestABrokenLogStreamIsReportedOnce(t *testing.T) {
 	s := open(t)
 	close(s.fake.log)
-	s.untilPrinted("✗ the log cannot be followed")
+	s.untilPrinted("✗ follow the log: ")
 	require.Contains(t, strings.ReplaceAll(s.printed, "\n", " "), "connection refused")
 }

@@ -12,24 +12,23 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// patience is how long an input may take to be in the log before the screen
-// says what it waits for.
+// patience is how long an input may take to be recorded before the screen shows why.
 const patience = 5 * time.Second
 
-// pending is an input from Enter until it is in the log.
+// pending is an input that is not in the log yet.
 type pending struct {
-	// ids are the client ids of its events.
+	// ids are the client event ids of its events.
 	ids  []string
 	text string
-	// stored says that Temporal has it, overdue that it takes long.
+	// stored: Temporal has accepted it. overdue: it is taking too long.
 	stored, overdue bool
 }
 
-// overdue says that an input with a client id should be in the log by now.
+// overdue reports that the patience for an input is exhausted.
 type overdue struct{ id string }
 
-// await adds an input to what is pending. Each of its events gets a client id
-// by which the log is searched for it.
+// await adds an input to pending and assigns client event ids by which it is found in the
+// log.
 func (m *Model) await(input []event.Event, text string) tea.Cmd {
 	p := pending{text: text}
 	for i := range input {
@@ -40,13 +39,12 @@ func (m *Model) await(input []event.Event, text string) tea.Cmd {
 	return tea.Tick(cmp.Or(m.config.Patience, patience), func(time.Time) tea.Msg { return overdue{p.ids[0]} })
 }
 
-// awaited is the index of the pending input with a client id, or -1.
+// awaited returns the index of the pending input with a client event id, or -1.
 func (m *Model) awaited(id string) int {
 	return slices.IndexFunc(m.pending, func(p pending) bool { return slices.Contains(p.ids, id) })
 }
 
-// settlePending strikes an input off when its last event was recorded, or all
-// of it was refused.
+// settlePending removes an input when its last event is recorded or the input is rejected.
 func (m *Model) settlePending(e event.Event) {
 	i := m.awaited(e.ClientEventID)
 	if i < 0 {
@@ -58,8 +56,7 @@ func (m *Model) settlePending(e event.Event) {
 	}
 }
 
-// pendingRows are the newest inputs that are not in the log, and what they wait
-// for.
+// pendingRows returns the newest pending inputs and what they are waiting for.
 func (m *Model) pendingRows() []string {
 	var rows []string
 	late, stored := false, true
@@ -73,7 +70,7 @@ func (m *Model) pendingRows() []string {
 	case late && stored:
 		rows = append(rows, m.transcript.wrap(show.NoWorkerYet(m.config.TaskQueue))...)
 	case late:
-		rows = append(rows, m.transcript.wrap("Temporal has not stored it yet; still trying, Ctrl-D leaves")...)
+		rows = append(rows, m.transcript.wrap("Temporal has not accepted it yet; retrying (Ctrl-D exits)")...)
 	}
 	return rows
 }

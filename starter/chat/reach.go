@@ -11,32 +11,32 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// reachTimeout is how long Temporal may take to answer at all.
+// reachTimeout is how long Temporal may take to respond.
 const reachTimeout = 2 * time.Second
 
-// reach finds out whether Temporal is away while the screen waits for an answer:
-// who follows a log cannot tell that from a log to which nothing is added.
+// reach tracks whether Temporal is reachable while the screen waits for an answer. Following
+// a log cannot distinguish an unreachable server from a log without new events.
 type reach struct {
-	// looking says that the next look is on its way.
+	// looking is set while the next check is scheduled.
 	looking bool
-	// heard says that the log has told something since the last look.
+	// heard is set if the log had events since the last check.
 	heard bool
 	away  bool
 }
 
-// look is due.
+// look starts a check.
 type look struct{}
 
-// looked is what a look found.
+// looked is the result of a check.
 type looked struct{ away bool }
 
-// lookLater asks for a look.
+// lookLater schedules a check.
 func (m *Model) lookLater() tea.Cmd {
 	m.reach.looking = true
 	return tea.Tick(cmp.Or(m.config.Patience, patience)/2, func(time.Time) tea.Msg { return look{} })
 }
 
-// look looks, unless there is no need to.
+// look checks whether Temporal is reachable, if that is not known anyway.
 func (m *Model) look() tea.Cmd {
 	if !m.transcript.busy {
 		m.reach = reach{}

@@ -17,35 +17,34 @@ import (
 // pastMessages is how many messages of the past are shown.
 const pastMessages = 5
 
-// maxTail bounds the unfinished end of an answer, in rows of the terminal;
-// maxWaiting what waits behind it. Together with the lines below they fit into
-// a small window.
+// maxTail and maxWaiting bound the rows of an unfinished answer and of the lines waiting for
+// it, so that the view fits into a small window.
 const (
 	maxTail    = 5
 	maxWaiting = 3
 )
 
-// transcript makes text of the log: some of it finished, to be printed once,
-// and some of it still changing.
+// transcript converts the log to text: finished text, which is printed once, and text that
+// still changes.
 type transcript struct {
 	style show.Style
 	width int
 
-	// out is finished and waits to be printed.
+	// out is finished text to be printed.
 	out []string
-	// live follows the answer, tail is the end of it that is not finished, and
-	// torn says that a part of it is.
+	// live assembles the answer, tail is its unfinished end, and torn is set if a part of it
+	// was printed.
 	live show.Answer
 	tail string
 	torn bool
-	// waiting are lines that came while an answer ran, which stand below it.
+	// waiting are lines that arrived during an answer; they are shown below it.
 	waiting []waitingLine
 
-	// busy says that an answer is awaited or runs, answering that it runs.
+	// busy: an answer is expected or running. answering: it is running.
 	busy, answering bool
-	// interrupting says that the user asked for the end of it.
+	// interrupting is set after the user requested an interrupt.
 	interrupting bool
-	// asked counts the newest event that wants an answer, through the newest
+	// asked is the counter of the newest event to be answered, through that of the newest
 	// event that the running request has seen.
 	asked, through int
 	// lastID is the newest event.
@@ -74,18 +73,18 @@ func newTranscript(config Config, width int) transcript {
 
 func (t *transcript) introduce(name string, messages []reducer.Message) {
 	if len(messages) == 0 {
-		t.remark(name + ": a new conversation. /help lists the commands, Ctrl-D leaves.")
+		t.remark(name + ": new conversation. /help lists the commands, Ctrl-D exits.")
 		return
 	}
 	shown := messages[max(0, len(messages)-pastMessages):]
-	t.remark(fmt.Sprintf("%s: %d messages so far, the last %d of them in short. /help lists the commands, Ctrl-D leaves.",
+	t.remark(fmt.Sprintf("%s: %d messages, showing the last %d. /help lists the commands, Ctrl-D exits.",
 		name, len(messages), len(shown)))
 	for _, m := range shown {
 		t.remark(fmt.Sprintf("  %s: %s", m.Role, show.Message(m)))
 	}
 }
 
-// take adds what an event of the log says.
+// take shows an event of the log.
 func (t *transcript) take(e event.Event) {
 	if e.ID != "" {
 		t.lastID = e.ID
@@ -133,7 +132,7 @@ func (t *transcript) takeUser(id string, body event.UserMessage) {
 
 func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	if body.RequestID == "" {
-		// A client put it into the model's mouth.
+		// Supplied by a client, not generated.
 		t.behind(id, spaced(body.Content))
 		return
 	}
@@ -141,13 +140,12 @@ func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	t.finishTail()
 }
 
-// stream adds to the answer; void says that text takes the place of what was
-// shown of it.
+// stream appends to the answer; void means that text replaces what was shown of it.
 func (t *transcript) stream(text string, void bool) {
 	if void {
 		t.tail = ""
 		if t.torn {
-			t.remark("[the answer begins anew; what stands above of it is void]")
+			t.remark("[the answer restarts; disregard the part above]")
 		}
 		t.torn = false
 	}
@@ -163,7 +161,7 @@ func (t *transcript) stream(text string, void bool) {
 	}
 }
 
-// end says that a request is over. What waited behind its answer is next.
+// end handles the end of a request. Waiting lines are shown and answered next.
 func (t *transcript) end(body event.Body, mark string) {
 	t.finishTail()
 	t.live.End(event.RequestOf(body))
@@ -174,8 +172,8 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.answering, t.interrupting = false, false
 	interrupted, ok := body.(event.LLMRequestInterrupted)
 	if ok {
-		// Who stops an answer stops what was about to follow it, too; when
-		// something does follow, its start says so.
+		// An interrupt also drops the queued input; if something is answered next, its start
+		// sets busy.
 		t.busy = interrupted.Reason == event.ReasonNewUserInput
 	} else {
 		t.busy = t.asked > t.through
@@ -183,7 +181,7 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.through = 0
 }
 
-// behind prints a line, or keeps it while an answer to what was before it runs.
+// behind prints a line, or keeps it until the running answer ends.
 func (t *transcript) behind(id, text string) {
 	if t.answering {
 		t.waiting = append(t.waiting, waitingLine{event.Counter(id), text})
@@ -192,8 +190,8 @@ func (t *transcript) behind(id, text string) {
 	t.print(text)
 }
 
-// releaseSeen prints the waiting lines that an attempt has seen: its answer
-// stands below them.
+// releaseSeen prints the waiting lines that an attempt has seen; its answer is shown below
+// them.
 func (t *transcript) releaseSeen() {
 	n := 0
 	for n < len(t.waiting) && t.waiting[n].counter <= t.through {
@@ -202,7 +200,7 @@ func (t *transcript) releaseSeen() {
 	if n == 0 {
 		return
 	}
-	// What is shown so far is of the attempt before.
+	// The text shown so far belongs to the previous attempt.
 	t.finishTail()
 	t.release(n)
 }
@@ -222,17 +220,17 @@ func (t *transcript) finishTail() {
 	t.tail = ""
 }
 
-// cutOff prints what is unfinished as it is.
+// cutOff prints unfinished text.
 func (t *transcript) cutOff() {
 	t.finishTail()
 	t.release(len(t.waiting))
 }
 
-// note prints the outcome of a command, whose lines are cut and not wrapped, so
-// that tables stay tables.
+// note prints the outcome of a command. Rows are truncated, not wrapped, to keep tables
+// aligned.
 func (t *transcript) note(n told) {
 	if errors.Is(n.err, session.ErrNoContext) {
-		t.remark("nothing was said yet")
+		t.remark("no messages yet")
 		return
 	}
 	if n.err != nil {
@@ -244,23 +242,23 @@ func (t *transcript) note(n told) {
 	}
 }
 
-// spaced is text without tabs, whose width depends on where they stand.
+// spaced replaces tabs, whose width depends on their column.
 func spaced(text string) string { return strings.ReplaceAll(terminal.Clean(text), "\t", "    ") }
 
 func (t *transcript) remark(text string) { t.print(t.style.Dim(text)) }
 
 // print finishes text.
+// print adds finished text.
 func (t *transcript) print(text string) { t.out = append(t.out, t.wrap(text)...) }
 
-// finished hands out what is to be printed.
+// finished returns the text to be printed and clears it.
 func (t *transcript) finished() (text string, ok bool) {
 	text, ok = strings.Join(t.out, "\n"), len(t.out) > 0
 	t.out = nil
 	return text, ok
 }
 
-// unfinished are the rows that still change: the end of the answer and what
-// waits behind it.
+// unfinished returns the rows that still change: the end of the answer and the waiting lines.
 func (t *transcript) unfinished() []string {
 	var rows []string
 	if t.tail != "" {
@@ -273,7 +271,7 @@ func (t *transcript) unfinished() []string {
 	return rows
 }
 
-// doing says what a person waits for.
+// doing describes what the screen waits for.
 func (t *transcript) doing() string {
 	switch {
 	case t.interrupting:
@@ -285,7 +283,7 @@ func (t *transcript) doing() string {
 	}
 }
 
-// wrap breaks text into rows of the terminal. Bubbletea cuts longer ones.
+// wrap breaks text into terminal rows; bubbletea would truncate longer ones.
 func (t *transcript) wrap(text string) []string {
 	return strings.Split(ansi.Wrap(text, t.width, ""), "\n")
 }
