@@ -1,5 +1,5 @@
-// Package llmtest is an OpenAI-compatible model server for tests. It does what
-// its script says, request by request, and nothing else:
+// Package llmtest is a scripted, OpenAI-compatible model server for tests. It performs one
+// step of its script per request:
 //
 //	model := llmtest.Start(t,
 //		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("2"),
@@ -8,17 +8,17 @@
 //	)
 //	// point the client at model.URL
 //
-// A step that must wait for the test waits for a [Gate], never for a clock:
+// A step that must wait for the test waits for a [Gate] instead of sleeping:
 //
 //	gate := llmtest.NewGate()
 //	model := llmtest.Start(t, llmtest.Answer("one", "two").HoldAfter(1, gate))
 //	…
 //	gate.Reached(ctx)    // "one" was sent
 //	cancelTheRequest()
-//	model.Aborted(ctx, 1) // and the server saw it go
+//	model.Aborted(ctx, 1) // the server noticed the cancellation
 //
-// [Func] answers by a function of the request, for many contexts at once.
+// [Func] computes each answer from the request, for many concurrent contexts.
 //
-// A request beyond the end of the script, a request for anything but chat
-// completions and a step that nobody asked for each fail the test.
+// The test fails on a request beyond the end of the script, on a request to any other
+// endpoint, and on steps that remain at its end.
 package llmtest

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Gate is where a step waits for the test. It is shut until the test opens it;
-// a server that is closed does not wait any more.
+// Gate blocks a step until the test opens it or the server is closed.
 type Gate struct {
 	openOnce  sync.Once
 	reachOnce sync.Once
@@ -15,15 +14,15 @@ type Gate struct {
 	reached   chan struct{}
 }
 
-// NewGate returns a gate that is shut.
+// NewGate returns a closed gate.
 func NewGate() *Gate {
 	return &Gate{opened: make(chan struct{}), reached: make(chan struct{})}
 }
 
-// Open lets the step go on. It may be called more than once.
+// Open releases the step. It may be called more than once.
 func (g *Gate) Open() { g.openOnce.Do(func() { close(g.opened) }) }
 
-// Reached waits until a step stands at the gate: everything before it was sent.
+// Reached waits until a step blocks at the gate: everything before it was sent.
 func (g *Gate) Reached(ctx context.Context) error {
 	select {
 	case <-g.reached:
@@ -33,7 +32,7 @@ func (g *Gate) Reached(ctx context.Context) error {
 	}
 }
 
-// wait stands at the gate until it is open or ctx is done.
+// wait blocks until the gate is open or ctx is done.
 func (g *Gate) wait(ctx context.Context) error {
 	g.reachOnce.Do(func() { close(g.reached) })
 	select {

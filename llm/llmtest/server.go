@@ -14,26 +14,26 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// TB is what a server needs of a test: a [testing.TB], or, outside of tests,
-// anything that takes complaints and runs the cleanup at its end.
+// TB is the part of [testing.TB] that a server needs. Programs can implement it to collect
+// errors and run the cleanup.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Cleanup(func())
 }
 
-// Request is a request as the server got it.
+// Request is a received request.
 type Request struct {
 	openai.ChatCompletionRequest
 	Header http.Header
-	// At is when it had arrived.
+	// At is when the request arrived.
 	At time.Time
-	// Body is the JSON as it came.
+	// Body is the raw JSON.
 	Body []byte
 }
 
-// LastUser is the text of the last user message; "" without one. Of a message
-// in parts it is the first text.
+// LastUser returns the text of the last user message, or its first text part; "" if there is
+// none.
 func (r Request) LastUser() string {
 	for _, m := range slices.Backward(r.Messages) {
 		if m.Role != openai.ChatMessageRoleUser {
@@ -49,9 +49,9 @@ func (r Request) LastUser() string {
 	return ""
 }
 
-// Server is a model server with a script. It is safe for concurrent use.
+// Server is a scripted model server. It is safe for concurrent use.
 type Server struct {
-	// URL is the base URL, with the version.
+	// URL is the base URL, including the version.
 	URL string
 
 	tb   TB
@@ -66,8 +66,8 @@ type Server struct {
 	changed  chan struct{} // closed and replaced when requests or aborted change
 }
 
-// Start starts a server that carries out the steps, one for each request in
-// the order in which they arrive. It is closed at the end of the test.
+// Start starts a server that performs one step per request, in order of arrival. It is closed
+// at the end of the test.
 func Start(tb TB, steps ...Step) *Server {
 	tb.Helper()
 	s := &Server{tb: tb, aborted: map[int]bool{}, changed: make(chan struct{})}
@@ -79,7 +79,6 @@ func Start(tb TB, steps ...Step) *Server {
 	return s
 }
 
-// Then appends steps to the script.
 func (s *Server) Then(steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,14 +90,14 @@ func (s *Server) Then(steps ...Step) {
 	}
 }
 
-// Requests is what has arrived so far.
+// Requests returns the requests received so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// Request waits until the n-th request, counted from 1, has arrived.
+// Request waits for the n-th request, counted from 1.
 func (s *Server) Request(ctx context.Context, n int) (Request, error) {
 	err := s.waitUntil(ctx, fmt.Sprintf("request %d has not arrived", n), func() bool { return len(s.requests) >= n })
 	if err != nil {
@@ -107,9 +106,8 @@ func (s *Server) Request(ctx context.Context, n int) (Request, error) {
 	return s.Requests()[n-1], nil
 }
 
-// Aborted waits until the server has noticed that the client gave the n-th
-// request up, counted from 1. It notices while it holds, stalls or waits
-// between tokens.
+// Aborted waits until the server notices that the client aborted the n-th request, counted
+// from 1. It can notice only while it holds, stalls or waits between tokens.
 func (s *Server) Aborted(ctx context.Context, n int) error {
 	return s.waitUntil(ctx, fmt.Sprintf("request %d was not given up", n), func() bool { return s.aborted[n] })
 }
@@ -130,7 +128,7 @@ func (s *Server) waitUntil(ctx context.Context, complaint string, isSo func() bo
 	}
 }
 
-// change changes what others wait for.
+// change modifies state and wakes the waiters.
 func (s *Server) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,14 +148,14 @@ func (s *Server) close() {
 		left--
 	}
 	if left > 0 {
-		s.tb.Errorf("llmtest: %d step(s) of the script were not asked for, after %d request(s)", left, len(s.requests))
+		s.tb.Errorf("llmtest: %d unused step(s) after %d request(s)", left, len(s.requests))
 	}
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		// The client is gone before it had asked for anything.
+		// The client disconnected before sending a request.
 		return
 	}
 	request := Request{Header: r.Header.Clone(), At: time.Now(), Body: body}
@@ -177,7 +175,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.perform(step, n, w, r)
 }
 
-// take notes a request and takes the step for it off the script.
+// take records a request and removes its step from the script.
 func (s *Server) take(request Request) (step Step, n int, ok bool) {
 	s.change(func() {
 		s.requests = append(s.requests, request)
@@ -202,7 +200,6 @@ func (s *Server) refuse(w http.ResponseWriter, format string, args ...any) {
 	http.Error(w, complaint, http.StatusInternalServerError)
 }
 
-// perform answers request n.
 func (s *Server) perform(step Step, n int, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -214,14 +211,13 @@ func (s *Server) perform(step Step, n int, w http.ResponseWriter, r *http.Reques
 	if s.done.Err() == nil && r.Context().Err() != nil {
 		s.change(func() { s.aborted[n] = true })
 	}
-	// Breaks the connection instead of ending the answer.
+	// Break the connection instead of ending the response.
 	panic(http.ErrAbortHandler)
 }
 
 var errBroken = fmt.Errorf("the step breaks the connection")
 
-// write writes the answer of a step. An error means that it did not come to
-// its end.
+// write writes the response of a step. It returns an error if the response is incomplete.
 func (s *Server) write(ctx context.Context, step Step, w http.ResponseWriter) error {
 	switch step.end {
 	case endStall:

@@ -91,11 +91,11 @@ func TestRequestBeyondTheScriptFailsTheTest(t *testing.T) {
 	require.Contains(t, complaints[0], "request 2 comes after the end of the script")
 }
 
-func TestStepThatNobodyAskedForFailsTheTest(t *testing.T) {
+func TestAnUnusedStepFailsTheTest(t *testing.T) {
 	test := &inner{}
 	model := llmtest.Start(test, llmtest.Answer("Hi"), llmtest.Answer("Ho"), llmtest.Drop())
 	asked(t, model.URL, "first")
-	require.Equal(t, []string{"llmtest: 2 step(s) of the script were not asked for, after 1 request(s)"}, test.end())
+	require.Equal(t, []string{"llmtest: 2 unused step(s) after 1 request(s)"}, test.end())
 }
 
 func TestRequestForAnythingElseFailsTheTest(t *testing.T) {

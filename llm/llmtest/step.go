@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Step says how one request is answered. Its methods return a changed copy.
+// Step is the response to one request. Its methods return a modified copy.
 type Step struct {
 	status int
 	header http.Header
-	// body holds the pieces in which the body is written; each is flushed.
+	// body holds the pieces of the body, each flushed separately.
 	body []string
 	end  end
 
@@ -23,13 +23,13 @@ type Step struct {
 	isCut     bool // at cutAt
 	cutAt     int
 
-	// answer is what the step streams; the body is made of it when it is
-	// needed. Nil for a step with a body of its own.
+	// answer is streamed as chunks, from which the body is built. Nil for a step with its
+	// own body.
 	answer *answer
 	each   func(Request) Step
 }
 
-// end is how an answer ends, if not by its end.
+// end is an abnormal end of a response.
 type end int
 
 const (
@@ -38,7 +38,7 @@ const (
 	endDrop
 )
 
-// answer is an answer as chat completion chunks.
+// answer is an answer in chat completion chunks.
 type answer struct {
 	tokens       []string
 	finishReason string
@@ -47,9 +47,9 @@ type answer struct {
 	isSilent     bool // about its usage
 }
 
-// Answer streams tokens, one chunk each, as OpenAI does: a chunk with the role,
-// the tokens, the finish reason "stop", the usage, [DONE]. The usage is 7 input
-// tokens and an output token per token.
+// Answer streams tokens as OpenAI does: a chunk with the role, one chunk per token, the finish
+// reason "stop", the usage and [DONE]. The usage is 7 input tokens and one output token per
+// token.
 func Answer(tokens ...string) Step {
 	return Step{
 		status: http.StatusOK,
@@ -58,7 +58,7 @@ func Answer(tokens ...string) Step {
 	}
 }
 
-// Status answers with a status and a body.
+// Status responds with a status and a body.
 func Status(status int, body string) Step {
 	return Step{
 		status: status,
@@ -67,30 +67,30 @@ func Status(status int, body string) Step {
 	}
 }
 
-// Error answers with a status and an error object like OpenAI's.
+// Error responds with a status and an OpenAI error object.
 func Error(status int, code, message string) Step {
 	body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": code, "param": nil, "code": code}})
 	return Status(status, string(body))
 }
 
-// Raw answers 200 with the pieces as they are, each flushed on its own, for
-// streams that are not as they should be.
+// Raw responds with status 200 and the given pieces, each flushed separately, for malformed
+// streams.
 func Raw(contentType string, pieces ...string) Step {
 	return Step{status: http.StatusOK, header: http.Header{"Content-Type": {contentType}}, body: pieces}
 }
 
-// Drop closes the connection before the first byte of an answer.
+// Drop closes the connection before the first byte of the response.
 func Drop() Step { return Step{end: endDrop} }
 
-// Stall takes the request and says nothing until the client is gone or the
-// server is closed.
+// Stall accepts the request and sends nothing until the client disconnects or the server is
+// closed.
 func Stall() Step { return Step{end: endStall} }
 
-// Func answers all further requests by a function, which is called from many
-// goroutines at once. It can only be the last step, and need not be used.
+// Func computes the responses to all further requests. It is called concurrently. It must be
+// the last step and may remain unused.
 func Func(each func(Request) Step) Step { return Step{each: each} }
 
-// Header sets a header of the answer.
+// Header sets a response header.
 func (s Step) Header(name, value string) Step {
 	s.header = s.header.Clone()
 	if s.header == nil {
@@ -100,40 +100,40 @@ func (s Step) Header(name, value string) Step {
 	return s
 }
 
-// RetryAfter sets the header of that name: seconds or an HTTP date.
+// RetryAfter sets the Retry-After header: seconds or an HTTP date.
 func (s Step) RetryAfter(value string) Step { return s.Header("Retry-After", value) }
 
-// HoldAfter stops behind the n-th token of an answer, or the n-th piece of a
-// body, until the test opens the gate. 0 means before the first byte.
+// HoldAfter blocks after the n-th token of an answer, or the n-th piece of a body, until the
+// test opens the gate. 0 blocks before the first byte.
 func (s Step) HoldAfter(n int, gate *Gate) Step {
 	s.holdAfter, s.gate = n, gate
 	return s
 }
 
-// Every waits between the tokens of an answer, or the pieces of a body. It is
-// meant for benchmarks and demonstrations; tests use [Step.HoldAfter].
+// Every sets the delay between tokens or pieces, for benchmarks and demonstrations. Tests use
+// [Step.HoldAfter].
 func (s Step) Every(pace time.Duration) Step {
 	s.pace = pace
 	return s
 }
 
-// CutAt breaks the connection behind the n-th byte of the body.
+// CutAt breaks the connection after the n-th byte of the body.
 func (s Step) CutAt(n int) Step {
 	s.isCut, s.cutAt = true, n
 	return s
 }
 
-// Finish sets the finish reason of an answer; "" sends none.
+// Finish sets the finish reason of an answer; "" omits it.
 func (s Step) Finish(reason string) Step {
 	return s.withAnswer(func(a *answer) { a.finishReason = reason })
 }
 
-// Usage sets the tokens that an answer is said to have used.
+// Usage sets the reported token usage of an answer.
 func (s Step) Usage(input, output int) Step {
 	return s.withAnswer(func(a *answer) { a.inputTokens, a.outputTokens = input, output })
 }
 
-// NoUsage leaves the usage out, as some servers do.
+// NoUsage omits the usage, as some servers do.
 func (s Step) NoUsage() Step {
 	return s.withAnswer(func(a *answer) { a.isSilent = true })
 }
@@ -148,11 +148,10 @@ func (s Step) withAnswer(change func(*answer)) Step {
 	return s
 }
 
-// Len is the number of bytes of the body.
+// Len returns the length of the body in bytes.
 func (s Step) Len() int { return len(strings.Join(s.pieces(), "")) }
 
-// pieces is the body in the pieces in which it is flushed. In an answer the
-// n-th token ends piece n-1.
+// pieces returns the pieces of the body. In an answer the n-th token ends piece n-1.
 func (s Step) pieces() []string {
 	if s.answer == nil {
 		return s.body
@@ -182,8 +181,8 @@ func (s Step) pieces() []string {
 // Done is the line that ends a stream.
 const Done = "data: [DONE]\n\n"
 
-// Chunk is an event with one choice: a delta, which is a JSON object, and a
-// finish reason, which is null when it is "".
+// Chunk returns a stream event with one choice: delta is a JSON object, and an empty
+// finishReason becomes null.
 func Chunk(delta, finishReason string) string {
 	reason := "null"
 	if finishReason != "" {
@@ -193,7 +192,7 @@ func Chunk(delta, finishReason string) string {
 		delta, reason)
 }
 
-// UsageChunk is the event with the usage and no choice.
+// UsageChunk returns the stream event with the usage and no choices.
 func UsageChunk(input, output int) string {
 	return fmt.Sprintf(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"scripted","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`+"\n\n",
 		input, output, input+output)

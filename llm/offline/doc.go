@@ -1,12 +1,11 @@
-// Package offline is the model of a worker that was given no API key; a small
-// OpenAI-compatible server that repeats what it was told, so that everything
-// around a model can be seen at work.
+// Package offline is a small OpenAI-compatible server that describes the request it got. It
+// serves workers that have no API key, so that everything around a model can be tried.
 //
 //	server := &http.Server{Handler: offline.Handler(offline.Options{})}
 //	// GET  /v1/models
-//	// POST /v1/chat/completions, with "stream": true or without
+//	// POST /v1/chat/completions, with or without "stream": true
 //
-// Its answer depends on the request alone. It shows what a model is shown: how
-// many messages, which attachments, and whether the answer before was cut off.
-// "count to 300" makes it count, which is long enough to be interrupted.
+// The answer depends only on the request. It reports what the model was shown: the number of
+// messages, the attachments, and whether the previous answer was interrupted. "count to 300"
+// makes it count, which takes long enough to be interrupted.
 package offline

@@ -12,7 +12,7 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// Model is the name of the one model.
+// Model is the name of the only model.
 const Model = "offline-echo"
 
 const (
@@ -20,14 +20,14 @@ const (
 	maxRequest        = 64 << 20
 )
 
-// Options are the options of [Handler].
+// Options configure [Handler].
 type Options struct {
-	// TokenDelay is the time between two tokens of a stream. 0 means 25 ms,
-	// less than 0 none.
+	// TokenDelay is the time between streamed tokens. 0 means 25 ms; a negative value means
+	// no delay.
 	TokenDelay time.Duration
 }
 
-// Handler serves the API. It holds no state.
+// Handler serves the API. It is stateless.
 func Handler(o Options) http.Handler {
 	delay := o.TokenDelay
 	if delay == 0 {
@@ -73,27 +73,27 @@ func complete(w http.ResponseWriter, r *http.Request, delay time.Duration) {
 	}
 }
 
-// completion is an answer before it takes one of its two shapes.
+// completion is an answer, streamed or not.
 type completion struct {
 	tokens       []string
 	finishReason openai.FinishReason
 	usage        openai.Usage
-	hasUsage     bool // was asked for in the stream
+	hasUsage     bool // requested with stream_options
 }
 
-// answer answers in tokens, each a word with the space before it.
+// answer splits the reply into tokens: words with the preceding space.
 func answer(request openai.ChatCompletionRequest) completion {
 	c := completion{
 		tokens:       split(reply(request.Messages)),
 		finishReason: openai.FinishReasonStop,
 		hasUsage:     request.StreamOptions != nil && request.StreamOptions.IncludeUsage,
 	}
-	//lint:ignore SA1019 clients may use either name
+	//lint:ignore SA1019 clients use either field
 	if limit := max(request.MaxTokens, request.MaxCompletionTokens); limit > 0 && limit < len(c.tokens) {
 		c.tokens, c.finishReason = c.tokens[:limit], openai.FinishReasonLength
 	}
 	for _, m := range request.Messages {
-		c.usage.PromptTokens++ // its role
+		c.usage.PromptTokens++ // for the role
 		c.usage.PromptTokens += len(strings.Fields(m.Content))
 		for _, part := range m.MultiContent {
 			c.usage.PromptTokens += len(strings.Fields(part.Text))
@@ -125,7 +125,7 @@ func (c completion) whole() openai.ChatCompletionResponse {
 	}
 }
 
-// stream sends the tokens as server-sent events until the client goes away.
+// stream sends the tokens as server-sent events until the client disconnects.
 func stream(w http.ResponseWriter, r *http.Request, c completion, delay time.Duration) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
@@ -164,7 +164,7 @@ func choice(delta openai.ChatCompletionStreamChoiceDelta, reason openai.FinishRe
 	return c
 }
 
-// send writes an event and sees that it leaves.
+// send writes and flushes an event.
 func send(w http.ResponseWriter, event openai.ChatCompletionStreamResponse) error {
 	data, err := json.Marshal(event)
 	if err != nil {
@@ -190,7 +190,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// refuse answers with an error object in the shape of the OpenAI API.
+// refuse responds with an OpenAI error object.
 func refuse(w http.ResponseWriter, status int, code, format string, args ...any) {
 	writeJSON(w, status, map[string]any{"error": openai.APIError{
 		Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code,

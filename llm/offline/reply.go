@@ -12,17 +12,17 @@ import (
 
 const (
 	greeting = "I am the offline model built into Chronicle (no API key is set), so I only repeat."
-	// maxCount is how far it counts.
+	// maxCount is the highest number it counts to.
 	maxCount = 1000
-	// maxQuote is how much it repeats of a message, in runes.
+	// maxQuote is the maximum length of a quotation, in runes.
 	maxQuote = 300
 )
 
 var countTo = regexp.MustCompile(`(?i)\bcount\s+(?:up\s+)?to\s+(\d+)`)
 
-// reply is the answer to a conversation.
+// reply returns the answer to a conversation.
 func reply(messages []openai.ChatCompletionMessage) string {
-	// Where the last message stands, the one before it, and the last answer.
+	// The indices of the last message, the one before it, and the last answer.
 	said, last, before, answer := 0, -1, -1, -1
 	for i := range messages {
 		switch messages[i].Role {
@@ -52,14 +52,14 @@ func reply(messages []openai.ChatCompletionMessage) string {
 	return strings.Join(sentences, " ")
 }
 
-// isCutOff reports whether a text is the beginning, and not all, of the answer
-// to what stands before it.
+// isCutOff reports whether text is an incomplete prefix of the answer to the messages before
+// it.
 func isCutOff(text string, before []openai.ChatCompletionMessage) bool {
 	whole := reply(before)
 	return text != whole && strings.HasPrefix(whole, text)
 }
 
-// count counts to a number in digits, or to maxCount if that is less.
+// count counts to a number in digits, at most maxCount.
 func count(digits string) string {
 	to, err := strconv.Atoi(digits)
 	if err != nil || to > maxCount {
@@ -73,14 +73,14 @@ func count(digits string) string {
 	return b.String() + "."
 }
 
-// message is what a user said, apart from what came with it.
+// message is a user message separated from its attachments.
 type message struct {
 	text        string
 	attachments []string
 }
 
-// attached is how the worker announces an attachment in a text: alone, or with
-// the text of the file behind it.
+// attached matches the worker's announcement of an attachment, alone or followed by the text of
+// the file.
 var attached = regexp.MustCompile(`(?m)^\[Attached: (.*)\]$`)
 
 func read(m openai.ChatCompletionMessage) message {
@@ -137,7 +137,7 @@ func bytes(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// quote is a text in quotation marks, on one line and cut at its end.
+// quote returns text in quotation marks, on one line and truncated.
 func quote(text string) string {
 	runes := []rune(strings.Join(strings.Fields(text), " "))
 	if len(runes) > maxQuote {
@@ -146,7 +146,7 @@ func quote(text string) string {
 	return `"` + string(runes) + `"`
 }
 
-// quoteBehind is a quote to stand behind a noun.
+// quoteBehind returns a quote that follows a noun.
 func quoteBehind(text string) string {
 	if text == "" {
 		return ", without a word"
@@ -154,7 +154,7 @@ func quoteBehind(text string) string {
 	return ": " + quote(text)
 }
 
-// quoteEnd is the end of a text in quotation marks.
+// quoteEnd returns the end of text in quotation marks.
 func quoteEnd(text string) string {
 	const kept = 30
 	runes := []rune(strings.TrimSpace(text))
@@ -179,7 +179,7 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// list joins with commas and an "and".
+// list joins items with commas and "and".
 func list(items []string) string {
 	if len(items) == 1 {
 		return items[0]
