@@ -1,12 +1,12 @@
-// The page of the gateway: a list of contexts, and the conversation of the one
-// that the address names, like /#demo.
+// The page of the gateway: a list of contexts and the conversation of the selected
+// one, which the URL fragment names, like /#demo.
 //
 //	contexts.js      the list
-//	transcript.js    follows the transcript of a context: a document and patches to it
-//	conversation.js  shows it, entry by entry; entry.js and markdown.js make the elements
-//	composer.js      the box to type in; limits.js says which files it takes
-//	outbox.js        sends what was typed
-//	ask.js, sse.js, backoff.js, dom.js, kept.js, theme.js    what they stand on
+//	transcript.js    follows the transcript of a context: a document and its patches
+//	conversation.js  renders it, entry by entry; entry.js and markdown.js create the elements
+//	composer.js      the input box; limits.js checks attachments
+//	outbox.js        sends messages
+//	ask.js, sse.js, backoff.js, dom.js, kept.js, theme.js    utilities
 //	lib/             libraries
 
 import { ask } from "./ask.js";
@@ -31,8 +31,8 @@ const composer = new Composer((events) => {
   conversation.toEnd();
 });
 
-// PAUSE is how long a context may do nothing, in ms, between an answer that a message
-// has interrupted and the next one: Stop does not go and come meanwhile.
+// PAUSE is how long, in ms, a context may be idle between an interrupted answer and the
+// next one before the Stop button is hidden, to avoid flicker.
 const PAUSE = 150;
 
 let current; // the context that is seen
@@ -59,7 +59,7 @@ function open() {
   showStatus();
   if (!current) return;
   follow(current, viewer, following.signal);
-  // On a phone the keyboard would hide what was said.
+  // On a phone the keyboard would cover the conversation.
   if (!matchMedia("(pointer: coarse)").matches) $("text").focus();
 }
 
@@ -92,7 +92,7 @@ function notConnected(yes, why) {
 
 const troubles = { stream: "", list: "", stop: "" };
 
-// say says above the conversation what is wrong with something; "": nothing.
+// say shows an error above the conversation; "" clears it.
 function say(what, text) {
   troubles[what] = text;
   const first = Object.values(troubles).find(Boolean) ?? "";

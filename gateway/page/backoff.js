@@ -1,5 +1,5 @@
-// Backoff waits between tries: longer from try to try, up to 5 s, spread, and no
-// longer than until the network is back.
+// Backoff waits between retries, exponentially up to 5 s, with jitter, and not beyond the
+// time when the network is back.
 export class Backoff {
   #tries = 0;
   #signal;
@@ -12,7 +12,7 @@ export class Backoff {
     this.#tries = 0;
   }
 
-  // wait takes a time in ms instead of its own, if somebody knows better.
+  // wait takes an explicit delay in ms, such as one given by the server.
   async wait(hint) {
     const ms = hint ?? Math.min(5000, 250 * 2 ** this.#tries++) * (0.5 + Math.random() / 2);
     const over = new AbortController();

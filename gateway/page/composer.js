@@ -1,5 +1,5 @@
-// The box to type in, and the files that go with what is typed. The text survives
-// that the page is loaded again, files do not.
+// The input box and its attachments. The text survives a reload of the page, attachments
+// do not.
 
 import { $, h } from "./dom.js";
 import { bytes } from "./entry.js";
@@ -14,7 +14,7 @@ export class Composer {
   #limits = Limits.ask();
   #together = Infinity; // how many there may be, once it is known
 
-  // send is called with the events of a message, those of its files first.
+  // send is called with the events of a message, attachments first.
   constructor(send) {
     this.#limits.then(({ each, together }) => {
       this.#together = together;
@@ -57,7 +57,7 @@ export class Composer {
     });
   }
 
-  // look brings out what was being written to a context.
+  // look restores the draft of a context.
   look(name) {
     if (this.#name) this.#drafts.set(this.#name, { text: $("text").value, files: this.#files });
     this.#name = name;
@@ -67,7 +67,7 @@ export class Composer {
     this.#show();
   }
 
-  // edit puts the events of a message before what is being written.
+  // edit inserts the events of a message before the draft.
   edit(events) {
     const attachments = events.filter((event) => event._tag === "FileAttachmentEvent");
     this.#files = [...attachments.map((event) => ({ name: event.fileName, size: event.size, event })), ...this.#files];
@@ -76,7 +76,7 @@ export class Composer {
     $("text").focus();
   }
 
-  // attach takes files along, once each is read.
+  // attach adds files once they are read.
   attach(files) {
     for (const file of files) {
       const item = { name: file.name, size: file.size };
@@ -135,10 +135,10 @@ export class Composer {
   }
 }
 
-// draft is what the text for a context is kept under.
+// draft is the storage key of a context's draft.
 const draft = (name) => `draft:${name}`;
 
-// attachment returns the event for a file, or what the trouble with it is.
+// attachment returns the event for a file, or an error.
 async function attachment(file, limits) {
   try {
     const mediaType = await typeOf(file, limits);
@@ -162,12 +162,11 @@ async function base64(file) {
   return url.slice(url.indexOf(",") + 1);
 }
 
-// HEAD is how many bytes of a file are looked at for whether it is text.
+// HEAD is how many bytes of a file are checked for being text.
 const HEAD = 1 << 16;
 
-// typeOf is the media type of a file. What models cannot be shown under the name
-// that the system has for it, like video/mp2t for TypeScript, is text if it reads as
-// such.
+// typeOf returns the media type of a file. A type that models do not accept, such as
+// video/mp2t for TypeScript, is replaced by text if the content is text.
 async function typeOf(file, limits) {
   const type = file.type || "application/octet-stream";
   if (limits.isShown(type)) return type;

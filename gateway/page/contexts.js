@@ -1,13 +1,13 @@
-// The list of contexts, kept up to date while the page is seen.
+// The list of contexts, refreshed while the page is visible.
 
 import { ask } from "./ask.js";
 import { $, h } from "./dom.js";
 
-// EVERY is how often the list is asked for, in ms.
+// EVERY is the refresh interval in ms.
 const EVERY = 2000;
 
-// PAGE is how many contexts are shown at first, MOST how many at all: beyond that
-// people search.
+// PAGE is how many contexts are shown at first, MOST the maximum; beyond that, users
+// search.
 const PAGE = 100;
 const MOST = 1000;
 
@@ -23,8 +23,8 @@ export class Contexts {
   #known = new Map(); // the newest summaries by name, also of what a search leaves out
   #told = {}; // { name, status, since } of the context that is seen, as its stream tells
 
-  // changed is called when the list is new; connected(yes, why) says whether it can be
-  // had, which it cannot without Temporal.
+  // changed is called with a new list; connected(yes, why) reports whether the list is
+  // available, which requires Temporal.
   constructor({ changed, connected }) {
     this.#changed = changed;
     this.#connected = connected;
@@ -43,30 +43,29 @@ export class Contexts {
     this.refresh();
   }
 
-  // statusOf is the status of a context, as far as it is known. Of a session that was
-  // ended by hand only the list knows, and there it ended later than what the stream
-  // tells.
+  // statusOf returns the known status of a context. Only the list knows of a session that
+  // was terminated; there it closed after the last status in the stream.
   statusOf(name) {
     const listed = this.#known.get(name);
     const isTold = this.#told.name === name && !(Date.parse(listed?.closedAt) > Date.parse(this.#told.since));
     return isTold ? this.#told.status : listed?.status;
   }
 
-  // tell says what the context that is seen does, { status, since } by its stream, which
-  // knows sooner than the list; nothing: the stream is lost.
+  // tell sets the status of the selected context from its stream, { status, since }, which
+  // is more recent than the list; undefined if the stream is lost.
   tell(name, doing) {
     this.#told = doing ? { name, ...doing } : {};
     this.#describe(name);
     this.#changed();
   }
 
-  // select marks a context as the one that is seen.
+  // select marks the selected context.
   select(name) {
     this.#told = {};
     for (const [of, item] of this.#items) mark(item, of === name);
   }
 
-  // refresh asks for the list now and then from time to time.
+  // refresh loads the list now and at intervals.
   async refresh() {
     clearTimeout(this.#timer);
     if (document.hidden) return;
@@ -100,7 +99,7 @@ export class Contexts {
       this.#known.set(summary.contextName, summary);
       this.#describe(summary.contextName);
     }
-    // Elements that stay where they are keep the focus.
+    // Elements that are not moved keep the focus.
     let at = $("list").firstChild;
     for (const item of this.#items.values()) {
       if (item === at) at = at.nextSibling;
@@ -121,7 +120,7 @@ export class Contexts {
     this.#changed();
   }
 
-  // describe shows in the list what is known of a context.
+  // describe updates the element of a context.
   #describe(name) {
     const item = this.#items.get(name);
     if (!item) return;
@@ -133,7 +132,7 @@ export class Contexts {
     item.firstChild.setAttribute("aria-busy", status === "answering");
   }
 
-  // move goes through the list by the arrow keys.
+  // move handles the arrow keys.
   #move(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;

@@ -1,14 +1,14 @@
-// The view of a conversation. It has an element for each entry of a window, which
-// ends at the newest entry: older ones come when somebody scrolls up to them. A
-// change touches the elements of the entries it names, once per frame.
+// The view of a conversation. Only a window of entries, up to the newest, has elements;
+// scrolling up adds older ones. A change updates only the entries it names, once per
+// frame.
 
 import { build } from "./entry.js";
 
-// WINDOW is how many entries are shown at first, and how many older ones come at
-// once.
+// WINDOW is how many entries are shown at first, and how many are added when scrolling
+// up.
 const WINDOW = 100;
 
-// NEAR is how many pixels from an end count as being there.
+// NEAR is the distance in pixels that counts as being at the end.
 const NEAR = 48;
 
 export class Conversation {
@@ -24,8 +24,8 @@ export class Conversation {
   #atEnd = true;
   #top = 0;
 
-  // What was an answer in the making is spoken when it is complete; shown is called
-  // whenever there was something new to show.
+  // Screen readers announce an answer when it is complete. shown is called after every
+  // update.
   constructor({ scroller, list, toNewest, spoken, shown }) {
     this.#scroller = scroller;
     this.#list = list;
@@ -38,12 +38,12 @@ export class Conversation {
     new ResizeObserver(() => this.#keepEnd()).observe(scroller);
   }
 
-  // streaming says whether an entry grows.
+  // streaming reports whether an entry is streaming.
   get streaming() {
     return this.#slots.some((slot) => slot.growing);
   }
 
-  // all shows another document.
+  // all shows a new document.
   all(entries, { keepPlace = false } = {}) {
     const place = keepPlace && !this.#atEnd ? this.#first : Math.max(0, entries.length - WINDOW);
     this.#entries = entries;
@@ -54,7 +54,7 @@ export class Conversation {
     this.#frame();
   }
 
-  // changed shows what a patch did.
+  // changed shows the changes of a patch.
   changed(entries, changes) {
     this.#entries = entries;
     for (const { kind, index, text } of changes) {
@@ -78,7 +78,7 @@ export class Conversation {
     this.#later();
   }
 
-  // toEnd goes to the newest entry and stays there.
+  // toEnd scrolls to the newest entry and follows it.
   toEnd() {
     this.#atEnd = true;
     this.#keepEnd();
@@ -122,7 +122,7 @@ export class Conversation {
     Object.assign(slot, { element, growing, dirty: false });
   }
 
-  // forget takes the oldest entries out of the window.
+  // forget removes the oldest entries from the window.
   #forget(count) {
     for (const { element } of this.#slots.splice(0, count)) element?.remove();
     this.#first += count;
@@ -131,7 +131,7 @@ export class Conversation {
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     const below = scrollHeight - scrollTop - clientHeight;
-    // What grows above or below moves nobody away from the end: only going up does.
+    // Only scrolling up leaves the end, not content that grows.
     if (below < NEAR) this.#atEnd = true;
     else if (scrollTop < this.#top) this.#atEnd = false;
     this.#top = scrollTop;
@@ -139,7 +139,7 @@ export class Conversation {
     if (scrollTop < clientHeight && this.#first > 0 && !this.#atEnd) this.#older();
   }
 
-  // older puts older entries above, and leaves in place what is seen.
+  // older adds older entries above without moving the visible ones.
   #older() {
     const count = Math.min(WINDOW, this.#first);
     const anchor = this.#slots[0]?.element;

@@ -1,6 +1,5 @@
-// h makes an element. Properties are attributes, but for on…, which listens;
-// those that are null, undefined or false are left out. Strings among the children
-// become text, never HTML.
+// h creates an element. Properties become attributes, except on…, which add listeners; null,
+// undefined and false are skipped. Strings among the children become text, never HTML.
 export function h(tag, properties, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties ?? {})) {
@@ -11,5 +10,5 @@ export function h(tag, properties, ...children) {
   return element;
 }
 
-// $ finds an element of the page by its id.
+// $ returns the element with an id.
 export const $ = (id) => document.getElementById(id);

@@ -1,11 +1,10 @@
-// The elements of an entry, by its type. The words are those of the transcript,
-// see reducer/transcript.
+// The elements of an entry, by type. The terms are those of reducer/transcript.
 
 import { h } from "./dom.js";
 import { Growing, render } from "./markdown.js";
 
-// build returns { element, growing } for an item of a transcript; growing is there
-// while text is added to the entry.
+// build returns { element, growing } for an item of a transcript; growing is set while the
+// entry streams.
 export function build({ content: entry }) {
   const type = entry.entry_type.type;
   const parts = (views[type] ?? views.system_message)(entry);
@@ -70,7 +69,7 @@ const views = {
   },
 };
 
-// prose is the text of an entry, which may still grow.
+// prose is the text of an entry, which may be streaming.
 function prose({ content, chunks }) {
   const text = h("div", { class: "prose" });
   if (!chunks) {
@@ -143,7 +142,7 @@ const seconds = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`)
 // LONG is how many characters of an output are shown.
 const LONG = 100_000;
 
-// output is what a tool gave, as text; nothing for nothing.
+// output returns the result of a tool as text, or undefined.
 function output(value) {
   if (value === undefined || value === null || value === "") return null;
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
@@ -167,8 +166,8 @@ function fileChange({ action, path, content, to, unified_diff: unified }, named)
   }
 }
 
-// diff is a unified diff with a class for each kind of line. Those of its head say
-// nothing that the card does not.
+// diff renders a unified diff with a class for each kind of line, without the header, which
+// repeats the card.
 function diff(text) {
   const lines = text.slice(0, LONG).split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -179,30 +178,30 @@ function diff(text) {
   }));
 }
 
-// imageTypes are those that the gateway serves as images.
+// imageTypes are the types that the gateway serves as images.
 const imageTypes = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 function attachment({ name, media_type: type, size, url, event_id: id }) {
   const label = dotted(h("bdi", null, name || "file"), type, size && bytes(size));
   const safe = /^https?:\/\//i.test(url ?? "");
   const href = safe ? url : !url && id && `contexts/${id.split(":", 1)}/events/${id}/attachment`;
-  // What the gateway does not have, or is no image, has its name only.
+  // Other files, and those that the gateway cannot serve, show only their name.
   const image = !safe && href && imageTypes.includes(type) &&
     h("img", { src: href, alt: "", loading: "lazy", onerror: (event) => event.target.remove() });
   return h("li", null, href ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, image, label) : label);
 }
 
-// dotted puts dots between what there is of some parts. Names among them are bdi: what
-// in them turns the direction of text turns nothing else.
+// dotted joins the nonempty parts with dots. Names are bdi elements so that they cannot change
+// the direction of the surrounding text.
 const dotted = (...parts) => parts.filter(Boolean).flatMap((part, i) => (i > 0 ? [" · ", part] : [part]));
 
-// bytes is a size for people.
+// bytes formats a size.
 export function bytes(n) {
   if (n < 1024) return `${n} B`;
   return n < 1 << 20 ? `${(n / 1024).toFixed(0)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
 }
 
-// time is when an entry came: the clock, and the day unless that is today.
+// time formats the time of an entry, with the day unless it is today.
 function time({ timestamp }, who) {
   if (!timestamp) return null;
   const at = new Date(timestamp);

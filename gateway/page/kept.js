@@ -1,6 +1,6 @@
-// What survives that the page is loaded again, in the same tab.
+// Storage that survives a reload of the page in the same tab.
 
-// kept is what was kept under a name; undefined for nothing.
+// kept returns a stored value or undefined.
 export function kept(name) {
   try {
     return JSON.parse(sessionStorage.getItem(name)) ?? undefined;
@@ -9,7 +9,7 @@ export function kept(name) {
   }
 }
 
-// keep keeps a value, of undefined nothing, and says whether it could.
+// keep stores a value, or removes it if undefined, and reports success.
 export function keep(name, value) {
   try {
     sessionStorage.removeItem(name); // also when there is no room for what comes

@@ -1,5 +1,5 @@
-// How long files may be, which only the gateway knows: with a blob store contexts
-// take longer ones.
+// The limits of attachments. They come from the gateway, because they are higher with a blob
+// store.
 
 import { ask } from "./ask.js";
 import { Backoff } from "./backoff.js";
@@ -9,7 +9,7 @@ export class Limits {
   #shown;
   #other;
 
-  // each is how many bytes any file may have, together all files of a message.
+  // each is the maximum size of a file in bytes, together that of all files of a message.
   constructor({ attachmentBytes: each, otherAttachmentBytes: other, attachmentsBytes: together, mediaTypes }) {
     this.each = each;
     this.together = together;
@@ -18,7 +18,7 @@ export class Limits {
     this.#shown = new RegExp(`^(?:${patterns.join("|")})$`);
   }
 
-  // ask asks the gateway until it answers.
+  // ask requests the limits until the gateway responds.
   static async ask() {
     const backoff = new Backoff();
     for (;;) {
@@ -31,12 +31,12 @@ export class Limits {
     }
   }
 
-  // isShown says whether models can be shown files of a type.
+  // isShown reports whether models accept files of a type.
   isShown(type) {
     return this.#shown.test(type);
   }
 
-  // refusal says why a file is not taken; nothing if it is.
+  // refusal returns why a file is rejected, or undefined.
   refusal(size, type) {
     if (size > this.each) return `too large: at most ${bytes(this.each)}`;
     if (size > this.#other && !this.isShown(type)) {

@@ -1,6 +1,5 @@
-// Markdown of strangers, as elements that do nothing. What looks like HTML is shown
-// as it was written, links lead only to the web or to mail, and images are links:
-// nothing is fetched because of what a message says.
+// Untrusted Markdown as inert elements. HTML is shown as source, links lead only to the web or
+// to mail, and images become links: a message never triggers a fetch.
 
 import { Marked } from "./lib/marked/marked.esm.js";
 import DOMPurify from "./lib/dompurify/purify.es.mjs";
@@ -19,7 +18,7 @@ const markdown = new Marked({
   },
 });
 
-// The renderer above lets nothing else through. This holds even if it is mistaken.
+// A second line of defense: the renderer already produces nothing else.
 const allowed = {
   ALLOWED_TAGS: [
     "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code",
@@ -32,7 +31,7 @@ const allowed = {
   RETURN_DOM_FRAGMENT: true,
 };
 
-// render is Markdown as a DocumentFragment.
+// render returns Markdown as a DocumentFragment.
 export function render(text) {
   const fragment = DOMPurify.sanitize(markdown.parse(text), allowed);
   for (const link of fragment.querySelectorAll("a")) {
@@ -47,15 +46,14 @@ export function render(text) {
   return fragment;
 }
 
-// LIMIT is how many characters of a block are looked at again when it grows.
+// LIMIT is how many characters of a growing block are rendered again.
 const LIMIT = 4096;
 
 const fenceOf = (line) => /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
 
-// Growing shows Markdown while it is written. Only the block that grows is rendered
-// again, and of code nothing is, so the work for a piece of text does not depend on
-// how long the text is already. Blocks are told apart by blank lines, which is not
-// always right: what is complete is for render.
+// Growing renders Markdown while it streams. Only the last block is rendered again, and code is
+// only appended, so the cost per delta does not depend on the length of the text. It splits
+// blocks at blank lines, which is approximate; render is used for the complete text.
 export class Growing {
   #element;
   #block = ""; // whole lines of the block that grows
@@ -70,14 +68,14 @@ export class Growing {
     element.replaceChildren(this.#shown);
   }
 
-  // append adds text. It is shown by the next call of show.
+  // append adds text; show displays it.
   append(text) {
     const lines = (this.#partial + text).split("\n");
     this.#partial = lines.pop();
     for (const line of lines) this.#line(line);
   }
 
-  // show brings what was appended to the screen.
+  // show updates the elements.
   show() {
     if (this.#fence) {
       if (this.#partial.length > LIMIT) {

@@ -1,8 +1,7 @@
-// Outbox sends messages, one after the other, until the gateway has taken or
-// refused them. Each has a key, by which the gateway takes it once however often it
-// is sent. What is not sent yet is seen above the box and not in the conversation,
-// so nothing can be seen twice; it survives that the page is loaded again, unless it
-// has too long files for that: then the browser asks before it leaves the page.
+// Outbox sends messages one at a time and retries until the gateway accepts or rejects them.
+// Each has an idempotency key, so it is recorded once. Unsent messages are shown above the input
+// box and not in the conversation, so no message appears twice. They survive a reload of the page
+// unless their attachments are too long for the storage; then the browser asks before leaving.
 
 import { ask, Problem } from "./ask.js";
 import { Backoff } from "./backoff.js";
@@ -19,8 +18,8 @@ export class Outbox {
   #edit;
   #sent;
 
-  // edit is called with the events of a message that somebody takes back, in the
-  // context that is looked at; sent with the name of a context that took one.
+  // edit is called with the events of a message that the user takes back, in the selected
+  // context; sent with the name of a context that accepted a message.
   constructor({ edit, sent }) {
     this.#edit = edit;
     this.#sent = sent;
@@ -29,13 +28,13 @@ export class Outbox {
     this.#deliver();
   }
 
-  // look shows what is on its way to a context.
+  // look shows the unsent messages of a context.
   look(name) {
     this.#name = name;
     this.#show();
   }
 
-  // add sends the events of a message, the last of which has its text.
+  // add queues the events of a message; the last one has its text.
   add(name, events) {
     this.#messages.push({ key: key(), name, events });
     this.#changed();
@@ -95,7 +94,7 @@ async function post({ key, name, events }) {
   });
 }
 
-// key is random; crypto.randomUUID is not there without TLS.
+// key returns a random key; crypto.randomUUID requires TLS.
 function key() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }

@@ -1,15 +1,15 @@
-// Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html)
-// over fetch. EventSource would hide two things that a page needs to know: the
-// status of an answer, and that a connection has fallen silent without an end.
+// Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html) over fetch.
+// EventSource hides two things that the page needs: the status of the response, and silence on an
+// open connection.
 
 import { ask } from "./ask.js";
 
-// SILENCE is how long nothing may come; the gateway says every 15 s that it is there.
+// SILENCE is the timeout without data; the gateway sends a keepalive every 15 s.
 const SILENCE = 40_000;
 
-// events yields { id, type, data } as they come, until the stream ends: first one of
-// type "open", and for a hint when to come back one of type "retry". It throws when
-// the stream breaks or falls silent; what ask throws when there is none.
+// events yields { id, type, data } until the stream ends. The first event has type "open"; a
+// retry hint has type "retry". It throws when the stream breaks or is silent, and the errors of
+// ask when there is no stream.
 export async function* events(url, { headers, signal, silence = SILENCE } = {}) {
   const quiet = new AbortController();
   let timer;
@@ -38,8 +38,8 @@ export async function* events(url, { headers, signal, silence = SILENCE } = {}) 
   }
 }
 
-// parser returns a function that takes the next piece of a stream, cut anywhere,
-// and returns the events that are complete.
+// parser returns a function that takes the next chunk of a stream, split anywhere, and returns the
+// complete events.
 export function parser() {
   let rest = [];
   let event = { id: undefined, type: "message", data: [] };
@@ -60,8 +60,7 @@ export function parser() {
     else if (name === "retry") complete.push({ type: "retry", data: value });
   };
   return (piece) => {
-    // A document of megabytes comes in many pieces and is one line: they are joined
-    // once, at its end.
+    // A large document is one line in many chunks; join them once, at its end.
     const lines = piece.split("\n");
     for (let i = 0; i < lines.length - 1; i++) {
       rest.push(lines[i]);

@@ -1,12 +1,12 @@
-// The theme is set before anything is shown, so this is no module. Without a
-// choice the page is as the system is.
+// Not a module, so that the theme is set before the first paint. The default is the theme of the
+// system.
 {
   const root = document.documentElement;
   try {
     const chosen = localStorage.getItem("theme");
     if (chosen) root.dataset.theme = chosen;
   } catch {
-    // The browser lets pages keep nothing.
+    // The browser denies storage.
   }
 
   document.addEventListener("click", (event) => {
@@ -16,7 +16,7 @@
     try {
       localStorage.setItem("theme", root.dataset.theme);
     } catch {
-      // The choice lasts as long as the page.
+      // The choice lasts until the page is closed.
     }
   });
 }

@@ -1,5 +1,4 @@
-// The transcript of a context, kept up to date: the gateway sends a document and
-// then patches to it.
+// Follows the transcript of a context: the gateway sends a document and then patches.
 
 import { applyOperation } from "./lib/fast-json-patch/core.mjs";
 import { events } from "./sse.js";
@@ -14,9 +13,8 @@ export class Transcript {
     return this.document.entries;
   }
 
-  // apply carries out a JSON Patch and returns what it did to the entries, in its
-  // order: { kind: "insert" | "remove" | "change" | "text", index, text }, or
-  // { kind: "all" }.
+  // apply applies a JSON Patch and returns the changes to entries, in order:
+  // { kind: "insert" | "remove" | "change" | "text", index, text }, or { kind: "all" }.
   apply(patch) {
     return patch.map((operation) => {
       const change = changeOf(operation, this.entries.length);
@@ -35,14 +33,13 @@ function changeOf({ op, path, value }, length) {
   return { kind: "change", index };
 }
 
-// follow keeps a transcript up to date until it is aborted. It survives lost
-// connections and other gateways: it goes on from the version it has, or gets
-// another document. The viewer is told by
+// follow keeps a transcript up to date until it is aborted. After a lost connection, or with another
+// gateway, it continues from its version or gets a new document. It calls the viewer:
 //
-//	all(entries)              there is another document
+//	all(entries)              there is a new document
 //	changed(entries, changes) a patch was applied
-//	does({ status, since })   what the context is doing has changed
-//	connected(yes, why)
+//	does({ status, since })   the status of the context changed
+//	connected(yes, why)       the connection was established or lost
 export async function follow(name, viewer, signal) {
   const transcript = new Transcript();
   const backoff = new Backoff(signal);
@@ -68,7 +65,7 @@ export async function follow(name, viewer, signal) {
             viewer.does(JSON.parse(data));
             break;
           case "patch": {
-            // What fails in the middle has no version: the document comes again.
+            // After a failure within a patch the version is unknown: request the document again.
             transcript.version = undefined;
             const changes = transcript.apply(JSON.parse(data));
             transcript.version = id;
