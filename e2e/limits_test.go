@@ -88,7 +88,7 @@ func TestAMessageThatCannotBeRecordedIsRefusedToItsSender(t *testing.T) {
 		limit  string
 	}{
 		"with a store":    {w.client, wire.MaxStoredBytes, "at most 16000000 can be recorded"},
-		"without a store": {session.New(session.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), 3 << 20, "at most 1500000 can be recorded, and 16000000 with a blob store"},
+		"without a store": {session.New(session.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), wire.MaxAppendBytes, "at most 65536 can be sent without a blob store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := sender.client.Open("too-large." + w.queue)

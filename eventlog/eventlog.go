@@ -22,8 +22,11 @@ import (
 // ErrNoContext says that there is no context of that name.
 var ErrNoContext = errors.New("no such context")
 
+// StoreAdvice is what to do when a client needs a blob store and has none.
+const StoreAdvice = "give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway"
+
 // ErrNoArchive: what is read is in a blob store, and the reader has none.
-var ErrNoArchive = errors.New("the client has no archive")
+var ErrNoArchive = errors.New("the client has no blob store (" + StoreAdvice + ")")
 
 // Log reads the contexts of one namespace. It is safe for concurrent use.
 type Log struct {

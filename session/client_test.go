@@ -21,6 +21,8 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -245,7 +247,9 @@ func TestLongInputIsLeftToASignal(t *testing.T) {
 		t.Error("ten such updates would not fit into a message")
 		return wire.Appended{}, nil
 	}}
-	sent, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)}))
+	c, err := session.New(session.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
+	require.NoError(t, err)
+	sent, err := c.Send(t.Context(), event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)}))
 	require.NoError(t, err)
 	require.Empty(t, sent.EventIDs)
 	require.Len(t, f.signals, 1)
@@ -288,8 +292,8 @@ func TestSendSignalsTheContextWhenNoWorkerAnswers(t *testing.T) {
 }
 
 func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
-	large := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxEventBytes)})
-	half := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxInputBytes/2)})
+	large := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)})
+	half := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes/2)})
 	keyed := event.New(event.UserMessage{Content: "Hello"})
 	keyed.Extra = map[string]json.RawMessage{"apiKey": []byte(`"sk-live-0123456789"`)}
 	named := event.New(event.UserMessage{Content: "Hello"})
@@ -307,8 +311,8 @@ func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
 		"an absurd value":                    {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
 		"a raw key":                          {[]event.Event{keyed}, "apiKeyRef"},
 		"a key in place of a reference":      {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},
-		"an event that is too large":         {[]event.Event{large}, "can be recorded"},
-		"events that are together too large": {[]event.Event{half, half, half}, "can be sent at once"},
+		"an event that is too large":         {[]event.Event{large}, "bytes of JSON in one event, at most 65536 can be sent without a blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)"},
+		"events that are together too large": {[]event.Event{half, half, half}, "bytes of JSON in one input, at most 65536 can be sent without a blob store"},
 		"a client id that is too long":       {[]event.Event{named}, "clientEventId"},
 		"two events with one client id":      {[]event.Event{one, one, other}, "UserMessageEvent.clientEventId: event 3 of 3 has that of another"},
 		"one bad event among good ones":      {[]event.Event{event.New(event.UserMessage{Content: "Hello"}), event.New(event.SetTimeout{})}, "timeoutMs"},

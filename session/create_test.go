@@ -114,7 +114,7 @@ func TestAnImportIsRefused(t *testing.T) {
 		events   []event.Event
 		want     string
 	}{
-		"without an archive":       {&temporal{}, nil, numbered(1), "import context demo: the client has no archive"},
+		"without an archive":       {&temporal{}, nil, numbered(1), "import context demo: the client has no blob store (give the blob store of the workers by --blob-url"},
 		"when there is a run":      {&temporal{known: true}, logs, numbered(1), "import context demo: there is such a context already"},
 		"without events":           {&temporal{}, logs, nil, "want all events, from the first on"},
 		"without the first events": {&temporal{}, logs, numbered(2)[1:], "want all events, from the first on"},

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -184,12 +185,13 @@ func (c *Context) payload(events []event.Event) (converter.RawValue, error) {
 		value = events[0]
 	}
 	input, err := wire.JSON(value)
-	limit := c.limit(wire.MaxInputBytes)
-	if size := len(input.Payload().GetData()); err == nil && size > limit {
-		return input, &event.FieldError{Problem: fmt.Sprintf(
-			"%d bytes of JSON in one input, at most %d can be sent at once: send the events one by one", size, limit)}
+	if err != nil {
+		return input, err
 	}
-	return input, err
+	if problem := c.tooLong(len(input.Payload().GetData()), "one input", "can be sent at once: send the events one by one"); problem != "" {
+		return input, &event.FieldError{Problem: problem}
+	}
+	return input, nil
 }
 
 // sendable is the JSON of an event. It refuses what no context could take.
@@ -204,20 +206,21 @@ func (c *Context) sendable(e event.Event) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if limit := c.limit(wire.MaxEventBytes); len(data) > limit {
-		problem := fmt.Sprintf("%d bytes of JSON, at most %d can be recorded", len(data), limit)
-		if limit < wire.MaxStoredBytes {
-			problem += fmt.Sprintf(", and %d with a blob store", wire.MaxStoredBytes)
-		}
+	if problem := c.tooLong(len(data), "one event", "can be recorded"); problem != "" {
 		return nil, &event.FieldError{Tag: e.Tag(), Problem: problem}
 	}
 	return data, nil
 }
 
-// limit is how much can be sent when what a history can carry is so much.
-func (c *Context) limit(inHistory int) int {
-	if c.client.options.Archive != nil {
-		return wire.MaxStoredBytes
+// tooLong says why JSON of a size cannot be sent; "" when it can. Without a blob
+// store it has to fit into the history, where a run without a worker gathers it.
+func (c *Context) tooLong(size int, where, what string) string {
+	if c.client.options.Archive == nil && size > wire.MaxAppendBytes {
+		return fmt.Sprintf("%d bytes of JSON in %s, at most %d can be sent without a blob store (%s)",
+			size, where, wire.MaxAppendBytes, eventlog.StoreAdvice)
 	}
-	return inHistory
+	if size > wire.MaxStoredBytes {
+		return fmt.Sprintf("%d bytes of JSON in %s, at most %d %s", size, where, wire.MaxStoredBytes, what)
+	}
+	return ""
 }

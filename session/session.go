@@ -77,8 +77,10 @@ type Config struct {
 	// NATSAuth is how the client authenticates at NATS. What is empty is taken
 	// from NATS_USER, NATS_PASSWORD, NATS_CREDS and so on, see [stream.Auth].
 	NATSAuth stream.Auth
-	// BlobURL is the store that the workers archive logs in, see package blobs.
-	// Empty: BLOB_URL, else none; "none": the log is what Temporal has of it.
+	// BlobURL is the blob store of the workers, see package blobs. Empty:
+	// BLOB_URL, else none. A client without a store ("none") sends input up to
+	// wire.MaxAppendBytes and reads what Temporal has; for anything else it fails
+	// with an error that says so.
 	BlobURL string
 	// TaskQueue on which new contexts start. Empty: wire.TaskQueue.
 	TaskQueue string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -16,7 +17,8 @@ import (
 const shelveFrom = 8 << 10
 
 // shelve puts the files that events bring into the blob store, each once, and
-// lets the events refer to them. Without a store they stay where they are.
+// lets the events refer to them. A client without a store leaves them in the
+// events, which Send bounds.
 func (c *Client) shelve(ctx context.Context, events []event.Event) ([]event.Event, error) {
 	events = slices.Clone(events)
 	for i, e := range events {
@@ -26,9 +28,9 @@ func (c *Client) shelve(ctx context.Context, events []event.Event) ([]event.Even
 		}
 		data := file.Source.Data
 		if c.options.Archive == nil {
-			if len(data) > maxSentAlong {
+			if len(data) > maxWithoutStore {
 				return nil, &event.FieldError{Tag: e.Tag(), Field: "source.data", Problem: fmt.Sprintf(
-					"%d bytes, at most %d can be sent along: longer ones need the blob store of the workers", len(data), maxSentAlong)}
+					"%d bytes, at most %d can be sent without a blob store (%s)", len(data), maxWithoutStore, eventlog.StoreAdvice)}
 			}
 			continue
 		}
@@ -50,16 +52,16 @@ func (c *Client) shelve(ctx context.Context, events []event.Event) ([]event.Even
 	return events, nil
 }
 
-// maxSentAlong bounds a file that is sent along: 1 MiB, and no more than fits
-// into an event in base64, which adds a third.
+// maxSentAlong bounds a file in an event, for media types that models are not
+// shown and that therefore cannot be references: 1 MiB. Base64 adds a third.
 const maxSentAlong = min(1<<20, (wire.MaxEventBytes-eventRoom)/4*3)
+
+// maxWithoutStore bounds a file of a client without a store. It leaves room for
+// a message of some pages.
+const maxWithoutStore = (wire.MaxAppendBytes - 16<<10) / 4 * 3
 
 // eventRoom is more than the JSON of an attachment takes beside its bytes.
 const eventRoom = 4096
-
-// messageRoom is for the text of a message and the JSON of its attachments beside
-// their bytes.
-const messageRoom = 64 << 10
 
 // Limits are how long the files may be that are sent, in bytes.
 type Limits struct {
@@ -67,16 +69,15 @@ type Limits struct {
 	// other.
 	Attachment      int64 `json:"attachmentBytes"`
 	OtherAttachment int64 `json:"otherAttachmentBytes"`
-	// Attachments is for all files of one input, beside which there is a text of
-	// some pages; 0: there is no such limit.
+	// Attachments is for all files of one input; 0: there is no such limit.
 	Attachments int64 `json:"attachmentsBytes"`
 }
 
 // Limits are those of the blob store, if the client has one, and else of what can
-// be sent along.
+// be sent without.
 func (c *Client) Limits() Limits {
 	if c.options.Archive != nil {
 		return Limits{Attachment: event.MaxAttachmentBytes, OtherAttachment: maxSentAlong}
 	}
-	return Limits{Attachment: maxSentAlong, OtherAttachment: maxSentAlong, Attachments: (wire.MaxInputBytes - messageRoom) / 4 * 3}
+	return Limits{Attachment: maxWithoutStore, OtherAttachment: maxWithoutStore, Attachments: maxWithoutStore}
 }

@@ -69,9 +69,9 @@ func TestFilesThatAreRefused(t *testing.T) {
 		file    event.Event
 		want    string
 	}{
-		"too long to be sent along": {nil, file("text/plain", 1<<20+1), "at most 1048576 can be sent along: longer ones need the blob store"},
-		"too long for the store":    {bucket, file("text/plain", event.MaxAttachmentBytes+1), "20971520"},
-		"of a type for no model":    {bucket, file("application/zip", 1<<20+1), "application/zip"},
+		"too long without a store": {nil, file("text/plain", 60_000), "at most 36864 can be sent without a blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)"},
+		"too long for the store":   {bucket, file("text/plain", event.MaxAttachmentBytes+1), "20971520"},
+		"of a type for no model":   {bucket, file("application/zip", 1<<20+1), "application/zip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sendFile(t, test.archive, test.file)
@@ -82,7 +82,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 }
 
 func TestTheLongestFileThatIsSentAlongFitsIntoAnEvent(t *testing.T) {
-	sent, err := sendFile(t, nil, file("text/plain", 1<<20))
+	sent, err := sendFile(t, archive.New(blobstest.New(t).Store), file("application/zip", 1<<20))
 	require.NoError(t, err)
 	data, err := event.New(sent).MarshalJSON()
 	require.NoError(t, err)
@@ -109,8 +109,8 @@ func TestFilesWithinTheLimitsAreSent(t *testing.T) {
 				require.NoError(t, send(file("text/plain", int(limits.Attachment)), file("text/plain", int(limits.Attachment))))
 				return
 			}
-			rest := int(limits.Attachments - limits.Attachment)
-			require.NoError(t, send(file("text/plain", int(limits.Attachment)), file("text/plain", rest)))
+			half := int(limits.Attachments / 2)
+			require.NoError(t, send(file("text/plain", half), file("text/plain", half)))
 			require.Error(t, send(file("text/plain", int(limits.Attachment)), file("text/plain", int(limits.Attachment))))
 		})
 	}

@@ -20,7 +20,8 @@ const (
 
 const exitHelp = `Exit codes:
   0    done
-  1    failed: the model, the worker, or a line of a script
+  1    failed: the model, the worker, a line of a script, or a context that
+       is full until a worker runs
   2    wrong usage: a flag, an argument or a value that cannot be meant
   3    there is no context of that name
   4    Temporal cannot be reached

@@ -68,8 +68,6 @@ func (a *app) report(command *cobra.Command, err error) {
 		fmt.Fprintf(a.err, "starter: cannot reach Temporal at %s: is the worker running? "+
 			"Start everything with \"make run\" or \"worker --dev\"\n", a.address())
 		a.note("%v", err)
-	case errors.Is(err, session.ErrNoArchive):
-		fmt.Fprintf(a.err, "starter: %v: give --blob-url or BLOB_URL, as the worker has it\n", err)
 	default:
 		fmt.Fprintf(a.err, "starter: %v\n", err)
 	}
@@ -140,7 +138,7 @@ environment, else from the TOML profile of the temporal command.
 		flags.StringVar(s.Value, s.Flag, "", usage)
 	}
 	flags.StringVar(&a.connection.BlobURL, "blob-url", "",
-		"where the workers archive logs, a `URL`; \"none\": read only what Temporal has (default: $BLOB_URL, "+devBlobs+" when it is there and Temporal is on this machine)")
+		"blob store of the workers, a `URL`; \"none\": send up to 64 KB and read what Temporal has (default: $BLOB_URL, "+devBlobs+" when it is there and Temporal is on this machine)")
 	root.AddCommand(
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
 		newEventsCommand(a), newStateCommand(a), newListCommand(a),

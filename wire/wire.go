@@ -79,6 +79,10 @@ const (
 	AttributeModel = "ContextModel"
 )
 
+// MemoStore is the key in the memo of a run that holds the identity of the blob
+// store of its worker.
+const MemoStore = "store"
+
 const workflowIDPrefix = "context:"
 
 // WorkflowID is the workflow id of a context.
