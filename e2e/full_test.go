@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -91,7 +90,7 @@ func (w *world) historySize(c *session.Context) int64 {
 
 func TestAContextWhoseHistoryHasNoRoomTakesInputAgainOnceAWorkerRuns(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("All of it."))
+	w := newWorldOn(t, surroundings{patience: largePatience})
 	c := w.open("full-bytes")
 	var notes []event.Event
 	for i := range 12 {
@@ -102,7 +101,9 @@ func TestAContextWhoseHistoryHasNoRoomTakesInputAgainOnceAWorkerRuns(t *testing.
 	_, err := c.Send(w.ctx, late)
 	require.ErrorIs(t, err, session.ErrFull)
 	require.ErrorContains(t, err, "context "+c.Name()+": full until a worker runs (21.6 of 50 MB")
-	_, complaint, err := w.tryStarter("", "send", "-n", c.Name(), "-m", "One more")
+	line, err := late.MarshalJSON()
+	require.NoError(t, err)
+	_, complaint, err := w.tryStarter(string(line), "script", "-n", c.Name())
 	require.Error(t, err)
 	require.Contains(t, complaint, "full until a worker runs")
 

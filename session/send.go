@@ -56,7 +56,9 @@ type Receipt struct {
 //
 // The error is a *event.FieldError for events that no context could take,
 // ErrRefused when the context does not take them now, which its log tells too,
-// and ErrFull when no worker runs and the history has no room for more.
+// and ErrFull when no worker runs and the history has no room for more. After
+// ErrFull a worker that starts may still record the events, so send them again
+// with the ids of the receipt.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
 	if len(events) == 0 {
 		return Receipt{}, &event.FieldError{Problem: "there is no event to send"}
