@@ -133,7 +133,7 @@ func TestNothingIsImportedOfWhatCannotBeReadToItsEnd(t *testing.T) {
 
 func TestAnImportThatIsRefusedSaysWhatToDo(t *testing.T) {
 	for want, err := range map[string]error{
-		"starter: there is such a context already\n":                                              session.ErrExists,
+		"starter: there is such a context already\n": session.ErrExists,
 		"starter: the client has no blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)\n": session.ErrNoArchive,
 	} {
 		f := newFake(t)
