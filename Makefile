@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev up down build test test-long e2e-postgres check golden bench soak clean binaries
+.PHONY: help run dev up down build test test-long e2e-s3 e2e-postgres check golden bench soak clean binaries
 
 # What to test: make test T=TestName P=./pkg
 P ?= ./...
@@ -94,6 +94,16 @@ long_tests = $(shell awk '/^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", n
 
 test-long: bin/temporal bin/gotest ## Run the tests that take minutes: thousands of turns, large states
 	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -v -run '^($(long_tests))$$' ./e2e
+
+# An S3-compatible server that is a Go module.
+bin/versitygw: tools/s3/go.mod
+	@echo "building $@; the first time this takes about a minute"
+	@cd tools/s3 && go build -o ../../$@ github.com/versity/versitygw/cmd/versitygw
+	@touch $@
+
+e2e-s3: bin/versitygw bin/temporal bin/gotest ## Run the end-to-end tests with an S3 server as the blob store
+	@go build -o bin/ ./deploy/local
+	bin/local -s3 -- sh -c 'CHRONICLE_E2E_BLOB_URL=$$BLOB_URL $(gotest) -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./blobs ./e2e'
 
 e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on what docker-compose.yml describes, without Docker; needs PostgreSQL installed
 	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL $(gotest) -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'

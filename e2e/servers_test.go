@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
@@ -19,7 +23,25 @@ const (
 	// A file with the pid of a Temporal server that is started again when it is
 	// killed. Optional.
 	pidFileVariable = "CHRONICLE_E2E_TEMPORAL_PID_FILE"
+	// The URL of a bucket, in which each test uses a prefix of its own. Default: a
+	// temporary folder for each test. `make e2e-s3` sets it.
+	blobVariable = "CHRONICLE_E2E_BLOB_URL"
 )
+
+// blobURL returns the URL of a blob store that no other test uses.
+func blobURL(t *testing.T, prefix string) string {
+	t.Helper()
+	bucket := os.Getenv(blobVariable)
+	if bucket == "" {
+		return "file://" + filepath.ToSlash(t.TempDir()) + "/blobs"
+	}
+	u, err := url.Parse(bucket)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set("prefix", prefix+"/")
+	u.RawQuery = query.Encode()
+	return u.String()
+}
 
 // running is the address of a server that others started.
 type running string

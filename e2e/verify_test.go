@@ -2,12 +2,10 @@ package e2e
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gocloud.dev/blob"
 
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
@@ -24,12 +22,10 @@ func TestALogIsWholeUntilItsArchiveIsDamaged(t *testing.T) {
 
 	segments, err := w.archive.Segments(w.ctx, c.Name())
 	require.NoError(t, err)
-	entry := fmt.Sprintf("contexts/%s/%012d-%012d.json", c.Name(), 1, segments[0].Last)
-	folder := filepath.FromSlash(strings.TrimPrefix(w.blobURL, "file://"))
-	found, err := filepath.Glob(filepath.Join(folder, "*", filepath.FromSlash(entry)))
+	bucket, err := blob.OpenBucket(w.ctx, w.blobURL)
 	require.NoError(t, err)
-	require.Len(t, found, 1)
-	require.NoError(t, os.Remove(found[0]))
+	defer bucket.Close()
+	require.NoError(t, bucket.Delete(w.ctx, fmt.Sprintf("default/contexts/%s/%012d-%012d.json", c.Name(), 1, segments[0].Last)))
 	out, complaint, err := w.tryStarter("", "verify", "-n", c.Name())
 	require.Error(t, err)
 	require.Equal(t, fmt.Sprintf("contexts/%s/: events 1 to %d are missing\n", c.Name(), segments[0].Last), out)

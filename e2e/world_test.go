@@ -133,7 +133,7 @@ func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), on.patience)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, on: on, queue: fmt.Sprintf("e2e-%d-%d", os.Getpid(), worlds.Add(1))}
-	w.blobURL = "file://" + filepath.ToSlash(t.TempDir()) + "/blobs"
+	w.blobURL = blobURL(t, w.queue)
 	store, err := blobs.Open(ctx, w.blobURL, "default")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })

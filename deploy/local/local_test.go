@@ -28,6 +28,7 @@ func TestStartFailsEarlyIfAPrerequisiteIsMissing(t *testing.T) {
 	}{
 		{name: "a compose file", args: []string{"-file", "missing.yml"}, want: "missing.yml"},
 		{name: "the programs", args: []string{"-file", compose, "-bin", t.TempDir()}, want: "`make e2e-postgres` builds it"},
+		{name: "the S3 server", args: []string{"-s3", "-bin", t.TempDir()}, want: "`make e2e-s3` builds it"},
 		{name: "an empty directory", args: []string{"-file", compose, "-bin", programs, "-dir", occupied}, want: "not empty"},
 	}
 	for _, tt := range tests {

@@ -10,6 +10,9 @@
 // file with the Temporal server's pid in TEMPORAL_PID_FILE. It exits with the exit code
 // of COMMAND and stops all services, on Linux even if it is killed.
 //
+// With -s3, it starts only an S3-compatible server, and COMMAND finds a bucket on it in
+// BLOB_URL and the credentials in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+//
 // Guarantees:
 //   - Environment, command and mounted files of each service come from
 //     docker-compose.yml. Only addresses, ports and paths are replaced, so the tests
@@ -21,10 +24,12 @@
 //     contexts have to configure a provider.
 //
 // It requires an installation of PostgreSQL (initdb and postgres, in any location that
-// distributions use) and the programs that `make e2e-postgres` builds in bin/.
+// distributions use) and the programs that `make e2e-postgres` builds in bin/; with -s3, only the program that
+// `make e2e-s3` builds.
 //
 // Code map: topology.go starts and stops processes; postgres.go and services.go
-// configure each service; compose.go reads docker-compose.yml.
+// configure each service; compose.go reads docker-compose.yml; s3.go starts the S3
+// server.
 package main
 
 import (
@@ -68,6 +73,7 @@ func run(args []string) (err error) {
 	bin := flags.String("bin", "bin", "`directory` with worker, temporal, temporal-server, temporal-sql-tool and nats-server")
 	dir := flags.String("dir", "", "`directory` for data and logs, kept after the run; must be empty or missing (default: a temporary directory, removed at the end)")
 	workers := flags.Int("workers", -1, "`number` of workers; -1 uses the number in the compose file")
+	s3 := flags.Bool("s3", false, "start an S3 server instead of the services of the compose file")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: local [flags] -- COMMAND [ARGUMENT...]")
 		flags.PrintDefaults()
@@ -97,8 +103,10 @@ func run(args []string) (err error) {
 	if t.bin, err = filepath.Abs(*bin); err != nil {
 		return err
 	}
-	if t.compose, err = load(life, *file); err != nil {
-		return err
+	if !*s3 {
+		if t.compose, err = load(life, *file); err != nil {
+			return err
+		}
 	}
 	if t.dir = *dir; t.dir == "" {
 		if t.dir, err = os.MkdirTemp("", "chronicle-"); err != nil {
@@ -107,10 +115,24 @@ func run(args []string) (err error) {
 		defer os.RemoveAll(t.dir)
 	}
 	defer func() { err = errors.Join(err, t.stop()) }()
+	if *s3 {
+		environment, err := t.startOnlyS3(life)
+		if err != nil {
+			return err
+		}
+		return command(life, flags.Args(), environment)
+	}
 	if err := t.start(life); err != nil {
 		return err
 	}
-	return t.command(life, flags.Args())
+	return command(life, flags.Args(), []string{
+		"TEMPORAL_ADDRESS=" + t.temporalAddress,
+		"TEMPORAL_NAMESPACE=" + t.namespace,
+		"TEMPORAL_CONFIG_FILE=" + os.DevNull,
+		"TEMPORAL_PID_FILE=" + t.pidFile("temporal"),
+		"NATS_URL=" + t.natsURL,
+		"BLOB_URL=" + t.blobURL(),
+	})
 }
 
 // commandError is the nonzero exit code of the command.
@@ -118,21 +140,15 @@ type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// command runs the command until it exits or life is done.
-func (t *topology) command(life context.Context, args []string) error {
+// command runs a command until it exits or life is done. The environment replaces the
+// caller's addresses.
+func command(life context.Context, args, environment []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") ||
 			strings.HasPrefix(variable, "BLOB_URL=")
-	}),
-		"TEMPORAL_ADDRESS="+t.temporalAddress,
-		"TEMPORAL_NAMESPACE="+t.namespace,
-		"TEMPORAL_CONFIG_FILE="+os.DevNull,
-		"TEMPORAL_PID_FILE="+t.pidFile("temporal"),
-		"NATS_URL="+t.natsURL,
-		"BLOB_URL="+t.blobURL(),
-	)
+	}), environment...)
 	process, err := child.Start(cmd, child.Options{})
 	if err != nil {
 		return err

@@ -68,13 +68,7 @@ type process struct {
 func (t *topology) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not ready within %v", startWithin))
 	defer cancel()
-	// Fail early.
-	for _, name := range []string{"temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker"} {
-		if _, err := os.Stat(t.program(name)); err != nil {
-			return fmt.Errorf("%w (`make e2e-postgres` builds it)", err)
-		}
-	}
-	if err := t.prepareDirectory(); err != nil {
+	if err := t.prepare("make e2e-postgres", "temporal-sql-tool", "temporal-server", "temporal", "nats-server", "worker"); err != nil {
 		return err
 	}
 	begun := time.Now()
@@ -100,7 +94,13 @@ func (t *topology) start(ctx context.Context) error {
 	return nil
 }
 
-func (t *topology) prepareDirectory() (err error) {
+// prepare checks that the programs exist and creates the data directory.
+func (t *topology) prepare(target string, programs ...string) (err error) {
+	for _, name := range programs {
+		if _, err := os.Stat(t.program(name)); err != nil {
+			return fmt.Errorf("%w (`%s` builds it)", err, target)
+		}
+	}
 	if t.dir, err = filepath.Abs(t.dir); err != nil {
 		return err
 	}
