@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev up down build test test-long e2e-s3 e2e-postgres check golden bench soak clean binaries
+.PHONY: help run dev up down build test test-long e2e-s3 e2e-postgres check histories golden bench soak clean binaries
 
 # What to test: make test T=TestName P=./pkg
 P ?= ./...
@@ -116,13 +116,18 @@ check: ## Look for mistakes without running: format, vet, lint, determinism, imp
 	$(lint) workflowcheck -config tools/lint/workflowcheck.yaml ./...
 	go test -run '^TestImports' .
 	go test -run '^TestReplay' ./workflows/...
+	@for tag in $$(git tag --list 'v*'); do git diff --exit-code $$tag -- workflows/testdata/histories/$${tag#v}.sum || { echo "the histories of $$tag changed; restore the file"; exit 1; }; done
 	go mod tidy -diff
 	go mod verify
+
+histories: bin/temporal ## Record histories of stories that have none yet, for all later versions to replay
+	go test -count=1 -timeout 20m ./e2e -histories
+	go test -count=1 -run '^TestReplayHistoriesAreUnchanged$$' ./workflows -histories
 
 golden: ## Rewrite the expected output of tests from what they print now
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure against a bare loop and a direct client, in about 9 minutes; B='-quick -run signal' for some, SERVER=postgres
+bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size, in about 9 minutes; B='-quick -run signal' for some, SERVER=postgres
 	@go build -o bin/ ./bench
 	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
 

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/contrib/envconfig"
 
+	"github.com/seed-9ed7edd4/chronicle"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -104,7 +104,7 @@ environment, else from the TOML profile of the temporal command.
   starter events -n demo --follow --json`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version(),
+		Version:       chronicle.BuildVersion(),
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if err := checkPlaces(a.connection); err != nil {
 				return err
@@ -147,15 +147,6 @@ environment, else from the TOML profile of the temporal command.
 		newServeCommand(a),
 	)
 	return root
-}
-
-// version is the version of the module, which names the commit of a build from
-// a checkout.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return cmp.Or(info.Main.Version, "unknown")
-	}
-	return "unknown"
 }
 
 // nameFlag adds -n to a command.

@@ -1,18 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/terminal"
@@ -155,7 +154,7 @@ Environment:
               uses the folder .chronicle/blobs
 
 ` + codesHelp,
-		Version:       version(),
+		Version:       chronicle.BuildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(command *cobra.Command, args []string) error {
@@ -207,15 +206,6 @@ Environment:
 	flags.BoolVar(&s.untuned, "untuned", false, "leave --dev's Temporal as shipped: every turn takes about 0.1 s longer")
 	flags.DurationVar(&s.offlineTokenDelay, "offline-token-delay", 25*time.Millisecond, "time between two pieces of an answer of --dev's built-in model; 0: none")
 	return command
-}
-
-// version is the version of the module, which names the commit of a build from
-// a checkout.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return cmp.Or(info.Main.Version, "unknown")
-	}
-	return "unknown"
 }
 
 // devFlags mean nothing without --dev, and connectFlags nothing with it.

@@ -32,6 +32,11 @@ import (
 // asWorker makes a copy of the test binary be the worker.
 const asWorker = "CHRONICLE_TEST_AS_WORKER"
 
+func TestTheWorkerPrintsItsVersion(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, `^worker version 0\.1\.0( \([0-9a-f]+(, modified)?\))?$`, run(t, "--version").line())
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asWorker) != "" {
 		main.Main()

@@ -1,0 +1,33 @@
+package chronicle
+
+import "runtime/debug"
+
+// Version is the version of this release or, before it, of the next one.
+const Version = "0.1.0"
+
+// BuildVersion returns Version and the commit that the program was built from, like
+// "0.1.0 (0123456789ab)". The commit is "modified" if the checkout had changes, and
+// missing if the go command did not see a repository.
+func BuildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return Version
+	}
+	return describe(info.Settings)
+}
+
+func describe(settings []debug.BuildSetting) string {
+	values := map[string]string{}
+	for _, s := range settings {
+		values[s.Key] = s.Value
+	}
+	commit := values["vcs.revision"]
+	if commit == "" {
+		return Version
+	}
+	commit = commit[:min(len(commit), 12)]
+	if values["vcs.modified"] == "true" {
+		commit += ", modified"
+	}
+	return Version + " (" + commit + ")"
+}
