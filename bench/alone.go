@@ -7,11 +7,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 )
 
-// warmUp is how many turns are not counted: connections are opened, code and
-// caches get warm.
+// warmUp is how many turns are excluded, while connections are opened and caches fill.
 const warmUp = 5
 
-// signalAlone takes turns between a context, a bare loop and a direct client.
+// signalAlone alternates turns between a context, a bare loop and a direct client.
 func signalAlone(l *lab) error {
 	context, bare := l.context("alone"), l.bareLoop("bare-alone")
 	var signal, bareSignal, delta, direct, whole, bareWhole samples
@@ -51,7 +50,7 @@ func signalAlone(l *lab) error {
 	return nil
 }
 
-// signalUntuned takes turns between a context and a bare loop.
+// signalUntuned alternates turns between a context and a bare loop.
 func signalUntuned(l *lab) error {
 	context, bare := l.context("untuned"), l.bareLoop("bare-untuned")
 	var signal, bareSignal samples
@@ -74,8 +73,7 @@ func signalUntuned(l *lab) error {
 	return nil
 }
 
-// interrupt sends a second message while the first is being answered, sooner or
-// later in the answer.
+// interrupt sends a second message at a varying time during the answer to the first.
 func interrupt(l *lab) error {
 	context := l.context("interrupted")
 	var toAbort, toFirst samples
@@ -87,7 +85,7 @@ func interrupt(l *lab) error {
 		if _, err := context.await(rig.Requested, first); err != nil {
 			return err
 		}
-		// From 2 to 62 ms of the 95 ms that the answer takes.
+		// From 2 to 62 ms of the answer's 95 ms.
 		time.Sleep(time.Duration(2+i*13%61) * time.Millisecond)
 		sent, err := context.say(message(second))
 		if err != nil {
@@ -99,7 +97,7 @@ func interrupt(l *lab) error {
 		}
 		aborted, ok := l.rig.Notes.Find(rig.Aborted, first)
 		if i < warmUp || !ok || aborted.At.Before(sent) {
-			continue // the answer was faster than the interruption
+			continue // the answer completed first
 		}
 		toAbort.add(aborted.At.Sub(sent))
 		toFirst.add(ended.First.Sub(sent))

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// archived opens a closed context of 10,000 events again, exports it, and forks it
-// and one of 100 events.
+// archived reopens a closed context with 10,000 events, exports it, and forks it and a
+// context with 100 events.
 func archived(l *lab) error {
 	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Minute)
 	defer cancel()
@@ -66,7 +66,7 @@ func archived(l *lab) error {
 	l.report.add("reopen_ms_10000_events", "ms", reopen)
 	l.report.add("export_events_per_second", "events/s", export)
 
-	// It has as many segments as the other.
+	// It has as many segments as the other one.
 	few, err := l.rig.Contexts.Open("archived-few")
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func archived(l *lab) error {
 	return nil
 }
 
-// notes are so many messages that want no answer.
+// notes returns n messages that trigger no turn.
 func notes(n int) []event.Event {
 	no := false
 	notes := make([]event.Event, n)
@@ -108,7 +108,7 @@ func notes(n int) []event.Event {
 	return notes
 }
 
-// fork measures how long it takes until a fork at an event is there.
+// fork measures how long a fork at an event takes.
 func (l *lab) fork(ctx context.Context, c *session.Context, at, number int, took *samples) error {
 	fork, err := l.rig.Contexts.Open(fmt.Sprintf("%s-fork-%d", c.Name(), number))
 	if err != nil {
@@ -119,13 +119,12 @@ func (l *lab) fork(ctx context.Context, c *session.Context, at, number int, took
 		return err
 	}
 	took.add(time.Since(began))
-	// Its worker is done with it before the next one is measured.
+	// Its worker must be idle before the next measurement.
 	_, err = fork.State(ctx)
 	return err
 }
 
-// closeContext closes a context and waits until its run has ended, and so is
-// archived.
+// closeContext closes a context and waits until its run has ended and is archived.
 func (l *lab) closeContext(ctx context.Context, c *session.Context) error {
 	if err := c.Close(ctx, "measured"); err != nil {
 		return err

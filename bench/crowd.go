@@ -9,8 +9,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 )
 
-// crowd has 50 contexts talk at once, from their first message on, and 50 bare
-// loops before and after.
+// crowd has 50 contexts talk concurrently from their first message on, with 50 bare loops
+// before and after.
 func crowd(l *lab) error {
 	const contexts = 50
 	rounds, turns := 3, l.times(10)
@@ -50,15 +50,14 @@ func crowd(l *lab) error {
 	l.report.add("signal_to_request_50_ms", "ms", signal)
 	l.report.add("bare_signal_to_request_50_ms", "ms", bareSignal)
 	l.report.add("delta_50_saturated_ms", "ms", delta)
-	// What bounds the turns per second where all share a machine.
+	// The bound on turns per second when everything shares one machine.
 	l.report.add("server_cpu_per_turn_50_ms", "ms", server)
 	l.report.add("bare_server_cpu_per_turn_50_ms", "ms", bareServer)
 	return nil
 }
 
-// streams has 50 contexts stream a long answer at the same time, and then 50
-// direct clients. What is counted is the middle of the answers, when no turn
-// begins or ends: turns that do, as fast as they can, are in crowd.
+// streams has 50 contexts stream long answers concurrently, then 50 direct clients. It
+// evaluates the middle of the answers, when no turn starts or ends; crowd measures turns.
 func streams(l *lab) error {
 	const answers, length = 50, 600
 	talkers := make([]*talker, answers)
@@ -93,14 +92,13 @@ func streams(l *lab) error {
 	return nil
 }
 
-// middle is the middle third of what was measured of an answer.
+// middle returns the middle third of the measurements.
 func middle(delays []time.Duration) []time.Duration {
 	third := len(delays) / 3
 	return delays[third : len(delays)-third]
 }
 
-// readAtOnce has n direct clients read an answer each, and returns the delays of
-// their tokens.
+// readAtOnce has n direct clients read an answer each and returns their token delays.
 func (l *lab) readAtOnce(n int, say func(key string) rig.Message) ([][]time.Duration, error) {
 	ask := func(i int) rig.Message { return say(fmt.Sprintf("direct-%d", i)) }
 	for i := range n {
@@ -119,8 +117,7 @@ func (l *lab) readAtOnce(n int, say func(key string) rig.Message) ([][]time.Dura
 	return read, nil
 }
 
-// talkAtOnce has n talkers take turns of their own, each one turn after the
-// other, and say something with a key of its own in each.
+// talkAtOnce has n talkers take sequential turns concurrently. Each message has its own key.
 func talkAtOnce(n, turns int, say func(key string) rig.Message, talker func(i int) *talker) ([]turn, time.Duration, error) {
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -145,8 +142,8 @@ func talkAtOnce(n, turns int, say func(key string) rig.Message, talker func(i in
 	return slices.Concat(out...), took, <-errs
 }
 
-// memory has 500 contexts talk at once, three times over, on a worker of their
-// own. That all turns come to their end is checked, too.
+// memory has 500 contexts talk concurrently in three rounds on a new worker. It also checks
+// that all turns complete.
 func memory(l *lab) error {
 	contexts := l.times(500)
 	if err := l.replaceWorker(); err != nil {
@@ -171,12 +168,12 @@ func memory(l *lab) error {
 		}
 	}
 	l.report.add("worker_rss_500_mb", "MB", peak)
-	// How much more after the last round than after the first one.
+	// The growth from the first round to the last.
 	l.report.add("worker_rss_500_growth_mb", "MB", samples{after[len(after)-1] - after[0]})
 	return nil
 }
 
-// replaceWorker stops the worker and starts another.
+// replaceWorker replaces the worker.
 func (l *lab) replaceWorker() error {
 	if err := l.worker.Stop(); err != nil {
 		return err
@@ -186,7 +183,7 @@ func (l *lab) replaceWorker() error {
 	return err
 }
 
-// peakMemory is the most memory that a worker has until stop is closed.
+// peakMemory returns the peak memory of a worker until stop is closed.
 func peakMemory(w *rig.Worker, stop <-chan struct{}) float64 {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -201,7 +198,7 @@ func peakMemory(w *rig.Worker, stop <-chan struct{}) float64 {
 	}
 }
 
-// memoryOf is a worker's memory in MB; 0 when it is gone, which its turns tell.
+// memoryOf returns a worker's memory in MB; 0 if it has exited, which its turns report.
 func memoryOf(w *rig.Worker) float64 {
 	bytes, _ := w.RSS()
 	return float64(bytes) / 1e6

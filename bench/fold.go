@@ -8,7 +8,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// fold reduces logs of a chat, event by event, as a session does.
+// fold reduces chat logs event by event, as a session does.
 func fold(l *lab) error {
 	for _, n := range []int{1_000, 100_000} {
 		log := chat(n)
@@ -29,7 +29,7 @@ func fold(l *lab) error {
 	return nil
 }
 
-// chat is a log of n events.
+// chat returns a log of n events.
 func chat(n int) []event.Event {
 	var log []event.Event
 	last := func() string { return event.FormatID("bench", len(log)) }

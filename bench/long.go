@@ -18,11 +18,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// measured are the turns whose history is measured, ten around each.
+// measured are the turns around which the history of ten turns is measured.
 var measured = []int{10, 300, 4990}
 
-// long has a conversation of 5,000 turns, which goes through many runs, looks at
-// its histories, and lets a worker go on with it that has never heard of it.
+// long has a conversation of 5,000 turns over many runs, measures its histories, and continues it
+// on a new worker.
 func long(l *lab) error {
 	turns := 5000
 	if l.quick {
@@ -62,13 +62,12 @@ func long(l *lab) error {
 	return nil
 }
 
-// isMeasured reports whether the history of a turn is.
+// isMeasured reports whether the history of a turn is measured.
 func isMeasured(turn int) bool {
 	return slices.ContainsFunc(measured, func(at int) bool { return turn > at-5 && turn <= at+5 })
 }
 
-// compareAges takes turns between a context at the end of its many turns and
-// young ones at about their tenth.
+// compareAges alternates turns between a context with many turns and contexts at about their tenth.
 func (l *lab) compareAges(old *talker, n int) error {
 	var late, early samples
 	var young *talker
@@ -99,8 +98,8 @@ func (l *lab) compareAges(old *talker, n int) error {
 	return nil
 }
 
-// measureHistory reports what a turn adds to a history: from the message that
-// begins it to before the next one. What began the context stands before them.
+// measureHistory reports what a turn adds to a history: the entries from its message up to the
+// next one.
 func (l *lab) measureHistory(name string, turns int) error {
 	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
 	defer cancel()
@@ -130,8 +129,7 @@ func (l *lab) measureHistory(name string, turns int) error {
 // turnCost is what a turn adds to a history.
 type turnCost struct {
 	events, bytes int
-	// text is how many of the bytes are the message and the answer, wherever
-	// they stand.
+	// text is the number of bytes taken by the message and the answer.
 	text int
 }
 
@@ -184,15 +182,15 @@ func costOf(turn []*historypb.HistoryEvent) (turnCost, error) {
 		}
 		cost.bytes += len(data)
 		for _, text := range texts {
-			// The text has no character that JSON writes in another way.
+			// The text has no characters that JSON escapes.
 			cost.text += len(text) * bytes.Count(data, []byte(text))
 		}
 	}
 	return cost, nil
 }
 
-// wholeHistory is the history of all runs of a workflow, the newest of which
-// continues the others.
+// wholeHistory returns the histories of all runs of a workflow, following continue-as-new back
+// from the newest.
 func wholeHistory(ctx context.Context, temporal client.Client, workflowID string) ([]*historypb.HistoryEvent, error) {
 	var all []*historypb.HistoryEvent
 	for run, more := "", true; more; more = run != "" {

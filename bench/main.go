@@ -27,18 +27,18 @@ func main() {
 	}
 }
 
-// usageError is a mistake in the arguments.
+// usageError is an error in the arguments.
 type usageError struct{ error }
 
-// scenario measures one thing.
+// scenario is a set of related measurements.
 type scenario struct {
 	name, what string
 	run        func(*lab) error
-	// world says what it needs.
+	// world is the environment that it needs.
 	world world
 }
 
-// world is what a scenario is measured in.
+// world is the environment of a scenario.
 type world int
 
 const (
@@ -60,17 +60,16 @@ var scenarios = []scenario{
 	{"archive", "a closed context of 10,000 events", archived, tuned},
 }
 
-// lab is where scenarios are run.
+// lab runs scenarios.
 type lab struct {
 	ctx    context.Context
-	rig    *rig.Rig    // nil when the scenario needs none
-	worker *rig.Worker // that of the rig; a scenario may replace it
+	rig    *rig.Rig    // nil if the scenario does not need one
+	worker *rig.Worker // of the rig; a scenario may replace it
 	quick  bool
 	report *report
 }
 
-// times is how often to do something: n, or a tenth of it when it has to be
-// quick.
+// times returns the number of repetitions: n, or a tenth of it with -quick.
 func (l *lab) times(n int) int {
 	if l.quick {
 		return max(3, n/10)
@@ -107,7 +106,7 @@ func run(ctx context.Context, arguments []string) error {
 	return l.report.write(*out)
 }
 
-// runIn runs the wanted scenarios of a world.
+// runIn runs the selected scenarios of a world.
 func (l *lab) runIn(w world, wanted *regexp.Regexp) (err error) {
 	var todo []scenario
 	for _, s := range scenarios {

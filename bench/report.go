@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// metric is what was measured of one thing.
+// metric summarizes the samples of one measurement.
 type metric struct {
 	P50  float64 `json:"p50"`
 	P95  float64 `json:"p95"`
@@ -22,12 +22,12 @@ type metric struct {
 	N int `json:"n"`
 }
 
-// report is the result of a run, and what bench.json holds.
+// report is the result of a run, as written to bench.json.
 type report struct {
 	Date    string            `json:"date"`
 	Machine string            `json:"machine"`
 	Metrics map[string]metric `json:"metrics"`
-	order   []string          // of the metrics
+	order   []string          // metric names in insertion order
 }
 
 func newReport() *report {
@@ -39,7 +39,7 @@ func (r *report) add(name, unit string, s samples) {
 	r.Metrics[name] = metric{P50: s.quantile(0.5), P95: s.quantile(0.95), Unit: unit, N: len(s)}
 }
 
-// write writes the report as JSON; path "" writes nothing.
+// write writes the report as JSON; it does nothing if path is "".
 func (r *report) write(path string) error {
 	if path == "" {
 		return nil
@@ -54,7 +54,7 @@ func (r *report) write(path string) error {
 	return nil
 }
 
-// readReport reads a report that was written earlier.
+// readReport reads a report.
 func readReport(path string) (*report, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -67,8 +67,7 @@ func readReport(path string) (*report, error) {
 	return &r, nil
 }
 
-// print prints the metrics, their change against an earlier run, which is left
-// out when there is none, and the targets.
+// print prints the metrics, their change against the baseline if it exists, and the targets.
 func (r *report) print(out io.Writer, baseline string) error {
 	before := &report{}
 	if baseline != "" {
@@ -102,7 +101,7 @@ func (r *report) print(out io.Writer, baseline string) error {
 	return table.Flush()
 }
 
-// number has three digits that say something.
+// number formats f with three significant digits.
 func number(f float64) string {
 	switch {
 	case f >= 100 || f <= -100:
@@ -114,7 +113,7 @@ func number(f float64) string {
 	}
 }
 
-// machine says on what was measured.
+// machine describes the machine.
 func machine() string {
 	model := "unknown processor"
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {

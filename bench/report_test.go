@@ -16,7 +16,7 @@ func TestAQuantileIsASample(t *testing.T) {
 	require.Zero(t, samples{}.quantile(0.5))
 }
 
-func TestTargetsNameMetricsThatAreMeasured(t *testing.T) {
+func TestTargetsReferToMeasuredMetrics(t *testing.T) {
 	metrics := map[string]metric{"bare_signal_to_request_ms": {P50: 10}, "signal_to_request_ms": {P50: 22.5}}
 	row, ok := targets[0].row(metrics)
 	require.True(t, ok)
@@ -28,7 +28,7 @@ func TestTargetsNameMetricsThatAreMeasured(t *testing.T) {
 	require.False(t, ok, "what was not measured has no row")
 }
 
-func TestAReportShowsTheChangeSinceTheRunThatWasKept(t *testing.T) {
+func TestAReportShowsTheChangeAgainstTheBaseline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "baseline.json")
 	before := newReport()
 	before.add("turn_ms", "ms", samples{100})

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 )
 
-// The answer that everything is measured with.
+// The answer used in most measurements.
 const (
 	tokens = 20
 	every  = 5 * time.Millisecond
@@ -16,10 +16,10 @@ const (
 
 func message(key string) rig.Message { return rig.Message{Key: key, Tokens: tokens, Every: every} }
 
-// patience is how long a turn may take. Something is lost after that.
+// patience is the timeout of a turn; after it, the turn counts as lost.
 const patience = 2 * time.Minute
 
-// talker talks to one context, or to one bare loop.
+// talker talks to one context or one bare loop.
 type talker struct {
 	ctx   context.Context
 	notes *rig.Notes
@@ -40,8 +40,8 @@ func (l *lab) bareLoop(name string) *talker {
 	return &talker{ctx: l.ctx, notes: l.rig.Notes, name: name, on: l.rig.Bare}
 }
 
-// say sends a message and returns when that began. The observer is there before
-// the first one, as a screen is.
+// say sends a message and returns when it began to. An observer follows from before the first
+// message, as a screen does.
 func (t *talker) say(m rig.Message) (sent time.Time, err error) {
 	if !t.begun {
 		t.begun = true
@@ -62,16 +62,16 @@ func (t *talker) say(m rig.Message) (sent time.Time, err error) {
 	return sent, nil
 }
 
-// turn is what was measured of a message and its answer.
+// turn holds the measurements of a message and its answer.
 type turn struct {
-	// toRequest is from sending the message until the model had the request,
-	// toEnd until an observer saw the end of the answer.
+	// toRequest is from sending the message until the model received the request, toEnd until
+	// an observer saw the end of the answer.
 	toRequest, toEnd time.Duration
-	// delays are those of the tokens.
+	// delays are the delays of the tokens.
 	delays []time.Duration
 }
 
-// turn sends a message and waits for its answer to end.
+// turn sends a message and waits for the end of its answer.
 func (t *talker) turn(m rig.Message) (turn, error) {
 	sent, err := t.say(m)
 	if err != nil {

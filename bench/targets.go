@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// references are what some metrics are to be seen in relation to.
+// references maps metrics to the metrics that they are compared with.
 var references = map[string]string{
 	"signal_to_request_ms":           "bare_signal_to_request_ms",
 	"untuned_signal_to_request_ms":   "bare_untuned_signal_to_request_ms",
@@ -23,14 +23,14 @@ var references = map[string]string{
 	"fork_ms_10000_events":           "fork_ms_100_events",
 }
 
-// target is a bound of a metric.
+// target is a bound on a metric.
 type target struct {
 	metric string
 	at     quantile
-	// atLeast says that more is better.
+	// atLeast is set if higher is better.
 	atLeast bool
-	// bound in the unit of the metric: fixed, and factor times a quantile of
-	// another metric, if one is named.
+	// The bound, in the unit of the metric: fixed, plus factor times a quantile of another
+	// metric, if named.
 	fixed  float64
 	factor float64
 	of     string
@@ -69,8 +69,7 @@ var targets = []target{
 	{metric: "history_bytes_per_turn_10", at: p50, fixed: 4096},
 	{metric: "history_bytes_per_turn_300", at: p50, fixed: 4096},
 	{metric: "history_bytes_per_turn_300", at: p50, factor: 1.05, of: "history_bytes_per_turn_10", ofAt: p50},
-	// Folding is linear: an event costs the same in a long log, but for what
-	// the caches of the processor make of it.
+	// Folding is linear: an event costs the same in a long log, except for CPU cache effects.
 	{metric: "reduce_ns_per_event_100k", at: p50, factor: 2, of: "reduce_ns_per_event_1k", ofAt: p50},
 	{metric: "replay_ms_1000_turns", at: p95, fixed: 1000},
 	{metric: "history_bytes_per_turn_4990", at: p50, factor: 1.05, of: "history_bytes_per_turn_10", ofAt: p50},
@@ -79,8 +78,7 @@ var targets = []target{
 	{metric: "export_events_per_second", at: p50, atLeast: true, fixed: 50_000},
 }
 
-// row is the target as a line of the table; ok is false when the run has not
-// measured all of it.
+// row returns the target as a table row; ok is false if a metric is missing.
 func (t target) row(metrics map[string]metric) (row string, ok bool) {
 	m, ok := metrics[t.metric]
 	bound, reference := t.fixed, metric{}
@@ -102,7 +100,7 @@ func (t target) row(metrics map[string]metric) (row string, ok bool) {
 	return fmt.Sprintf("%s\t%s\t%s\t%s %s%s\t%s", t.metric, number(t.at.of(m)), t.at, sign, number(bound), t.formula(), verdict), true
 }
 
-// formula says how the bound comes about, when it is not just a number.
+// formula describes how the bound is derived, if it is not fixed.
 func (t target) formula() string {
 	if t.of == "" {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 )
 
-// viewers has one viewer, and then a thousand, follow the transcript of a context
-// through a gateway, while it is given long answers of fifty tokens per second.
+// viewers has one viewer, and then a thousand, follow a context's transcript through a gateway during
+// long answers of fifty tokens per second.
 func viewers(l *lab) error {
 	const name = "viewed"
 	talker := l.context(name)
@@ -57,7 +57,7 @@ func viewers(l *lab) error {
 	l.report.add("viewer_delta_ms", "ms", one)
 	l.report.add("viewers_1000_delta_ms", "ms", all)
 	l.report.add("gateway_rss_1000_mb", "MB", memory)
-	// How much more after the last answer than after the first one.
+	// The growth from the first answer to the last.
 	l.report.add("gateway_rss_1000_growth_mb", "MB", samples{memory[len(memory)-1] - memory[0]})
 	return nil
 }
