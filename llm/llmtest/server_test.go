@@ -98,7 +98,7 @@ func TestAnUnusedStepFailsTheTest(t *testing.T) {
 	require.Equal(t, []string{"llmtest: 2 unused step(s) after 1 request(s)"}, test.end())
 }
 
-func TestRequestForAnythingElseFailsTheTest(t *testing.T) {
+func TestRequestToAnotherEndpointFailsTheTest(t *testing.T) {
 	test := &inner{}
 	model := llmtest.Start(test)
 	resp, err := http.Get(model.URL + "/models")
@@ -113,7 +113,7 @@ func TestRequestForAnythingElseFailsTheTest(t *testing.T) {
 	require.Contains(t, complaints[1], "no chat completion")
 }
 
-func TestFunctionAnswersWithoutEnd(t *testing.T) {
+func TestFuncAnswersAllFurtherRequests(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer("first"), llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		return llmtest.Answer("you said " + r.LastUser())
 	}))
@@ -142,7 +142,7 @@ func TestGateHoldsTheAnswer(t *testing.T) {
 	require.Contains(t, string(body), "two")
 }
 
-func TestServerNoticesThatTheClientGaveUp(t *testing.T) {
+func TestServerNoticesAnAbortedRequest(t *testing.T) {
 	for name, step := range map[string]llmtest.Step{
 		"in a stall":            llmtest.Stall(),
 		"at a gate":             llmtest.Answer("one").HoldAfter(0, llmtest.NewGate()),
@@ -180,7 +180,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 	require.EqualError(t, llmtest.NewGate().Reached(over), "llmtest: no step has reached the gate: context canceled")
 }
 
-func TestEndOfTheTestEndsWhatIsHeld(t *testing.T) {
+func TestTheEndOfTheTestReleasesBlockedSteps(t *testing.T) {
 	test := &inner{}
 	model := llmtest.Start(test, llmtest.Stall())
 	ended := make(chan error, 1)

@@ -117,7 +117,7 @@ func TestAnswerShowsWhatTheModelWasShown(t *testing.T) {
 	}
 }
 
-func TestItCountsToAThousandAtMost(t *testing.T) {
+func TestCountingStopsAtAThousand(t *testing.T) {
 	for _, asked := range []string{"1000", "1001", "99999999999999999999"} {
 		result, err := resolve(t, -1).Stream(within(t), []reducer.Message{user("count to " + asked)}, nil)
 		require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestItCountsToAThousandAtMost(t *testing.T) {
 	}
 }
 
-func TestItRemembersWhereItsCountingWasCutOff(t *testing.T) {
+func TestAnInterruptedCountIsReported(t *testing.T) {
 	target := resolve(t, time.Millisecond)
 	ctx, cancel := context.WithCancel(within(t))
 	var said strings.Builder
@@ -152,7 +152,7 @@ func TestLongConversationIsAnsweredQuickly(t *testing.T) {
 	require.Contains(t, result.Text, "This is your 1001st message")
 }
 
-func TestItStopsWhenTheClientGoes(t *testing.T) {
+func TestStreamingStopsWhenTheClientDisconnects(t *testing.T) {
 	ended := make(chan struct{})
 	handler := offline.Handler(offline.Options{TokenDelay: time.Hour})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +204,7 @@ func TestWithoutStreamTheAnswerIsOneObject(t *testing.T) {
 	require.Equal(t, 3, answer.Usage.CompletionTokens)
 }
 
-func TestUsageIsStreamedOnlyWhenAskedFor(t *testing.T) {
+func TestUsageIsStreamedOnlyOnRequest(t *testing.T) {
 	const request = `{"model":"offline-echo","stream":true,%s"messages":[{"role":"user","content":"Hi"}]}`
 	url := serve(t, -1) + "/chat/completions"
 	_, without := post(t, url, fmt.Sprintf(request, ""))
@@ -214,7 +214,7 @@ func TestUsageIsStreamedOnlyWhenAskedFor(t *testing.T) {
 	require.True(t, strings.HasSuffix(with, "data: [DONE]\n\n"))
 }
 
-func TestWhatItCannotServeIsRefusedAsOpenAIWould(t *testing.T) {
+func TestUnsupportedRequestsAreRejectedAsByOpenAI(t *testing.T) {
 	url := serve(t, -1)
 	tests := map[string]struct {
 		path, body string
