@@ -1,0 +1,60 @@
+package main_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+func TestAWorkerAuthenticatesAtNATSAndShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-0123456789"
+	nats, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: "chronicle", Password: secret, NoLog: true, NoSigs: true,
+	})
+	require.NoError(t, err)
+	nats.Start()
+	t.Cleanup(nats.Shutdown)
+	require.True(t, nats.ReadyForConnections(10*time.Second))
+	host := nats.Addr().String()
+	backend := dev(t, t.TempDir())
+	temporal := backend.ready()["temporal"]
+
+	for name, tt := range map[string]struct {
+		url, password string
+		connected     bool
+	}{
+		"in the URL":       {url: "nats://chronicle:" + secret + "@" + host, connected: true},
+		"by environment":   {url: "nats://" + host, password: secret, connected: true},
+		"another password": {url: "nats://chronicle:" + secret + "x@" + host},
+		"none":             {url: "nats://" + host},
+	} {
+		t.Run(name, func(t *testing.T) {
+			worker := prepare(t, "--address", temporal, "--json")
+			worker.cmd.Env = append(worker.cmd.Env, "NATS_URL="+tt.url)
+			config := session.Config{Address: temporal, NATSURL: tt.url}
+			if tt.password != "" {
+				worker.cmd.Env = append(worker.cmd.Env, "NATS_USER=chronicle", "NATS_PASSWORD="+tt.password)
+				config.NATSAuth.User, config.NATSAuth.Password = "chronicle", tt.password
+			}
+			worker.start()
+			require.NotContains(t, worker.ready()["nats"], secret)
+			c, err := session.Dial(t.Context(), config)
+			require.NoError(t, err)
+			defer c.Shutdown()
+			require.Equal(t, tt.connected, c.Live())
+			worker.signal(syscall.SIGTERM)
+			require.Zero(t, worker.exit(), worker.stderr.String())
+			require.NotContains(t, worker.stderr.String(), secret)
+			require.Equal(t, !tt.connected, strings.Contains(worker.stderr.String(), "authorization violation"), worker.stderr.String())
+		})
+	}
+	backend.signal(syscall.SIGTERM)
+	require.Zero(t, backend.exit(), backend.stderr.String())
+}
