@@ -24,10 +24,16 @@ func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
+	held := share{of: g.answers}
+	defer held.release()
+	if err := held.await(ctx, event.MaxAttachmentBytes); err != nil {
+		return err
+	}
 	file, err := of.Attachment(ctx, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
+	held.shrink(int64(len(file.Source.Data)))
 	mediaType, disposition := event.BareMediaType(file.MediaType), "inline"
 	if !slices.Contains(imageTypes, mediaType) {
 		mediaType, disposition = "application/octet-stream", "attachment"

@@ -235,7 +235,7 @@ func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) error {
 	if g.closing.Err() != nil {
 		return errClosing
 	}
-	if err := g.ping(r.Context()); err != nil {
+	if err := g.probe.check(r.Context()); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, health{Status: "ok", Deltas: new(g.client.Live())})

@@ -48,22 +48,31 @@ func (g *Gateway) pageOfEvents(w http.ResponseWriter, r *http.Request, of Contex
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
 	page := eventPage{Events: []json.RawMessage{}}
+	held := share{of: g.answers}
+	defer held.release()
 	size, last := 0, ""
 	for e, err := range of.Events(ctx, from) {
 		if err != nil {
 			return err
 		}
-		if len(page.Events) == most || size > maxPageBytes {
+		data, err := e.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		full := len(page.Events) == most || size > maxPageBytes
+		if !full {
+			err := held.grow(int64(len(data)))
+			if full = err != nil; full && len(page.Events) == 0 {
+				return err
+			}
+		}
+		if full {
 			query := url.Values{"from": {last}}
 			if asked := r.URL.Query().Get("limit"); asked != "" {
 				query.Set("limit", asked)
 			}
 			page.Next = "/contexts/" + of.Name() + "/events?" + query.Encode()
 			break
-		}
-		data, err := e.MarshalJSON()
-		if err != nil {
-			return err
 		}
 		page.Events = append(page.Events, data)
 		size, last = size+len(data), e.ID

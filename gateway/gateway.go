@@ -61,6 +61,11 @@ type Options struct {
 	// MaxBody is the longest body of a request in bytes; 0: 32 MiB, which has room
 	// for a file of 20 MiB.
 	MaxBody int64
+	// BodyBytes bounds the bytes of the bodies that are read or processed at once, of
+	// all clients; 0: 256 MiB. AnswerBytes bounds those of the pages of logs and the
+	// attachments that are read or sent at once; 0: 256 MiB. Neither is less than the
+	// longest body or attachment.
+	BodyBytes, AnswerBytes int64
 	// KeepAlive is how often a stream says that it is alive; 0: 15 s.
 	KeepAlive time.Duration
 	// Linger is how long a context is followed after its last viewer left; 0: 10 s.
@@ -76,7 +81,7 @@ const (
 	// the longest body comes in time at 300 kbit/s.
 	bodyTimeout = 30 * time.Second
 	bodyEnd     = 15 * time.Minute
-	// writeTimeout is for what is written at once, see [stream.extend].
+	// writeTimeout is for each piece of an answer, see [answer.Write].
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 2 * time.Minute
 	// answerTimeout is how long the gateway may take for a short request.
@@ -96,6 +101,9 @@ type Gateway struct {
 		Ping(ctx context.Context) error
 		Limits() session.Limits
 	}
+	probe   *probe
+	bodies  *budget
+	answers *budget
 	listing *listing
 	rooms   rooms
 	closing context.Context // done when streams are to end
@@ -111,6 +119,8 @@ func New[C Context](client Client[C], options Options) *Gateway {
 	options.Streams = cmp.Or(options.Streams, 10_000)
 	options.StreamsPerAddress = cmp.Or(options.StreamsPerAddress, 1000)
 	options.MaxBody = cmp.Or(options.MaxBody, 32<<20)
+	options.BodyBytes = max(cmp.Or(options.BodyBytes, 256<<20), options.MaxBody)
+	options.AnswerBytes = max(cmp.Or(options.AnswerBytes, 256<<20), event.MaxAttachmentBytes)
 	options.KeepAlive = cmp.Or(options.KeepAlive, 15*time.Second)
 	options.Linger = cmp.Or(options.Linger, 10*time.Second)
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
@@ -118,19 +128,14 @@ func New[C Context](client Client[C], options Options) *Gateway {
 		options: options, client: client,
 		open: func(name string) (Context, error) { return client.Open(name) },
 	}
-	g.listing = newListing(g.ping, client.List)
+	g.probe = &probe{ping: client.Ping}
+	g.bodies = newBudget("bodies", options.BodyBytes)
+	g.answers = newBudget("answers", options.AnswerBytes)
+	g.listing = newListing(g.probe.check, client.List)
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.rooms = rooms{ctx: g.closing, linger: options.Linger, open: map[string]*room{}}
 	g.handler = g.guard(g.mux())
 	return g
-}
-
-// ping asks Temporal whether it serves. An outage is told at once, while another
-// request would be tried again for ten seconds.
-func (g *Gateway) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-	defer cancel()
-	return g.client.Ping(ctx)
 }
 
 // ServeHTTP serves a request.

@@ -96,7 +96,10 @@ func TestErrorsAreProblems(t *testing.T) {
 		kind, detail             string
 	}{
 		{"a name", "GET", "/contexts/de%20mo/state", "", nil, 400, "name", "1-128 of A-Z"},
-		{"a body that is no JSON", "POST", events, "Hello", nil, 422, "event", "invalid JSON"},
+		{"a body that is no JSON", "POST", events, "Hello", nil, 400, "request", "not JSON"},
+		{"a body that ends early", "POST", events, `[{"_tag":"UserMessageEvent"`, nil, 400, "request", "not JSON"},
+		{"two bodies", "POST", events, hello + hello, nil, 400, "request", "not JSON"},
+		{"JSON that is no event", "POST", events, `7`, nil, 422, "event", ""},
 		{"an event of the session's own", "POST", events, `{"_tag":"SessionEndedEvent","reason":"x"}`, nil, 422, "event", "clients cannot send it"},
 		{"a field", "POST", events, `{"_tag":"UserMessageEvent"}`, nil, 422, "event", "content: missing"},
 		{"a raw key", "POST", events, `{"_tag":"UserMessageEvent","content":"","apiKey":"` + secret + `"}`, nil, 422, "event", "apiKey"},

@@ -31,12 +31,12 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		}
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		client := clientOf(r, g.options.Proxies)
-		answer := &answer{ResponseWriter: w, status: http.StatusOK}
-		defer func() { g.logRequest(r, client, answer, time.Since(began)) }()
 		control := http.NewResponseController(w)
-		// An error means that the connection has no deadlines, as in a test. Streams
-		// set others, see [stream.extend], and so do bodies, see [upload]. A body has its
-		// time whoever reads it: the server does, when nobody else has.
+		answer := &answer{ResponseWriter: w, control: control, status: http.StatusOK}
+		defer func() { g.logRequest(r, client, answer, time.Since(began)) }()
+		// An error means that the connection has no deadlines, as in a test. Answers
+		// extend theirs, see [answer.Write], and so do bodies, see [upload]. The deadline
+		// of a body holds for the server, too, which reads what no handler has read.
 		_ = control.SetWriteDeadline(began.Add(answerTimeout + writeTimeout))
 		if r.Body != http.NoBody {
 			_ = control.SetReadDeadline(began.Add(bodyTimeout))
@@ -96,11 +96,15 @@ func bareHost(host string) string {
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
-// answer knows how a request was answered.
+// answer knows how a request was answered, and lets a client take as long as it needs
+// for a long answer while it takes some of it.
 type answer struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
+	control *http.ResponseController
+	status  int
+	bytes   int64
+	// deadline is until when what was written has to be taken.
+	deadline time.Time
 }
 
 func (a *answer) WriteHeader(status int) {
@@ -108,10 +112,35 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-func (a *answer) Write(b []byte) (int, error) {
-	n, err := a.ResponseWriter.Write(b)
-	a.bytes += int64(n)
-	return n, err
+// piece is how many bytes a client has to take within writeTimeout, and to send within
+// bodyTimeout.
+const piece = 64 << 10
+
+// Write writes piece by piece. A client that takes nothing within writeTimeout is cut
+// off.
+func (a *answer) Write(b []byte) (written int, err error) {
+	for part := range slices.Chunk(b, piece) {
+		a.extend()
+		n, err := a.ResponseWriter.Write(part)
+		written += n
+		a.bytes += int64(n)
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, nil
+}
+
+// extend gives the client between half and all of writeTimeout from now on. Setting a
+// deadline for each piece would cost up to a tenth of writing.
+func (a *answer) extend() {
+	now := time.Now()
+	if a.deadline.Sub(now) > writeTimeout/2 {
+		return
+	}
+	a.deadline = now.Add(writeTimeout)
+	// An error means that the connection has no deadlines, as in a test.
+	_ = a.control.SetWriteDeadline(a.deadline)
 }
 
 // Unwrap is for [http.ResponseController].

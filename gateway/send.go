@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,11 +29,16 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, err := g.body(w, r)
+	held := share{of: g.bodies}
+	defer held.release()
+	body, err := g.body(w, r, &held)
 	if err != nil {
 		return err
 	}
 	events, err := event.DecodeInput(body)
+	if err != nil && !json.Valid(body) {
+		return badRequest("the body is not JSON")
+	}
 	if err != nil {
 		return err
 	}
@@ -60,8 +66,8 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// body reads the JSON that a request brings.
-func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// body reads the JSON that a request brings, and holds it in a share.
+func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]byte, error) {
 	kind, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, named := parameters["charset"]; kind != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
 		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken", "Content-Type has to be application/json, and the text UTF-8")
@@ -72,13 +78,13 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			"Content-Encoding is %q: send the body as it is, and without that header", encoding)
 	}
 	control := http.NewResponseController(w) // which has deadlines already, see guard
-	body, err := io.ReadAll(&upload{from: http.MaxBytesReader(w, r.Body, g.options.MaxBody), control: control, end: time.Now().Add(bodyEnd)})
+	body, err := io.ReadAll(&upload{from: http.MaxBytesReader(w, r.Body, g.options.MaxBody), held: held, control: control, end: time.Now().Add(bodyEnd)})
 	_ = control.SetWriteDeadline(time.Now().Add(answerTimeout + writeTimeout))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, problem("timeout", http.StatusRequestTimeout, "The body comes too slowly",
 			"each %d bytes of it may take %v, and all of it %v", piece, bodyTimeout, bodyEnd)
-	case errors.As(err, new(*http.MaxBytesError)):
+	case errors.As(err, new(*http.MaxBytesError)), errors.As(err, new(*Problem)):
 		return nil, err
 	case err != nil:
 		return nil, badRequest("the body cannot be read to its end")
@@ -88,10 +94,11 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// upload reads a body for as long as it comes: each piece has bodyTimeout, up to an
-// end of all patience.
+// upload reads a body for as long as it comes: each piece has bodyTimeout, and all of
+// it until end. What has come is held in a share.
 type upload struct {
 	from    io.Reader
+	held    *share
 	control *http.ResponseController
 	end     time.Time
 	// came is how much of the next piece is there.
@@ -100,6 +107,9 @@ type upload struct {
 
 func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.from.Read(p)
+	if busy := u.held.grow(int64(n)); busy != nil {
+		return 0, busy
+	}
 	if u.came += n; u.came >= piece {
 		u.came = 0
 		deadline := time.Now().Add(bodyTimeout)

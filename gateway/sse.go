@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -36,8 +35,6 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	begun   bool
-	// deadline is until when what was written has to be taken.
-	deadline time.Time
 }
 
 // begin sends the header. It is too late for a status then.
@@ -57,10 +54,6 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// piece is how many bytes a viewer has to take within writeTimeout, and whoever sends
-// has to bring within bodyTimeout.
-const piece = 64 << 10
-
 // errGone: a viewer takes nothing any more.
 var errGone = errors.New("the viewer is gone")
 
@@ -74,7 +67,6 @@ func (s *stream) send(frames ...[]byte) error {
 			return err
 		}
 	}
-	s.extend()
 	if err := s.control.Flush(); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
@@ -87,25 +79,10 @@ func (s *stream) write(frame []byte) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(frame, piece) {
-		s.extend()
-		if _, err := s.w.Write(part); err != nil {
-			return fmt.Errorf("%w: %w", errGone, err)
-		}
+	if _, err := s.w.Write(frame); err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
 	}
 	return nil
-}
-
-// extend gives the viewer between half and all of writeTimeout from now on. To set it
-// anew for each piece would cost as much as a tenth of writing.
-func (s *stream) extend() {
-	now := time.Now()
-	if s.deadline.Sub(now) > writeTimeout/2 {
-		return
-	}
-	s.deadline = now.Add(writeTimeout)
-	// An error means that the connection has no deadlines, as in a test.
-	_ = s.control.SetWriteDeadline(s.deadline)
 }
 
 // retryWithin spreads the viewers who come back when a gateway ends.

@@ -1,0 +1,259 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/session"
+)
+
+// post begins to send a body through a pipe.
+func (w *world) post(body io.Reader) <-chan reply {
+	replies := make(chan reply, 1)
+	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.server.URL+"/contexts/demo/events", body)
+	require.NoError(w.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	go func() {
+		defer close(replies)
+		response, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			return // the test is over
+		}
+		defer response.Body.Close()
+		data, _ := io.ReadAll(response.Body)
+		replies <- reply{response.StatusCode, response.Header, string(data)}
+	}()
+	return replies
+}
+
+func TestBodiesInFlightAreBoundedAcrossClients(t *testing.T) {
+	log := newLog()
+	sending, sent := make(chan struct{}, 10), make(chan struct{})
+	log.send = func([]event.Event) (session.Receipt, error) {
+		sending <- struct{}{}
+		<-sent
+		return session.Receipt{ClientEventIDs: []string{"one"}}, nil
+	}
+	w := serve(t, client{log: log}, gateway.Options{MaxBody: 1 << 20, BodyBytes: 2 << 20})
+	body := `{"_tag":"UserMessageEvent","content":"` + strings.Repeat("x", 900<<10) + `"}`
+	// A body that has come is held until the request is answered.
+	first, second := w.post(strings.NewReader(body)), w.post(strings.NewReader(body))
+	<-sending
+	<-sending
+	third := <-w.post(strings.NewReader(body))
+	require.Equal(t, http.StatusServiceUnavailable, third.status, third.body)
+	require.Equal(t, "1", third.header.Get("Retry-After"))
+	require.Contains(t, third.body, "urn:chronicle:problem:busy")
+	require.Len(t, log.sent, 2)
+	short := w.post(strings.NewReader(hello))
+	<-sending // there is room for it
+	close(sent)
+	for _, replies := range []<-chan reply{first, second, short, w.post(strings.NewReader(body))} {
+		require.Equal(t, http.StatusAccepted, (<-replies).status)
+	}
+}
+
+func TestADeclaredLengthReservesNothing(t *testing.T) {
+	log := newLog()
+	w := serve(t, client{log: log}, gateway.Options{MaxBody: 1 << 20, BodyBytes: 1 << 20})
+	for range 8 {
+		body, writer := io.Pipe()
+		defer writer.Close()
+		w.post(body)
+		_, err := writer.Write([]byte(`{`))
+		require.NoError(t, err)
+	}
+	require.Equal(t, http.StatusAccepted, (<-w.post(strings.NewReader(hello))).status)
+}
+
+func TestAPageEndsWhereTheBudgetOfAnswersDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := event.UserMessage{Content: strings.Repeat("x", 6<<20)}
+		g := gateway.New(client{log: newLog(long, long, long)}, gateway.Options{AnswerBytes: 1}) // which is 20 MiB
+		defer g.Close()
+		var wait sync.WaitGroup
+		defer wait.Wait()
+		hold := func() {
+			slow := newDownlink(t, "/contexts/demo/events?limit=1", 64<<10, 10*time.Second)
+			wait.Go(func() { g.ServeHTTP(slow, slow.request) })
+			synctest.Wait()
+		}
+		get := func() (status, events int, body string) {
+			got := ask(t.Context(), g, http.MethodGet, "/contexts/demo/events", "")
+			var page struct{ Events []json.RawMessage }
+			require.NoError(t, json.Unmarshal(got.Body.Bytes(), &page))
+			return got.Code, len(page.Events), got.Body.String()
+		}
+		_, n, _ := get()
+		require.Equal(t, 2, n, "without others it is bounded by its own length")
+		hold()
+		hold()
+		_, n, body := get()
+		require.Equal(t, 1, n)
+		require.Contains(t, body, "from=demo%3A0001")
+		hold()
+		status, _, body := get()
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		require.Contains(t, body, "urn:chronicle:problem:busy")
+	})
+}
+
+func TestAnAttachmentWaitsForOthersToBeTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog(attached("image/png", "a.png", strings.Repeat("x", 1<<20)))
+		g := gateway.New(client{log: log}, gateway.Options{AnswerBytes: 1})
+		defer g.Close()
+		const path = "/contexts/demo/events/demo:0001/attachment"
+		slow := newDownlink(t, path, 64<<10, 10*time.Second)
+		var wait sync.WaitGroup
+		wait.Go(func() { g.ServeHTTP(slow, slow.request) })
+		synctest.Wait()
+		began := time.Now()
+		next := ask(t.Context(), g, http.MethodGet, path, "")
+		require.Equal(t, http.StatusServiceUnavailable, next.Code, "its time is over before the other one's")
+		require.Equal(t, 30*time.Second, time.Since(began))
+		require.Contains(t, next.Body.String(), "urn:chronicle:problem:busy")
+		wait.Wait()
+		require.Equal(t, 1<<20, slow.Body.Len())
+		require.Equal(t, http.StatusOK, ask(t.Context(), g, http.MethodGet, path, "").Code)
+	})
+}
+
+// downlink is a connection with deadlines whose reader takes a piece at a time, with a
+// pause after each in the time of a synctest bubble.
+type downlink struct {
+	*httptest.ResponseRecorder
+	request  *http.Request
+	size     int
+	pause    time.Duration
+	writeBy  time.Time
+	deadline atomic.Int32 // how often it was set
+}
+
+func newDownlink(t *testing.T, path string, size int, pause time.Duration) *downlink {
+	d := &downlink{ResponseRecorder: httptest.NewRecorder(), size: size, pause: pause}
+	d.request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil)
+	d.request.Body = http.NoBody
+	return d
+}
+
+func (d *downlink) Write(b []byte) (written int, err error) {
+	for len(b) > 0 {
+		part := b[:min(len(b), d.size)]
+		if time.Now().Add(d.pause).After(d.writeBy) {
+			time.Sleep(time.Until(d.writeBy)) // as a connection waits, in the time of the bubble
+			return written, os.ErrDeadlineExceeded
+		}
+		time.Sleep(d.pause) // in the time of the bubble
+		n, _ := d.ResponseRecorder.Write(part)
+		written += n
+		b = b[n:]
+	}
+	return written, nil
+}
+
+func (d *downlink) SetReadDeadline(time.Time) error { return nil }
+
+func (d *downlink) SetWriteDeadline(by time.Time) error {
+	d.deadline.Add(1)
+	d.writeBy = by
+	return nil
+}
+
+func TestADownloadHasTimeForAsLongAsSomeOfItIsTaken(t *testing.T) {
+	const mib = 1 << 20
+	for _, path := range []string{"/contexts/demo/events?limit=1", "/contexts/demo/events/demo:0002/attachment", transcriptPath} {
+		for _, test := range []struct {
+			name  string
+			size  int
+			pause time.Duration
+			cut   bool
+		}{
+			{"slow", 64 << 10, 14 * time.Second, false},
+			{"in drops", 1 << 10, 200 * time.Millisecond, false},
+			{"stalled", 64 << 10, time.Hour, true},
+			{"stalled in drops", 1, time.Second, true},
+		} {
+			t.Run(test.name+" "+path, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					log := newLog(event.UserMessage{Content: strings.Repeat("x", 8*mib)}, attached("image/png", "a.png", strings.Repeat("x", 8*mib)))
+					g := gateway.New(client{log: log}, gateway.Options{})
+					defer g.Close()
+					d := newDownlink(t, path, test.size, test.pause)
+					began := time.Now()
+					g.ServeHTTP(d, d.request)
+					if test.cut {
+						require.Less(t, d.Body.Len(), mib)
+						require.LessOrEqual(t, time.Since(began), time.Minute)
+						return
+					}
+					require.GreaterOrEqual(t, d.Body.Len(), 8*mib)
+					require.Greater(t, time.Since(began), 20*time.Minute)
+				})
+			})
+		}
+	}
+}
+
+// countingClient counts the probes.
+type countingClient struct {
+	client
+	pings *atomic.Int32
+	slow  time.Duration
+}
+
+func (c countingClient) Ping(ctx context.Context) error {
+	c.pings.Add(1)
+	select {
+	case <-time.After(c.slow):
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestReadinessIsProbedOnceASecondWhoeverAsks(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		err    error
+		slow   time.Duration
+		status int
+	}{
+		{"up", nil, 100 * time.Millisecond, 200},
+		{"away", session.ErrUnreachable, 0, 503},
+		{"silent", nil, time.Hour, 504},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var pings atomic.Int32
+				g := gateway.New(countingClient{client{log: newLog(), err: test.err}, &pings, test.slow}, gateway.Options{})
+				defer g.Close()
+				began := time.Now()
+				for range 5 {
+					var asked sync.WaitGroup
+					for range 100 {
+						asked.Go(func() { require.Equal(t, test.status, ask(t.Context(), g, http.MethodGet, "/readyz", "").Code) })
+					}
+					asked.Wait()
+					time.Sleep(300 * time.Millisecond) // in the time of the bubble
+				}
+				require.LessOrEqual(t, int(pings.Load()), 1+int(time.Since(began)/time.Second), "after %v", time.Since(began))
+				require.Positive(t, pings.Load())
+			})
+		})
+	}
+}
