@@ -42,7 +42,7 @@
 //   - Whoever goes away stops nothing: an answer ends by itself, by new input or by
 //     an interrupt.
 //   - A request with an Idempotency-Key may be repeated: its events are in the log
-//     once, among the newest thousand.
+//     once, among the newest thousand. With another body it is refused.
 //   - What somebody attached is shown by browsers as an image or kept as a file; it
 //     runs nothing.
 //   - No error tells a client, and no log line tells an operator, a secret.

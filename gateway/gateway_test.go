@@ -73,6 +73,10 @@ func TestAnIdempotencyKeyGivesARepeatTheSameIDs(t *testing.T) {
 	require.NotEqual(t, first[0], first[1])
 	require.Equal(t, first, ids("one", two))
 	require.Equal(t, first, ids(`"one"`, two), "quotes are no part of the key")
+	require.Equal(t, first, ids("one", " [ "+hello+" ,\n"+hello+"]"), "spaces make no other body")
+	for i, id := range ids("one", "["+hello+","+hello+","+hello+"]")[:2] {
+		require.True(t, event.ReusesKey(first[i], id), "another body is told apart")
+	}
 	require.NotEqual(t, first, ids("other", two))
 	named := strings.Replace(hello, "{", `{"clientEventId":"mine",`, 1)
 	require.Equal(t, []string{"mine"}, ids("one", named), "an id of the client's own stays")
@@ -81,6 +85,18 @@ func TestAnIdempotencyKeyGivesARepeatTheSameIDs(t *testing.T) {
 		w.do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", strings.Repeat("k", 256)).status)
 	require.Equal(t, http.StatusBadRequest,
 		w.do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", `""`).status)
+}
+
+func TestAnIdempotencyKeyThatWasUsedForAnotherBodyIsRefused(t *testing.T) {
+	log := newLog()
+	log.send = func(events []event.Event) (session.Receipt, error) {
+		return session.Receipt{ClientEventIDs: []string{events[0].ClientEventID}}, fmt.Errorf("send to context demo: %w", session.ErrKeyReused)
+	}
+	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", "one")
+	require.Equal(t, http.StatusUnprocessableEntity, got.status, got.body)
+	require.Contains(t, got.body, "urn:chronicle:problem:key-reused")
+	require.Contains(t, got.body, "used with another body")
+	require.Contains(t, got.body, log.sent[0][0].ClientEventID)
 }
 
 func TestErrorsAreProblems(t *testing.T) {

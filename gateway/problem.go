@@ -57,6 +57,7 @@ var kinds = []struct {
 	{session.ErrName, "name", http.StatusBadRequest, "No context can have that name", true},
 	{session.ErrNoContext, "no-context", http.StatusNotFound, "There is no context of that name", false},
 	{session.ErrNoAttachment, "not-found", http.StatusNotFound, "There is no such attachment", true},
+	{session.ErrKeyReused, "key-reused", http.StatusUnprocessableEntity, "The Idempotency-Key was used with another body", false},
 	{session.ErrRefused, "refused", http.StatusConflict, "The context did not take the events", true},
 	{session.ErrFull, "full", http.StatusServiceUnavailable, "The context is full until a worker runs", true},
 	{session.ErrNoWorker, "no-worker", http.StatusServiceUnavailable, "No worker answers for the context", false},

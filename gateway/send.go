@@ -3,11 +3,8 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -43,11 +40,7 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if key != "" {
-		for i := range events {
-			if events[i].ClientEventID == "" {
-				events[i].ClientEventID = derivedID(key, i)
-			}
-		}
+		identify(events, key)
 	}
 	// Whoever goes away now has sent it all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
@@ -159,10 +152,13 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// derivedID is the ClientEventID of the i-th event of a request with a key. It
-// depends on nothing else: what is sent under a key that was used is taken for
-// what was sent under it first.
-func derivedID(key string, i int) string {
-	sum := sha256.Sum256([]byte(key))
-	return fmt.Sprintf("idempotency-%s-%d", base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:20]), i)
+// identify gives events without a ClientEventID one that is made of the key and of all
+// of them. What differs in the JSON alone, like spaces, makes no other input.
+func identify(events []event.Event, key string) {
+	body := encode(events)
+	for i := range events {
+		if events[i].ClientEventID == "" {
+			events[i].ClientEventID = event.KeyedID(key, body, i)
+		}
+	}
 }

@@ -41,6 +41,11 @@ func (d *decision) unrepeated(events []event.Event) []event.Event {
 	return fresh
 }
 
+// reusesKey reports whether another input came with the idempotency key of an id.
+func (d *decision) reusesKey(clientEventID string) bool {
+	return slices.ContainsFunc(d.Recent, func(sent Sent) bool { return event.ReusesKey(sent.ClientEventID, clientEventID) })
+}
+
 // remember appends to Recent, which shares its array as messages do; see claim.
 func (d *decision) remember(sent Sent) {
 	recent := d.Recent[max(0, len(d.Recent)-MaxRecent+1):]

@@ -17,6 +17,9 @@ func (d *decision) refuse(events []event.Event) string {
 		if e.ContextName != "" && e.ContextName != d.ContextName {
 			return fmt.Sprintf("%s.contextName: the event is for another context than %s", e.Tag(), d.ContextName)
 		}
+		if d.reusesKey(e.ClientEventID) {
+			return event.KeyReused
+		}
 		switch body := e.Body.(type) {
 		case event.AssistantMessage:
 			if d.Request != nil && body.RequestID == d.Request.ID {

@@ -165,6 +165,9 @@ type refusal struct{ reason, eventID string }
 func (r *refusal) Error() string { return fmt.Sprintf("%v: %s", ErrRefused, r.reason) }
 func (*refusal) Unwrap() error   { return ErrRefused }
 
+// Is makes it an ErrKeyReused, too.
+func (r *refusal) Is(target error) bool { return target == ErrKeyReused && r.reason == event.KeyReused }
+
 // store has Temporal keep the input until a worker takes it, if the history has
 // room for it.
 func (c *Context) store(ctx context.Context, input converter.RawValue) error {

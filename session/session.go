@@ -55,6 +55,9 @@ var (
 	// ErrRefused: the context did not take the events but recorded an
 	// InputRejectedEvent, whose reason follows.
 	ErrRefused = errors.New("refused")
+	// ErrKeyReused is the ErrRefused of events whose idempotency key was used for
+	// others, see [event.KeyedID].
+	ErrKeyReused = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
 	// ErrNoAttachment: the event brought no file, or one whose bytes are elsewhere.
 	ErrNoAttachment = errors.New("no such attachment")
 	// ErrNoWorker: the context is there, but no worker answers for it.

@@ -1,0 +1,44 @@
+package reducer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+func TestAnIdempotencyKeyIsForOneInput(t *testing.T) {
+	keyed := func(body string, texts ...string) reducer.Received {
+		in := reducer.Received{At: time.Unix(1, 0)}
+		for i, text := range texts {
+			e := event.New(event.SystemPrompt{Content: text})
+			e.ClientEventID = event.KeyedID("key", []byte(body), i)
+			in.Events = append(in.Events, e)
+		}
+		return in
+	}
+	s := reducer.NewSession("demo")
+	send := func(in reducer.Received) (recorded []event.Event) {
+		var effects []reducer.Effect
+		s, effects = reducer.Step(s, in)
+		for _, effect := range effects {
+			if record, ok := effect.(reducer.Record); ok {
+				recorded = append(recorded, record.Events...)
+			}
+		}
+		return recorded
+	}
+	s, _ = reducer.Step(s, reducer.Opened{At: time.Unix(1, 0)})
+	require.Len(t, send(keyed("one", "a", "b")), 2)
+	require.Empty(t, send(keyed("one", "a", "b")), "a repeat is deduplicated")
+	for _, other := range []reducer.Received{keyed("two", "a"), keyed("three", "a", "b", "c"), keyed("four", "x", "b")} {
+		recorded := send(other)
+		require.Len(t, recorded, 1, "nothing of it is taken")
+		require.Equal(t, event.KeyReused, recorded[0].Body.(event.InputRejected).Reason)
+		require.Equal(t, other.Events[0].ClientEventID, recorded[0].ClientEventID)
+	}
+	require.Empty(t, send(keyed("one", "a", "b")))
+}
