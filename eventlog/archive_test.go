@@ -369,7 +369,7 @@ func TestFollowingEndsWithAGap(t *testing.T) {
 	}
 	var said []string
 	var last error
-	for e, err := range eventlog.New(s, a).Follow(t.Context(), "demo", "") {
+	for e, err := range eventlog.New(s, a).Follow(t.Context(), "demo", "", nil) {
 		if last = err; err == nil {
 			said = append(said, line(e))
 		}
@@ -382,7 +382,7 @@ func TestFollowingEndsWithAGap(t *testing.T) {
 	// It is not mended by waiting, either, when the server knows nothing.
 	bucket.Set(string(keep(t, a, "demo", 3, 4).Blob), nil)
 	s.runs = nil
-	for _, last = range eventlog.New(s, a).Follow(t.Context(), "demo", "") {
+	for _, last = range eventlog.New(s, a).Follow(t.Context(), "demo", "", nil) {
 	}
 	require.ErrorIs(t, last, blobs.ErrNotFound)
 }

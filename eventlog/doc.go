@@ -3,7 +3,7 @@
 //
 //	log := eventlog.New(temporal, archive)
 //	for e, err := range log.Events(ctx, "demo", "") { … }   // what is there
-//	for e, err := range log.Follow(ctx, "demo", "demo:0007") { … }   // and goes on
+//	for e, err := range log.Follow(ctx, "demo", "demo:0007", nil) { … }   // and goes on
 //
 // The events are facts in the history: each marker that the workflow recorded
 // holds a wire.Record, and nothing is derived again. So a log can be read

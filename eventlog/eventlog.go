@@ -94,7 +94,11 @@ func (l *Log) UpTo(ctx context.Context, contextName, runID string) iter.Seq2[eve
 // that are added, over the ends of runs and sessions, until ctx is done. It
 // waits for a context that is not there yet and for a server or an archive that
 // is away. An error that waiting cannot mend comes last.
-func (l *Log) Follow(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
+//
+// A context that is not there, or whose session has ended, is looked for again after a
+// pause. A value from wake ends the pause: the caller has heard that there is something
+// new. It may be nil.
+func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := reading{log: l, contextName: contextName, last: event.Counter(from)}
 		done := ""        // the newest run that was read to its end
@@ -144,7 +148,7 @@ func (l *Log) Follow(ctx context.Context, contextName, from string) iter.Seq2[ev
 				yield(event.Event{}, err)
 				return
 			}
-			pause.wait(ctx)
+			pause.wait(ctx, wake, errors.Is(err, ErrNoContext))
 		}
 	}
 }
@@ -152,15 +156,25 @@ func (l *Log) Follow(ctx context.Context, contextName, from string) iter.Seq2[ev
 // pause waits a little longer each time, from 50 ms to 400.
 type pause struct{ next time.Duration }
 
+// missingPause is the wait before a context that is not there is looked for again: one
+// lookup a second for each reader.
+const missingPause = time.Second
+
 func (p *pause) reset() { p.next = 0 }
 
-func (p *pause) wait(ctx context.Context) {
+// wait waits, until something is new at the longest.
+func (p *pause) wait(ctx context.Context, wake <-chan struct{}, missing bool) {
 	p.next = min(max(2*p.next, 50*time.Millisecond), 400*time.Millisecond)
+	if missing {
+		p.next = missingPause
+	}
 	timer := time.NewTimer(p.next)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
+	case <-wake:
+		p.reset()
 	}
 }
 

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -334,7 +336,7 @@ func followed(t testing.TB, log *eventlog.Log, from string, n int) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var lines []string
-	for e, err := range log.Follow(ctx, "demo", from) {
+	for e, err := range log.Follow(ctx, "demo", from, nil) {
 		require.NoError(t, err)
 		if lines = append(lines, line(e)); len(lines) == n {
 			break
@@ -381,7 +383,7 @@ func TestFollowingEndsWithAnErrorThatWaitingCannotMend(t *testing.T) {
 	denied := serviceerror.NewPermissionDenied("not yours", "")
 	s.fail = func(string) error { return denied }
 	n := 0
-	for _, err := range eventlog.New(s, nil).Follow(t.Context(), "demo", "") {
+	for _, err := range eventlog.New(s, nil).Follow(t.Context(), "demo", "", nil) {
 		n++
 		require.ErrorIs(t, err, denied)
 	}
@@ -393,12 +395,47 @@ func TestFollowingWaitsForAContextAndEndsInSilenceWithItsOwnEnd(t *testing.T) {
 	defer cancel()
 	s := &late{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
 	var lines []string
-	for e, err := range eventlog.New(s, nil).Follow(ctx, "demo", "") {
+	for e, err := range eventlog.New(s, nil).Follow(ctx, "demo", "", nil) {
 		require.NoError(t, err)
 		lines = append(lines, line(e))
 		cancel()
 	}
 	require.Equal(t, []string{"1:a"}, lines)
+}
+
+func TestAReaderThatIsWokenLooksForTheContextAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &absent{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		wake, began := make(chan struct{}, 1), time.Now()
+		go func() {
+			time.Sleep(10500 * time.Millisecond) // in the time of the bubble
+			s.isThere.Store(true)
+			wake <- struct{}{}
+		}()
+		for _, err := range eventlog.New(s, nil).Follow(ctx, "demo", "", wake) {
+			require.NoError(t, err)
+			cancel()
+		}
+		require.Equal(t, 10500*time.Millisecond, time.Since(began), "it is woken")
+		require.Equal(t, int32(12), s.asked.Load(), "and looks once a second before")
+	})
+}
+
+// absent is a server on which the context is not there until the test says so.
+type absent struct {
+	*server
+	isThere atomic.Bool
+	asked   atomic.Int32
+}
+
+func (s *absent) DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	s.asked.Add(1)
+	if !s.isThere.Load() {
+		return nil, serviceerror.NewNotFound("not yet")
+	}
+	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
 }
 
 // late is a server on which the context is not there at first.

@@ -15,10 +15,10 @@ func NewTurn(clientEventIDs ...string) *Turn { return &Turn{newTurn(clientEventI
 
 func (t *Turn) See(e event.Event) (mine, over bool) { return t.turn.see(e) }
 
-func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan event.TextDelta) iter.Seq2[event.Event, error] {
+func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan event.TextDelta, wake chan<- struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		merge(contextName, place{last: event.Counter(from)}, recorded, deltas,
-			func(d event.TextDelta) (event.TextDelta, bool) { return d, true }, yield)
+			func(d event.TextDelta) (event.TextDelta, bool) { return d, true }, wake, yield)
 	}
 }
 

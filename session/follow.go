@@ -40,6 +40,9 @@ type follower struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	deltas  *stream.Subscription // nil without deltas
+	// wake ends the pause before a context that is not there is looked for again.
+	wake  chan struct{}
+	leave func()
 }
 
 func (c *Context) follower(ctx context.Context, deltas bool) (*follower, error) {
@@ -64,18 +67,20 @@ func (c *Context) follower(ctx context.Context, deltas bool) (*follower, error) 
 		}
 	}
 	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.wake, f.leave = c.client.wakes.join(c.name)
 	return f, nil
 }
 
 func (f *follower) close() {
 	f.cancel()
+	f.leave()
 	if f.deltas != nil {
 		f.deltas.Close()
 	}
 }
 
 func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
-	log := f.context.client.log.Follow(f.ctx, f.context.name, from)
+	log := f.context.client.log.Follow(f.ctx, f.context.name, from, f.wake)
 	if f.deltas == nil {
 		return log
 	}
@@ -86,7 +91,7 @@ func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
 			for range recorded {
 			}
 		}()
-		merge(f.context.name, place{last: event.Counter(from)}, recorded, f.deltas.Messages(), f.deltas.Delta, yield)
+		merge(f.context.name, place{last: event.Counter(from)}, recorded, f.deltas.Messages(), f.deltas.Delta, f.wake, yield)
 	}
 }
 
@@ -115,11 +120,11 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], room int) <
 }
 
 // merge yields the events of the log in order and the deltas in between, which
-// are in the messages.
+// are in the messages. A delta that is ahead of the log wakes whoever reads the log.
 func merge[M any](
 	contextName string, p place, recorded <-chan Entry,
 	messages <-chan M, delta func(M) (event.TextDelta, bool),
-	yield func(event.Event, error) bool,
+	wake chan<- struct{}, yield func(event.Event, error) bool,
 ) {
 	var held *event.TextDelta // a delta whose place the log has not come to yet
 	for {
@@ -136,6 +141,9 @@ func merge[M any](
 		case m := <-incoming:
 			if d, ok := delta(m); ok {
 				held = &d
+				if !p.reached(d) {
+					signal(wake)
+				}
 			}
 		}
 		if held == nil || !p.reached(*held) {

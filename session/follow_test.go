@@ -18,6 +18,7 @@ type merging struct {
 	t        *testing.T
 	recorded chan session.Entry
 	deltas   chan event.TextDelta
+	wake     chan struct{}
 	out      chan event.Event
 	errs     chan error
 	done     chan struct{}
@@ -28,11 +29,11 @@ const patience = 10 * time.Second
 func startMerge(t *testing.T, from string) *merging {
 	m := &merging{
 		t: t, recorded: make(chan session.Entry), deltas: make(chan event.TextDelta),
-		out: make(chan event.Event), errs: make(chan error, 1), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), out: make(chan event.Event), errs: make(chan error, 1), done: make(chan struct{}),
 	}
 	go func() {
 		defer close(m.done)
-		for e, err := range session.Merge("demo", from, m.recorded, m.deltas) {
+		for e, err := range session.Merge("demo", from, m.recorded, m.deltas, m.wake) {
 			if err != nil {
 				m.errs <- err
 				continue
@@ -174,11 +175,11 @@ func TestAnErrorOfTheLogIsTheLast(t *testing.T) {
 func TestAReaderThatStopsIsGivenNoMore(t *testing.T) {
 	log, deltas := make(chan session.Entry, 1), make(chan event.TextDelta, 1)
 	log <- session.Entry{Event: recorded(1, event.SessionStarted{})}
-	for range session.Merge("demo", "", log, deltas) {
+	for range session.Merge("demo", "", log, deltas, nil) {
 		break
 	}
 	deltas <- delta(1, 0, "Hi")
-	for range session.Merge("demo", "", log, deltas) {
+	for range session.Merge("demo", "", log, deltas, nil) {
 		break
 	}
 	require.Empty(t, log)
@@ -207,4 +208,20 @@ func TestEntriesThatNobodyTakesEndWithTheirContext(t *testing.T) {
 	take(t, entries)
 	cancel()
 	take(t, ended)
+}
+
+func TestADeltaThatIsAheadOfTheLogWakesItsReader(t *testing.T) {
+	m := startMerge(t, "")
+	ahead := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "Good", ThroughEventID: "demo:0001"}
+	give(t, m.deltas, ahead)
+	take(t, m.wake)
+	e := event.New(event.UserMessage{Content: "Hello"})
+	e.ID = "demo:0001"
+	give(t, m.recorded, session.Entry{Event: e})
+	require.Equal(t, "demo:0001", take(t, m.out).ID)
+	require.Equal(t, ahead, take(t, m.out).Body)
+	ahead.Index = 1
+	give(t, m.deltas, ahead)
+	take(t, m.out)
+	require.Empty(t, m.wake, "one that the log has come to wakes nobody")
 }

@@ -60,6 +60,7 @@ type Receipt struct {
 // ErrFull a worker that starts may still record the events, so send them again
 // with the ids of the receipt.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
+	defer c.client.wakes.wake(c.name)
 	if len(events) == 0 {
 		return Receipt{}, &event.FieldError{Problem: "there is no event to send"}
 	}

@@ -211,6 +211,7 @@ type Client struct {
 	log     *eventlog.Log
 	stream  lazyStream
 	room    room
+	wakes   wakes
 	owned   bool         // the connections are ours to close
 	blobs   *blobs.Store // ours, if there is one
 }
