@@ -26,8 +26,9 @@ type user struct {
 	kind    kind
 	rand    *rand.Rand
 	noise   *rand.ChaCha8 // for content that does not compress
-	// largeBytes is how much the large inputs may still have.
-	largeBytes int
+	// paddingLeft is how many bytes of padding may still be sent: each request of a
+	// context brings all of its messages to the model.
+	paddingLeft int
 	// asks are the turns that are read in the background, until they are cancelled,
 	// and asking waits for their ends.
 	asking sync.WaitGroup
@@ -99,9 +100,13 @@ func (s *soak) newUser(n int) (*user, error) {
 		noise[i] = byte(source.IntN(256))
 	}
 	k := kindOf(n, s.options)
+	padding := maxPadding
+	if k.large {
+		padding = maxLargePadding
+	}
 	return &user{
 		soak: s, context: opened, kind: k, rand: source, noise: rand.NewChaCha8(noise),
-		story: story{name: opened.Name(), policy: k.policy}, largeBytes: largeBudget, news: make(chan struct{}),
+		story: story{name: opened.Name(), policy: k.policy}, paddingLeft: padding, news: make(chan struct{}),
 	}, nil
 }
 
@@ -150,9 +155,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 
 // Large inputs.
 const (
-	// largeBudget is how many bytes the large messages of a context have in all:
-	// each of its requests brings all of them to the model.
-	largeBudget      = 16 << 20
+	maxPadding       = 2 << 20
+	maxLargePadding  = 16 << 20
 	minLarge         = 64 << 10
 	usualLarge       = 1_900_000
 	maxLargeMessage  = 11_000_000 // in JSON, below wire.MaxStoredBytes
@@ -174,29 +178,28 @@ func (u *user) text(size int) string {
 
 // padding is what the next message has beside its words.
 func (u *user) padding() string {
+	size := 0
 	switch {
 	case u.kind.signals:
-		return u.text(minPlain + u.rand.IntN(maxPlain-minPlain))
+		size = minPlain + u.rand.IntN(maxPlain-minPlain)
 	case u.kind.large && u.rand.IntN(largeShare) == 0:
-		size := minLarge + u.rand.IntN(usualLarge-minLarge)
+		size = minLarge + u.rand.IntN(usualLarge-minLarge)
 		if u.rand.IntN(hugeShare) == 0 {
 			size = usualLarge + u.rand.IntN(maxLargeMessage-usualLarge)
 		}
-		if size = min(size, u.largeBytes); size < minLarge {
-			return ""
-		}
-		u.largeBytes -= size
-		u.soak.counts.large.Add(1)
-		return u.text(size)
-	case u.kind.burst > 10:
-		return u.text(u.rand.IntN(4 << 10))
 	case u.kind.terminates && u.rand.IntN(4) == 0:
 		// Longer than wire.MaxAppendBytes, so that Temporal stores it before a worker
 		// records it, and a termination can lose it.
-		return u.text(minLarge + u.rand.IntN(minLarge))
-	default:
-		return ""
+		size = minLarge + u.rand.IntN(minLarge)
+	case u.kind.burst > 10:
+		size = u.rand.IntN(4 << 10)
 	}
+	size = min(size, u.paddingLeft)
+	u.paddingLeft -= size
+	if size >= minLarge {
+		u.soak.counts.large.Add(1)
+	}
+	return u.text(size)
 }
 
 // file is an attachment for the next message; nil as a rule.
