@@ -306,7 +306,7 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	m.unordered = true
 	n := u.add(m)
 	known := make(chan struct{})
-	ctx, cancel := context.WithCancel(ctx)
+	reading, cancel := context.WithCancel(ctx)
 	learn := func(m message) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
@@ -321,7 +321,7 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 				close(known)
 			}
 		}()
-		for e, err := range u.context.Ask(ctx, events...) {
+		for e, err := range u.context.Ask(reading, events...) {
 			switch {
 			case isKnown:
 			case errors.Is(err, session.ErrLost):
@@ -429,12 +429,17 @@ func (u *user) awaitRest(ctx context.Context) bool {
 // finish sends a last message, which shows that the context goes on, and waits
 // until all is settled.
 func (u *user) finish(ctx context.Context) error {
-	text := rig.Message{Key: u.context.Name() + "-last", Tokens: 3}.String()
-	e := event.New(event.UserMessage{Content: text})
-	e.ClientEventID = rig.KeyOf(text)
-	m := message{key: rig.KeyOf(text), content: sha256.Sum256([]byte(text)), unordered: true}
-	err := u.insist(ctx, "send the last message", func(ctx context.Context) (err error) {
+	n := 0
+	err := u.insist(ctx, "send the last message", func(ctx context.Context) error {
+		// Each time another message: one that was refused may have been stored, too.
+		n++
+		text := rig.Message{Key: fmt.Sprintf("%s-last-%d", u.context.Name(), n), Tokens: 3}.String()
+		e := event.New(event.UserMessage{Content: text})
+		e.ClientEventID = rig.KeyOf(text)
+		m := message{key: e.ClientEventID, content: sha256.Sum256([]byte(text)), unordered: true}
+		var err error
 		m.outcome, m.eventID, err = u.send(ctx, []event.Event{e})
+		u.add(m)
 		if m.outcome == refused {
 			err = session.ErrRefused // until the answer before has ended
 		}
@@ -443,7 +448,6 @@ func (u *user) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.add(m)
 	if !u.awaitRest(ctx) {
 		return context.Cause(ctx)
 	}
