@@ -115,6 +115,11 @@ func (w *world) start(cmd *exec.Cmd, environment ...string) *process {
 	w.t.Helper()
 	p := &process{w: w}
 	cmd.Env = append(environment, "PATH="+os.Getenv("PATH"), "HOME="+w.t.TempDir())
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "AWS_") { // for the blob store
+			cmd.Env = append(cmd.Env, variable)
+		}
+	}
 	cmd.Stdout, cmd.Stderr = &p.output, &p.output
 	var err error
 	p.Process, err = child.Start(cmd, child.Options{OwnGroup: true})
