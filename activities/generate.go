@@ -249,8 +249,8 @@ func (g *generation) look(wish wire.Wish) {
 // wish is what the session wants now.
 func (g *generation) wish(ctx context.Context) (wire.Wish, error) {
 	w := g.execution()
-	if session, ok := g.options.Snapshots.get(w.RunID); ok && session.EventCount >= event.Counter(g.in.Through) {
-		return wire.WishOf(session), nil
+	if wish, ok := g.options.Snapshots.wish(w.RunID); ok && event.Counter(wish.LastEventID) >= event.Counter(g.in.Through) {
+		return wish, nil
 	}
 	var wish wire.Wish
 	value, err := g.options.Temporal.QueryWorkflow(ctx, w.ID, w.RunID, wire.QueryWish)

@@ -217,7 +217,7 @@ func TestTheSessionIsTakenFromThisProcessWhenItIsHereAndNotBehind(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, asked(), llmtest.Answer("Hi"))
-			snapshots := activities.NewSnapshots()
+			snapshots := activities.NewSnapshots(0)
 			snapshots.Slot(runID).Put(test.here)
 			w.use(snapshots)
 			_, err := w.generate()

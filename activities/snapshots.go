@@ -1,9 +1,11 @@
 package activities
 
 import (
+	"container/list"
 	"sync"
 
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // Snapshots holds the newest session of each run that a worker's workflows are
@@ -12,19 +14,42 @@ import (
 //
 // What it holds may be behind, when the workflow has moved to another worker:
 // then its request is stopped and made again, as for input that came too late.
+//
+// It is also the bound on the memory that cached workflows take, since the SDK
+// bounds only their number. A workflow that waits lends its session with
+// [Slot.Rest]; beyond the budget, the sessions that have rested longest are
+// written to a temporary file and read back on their next use.
 type Snapshots struct {
 	mu   sync.Mutex
 	runs map[string]*Slot
+	// budget is in bytes, 0 for none; size is what all slots take.
+	budget, size int64
+	resting      *list.List // of *Slot with a session in memory, the longest first
+	parking      parking
 }
 
-// NewSnapshots returns an empty store.
-func NewSnapshots() *Snapshots { return &Snapshots{runs: map[string]*Slot{}} }
+// SlotBytes is about what a cached workflow takes without its session.
+const SlotBytes = 48 << 10
+
+// NewSnapshots returns an empty store for about so many bytes of sessions. Zero:
+// without a bound.
+func NewSnapshots(budget int64) *Snapshots {
+	return &Snapshots{runs: map[string]*Slot{}, budget: budget, resting: list.New()}
+}
 
 // Slot is where one instance of a workflow puts its sessions.
 type Slot struct {
-	store   *Snapshots
-	runID   string
+	store *Snapshots // nil: the slot has its session to itself
+	runID string
+	// session is the newest one, unless it is parked. wish is what it wants of
+	// its request.
 	session reducer.Session
+	wish    wire.Wish
+	size    int64
+	element *list.Element // in resting; nil: in use, or parked
+	parked  *region       // nil: in memory
+	// uses counts the changes of what is above, so that parking notices them.
+	uses int
 }
 
 // Slot returns a new slot for a run, in place of any that it had.
@@ -35,12 +60,47 @@ func (s *Snapshots) Slot(runID string) *Slot {
 // Put makes a session the newest of its run.
 func (s *Slot) Put(session reducer.Session) {
 	if s.store == nil {
+		s.session = session
 		return
 	}
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
-	s.session = session
+	s.use()
+	s.session, s.wish = session, wire.WishOf(session)
 	s.store.runs[s.runID] = s
+}
+
+// Rest is Put by a workflow that does nothing until its next Wake.
+func (s *Slot) Rest(session reducer.Session) {
+	s.Put(session)
+	if s.store == nil {
+		return
+	}
+	size := SlotBytes + sizeOf(session)
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.count(size)
+	s.element = s.store.resting.PushBack(s)
+	s.store.shrink(s)
+}
+
+// Wake returns the session of a workflow that goes on.
+func (s *Slot) Wake() (reducer.Session, error) {
+	session, err := s.Peek()
+	if err == nil {
+		s.Put(session)
+	}
+	return session, err
+}
+
+// Peek returns the session.
+func (s *Slot) Peek() (reducer.Session, error) {
+	if s.store == nil {
+		return s.session, nil
+	}
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	return s.current()
 }
 
 // Drop empties the slot, unless another instance of the workflow has taken the
@@ -51,8 +111,71 @@ func (s *Slot) Drop() {
 	}
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
+	s.use()
+	s.count(0)
+	s.session = reducer.Session{}
 	if s.store.runs[s.runID] == s {
 		delete(s.store.runs, s.runID)
+	}
+}
+
+// use takes the slot out of what may be parked.
+func (s *Slot) use() {
+	s.uses++
+	if s.element != nil {
+		s.store.resting.Remove(s.element)
+		s.element = nil
+	}
+	if s.parked != nil {
+		s.store.parking.free(s.parked)
+		s.parked = nil
+	}
+}
+
+// count makes the size that of the slot.
+func (s *Slot) count(size int64) {
+	s.store.size += size - s.size
+	s.size = size
+}
+
+// current is the session, wherever it is.
+func (s *Slot) current() (reducer.Session, error) {
+	if s.parked == nil {
+		return s.session, nil
+	}
+	packed, err := s.store.parking.read(s.parked)
+	if err != nil {
+		return reducer.Session{}, err
+	}
+	return Unpack(packed)
+}
+
+// shrink parks sessions until they fit the budget, all but that of one slot. It
+// is called with the lock, and gives it up while it packs.
+func (s *Snapshots) shrink(except *Slot) {
+	for s.budget > 0 && s.size > s.budget {
+		front := s.resting.Front()
+		if front == nil || front.Value == except {
+			return
+		}
+		slot := front.Value.(*Slot)
+		s.resting.Remove(front)
+		slot.element = nil
+		uses, session := slot.uses, slot.session
+		s.mu.Unlock()
+		packed, err := Pack(session)
+		s.mu.Lock()
+		if slot.uses != uses {
+			continue // it is in use again
+		}
+		if err == nil {
+			slot.parked, err = s.parking.write(packed)
+		}
+		if err != nil {
+			return // it stays in memory, and out of the list until its next use
+		}
+		slot.session = reducer.Session{}
+		slot.count(SlotBytes)
 	}
 }
 
@@ -67,5 +190,39 @@ func (s *Snapshots) get(runID string) (reducer.Session, bool) {
 	if !ok {
 		return reducer.Session{}, false
 	}
-	return slot.session, true
+	session, err := slot.current()
+	return session, err == nil
+}
+
+// wish is what the newest session of a run wants, if it is here.
+func (s *Snapshots) wish(runID string) (wire.Wish, bool) {
+	if s == nil {
+		return wire.Wish{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot, ok := s.runs[runID]
+	if !ok {
+		return wire.Wish{}, false
+	}
+	return slot.wish, true
+}
+
+// sizeOf is about how many bytes a session takes in memory.
+func sizeOf(session reducer.Session) int64 {
+	size := 0
+	attachments := func(all []reducer.Attachment) {
+		for _, a := range all {
+			size += 300 + len(a.Source.Data) + len(a.Source.URL)
+		}
+	}
+	for _, m := range session.Reduced.Messages {
+		size += 200 + len(m.Content)
+		for _, c := range m.ToolCalls {
+			size += 100 + len(c.Arguments)
+		}
+		attachments(m.Attachments)
+	}
+	attachments(session.Reduced.PendingAttachments)
+	return int64(size + 80*len(session.Recent))
 }

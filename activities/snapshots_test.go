@@ -1,8 +1,12 @@
 package activities_test
 
 import (
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -10,7 +14,7 @@ import (
 )
 
 func TestSnapshotsHoldTheNewestSessionOfARun(t *testing.T) {
-	s := activities.NewSnapshots()
+	s := activities.NewSnapshots(0)
 	slot := s.Slot("run")
 	_, ok := s.Get("run")
 	require.False(t, ok, "a slot is empty at first")
@@ -29,7 +33,7 @@ func TestSnapshotsHoldTheNewestSessionOfARun(t *testing.T) {
 }
 
 func TestAnOlderInstanceOfAWorkflowDoesNotDropWhatANewerOnePut(t *testing.T) {
-	s := activities.NewSnapshots()
+	s := activities.NewSnapshots(0)
 	older, newer := s.Slot("run"), s.Slot("run")
 	older.Put(reducer.Session{EventCount: 1})
 	newer.Put(reducer.Session{EventCount: 2})
@@ -49,4 +53,73 @@ func TestWithoutSnapshotsNothingIsHeld(t *testing.T) {
 	_, ok := s.Get("run")
 	require.False(t, ok)
 	slot.Drop()
+}
+
+// withText is a session with one message.
+func withText(text string) reducer.Session {
+	s := reducer.NewSession("demo")
+	s.EventCount = len(text)
+	s.Reduced.Messages = []reducer.Message{{Role: reducer.RoleUser, Content: text}}
+	return s
+}
+
+func TestSessionsBeyondTheBudgetAreParkedAndComeBackUnchanged(t *testing.T) {
+	const contexts, each, budget = 40, 100_000, 3_000_000
+	s := activities.NewSnapshots(budget)
+	var slots []*activities.Slot
+	for n := range contexts {
+		slot := s.Slot(fmt.Sprint(n))
+		slot.Rest(withText(strings.Repeat("x", each+n)))
+		slots = append(slots, slot)
+	}
+	require.LessOrEqual(t, activities.Held(s), int64(budget))
+	require.Positive(t, activities.Parked(s))
+	for n, slot := range slots {
+		want := withText(strings.Repeat("x", each+n))
+		got, ok := s.Get(fmt.Sprint(n))
+		require.True(t, ok)
+		require.Equal(t, want, got, "Generate reads it")
+		got, err := slot.Peek()
+		require.NoError(t, err)
+		require.Equal(t, want, got, "a query reads it")
+		got, err = slot.Wake()
+		require.NoError(t, err)
+		require.Equal(t, want, got, "the workflow goes on with it")
+		slot.Rest(got)
+		require.LessOrEqual(t, activities.Held(s), int64(budget))
+	}
+	for _, slot := range slots {
+		slot.Drop()
+	}
+	require.Zero(t, activities.Held(s))
+	require.Zero(t, activities.Parked(s))
+}
+
+func TestASessionInUseIsNotParked(t *testing.T) {
+	s := activities.NewSnapshots(1)
+	slot := s.Slot("busy")
+	slot.Put(withText("busy"))
+	s.Slot("other").Rest(withText("other"))
+	require.Zero(t, activities.Parked(s))
+}
+
+func TestSlotsAreUsedAndParkedAtTheSameTime(t *testing.T) {
+	s := activities.NewSnapshots(20 * activities.SlotBytes)
+	var wg sync.WaitGroup
+	for n := range 16 {
+		wg.Go(func() {
+			slot := s.Slot(fmt.Sprint(n))
+			defer slot.Drop()
+			session := withText(strings.Repeat("y", 50_000+n))
+			for range 50 {
+				slot.Rest(session)
+				got, err := slot.Wake()
+				if !assert.NoError(t, err) || !assert.Equal(t, session, got) {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Zero(t, activities.Held(s))
 }

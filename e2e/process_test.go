@@ -37,6 +37,8 @@ type workerSettings struct {
 	BlobURL   string        `json:"blobUrl"`
 	TaskQueue string        `json:"taskQueue"`
 	Part      contexts.Part `json:"part"`
+	// DrainTimeout is that of contexts.Options.
+	DrainTimeout time.Duration `json:"drainTimeout"`
 }
 
 // serveContexts is the life of such a worker. It logs all that there is to log,
@@ -76,6 +78,7 @@ func runContexts(settings string, logger *slog.Logger) error {
 	return contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Stream: conn,
 		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
+		DrainTimeout: s.DrainTimeout,
 	}).Run(worker.InterruptCh())
 }
 
@@ -100,9 +103,20 @@ type process struct {
 // the test, unless it was killed before.
 func (w *world) process(part contexts.Part) *process {
 	w.t.Helper()
-	settings, err := json.Marshal(workerSettings{
-		Temporal: w.on.temporal, NATS: w.on.nats, ModelURL: w.model.URL, BlobURL: w.blobURL, TaskQueue: w.queue, Part: part,
-	})
+	return w.processWith(workerSettings{Part: part})
+}
+
+// drainingProcess starts a worker process that lets answers finish when it is
+// told to stop.
+func (w *world) drainingProcess() *process {
+	w.t.Helper()
+	return w.processWith(workerSettings{DrainTimeout: 30 * time.Second})
+}
+
+func (w *world) processWith(s workerSettings) *process {
+	w.t.Helper()
+	s.Temporal, s.NATS, s.ModelURL, s.BlobURL, s.TaskQueue = w.on.temporal, w.on.nats, w.model.URL, w.blobURL, w.queue
+	settings, err := json.Marshal(s)
 	require.NoError(w.t, err)
 	executable, err := os.Executable()
 	require.NoError(w.t, err)

@@ -59,6 +59,8 @@ type settings struct {
 	attachmentsDir              string
 	providersFile               string
 	allowBaseURLs               []string
+	drainTimeout                time.Duration
+	cacheBytes                  int64
 	json                        bool
 	check                       bool
 
@@ -70,6 +72,13 @@ type settings struct {
 	// command is what to run for as long as the worker lives; see dev.
 	command []string
 }
+
+// defaultDrainTimeout is shorter than the time that orchestrators usually give a
+// process to end, with HandBack added.
+const defaultDrainTimeout = 30 * time.Second
+
+// minCacheBytes lets a handful of contexts be cached.
+const minCacheBytes = 1 << 20
 
 // usageError is a mistake in the arguments.
 type usageError struct{ error }
@@ -196,6 +205,8 @@ Environment:
 	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may name themselves, with the paths below it; no key is sent there; may be repeated; "+
 		"none: providers' URLs only, and with --dev those on this machine")
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", `directory that attachments of type "file" may be read from; empty: none are read`)
+	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory in bytes that contexts may take between their messages, at least 1,048,576; what does not fit is in a temporary file, for which TMPDIR is the directory")
+	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time that running answers have to finish when the worker stops; then, and with 0 at once, they are handed back to Temporal, and another worker makes them again; with --dev 0 unless set")
 	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
 	flags.BoolVar(&s.check, "check", false, "only say whether a worker of this host takes work from the task queue, by exit code")
 	flags.BoolVar(&s.dev, "dev", false, "start everything that is needed on this machine")
@@ -227,7 +238,14 @@ func (s *settings) validate(command *cobra.Command) error {
 			return fmt.Errorf("--%s: %s", name, why)
 		}
 	}
+	if s.dev && !command.Flags().Changed("drain-timeout") {
+		s.drainTimeout = 0 // no other worker is there to replace this one
+	}
 	switch {
+	case s.cacheBytes < minCacheBytes:
+		return fmt.Errorf("--cache-bytes %d: out of range (at least %d)", s.cacheBytes, minCacheBytes)
+	case s.drainTimeout < 0:
+		return fmt.Errorf("--drain-timeout %v: must not be negative", s.drainTimeout)
 	case s.check && s.dev:
 		return errors.New("--check: it starts nothing, so it does not go with --dev")
 	case len(s.command) > 0 && !s.dev:

@@ -13,8 +13,9 @@
 // What it guarantees:
 //   - After "ready" a message to a context is answered, unless the line says
 //     model=none and the context chose no provider of its own.
-//   - SIGINT, SIGTERM and SIGHUP end it in order: running requests are handed
-//     back to Temporal first, what --dev started goes last.
+//   - SIGINT, SIGTERM and SIGHUP end it in order: running answers finish or are
+//     handed back to Temporal first, what --dev started goes last. A second
+//     signal ends it at once.
 //   - Nothing that it started outlives it; on Linux not even when it is killed.
 package main
 

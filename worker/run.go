@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/signal"
@@ -17,6 +18,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -224,6 +226,27 @@ func attachmentReader(dir string) (func(path string) ([]byte, error), error) {
 			}
 			path = relative
 		}
-		return root.ReadFile(path)
+		return readBounded(root, path)
 	}, nil
+}
+
+// readBounded reads a file that is not longer than an attachment may be.
+func readBounded(root *os.Root, path string) ([]byte, error) {
+	info, err := root.Stat(path) // to open a pipe would wait for its writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("attachment %q: not a regular file", path)
+	}
+	if info.Size() > event.MaxAttachmentBytes {
+		return nil, fmt.Errorf("attachment %q: %d bytes is out of range (at most %d)", path, info.Size(), event.MaxAttachmentBytes)
+	}
+	file, err := root.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	// The file may grow while it is read.
+	return io.ReadAll(io.LimitReader(file, event.MaxAttachmentBytes))
 }

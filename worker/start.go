@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
@@ -16,11 +17,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
-
-// stickyContexts are kept in memory between two messages. Another one is read
-// back from its history, which costs a few milliseconds and more the longer it
-// is.
-const stickyContexts = 2048
 
 // runningWorker is a worker that takes work.
 type runningWorker struct {
@@ -64,7 +60,12 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 	models := at.models
 	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
 	models.Logger = structured(log, "llm", zap.WarnLevel)
-	worker.SetStickyWorkflowCacheSize(stickyContexts)
+	parking, err := activities.OpenParking()
+	if err != nil {
+		return nil, err
+	}
+	_ = parking.Close() // it was only to see whether there can be one
+	worker.SetStickyWorkflowCacheSize(int(s.cacheBytes / activities.SlotBytes))
 	w := contexts.NewWorker(c, contexts.Options{
 		TaskQueue:        s.taskQueue,
 		Part:             s.only,
@@ -72,6 +73,8 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		Stream:           conn,
 		Archive:          archive.New(r.blobs),
 		ContinueAfter:    s.continueAfter,
+		DrainTimeout:     s.drainTimeout,
+		CacheBytes:       s.cacheBytes,
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
 		OnFatalError:     func(err error) { end(fmt.Errorf("the worker cannot go on: %w", err)) },
@@ -108,7 +111,8 @@ func useSearchAttributes(ctx context.Context, c client.Client, namespace string,
 	return err == nil, err
 }
 
-// stop hands running requests back and closes the connections.
+// stop drains the worker, hands the requests that still run back, and closes the
+// connections.
 func (r *runningWorker) stop() {
 	if r.worker != nil {
 		r.worker.Stop()

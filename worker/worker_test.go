@@ -497,6 +497,20 @@ func TestAttachmentsAreReadFromTheirDirectoryOnly(t *testing.T) {
 		require.Error(t, err, path)
 	}
 
+	for size, want := range map[int64]string{
+		event.MaxAttachmentBytes:     "",
+		event.MaxAttachmentBytes + 1: "out of range (at most 20971520)",
+	} {
+		require.NoError(t, os.Truncate(filepath.Join(dir, "a.txt"), size))
+		content, err := read("a.txt")
+		if want == "" {
+			require.NoError(t, err)
+			require.Len(t, content, int(size))
+			continue
+		}
+		require.ErrorContains(t, err, want)
+	}
+
 	none, err := main.AttachmentReader("")
 	require.NoError(t, err)
 	require.Nil(t, none)

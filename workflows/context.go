@@ -69,7 +69,9 @@ type run struct {
 	step    reducer.Stepper
 	inbox   *inbox
 	slot    *activities.Slot
+	// session is empty while the run rests, see rest.
 	session reducer.Session
+	resting bool
 	// updatedAt is when the session last changed.
 	updatedAt time.Time
 	// events were not recorded yet, and take size bytes; effects were not
@@ -122,12 +124,14 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 		session: reducer.NewSession(name),
 	}
 	if err := workflow.SetQueryHandler(ctx, wire.QueryState, func() (wire.State, error) {
-		return wire.StateOf(r.session, r.updatedAt), nil
+		session, err := r.newest()
+		return wire.StateOf(session, r.updatedAt), err
 	}); err != nil {
 		return nil, err
 	}
 	if err := workflow.SetQueryHandler(ctx, wire.QueryWish, func() (wire.Wish, error) {
-		return wire.WishOf(r.session), nil
+		session, err := r.newest()
+		return wire.WishOf(session), err
 	}); err != nil {
 		return nil, err
 	}
@@ -144,10 +148,13 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 		return nil, err
 	}
 	return r, workflow.SetQueryHandler(ctx, wire.QuerySnapshot, func() (reducer.Session, error) {
-		if !wire.Fits(r.session) {
+		session, err := r.newest()
+		if err != nil {
+			return reducer.Session{}, err
+		}
+		if !wire.Fits(session) {
 			return reducer.Session{}, errors.New("the session is too large for the answer to a query: read the log")
 		}
-		session := r.session
 		session.Recent = nil // the request has no use for it
 		return session, nil
 	})
@@ -177,12 +184,38 @@ func (r *run) loop(c *carried) error {
 				return nil
 			}
 		}
+		r.rest()
 		// Never an error: the context is not cancelled.
 		_ = workflow.Await(r.ctx, func() bool {
 			return !r.inbox.empty() || r.generate != nil && r.generate.IsReady() || r.isCancelled()
 		})
+		r.wake()
 		r.receive()
 	}
+}
+
+// rest lends the session to the cache of the worker, which bounds the memory that
+// waiting contexts take.
+func (r *run) rest() {
+	r.slot.Rest(r.session)
+	r.session, r.resting = reducer.Session{}, true
+}
+
+// wake takes the session back.
+func (r *run) wake() {
+	session, err := r.slot.Wake()
+	if err != nil {
+		panic(err.Error()) // the run is replayed from its history
+	}
+	r.session, r.resting = session, false
+}
+
+// newest is the session, for queries.
+func (r *run) newest() (reducer.Session, error) {
+	if r.resting {
+		return r.slot.Peek()
+	}
+	return r.session, nil
 }
 
 // receive takes every signal that is there, in order, and then the result of

@@ -73,6 +73,9 @@ type Options struct {
 	// DefaultModel is what the Temporal UI calls the model of contexts that
 	// chose none. Optional.
 	DefaultModel string
+	// CacheBytes is about how much memory cached contexts may take in bytes. Zero:
+	// the number of workflows that the SDK caches is the only bound.
+	CacheBytes int64
 	// DrainTimeout is how long Stop lets running answers finish before it hands
 	// them back to Temporal. Zero: it hands them back at once.
 	DrainTimeout time.Duration
@@ -92,7 +95,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		options.ContinueAfter = max(options.ContinueAfter, MinContinueAfter)
 	}
 	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
-	snapshots := activities.NewSnapshots()
+	snapshots := activities.NewSnapshots(options.CacheBytes)
 	// Pollers in reserve are what keeps many contexts at once from waiting for
 	// each other. A task that comes while nobody polls is written to the database
 	// of the server and read from there.

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+// TestTwoWorkersAreReplacedUnderTwentyAnswers is a rolling deploy: no answer is
+// cut off or made twice.
+func TestTwoWorkersAreReplacedUnderTwentyAnswers(t *testing.T) {
+	t.Parallel()
+	gates := map[string]*llmtest.Gate{"first": llmtest.NewGate(), "second": llmtest.NewGate()}
+	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+		return llmtest.Answer("An", " answer", " to", " the "+r.LastUser()).HoldAfter(2, gates[r.LastUser()])
+	}))
+	old := []*process{w.drainingProcess(), w.drainingProcess()}
+	var all []*session.Context
+	for i := range 20 {
+		all = append(all, w.open(fmt.Sprintf("deployed-%d", i)))
+	}
+	for i, text := range []string{"first", "second"} {
+		var turns []*turn
+		for _, c := range all {
+			turns = append(turns, w.ask(c, text))
+		}
+		for _, turn := range turns {
+			turn.underWay()
+		}
+		w.drainingProcess()
+		require.NoError(t, syscall.Kill(old[i].PID(), syscall.SIGTERM))
+		// A message that comes during the drain is recorded by the other worker.
+		for _, c := range all[:5] {
+			w.send(c, note("", "during the drain"))
+		}
+		gates[text].Open()
+		for n, turn := range turns {
+			require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+			require.Equal(t, "An answer to the "+text, spoken(turn.seen), "context %d", n)
+			requireOneAttempt(t, turn.seen)
+		}
+		<-old[i].Done()
+	}
+	require.Len(t, w.model.Requests(), 2*len(all), "no request was made twice")
+	for _, c := range all {
+		w.log(c)
+	}
+}
+
+// TestTheAnswerOfAKilledWorkerIsMadeByAnother bounds the time only so that a
+// return to waits of more than ten seconds is noticed. The benchmark has the
+// figure.
+func TestTheAnswerOfAKilledWorkerIsMadeByAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, surroundings{patience: faultPatience},
+		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),
+		llmtest.Answer("One", " two", " three"))
+	first := w.process(contexts.Both)
+	c := w.open("failover")
+	turn := w.ask(c, "Count")
+	turn.underWay()
+	w.process(contexts.Both)
+	began := time.Now()
+	first.kill()
+	_, err := w.model.Request(w.ctx, 2)
+	require.NoError(t, err)
+	took := time.Since(began)
+	t.Logf("requested again after %v", took)
+	require.Less(t, took, 10*time.Second)
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	w.log(c)
+}
