@@ -131,14 +131,14 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	// The generation outlives this activity when the run continues as new.
 	detached, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	g.end = end
-	o := g.attach(info.WorkflowExecution)
+	j := g.attach(info.WorkflowExecution)
 	a.running.add(g)
-	go g.run(detached)
-	return g.join(ctx, o)
+	go g.perform(detached)
+	return g.join(ctx, j)
 }
 
-// run makes the attempt.
-func (g *generation) run(ctx context.Context) {
+// perform makes the attempt.
+func (g *generation) perform(ctx context.Context) {
 	defer g.end(nil)
 	defer close(g.ended)
 	defer g.running.removeLater(g)
@@ -200,13 +200,15 @@ type generation struct {
 	result GenerateResult
 	err    error
 
-	mu        sync.Mutex // guards attempted, hinted, owner and orphaned
+	mu        sync.Mutex // guards what follows, up to orphaned
 	attempted Attempted
 	// hinted is the newest input that a hint to stop was about.
 	hinted int
-	// owner is the activity that waits for the result; the newest one, if there
-	// is none just now.
-	owner *owner
+	// joined are the activities that wait for the result. run is that of the
+	// newest one, and changed is closed when it changes.
+	joined  []*joined
+	run     workflow.Execution
+	changed chan struct{}
 	// orphaned ends the generation when no activity adopts it; nil while one
 	// waits.
 	orphaned *time.Timer
@@ -246,9 +248,8 @@ func (g *generation) look(wish wire.Wish) {
 	}
 }
 
-// wish is what the session wants now.
-func (g *generation) wish(ctx context.Context) (wire.Wish, error) {
-	w := g.execution()
+// wish is what the session of a run wants now.
+func (g *generation) wish(ctx context.Context, w workflow.Execution) (wire.Wish, error) {
 	if wish, ok := g.options.Snapshots.wish(w.RunID); ok && event.Counter(wish.LastEventID) >= event.Counter(g.in.Through) {
 		return wish, nil
 	}
@@ -263,7 +264,7 @@ func (g *generation) wish(ctx context.Context) (wire.Wish, error) {
 // session is the newest session of the workflow, from this process when it is
 // here and not behind, else by query.
 func (g *generation) session(ctx context.Context) (reducer.Session, error) {
-	w := g.execution()
+	w, _ := g.execution()
 	session, ok := g.options.Snapshots.get(w.RunID)
 	if ok && session.EventCount >= event.Counter(g.in.Through) {
 		return session, nil
@@ -306,7 +307,8 @@ func (g *generation) sessionOrLog(ctx context.Context) (reducer.Session, error) 
 		return session, err
 	}
 	var events []event.Event
-	for e, logErr := range g.log.UpTo(ctx, g.in.ContextName, g.execution().RunID) {
+	w, _ := g.execution()
+	for e, logErr := range g.log.UpTo(ctx, g.in.ContextName, w.RunID) {
 		if logErr != nil {
 			return session, errors.Join(err, logErr)
 		}
@@ -410,13 +412,13 @@ func (g *generation) sent(ctx context.Context, target *llm.Target, policy event.
 // new, it signals the run that adopts the generation.
 func (g *generation) tell(ctx context.Context, news wire.RequestStarted) error {
 	for {
-		o := g.ownedBy()
-		err := g.options.Temporal.SignalWorkflow(ctx, o.execution.ID, o.execution.RunID, wire.SignalRequestStarted, news)
+		w, changed := g.execution()
+		err := g.options.Temporal.SignalWorkflow(ctx, w.ID, w.RunID, wire.SignalRequestStarted, news)
 		if !errors.As(err, new(*serviceerror.NotFound)) {
 			return err
 		}
 		select {
-		case <-o.replaced:
+		case <-changed:
 		case <-ctx.Done():
 			return err
 		}

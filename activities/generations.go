@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,71 +70,75 @@ func (r *generations) removeLater(g *generation) {
 	})
 }
 
-// owner is an activity that joined a generation.
-type owner struct {
-	execution workflow.Execution
-	// replaced is closed when another activity joins.
-	replaced chan struct{}
-}
+// joined is an activity that waits for the result of a generation. There may be
+// several for a moment: one of a run that has closed, and one of the next.
+type joined struct{ execution workflow.Execution }
 
-// ownedBy is the newest activity that joined.
-func (g *generation) ownedBy() *owner {
+// execution is the run that wants the answer: that of the newest activity that
+// joined. changed is closed when another one joins.
+func (g *generation) execution() (_ workflow.Execution, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.owner
+	return g.run, g.changed
 }
 
-// execution is the run that wants the answer.
-func (g *generation) execution() workflow.Execution { return g.ownedBy().execution }
-
-func (g *generation) attach(execution workflow.Execution) *owner {
+// attach adds an activity.
+func (g *generation) attach(execution workflow.Execution) *joined {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.owner != nil {
-		close(g.owner.replaced)
-	}
 	if g.orphaned != nil {
 		g.orphaned.Stop()
 		g.orphaned = nil
 	}
-	g.owner = &owner{execution, make(chan struct{})}
-	return g.owner
+	j := &joined{execution}
+	g.joined = append(g.joined, j)
+	g.follow(execution)
+	return j
 }
 
-// detach ends the generation soon, unless another activity joined or joins.
-func (g *generation) detach(o *owner) {
+// detach removes an activity. Without any, the generation ends soon.
+func (g *generation) detach(j *joined) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.owner == o {
-		g.orphaned = time.AfterFunc(adoptWithin, func() { g.end(errOrphaned) })
+	g.joined = slices.DeleteFunc(g.joined, func(other *joined) bool { return other == j })
+	if n := len(g.joined); n > 0 {
+		g.follow(g.joined[n-1].execution)
+		return
 	}
+	g.orphaned = time.AfterFunc(adoptWithin, func() { g.end(errOrphaned) })
+}
+
+// follow makes a run the one that wants the answer.
+func (g *generation) follow(execution workflow.Execution) {
+	if g.changed != nil {
+		close(g.changed)
+	}
+	g.run, g.changed = execution, make(chan struct{})
 }
 
 // join waits for the result on behalf of an activity, and sends its heartbeats.
-func (g *generation) join(ctx context.Context, o *owner) (GenerateResult, error) {
+func (g *generation) join(ctx context.Context, j *joined) (GenerateResult, error) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	// A failed heartbeat cancels ctx, and says nothing about the request.
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	watching.Go(func() { g.watch(watch) })
+	watching.Go(func() { g.watch(watch, j.execution) })
 	cancelled := ctx.Done()
 	for {
 		select {
 		case <-g.ended:
 			return g.result, g.err
-		case <-o.replaced:
-			// The run is closed, so there is nobody to report to.
-			return GenerateResult{}, activity.ErrResultPending
 		case <-cancelled:
 			cancelled = nil
 		}
-		switch cause := context.Cause(ctx); {
+		cause := context.Cause(ctx)
+		switch {
 		case !isFinal(cause):
-		case g.isContinued(ctx, o.execution):
-			g.detach(o)
-			return GenerateResult{}, activity.ErrResultPending
-		case g.ownedBy() == o:
+		case g.isContinued(ctx, j.execution):
+			g.detach(j)
+			return GenerateResult{}, activity.ErrResultPending // nobody is there to report to
+		default:
 			g.end(cause)
 		}
 	}
@@ -160,7 +165,7 @@ func (g *generation) isContinued(ctx context.Context, w workflow.Execution) bool
 
 // watch tells Temporal that the attempt is alive, and ends it when the worker
 // hands it back or when the session turns out to want it no more.
-func (g *generation) watch(ctx context.Context) {
+func (g *generation) watch(ctx context.Context, w workflow.Execution) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
 	for {
@@ -177,7 +182,7 @@ func (g *generation) watch(ctx context.Context) {
 			// An error says nothing about the request; the next look may. A
 			// query that waits for a worker must not keep the heartbeat waiting.
 			look, cancel := context.WithTimeout(ctx, heartbeatEvery)
-			if wish, err := g.wish(look); err == nil {
+			if wish, err := g.wish(look, w); err == nil {
 				g.look(wish)
 			}
 			cancel()

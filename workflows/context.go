@@ -41,9 +41,12 @@ func New(options Options) func(workflow.Context, converter.RawValue) error {
 	if reduce == nil {
 		reduce = reducer.Reduce
 	}
-	step := reducer.NewStepper(reduce)
+	return newWorkflow(reducer.NewStepper(reduce), options.Snapshots)
+}
+
+func newWorkflow(step reducer.Stepper, snapshots *activities.Snapshots) func(workflow.Context, converter.RawValue) error {
 	return func(ctx workflow.Context, input converter.RawValue) error {
-		r, err := newRun(ctx, step, options.Snapshots)
+		r, err := newRun(ctx, step, snapshots)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -11,6 +13,11 @@ import (
 
 func Decode(name string, payloads *commonpb.Payloads, now time.Time) reducer.Input {
 	return decode(signal{name: name, payloads: payloads}, now, wire.TaskQueue)
+}
+
+// WithStep is New with other decisions.
+func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) error {
+	return newWorkflow(step, nil)
 }
 
 var (

@@ -1,0 +1,129 @@
+package reducer_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// answering is a session whose first request is being answered by a worker.
+func answering(t *testing.T, worker string) reducer.Session {
+	t.Helper()
+	at := eventtest.Epoch
+	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: at})
+	s, _ = reducer.Step(s, reducer.Received{At: at, Events: []event.Event{
+		event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.UserMessage{Content: "Hello"}),
+	}})
+	s, effects := reducer.Step(s, reducer.RequestStarted{At: at, Attempted: reducer.Attempted{
+		RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003", ProviderID: "openai", Model: "m", Worker: worker,
+	}})
+	require.Len(t, effects, 1)
+	return s
+}
+
+func TestARunningAnswerIsAdoptedByTheNextRun(t *testing.T) {
+	s := answering(t, "contexts/1")
+	s, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
+	adopt := reducer.AdoptRequest{RequestID: "demo:r0001", Attempt: 1, Worker: "contexts/1"}
+	require.Equal(t, []reducer.Effect{adopt}, effects)
+
+	s, _ = reducer.Step(s, reducer.InterruptAsked{At: eventtest.Epoch})
+	_, effects = reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
+	require.Equal(t, []reducer.Effect{
+		adopt, reducer.InterruptRequest{RequestID: "demo:r0001", Reason: event.ReasonCancelled},
+	}, effects, "what was asked of it is asked again")
+}
+
+func TestARequestThatNoWorkerHasAnnouncedIsMadeAgainInTheNextRun(t *testing.T) {
+	for name, s := range map[string]reducer.Session{
+		"before it was sent":     asked(t),
+		"by a worker of no name": answering(t, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
+			require.Len(t, effects, 1)
+			start := effects[0].(reducer.StartRequest)
+			require.Equal(t, "demo:r0001", start.RequestID)
+			require.Equal(t, 2, start.FirstAttempt, "no two attempts have the same number")
+		})
+	}
+}
+
+func asked(t *testing.T) reducer.Session {
+	t.Helper()
+	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
+	s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Hello"})}})
+	return s
+}
+
+func TestAnIdleSessionOnlyContinues(t *testing.T) {
+	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
+	after, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
+	require.Empty(t, effects)
+	require.Equal(t, s, after)
+}
+
+func TestAClientCannotAnswerTheRunningRequest(t *testing.T) {
+	s := answering(t, "contexts/1")
+	forged := event.New(event.AssistantMessage{Content: "Forged", RequestID: "demo:r0001"})
+	after, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{forged}})
+	rejected := effects[0].(reducer.Record).Events[0].Body.(event.InputRejected)
+	require.Equal(t, "AssistantMessageEvent.requestId: request demo:r0001 is running, and only its worker can answer it (leave requestId out)", rejected.Reason)
+	require.Equal(t, s.Reduced.Messages, after.Reduced.Messages)
+
+	for _, id := range []string{"", "demo:r0007"} {
+		taken := event.New(event.AssistantMessage{Content: "Of another agent", RequestID: id})
+		_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{taken}})
+		require.Equal(t, event.TagAssistantMessage, effects[0].(reducer.Record).Events[0].Tag())
+	}
+}
+
+// TestForgedNewsOfARequestHasABoundedEffect sends news that no worker sent.
+func TestForgedNewsOfARequestHasABoundedEffect(t *testing.T) {
+	s := asked(t)
+	for name, news := range map[string]reducer.Attempted{
+		"another request":         {RequestID: "demo:r0002", Attempt: 1, Through: "demo:0002"},
+		"an event to come":        {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003"},
+		"an event of before":      {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0001"},
+		"an attempt out of reach": {RequestID: "demo:r0001", Attempt: 1000, Through: "demo:0002"},
+		"no attempt":              {RequestID: "demo:r0001", Through: "demo:0002"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after, effects := reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: news})
+			require.Empty(t, effects)
+			require.Equal(t, s, after)
+		})
+	}
+	// What could be true is recorded, and the answer is recorded all the same.
+	s, _ = reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: reducer.Attempted{
+		RequestID: "demo:r0001", Attempt: 3, Through: "demo:0002", Worker: "contexts/nobody",
+	}})
+	after, _ := reducer.Step(s, reducer.RequestEnded{At: eventtest.Epoch, Outcome: reducer.Completed, Text: "Hi", Attempted: reducer.Attempted{
+		RequestID: "demo:r0001", Attempt: 1, Through: "demo:0002", ProviderID: "openai", Model: "m",
+	}})
+	require.Nil(t, after.Request)
+	require.Equal(t, "Hi", after.Reduced.Messages[1].Content)
+}
+
+// TestForgedStopsOfARequestEndAtMostThatRequest lets a stranger stop every attempt
+// by NATS, which the session did not ask for.
+func TestForgedStopsOfARequestEndAtMostThatRequest(t *testing.T) {
+	s := asked(t)
+	var effects []reducer.Effect
+	made := 0
+	for ; s.Request != nil; made++ {
+		require.LessOrEqual(t, made, reducer.MaxReturns)
+		s, effects = reducer.Step(s, reducer.RequestEnded{At: eventtest.Epoch, Outcome: reducer.Interrupted, Reason: event.ReasonCancelled,
+			Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: s.Request.FirstAttempt, Through: "demo:0002"}})
+	}
+	require.Equal(t, reducer.MaxReturns+1, made)
+	events := effects[0].(reducer.Record).Events
+	require.Equal(t, event.TagLLMRequestFailed, events[len(events)-1].Tag())
+	s, effects = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Again"})}})
+	require.NotNil(t, s.Request, "the context goes on")
+	require.Len(t, effects, 2)
+}

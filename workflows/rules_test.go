@@ -1,0 +1,45 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/workflows"
+)
+
+// rules2 are the rules of a release to come: close says "closed" whatever reason
+// its sender gives.
+const rules2 reducer.Rules = 2
+
+// TestARunKeepsTheRulesItBeganWith has one code and two values of the rules. The
+// result of Open, which stands in the history, decides which of them a run goes by.
+func TestARunKeepsTheRulesItBeganWith(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules reducer.Rules
+		want  string
+	}{
+		"the rules of 0.1.0":           {reducer.Rules1, "SessionEnded done"},
+		"the rules of a later release": {rules2, "SessionEnded closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			step := reducer.NewStepper(w.reduce)
+			w.RegisterWorkflowWithOptions(workflows.WithStep(func(s reducer.Session, in reducer.Input) (reducer.Session, []reducer.Effect) {
+				if asked, ok := in.(reducer.CloseAsked); ok && s.Rules >= rules2 {
+					asked.Reason = ""
+					in = asked
+				}
+				return step(s, in)
+			}), workflow.RegisterOptions{Name: wire.WorkflowType, DisableAlreadyRegisteredCheck: true})
+			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: test.rules}, nil).Once()
+			w.at(time.Minute, w.close)
+			w.run("SessionStarted", test.want)
+		})
+	}
+}
