@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -279,7 +280,7 @@ func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
 	gate.Open()
 	last := turn.rest()
 	require.Equal(t, event.TagLLMRequestCompleted, last.Tag())
-	require.Equal(t, "Once upon a time", spoken(turn.seen))
+	require.Equal(t, "Once upon a time", spoken(turn.seen), w.withoutNotes(c))
 	requireOneAttempt(t, turn.seen)
 	require.Len(t, w.model.Requests(), 1)
 
@@ -295,6 +296,17 @@ func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
 	for _, run := range w.runs(c) {
 		w.replayRun(c, run, "")
 	}
+}
+
+// withoutNotes is the log of a context without its many short messages.
+func (w *world) withoutNotes(c *session.Context) string {
+	var lines []string
+	for line := range strings.Lines(w.log(c)) {
+		if !strings.HasPrefix(line, "UserMessage \"x\"") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // requireOneAttempt requires that viewers saw no restart of an answer.

@@ -55,9 +55,7 @@ var (
 	longRun = extent{entries: 4_096, bytes: 4 << 20, signals: 5_000, updates: 1_000}
 	// overdueRun: during an answer. It may have half as many entries again.
 	overdueRun = extent{bytes: 8 << 20, signals: 7_000, updates: 1_500}
-	// endangeredRun: without delay, even when the archive does not answer or the
-	// answer has to be asked for again. What is not archived yet stands in the
-	// history still, and the next run archives it.
+	// endangeredRun: without delay, even when the answer has to be asked for again.
 	endangeredRun = extent{entries: 45_000, bytes: 40 << 20, signals: 9_000, updates: 1_900}
 )
 
@@ -110,15 +108,25 @@ func (r *run) isLong() bool {
 	if r.continueAfter > 0 {
 		long.entries = r.continueAfter
 	}
-	if r.session.Ended || now.entries < r.carryFrom {
+	switch {
+	case r.session.Ended || now.entries < r.carryFrom && !r.isOverdue():
 		return false
-	}
-	if r.generate == nil {
+	case r.generate == nil:
 		return now.reaches(long) || workflow.GetInfo(r.ctx).GetContinueAsNewSuggested()
+	default:
+		return r.isEndangered() || r.isOverdue() && r.isAdoptable()
 	}
+}
+
+// isOverdue reports whether the run continues as new even during an answer.
+func (r *run) isOverdue() bool {
 	overdue := overdueRun
-	overdue.entries = long.entries + long.entries/2
-	return r.isEndangered() || now.reaches(overdue) && r.isAdoptable()
+	overdue.entries = longRun.entries
+	if r.continueAfter > 0 {
+		overdue.entries = r.continueAfter
+	}
+	overdue.entries += overdue.entries / 2
+	return r.extent().reaches(overdue)
 }
 
 // isAdoptable reports whether the next run can go on with the running answer.
@@ -134,13 +142,15 @@ func (r *run) isEndangered() bool { return r.extent().reaches(endangeredRun) }
 // handOver ends the run and begins another, unless there is a reason to go on
 // for a while; then it returns nil.
 func (r *run) handOver() error {
-	if r.archivedThrough == 0 || r.session.EventCount-r.archivedThrough > carryAgain {
+	// The archive waits when the run is overdue: it may take longer than a flood of
+	// signals takes to the limits of the server. What is not archived yet stands in
+	// the history, and the next run archives it.
+	if !r.isOverdue() && (r.archivedThrough == 0 || r.session.EventCount-r.archivedThrough > carryAgain) {
 		through := r.session.EventCount
-		if r.archiveSoon() {
-			r.archivedThrough = through
-		} else if !r.isEndangered() {
+		if !r.archiveSoon() {
 			return r.carryLater()
 		}
+		r.archivedThrough = through
 	}
 	// Updates that were answered just now deliver their answers first.
 	_ = workflow.Await(r.ctx, func() bool { return workflow.AllHandlersFinished(r.ctx) || !r.inbox.empty() })
@@ -201,7 +211,7 @@ func (r *run) carry() (_ carried, ok bool) {
 			c.Start = &start
 		}
 	}
-	if r.generate != nil {
+	if c.Start == nil && r.session.Request != nil {
 		c.Running = &r.running
 	}
 	size := 0

@@ -66,15 +66,14 @@ type Options struct {
 //
 // A test keeps deploy/dynamicconfig.yaml in sync.
 var Tuning = map[string]string{
-	"history.transferProcessorMaxPollRPS":      `200`,
-	"history.timerProcessorMaxPollRPS":         `200`,
-	"history.timerProcessorMaxTimeShift":       `"1ms"`,
-	"frontend.namespaceRPS.visibility":         `1000`,
-	"system.enableActivityEagerExecution":      `true`,
-	"history.maxInFlightUpdatePayloads":        `1048576`,
-	"history.workflowIdReuseMinimalInterval":   `"1ms"`,
-	"history.maximumBufferedEventsBatch":       `10000`,
-	"history.maximumBufferedEventsSizeInBytes": `33554432`,
+	"history.transferProcessorMaxPollRPS":    `200`,
+	"history.timerProcessorMaxPollRPS":       `200`,
+	"history.timerProcessorMaxTimeShift":     `"1ms"`,
+	"frontend.namespaceRPS.visibility":       `1000`,
+	"system.enableActivityEagerExecution":    `true`,
+	"history.maxInFlightUpdatePayloads":      `1048576`,
+	"history.workflowIdReuseMinimalInterval": `"1ms"`,
+	"history.maximumBufferedEventsBatch":     `1000`,
 }
 
 // Server is a running development server.
