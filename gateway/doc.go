@@ -33,6 +33,10 @@
 // more. So a slow viewer gets fewer and larger pieces, holds up nobody, and costs
 // no memory. A room ends some seconds after its last viewer has left.
 //
+// Only a stream opens a room for a context that does not exist. The room looks for the
+// context once a second and ends with its last stream. All other requests for an unknown
+// name share one lookup per second (known.go).
+//
 // # Guarantees
 //
 //   - A stream of events has each recorded event once and in order, across

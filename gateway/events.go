@@ -83,7 +83,7 @@ func (g *Gateway) pageOfEvents(w http.ResponseWriter, r *http.Request, of Contex
 }
 
 func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, of Context, from string) error {
-	room, leave, err := g.rooms.enter(of)
+	room, leave, err := g.rooms.enter(of, true)
 	if err != nil {
 		return err
 	}

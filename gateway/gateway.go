@@ -126,14 +126,18 @@ func New[C Context](client Client[C], options Options) *Gateway {
 	options.Log = cmp.Or(options.Log, slog.New(slog.DiscardHandler))
 	g := &Gateway{
 		options: options, client: client,
-		open: func(name string) (Context, error) { return client.Open(name) },
+	}
+	known := newNames()
+	g.open = func(name string) (Context, error) {
+		c, err := client.Open(name)
+		return named{c, known}, err
 	}
 	g.probe = &probe{ping: client.Ping}
 	g.bodies = newBudget("bodies", options.BodyBytes)
 	g.answers = newBudget("answers", options.AnswerBytes)
 	g.listing = newListing(g.probe.check, client.List)
 	g.closing, g.close = context.WithCancel(context.Background())
-	g.rooms = rooms{ctx: g.closing, linger: options.Linger, open: map[string]*room{}}
+	g.rooms = rooms{ctx: g.closing, linger: options.Linger, names: known, open: map[string]*room{}}
 	g.handler = g.guard(g.mux())
 	return g
 }

@@ -13,10 +13,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// rooms are those of the contexts that have viewers, or had some a moment ago.
+// rooms are those of the contexts that have viewers, or had some a moment ago. A room
+// for an unknown name ends with its first lookup, or with the last stream that waits for
+// the context.
 type rooms struct {
 	ctx    context.Context // bounds all of them
 	linger time.Duration
+	names  *names
 	ended  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -25,8 +28,9 @@ type rooms struct {
 }
 
 // enter returns the room of a context, which stays until the viewer has left. The
-// error is that no room opens any more.
-func (rs *rooms) enter(c Context) (r *room, leave func(), err error) {
+// room of a viewer with isStream waits for a context that does not exist. The error is
+// that no room opens any more.
+func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.closed || rs.ctx.Err() != nil {
@@ -36,33 +40,65 @@ func (rs *rooms) enter(c Context) (r *room, leave func(), err error) {
 	if !ok {
 		ctx, cancel := context.WithCancel(rs.ctx)
 		r = newRoom(c.Name())
-		r.empty = time.AfterFunc(rs.linger, func() { rs.leaveEmpty(r, cancel) })
+		r.end = cancel
+		r.empty = time.AfterFunc(rs.linger, func() { rs.leaveEmpty(r) })
 		rs.open[c.Name()] = r
 		rs.ended.Go(func() {
 			defer cancel()
-			err := r.follow(ctx, c)
+			err := r.follow(ctx, c, rs)
 			rs.forget(r) // before its viewers are told, who may come back at once
 			r.publish(func() { r.err = err })
 		})
 	}
 	r.empty.Stop()
 	r.viewers++
+	streams := 0
+	if isStream {
+		streams = 1
+	}
+	r.streams += streams
 	return r, sync.OnceFunc(func() {
 		rs.mu.Lock()
 		defer rs.mu.Unlock()
-		if r.viewers--; r.viewers == 0 {
+		r.viewers--
+		r.streams -= streams
+		switch {
+		case rs.open[r.name] != r:
+		case r.isWaiting && r.streams == 0:
+			rs.drop(r)
+			r.end()
+		case r.viewers == 0:
 			r.empty.Reset(rs.linger)
 		}
 	}), nil
 }
 
+// await reports whether streams wait for the context of a room, which does not exist.
+// Without any, the room ends.
+func (rs *rooms) await(r *room) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r.isWaiting = r.streams > 0; !r.isWaiting {
+		rs.drop(r)
+	}
+	return r.isWaiting
+}
+
+// exists ends the waiting of a room.
+func (rs *rooms) exists(r *room) {
+	rs.names.note(r.name, nil)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r.isWaiting = false
+}
+
 // leaveEmpty ends a room, unless a viewer came at the last moment.
-func (rs *rooms) leaveEmpty(r *room, end context.CancelFunc) {
+func (rs *rooms) leaveEmpty(r *room) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if r.viewers == 0 {
 		rs.drop(r)
-		end()
+		r.end()
 	}
 }
 
@@ -98,8 +134,11 @@ type room struct {
 	epoch string
 
 	// Of rooms.
-	viewers int
-	empty   *time.Timer
+	viewers, streams int
+	// isWaiting says that the context does not exist and streams wait for it.
+	isWaiting bool
+	empty     *time.Timer
+	end       context.CancelFunc
 
 	mu      sync.Mutex
 	changed chan struct{} // nil: nobody waits for a change
@@ -120,18 +159,22 @@ func newRoom(name string) *room {
 }
 
 // follow follows the context until ctx is done, and returns what viewers are told then.
-func (r *room) follow(ctx context.Context, c Context) error {
-	err := r.read(ctx, c)
+func (r *room) follow(ctx context.Context, c Context, of *rooms) error {
+	err := r.read(ctx, c, of)
 	if ctx.Err() != nil {
 		return errClosing // or there is nobody to be told
 	}
 	return err
 }
 
-func (r *room) read(ctx context.Context, c Context) error {
+func (r *room) read(ctx context.Context, c Context, of *rooms) error {
+	options := session.FollowOptions{Deltas: true}
 	for e, err := range c.Events(ctx, "") {
-		if errors.Is(err, session.ErrNoContext) {
+		if errors.Is(err, session.ErrNoContext) && of.await(r) {
 			r.missing = true // nobody looks before it is present
+			var stop func()
+			options.Delay, stop = of.names.wait(r.name)
+			defer stop()
 			break
 		}
 		if err != nil {
@@ -140,13 +183,17 @@ func (r *room) read(ctx context.Context, c Context) error {
 		r.see(e)
 	}
 	r.publish(func() { r.present = true })
-	from := ""
 	if r.last > 0 {
-		from = event.FormatID(r.name, r.last)
+		options.From = event.FormatID(r.name, r.last)
 	}
-	for e, err := range c.Follow(ctx, session.FollowOptions{From: from, Deltas: true}) {
+	wasMissing := r.missing
+	for e, err := range c.Follow(ctx, options) {
 		if err != nil {
 			return err
+		}
+		if wasMissing {
+			wasMissing = false
+			of.exists(r)
 		}
 		r.see(e)
 	}

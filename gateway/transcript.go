@@ -24,7 +24,7 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	room, leave, err := g.rooms.enter(of)
+	room, leave, err := g.rooms.enter(of, wantsStream(r))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -14,6 +15,9 @@ type FollowOptions struct {
 	From string
 	// Deltas adds live deltas, if the client has them.
 	Deltas bool
+	// Delay is the time before the log is first read. A delta, or input that this
+	// client sends, ends it early. 0: none.
+	Delay time.Duration
 }
 
 // Follow yields the log so far and then what is added to it, for as long as
@@ -29,6 +33,7 @@ func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[e
 			return
 		}
 		defer f.close()
+		f.delay = options.Delay
 		f.follow(options.From)(yield)
 	}
 }
@@ -43,32 +48,38 @@ type follower struct {
 	// wake ends the pause before a context that is not there is looked for again.
 	wake  chan struct{}
 	leave func()
+	delay time.Duration // before the log is first read
 }
 
 func (c *Context) follower(ctx context.Context, deltas bool) (*follower, error) {
 	f := &follower{context: c}
-	var conn *stream.Conn
-	if deltas {
-		var err error
-		if conn, err = c.client.stream.get(); err != nil {
-			return nil, err
-		}
-	}
-	if conn != nil {
-		var err error
-		if f.deltas, err = conn.Subscribe(c.name); err != nil {
-			return nil, err
-		}
-		if conn.Connected() {
-			// An error means that NATS has just gone away, or fallen silent.
-			flush, cancel := context.WithTimeout(ctx, natsTimeout)
-			_ = conn.Flush(flush)
-			cancel()
-		}
+	f.wake, f.leave = c.client.wakes.join(c.name)
+	if err := f.subscribe(ctx, deltas); err != nil {
+		f.leave()
+		return nil, err
 	}
 	f.ctx, f.cancel = context.WithCancel(ctx)
-	f.wake, f.leave = c.client.wakes.join(c.name)
 	return f, nil
+}
+
+func (f *follower) subscribe(ctx context.Context, deltas bool) error {
+	if !deltas {
+		return nil
+	}
+	conn, err := f.context.client.stream.get()
+	if err != nil || conn == nil {
+		return err
+	}
+	if f.deltas, err = conn.Subscribe(f.context.name); err != nil {
+		return err
+	}
+	if conn.Connected() {
+		// An error means that NATS has just gone away, or fallen silent.
+		flush, cancel := context.WithTimeout(ctx, natsTimeout)
+		_ = conn.Flush(flush)
+		cancel()
+	}
+	return nil
 }
 
 func (f *follower) close() {
@@ -81,6 +92,9 @@ func (f *follower) close() {
 
 func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
 	log := f.context.client.log.Follow(f.ctx, f.context.name, from, f.wake)
+	if f.delay > 0 {
+		log = f.delayed(log)
+	}
 	if f.deltas == nil {
 		return log
 	}
@@ -92,6 +106,20 @@ func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
 			}
 		}()
 		merge(f.context.name, place{last: event.Counter(from)}, recorded, f.deltas.Messages(), f.deltas.Delta, f.wake, yield)
+	}
+}
+
+// delayed reads a log after a delay, or when the follower is woken.
+func (f *follower) delayed(log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		timer := time.NewTimer(f.delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-f.wake:
+		case <-f.ctx.Done():
+		}
+		log(yield)
 	}
 }
 

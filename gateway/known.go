@@ -1,0 +1,186 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/golang/groupcache/lru"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+const (
+	// unknownFor is how long a name is unknown after a lookup has found no context.
+	unknownFor = time.Second
+	// maxNames is how many names are remembered.
+	maxNames = 10_000
+)
+
+// names remembers which names have a context, so that an unknown name costs one lookup
+// per unknownFor, however many requests ask for it. The first request for a name is the
+// lookup: others for the same name wait until it has learned whether the context exists.
+type names struct {
+	mu sync.Mutex
+	// seen has the time until which a name is unknown. Zero: the context exists.
+	seen *lru.Cache
+	// waiting has the unknown names that a room waits for and looks up itself.
+	waiting map[string]bool
+	lookups map[string]*lookup
+}
+
+type lookup struct {
+	done chan struct{}
+	// failed says that the lookup did not learn whether the context exists.
+	failed bool
+}
+
+func newNames() *names {
+	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}}
+}
+
+// errUndecided is the outcome of a lookup that did not learn whether the context exists.
+var errUndecided = errors.New("undecided")
+
+// begin begins a request for a context. The caller must call settle with the error of
+// the request, as soon as it has one; only the first call counts. The error of begin is
+// that the context does not exist, or that of ctx.
+func (n *names) begin(ctx context.Context, name string) (settle func(error), err error) {
+	for {
+		n.mu.Lock()
+		value, ok := n.seen.Get(name)
+		until, _ := value.(time.Time)
+		if n.waiting[name] || time.Now().Before(until) {
+			n.mu.Unlock()
+			return nil, fmt.Errorf("context %s: %w", name, session.ErrNoContext)
+		}
+		exists := ok && until.IsZero()
+		running := n.lookups[name]
+		if exists || running == nil {
+			own := &lookup{done: make(chan struct{})}
+			if !exists {
+				n.lookups[name] = own
+			}
+			n.mu.Unlock()
+			var once sync.Once
+			return func(err error) { once.Do(func() { n.settle(name, own, err) }) }, nil
+		}
+		n.mu.Unlock()
+		select {
+		case <-running.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if running.failed {
+			// One after the other, requests would wait for each other's time limits.
+			return func(err error) { n.note(name, err) }, nil
+		}
+	}
+}
+
+func (n *names) settle(name string, own *lookup, err error) {
+	n.note(name, err)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	own.failed = err != nil && !errors.Is(err, session.ErrNoContext)
+	if n.lookups[name] == own {
+		delete(n.lookups, name)
+	}
+	close(own.done)
+}
+
+// note remembers the outcome of a request.
+func (n *names) note(name string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case err == nil:
+		n.seen.Add(name, time.Time{})
+		delete(n.waiting, name)
+	case errors.Is(err, session.ErrNoContext):
+		n.seen.Add(name, time.Now().Add(unknownFor))
+	}
+}
+
+// wait makes a name unknown until stop is called or a request notes that the context
+// exists. The delay is the time until the next lookup: 0 when it exists already.
+func (n *names) wait(name string) (delay time.Duration, stop func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if value, ok := n.seen.Get(name); ok && value.(time.Time).IsZero() {
+		return 0, func() {}
+	}
+	n.waiting[name] = true
+	return unknownFor, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.waiting, name)
+	}
+}
+
+// named is a context whose requests cost nothing while its name is unknown. What is sent
+// to it is sent all the same, since that creates the context.
+type named struct {
+	Context
+	names *names
+}
+
+func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		settle, err := c.names.begin(ctx, c.Name())
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		defer settle(errUndecided)
+		for e, err := range c.Context.Events(ctx, from) {
+			settle(err)
+			if !yield(e, err) {
+				return
+			}
+		}
+		settle(nil)
+	}
+}
+
+func (c named) Send(ctx context.Context, events ...event.Event) (session.Receipt, error) {
+	sent, err := c.Context.Send(ctx, events...)
+	if err == nil {
+		c.names.note(c.Name(), nil)
+	}
+	return sent, err
+}
+
+func (c named) Attachment(ctx context.Context, id string) (file event.FileAttachment, err error) {
+	err = c.do(ctx, func() error { file, err = c.Context.Attachment(ctx, id); return err })
+	return file, err
+}
+
+func (c named) State(ctx context.Context) (state wire.State, err error) {
+	err = c.do(ctx, func() error { state, err = c.Context.State(ctx); return err })
+	return state, err
+}
+
+func (c named) Interrupt(ctx context.Context) error {
+	return c.do(ctx, func() error { return c.Context.Interrupt(ctx) })
+}
+
+func (c named) Close(ctx context.Context, reason string) error {
+	return c.do(ctx, func() error { return c.Context.Close(ctx, reason) })
+}
+
+func (c named) do(ctx context.Context, request func() error) error {
+	settle, err := c.names.begin(ctx, c.Name())
+	if err != nil {
+		return err
+	}
+	defer settle(errUndecided)
+	err = request()
+	settle(err)
+	return err
+}

@@ -1,0 +1,227 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// lookingClient counts the requests for each context. Only demo exists, once its log has
+// an event.
+type lookingClient struct {
+	client
+	mu    *sync.Mutex
+	looks map[string]int
+	slow  time.Duration
+}
+
+func (c lookingClient) Open(name string) (*looking, error) {
+	log, err := c.client.Open(name)
+	return &looking{log, c}, err
+}
+
+func (c lookingClient) look(name string) {
+	c.mu.Lock()
+	c.looks[name]++
+	c.mu.Unlock()
+	time.Sleep(c.slow) // in the time of the bubble
+}
+
+func (c lookingClient) all() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, looks := range c.looks {
+		n += looks
+	}
+	return n
+}
+
+type looking struct {
+	*log
+	client lookingClient
+}
+
+func (l *looking) missing() error {
+	l.client.look(l.name)
+	if events, _, err := l.snapshot(); err != nil || len(events) > 0 {
+		return err
+	}
+	return fmt.Errorf("context %s: %w", l.name, session.ErrNoContext)
+}
+
+func (l *looking) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		if err := l.missing(); err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		l.log.Events(ctx, from)(yield)
+	}
+}
+
+// Follow looks once a second for a context that does not exist, after the delay.
+func (l *looking) Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for delay := options.Delay; ; delay = time.Second {
+			select {
+			case <-time.After(delay):
+			case <-ctx.Done():
+				return
+			}
+			if l.missing() == nil {
+				l.log.Follow(ctx, options)(yield)
+				return
+			}
+		}
+	}
+}
+
+func (l *looking) Attachment(ctx context.Context, id string) (event.FileAttachment, error) {
+	if err := l.missing(); err != nil {
+		return event.FileAttachment{}, err
+	}
+	return l.log.Attachment(ctx, id)
+}
+
+func (l *looking) State(ctx context.Context) (wire.State, error) {
+	if err := l.missing(); err != nil {
+		return wire.State{}, err
+	}
+	return l.log.State(ctx)
+}
+
+func (l *looking) Interrupt(context.Context) error     { return l.missing() }
+func (l *looking) Close(context.Context, string) error { return l.missing() }
+
+func newLooking(log *log) lookingClient {
+	return lookingClient{client: client{log: log}, mu: new(sync.Mutex), looks: map[string]int{}, slow: 10 * time.Millisecond}
+}
+
+// readings are the requests that need a context.
+var readings = []struct{ method, path string }{
+	{http.MethodGet, "/events"}, {http.MethodGet, "/transcript"}, {http.MethodGet, "/state"},
+	{http.MethodGet, "/events/demo:0001/attachment"}, {http.MethodPost, "/interrupt"}, {http.MethodDelete, ""},
+}
+
+func TestAnUnknownNameCostsOneLookupASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newLooking(newLog())
+		g := gateway.New(c, gateway.Options{Rate: -1})
+		defer g.Close()
+		began := time.Now()
+		for range 5 {
+			var asked sync.WaitGroup
+			for i := range 2000 {
+				r := readings[i%len(readings)]
+				asked.Go(func() {
+					require.Equal(t, http.StatusNotFound, ask(t.Context(), g, r.method, "/contexts/demo"+r.path, "").Code)
+				})
+			}
+			asked.Wait()
+			time.Sleep(300 * time.Millisecond) // in the time of the bubble
+		}
+		require.Positive(t, c.all())
+		require.LessOrEqual(t, c.all(), 1+int(time.Since(began)/time.Second), "10,000 requests in %v", time.Since(began))
+		require.Zero(t, gateway.Rooms(g))
+	})
+}
+
+func TestUnknownNamesLeaveNoRooms(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const names = 10_000
+		c := newLooking(newLog())
+		g := gateway.New(c, gateway.Options{Rate: -1, Streams: -1, StreamsPerAddress: -1})
+		defer g.Close()
+		leave, cancel := context.WithCancel(t.Context())
+		var asked, streams sync.WaitGroup
+		var open atomic.Int32
+		for i := range names {
+			path := fmt.Sprintf("/contexts/c%d/transcript", i)
+			if i%2 == 0 {
+				asked.Go(func() { require.Equal(t, http.StatusNotFound, ask(t.Context(), g, http.MethodGet, path, "").Code) })
+				continue
+			}
+			open.Add(1)
+			streams.Go(func() { ask(leave, g, http.MethodGet, path, "", "Accept", "text/event-stream") })
+		}
+		asked.Wait()
+		synctest.Wait()
+		require.Equal(t, int(open.Load()), gateway.Rooms(g), "only streams wait")
+		require.Equal(t, names, c.all())
+		cancel()
+		streams.Wait()
+		synctest.Wait()
+		require.Zero(t, gateway.Rooms(g))
+		require.Equal(t, names, c.all(), "one lookup for each")
+	})
+}
+
+func TestStreamsThatWaitForAContextShareItsLookups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog()
+		c := newLooking(log)
+		g := gateway.New(c, gateway.Options{Rate: -1, Streams: -1, StreamsPerAddress: -1})
+		defer g.Close()
+		leave, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		bodies := make([]string, 100)
+		var streams sync.WaitGroup
+		began := time.Now()
+		for i := range bodies {
+			streams.Go(func() {
+				bodies[i] = ask(leave, g, http.MethodGet, "/contexts/demo/events", "", "Accept", "text/event-stream").Body.String()
+			})
+		}
+		for range 50 {
+			for _, r := range readings {
+				require.Equal(t, http.StatusNotFound, ask(t.Context(), g, r.method, "/contexts/demo"+r.path, "").Code)
+			}
+			time.Sleep(100 * time.Millisecond) // in the time of the bubble
+		}
+		require.LessOrEqual(t, c.all(), 1+int(time.Since(began)/time.Second))
+		require.Equal(t, http.StatusAccepted, ask(t.Context(), g, http.MethodPost, "/contexts/demo/events", hello).Code)
+		require.Equal(t, http.StatusOK, ask(t.Context(), g, http.MethodGet, "/contexts/demo/state", "").Code, "known from the sending on")
+		time.Sleep(2 * time.Second) // in the time of the bubble
+		require.Equal(t, 1, gateway.Rooms(g))
+		require.Equal(t, http.StatusOK, ask(t.Context(), g, http.MethodGet, "/contexts/demo/events", "").Code)
+		cancel()
+		streams.Wait()
+		for _, body := range bodies {
+			require.Contains(t, body, "id: demo:0001")
+		}
+		require.Equal(t, 1, gateway.Rooms(g), "the room of a context that exists lingers")
+	})
+}
+
+func TestALookupThatFailsHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newLog()
+		log.fail(session.ErrUnreachable)
+		c := newLooking(log)
+		c.slow = 10 * time.Second
+		g := gateway.New(c, gateway.Options{Rate: -1})
+		defer g.Close()
+		began := time.Now()
+		var asked sync.WaitGroup
+		for range 50 {
+			asked.Go(func() {
+				require.Equal(t, http.StatusServiceUnavailable, ask(t.Context(), g, http.MethodGet, "/contexts/demo/state", "").Code)
+			})
+		}
+		asked.Wait()
+		require.Equal(t, 20*time.Second, time.Since(began), "one waits, the others wait for it and ask themselves")
+	})
+}
