@@ -379,6 +379,8 @@ func TestABaseURLThatIsNoneIsWrongUsage(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
+	invalidProviders, err := filepath.Abs("testdata/invalid.toml")
+	require.NoError(t, err)
 	tests := []struct {
 		name string
 		args []string
@@ -400,7 +402,7 @@ func TestWrongUsage(t *testing.T) {
 		{name: "the former patterns of keys", args: []string{"--key-refs", ""}, code: 2, want: "unknown flag: --key-refs"},
 		{name: "an invalid base URL", args: []string{"--allow-base-url", "http://me:s3cr3t@host"}, code: 2, want: "--allow-base-url: it has an @"},
 		{name: "a file of providers that is missing", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
-		{name: "an invalid file of providers", args: []string{"--providers", "testdata/invalid.toml"}, code: 2, want: `--providers: testdata/invalid.toml: provider "house": base_url: missing`},
+		{name: "an invalid file of providers", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
 		{name: "a directory that is missing", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
 		{name: "a profile that is missing", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
 		{name: "a server that is not there", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach temporal at 127.0.0.1:1"},
