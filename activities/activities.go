@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/archive"
@@ -83,21 +81,6 @@ func (a *Activities) Stop(ctx context.Context, in StopInput) (heard bool, err er
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// Settle returns once the server lists the run that asks, so that the next
-// session of the context finds it.
-func (a *Activities) Settle(ctx context.Context, contextName string) error {
-	run := activity.GetInfo(ctx).WorkflowExecution.RunID
-	for {
-		listed, err := a.log.Listed(ctx, contextName, run)
-		if err != nil || listed {
-			return err
-		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
-			return fmt.Errorf("wait until run %s of context %s is listed: %w", run, contextName, err)
-		}
-	}
 }
 
 // sleep waits, or returns the cause for which the context ended. Zero or less

@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"time"
+
+	"go.temporal.io/sdk/activity"
 )
 
 // ArchiveTimeout bounds one try of [Activities.Archive].
@@ -19,5 +21,5 @@ type ArchiveInput struct {
 // events that are not in the archive yet, as one segment. A retry writes the same
 // again.
 func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
-	return a.log.Archive(ctx, in.ContextName, in.Through)
+	return a.log.ArchiveRun(ctx, in.ContextName, activity.GetInfo(ctx).WorkflowExecution.RunID, in.Through)
 }

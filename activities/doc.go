@@ -6,7 +6,6 @@
 //	Open      decides how a run works, and restores the earlier sessions
 //	Archive   writes the log of a run to the archive
 //	Stop      hands the wish to stop a request to the worker that makes it
-//	Settle    waits until the server lists a run that is about to end
 //
 // Generate is given a reference and never the conversation, so that a history
 // does not grow with it. It takes the conversation from [Snapshots], which the

@@ -308,7 +308,7 @@ func (g *generation) sessionOrLog(ctx context.Context) (reducer.Session, error) 
 	}
 	var events []event.Event
 	w, _ := g.execution()
-	for e, logErr := range g.log.UpTo(ctx, g.in.ContextName, w.RunID) {
+	for e, logErr := range g.log.Run(ctx, g.in.ContextName, w.RunID, "") {
 		if logErr != nil {
 			return session, errors.Join(err, logErr)
 		}

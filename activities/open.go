@@ -2,15 +2,16 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
 	"go.temporal.io/sdk/activity"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -22,10 +23,20 @@ type OpenInput struct {
 	// ContinuedRunID is the run that this one continues as new; "" when the run
 	// begins a session and restores the log.
 	ContinuedRunID string `json:"continuedRunId,omitempty"`
+	// After is the counter of the newest event of the session of a run that does
+	// not restore one.
+	After int `json:"after,omitempty"`
+	// Reset says that the run was made by a reset. HasSession says that the reset
+	// left it the session.
+	Reset      bool `json:"reset,omitempty"`
+	HasSession bool `json:"hasSession,omitempty"`
 }
 
 // OpenResult is what a run begins with.
 type OpenResult struct {
+	// RunID is the run that is registered, and StoreID the blob store where.
+	RunID   string `json:"runId,omitempty"`
+	StoreID string `json:"storeId,omitempty"`
 	// PreviousRunID is the run with the session before; "" for the first.
 	PreviousRunID string `json:"previousRunId,omitempty"`
 	// ForkedFrom is the event that the context was forked from, when it has had no
@@ -46,62 +57,42 @@ type OpenResult struct {
 	ContinueAfter int `json:"continueAfter,omitempty"`
 }
 
-// Open decides once for a run what its workers may differ in, and restores the
-// session from the log of the earlier runs.
+// Open registers a run in the archive, decides for it what its workers may differ
+// in, and restores the session from the log of the earlier runs.
 func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
-		PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
+		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
 		SearchAttributes: a.options.SearchAttributes, DefaultModel: a.options.DefaultModel,
 		ContinueAfter: a.options.ContinueAfter,
 	}
-	if in.ContinuedRunID != "" {
-		return result, nil
-	}
 	var err error
-	run := activity.GetInfo(ctx).WorkflowExecution.RunID
-	if result.PreviousRunID, err = a.log.Previous(ctx, in.ContextName, run); err != nil {
+	if result.StoreID, err = a.options.Archive.Store().Identity(ctx); err != nil {
 		return result, err
 	}
-	if result.Session, err = a.restore(ctx, in.ContextName, result.PreviousRunID); err != nil {
+	var base string
+	if in.Reset && in.ContinuedRunID == "" {
+		if base, err = a.log.Base(ctx, in.ContextName, result.RunID); err != nil {
+			return result, err
+		}
+	}
+	if in.ContinuedRunID != "" || in.HasSession {
+		return result, a.log.Continue(ctx, in.ContextName,
+			archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)})
+	}
+	opened, err := a.log.Open(ctx, in.ContextName, result.RunID, base)
+	if err != nil {
 		return result, err
 	}
-	if len(result.Session) > 0 && result.PreviousRunID == "" {
-		result.ForkedFrom, err = a.forkedFrom(ctx, in.ContextName)
+	switch {
+	case opened.Origin != nil:
+		result.ForkedFrom = event.FormatID(opened.Origin.ContextName, opened.Origin.At)
+	case eventlog.IsRun(opened.Run.Behind):
+		result.PreviousRunID = opened.Run.Behind
+	}
+	if len(opened.Events) > 0 {
+		result.Session, err = Pack(reducer.Load(in.ContextName, a.options.Reduce, opened.Events...))
 	}
 	return result, err
-}
-
-// forkedFrom is the event that a context was forked from; "" when it was not, or
-// has events of its own already.
-func (a *Activities) forkedFrom(ctx context.Context, contextName string) (string, error) {
-	origin, ok, err := a.options.Archive.Origin(ctx, contextName)
-	if err != nil || !ok {
-		return "", err
-	}
-	last, err := a.options.Archive.Last(ctx, contextName)
-	if err != nil || last > origin.At {
-		return "", err
-	}
-	return event.FormatID(origin.ContextName, origin.At), nil
-}
-
-// restore folds the log up to a run, and packs the session.
-func (a *Activities) restore(ctx context.Context, contextName, runID string) ([]byte, error) {
-	var events []event.Event
-	for e, err := range a.log.UpTo(ctx, contextName, runID) {
-		if errors.Is(err, eventlog.ErrNoContext) {
-			// Listed, but the retention of the server has taken it.
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		events = append(events, e)
-	}
-	if len(events) == 0 {
-		return nil, nil
-	}
-	return Pack(reducer.Load(contextName, a.options.Reduce, events...))
 }
 
 // Pack compresses a session. It is done within a workflow task, so it is done

@@ -52,7 +52,7 @@ func written(t testing.TB, spans ...[2]int) (*archive.Archive, *blobstest.Bucket
 
 func write(t testing.TB, a *archive.Archive, contextName string, first, last int) archive.Segment {
 	t.Helper()
-	segment, err := a.Write(t.Context(), contextName, said(contextName, first, last))
+	segment, err := put(t.Context(), a, contextName, said(contextName, first, last))
 	require.NoError(t, err)
 	return segment
 }
@@ -97,17 +97,15 @@ func TestALogIsReadAsItWasWritten(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(r, "writers") {
 			for begin := 0; begin < len(log); {
 				end := rapid.IntRange(begin+1, len(log)).Draw(r, "end")
-				_, err := a.Write(t.Context(), "demo", log[begin:end])
+				_, err := put(t.Context(), a, "demo", log[begin:end])
 				require.NoError(r, err)
 				begin = end
 			}
 		}
-		last, err := a.Last(t.Context(), "demo")
-		require.NoError(r, err)
-		require.Equal(r, len(log), last)
+		require.Equal(r, len(log), reach(t, a, "demo"))
 		after := rapid.IntRange(0, len(log)).Draw(r, "after")
 		i := after
-		for e, err := range a.Events(t.Context(), "demo", after) {
+		for e, err := range read(t.Context(), a, "demo", after) {
 			require.NoError(r, err)
 			require.Equal(r, log[i], e)
 			i++
@@ -126,9 +124,9 @@ func TestAnArchiveIsReadableWithUsualTools(t *testing.T) {
 {"_tag":"UserMessageEvent","id":"demo:0002","timestamp":"2026-01-02T15:04:07Z","contextName":"demo","parentEventId":"demo:0001","content":"<2>"}
 `
 	require.Equal(t, archive.Segment{Version: 1, First: 1, Last: 2, Blob: segment.Blob, Bytes: segment.Bytes, RawBytes: len(lines)}, segment)
-	require.Equal(t, []string{"contexts/demo/000000000001-000000000002.json", string(segment.Blob)}, bucket.Names())
+	require.Equal(t, []string{"contexts/demo/A/000000000001-000000000002.json", "contexts/demo/runs/000000000001.json", string(segment.Blob)}, bucket.Names())
 
-	entry, err := bucket.Store.Read(t.Context(), "contexts/demo/000000000001-000000000002.json")
+	entry, err := bucket.Store.Read(t.Context(), "contexts/demo/A/000000000001-000000000002.json")
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprintf(`{"version":1,"first":1,"last":2,"blob":"%s","bytes":%d,"rawBytes":%d}`,
 		segment.Blob, segment.Bytes, segment.RawBytes), string(entry))
@@ -151,17 +149,18 @@ func TestTheSameEventsGiveTheSameBytes(t *testing.T) {
 		for i := range names {
 			bucket := blobstest.New(t)
 			a := archive.New(bucket.Store)
+			require.NoError(r, register(t.Context(), a, "demo", archive.Run{ID: "A"}))
 			var group sync.WaitGroup
 			for range 2 {
 				group.Go(func() {
-					if _, err := a.Write(t.Context(), "demo", log); err != nil {
+					if _, err := put(t.Context(), a, "demo", log); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 			group.Wait()
 			names[i] = strings.Join(bucket.Names(), " ")
-			require.Len(r, bucket.Names(), 2)
+			require.Len(r, bucket.Names(), 3)
 		}
 		require.Equal(r, names[0], names[1])
 	})
@@ -175,10 +174,10 @@ func TestWritingAgainDoesNothing(t *testing.T) {
 	require.Equal(t, writes, bucket.Writes())
 
 	// As it is when the writer was killed between the blob and its entry.
-	bucket.Set("contexts/demo/000000000001-000000000050.json", nil)
-	read, err := counters(t, "demo", a.Events(t.Context(), "demo", 0))
+	bucket.Set("contexts/demo/A/000000000001-000000000050.json", nil)
+	got, err := counters(t, "demo", read(t.Context(), a, "demo", 0))
 	require.NoError(t, err)
-	require.Empty(t, read, "without an entry there is no segment")
+	require.Empty(t, got, "without an entry there is no segment")
 	require.Equal(t, once, write(t, a, "demo", 1, 50))
 	require.Equal(t, writes+1, bucket.Writes(), "the blob is there")
 }
@@ -203,9 +202,9 @@ func TestASegmentOfOtherBytesWithTheSameEventsIsTheSame(t *testing.T) {
 	other.Bytes = len(packed)
 	entry, err := json.Marshal(other)
 	require.NoError(t, err)
-	bucket.Set("contexts/demo/000000000001-000000000002.json", entry)
+	bucket.Set("contexts/demo/A/000000000001-000000000002.json", entry)
 
-	require.Equal(t, other, write(t, a, "demo", 1, 2))
+	require.Equal(t, segment, write(t, a, "demo", 1, 2))
 }
 
 func TestWhatCannotBeASegmentIsRefused(t *testing.T) {
@@ -224,12 +223,12 @@ func TestWhatCannotBeASegmentIsRefused(t *testing.T) {
 		"another context":      {"demo", said("other", 4, 5), `event "other:0004" of context "other" stands where "demo:0004" belongs`},
 		"another, further on":  {"demo", append(said("demo", 4, 5), said("other", 6, 6)...), `stands where "demo:0006" belongs`},
 		"an input":             {"demo", []event.Event{event.New(event.UserMessage{})}, `the event id "" has no counter`},
-		"no body":              {"demo", noBody, "missing: an event without a body has no JSON"},
+		"no body":              {"demo", noBody, "missing: the event has no body"},
 		"a name that is none":  {"../demo", said("../demo", 4, 5), "a name has 1-128 of"},
 		"another context's id": {"demo", []event.Event{{ID: "demo:0004", ContextName: "other", Body: event.UserMessage{}}}, `of context "other" stands`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := a.Write(t.Context(), tc.contextName, tc.events)
+			_, err := put(t.Context(), a, tc.contextName, tc.events)
 			require.ErrorContains(t, err, tc.want)
 			require.Equal(t, before, bucket.Names(), "nothing is written")
 		})
@@ -240,11 +239,11 @@ func TestThePastIsNotReplaced(t *testing.T) {
 	a, _ := written(t, [2]int{1, 3})
 	other := said("demo", 1, 3)
 	other[1].Body = event.UserMessage{Content: "something else"}
-	_, err := a.Write(t.Context(), "demo", other)
+	_, err := put(t.Context(), a, "demo", other)
 	require.ErrorIs(t, err, archive.ErrConflict)
-	require.EqualError(t, err, "archive events 1 to 3 of context demo: the archive has something else there")
+	require.EqualError(t, err, "archive events 1 to 3 of context demo: the archive has other events there")
 	i := 0
-	for e, err := range a.Events(t.Context(), "demo", 0) {
+	for e, err := range read(t.Context(), a, "demo", 0) {
 		require.NoError(t, err)
 		require.Equal(t, said("demo", 1, 3)[i], e)
 		i++
@@ -254,8 +253,8 @@ func TestThePastIsNotReplaced(t *testing.T) {
 
 func TestASegmentThatIsThereAndCannotBeReadIsNoConflict(t *testing.T) {
 	a, bucket := written(t, [2]int{1, 3})
-	bucket.Set("contexts/demo/000000000001-000000000003.json", []byte{})
-	_, err := a.Write(t.Context(), "demo", said("demo", 1, 3))
+	bucket.Set("contexts/demo/A/000000000001-000000000003.json", []byte{})
+	_, err := put(t.Context(), a, "demo", said("demo", 1, 3))
 	require.ErrorIs(t, err, blobs.ErrCorrupt)
 	require.ErrorContains(t, err, "its entry is damaged")
 }
@@ -263,39 +262,27 @@ func TestASegmentThatIsThereAndCannotBeReadIsNoConflict(t *testing.T) {
 func TestOverlappingSegmentsAreReadOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spans [][2]int
-		cover string
 		// reads is what is read after events.
 		reads map[int]string
-		last  int
 	}{
-		"none":           {nil, "", map[int]string{0: "", 7: ""}, 0},
-		"one":            {[][2]int{{1, 50}}, "1-50", map[int]string{0: "1-50", 1: "2-50", 49: "50-50", 50: "", 99: ""}, 50},
-		"a row":          {[][2]int{{1, 50}, {51, 80}, {81, 81}}, "1-50 51-80 81-81", map[int]string{0: "1-81", 50: "51-81", 79: "80-81"}, 81},
-		"a longer one":   {[][2]int{{1, 50}, {1, 80}, {81, 90}}, "1-80 81-90", map[int]string{0: "1-90", 60: "61-90"}, 90},
-		"a longer row":   {[][2]int{{1, 50}, {51, 60}, {1, 80}, {61, 90}}, "1-80 61-90", map[int]string{0: "1-90", 80: "81-90"}, 90},
-		"one within":     {[][2]int{{1, 50}, {10, 20}}, "1-50", map[int]string{0: "1-50", 15: "16-50"}, 50},
-		"in the middle":  {[][2]int{{1, 50}, {30, 70}, {71, 80}}, "1-50 30-70 71-80", map[int]string{0: "1-80", 40: "41-80"}, 80},
-		"a gap":          {[][2]int{{1, 50}, {61, 80}}, "1-50 61-80", map[int]string{0: "1-50", 50: "", 59: "", 60: "61-80"}, 80},
-		"a late start":   {[][2]int{{501, 600}}, "501-600", map[int]string{0: "", 499: "", 500: "501-600"}, 600},
-		"a hundred more": {[][2]int{{1, 9_999}, {10_000, 10_099}}, "1-9999 10000-10099", map[int]string{9_990: "9991-10099"}, 10_099},
+		"none":           {nil, map[int]string{0: "", 7: ""}},
+		"one":            {[][2]int{{1, 50}}, map[int]string{0: "1-50", 1: "2-50", 49: "50-50", 50: "", 99: ""}},
+		"a row":          {[][2]int{{1, 50}, {51, 80}, {81, 81}}, map[int]string{0: "1-81", 50: "51-81", 79: "80-81"}},
+		"a longer one":   {[][2]int{{1, 50}, {1, 80}, {81, 90}}, map[int]string{0: "1-90", 60: "61-90"}},
+		"a longer row":   {[][2]int{{1, 50}, {51, 60}, {1, 80}, {61, 90}}, map[int]string{0: "1-90", 80: "81-90"}},
+		"one within":     {[][2]int{{1, 50}, {10, 20}}, map[int]string{0: "1-50", 15: "16-50"}},
+		"in the middle":  {[][2]int{{1, 50}, {30, 70}, {71, 80}}, map[int]string{0: "1-80", 40: "41-80"}},
+		"a gap":          {[][2]int{{1, 50}, {61, 80}}, map[int]string{0: "1-50", 50: "", 59: "", 60: "61-80"}},
+		"a late start":   {[][2]int{{501, 600}}, map[int]string{0: "", 499: "", 500: "501-600"}},
+		"a hundred more": {[][2]int{{1, 9_999}, {10_000, 10_099}}, map[int]string{9_990: "9991-10099"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := written(t, tc.spans...)
-			segments, err := a.Segments(t.Context(), "demo")
-			require.NoError(t, err)
-			var cover []string
-			for _, s := range segments {
-				cover = append(cover, readable(s.First, s.Last))
-			}
-			require.Equal(t, tc.cover, strings.Join(cover, " "))
 			for after, want := range tc.reads {
-				got, err := counters(t, "demo", a.Events(t.Context(), "demo", after))
+				got, err := counters(t, "demo", read(t.Context(), a, "demo", after))
 				require.NoError(t, err)
 				require.Equal(t, want, got, "after %d", after)
 			}
-			last, err := a.Last(t.Context(), "demo")
-			require.NoError(t, err)
-			require.Equal(t, tc.last, last)
 		})
 	}
 }
@@ -313,19 +300,6 @@ func TestTheCoverHasWhatTheSegmentsHave(t *testing.T) {
 				there[n] = true
 			}
 		}
-		segments, err := a.Segments(t.Context(), "demo")
-		require.NoError(r, err)
-		covered := map[int]bool{}
-		for i, s := range segments {
-			for n := s.First; n <= s.Last; n++ {
-				covered[n] = true
-			}
-			if i > 1 {
-				require.Greater(r, s.First, segments[i-2].Last, "none is superfluous")
-			}
-		}
-		require.Equal(r, there, covered)
-
 		after := rapid.IntRange(0, 30).Draw(r, "after")
 		end := after
 		for there[end+1] {
@@ -335,7 +309,7 @@ func TestTheCoverHasWhatTheSegmentsHave(t *testing.T) {
 		if end > after {
 			want = readable(after+1, end)
 		}
-		got, err := counters(t, "demo", a.Events(t.Context(), "demo", after))
+		got, err := counters(t, "demo", read(t.Context(), a, "demo", after))
 		require.NoError(r, err)
 		require.Equal(r, want, got)
 	})
@@ -346,13 +320,13 @@ func TestContextsDoNotMixWhateverTheirNames(t *testing.T) {
 	require.NoError(t, err)
 	defer store.Close()
 	a := archive.New(store)
-	contexts := []string{"demo", "demo2", "dem", "demo.", "demo..", "demo...", "demo_", "1", "a..b", strings.Repeat("x", event.MaxContextName)}
+	contexts := []string{"demo", "Demo", "DEMO", "demo2", "dem", "demo.", "demo..", "demo...", "demo_", "1", "a..b", strings.Repeat("x", event.MaxContextName)}
 	for i, name := range contexts {
 		write(t, a, name, 1, i+1)
-		require.NoError(t, a.Link(t.Context(), "fork-of."+name[:1]+fmt.Sprint(i), archive.Origin{ContextName: name, At: 1}))
+		require.NoError(t, fork(t.Context(), a, "fork-of."+name[:1]+fmt.Sprint(i), name, 1))
 	}
 	for i, name := range contexts {
-		got, err := counters(t, name, a.Events(t.Context(), name, 0))
+		got, err := counters(t, name, read(t.Context(), a, name, 0))
 		require.NoError(t, err)
 		require.Equal(t, readable(1, i+1), got, name)
 	}
@@ -360,11 +334,12 @@ func TestContextsDoNotMixWhateverTheirNames(t *testing.T) {
 
 func TestAReaderMayStopAnywhere(t *testing.T) {
 	a, _ := written(t, [2]int{1, 2}, [2]int{3, 4})
-	require.NoError(t, a.Link(t.Context(), "fork", archive.Origin{ContextName: "demo", At: 3}))
+	require.NoError(t, fork(t.Context(), a, "fork", "demo", 3))
+	require.NoError(t, register(t.Context(), a, "fork", archive.Run{ID: "A", After: 3, Behind: archive.ForkID}))
 	write(t, a, "fork", 4, 5)
 	for n := 1; n <= 5; n++ {
 		seen := 0
-		for range a.Events(t.Context(), "fork", 0) {
+		for range read(t.Context(), a, "fork", 0) {
 			if seen++; seen == n {
 				break
 			}
@@ -375,9 +350,7 @@ func TestAReaderMayStopAnywhere(t *testing.T) {
 
 func TestAnEmptyArchiveIsNoError(t *testing.T) {
 	a, _ := written(t)
-	segments, err := a.Segments(t.Context(), "demo")
-	require.NoError(t, err)
-	require.Empty(t, segments)
+	require.Zero(t, reach(t, a, "demo"))
 	for problem, err := range a.Check(t.Context(), "demo") {
 		t.Fatal(problem, err)
 	}
@@ -385,16 +358,14 @@ func TestAnEmptyArchiveIsNoError(t *testing.T) {
 
 func TestAnArchiveThatIsAwayIsNotAnEmptyOne(t *testing.T) {
 	a, bucket := written(t, [2]int{1, 50})
-	require.NoError(t, a.Link(t.Context(), "fork", archive.Origin{ContextName: "demo", At: 7}))
+	require.NoError(t, fork(t.Context(), a, "fork", "demo", 7))
 	bucket.Fail(errors.New("no route"))
 	for name, use := range map[string]func() error{
-		"write":    func() error { _, err := a.Write(t.Context(), "demo", said("demo", 51, 60)); return err },
-		"again":    func() error { _, err := a.Write(t.Context(), "demo", said("demo", 1, 50)); return err },
-		"segments": func() error { _, err := a.Segments(t.Context(), "demo"); return err },
-		"last":     func() error { _, err := a.Last(t.Context(), "demo"); return err },
-		"link":     func() error { return a.Link(t.Context(), "fork2", archive.Origin{ContextName: "demo", At: 7}) },
-		"events":   func() error { _, err := counters(t, "demo", a.Events(t.Context(), "demo", 0)); return err },
-		"fork":     func() error { _, err := counters(t, "fork", a.Events(t.Context(), "fork", 0)); return err },
+		"write":  func() error { _, err := put(t.Context(), a, "demo", said("demo", 51, 60)); return err },
+		"again":  func() error { _, err := put(t.Context(), a, "demo", said("demo", 1, 50)); return err },
+		"link":   func() error { return fork(t.Context(), a, "fork2", "demo", 7) },
+		"events": func() error { _, err := counters(t, "demo", read(t.Context(), a, "demo", 0)); return err },
+		"fork":   func() error { _, err := counters(t, "fork", read(t.Context(), a, "fork", 0)); return err },
 		"check": func() (err error) {
 			for _, err = range a.Check(t.Context(), "demo") {
 			}
@@ -411,9 +382,7 @@ func TestAnArchiveThatIsAwayIsNotAnEmptyOne(t *testing.T) {
 
 func TestANameThatIsNoneIsRefusedByReaders(t *testing.T) {
 	a, _ := written(t)
-	for _, err := range a.Events(t.Context(), "../demo", 0) {
+	for _, err := range read(t.Context(), a, "../demo", 0) {
 		require.ErrorContains(t, err, "a name has 1-128 of")
 	}
-	_, err := a.Last(t.Context(), "de/mo")
-	require.ErrorContains(t, err, "a name has 1-128 of")
 }

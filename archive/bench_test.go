@@ -60,7 +60,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		for _, err := range a.Events(b.Context(), "demo", 0) {
+		for _, err := range read(b.Context(), a, "demo", 0) {
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func BenchmarkRead(b *testing.B) {
 
 func writeAll(b *testing.B, a *archive.Archive, log []event.Event) {
 	for begin := 0; begin < len(log); begin += benchmarkSegment {
-		if _, err := a.Write(b.Context(), "demo", log[begin:min(begin+benchmarkSegment, len(log))]); err != nil {
+		if _, err := put(b.Context(), a, "demo", log[begin:min(begin+benchmarkSegment, len(log))]); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"math"
+	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -21,15 +24,15 @@ type Problem struct {
 
 func (p Problem) String() string { return p.Place + ": " + p.Text }
 
-// Check reads all that the archive has of a context and yields what is wrong
-// with it, at most one problem for each entry: one that cannot be read, a blob
-// that is missing or does not have its hash, another number of events, ids or
-// parents that do not follow each other, gaps. It looks at no segment of a
-// fork's origin, but whether the origin has all that the fork needs. An error
-// comes last, and means that the store is away.
+// Check reads all that the archive has of a context, abandoned branches included,
+// and yields what is wrong with it, at most one problem for each entry: one that
+// cannot be read, a blob that is missing or does not have its hash, another number
+// of events, ids or parents that do not follow each other, gaps. It reads no
+// segment of the origin of a fork, but checks that the origin has all that the
+// fork needs. An error comes last, and means that the store is away.
 func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Problem, error] {
 	return func(yield func(Problem, error) bool) {
-		folder, err := a.list(ctx, contextName)
+		f, err := a.Folder(ctx, contextName)
 		if err != nil {
 			yield(Problem{}, err)
 			return
@@ -42,57 +45,83 @@ func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Probl
 				yield(Problem{}, problem)
 				return false
 			}
-			var segment *SegmentError
-			if errors.As(problem, &segment) {
-				problem = segment.Err // the place says which
-			}
 			return yield(Problem{place, problem.Error()}, nil)
 		}
-		for _, name := range folder.strange {
-			if !report(name, errors.New("no archive has such an entry")) {
+		for _, name := range f.unknown {
+			if !report(name, errUnknownEntry) {
 				return
 			}
 		}
-		next := 1
-		if folder.isFork {
-			var problem error
-			next, problem = a.checkOrigin(ctx, contextName)
-			if !report(originEntry(contextName), problem) {
+		after := map[string]int{} // of each registered run
+		for number := 1; number <= f.newest; number++ {
+			run, err := f.run(ctx, number)
+			after[run.ID] = run.After
+			if err == nil && run.Origin != nil {
+				err = f.checkOrigin(ctx, run)
+			}
+			if !report(runEntry(contextName, number), err) {
 				return
 			}
 		}
-		for _, s := range folder.spans {
-			if s.first > next && !report(folderOf(contextName), fmt.Errorf("events %d to %d are missing", next, s.first-1)) {
+		if !f.IsEmpty() {
+			parts, err := f.View(ctx, "", 0)
+			if !report(folderOf(contextName), err) {
 				return
 			}
-			next = max(next, s.last+1)
-			if !report(s.entry(contextName), a.checkSegment(ctx, contextName, s)) {
-				return
+			for _, p := range parts {
+				end := p.After
+				for _, s := range p.spans {
+					end = max(end, s.last)
+				}
+				if p.ContextName == contextName && p.Through != math.MaxInt && end < p.Through &&
+					!report(folderOf(contextName)+p.RunID+"/", fmt.Errorf("events %d to %d are missing", end+1, p.Through)) {
+					return
+				}
+			}
+		}
+		for _, runID := range slices.Sorted(maps.Keys(f.spans)) {
+			next := after[runID] + 1
+			for _, s := range f.spans[runID] {
+				if _, registered := after[runID]; registered && s.first > next &&
+					!report(folderOf(contextName)+runID+"/", fmt.Errorf("events %d to %d are missing", next, s.first-1)) {
+					return
+				}
+				next = max(next, s.last+1)
+				if !report(s.entry(contextName, runID), a.checkSegment(ctx, contextName, runID, s)) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// checkOrigin returns the counter of the first event that a fork has of its own,
-// or 1 when its entry does not say.
-func (a *Archive) checkOrigin(ctx context.Context, contextName string) (int, error) {
-	origin, err := a.origin(ctx, contextName, 0)
+func (f *Folder) checkOrigin(ctx context.Context, fork Run) error {
+	parts, err := f.View(ctx, fork.ID, 0)
 	if err != nil {
-		return 1, err
+		return err
 	}
-	reach, err := a.reach(ctx, origin.ContextName, 1)
-	if err == nil && reach < origin.At {
-		err = fmt.Errorf("the archive has the events of its origin %s up to %d, and it needs %d", origin.ContextName, reach, origin.At)
+	reach := 0
+	for _, p := range parts {
+		if reach = p.Reach(); reach < p.Through {
+			break
+		}
 	}
-	return origin.At + 1, err
+	if reach < fork.Origin.At {
+		return fmt.Errorf("the archive has the events of its origin %s up to %d, and it needs %d", fork.Origin.ContextName, reach, fork.Origin.At)
+	}
+	return nil
 }
 
-func (a *Archive) checkSegment(ctx context.Context, contextName string, s span) error {
+func (a *Archive) checkSegment(ctx context.Context, contextName, runID string, s span) error {
+	raw, err := a.lines(ctx, contextName, runID, s)
+	if err != nil {
+		return err
+	}
 	parent := ""
 	if s.first > 1 {
 		parent = event.FormatID(contextName, s.first-1)
 	}
-	for e, err := range a.events(ctx, contextName, s, s.first) {
+	for e, err := range decode(contextName, s, raw, s.first, s.last) {
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,9 @@ package archive
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math/big"
 	"path"
 	"slices"
 	"strings"
@@ -11,11 +13,22 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// folderOf is where the entries of a context are.
+// folderOf is where the archive keeps a context. Names that differ in case alone
+// have folders that differ on every file system: an upper-case letter is written
+// in lower case, and a suffix says which letters those are. Some file systems
+// ignore a dot at the end of a name.
 func folderOf(contextName string) string {
-	folder := "contexts/" + contextName
-	if strings.HasSuffix(contextName, ".") {
-		// Some file systems take such a name for another one.
+	var upper big.Int
+	for i := range len(contextName) {
+		if c := contextName[i]; 'A' <= c && c <= 'Z' {
+			upper.SetBit(&upper, i, 1)
+		}
+	}
+	folder := "contexts/" + strings.ToLower(contextName)
+	switch {
+	case upper.Sign() > 0:
+		folder += "~" + upper.Text(16)
+	case strings.HasSuffix(contextName, "."):
 		folder += "~"
 	}
 	return folder + "/"
@@ -25,72 +38,79 @@ func folderOf(contextName string) string {
 type span struct{ first, last int }
 
 // entry is the name of the segment's entry.
-func (s span) entry(contextName string) string {
-	return fmt.Sprintf("%s%012d-%012d.json", folderOf(contextName), s.first, s.last)
+func (s span) entry(contextName, runID string) string {
+	return fmt.Sprintf("%s%s/%012d-%012d.json", folderOf(contextName), runID, s.first, s.last)
 }
 
-// folder is what the archive has of a context, by the names alone.
-type folder struct {
-	// spans are in the order of their first events.
-	spans  []span
-	isFork bool
-	// strange are the names that mean nothing.
-	strange []string
+// runEntry is the name under which a run is registered.
+func runEntry(contextName string, number int) string {
+	return fmt.Sprintf("%sruns/%012d.json", folderOf(contextName), number)
 }
 
-func (a *Archive) list(ctx context.Context, contextName string) (folder, error) {
-	var f folder
+// Folder is what the archive has of a context at one time, by the names alone.
+type Folder struct {
+	archive     *Archive
+	contextName string
+	// newest is the number of the newest registered run; 0 when there is none.
+	newest int
+	// spans are those of each run, in the order of their first events.
+	spans map[string][]span
+	// unknown are the names that no archive has.
+	unknown []string
+}
+
+// Folder lists what the archive has of a context.
+func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, error) {
 	if err := event.ValidateContextName(contextName); err != nil {
-		return f, err
+		return nil, err
 	}
+	f := &Folder{archive: a, contextName: contextName, spans: map[string][]span{}}
 	for name, err := range a.store.Names(ctx, folderOf(contextName)) {
 		if err != nil {
-			return f, fmt.Errorf("list the archive of context %s: %w", contextName, err)
+			return nil, fmt.Errorf("list the archive of context %s: %w", contextName, err)
 		}
 		var s span
+		var number int
+		run := path.Base(path.Dir(name))
 		// An error leaves zeros, which are the name of no entry.
 		_, _ = fmt.Sscanf(path.Base(name), "%d-%d.json", &s.first, &s.last)
+		_, _ = fmt.Sscanf(path.Base(name), "%d.json", &number)
 		switch {
-		case name == originEntry(contextName):
-			f.isFork = true
-		case name == s.entry(contextName) && 1 <= s.first && s.first <= s.last:
-			f.spans = append(f.spans, s)
+		case name == runEntry(contextName, number) && number > 0:
+			f.newest = max(f.newest, number)
+		case name == s.entry(contextName, run) && 1 <= s.first && s.first <= s.last:
+			f.spans[run] = append(f.spans[run], s)
 		default:
-			f.strange = append(f.strange, name)
+			f.unknown = append(f.unknown, name)
 		}
 	}
-	slices.SortFunc(f.spans, func(a, b span) int { return cmp.Or(a.first-b.first, a.last-b.last) })
+	for _, spans := range f.spans {
+		slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.first-b.first, a.last-b.last) })
+	}
 	return f, nil
 }
 
-// cover is the spans that are needed to have all events: of those that lead on,
-// the one that leads the furthest.
-func (f folder) cover() []span {
+// IsEmpty reports whether no run is registered.
+func (f *Folder) IsEmpty() bool { return f.newest == 0 }
+
+// cover is the spans that have the events from one counter through another, up to
+// the first gap: of those that have the next event, the one that reaches furthest.
+func cover(spans []span, from, through int) []span {
 	var chosen []span
-	next := 0 // nothing before it is missing in what was chosen
-	for i := 0; i < len(f.spans); {
-		best := f.spans[i]
-		for begin := max(next, best.first); i < len(f.spans) && f.spans[i].first <= begin; i++ {
-			if f.spans[i].last > best.last {
-				best = f.spans[i]
+	for i := 0; from <= through; {
+		best := span{}
+		for ; i < len(spans) && spans[i].first <= from; i++ {
+			if spans[i].last > best.last {
+				best = spans[i]
 			}
 		}
-		if best.last >= next {
-			chosen = append(chosen, best)
-			next = best.last + 1
+		if best.last < from {
+			break
 		}
+		chosen = append(chosen, best)
+		from = best.last + 1
 	}
 	return chosen
 }
 
-// with is the spans that have an event, the one that leads the furthest first.
-func (f folder) with(counter int) []span {
-	var with []span
-	for _, s := range f.spans {
-		if s.first <= counter && counter <= s.last {
-			with = append(with, s)
-		}
-	}
-	slices.SortFunc(with, func(a, b span) int { return b.last - a.last })
-	return with
-}
+var errUnknownEntry = errors.New("no archive has such an entry")

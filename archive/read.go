@@ -1,96 +1,120 @@
 package archive
 
 import (
-	"cmp"
 	"context"
 	"iter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Events yields the events of a context after the one with the counter after, in
-// order, for as far as there is no gap. An error comes last; it is a
-// [*SegmentError] when it is known which events cannot be read.
-func (a *Archive) Events(ctx context.Context, contextName string, after int) iter.Seq2[event.Event, error] {
-	return a.after(ctx, contextName, after, 0)
+// Reader reads what the archive has of a log. The segments that come next are
+// fetched ahead, many at once, so that a slow store costs few round trips.
+type Reader struct {
+	archive *Archive
+	ctx     context.Context
+	cancel  context.CancelFunc
+	jobs    []*job
+	started int
 }
 
-// after is Events, of a context to which so many forks have led.
-func (a *Archive) after(ctx context.Context, contextName string, after, forks int) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		folder, err := a.list(ctx, contextName)
-		if err != nil {
-			yield(event.Event{}, err)
-			return
+// job is one segment to fetch.
+type job struct {
+	part    Part
+	span    span
+	from    int
+	fetched chan struct{}
+	segment Segment
+	packed  []byte
+	err     error
+}
+
+// Read prepares to read parts of a log behind a counter. The reader is to be
+// closed.
+func (a *Archive) Read(ctx context.Context, parts []Part, after int) *Reader {
+	r := &Reader{archive: a}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	for _, p := range parts {
+		from := max(p.After, after) + 1
+		for _, s := range cover(p.spans, from, p.Through) {
+			r.jobs = append(r.jobs, &job{part: p, span: s, from: from, fetched: make(chan struct{})})
+			from = s.last + 1
 		}
-		if folder.isFork {
-			origin, err := a.origin(ctx, contextName, forks)
-			if err != nil {
-				yield(event.Event{}, err)
+	}
+	return r
+}
+
+// Close ends what is being fetched.
+func (r *Reader) Close() { r.cancel() }
+
+// Part yields the archived events of a part, up to the first gap. Parts are read
+// in order, each once. An error comes last, a [*SegmentError].
+func (r *Reader) Part(p Part) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for len(r.jobs) > 0 {
+			j := r.jobs[0]
+			if j.part.ContextName != p.ContextName || j.part.RunID != p.RunID {
 				return
 			}
-			for e, err := range a.inherited(ctx, contextName, origin, after, forks) {
-				if !yield(e, err) || err != nil {
+			r.prefetch()
+			r.jobs = r.jobs[1:]
+			r.started--
+			<-j.fetched
+			raw, err := j.packed, j.err
+			if err == nil {
+				raw, err = j.segment.unpack(raw)
+			}
+			if err == nil {
+				for e, failed := range decode(p.ContextName, j.span, raw, j.from, p.Through) {
+					if err = failed; err == nil && !yield(e, nil) {
+						return
+					}
+				}
+			}
+			if err != nil {
+				r.skip(p)
+				yield(event.Event{}, &SegmentError{p.ContextName, j.span.first, j.span.last, err})
+				return
+			}
+		}
+	}
+}
+
+// skip drops what is left of a part.
+func (r *Reader) skip(p Part) {
+	for len(r.jobs) > 0 && r.jobs[0].part.ContextName == p.ContextName && r.jobs[0].part.RunID == p.RunID {
+		r.jobs = r.jobs[1:]
+		r.started = max(0, r.started-1)
+	}
+}
+
+// prefetch starts to fetch what comes next.
+func (r *Reader) prefetch() {
+	for ; r.started < min(readers, len(r.jobs)); r.started++ {
+		j := r.jobs[r.started]
+		go func() {
+			j.segment, j.packed, j.err = r.archive.fetch(r.ctx, j.part.ContextName, j.part.RunID, j.span)
+			close(j.fetched)
+		}()
+	}
+}
+
+// Events yields the archived events of a log that [Folder.View] described, behind
+// a counter, as those of a context, up to the first gap.
+func (a *Archive) Events(ctx context.Context, contextName string, parts []Part, after int) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		r := a.Read(ctx, parts, after)
+		defer r.Close()
+		for _, p := range parts {
+			for e, err := range r.Part(p) {
+				if err == nil && event.Counter(e.ID) != after+1 {
 					return
 				}
 				after++
-			}
-			if after < origin.At {
-				return
-			}
-		}
-		for e, err := range a.own(ctx, contextName, folder, after+1) {
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
-}
-
-// inherited yields the events of a fork that are those of its origin.
-func (a *Archive) inherited(ctx context.Context, contextName string, origin Origin, after, forks int) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		if after >= origin.At {
-			return
-		}
-		for e, err := range a.after(ctx, origin.ContextName, after, forks+1) {
-			if err != nil {
-				yield(event.Event{}, err)
-				return
-			}
-			if !yield(e.MovedTo(contextName), nil) || event.Counter(e.ID) == origin.At {
-				return
-			}
-		}
-	}
-}
-
-// own yields the events from a counter on that are in segments of the context's
-// own. One that cannot be read is made good for by others with the same events.
-func (a *Archive) own(ctx context.Context, contextName string, folder folder, next int) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		for {
-			begin := next
-			var failed error
-			for _, s := range folder.with(begin) {
-				for e, err := range a.events(ctx, contextName, s, next) {
-					if err != nil {
-						failed = cmp.Or(failed, err)
-						break
-					}
-					if !yield(e, nil) {
-						return
-					}
-					next++
-				}
-				if next > s.last {
-					break
+				if !yield(e.MovedTo(contextName), err) || err != nil {
+					return
 				}
 			}
-			if next == begin {
-				if failed != nil {
-					yield(event.Event{}, failed)
-				}
+			if after < p.Through {
 				return
 			}
 		}

@@ -95,17 +95,16 @@ func belongs(e event.Event, contextName string, counter int) error {
 	return nil
 }
 
-// entry reads the entry of a segment. Errors are of type [*SegmentError].
-func (a *Archive) entry(ctx context.Context, contextName string, s span) (Segment, error) {
-	var segment Segment
-	data, err := a.store.Read(ctx, s.entry(contextName))
+// fetch reads the entry and the blob of a segment.
+func (a *Archive) fetch(ctx context.Context, contextName, runID string, s span) (segment Segment, packed []byte, err error) {
+	data, err := a.store.Read(ctx, s.entry(contextName, runID))
 	if err == nil {
 		err = segment.parse(data, s)
 	}
-	if err != nil {
-		return segment, &SegmentError{contextName, s.first, s.last, err}
+	if err == nil {
+		packed, err = a.store.Get(ctx, segment.Blob)
 	}
-	return segment, nil
+	return segment, packed, err
 }
 
 func (segment *Segment) parse(data []byte, s span) error {
@@ -122,11 +121,15 @@ func (segment *Segment) parse(data []byte, s span) error {
 }
 
 // lines reads the JSON lines of a segment.
-func (a *Archive) lines(ctx context.Context, segment Segment) ([]byte, error) {
-	packed, err := a.store.Get(ctx, segment.Blob)
+func (a *Archive) lines(ctx context.Context, contextName, runID string, s span) ([]byte, error) {
+	segment, packed, err := a.fetch(ctx, contextName, runID, s)
 	if err != nil {
 		return nil, err
 	}
+	return segment.unpack(packed)
+}
+
+func (segment Segment) unpack(packed []byte) ([]byte, error) {
 	raw, err := decoder.DecodeAll(packed, nil)
 	if err != nil {
 		return nil, fmt.Errorf("blob %s %w: %w", segment.Blob, blobs.ErrCorrupt, err)
@@ -138,34 +141,27 @@ func (a *Archive) lines(ctx context.Context, segment Segment) ([]byte, error) {
 	return raw, nil
 }
 
-// events yields the events of a segment, from a counter on. Errors are of type
-// [*SegmentError].
-func (a *Archive) events(ctx context.Context, contextName string, s span, from int) iter.Seq2[event.Event, error] {
+// decode yields the events in the lines of a segment, from one counter through
+// another.
+func decode(contextName string, s span, raw []byte, from, through int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		segment, err := a.entry(ctx, contextName, s)
-		if err != nil {
-			yield(event.Event{}, err)
-			return
-		}
-		raw, err := a.lines(ctx, segment)
-		for n := s.first; n <= s.last && err == nil; n++ {
+		for n := s.first; n <= min(s.last, through); n++ {
 			line, rest, _ := bytes.Cut(raw, []byte{'\n'})
 			raw = rest
 			if n < from {
 				continue
 			}
 			var e event.Event
-			if err = e.UnmarshalJSON(line); err == nil {
+			err := e.UnmarshalJSON(line)
+			if err == nil {
 				err = belongs(e, contextName, n)
 			}
 			if err != nil {
 				err = fmt.Errorf("line %d %w: %w", n-s.first+1, blobs.ErrCorrupt, err)
-			} else if !yield(e, nil) {
+			}
+			if !yield(e, err) || err != nil {
 				return
 			}
-		}
-		if err != nil {
-			yield(event.Event{}, &SegmentError{contextName, s.first, s.last, err})
 		}
 	}
 }

@@ -22,6 +22,22 @@ type identity struct {
 // Identity returns the id of the store, which is random and written once, by the
 // first call for a store that has none.
 func (s *Store) Identity(ctx context.Context) (string, error) {
+	id, err := s.Known(ctx)
+	if err != nil || id != "" {
+		return id, err
+	}
+	data, err := json.Marshal(identity{1, rand.Text()})
+	if err == nil {
+		err = s.WriteOnce(ctx, identityName, data)
+	}
+	if err != nil && !errors.Is(err, ErrExists) {
+		return "", fmt.Errorf("identify the blob store: %w", err)
+	}
+	return s.Known(ctx)
+}
+
+// Known is Identity, and "" for a store that has none.
+func (s *Store) Known(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id != "" {
@@ -29,19 +45,14 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 	}
 	data, err := s.Read(ctx, identityName)
 	if errors.Is(err, ErrNotFound) {
-		if data, err = json.Marshal(identity{1, rand.Text()}); err != nil {
-			return "", err
-		}
-		if err = s.WriteOnce(ctx, identityName, data); errors.Is(err, ErrExists) {
-			data, err = s.Read(ctx, identityName)
-		}
+		return "", nil
+	}
+	var found identity
+	if err == nil && (json.Unmarshal(data, &found) != nil || found.ID == "") {
+		err = fmt.Errorf("blob %s %w: it has no id", identityName, ErrCorrupt)
 	}
 	if err != nil {
 		return "", fmt.Errorf("identify the blob store: %w", err)
-	}
-	var found identity
-	if err := json.Unmarshal(data, &found); err != nil || found.ID == "" {
-		return "", fmt.Errorf("identify the blob store: blob %s %w: it has no id", identityName, ErrCorrupt)
 	}
 	s.id = found.ID
 	return s.id, nil
@@ -50,5 +61,8 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 // OtherStore is ErrOtherStore for an object of the store with the id want, when
 // the store in use has the id got.
 func OtherStore(object, want, got string) error {
+	if got == "" {
+		got = "one without contexts"
+	}
 	return fmt.Errorf("%s: it belongs to blob store %s, and this is %s: %w", object, want, got, ErrOtherStore)
 }

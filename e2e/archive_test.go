@@ -79,6 +79,19 @@ func TestAContextIsWholeAfterTheServerForgotItsRuns(t *testing.T) {
 	require.Equal(t, 3, countOf(w, c, event.TagSessionStarted))
 }
 
+// reach is the counter up to which an archive has the log of a context.
+func reach(w *world, a *archive.Archive, c *session.Context) (reach int) {
+	w.t.Helper()
+	folder, err := a.Folder(w.ctx, c.Name())
+	require.NoError(w.t, err)
+	parts, err := folder.View(w.ctx, "", 0)
+	require.NoError(w.t, err)
+	for _, p := range parts {
+		reach = max(reach, p.Reach())
+	}
+	return reach
+}
+
 // listed are the runs of a context by the server's list.
 func (w *world) listed(c *session.Context) (runs []string) {
 	w.t.Helper()
@@ -99,7 +112,8 @@ func TestAConversationGoesOnWhileTheArchiveIsAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, llmtest.Func(echo))
 	bucket := blobstest.New(t)
-	w.worker(shortRuns, func(o *contexts.Options) { o.Archive = archive.New(bucket.Store) })
+	w.worker(shortRuns, func(o *contexts.Options) { o.Archive, o.StoreID = archive.New(bucket.Store), "" })
+	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, Archive: archive.New(bucket.Store), TaskQueue: w.queue})
 	c := w.open("away")
 	w.say(c, "Hello") // a context is not opened before it is known what there is of it
 	bucket.Fail(errors.New("no route to the store"))
@@ -116,8 +130,7 @@ func TestAConversationGoesOnWhileTheArchiveIsAway(t *testing.T) {
 
 	bucket.Fail(nil)
 	require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
-	last, err := archive.New(bucket.Store).Last(w.ctx, c.Name())
-	require.NoError(t, err)
+	last := reach(w, archive.New(bucket.Store), c)
 	newest := 0
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(t, err)

@@ -21,8 +21,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	}
 	said := w.say(c, "Is this in the history alone?")
 	at := said[len(said)-1].ID
-	archived, err := w.archive.Last(w.ctx, c.Name())
-	require.NoError(t, err)
+	archived := reach(w, w.archive, c)
 	require.Less(t, archived, event.Counter(at))
 	shared := w.starter("", "export", "-n", c.Name())
 	w.say(c, "This is the origin's")

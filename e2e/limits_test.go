@@ -133,8 +133,7 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
 	for _, run := range runs {
 		w.replayRun(c, run, "")
 	}
-	archived, err := w.archive.Last(w.ctx, c.Name())
-	require.NoError(t, err)
+	archived := reach(w, w.archive, c)
 	require.GreaterOrEqual(t, archived, 5)
 	w.log(c)
 	var found []event.Event

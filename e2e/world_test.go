@@ -113,6 +113,7 @@ type world struct {
 	client   *session.Client
 	blobURL  string
 	archive  *archive.Archive
+	storeID  string
 	queue    string
 }
 
@@ -138,6 +139,8 @@ func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	w.archive = archive.New(store)
+	w.storeID, err = store.Identity(ctx)
+	require.NoError(t, err)
 	w.temporal = w.dial(store)
 	w.stream, err = stream.Connect(on.nats, stream.Options{Name: t.Name(), Found: on.natsFound})
 	require.NoError(t, err)
@@ -169,7 +172,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
 	options := contexts.Options{
 		TaskQueue: w.queue, Models: scripted(w.model.URL), Stream: w.stream,
-		Archive: w.archive, SearchAttributes: true, DefaultModel: "scripted",
+		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, DefaultModel: "scripted",
 	}
 	for _, change := range changes {
 		change(&options)

@@ -33,27 +33,54 @@ func spoken(first, last int) (bodies []event.Body) {
 	return bodies
 }
 
-// keep writes a segment of such events of a context into an archive.
-func keep(t testing.TB, a *archive.Archive, contextName string, first, last int) archive.Segment {
+// keep writes the events first to last of a context into an archive, one segment
+// for each of the registered runs that have them.
+func keep(t testing.TB, a *archive.Archive, contextName string, first, last int) (segment archive.Segment) {
 	t.Helper()
-	var events []event.Event
-	for i, body := range spoken(first, last) {
-		events = append(events, event.Event{ID: event.FormatID(contextName, first+i), ContextName: contextName, Timestamp: epoch, Body: body})
-	}
-	segment, err := a.Write(t.Context(), contextName, events)
+	folder, err := a.Folder(t.Context(), contextName)
 	require.NoError(t, err)
+	parts, err := folder.View(t.Context(), "", 0)
+	require.NoError(t, err)
+	for _, p := range parts {
+		from, to := max(first, p.After+1), min(last, p.Through)
+		var events []event.Event
+		for i, body := range spoken(from, to) {
+			events = append(events, event.Event{ID: event.FormatID(contextName, from+i), ContextName: contextName, Timestamp: epoch, Body: body})
+		}
+		if len(events) > 0 {
+			segment, err = a.Write(t.Context(), contextName, p.RunID, events)
+			require.NoError(t, err)
+		}
+	}
 	return segment
 }
 
-// kept is an archive with segments of the context demo.
+// register registers a run behind another one.
+func register(t testing.TB, a *archive.Archive, contextName, runID, behind string, after int) {
+	t.Helper()
+	folder, err := a.Folder(t.Context(), contextName)
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: runID, After: after, Behind: behind}))
+}
+
+// kept is an archive in which the runs A, B and C of the context demo are
+// registered, with three events before each next one, and segments of them.
 func kept(t testing.TB, spans ...[2]int) (*archive.Archive, *blobstest.Bucket) {
 	t.Helper()
 	bucket := blobstest.New(t)
 	a := archive.New(bucket.Store)
+	register(t, a, "demo", "A", "", 0)
+	register(t, a, "demo", "B", "A", 3)
+	register(t, a, "demo", "C", "B", 6)
 	for _, s := range spans {
 		keep(t, a, "demo", s[0], s[1])
 	}
 	return a, bucket
+}
+
+// threeRuns are the runs of kept.
+func threeRuns(t testing.TB) *server {
+	return newServer(t, spokenRun(t, "A", "", 1, 3), spokenRun(t, "B", "A", 4, 6), spokenRun(t, "C", "B", 7, 9))
 }
 
 // spokenRun is a run with events first to last.
@@ -94,15 +121,16 @@ func TestTheArchiveIsReadFirstAndThenNoFurtherBackThanNeeded(t *testing.T) {
 		"to the end of a run":  {[][2]int{{1, 3}, {4, 6}}, "", lines(1, 9), "C"},
 		"to the end":           {[][2]int{{1, 9}}, "", lines(1, 9), "C"},
 		"not at all":           {nil, "", lines(1, 9), "ABC"},
-		"not from there on":    {[][2]int{{4, 6}}, "", lines(1, 9), "ABC"},
+		"not the first run":    {[][2]int{{4, 6}}, "", lines(1, 9), "AC"},
 		"only from there on":   {[][2]int{{4, 6}}, "demo:0003", lines(4, 9), "C"},
 		"before there":         {[][2]int{{1, 3}}, "demo:0005", lines(6, 9), "BC"},
 		"from the end on":      {[][2]int{{1, 3}}, "demo:0009", "", "C"},
 		"from behind the end":  {[][2]int{{1, 3}}, "demo:0099", "", "C"},
 		"with a hole behind 3": {[][2]int{{1, 3}, {5, 6}}, "", lines(1, 9), "BC"},
+		"a part of each run":   {[][2]int{{1, 2}, {4, 5}}, "", lines(1, 9), "ABC"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newServer(t, spokenRun(t, "A", "", 1, 3), spokenRun(t, "B", "A", 4, 6), spokenRun(t, "C", "B", 7, 9))
+			s := threeRuns(t)
 			a, _ := kept(t, tc.segments...)
 			require.Equal(t, tc.want, told(t, eventlog.New(s, a).Events(t.Context(), "demo", tc.from)))
 			read := ""
@@ -121,6 +149,8 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const events = 20
 		s := newServer(t)
+		bucket := blobstest.New(t)
+		a := archive.New(bucket.Store)
 		inRun := map[int]bool{}
 		deleted := rapid.IntRange(0, 4).Draw(r, "deleted runs")
 		for first := 1; first <= events; {
@@ -136,31 +166,40 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 				inRun[n] = !next.isDeleted
 			}
 			s.runs = append(s.runs, next)
+			register(t, a, "demo", id, continued, first-1)
 			first = last + 1
 		}
-		a, bucket := kept(t)
 		inArchive := map[int]bool{}
-		for first := 1; first <= events; {
-			last := rapid.IntRange(first, events).Draw(r, "last of a segment")
-			segment := keep(t, a, "demo", first, last)
-			isWhole := rapid.IntRange(0, 3).Draw(r, "whole") > 0
-			if !isWhole {
-				bucket.Set(string(segment.Blob), nil)
+		folder, err := a.Folder(t.Context(), "demo")
+		require.NoError(r, err)
+		parts, err := folder.View(t.Context(), "", 0)
+		require.NoError(r, err)
+		for _, p := range parts {
+			for first, end := p.After+1, min(p.Through, events); first <= end; {
+				last := rapid.IntRange(first, end).Draw(r, "last of a segment")
+				segment := keep(t, a, "demo", first, last)
+				isWhole := rapid.IntRange(0, 3).Draw(r, "whole") > 0
+				if !isWhole {
+					bucket.Set("contexts/demo/"+p.RunID+fmt.Sprintf("/%012d-%012d.json", segment.First, segment.Last), []byte("no"))
+				}
+				for n := first; n <= last; n++ {
+					inArchive[n] = isWhole
+				}
+				first = last + 1
 			}
-			for n := first; n <= last; n++ {
-				inArchive[n] = isWhole
-			}
-			first = last + 1
 		}
 
 		from := rapid.IntRange(0, events).Draw(r, "from")
 		got, err := toldUntil(t, eventlog.New(s, a), event.FormatID("demo", from))
+		// Of each run, the archive is read up to the first damage, and then the history.
 		end := from
-		for inArchive[end+1] {
-			end++
-		}
-		for inRun[end+1] {
-			end++
+		for _, p := range parts {
+			for end < min(p.Through, events) && end >= p.After && inArchive[end+1] {
+				end++
+			}
+			for end < min(p.Through, events) && end >= p.After && inRun[end+1] {
+				end++
+			}
 		}
 		require.Equal(r, lines(from+1, end), got)
 		if end == events {
@@ -170,168 +209,107 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 		var gap *eventlog.GapError
 		require.ErrorAs(r, err, &gap)
 		require.Equal(r, end+1, gap.First)
-		for n := gap.First; n <= gap.Last; n++ {
-			require.False(r, inRun[n])
-		}
-		require.True(r, inRun[gap.Last+1])
-		require.ErrorIs(r, err, blobs.ErrNotFound)
+		require.ErrorIs(r, err, blobs.ErrCorrupt)
 	})
 }
 
 func TestWhatNobodyHasAnyMoreIsAnError(t *testing.T) {
-	old := spokenRun(t, "A", "", 1, 3)
-	old.isDeleted = true
-	s := newServer(t, old, spokenRun(t, "B", "A", 4, 6))
+	s := threeRuns(t)
+	s.runs[0].isDeleted = true
 	a, _ := kept(t, [2]int{1, 1})
 	got, err := toldUntil(t, eventlog.New(s, a), "")
 	require.Equal(t, lines(1, 1), got)
 	require.EqualError(t, err, "events 2 to 3 of context demo are in no history of the server and not in the archive; the log goes on behind demo:0003")
-	require.Equal(t, lines(4, 6), told(t, eventlog.New(s, a).Events(t.Context(), "demo", "demo:0003")))
-}
-
-func TestAnArchiveThatCannotBeReadIsMadeGoodForByHistories(t *testing.T) {
-	for name, tc := range map[string]struct {
-		spoil func(bucket *blobstest.Bucket, segment archive.Segment)
-		kind  error
-		// read is what is read when there is no history of it, either.
-		read string
-		want string
-	}{
-		"a segment is missing": {
-			func(b *blobstest.Bucket, s archive.Segment) { b.Set(string(s.Blob), nil) }, blobs.ErrNotFound, lines(1, 2),
-			"events 3 to 6 of context demo are in no history of the server, and the archive cannot be read: read events 3 to 4 of context demo in the archive: ",
-		},
-		"a segment is damaged": {
-			func(b *blobstest.Bucket, s archive.Segment) { b.Set(string(s.Blob), []byte("no")) }, blobs.ErrCorrupt, lines(1, 2),
-			"events 3 to 6 of context demo are in no history of the server, and the archive cannot be read: read events 3 to 4 of context demo in the archive: ",
-		},
-		"the store is away": {
-			func(b *blobstest.Bucket, _ archive.Segment) { b.Fail(errors.New("no route")) }, blobs.ErrAway, "",
-			"events 1 to 6 of context demo are in no history of the server, and the archive cannot be read: list the archive of context demo: ",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			old := spokenRun(t, "A", "", 1, 6)
-			s := newServer(t, old, spokenRun(t, "B", "A", 7, 9))
-			a, bucket := kept(t, [2]int{1, 2}, [2]int{5, 6})
-			tc.spoil(bucket, keep(t, a, "demo", 3, 4))
-			log := eventlog.New(s, a)
-			require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
-			require.Equal(t, lines(1, 6), told(t, log.UpTo(t.Context(), "demo", "A")))
-			require.Equal(t, lines(1, 9), followed(t, log, "", 9))
-
-			old.isDeleted = true
-			read, err := toldUntil(t, log, "")
-			require.Equal(t, tc.read, read)
-			require.ErrorIs(t, err, tc.kind)
-			require.ErrorContains(t, err, tc.want)
-			require.Equal(t, lines(7, 9), told(t, log.Events(t.Context(), "demo", "demo:0006")))
-
-			s.runs = nil
-			read, err = toldUntil(t, log, "")
-			require.Equal(t, tc.read, read)
-			require.ErrorIs(t, err, tc.kind)
-			require.ErrorContains(t, err, " on of context demo are in no history of the server")
-			require.NotErrorIs(t, err, eventlog.ErrNoContext)
-		})
-	}
+	require.Equal(t, lines(4, 9), told(t, eventlog.New(s, a).Events(t.Context(), "demo", "demo:0003")))
 }
 
 func TestAContextThatTheServerHasForgottenIsStillRead(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 3}, [2]int{4, 6})
+	a, bucket := kept(t, [2]int{1, 9})
 	log := eventlog.New(newServer(t), a)
-	require.Equal(t, lines(1, 6), told(t, log.Events(t.Context(), "demo", "")))
-	require.Equal(t, lines(5, 6), told(t, log.Events(t.Context(), "demo", "demo:0004")))
-	require.Empty(t, told(t, log.Events(t.Context(), "demo", "demo:0006")))
-	require.Equal(t, lines(1, 6), told(t, log.UpTo(t.Context(), "demo", "A")))
-	require.Equal(t, lines(1, 6), told(t, log.UpTo(t.Context(), "demo", "")))
-	require.Equal(t, lines(1, 6), followed(t, log, "", 6))
+	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(5, 9), told(t, log.Events(t.Context(), "demo", "demo:0004")))
+	require.Empty(t, told(t, log.Events(t.Context(), "demo", "demo:0009")))
+	require.Equal(t, lines(1, 6), told(t, log.Run(t.Context(), "demo", "B", "")))
+	require.Equal(t, lines(1, 9), followed(t, log, "", 9))
+
+	bucket.Set("contexts/demo/C/000000000007-000000000009.json", []byte("no"))
+	read, err := toldUntil(t, log, "")
+	require.Equal(t, lines(1, 6), read)
+	require.ErrorIs(t, err, blobs.ErrCorrupt)
+	require.ErrorContains(t, err, "events from 7 on of context demo are in no history of the server, and the archive cannot be read: ")
 }
 
 func TestAContextThatNobodyKnowsIsAnErrorOfItsOwn(t *testing.T) {
-	a, _ := kept(t)
-	keep(t, a, "demo2", 1, 3)
-	log := eventlog.New(newServer(t), a)
+	log := eventlog.New(newServer(t), archive.New(blobstest.New(t).Store))
 	_, err := toldUntil(t, log, "")
 	require.ErrorIs(t, err, eventlog.ErrNoContext)
 	require.EqualError(t, err, "look for context demo: no such context: no such workflow")
-	require.Empty(t, told(t, log.UpTo(t.Context(), "demo", "")))
+}
+
+func TestAContextThatHasNotOpenedYetHasNoEvents(t *testing.T) {
+	log := eventlog.New(newServer(t, newRun("A", "")), archive.New(blobstest.New(t).Store))
+	require.Empty(t, told(t, log.Events(t.Context(), "demo", "")))
 }
 
 func TestAServerThatIsAwayIsAnErrorBehindTheArchive(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 3})
-	s := newServer(t, spokenRun(t, "A", "", 1, 6))
+	a, _ := kept(t, [2]int{1, 6})
+	s := threeRuns(t)
 	away := errors.New("no route")
 	s.fail = func(string) error { return away }
 	read, err := toldUntil(t, eventlog.New(s, a), "")
-	require.Equal(t, lines(1, 3), read)
+	require.Equal(t, lines(1, 6), read)
 	require.ErrorIs(t, err, away)
-	for _, err := range eventlog.New(s, a).UpTo(t.Context(), "demo", "A") {
-		require.ErrorIs(t, err, away, "nobody can tell how far the run goes")
-	}
-}
-
-func TestALogUpToARunEndsWithItThoughTheArchiveGoesOn(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 8})
-	s := newServer(t,
-		spokenRun(t, "A", "", 1, 3),
-		newRun("B", "A"), // terminated before its first task
-		spokenRun(t, "C", "B", 4, 6),
-		spokenRun(t, "D", "C", 7, 9),
-	)
-	log := eventlog.New(s, a)
-	for run, want := range map[string]string{"A": lines(1, 3), "B": lines(1, 3), "C": lines(1, 6), "D": lines(1, 9)} {
-		require.Equal(t, want, told(t, log.UpTo(t.Context(), "demo", run)), "up to %s", run)
-	}
-	for n := 1; n <= 9; n++ {
-		seen := 0
-		for range log.UpTo(t.Context(), "demo", "D") {
-			if seen++; seen == n {
-				break // a reader may stop anywhere
-			}
-		}
-		require.Equal(t, n, seen)
-	}
-}
-
-func TestALogUpToARunIsWhatThereIsWhenEventsAreLost(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 2})
-	log := eventlog.New(newServer(t, spokenRun(t, "C", "B", 5, 6)), a)
-	require.Equal(t, lines(1, 2)+" "+lines(5, 6), told(t, log.UpTo(t.Context(), "demo", "C")))
-	_, err := toldUntil(t, log, "")
-	var gap *eventlog.GapError
-	require.ErrorAs(t, err, &gap, "but whoever reads a log is told")
-	require.Equal(t, [2]int{3, 4}, [2]int{gap.First, gap.Last})
 }
 
 func TestAForkBeginsWithTheEventsOfItsOrigin(t *testing.T) {
-	a, _ := kept(t)
+	a := archive.New(blobstest.New(t).Store)
+	register(t, a, "source", "S", "", 0)
 	keep(t, a, "source", 1, 5)
-	require.NoError(t, a.Link(t.Context(), "demo", archive.Origin{ContextName: "source", At: 3}))
-	s := newServer(t, spokenRun(t, "A", "", 4, 6))
+	folder, err := a.Folder(t.Context(), "demo")
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: "source", RunID: "S", At: 3}}))
+	s := newServer(t, newRun("A", ""))
+	require.Equal(t, lines(1, 3), told(t, eventlog.New(s, a).Events(t.Context(), "demo", "")), "before its first session")
+	register(t, a, "demo", "A", archive.ForkID, 3)
+	s.runs[0] = spokenRun(t, "A", "", 4, 6)
 	log := eventlog.New(s, a)
 	require.Equal(t, lines(1, 6), told(t, log.Events(t.Context(), "demo", "")))
-	require.Equal(t, lines(1, 6), told(t, log.UpTo(t.Context(), "demo", "A")))
 	require.Equal(t, lines(3, 6), followed(t, log, "demo:0002", 4))
 }
 
-func TestFollowingReadsTheArchiveOnce(t *testing.T) {
-	a, bucket := kept(t, [2]int{1, 2})
-	reads := 0
-	s := &polled{server: newServer(t, spokenRun(t, "A", "", 1, 3))}
-	s.onPoll = func(n int) {
-		switch n {
-		case 1:
-			reads = bucket.Reads()
-		case 4:
-			s.runs = append(s.runs, spokenRun(t, "B", "A", 4, 5))
-		case 7:
-			s.runs = append(s.runs, newRun("C", "", record(t, 6, append([]event.Body{session("B")}, spoken(7, 7)...)...)))
-		}
+// A reset at 4 of run B makes run R, whose history begins with a copy of B's.
+func TestTheLogOfAResetIsThatOfTheNewRun(t *testing.T) {
+	a, _ := kept(t)
+	s := threeRuns(t)
+	s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
+	log := eventlog.New(s, a)
+	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "before it has registered")
+	register(t, a, "demo", "R", "B", 4)
+	require.Equal(t, lines(1, 4)+" 5:other", told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(1, 9), told(t, log.Run(t.Context(), "demo", "C", "")), "the abandoned branch")
+	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "R", 5))
+	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "C", 9))
+	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "R", 3), "what stands before the run is not its own")
+}
+
+func TestFollowingGoesBackToTheResetPoint(t *testing.T) {
+	a, _ := kept(t)
+	s := threeRuns(t)
+	s.runs[2].onEnd = func() {
+		register(t, a, "demo", "R", "B", 4)
+		s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
 	}
-	require.Equal(t, lines(1, 5)+" 6:(SessionStarted) 7:m7", followed(t, eventlog.New(s, a), "", 7))
-	require.Positive(t, reads)
-	require.Equal(t, reads, bucket.Reads())
+	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, a), "", 10))
+}
+
+func TestFollowingFromAnEventGoesBackToTheResetPoint(t *testing.T) {
+	a, _ := kept(t)
+	s := threeRuns(t)
+	s.runs[2].onEnd = func() {
+		register(t, a, "demo", "R", "B", 4)
+		s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
+	}
+	require.Equal(t, "5:other", followed(t, eventlog.New(s, a), "demo:0009", 1))
 }
 
 // polled is a server that says when it is asked for the newest run.
@@ -347,26 +325,44 @@ func (s *polled) DescribeWorkflowExecution(ctx context.Context, workflowID, runI
 	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
 }
 
-func TestFollowingFindsInTheArchiveWhatTheServerHasForgottenMeanwhile(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 2})
-	s := newServer(t, spokenRun(t, "A", "", 1, 3))
-	s.runs[0].onEnd = func() {
-		keep(t, a, "demo", 3, 6)
-		forgotten := spokenRun(t, "B", "A", 4, 6)
-		forgotten.isDeleted = true
-		s.runs = []*run{forgotten, spokenRun(t, "C", "B", 7, 9)}
+func TestFollowingWaitsUntilARunIsRegistered(t *testing.T) {
+	a, bucket := kept(t)
+	s := &polled{server: threeRuns(t)}
+	s.runs[2].onEnd = func() { s.runs = append(s.runs, newRun("D", "")) }
+	reads := 0
+	s.onPoll = func(n int) {
+		switch n {
+		case 5:
+			register(t, a, "demo", "D", "C", 9)
+			s.runs[3] = spokenRun(t, "D", "", 10, 11)
+		case 8:
+			reads = bucket.Reads()
+		case 12:
+			require.Equal(t, reads, bucket.Reads(), "a run that was read is not looked for again")
+			register(t, a, "demo", "E", "D", 11)
+			s.runs = append(s.runs, spokenRun(t, "E", "D", 12, 12))
+		}
+	}
+	require.Equal(t, lines(1, 12), followed(t, eventlog.New(s, a), "", 12))
+}
+
+func TestFollowingFindsInTheArchiveWhatTheServerHasForgotten(t *testing.T) {
+	a, _ := kept(t)
+	s := threeRuns(t)
+	all := s.runs
+	s.runs = all[:1]
+	all[0].onEnd = func() {
+		keep(t, a, "demo", 1, 6)
+		all[1].isDeleted = true
+		s.runs = all
 	}
 	require.Equal(t, lines(1, 9), followed(t, eventlog.New(s, a), "", 9))
 }
 
 func TestFollowingEndsWithAGap(t *testing.T) {
-	a, bucket := kept(t, [2]int{1, 2})
-	s := newServer(t, spokenRun(t, "A", "", 1, 3))
-	s.runs[0].onEnd = func() {
-		forgotten := spokenRun(t, "B", "A", 4, 6)
-		forgotten.isDeleted = true
-		s.runs = []*run{forgotten, spokenRun(t, "C", "B", 7, 9)}
-	}
+	a, _ := kept(t, [2]int{1, 2})
+	s := threeRuns(t)
+	s.runs[1].isDeleted = true
 	var said []string
 	var last error
 	for e, err := range eventlog.New(s, a).Follow(t.Context(), "demo", "", nil) {
@@ -378,33 +374,55 @@ func TestFollowingEndsWithAGap(t *testing.T) {
 	var gap *eventlog.GapError
 	require.ErrorAs(t, last, &gap)
 	require.Equal(t, eventlog.GapError{ContextName: "demo", First: 4, Last: 6}, *gap)
-
-	// It is not mended by waiting, either, when the server knows nothing.
-	bucket.Set(string(keep(t, a, "demo", 3, 4).Blob), nil)
-	s.runs = nil
-	for _, last = range eventlog.New(s, a).Follow(t.Context(), "demo", "", nil) {
-	}
-	require.ErrorIs(t, last, blobs.ErrNotFound)
 }
 
 func TestFollowingWaitsForAnArchiveThatIsAway(t *testing.T) {
-	for name, runs := range map[string][]*run{
-		"when the server has the rest":  {spokenRun(t, "C", "", 4, 6)},
-		"when the server knows nothing": nil,
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, bucket := kept(t, [2]int{1, 3})
-			bucket.Fail(errors.New("no route"))
-			s := &polled{server: newServer(t, runs...)}
-			s.onPoll = func(n int) {
-				if n == 3 {
-					bucket.Fail(nil)
-				}
-			}
-			last := 3 + 3*len(runs)
-			require.Equal(t, lines(1, last), followed(t, eventlog.New(s, a), "", last))
-		})
+	a, bucket := kept(t, [2]int{1, 3})
+	bucket.Fail(errors.New("no route"))
+	s := &polled{server: threeRuns(t)}
+	s.onPoll = func(n int) {
+		if n == 3 {
+			bucket.Fail(nil)
+		}
 	}
+	require.Equal(t, lines(1, 9), followed(t, eventlog.New(s, a), "", 9))
+}
+
+func TestOpeningArchivesWhatTheRunBeforeLeft(t *testing.T) {
+	a, _ := kept(t, [2]int{1, 7})
+	s := threeRuns(t)
+	s.runs = append(s.runs, newRun("D", ""))
+	log := eventlog.New(s, a)
+	opened, err := log.Open(t.Context(), "demo", "D", "")
+	require.NoError(t, err)
+	require.Equal(t, archive.Run{ID: "D", After: 9, Behind: "C"}, archive.Run{ID: opened.Run.ID, After: opened.Run.After, Behind: opened.Run.Behind})
+	require.Len(t, opened.Events, 9)
+	again, err := log.Open(t.Context(), "demo", "D", "")
+	require.NoError(t, err)
+	require.Equal(t, opened.Events, again.Events, "a retry finds the same")
+	s.runs = s.runs[3:]
+	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "the server has forgotten the runs")
+}
+
+func TestARunThatWasTerminatedDoesNotRegister(t *testing.T) {
+	a, bucket := kept(t, [2]int{1, 9})
+	s := threeRuns(t)
+	s.runs = append(s.runs, newRun("D", ""), newRun("E", ""))
+	before := bucket.Names()
+	_, err := eventlog.New(s, a).Open(t.Context(), "demo", "D", "")
+	require.ErrorContains(t, err, "register run D: the run was terminated")
+	require.Equal(t, before, bucket.Names())
+}
+
+func TestAResetBeforeOpeningOpensLikeItsBase(t *testing.T) {
+	a, _ := kept(t, [2]int{1, 9})
+	s := threeRuns(t)
+	s.runs = append(s.runs, newRun("R", ""))
+	opened, err := eventlog.New(s, a).Open(t.Context(), "demo", "R", "B")
+	require.NoError(t, err)
+	require.Equal(t, 3, opened.Run.After)
+	require.Equal(t, "A", opened.Run.Behind)
+	require.Len(t, opened.Events, 3)
 }
 
 // outside is a record as the SDK leaves it in a history when it is large.
@@ -429,7 +447,9 @@ func outside(t testing.TB, store *blobs.Store, first int, bodies ...event.Body) 
 }
 
 func TestRecordsThatAreKeptInTheStoreAreReadThere(t *testing.T) {
-	a, bucket := kept(t)
+	bucket := blobstest.New(t)
+	a := archive.New(bucket.Store)
+	register(t, a, "demo", "A", "", 0)
 	s := newServer(t, newRun("A", "", outside(t, bucket.Store, 1, spoken(1, 3)...), record(t, 4, spoken(4, 5)...)))
 	require.Equal(t, lines(1, 5), told(t, eventlog.New(s, a).Events(t.Context(), "demo", "")))
 
@@ -438,7 +458,9 @@ func TestRecordsThatAreKeptInTheStoreAreReadThere(t *testing.T) {
 	require.ErrorContains(t, err, "run A: history event 5 is in a blob store")
 
 	for _, name := range bucket.Names() {
-		bucket.Set(name, nil)
+		if strings.HasPrefix(name, "sha256/") {
+			bucket.Set(name, nil)
+		}
 	}
 	_, err = toldUntil(t, eventlog.New(s, a), "")
 	require.ErrorIs(t, err, blobs.ErrNotFound)
@@ -447,17 +469,19 @@ func TestRecordsThatAreKeptInTheStoreAreReadThere(t *testing.T) {
 
 func TestWhatIsNotArchivedYetIsWrittenAsOneSegment(t *testing.T) {
 	a, bucket := kept(t, [2]int{1, 2})
-	log := eventlog.New(newServer(t, spokenRun(t, "A", "", 1, 3), spokenRun(t, "B", "A", 4, 6)), a)
+	log := eventlog.New(threeRuns(t), a)
 	for _, through := range []int{2, 5, 4} {
-		require.NoError(t, log.Archive(t.Context(), "demo", through))
+		run, err := log.Archive(t.Context(), "demo", through)
+		require.NoError(t, err)
+		require.Equal(t, "C", run)
 	}
-	segments, err := a.Segments(t.Context(), "demo")
+	segments, reach, err := log.Archived(t.Context(), "demo")
 	require.NoError(t, err)
-	require.Len(t, segments, 2)
-	require.Equal(t, []int{3, 5}, []int{segments[1].First, segments[1].Last})
-	require.Equal(t, lines(1, 5), told(t, a.Events(t.Context(), "demo", 0)))
+	require.Equal(t, []int{3, 5}, []int{segments, reach})
 
 	before := bucket.Names()
-	require.EqualError(t, log.Archive(t.Context(), "demo", 7), "archive context demo: its log ends before demo:0007")
+	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "B", 5))
 	require.Equal(t, before, bucket.Names())
+	_, err = log.Archive(t.Context(), "demo", 10)
+	require.EqualError(t, err, "archive context demo: its log ends before demo:0010")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"strings"
 	"time"
 
@@ -46,103 +45,84 @@ func New(temporal client.Client, archive *archive.Archive) *Log {
 // last; it is ErrNoContext when there is none of that name, and a [*GapError]
 // when events are missing.
 func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		r := reading{log: l, contextName: contextName, last: event.Counter(from)}
-		if !r.past(ctx, math.MaxInt, yield) {
-			return
-		}
-		var runs []string
-		run, err := l.currentRun(ctx, contextName)
-		if err == nil {
-			runs, err = r.unread(ctx, run, "")
-		}
-		r.present(ctx, runs, err, yield)
-	}
+	return l.events(ctx, contextName, from, func() (view, error) { return l.current(ctx, contextName, event.Counter(from)) })
 }
 
-// UpTo yields the events of a run and of all runs before it. When the run is ""
-// or the server has forgotten it, they are all that the archive has. What nobody
-// has any more is left out: it is for those who go on with what there is.
-func (l *Log) UpTo(ctx context.Context, contextName, runID string) iter.Seq2[event.Event, error] {
+// Run yields the events of a run and of those whose log it continues, like
+// [Log.Events]. So it reads a branch that a reset has abandoned.
+func (l *Log) Run(ctx context.Context, contextName, runID, from string) iter.Seq2[event.Event, error] {
+	return l.events(ctx, contextName, from, func() (view, error) { return l.view(ctx, contextName, runID, event.Counter(from)) })
+}
+
+func (l *Log) events(ctx context.Context, contextName, from string, find func() (view, error)) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		r := reading{log: l, contextName: contextName}
-		if l.archive != nil {
-			// The archive may go on behind the run.
-			through := math.MaxInt
-			_, first, err := l.chain(ctx, contextName, runID, math.MaxInt-1, "")
-			if err == nil && first > 0 {
-				through = first - 1
-			}
-			if err != nil && !errors.Is(err, ErrNoContext) {
-				yield(event.Event{}, err)
-				return
-			}
-			if !r.past(ctx, through, yield) {
-				return
-			}
+		v, err := find()
+		if err != nil {
+			yield(event.Event{}, err)
+			return
 		}
-		runs, err := r.unread(ctx, runID, "")
-		var gap *GapError
-		if errors.As(err, &gap) && gap.Err == nil {
-			err = nil
-		}
-		r.present(ctx, runs, err, yield)
+		r := &reading{log: l, contextName: contextName, last: event.Counter(from)}
+		r.read(ctx, v, yield)
 	}
 }
 
 // Follow yields the events of a context as Events does and goes on with those
 // that are added, over the ends of runs and sessions, until ctx is done. It
 // waits for a context that is not there yet and for a server or an archive that
-// is away. An error that waiting cannot mend comes last.
+// is away. Other errors come last.
+//
+// After `temporal workflow reset` it goes back: it yields the events of the new
+// branch from the reset point on. An event with an id that was yielded before
+// replaces that event and all behind it.
 //
 // A context that is not there, or whose session has ended, is looked for again after a
 // pause. A value from wake ends the pause: the caller has heard that there is something
 // new. It may be nil.
 func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		r := reading{log: l, contextName: contextName, last: event.Counter(from)}
-		done := ""        // the newest run that was read to its end
-		archived := false // the archive was read as far as it goes
+		r := &reading{log: l, contextName: contextName, last: event.Counter(from), wait: true}
 		var pause pause
+		gaps := 0
+		done := "" // the newest run that was read to its end
 		for ctx.Err() == nil {
-			wasArchived := archived
-			if !archived && !r.past(ctx, math.MaxInt, yield) {
-				return
-			}
-			archived = true
 			run, err := l.currentRun(ctx, contextName)
-			var runs []string
-			if err == nil && run != done {
-				runs, err = r.unread(ctx, run, done)
+			var v view
+			if errors.Is(err, ErrNoContext) && l.archive != nil && done == "" {
+				// The server may have forgotten it.
+				if v, err = l.view(ctx, contextName, "", r.last); errors.Is(err, archive.ErrNoRun) {
+					err = nil
+				}
+				v.isGone = true
+			} else if err == nil && run != done {
+				v, err = l.view(ctx, contextName, run, max(0, r.last-1))
+				if errors.Is(err, archive.ErrNoRun) {
+					// It registers before it records anything.
+					err = l.awaitMarker(ctx, contextName, run)
+				} else if err == nil {
+					err = r.goBack(ctx, v)
+				}
 			}
-			if err != nil {
-				runs = nil
-			}
-			for _, run := range runs {
-				var e event.Event
-				for e, err = range l.run(ctx, contextName, run, true) {
-					if err != nil {
-						break
+			if len(v.parts) > 0 && err == nil {
+				before, was := r.last, r.run
+				if !r.read(ctx, v, func(e event.Event, failed error) bool {
+					if err = failed; err != nil {
+						return false
 					}
+					return yield(e, nil)
+				}) && err == nil {
+					return
+				}
+				if err == nil {
+					done = run
+				}
+				if r.last != before || r.run != was {
 					pause.reset()
-					if r.pass(e) && !yield(e, nil) {
-						return
-					}
+					gaps = 0
 				}
-				if err != nil {
-					break
-				}
-				done, r.failed = run, nil
 			}
-			if errors.Is(err, ErrNoContext) && r.failed != nil {
-				err = r.gap(0)
-			}
-			if gap := (*GapError)(nil); errors.As(err, &gap) {
-				// The server may have forgotten meanwhile what the archive has got.
-				archived = false
-				if wasArchived {
-					continue
-				}
+			if errors.As(err, new(*GapError)) && gaps == 0 {
+				gaps++ // the server may have forgotten just now what the archive has
+				continue
 			}
 			if err != nil && ctx.Err() == nil && !mayPass(err) {
 				yield(event.Event{}, err)
@@ -151,6 +131,21 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 			pause.wait(ctx, wake, errors.Is(err, ErrNoContext))
 		}
 	}
+}
+
+// awaitMarker waits until a run has recorded a marker, or has ended.
+func (l *Log) awaitMarker(ctx context.Context, contextName, runID string) error {
+	history := l.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(contextName), runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		h, err := history.Next()
+		if err != nil {
+			return noContext(err)
+		}
+		if h.GetEventType() == enumspb.EVENT_TYPE_MARKER_RECORDED {
+			return nil
+		}
+	}
+	return nil
 }
 
 // pause waits a little longer each time, from 50 ms to 400.

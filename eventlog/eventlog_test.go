@@ -19,7 +19,6 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
@@ -113,10 +112,8 @@ type server struct {
 type run struct {
 	id      string
 	history []*historypb.HistoryEvent
-	// isDeleted: the retention has taken it, but not yet from the list.
+	// isDeleted: the retention has taken it.
 	isDeleted bool
-	// isHidden: the list lags behind.
-	isHidden bool
 	// onEnd is called when a reader has followed the run to its end.
 	onEnd func()
 }
@@ -147,26 +144,6 @@ func (s *server) DescribeWorkflowExecution(_ context.Context, workflowID, runID 
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{RunId: s.runs[len(s.runs)-1].id},
 	}}, nil
-}
-
-// ListWorkflow lists one run on a page, newest first.
-func (s *server) ListWorkflow(_ context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	require.Contains(s.t, request.GetQuery(), "WorkflowId = 'context:demo'")
-	_, wanted, one := strings.Cut(request.GetQuery(), "RunId = ")
-	at := len(s.runs) - 1 - len(request.GetNextPageToken())
-	page := &workflowservice.ListWorkflowExecutionsResponse{}
-	if at < 0 {
-		return page, nil
-	}
-	r := s.runs[at]
-	if !r.isHidden && (!one || wanted == "'"+r.id+"'") {
-		page.Executions = []*workflowpb.WorkflowExecutionInfo{{
-			Execution: &commonpb.WorkflowExecution{RunId: r.id},
-			StartTime: timestamppb.New(epoch.Add(time.Duration(at) * time.Minute)),
-		}}
-	}
-	page.NextPageToken = append(request.GetNextPageToken(), '.')
-	return page, nil
 }
 
 func (s *server) GetWorkflowHistory(ctx context.Context, workflowID, runID string, wait bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
@@ -249,7 +226,7 @@ func TestALogReachesOverRunsAndSessions(t *testing.T) {
 	)
 	log := eventlog.New(s, nil)
 	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c 6:d 7:e", told(t, log.Events(t.Context(), "demo", "")))
-	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c", told(t, log.UpTo(t.Context(), "demo", "B")))
+	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c", told(t, log.Run(t.Context(), "demo", "B", "")))
 }
 
 func TestALogIsReadFromAnyEventOnAndNoFurtherBackThanNeeded(t *testing.T) {
@@ -295,25 +272,10 @@ func TestARunWithoutEventsIsPassedOver(t *testing.T) {
 	s := newServer(t,
 		newRun("A", "", record(t, 1, says("a")...)),
 		newRun("B", ""), // terminated before its first task
-		newRun("C", "", record(t, 2, session("B")), record(t, 3, says("b")...)),
+		newRun("C", "", record(t, 2, session("A")), record(t, 3, says("b")...)),
 	)
 	log := eventlog.New(s, nil)
 	require.Equal(t, "1:a 2:(SessionStarted) 3:b", told(t, log.Events(t.Context(), "demo", "")))
-	require.Equal(t, "1:a", told(t, log.UpTo(t.Context(), "demo", "B")))
-}
-
-func TestTheRunBeforeIsTheNewestThatIsOlder(t *testing.T) {
-	s := newServer(t, newRun("A", ""), newRun("B", ""), newRun("C", ""), newRun("D", ""))
-	s.runs[3].isHidden = true
-	log := eventlog.New(s, nil)
-	for run, want := range map[string]string{"A": "", "B": "A", "C": "B", "D": "C"} {
-		got, err := log.Previous(t.Context(), "demo", run)
-		require.NoError(t, err)
-		require.Equal(t, want, got, "before %s", run)
-		listed, err := log.Listed(t.Context(), "demo", run)
-		require.NoError(t, err)
-		require.Equal(t, run != "D", listed)
-	}
 }
 
 func TestARecordThatCannotBeReadIsAnErrorBehindWhatCould(t *testing.T) {

@@ -3,106 +3,142 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// reading is one pass through a log: first the archive, then the histories.
+// reading is a pass through a log: of each part, what the archive has, and the
+// rest from the history of the run.
 type reading struct {
 	log         *Log
 	contextName string
-	// last is the counter of the newest event that was passed.
+	// last is the counter of the newest event that was read, and run the run that
+	// recorded it; "" when nothing was read.
 	last int
-	// failed is why the archive could not be read any further. Nil: it ends
-	// there.
-	failed error
+	run  string
+	// wait waits for the end of the newest run.
+	wait bool
+	// skipsGaps goes on behind events that nobody has any more.
+	skipsGaps bool
+	// unarchived are the events that the archive does not have, by their runs.
+	// Nil: they are not kept.
+	unarchived map[string][]event.Event
 }
 
-// pass lets every event pass once, in order.
-func (r *reading) pass(e event.Event) bool {
-	counter := event.Counter(e.ID)
-	if counter <= r.last {
+// read yields the events of parts behind the last one. An error comes last. It
+// reports whether it came to the end.
+func (r *reading) read(ctx context.Context, v view, yield func(event.Event, error) bool) bool {
+	parts := v.parts
+	if v.away != nil && len(parts) > 0 && parts[0].After > r.last {
+		yield(event.Event{}, &GapError{r.contextName, r.last + 1, parts[0].After, v.away})
 		return false
 	}
-	r.last = counter
+	var archived *archive.Reader
+	if r.log.archive != nil {
+		archived = r.log.archive.Read(ctx, parts, r.last)
+		defer archived.Close()
+	}
+	fail := func(err error) bool { yield(event.Event{}, err); return false }
+	for i, p := range parts {
+		if r.last >= p.Through {
+			continue
+		}
+		pass := func(e event.Event) bool {
+			r.last, r.run = event.Counter(e.ID), p.RunID
+			return yield(e.MovedTo(r.contextName), nil)
+		}
+		var failed error
+		if archived != nil {
+			for e, err := range archived.Part(p) {
+				if err != nil {
+					failed = err
+					break
+				}
+				if event.Counter(e.ID) == r.last+1 && !pass(e) {
+					return false
+				}
+			}
+		}
+		isNewest := i == len(parts)-1 && p.Through == math.MaxInt
+		isGone := !IsRun(p.RunID) || v.isGone && p.ContextName == r.contextName
+		if r.last < p.Through && !isGone {
+			for e, err := range r.log.run(ctx, p.ContextName, p.RunID, r.wait && isNewest) {
+				if isGone = errors.Is(err, ErrNoContext); isGone {
+					break
+				}
+				if err != nil {
+					return fail(err)
+				}
+				counter := event.Counter(e.ID)
+				if counter > p.Through {
+					break
+				}
+				if counter <= max(r.last, p.After) {
+					continue
+				}
+				if r.unarchived != nil {
+					r.unarchived[p.RunID] = append(r.unarchived[p.RunID], e)
+				}
+				if !pass(e) {
+					return false
+				}
+			}
+		}
+		if isNewest && !(isGone && failed != nil) || r.last >= p.Through || r.log.archive == nil {
+			continue
+		}
+		gap := &GapError{r.contextName, r.last + 1, p.Through, failed}
+		if p.Through == math.MaxInt {
+			gap.Last = 0
+		}
+		if !r.skipsGaps || failed != nil {
+			return fail(gap)
+		}
+		r.last = p.Through
+	}
 	return true
 }
 
-// past yields what the archive has behind the last event, up to the one with a
-// counter. It reports whether to go on.
-func (r *reading) past(ctx context.Context, through int, yield func(event.Event, error) bool) bool {
-	r.failed = nil
-	if r.log.archive == nil || r.last >= through {
-		return true
-	}
-	for e, err := range r.log.archive.Events(ctx, r.contextName, r.last) {
-		if err != nil {
-			r.failed = err
-			break
-		}
-		if r.pass(e) && !yield(e, nil) {
-			return false
-		}
-		if r.last == through {
-			break
-		}
-	}
-	return true
-}
-
-// unread lists the runs up to the one given that have what comes next, oldest
-// first, also with a [*GapError]. The run named until was read already.
-func (r *reading) unread(ctx context.Context, runID, until string) ([]string, error) {
-	runs, first, err := r.log.chain(ctx, r.contextName, runID, r.last, until)
-	if err == nil {
-		err = r.gap(first)
-	}
-	return runs, err
-}
-
-// present yields what is in the runs behind the last event. The error is the one
-// with which they could not be found.
-func (r *reading) present(ctx context.Context, runs []string, err error, yield func(event.Event, error) bool) {
-	if errors.Is(err, ErrNoContext) {
-		err = r.gone(ctx, err)
-	}
-	if err != nil {
-		yield(event.Event{}, err)
-		return
-	}
-	for _, run := range runs {
-		for e, err := range r.log.run(ctx, r.contextName, run, false) {
-			if err == nil && !r.pass(e) {
-				continue
-			}
-			if !yield(e, err) || err != nil {
-				return
+// goBack returns to the reset point when the newest event that was read is not in a
+// log any more.
+func (r *reading) goBack(ctx context.Context, v view) error {
+	if r.run == "" {
+		for _, p := range v.parts {
+			if p.After < r.last && r.last <= p.Through {
+				r.run = p.RunID // what was read before was in this log
 			}
 		}
 	}
-}
-
-// gap is the error for what is missing between the last event and the first one
-// in the histories, whose counter is 0 when they hold none. Without an archive
-// nobody can tell what is lost from what never was.
-func (r *reading) gap(first int) error {
-	if r.log.archive == nil || first == 0 && r.failed == nil || 0 < first && first <= r.last+1 {
+	if r.run == "" || slices.ContainsFunc(v.parts, func(p archive.Part) bool { return p.RunID == r.run && r.last <= p.Through }) {
 		return nil
 	}
-	return &GapError{r.contextName, r.last + 1, max(first-1, 0), r.failed}
+	before, err := r.log.view(ctx, r.contextName, r.run, 0)
+	if err != nil {
+		return err
+	}
+	now, err := r.log.view(ctx, r.contextName, v.run, 0)
+	if err != nil {
+		return err
+	}
+	r.last = min(r.last, common(before.parts, now.parts))
+	r.run = ""
+	return nil
 }
 
-// gone is the error for a context that the server does not know; nil when the
-// archive had all of it.
-func (r *reading) gone(ctx context.Context, notFound error) error {
-	if r.log.archive == nil {
-		return notFound
-	}
-	if r.failed == nil {
-		var last int
-		if last, r.failed = r.log.archive.Last(ctx, r.contextName); r.failed == nil && last == 0 {
-			return notFound
+// common is the counter up to which two logs of a context are the same.
+func common(a, b []archive.Part) int {
+	through := 0
+	for i := range min(len(a), len(b)) {
+		if a[i].RunID != b[i].RunID || a[i].ContextName != b[i].ContextName {
+			break
+		}
+		through = min(a[i].Through, b[i].Through)
+		if a[i].Through != b[i].Through {
+			break
 		}
 	}
-	return r.gap(0)
+	return through
 }

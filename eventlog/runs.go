@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -20,34 +22,115 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (string, error
 	if err != nil {
 		return "", fmt.Errorf("look for context %s: %w", contextName, noContext(err))
 	}
-	return d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), nil
+	info := d.GetWorkflowExecutionInfo()
+	if memo := info.GetMemo().GetFields()[wire.MemoStore]; memo != nil && l.archive != nil {
+		var bound string
+		if err := converter.GetDefaultDataConverter().FromPayload(memo, &bound); err != nil {
+			return "", fmt.Errorf("read the memo of context %s: %w", contextName, err)
+		}
+		id, err := l.archive.Store().Known(ctx)
+		if err == nil && id != bound {
+			return "", blobs.OtherStore("context "+contextName, bound, id)
+		}
+	}
+	return info.GetExecution().GetRunId(), nil
 }
 
-// chain lists the runs up to the one given, oldest first, as far back as is
-// needed to have the event after the one with the counter last, the run named
-// until is reached, or the server has them. First is the counter of the first
-// event in them; 0 when they have none.
-func (l *Log) chain(ctx context.Context, contextName, runID string, last int, until string) (runs []string, first int, err error) {
-	for runID != "" && runID != until {
-		begin, previous, err := l.beginning(ctx, contextName, runID)
-		if errors.Is(err, ErrNoContext) && len(runs) > 0 {
-			// The retention of the server has taken what lies further back.
+// view is what the log of a run is made of, oldest part first.
+type view struct {
+	run   string
+	parts []archive.Part
+	// away is why the archive did not say so: the parts are what the histories tell.
+	away error
+	// isGone says that the server knows no run of the context.
+	isGone bool
+}
+
+// current is the log of the current run; before that has registered, or when the
+// server knows none, the log of the newest run that has.
+func (l *Log) current(ctx context.Context, contextName string, after int) (view, error) {
+	run, err := l.currentRun(ctx, contextName)
+	isGone := errors.Is(err, ErrNoContext)
+	if err != nil && (!isGone || l.archive == nil) {
+		return view{}, err
+	}
+	v, viewErr := view{}, error(archive.ErrNoRun)
+	if !isGone {
+		v, viewErr = l.view(ctx, contextName, run, after)
+	}
+	if errors.Is(viewErr, archive.ErrNoRun) {
+		v, viewErr = l.view(ctx, contextName, "", after)
+	}
+	if errors.Is(viewErr, archive.ErrNoRun) {
+		return view{}, err // it has no events, or there is no such context
+	}
+	v.isGone = isGone
+	return v, viewErr
+}
+
+// view is the log of a run as far back as the events behind a counter. The error
+// is archive.ErrNoRun for a run that has not registered yet. With "" it is the
+// log of the newest run in the archive.
+func (l *Log) view(ctx context.Context, contextName, runID string, after int) (view, error) {
+	if l.archive == nil {
+		return l.histories(ctx, contextName, runID, after)
+	}
+	v, err := l.archived(ctx, contextName, runID, after)
+	if errors.Is(err, blobs.ErrAway) && runID != "" {
+		away := err
+		v, err = l.histories(ctx, contextName, runID, after)
+		v.away = away
+	}
+	return v, err
+}
+
+// archived is view by what is registered in the archive.
+func (l *Log) archived(ctx context.Context, contextName, runID string, after int) (view, error) {
+	folder, err := l.archive.Folder(ctx, contextName)
+	if err != nil {
+		return view{}, err
+	}
+	if runID == "" {
+		newest, err := folder.Run(ctx, "")
+		if err != nil {
+			return view{}, err
+		}
+		runID = newest.ID
+	}
+	parts, err := folder.View(ctx, runID, after)
+	return view{run: runID, parts: parts}, err
+}
+
+// histories is view without an archive, or while it is away: each run names the one before it, in its
+// first event or as the run that it continues. The log begins with what the
+// server still has.
+func (l *Log) histories(ctx context.Context, contextName, runID string, after int) (view, error) {
+	v := view{run: runID}
+	through := math.MaxInt
+	for runID != "" {
+		first, previous, err := l.beginning(ctx, contextName, runID)
+		if errors.Is(err, ErrNoContext) && len(v.parts) > 0 {
 			break
 		}
 		if err != nil {
-			return nil, 0, err
+			return v, err
 		}
-		runs = append(runs, runID)
-		if begin > 0 {
-			first = begin
-			if first <= last+1 {
+		if first == 0 && previous == "" && len(v.parts) == 0 {
+			break
+		}
+		v.parts = append(v.parts, archive.Part{ContextName: contextName, RunID: runID, After: max(0, first-1), Through: through})
+		if first > 0 {
+			if through = first - 1; through <= after {
 				break
 			}
 		}
 		runID = previous
 	}
-	slices.Reverse(runs)
-	return runs, first, nil
+	slices.Reverse(v.parts)
+	if len(v.parts) == 0 {
+		return v, archive.ErrNoRun
+	}
+	return v, nil
 }
 
 // beginning reads how a run begins: the counter of its first event, or 0 when
@@ -75,10 +158,7 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 		}
 		return event.Counter(events[0].ID), previous, nil
 	}
-	if previous == "" {
-		previous, err = l.Previous(ctx, contextName, runID)
-	}
-	return 0, previous, err
+	return 0, previous, nil
 }
 
 // Next is the run that another one has handed over to; "" when there is none, or
@@ -99,47 +179,4 @@ func (l *Log) Next(ctx context.Context, contextName, runID string) (string, erro
 		}
 	}
 	return "", nil
-}
-
-// Previous is the newest run of a context before the one given, by the server's
-// list of workflows; "" when there is none. The list lags behind what happens,
-// so the workflow waits until it is [Log.Listed] before it ends.
-func (l *Log) Previous(ctx context.Context, contextName, runID string) (string, error) {
-	starts := map[string]time.Time{}
-	err := l.list(ctx, fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(contextName)),
-		func(run string, start time.Time) { starts[run] = start })
-	// A run that is not listed yet is the newest.
-	own, listed := starts[runID]
-	var previous string
-	for run, start := range starts {
-		isBefore := run != runID && (!listed || start.Before(own))
-		if isBefore && (previous == "" || start.After(starts[previous])) {
-			previous = run
-		}
-	}
-	return previous, err
-}
-
-// Listed reports whether the server's list of workflows has the run.
-func (l *Log) Listed(ctx context.Context, contextName, runID string) (bool, error) {
-	listed := false
-	err := l.list(ctx, fmt.Sprintf("WorkflowId = '%s' AND RunId = '%s'", wire.WorkflowID(contextName), runID),
-		func(string, time.Time) { listed = true })
-	return listed, err
-}
-
-func (l *Log) list(ctx context.Context, query string, each func(runID string, start time.Time)) error {
-	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query}
-	for {
-		page, err := l.temporal.ListWorkflow(ctx, request)
-		if err != nil {
-			return fmt.Errorf("list the runs where %s: %w", query, err)
-		}
-		for _, x := range page.GetExecutions() {
-			each(x.GetExecution().GetRunId(), x.GetStartTime().AsTime())
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return nil
-		}
-	}
 }

@@ -42,6 +42,10 @@ func badRequest(format string, args ...any) *Problem {
 	return problem("request", http.StatusBadRequest, "The request cannot be understood", format, args...)
 }
 
+// errReset: what was read is not in the log any more; a viewer that comes back
+// reads it again.
+var errReset = problem("reset", http.StatusServiceUnavailable, "The context was reset", "read it again")
+
 // errClosing: streams are ended, and none begins.
 var errClosing = problem("closing", http.StatusServiceUnavailable, "The gateway is about to end", "")
 

@@ -195,6 +195,9 @@ func (r *room) read(ctx context.Context, c Context, of *rooms) error {
 			wasMissing = false
 			of.exists(r)
 		}
+		if n := event.Counter(e.ID); 0 < n && n <= r.last {
+			return errReset
+		}
 		r.see(e)
 	}
 	return nil

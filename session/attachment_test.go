@@ -26,8 +26,7 @@ func TestAnAttachmentComesFromTheLogOrTheBlobStore(t *testing.T) {
 	} {
 		log[i].Body = event.FileAttachment{Source: source, MediaType: "image/png", FileName: "a.png", Size: 7}
 	}
-	_, err = logs.Write(t.Context(), "demo", log)
-	require.NoError(t, err)
+	put(t, logs, "demo", log)
 	demo := archived(t, &temporal{}, logs, "demo")
 	for id, want := range map[string]string{"demo:0001": "sent along", "demo:0002": "shelved"} {
 		file, err := demo.Attachment(t.Context(), id)

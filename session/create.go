@@ -2,14 +2,19 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/seed-9ed7edd4/chronicle/archive"
+	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -29,9 +34,9 @@ const segmentEvents = 5000
 // has its name, and begins a session of it, so that it is listed and has a state
 // at once. The session adds its SessionStarted behind the log and asks no model.
 //
-// The log is written to the archive that the workers use, the end first: readers
-// see nothing until they see all of it. An import that was cut short is finished
-// by importing the same events again. Nobody may send to the context meanwhile.
+// The log is written to the archive that the workers use; readers see nothing until
+// they see all of it. An import that was cut short is finished by importing the
+// same events again.
 //
 // The error is ErrExists when there is such a context, and ErrNoArchive.
 func (c *Context) Import(ctx context.Context, events []event.Event) error {
@@ -42,22 +47,29 @@ func (c *Context) Import(ctx context.Context, events []event.Event) error {
 		return fmt.Errorf("import context %s: want all events, from the first on", c.name)
 	}
 	logs := c.client.options.Archive
-	if last, err := logs.Last(ctx, c.name); err != nil {
-		return err
-	} else if last > 0 && last != len(events) {
-		return fmt.Errorf("import context %s: %w: another import was cut short, and has left events up to %d in the archive; "+
-			"finish it with what it began with, or choose another name", c.name, ErrExists, last)
+	// The same events have the same id, so an import that was cut short is finished
+	// by another one, and no other import sees what it has left.
+	sum := sha256.New()
+	for _, e := range events {
+		data, err := e.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("import context %s: %w", c.name, err)
+		}
+		sum.Write(data)
 	}
-	for _, segment := range slices.Backward(slices.Collect(slices.Chunk(events, segmentEvents))) {
-		if _, err := logs.Write(ctx, c.name, segment); err != nil {
+	id := archive.ImportID + hex.EncodeToString(sum.Sum(nil)[:16])
+	for segment := range slices.Chunk(events, segmentEvents) {
+		if _, err := logs.Write(ctx, c.name, id, segment); err != nil {
 			return err
 		}
+	}
+	if err := c.create(ctx, archive.Run{ID: id}); err != nil {
+		return fmt.Errorf("import context %s: %w", c.name, err)
 	}
 	return c.start(ctx)
 }
 
-// isFree returns nil when nothing has the name of the context: no run, and no
-// first event in the archive.
+// isFree returns nil when no workflow has the name of the context.
 func (c *Context) isFree(ctx context.Context) error {
 	if c.client.options.Archive == nil {
 		return ErrNoArchive
@@ -69,13 +81,27 @@ func (c *Context) isFree(ctx context.Context) error {
 	case !errors.As(err, new(*serviceerror.NotFound)):
 		return c.explain(ctx, "look for", err, ErrUnreachable)
 	}
-	for _, err := range c.client.options.Archive.Events(ctx, c.name, 0) {
-		if err == nil {
+	return nil
+}
+
+// create registers the first run of a context. It is done already when an import
+// or a fork was cut short behind it.
+func (c *Context) create(ctx context.Context, run archive.Run) error {
+	folder, err := c.client.options.Archive.Folder(ctx, c.name)
+	if err != nil {
+		return err
+	}
+	if folder.IsEmpty() {
+		if err = folder.Register(ctx, run); errors.Is(err, blobs.ErrExists) {
 			err = ErrExists
 		}
 		return err
 	}
-	return nil
+	there, err := folder.Run(ctx, "")
+	if there.Version = 0; err == nil && !reflect.DeepEqual(there, run) {
+		err = ErrExists
+	}
+	return err
 }
 
 // start begins a session, unless one goes on.

@@ -32,11 +32,12 @@ func (c *Context) Fork(ctx context.Context, at, as string) error {
 	if err := fork.isFree(ctx); err != nil {
 		return fmt.Errorf("fork as context %s: %w", as, err)
 	}
-	if err := c.client.log.Archive(ctx, c.name, through); err != nil {
+	run, err := c.client.log.Archive(ctx, c.name, through)
+	if err != nil {
 		return fmt.Errorf("fork at %s: %w", at, err)
 	}
-	if err := c.client.options.Archive.Link(ctx, as, archive.Origin{ContextName: c.name, At: through}); err != nil {
-		return err
+	if err := fork.create(ctx, archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: c.name, RunID: run, At: through}}); err != nil {
+		return fmt.Errorf("fork as context %s: %w", as, err)
 	}
 	return fork.start(ctx)
 }

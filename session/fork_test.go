@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
-	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
@@ -17,8 +16,7 @@ func TestAForkBeginsWithTheLogOfItsOrigin(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		log := eventtest.Log("demo").Draw(r, "log")
 		logs := archive.New(blobstest.New(t).Store)
-		_, err := logs.Write(t.Context(), "demo", log)
-		require.NoError(r, err)
+		put(r, logs, "demo", log)
 		at := rapid.IntRange(1, len(log)).Draw(r, "at")
 		f := &temporal{}
 		require.NoError(r, archived(r, f, logs, "demo").Fork(t.Context(), id(at), "copy"))
@@ -38,8 +36,7 @@ func TestAForkAsksTheStoreAsOftenHoweverLongItsPrefixIs(t *testing.T) {
 	for i, length := range []int{100, 10_000} {
 		bucket := blobstest.New(t)
 		logs := archive.New(bucket.Store)
-		_, err := logs.Write(t.Context(), "demo", numbered(length))
-		require.NoError(t, err)
+		put(t, logs, "demo", numbered(length))
 		reads[i], writes[i] = bucket.Reads(), bucket.Writes()
 		require.NoError(t, archived(t, &temporal{}, logs, "demo").Fork(t.Context(), id(length), "copy"))
 		reads[i], writes[i] = bucket.Reads()-reads[i], bucket.Writes()-writes[i]
@@ -51,10 +48,11 @@ func TestAForkAsksTheStoreAsOftenHoweverLongItsPrefixIs(t *testing.T) {
 func TestAForkIsRefused(t *testing.T) {
 	logs := archive.New(blobstest.New(t).Store)
 	for _, name := range []string{"demo", "taken"} {
-		for _, e := range numbered(3) {
-			_, err := logs.Write(t.Context(), name, []event.Event{e.MovedTo(name)})
-			require.NoError(t, err)
+		events := numbered(3)
+		for i, e := range events {
+			events[i] = e.MovedTo(name)
 		}
+		put(t, logs, name, events)
 	}
 	for name, test := range map[string]struct {
 		origin, at, as string

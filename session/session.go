@@ -126,6 +126,12 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		}
 		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, options.HostPort, err)
 	}
+	if store != nil {
+		if err := checkStore(dial, temporal, options.Namespace, store); err != nil {
+			temporal.Close()
+			return nil, err
+		}
+	}
 	c := New(Options{Temporal: temporal, Archive: logs, TaskQueue: config.TaskQueue})
 	c.owned, c.blobs = true, store
 	if url := cmp.Or(config.NATSURL, stream.DefaultURL()); url != "none" {
@@ -388,6 +394,18 @@ func (c *Context) explain(ctx context.Context, verb string, err, silence error) 
 func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for e, err := range c.client.log.Events(ctx, c.name, from) {
+			if !yield(e, unreachable(ctx, err)) {
+				return
+			}
+		}
+	}
+}
+
+// RunEvents yields the log of a run, like Events: also that of a run whose end a
+// reset has abandoned.
+func (c *Context) RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range c.client.log.Run(ctx, c.name, runID, from) {
 			if !yield(e, unreachable(ctx, err)) {
 				return
 			}

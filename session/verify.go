@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 )
@@ -48,10 +49,10 @@ func (c *Context) Verify(ctx context.Context) (Verification, error) {
 			}
 			v.Problems = append(v.Problems, Problem(problem))
 		}
-		// What is wrong with the entries was told.
-		segments, _ := logs.Segments(ctx, c.name)
-		v.Segments = len(segments)
-		archived, _ = logs.Last(ctx, c.name)
+		var err error
+		if v.Segments, archived, err = c.client.log.Archived(ctx, c.name); err != nil && !errors.Is(err, ErrNoContext) && !errors.Is(err, blobs.ErrCorrupt) && !errors.Is(err, blobs.ErrNotFound) {
+			return v, err
+		}
 	}
 	pass := pass{contextName: c.name}
 	for from, more := "", true; more; {

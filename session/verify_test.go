@@ -60,8 +60,11 @@ func TestAnArchiveIsVerifiedWithItsLog(t *testing.T) {
 	logs := archive.New(bucket.Store)
 	log := numbered(9)
 	var segments []archive.Segment
+	folder, err := logs.Folder(t.Context(), "demo")
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: "A"}))
 	for begin := 0; begin < 9; begin += 3 {
-		segment, err := logs.Write(t.Context(), "demo", log[begin:begin+3])
+		segment, err := logs.Write(t.Context(), "demo", "A", log[begin:begin+3])
 		require.NoError(t, err)
 		segments = append(segments, segment)
 	}
@@ -75,7 +78,7 @@ func TestAnArchiveIsVerifiedWithItsLog(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, got.Events)
 	require.Len(t, got.Problems, 2)
-	require.Equal(t, "contexts/demo/000000000004-000000000006.json", got.Problems[0].Place)
+	require.Equal(t, "contexts/demo/A/000000000004-000000000006.json", got.Problems[0].Place)
 	require.Equal(t, "demo:0004", got.Problems[1].Place)
 	require.Contains(t, got.Problems[1].Text, "events from 4 on of context demo are in no history of the server, and the archive cannot be read")
 

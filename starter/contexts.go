@@ -28,6 +28,7 @@ type conversation interface {
 	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
 	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
+	RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error]
 	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
 	Delivery(ctx context.Context, clientEventIDs ...string) (session.Delivery, error)

@@ -17,6 +17,7 @@ type eventsOptions struct {
 	*app
 	name   string
 	from   string
+	run    string
 	follow bool
 	json   bool
 	deltas bool
@@ -40,6 +41,7 @@ context that is not there yet.
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
 	flags.StringVar(&o.from, "from", "", "begin after the event with this `ID`, like demo:0007 (default: at the first)")
+	flags.StringVar(&o.run, "run", "", "the log of the run with this `RUN_ID`, also of one that a reset has abandoned (default: the current run)")
 	flags.BoolVarP(&o.follow, "follow", "f", false, "go on with what is added, until Ctrl-C")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	flags.BoolVar(&o.deltas, "deltas", false, "with --follow and --json: live deltas too, as TextDeltaEvent")
@@ -53,6 +55,8 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 	switch {
 	case o.deltas && !(o.follow && o.json):
 		return usagef("--deltas needs --follow and --json")
+	case o.run != "" && o.follow:
+		return usagef("--run does not go with --follow")
 	case o.from != "" && (event.Counter(o.from) == 0 || !strings.HasPrefix(o.from, o.name+":")):
 		return usagef("--from %q: want the id of an event of the context, like %s", o.from, event.FormatID(o.name, 1))
 	}
@@ -61,6 +65,9 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 		return err
 	}
 	defer c.Shutdown()
+	if o.run != "" {
+		return o.print(log.RunEvents(ctx, o.run, o.from))
+	}
 	if !o.follow {
 		return o.print(log.Events(ctx, o.from))
 	}

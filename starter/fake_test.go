@@ -173,6 +173,10 @@ func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[
 	}
 }
 
+func (f *fakeContext) RunEvents(context.Context, string, string) iter.Seq2[event.Event, error] {
+	panic("the log of a run is not asked for")
+}
+
 func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if f.missing {

@@ -79,9 +79,9 @@ const (
 	AttributeModel = "ContextModel"
 )
 
-// MemoStore is the key in the memo of a run that holds the identity of the blob
-// store of its worker.
-const MemoStore = "store"
+// MemoStore is the memo of a workflow, and the key in the data of a namespace,
+// with the identity of the blob store.
+const MemoStore = "chronicle-store"
 
 const workflowIDPrefix = "context:"
 

@@ -52,6 +52,10 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		return nil, err
 	}
 	r.client, r.stream = c, conn
+	storeID, err := bindStore(ctx, r, at.temporal.Namespace, log)
+	if err != nil {
+		return nil, err
+	}
 	attributes, err := useSearchAttributes(ctx, c, at.temporal.Namespace, log)
 	if err != nil {
 		return nil, err
@@ -72,6 +76,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		Models:           llm.New(models),
 		Stream:           conn,
 		Archive:          archive.New(r.blobs),
+		StoreID:          storeID,
 		ContinueAfter:    s.continueAfter,
 		DrainTimeout:     s.drainTimeout,
 		CacheBytes:       s.cacheBytes,
@@ -97,6 +102,33 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		SearchAttributes: attributes,
 		Activities:       s.only != contexts.OnlyWorkflows,
 	})
+}
+
+// bindStore returns the identity of the blob store, if it is that of the namespace.
+func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap.Logger) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	// A worker with another store is not to write into that.
+	id, err := r.blobs.Known(ctx)
+	if err == nil && id == "" {
+		id, err = contexts.BoundStore(ctx, r.client, namespace)
+		if err == nil && id != "" {
+			return "", blobs.OtherStore("namespace "+namespace, id, "")
+		}
+		if err != nil && !errors.Is(err, contexts.ErrStoreRefused) {
+			return "", err
+		}
+		id, err = r.blobs.Identity(ctx)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--blob-url or BLOB_URL: %w", err)
+	}
+	err = contexts.BindStore(ctx, r.client, namespace, id)
+	if errors.Is(err, contexts.ErrStoreRefused) {
+		log.Warn("the namespace does not remember the blob store: give all workers and clients the same --blob-url", zap.Error(err))
+		err = nil
+	}
+	return id, err
 }
 
 // useSearchAttributes reports whether contexts may set search attributes.

@@ -153,7 +153,7 @@ func (r *run) handOver() error {
 		r.archivedThrough = through
 	}
 	// Updates that were answered just now deliver their answers first.
-	_ = workflow.Await(r.ctx, func() bool { return workflow.AllHandlersFinished(r.ctx) || !r.inbox.empty() })
+	r.await(func() bool { return workflow.AllHandlersFinished(r.ctx) || !r.inbox.empty() })
 	isReady := r.generate != nil && r.generate.IsReady()
 	if (r.inbox.isAwaited() || isReady) && !r.isEndangered() || r.isCancelled() {
 		return nil // it is taken first
@@ -199,7 +199,7 @@ func (r *run) archiveEnd() {
 	ctx, cancel := workflow.WithCancel(r.ctx)
 	defer cancel()
 	done := r.archive(ctx)
-	_ = workflow.Await(r.ctx, func() bool { return done.IsReady() || !r.inbox.empty() })
+	r.await(func() bool { return done.IsReady() || !r.inbox.empty() })
 }
 
 // carry is what goes along; ok is false when it is too much.
@@ -248,7 +248,7 @@ func (r *run) takeOver(c *carried) error {
 		panic(err.Error())
 	}
 	if err := r.begin(activities.OpenInput{
-		ContextName: r.session.ContextName, ContinuedRunID: workflow.GetInfo(r.ctx).ContinuedExecutionRunID,
+		ContextName: r.session.ContextName, ContinuedRunID: workflow.GetInfo(r.ctx).ContinuedExecutionRunID, After: session.EventCount,
 	}); err != nil {
 		return err
 	}

@@ -28,6 +28,9 @@ type Options struct {
 	// Snapshots are shared with the activities of this process. Nil: Generate
 	// asks by query.
 	Snapshots *activities.Snapshots
+	// StoreID is the identity of the blob store of this worker. Contexts of another
+	// store fail their workflow tasks here. Empty: contexts of any store are taken.
+	StoreID string
 }
 
 // Context is the workflow of a context with the default options. Nobody need give
@@ -41,15 +44,16 @@ func New(options Options) func(workflow.Context, converter.RawValue) error {
 	if reduce == nil {
 		reduce = reducer.Reduce
 	}
-	return newWorkflow(reducer.NewStepper(reduce), options.Snapshots)
+	return newWorkflow(reducer.NewStepper(reduce), options.Snapshots, options.StoreID)
 }
 
-func newWorkflow(step reducer.Stepper, snapshots *activities.Snapshots) func(workflow.Context, converter.RawValue) error {
+func newWorkflow(step reducer.Stepper, snapshots *activities.Snapshots, storeID string) func(workflow.Context, converter.RawValue) error {
 	return func(ctx workflow.Context, input converter.RawValue) error {
 		r, err := newRun(ctx, step, snapshots)
 		if err != nil {
 			return err
 		}
+		r.storeID = storeID
 		defer r.slot.Drop()
 		carried, err := carriedBy(workflow.GetInfo(ctx), input)
 		if err != nil {
@@ -94,9 +98,15 @@ type run struct {
 	// attributes says that search attributes may be used; status and turns are
 	// what they show since shownAt.
 	attributes bool
+	// storeID is Options.StoreID. isRegistered says that the run is in the archive.
+	storeID      string
+	isRegistered bool
+	// registeredAt is the history length at which this run, or its base, registered
+	// after a reset.
+	registeredAt int
 	// continueAfter is the length from which on a history is long, 0 for the
-	// default; carryFrom is the one from which on the run may continue as new. Events up to archivedThrough were
-	// archived by this run.
+	// default; carryFrom is the one from which on the run may continue as new.
+	// Events up to archivedThrough were archived by this run.
 	continueAfter   int
 	carryFrom       int
 	archivedThrough int
@@ -178,18 +188,14 @@ func (r *run) loop(c *carried) error {
 		}
 		if r.session.Ended {
 			r.archiveEnd()
-			if r.inbox.empty() {
-				r.settle()
-			}
 			// Whoever appended gets an answer first.
-			_ = workflow.Await(r.ctx, func() bool { return !r.inbox.empty() || workflow.AllHandlersFinished(r.ctx) })
+			r.await(func() bool { return !r.inbox.empty() || workflow.AllHandlersFinished(r.ctx) })
 			if r.inbox.empty() {
 				return nil
 			}
 		}
 		r.rest()
-		// Never an error: the context is not cancelled.
-		_ = workflow.Await(r.ctx, func() bool {
+		r.await(func() bool {
 			return !r.inbox.empty() || r.generate != nil && r.generate.IsReady() || r.isCancelled()
 		})
 		r.wake()
@@ -270,7 +276,7 @@ func (r *run) take(in reducer.Input) {
 func (r *run) perform() error {
 	if len(r.events) > 0 {
 		r.updatedAt = r.events[len(r.events)-1].Timestamp
-		record(r.ctx, r.events)
+		record(r.ctx, r.events, r.register)
 		r.events, r.size = nil, 0
 	}
 	for _, a := range r.appended {
@@ -314,13 +320,15 @@ func (r *run) open() error {
 // begin decides what is fixed for a run, and restores the session of earlier
 // ones.
 func (r *run) begin(in activities.OpenInput) error {
-	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: 30 * time.Second,
-		// Open retries for ever: input was accepted already, and a workflow that
-		// fails would lose it.
-		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour,
-		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
-	})
+	info := workflow.GetInfo(r.ctx)
+	in.Reset = info.OriginalRunID != info.WorkflowExecution.RunID
+	if memo := info.Memo.GetFields()[wire.MemoStore]; memo != nil {
+		var id string
+		if err := converter.GetDefaultDataConverter().FromPayload(memo, &id); err == nil {
+			r.checkStore(id)
+		}
+	}
+	ctx := opening(r.ctx)
 	var result activities.OpenResult
 	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
 		return fmt.Errorf("open context %s: %w", in.ContextName, err)
@@ -335,19 +343,81 @@ func (r *run) begin(in activities.OpenInput) error {
 	r.session.Rules, r.previousRunID, r.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
 	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.continueAfter = result.ContinueAfter
-	return nil
+	r.isRegistered = result.RunID == info.WorkflowExecution.RunID
+	r.checkStore(result.StoreID)
+	if result.StoreID == "" {
+		return nil // in tests
+	}
+	return workflow.UpsertMemo(r.ctx, map[string]any{wire.MemoStore: result.StoreID})
 }
 
-// settle makes sure that the next session of the context will find this one.
-// When that does not come true in time, the run ends all the same: it is listed
-// as soon as the server gets to it.
-func (r *run) settle() {
-	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
-		ScheduleToCloseTimeout: 10 * time.Second,
+// opening are the options of Open. It retries for ever: input was accepted
+// already, and a workflow that fails would lose it.
+func opening(ctx workflow.Context) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout:    10 * time.Minute,
+		ScheduleToCloseTimeout: 10 * 365 * 24 * time.Hour,
+		RetryPolicy:            &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 10 * time.Second},
 	})
-	if err := workflow.ExecuteLocalActivity(ctx, acts.Settle, r.session.ContextName).Get(ctx, nil); err != nil {
-		workflow.GetLogger(r.ctx).Warn("The end of the session is not listed yet", "error", err)
+}
+
+// checkStore fails the workflow task of a worker with another blob store.
+func (r *run) checkStore(id string) {
+	if r.storeID != "" && id != "" && r.storeID != id {
+		panic(fmt.Sprintf("context %s belongs to blob store %s, and this worker has blob store %s (set --blob-url or BLOB_URL)",
+			r.session.ContextName, id, r.storeID))
 	}
+}
+
+// await waits for a condition, and registers a run that was reset while it waited.
+func (r *run) await(condition func() bool) {
+	for {
+		// Never an error: the context is not cancelled.
+		_ = workflow.Await(r.ctx, func() bool { return r.isReset() || condition() })
+		if !r.isReset() {
+			return
+		}
+		rests := r.resting
+		if rests {
+			r.wake()
+		}
+		r.register(r.session.EventCount - len(r.events))
+		if rests {
+			r.rest()
+		}
+	}
+}
+
+// isReset reports whether the run was made by a reset and has to register, since
+// it goes on with the history of another run. The version is a fact of the
+// workflow task in which the run is at work for the first time: positions before
+// the reset have the default one, but for the one at which the base run registered
+// if that was made by a reset, too.
+func (r *run) isReset() bool {
+	info := workflow.GetInfo(r.ctx)
+	length := info.GetCurrentHistoryLength()
+	if r.isRegistered || r.registeredAt == length || info.OriginalRunID == info.WorkflowExecution.RunID {
+		return false
+	}
+	return workflow.GetVersion(r.ctx, fmt.Sprintf("reset-%d", length), workflow.DefaultVersion, 1) != workflow.DefaultVersion
+}
+
+// register registers a run that was made by a reset, before it records anything.
+// After is the counter of the newest event that is recorded.
+func (r *run) register(after int) {
+	if !r.isReset() {
+		return
+	}
+	info := workflow.GetInfo(r.ctx)
+	r.registeredAt = info.GetCurrentHistoryLength()
+	var result activities.OpenResult
+	ctx := opening(r.ctx)
+	in := activities.OpenInput{ContextName: r.session.ContextName, After: after, Reset: true, HasSession: true}
+	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
+		panic(fmt.Sprintf("open context %s after a reset: %v", in.ContextName, err))
+	}
+	r.isRegistered = result.RunID == info.WorkflowExecution.RunID
+	r.checkStore(result.StoreID)
 }
 
 // startRequest starts Generate.

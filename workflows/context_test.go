@@ -45,7 +45,6 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := bareWorld(t, "context:demo", workflows.Interceptor())
-	w.OnActivity(acts.Settle, mock.Anything, "demo").Return(nil).Maybe()
 	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
 	return w
 }
@@ -334,11 +333,10 @@ func loaded(n int, body event.Body) event.Event {
 func TestInputThatComesWhileTheSessionEndsBeginsTheNext(t *testing.T) {
 	w := bareWorld(t, "context:demo", workflows.Interceptor())
 	w.opens()
-	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil)
 	w.generates(answers("Hi"))
-	settled := 0
-	w.OnActivity(acts.Settle, mock.Anything, "demo").Return(func(context.Context, string) error {
-		if settled++; settled == 1 {
+	archived := 0
+	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(func(context.Context, activities.ArchiveInput) error {
+		if archived++; archived == 1 {
 			w.says("Wait")
 		}
 		return nil
@@ -349,13 +347,12 @@ func TestInputThatComesWhileTheSessionEndsBeginsTheNext(t *testing.T) {
 		"AssistantMessage Hi", "LLMRequestCompleted", "SessionEnded done")
 }
 
-func TestInputForAClosedContextWaitsForNoArchiveAndNoList(t *testing.T) {
+func TestInputForAClosedContextDoesNotWaitForTheArchive(t *testing.T) {
 	w := bareWorld(t, "context:demo", workflows.Interceptor())
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
 	w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 2}).
 		After(time.Hour).Return(nil).Once()
 	w.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 5}).Return(nil).Once()
-	w.OnActivity(acts.Settle, mock.Anything, "demo").Return(nil).Once()
 	w.at(time.Minute, w.close)
 	w.at(2*time.Minute, func() {
 		w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})

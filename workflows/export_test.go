@@ -17,7 +17,7 @@ func Decode(name string, payloads *commonpb.Payloads, now time.Time) reducer.Inp
 
 // WithStep is New with other decisions.
 func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) error {
-	return newWorkflow(step, nil)
+	return newWorkflow(step, nil, "")
 }
 
 var (

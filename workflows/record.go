@@ -12,9 +12,11 @@ import (
 )
 
 // record writes events into the history, as markers that hold a [wire.Record].
-// From then on they are facts.
-func record(ctx workflow.Context, events []event.Event) {
+// From then on they are facts. Before each marker it calls before with the counter
+// of the newest event that is recorded.
+func record(ctx workflow.Context, events []event.Event, before func(after int)) {
 	for len(events) > 0 {
+		before(event.Counter(events[0].ID) - 1)
 		n, size := fitting(events)
 		recordOne(ctx, events[:n])
 		events = events[n:]

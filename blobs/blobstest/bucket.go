@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/driver"
@@ -36,6 +37,8 @@ type Bucket struct {
 	err    error
 	reads  int
 	writes int
+	// latency is how long each read and list takes.
+	latency time.Duration
 }
 
 // New returns an empty bucket.
@@ -52,6 +55,21 @@ func (b *Bucket) Fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.err = err
+}
+
+// SetLatency makes each read and list of the bucket take a time.
+func (b *Bucket) SetLatency(latency time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.latency = latency
+}
+
+// wait takes the latency.
+func (b *Bucket) wait() {
+	b.mu.Lock()
+	latency := b.latency
+	b.mu.Unlock()
+	time.Sleep(latency)
 }
 
 // Set puts bytes under a name, whatever was there. Nil takes the name away.
@@ -99,6 +117,7 @@ type bucketDriver struct {
 }
 
 func (d bucketDriver) read(key string) ([]byte, error) {
+	d.bucket.wait()
 	d.bucket.mu.Lock()
 	defer d.bucket.mu.Unlock()
 	d.bucket.reads++
@@ -120,6 +139,7 @@ func (d bucketDriver) NewRangeReader(_ context.Context, key string, _, _ int64, 
 }
 
 func (d bucketDriver) ListPaged(_ context.Context, options *driver.ListOptions) (*driver.ListPage, error) {
+	d.bucket.wait()
 	d.bucket.mu.Lock()
 	defer d.bucket.mu.Unlock()
 	d.bucket.reads++

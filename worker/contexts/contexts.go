@@ -65,6 +65,9 @@ type Options struct {
 	// Archive keeps the logs of runs; required. Its store is that of the
 	// blobs.ExternalStorage of the Temporal client.
 	Archive *archive.Archive
+	// StoreID is the identity of that store, see blobs.Store.Identity: contexts of
+	// another store fail here. Empty: contexts of any store are taken.
+	StoreID string
 	// ContinueAfter is how many entries the history of a run has before another
 	// one goes on. 0 leaves it to the server, which suggests it at 4,096. What
 	// is below MinContinueAfter counts as that: such a run would be long before
@@ -127,7 +130,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	w.Worker = worker.New(temporal, options.TaskQueue, main)
 	if options.Part != OnlyActivities {
 		w.RegisterWorkflowWithOptions(
-			workflows.New(workflows.Options{Reduce: options.Reduce, Snapshots: snapshots}),
+			workflows.New(workflows.Options{Reduce: options.Reduce, Snapshots: snapshots, StoreID: options.StoreID}),
 			workflow.RegisterOptions{Name: wire.WorkflowType})
 	}
 	all := activities.Options{

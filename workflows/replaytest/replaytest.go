@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/converter"
@@ -47,8 +48,19 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 	return replayer.ReplayWorkflowHistoryWithOptions(
 		log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
 		worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{
-			ID: started.GetWorkflowId(), RunID: started.GetOriginalExecutionRunId(),
+			ID: started.GetWorkflowId(), RunID: runOf(history),
 		}})
+}
+
+// runOf is the run of a history, which a reset changes.
+func runOf(history *historypb.History) string {
+	run := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()
+	for _, h := range history.GetEvents() {
+		if failed := h.GetWorkflowTaskFailedEventAttributes(); failed.GetCause() == enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW {
+			run = failed.GetNewRunId()
+		}
+	}
+	return run
 }
 
 // Keep writes a history into a file, unless it is there: a history that was

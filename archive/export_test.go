@@ -1,0 +1,3 @@
+package archive
+
+var FolderOf = folderOf
