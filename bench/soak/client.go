@@ -84,6 +84,7 @@ func (s *soak) converse(faults, rest context.Context, n int) error {
 	}
 	stop()
 	if err := errors.Join(err, <-followed); err != nil {
+		u.dump()
 		return fmt.Errorf("%s: %w\n%s", u.context.Name(), err, tail(u.told.events))
 	}
 	return u.check(rest)
@@ -187,7 +188,7 @@ func (u *user) padding() string {
 		if u.rand.IntN(hugeShare) == 0 {
 			size = usualLarge + u.rand.IntN(maxLargeMessage-usualLarge)
 		}
-	case u.kind.terminates && u.rand.IntN(4) == 0:
+	case u.kind.terminates && !u.kind.resets && u.rand.IntN(4) == 0:
 		// Longer than wire.MaxAppendBytes, so that Temporal stores it before a worker
 		// records it, and a termination can lose it.
 		size = minLarge + u.rand.IntN(minLarge)

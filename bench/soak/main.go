@@ -59,7 +59,7 @@ func parse(args []string) (options, error) {
 	flags.Uint64Var(&o.seed, "seed", 0, "seed of all that is random, to repeat a run approximately; 0: a new one")
 	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history entries after which runs continue as new, at least %d; 0: when Temporal suggests it", contexts.MinContinueAfter))
 	without := flags.String("without", "", "kinds of faults to leave out, separated by commas: "+names(faultNames))
-	flags.StringVar(&o.logs, "logs", "", "existing directory for the logs of the workers; empty: they are not kept")
+	flags.StringVar(&o.logs, "logs", "", "existing directory for the logs of the workers, and the histories of contexts with problems; empty: they are not kept")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

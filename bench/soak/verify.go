@@ -40,6 +40,7 @@ func (u *user) check(ctx context.Context) error {
 	u.soak.counts.note(u.story, log)
 	err = errors.Join(u.story.check(log, u.told, state), u.checkVerified(ctx), u.checkRuns(ctx))
 	if err != nil {
+		u.dump()
 		return fmt.Errorf("%s: %w\n%s", name, err, tail(log))
 	}
 	return nil

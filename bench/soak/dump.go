@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// dump writes the histories of all runs of the context to the directory of the
+// logs, if there is one, so that a problem can be explained and replayed.
+func (u *user) dump() {
+	if u.soak.options.logs == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	page, err := u.soak.rig.Temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(u.context.Name())),
+	})
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "soak: list the runs of %s: %v\n", u.context.Name(), err)
+		return
+	}
+	for _, x := range page.GetExecutions() {
+		runID := x.GetExecution().GetRunId()
+		h := &historypb.History{}
+		err := u.history(ctx, runID, func(e *historypb.HistoryEvent) error {
+			h.Events = append(h.Events, e)
+			return nil
+		})
+		var data []byte
+		if err == nil {
+			data, err = protojson.Marshal(h)
+		}
+		if err == nil {
+			name := fmt.Sprintf("%s.%s.%s.json", u.context.Name(), x.GetStartTime().AsTime().Format("150405.000"), runID)
+			err = os.WriteFile(filepath.Join(u.soak.options.logs, name), data, 0o600)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "soak: write the history of run %s of %s: %v\n", runID, u.context.Name(), err)
+		}
+	}
+}
