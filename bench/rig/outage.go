@@ -34,7 +34,7 @@ func (r *Rig) RestartTemporal(ctx context.Context, kill bool, down time.Duration
 		}
 		<-r.server.Done()
 	}
-	_ = r.server.Stop() // one that does not end in time is killed
+	_ = r.server.Stop()  // one that does not end in time is killed
 	_ = pause(ctx, down) // in any case it is started again
 	if err := r.startsServer(context.WithoutCancel(ctx), port); err != nil {
 		return fmt.Errorf("start the temporal server again: %w", err)
