@@ -58,6 +58,13 @@ func (s *Store) Known(ctx context.Context) (string, error) {
 	return s.id, nil
 }
 
+// isKnown reports whether the store was identified.
+func (s *Store) isKnown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id != ""
+}
+
 // OtherStore is ErrOtherStore for an object of the store with the id want, when
 // the store in use has the id got.
 func OtherStore(object, want, got string) error {

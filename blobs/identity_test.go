@@ -150,3 +150,15 @@ func TestALongListOfAFolderHasEveryName(t *testing.T) {
 	}
 	require.ElementsMatch(t, want, names(t, store, "list/"))
 }
+
+func TestAVolumeThatIsNotMountedIsNotAnEmptyStore(t *testing.T) {
+	folder := t.TempDir()
+	store := open(t, "file://"+filepath.ToSlash(folder))
+	_, err := store.Identity(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names(t, store, "names/"))
+	require.NoError(t, os.RemoveAll(filepath.Join(folder, "default")))
+	for _, err := range store.Names(t.Context(), "names/") {
+		require.ErrorIs(t, err, blobs.ErrAway)
+	}
+}

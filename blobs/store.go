@@ -227,6 +227,13 @@ func (s *Store) files(prefix string) iter.Seq2[string, error] {
 			yield("", explain("list", prefix, err))
 			return
 		}
+		if len(names) == 0 && s.isKnown() {
+			// A volume that is not mounted looks like an empty store.
+			if _, err := os.Lstat(filepath.Join(s.root, identityName)); err != nil {
+				yield("", &storeError{fmt.Sprintf("list blob %s: the identity of the store is gone: %s", prefix, redact(err)), err})
+				return
+			}
+		}
 		slices.Sort(names)
 		for _, name := range names {
 			if !yield(name, nil) {

@@ -24,7 +24,8 @@ func TestAWorkerAuthenticatesAtNATSAndShowsNoSecret(t *testing.T) {
 	require.True(t, nats.ReadyForConnections(10*time.Second))
 	host := nats.Addr().String()
 	backend := dev(t, t.TempDir())
-	temporal := backend.ready()["temporal"]
+	facts := backend.ready()
+	temporal := facts["temporal"]
 
 	for name, tt := range map[string]struct {
 		url, password string
@@ -36,7 +37,7 @@ func TestAWorkerAuthenticatesAtNATSAndShowsNoSecret(t *testing.T) {
 		"none":             {url: "nats://" + host},
 	} {
 		t.Run(name, func(t *testing.T) {
-			worker := prepare(t, "--address", temporal, "--json")
+			worker := prepare(t, "--address", temporal, "--blob-url", facts["blobs"], "--json")
 			worker.cmd.Env = append(worker.cmd.Env, "NATS_URL="+tt.url)
 			config := session.Config{Address: temporal, NATSURL: tt.url}
 			if tt.password != "" {

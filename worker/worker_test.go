@@ -251,7 +251,7 @@ func TestWorkersOfOneServerShareTheWork(t *testing.T) {
 	t.Parallel()
 	server := dev(t, t.TempDir(), "--only", "activities")
 	facts := server.ready()
-	workflows := run(t, "--address", facts["temporal"], "--nats-url", facts["nats"], "--only", "workflows", "--json")
+	workflows := run(t, "--address", facts["temporal"], "--blob-url", facts["blobs"], "--nats-url", facts["nats"], "--only", "workflows", "--json")
 	require.Equal(t, facts["temporal"], workflows.ready()["temporal"])
 	require.Contains(t, ask(t, facts, "both of you"), "both of you")
 	workflows.signal(syscall.SIGTERM)
@@ -340,7 +340,8 @@ func TestACommandRunsForAsLongAsItLasts(t *testing.T) {
 func TestAWorkerWithoutAModelSaysSo(t *testing.T) {
 	t.Parallel()
 	server := dev(t, t.TempDir())
-	temporal := server.ready()["temporal"]
+	facts := server.ready()
+	temporal, blobs := facts["temporal"], facts["blobs"]
 	tests := []struct {
 		name, variable, model string
 		warned                bool
@@ -351,7 +352,7 @@ func TestAWorkerWithoutAModelSaysSo(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			worker := prepare(t, "--address", temporal, "--nats-url", "none", "--json")
+			worker := prepare(t, "--address", temporal, "--blob-url", blobs, "--nats-url", "none", "--json")
 			worker.cmd.Env = append(worker.cmd.Env, tt.variable)
 			worker.start()
 			require.Equal(t, tt.model, worker.ready()["model"])
@@ -361,6 +362,27 @@ func TestAWorkerWithoutAModelSaysSo(t *testing.T) {
 			require.Equal(t, tt.warned, strings.Contains(worker.stderr.String(), warning))
 		})
 	}
+	server.signal(syscall.SIGTERM)
+	require.Zero(t, server.exit(), server.stderr.String())
+}
+
+func TestAWorkerWithAnotherStoreDoesNotStart(t *testing.T) {
+	t.Parallel()
+	server := dev(t, t.TempDir())
+	temporal := server.ready()["temporal"]
+	other := t.TempDir()
+	worker := run(t, "--address", temporal, "--blob-url", "file://"+filepath.ToSlash(other), "--nats-url", "none")
+	require.Equal(t, 1, worker.exit())
+	require.Regexp(t, "namespace default: it belongs to blob store [A-Z0-9]{26}, and this is one without contexts: another blob store", worker.stderr.String())
+	left, err := filepath.Glob(filepath.Join(other, "*", "*"))
+	require.NoError(t, err)
+	require.Empty(t, left, "nothing is written")
+
+	_, err = session.Dial(t.Context(), session.Config{Address: temporal, NATSURL: "none", BlobURL: "file://" + filepath.ToSlash(other)})
+	require.ErrorIs(t, err, session.ErrOtherStore)
+	left, err = filepath.Glob(filepath.Join(other, "*", "*"))
+	require.NoError(t, err)
+	require.Empty(t, left, "nothing is written")
 	server.signal(syscall.SIGTERM)
 	require.Zero(t, server.exit(), server.stderr.String())
 }
