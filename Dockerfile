@@ -11,8 +11,9 @@ FROM scratch
 # To trust the servers of the models.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/ /usr/local/bin/
-# For blobs: a new volume takes its owner from here.
+# For blobs and temporary files: a new volume takes its owner from here.
 COPY --from=build --chown=65532:65532 /empty /var/lib/chronicle
+COPY --from=build --chown=65532:65532 /empty /tmp
 USER 65532:65532
 ENV HOME=/nonexistent PATH=/usr/local/bin
 ENTRYPOINT ["/usr/local/bin/worker"]

@@ -23,12 +23,6 @@ import (
 // before it lets Temporal store it for one.
 const workerPatience = 2 * time.Second
 
-// movingPause is how long it waits for a run to make way for another, which
-// takes some tens of milliseconds.
-const movingPause = 10 * time.Millisecond
-
-var errMoving = errors.New("the run makes way for another")
-
 // Receipt says what has become of events that were sent, in their order.
 type Receipt struct {
 	// ClientEventIDs are the ids that the events were sent with. Events with
@@ -96,7 +90,9 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 		err = c.store(ctx, input)
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
-	sent.EventIDs, err = c.appendPatiently(ctx, input)
+	appending, cancel := context.WithTimeout(ctx, workerPatience)
+	defer cancel()
+	sent.EventIDs, err = c.append(appending, input)
 	var refused *refusal
 	if errors.As(err, &refused) {
 		sent.RefusalID = refused.eventID
@@ -112,17 +108,6 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	// may still come to is recorded once.
 	err = c.store(ctx, input)
 	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
-}
-
-// appendPatiently appends, for as long as there is hope of an answer.
-func (c *Context) appendPatiently(ctx context.Context, input converter.RawValue) (ids []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, workerPatience)
-	defer cancel()
-	for {
-		if ids, err = c.append(ctx, input); !errors.Is(err, errMoving) || !pause(ctx, movingPause) {
-			return ids, err
-		}
-	}
 }
 
 // append has a worker take the input and returns the ids in the log.
@@ -151,8 +136,6 @@ func (c *Context) append(ctx context.Context, input converter.RawValue) ([]strin
 			refused := &refusal{reason: failure.Message()}
 			_ = failure.Details(&refused.eventID) // there are none of a worker of an earlier version
 			return nil, refused
-		case wire.ErrorMoving:
-			return nil, errMoving
 		case wire.ErrorInvalid:
 			return nil, &event.FieldError{Problem: failure.Message()}
 		}

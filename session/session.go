@@ -294,12 +294,16 @@ func (c *Context) State(ctx context.Context) (wire.State, error) {
 	return state, nil
 }
 
-// query asks the newest run. One that has just taken over from another says that
-// it is not ready, for a moment.
+// notReadyPause is how long to wait before a run that has just started is asked
+// again.
+const notReadyPause = 10 * time.Millisecond
+
+// query asks the newest run. A run that has just started is not ready for queries
+// until its first workflow task is complete.
 func (c *Context) query(ctx context.Context, name string, args ...any) (converter.EncodedValue, error) {
 	for {
 		value, err := c.client.options.Temporal.QueryWorkflow(ctx, wire.WorkflowID(c.name), "", name, args...)
-		if !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !pause(ctx, movingPause) {
+		if !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !pause(ctx, notReadyPause) {
 			return value, err
 		}
 	}

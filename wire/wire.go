@@ -49,13 +49,10 @@ const (
 	// take now is recorded as an InputRejectedEvent, and the error type is
 	// [ErrorRefused].
 	UpdateAppend = "append"
-	// ErrorInvalid and ErrorRefused are types of application errors, and so are
-	// ErrorMoving: the run is continuing as new, and the next run takes the same
-	// update.
+	// ErrorInvalid and ErrorRefused are types of application errors.
 	ErrorInvalid = "Invalid"
 	// The details of ErrorRefused are the id of the InputRejectedEvent.
 	ErrorRefused = "Refused"
-	ErrorMoving  = "Moving"
 
 	// QueryState answers with a [State], for people and tools.
 	QueryState = "state"

@@ -16,3 +16,6 @@ func ReadyLine(facts map[string]string, order ...string) string {
 
 // AttachmentReader gives tests the reader of attachments.
 var AttachmentReader = attachmentReader
+
+// ParkingBudget gives tests the bound on cached sessions.
+var ParkingBudget = parkingBudget

@@ -64,11 +64,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 	models := at.models
 	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
 	models.Logger = structured(log, "llm", zap.WarnLevel)
-	parking, err := activities.OpenParking()
-	if err != nil {
-		return nil, err
-	}
-	_ = parking.Close() // it was only to see whether there can be one
+	cacheBytes := parkingBudget(s.cacheBytes, log)
 	worker.SetStickyWorkflowCacheSize(int(s.cacheBytes / activities.SlotBytes))
 	w := contexts.NewWorker(c, contexts.Options{
 		TaskQueue:        s.taskQueue,
@@ -79,7 +75,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		StoreID:          storeID,
 		ContinueAfter:    s.continueAfter,
 		DrainTimeout:     s.drainTimeout,
-		CacheBytes:       s.cacheBytes,
+		CacheBytes:       cacheBytes,
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
 		OnFatalError:     func(err error) { end(fmt.Errorf("the worker cannot go on: %w", err)) },
@@ -129,6 +125,19 @@ func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap
 		err = nil
 	}
 	return id, err
+}
+
+// parkingBudget is the number of bytes beyond which cached sessions are written to
+// a temporary file: 0, for never, when no such file can be created, as with a
+// read-only root file system. Then only the number of cached contexts is bounded.
+func parkingBudget(cacheBytes int64, log *zap.Logger) int64 {
+	file, err := activities.OpenParking()
+	if err != nil {
+		log.Warn("--cache-bytes bounds only the number of cached contexts", zap.Error(err))
+		return 0
+	}
+	_ = file.Close()
+	return cacheBytes
 }
 
 // useSearchAttributes reports whether contexts may set search attributes.

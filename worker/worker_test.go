@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -492,6 +494,17 @@ func TestProvidersOfAFile(t *testing.T) {
 	require.Contains(t, worker.stderr.String(), "a provider of --providers has no key now")
 	require.NotContains(t, worker.stderr.String(), "key-of-")
 	require.Len(t, model.Requests(), 1)
+}
+
+func TestWithoutATemporaryFileTheWorkerKeepsSessionsInMemory(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	core, logs := observer.New(zap.WarnLevel)
+	require.EqualValues(t, 1000, main.ParkingBudget(1000, zap.New(core)))
+	require.Empty(t, logs.All())
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	require.Zero(t, main.ParkingBudget(1000, zap.New(core)))
+	require.Len(t, logs.All(), 1)
+	require.Contains(t, fmt.Sprint(logs.All()[0].ContextMap()["error"]), "set TMPDIR")
 }
 
 func TestReadyLine(t *testing.T) {

@@ -121,9 +121,10 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	main.Interceptors = []interceptor.WorkerInterceptor{workflows.Interceptor()}
 	main.WorkflowTaskPollerBehavior = pollers
 	main.ActivityTaskPollerBehavior = pollers
-	// The default of a second is not enough for a large backlog on a machine
-	// that has a lot to do, and then the workflow task would be for nothing.
-	main.DeadlockDetectionTimeout = 5 * time.Second
+	// The default is one second. Decoding a session of several megabytes takes
+	// longer when many workflow tasks share few cores, and a task that fails for
+	// that reason is only repeated: 60 contexts of 7 MB on two cores exceed 5 s.
+	main.DeadlockDetectionTimeout = 30 * time.Second
 	main.DisableWorkflowWorker = options.Part == OnlyActivities
 	main.LocalActivityWorkerOnly = options.Part == OnlyWorkflows
 	main.OnFatalError = options.OnFatalError
