@@ -45,7 +45,7 @@ var malformed = []struct {
 	{"not UTF-8", "event", payload("json/plain", "{\"_tag\":\"UserMessage\",\"content\":\"\xff\"}"), "want a JSON object"},
 	{"nested without end", "event", payload("json/plain", strings.Repeat("[", 100_000)), "want a JSON array"},
 	{"a string", "event", "just text", "got a string"},
-	{"an empty array", "event", []any{}, "an empty array"},
+	{"an empty array", "event", []any{}, "the array has no events"},
 	{"an array of arrays", "event", []any{[]any{}}, "event 1 of 1"},
 	{"an unknown tag", "event", map[string]any{"_tag": "Nonsense"}, "unknown"},
 	{"no tag", "event", map[string]any{"content": "x"}, "_tag: missing"},
