@@ -146,7 +146,8 @@ func (s *story) checkMessages(log []event.Event) error {
 }
 
 // checkSessions makes sure that sessions end for no other reason than that their
-// client closed or terminated them.
+// user closed or terminated them, or reset a run to a point at which it had not
+// begun.
 func (s *story) checkSessions(log []event.Event) error {
 	ended, broken, isEnded := 0, 0, true
 	for _, e := range log {
@@ -161,8 +162,8 @@ func (s *story) checkSessions(log []event.Event) error {
 			isEnded = true
 		}
 	}
-	if terminated := s.count(false); ended > s.closed || broken > terminated {
-		return fmt.Errorf("%d sessions ended and %d broke off, but the client closed %d and terminated %d", ended, broken, s.closed, terminated)
+	if terminated, reset := s.count(false), s.count(true); ended > s.closed || broken > terminated+reset {
+		return fmt.Errorf("%d sessions ended and %d broke off, but the user closed %d, terminated %d and reset %d", ended, broken, s.closed, terminated, reset)
 	}
 	return nil
 }

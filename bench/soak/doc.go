@@ -25,10 +25,11 @@
 //     was told ErrLost is right.
 //   - A reset takes back what its run recorded from the workflow task on. The server
 //     delivers that again, so it is in the log once, later and in any order; what
-//     was recorded before stays as it was.
+//     was recorded before stays as it was. A run that is reset to its first task
+//     begins a session anew, after those of the runs before it.
 //   - Ids are dense, each event names the one before it, and no time goes back.
 //   - Every request that was sent ended once, and no two ran at a time. Sessions end
-//     only where their users closed or terminated them.
+//     only where their users closed, terminated or reset them.
 //   - Every answer answers the newest message that its request had seen, and the
 //     session is what its log amounts to: readers see what the model is shown.
 //   - Every message is answered, or goes without an answer for a reason that is in
