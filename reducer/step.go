@@ -207,6 +207,23 @@ func (d *decision) sent(a Attempted) bool {
 	return true
 }
 
+// reported takes the report of an attempt in its result. It records the attempt if its
+// signal was lost, and corrects a signal that said otherwise: one that was forged, or that
+// Temporal delivered again after a reset, from a branch in which the ids were the same.
+func (d *decision) reported(a Attempted) {
+	r := d.Request
+	if d.sent(a) || a.Attempt < r.FirstAttempt || a.Through == r.Through {
+		return
+	}
+	// The newest attempt goes on under its number, with what it was shown.
+	number := r.Attempt
+	r.Attempt = number - 1
+	a.Attempt = number
+	if !d.sent(a) {
+		r.Attempt = number
+	}
+}
+
 // isCredible reports whether an attempt is plausible and new. Reports arrive by signal,
 // which any client can send.
 func (d *decision) isCredible(a Attempted) bool {
@@ -233,7 +250,7 @@ func (d *decision) askToStop() {
 }
 
 func (d *decision) ended(in RequestEnded) {
-	d.sent(in.Attempted) // in case the signal was lost
+	d.reported(in.Attempted)
 	r := d.Request
 	if in.Reason == event.ReasonNewUserInput && r.Stop == "" && d.isOutdated(r) {
 		// The request stopped after TellRequest.
