@@ -25,6 +25,9 @@ type WorkerOptions struct {
 	// ContinueAsNewAfter is the number of history entries after which a run
 	// continues as new. 0: when Temporal suggests it.
 	ContinueAsNewAfter int
+	// DrainTimeout is how long running answers have to finish when the worker stops.
+	// 0: the default of the worker.
+	DrainTimeout time.Duration
 }
 
 // Worker is a process of the worker binary.
@@ -39,6 +42,9 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 		"--address", r.places.Temporal, "--nats-url", r.places.NATS,
 		"--blob-url", r.places.Blobs, "--task-queue", options.TaskQueue,
 		"--continue-as-new-after", strconv.Itoa(options.ContinueAsNewAfter))
+	if options.DrainTimeout > 0 {
+		cmd.Args = append(cmd.Args, "--drain-timeout", options.DrainTimeout.String())
+	}
 	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.places.Model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY=")
 	// Without a directory for logs, the log is of interest only when the worker does
 	// not start.

@@ -21,7 +21,7 @@ func (s *story) check(log []event.Event, told view, state wire.State) error {
 		s.checkTold(log, told),
 		s.checkMessages(log),
 		s.checkSessions(log),
-		checkRequests(log),
+		s.checkRequests(log),
 		checkAnswers(log),
 		s.checkRest(log),
 		checkState(s.name, log, state),
@@ -169,8 +169,9 @@ func (s *story) checkSessions(log []event.Event) error {
 }
 
 // checkRequests follows the life of each request: attempts in order, one end,
-// and none beside another.
-func checkRequests(log []event.Event) error {
+// and none beside another. Only after a reset an attempt may be recorded again, since
+// Temporal delivers signals of the abandoned branch, which its result corrects.
+func (s *story) checkRequests(log []event.Event) error {
 	var problems []error
 	running, attempt, ended := "", 0, map[string]bool{}
 	about := func(e event.Event, id string) {
@@ -191,7 +192,7 @@ func checkRequests(log []event.Event) error {
 		switch body := e.Body.(type) {
 		case event.LLMRequestStarted:
 			about(e, body.RequestID)
-			if body.Attempt <= attempt {
+			if body.Attempt < attempt || body.Attempt == attempt && s.count(true) == 0 {
 				problems = append(problems, fmt.Errorf("%s is of attempt %d, after attempt %d", e.ID, body.Attempt, attempt))
 			}
 			attempt = body.Attempt

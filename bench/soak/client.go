@@ -91,7 +91,7 @@ func (s *soak) converse(faults, rest context.Context, n int) error {
 }
 
 func (s *soak) newUser(n int) (*user, error) {
-	opened, err := s.rig.Contexts.Open(contextName(n))
+	opened, err := s.rig.Contexts.Open(contextName(n, s.options))
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,8 @@ const (
 	minWorkerPause, maxWorkerPause = 2 * time.Second, 8 * time.Second
 	minOutagePause, maxOutagePause = 5 * time.Second, 15 * time.Second
 	minDown, maxDown               = 1 * time.Second, 6 * time.Second
+	// drainTimeout is shorter than some of the answers.
+	drainTimeout = 2 * time.Second
 	// restartWithin is how long a worker may take to start when what it needs has an
 	// outage.
 	restartWithin = 2 * time.Minute
@@ -58,7 +60,7 @@ func (s *soak) startWorkers(ctx context.Context) error {
 }
 
 func (s *soak) startWorker(ctx context.Context) (*rig.Worker, error) {
-	return s.rig.StartWorker(ctx, rig.WorkerOptions{ContinueAsNewAfter: s.options.continueAfter})
+	return s.rig.StartWorker(ctx, rig.WorkerOptions{ContinueAsNewAfter: s.options.continueAfter, DrainTimeout: drainTimeout})
 }
 
 func (s *soak) stopWorkers() {

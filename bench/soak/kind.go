@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -41,7 +43,7 @@ var kinds = []kind{
 
 // kindOf is the kind of the n-th context, without the faults that are left out.
 func kindOf(n int, o options) kind {
-	k := kinds[n%len(kinds)]
+	k := o.kinds[n%len(o.kinds)]
 	k.large = k.large && !o.leavesOut(faultLarge)
 	k.closes = k.closes && !o.leavesOut(faultClose)
 	k.resets = k.resets && !o.leavesOut(faultReset)
@@ -50,4 +52,30 @@ func kindOf(n int, o options) kind {
 }
 
 // contextName says the kind, so that a problem tells it.
-func contextName(n int) string { return fmt.Sprintf("soak-%03d-%s", n, kinds[n%len(kinds)].name) }
+func contextName(n int, o options) string {
+	return fmt.Sprintf("soak-%03d-%s", n, o.kinds[n%len(o.kinds)].name)
+}
+
+// kindsOf are those of some names, separated by commas; all for "".
+func kindsOf(list string) ([]kind, error) {
+	if list == "" {
+		return kinds, nil
+	}
+	var some []kind
+	for name := range strings.SplitSeq(list, ",") {
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-kinds %s: no such kind of context (%s)", name, kindNames())
+		}
+		some = append(some, kinds[i])
+	}
+	return some, nil
+}
+
+func kindNames() string {
+	var texts []string
+	for _, k := range kinds {
+		texts = append(texts, k.name)
+	}
+	return strings.Join(texts, ", ")
+}
