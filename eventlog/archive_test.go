@@ -425,6 +425,21 @@ func TestAResetBeforeOpeningOpensLikeItsBase(t *testing.T) {
 	require.Len(t, opened.Events, 3)
 }
 
+func TestWhileTheArchiveIsAwayTheHistoriesAreRead(t *testing.T) {
+	a, bucket := kept(t)
+	s := threeRuns(t)
+	log := eventlog.New(s, a)
+	bucket.Fail(errors.New("no route"))
+	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
+	s.runs = append(s.runs, newRun("D", "C")) // it has not opened yet
+	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(8, 9), followed(t, log, "demo:0007", 2))
+	s.runs[1].isDeleted = true
+	_, err := toldUntil(t, log, "")
+	require.ErrorIs(t, err, blobs.ErrAway)
+	require.ErrorContains(t, err, "events 1 to 6 of context demo are in no history of the server, and the archive cannot be read")
+}
+
 // outside is a record as the SDK leaves it in a history when it is large.
 func outside(t testing.TB, store *blobs.Store, first int, bodies ...event.Body) *historypb.HistoryEvent {
 	t.Helper()
