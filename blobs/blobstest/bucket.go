@@ -43,9 +43,15 @@ type Bucket struct {
 
 // New returns an empty bucket.
 func New(t testing.TB) *Bucket {
+	b := Open()
+	t.Cleanup(func() { _ = b.Store.Close() })
+	return b
+}
+
+// Open is New for callers that close the store themselves.
+func Open() *Bucket {
 	b := &Bucket{blobs: map[string][]byte{}}
 	b.Store = blobs.New(blob.NewBucket(bucketDriver{bucket: b}))
-	t.Cleanup(func() { _ = b.Store.Close() })
 	return b
 }
 
