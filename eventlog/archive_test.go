@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
@@ -499,4 +500,29 @@ func TestWhatIsNotArchivedYetIsWrittenAsOneSegment(t *testing.T) {
 	require.Equal(t, before, bucket.Names())
 	_, err = log.Archive(t.Context(), "demo", 10)
 	require.EqualError(t, err, "archive context demo: its log ends before demo:0010")
+}
+
+// reset is the workflow task that a reset of a run has failed.
+func reset(base string) *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{
+		EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED,
+		Attributes: &historypb.HistoryEvent_WorkflowTaskFailedEventAttributes{WorkflowTaskFailedEventAttributes: &historypb.WorkflowTaskFailedEventAttributes{
+			Cause: enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW, BaseRunId: base,
+		}},
+	}
+}
+
+func TestTheBaseOfAResetIsTheNewestRunThatRegistered(t *testing.T) {
+	a := archive.New(blobstest.New(t).Store)
+	register(t, a, "demo", "A", "", 0)
+	runs := []*run{spokenRun(t, "A", "", 1, 3), newRun("B", "", reset("A")), newRun("C", "", reset("B"))}
+	base := func(server *server) string {
+		base, err := eventlog.New(server, a).Base(t.Context(), "demo", "C")
+		require.NoError(t, err)
+		return base
+	}
+	require.Equal(t, "A", base(newServer(t, runs...)), "B was reset before it registered")
+	require.Empty(t, base(newServer(t, runs[0], runs[2])), "nobody knows what B was made of")
+	register(t, a, "demo", "B", "A", 2)
+	require.Equal(t, "B", base(newServer(t, runs...)))
 }

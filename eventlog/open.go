@@ -144,13 +144,39 @@ func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName 
 	return folder.Register(ctx, run)
 }
 
-// Base is the run that was reset to make another one; "" when it is unknown.
-func (l *Log) Base(ctx context.Context, contextName, runID string) (base string, err error) {
+// Base is the run whose log a run that was made by a reset goes on with: the run that
+// was reset, or if that was reset itself before it registered, and so has recorded
+// nothing, the one before; "" when it is unknown.
+func (l *Log) Base(ctx context.Context, contextName, runID string) (string, error) {
+	folder, err := l.archive.Folder(ctx, contextName)
+	if err != nil {
+		return "", err
+	}
+	for {
+		base, err := l.base(ctx, contextName, runID)
+		if err != nil {
+			return "", fmt.Errorf("look for the run that was reset to make run %s of context %s: %w", runID, contextName, err)
+		}
+		if base == "" {
+			return "", nil
+		}
+		if _, err := folder.Run(ctx, base); !errors.Is(err, archive.ErrNoRun) {
+			return base, err
+		}
+		runID = base
+	}
+}
+
+// base is the run that was reset to make another one; "" when the server does not know.
+func (l *Log) base(ctx context.Context, contextName, runID string) (base string, err error) {
 	history := l.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(contextName), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		h, err := history.Next()
+		if err = noContext(err); errors.Is(err, ErrNoContext) {
+			return "", nil // the retention of the server has taken it
+		}
 		if err != nil {
-			return "", fmt.Errorf("look for the run that was reset to make run %s of context %s: %w", runID, contextName, err)
+			return "", err
 		}
 		if failed := h.GetWorkflowTaskFailedEventAttributes(); failed.GetCause() == enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW {
 			base = failed.GetBaseRunId()
