@@ -526,3 +526,18 @@ func TestTheBaseOfAResetIsTheNewestRunThatRegistered(t *testing.T) {
 	register(t, a, "demo", "B", "A", 2)
 	require.Equal(t, "B", base(newServer(t, runs...)))
 }
+
+func TestContinuingIsTriedAgainUntilTheRunBeforeIsArchived(t *testing.T) {
+	a, _ := kept(t, [2]int{1, 6})
+	s := threeRuns(t)
+	s.runs = append(s.runs, newRun("D", "C"))
+	away := errors.New("away")
+	s.fail = func(runID string) error { return away }
+	log := eventlog.New(s, a)
+	next := archive.Run{ID: "D", After: 9, Behind: "C"}
+	require.ErrorIs(t, log.Continue(t.Context(), "demo", next), away, "it is registered, and not more")
+	s.fail = nil
+	require.NoError(t, log.Continue(t.Context(), "demo", next))
+	s.runs = s.runs[3:]
+	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "the server has forgotten the runs")
+}

@@ -110,10 +110,9 @@ func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run)
 	for {
 		folder, err := l.archive.Folder(ctx, contextName)
 		if err == nil {
+			// Also of a run that is registered the rest is archived: the attempt that
+			// registered it may have got no further.
 			_, err = folder.Run(ctx, run.ID)
-		}
-		if err == nil {
-			return nil
 		}
 		if errors.Is(err, archive.ErrNoRun) {
 			err = l.register(ctx, folder, contextName, run)
