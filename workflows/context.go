@@ -76,7 +76,10 @@ type run struct {
 	step    reducer.Stepper
 	inbox   *inbox
 	slot    *activities.Slot
-	// session is empty while the run rests, see rest.
+	// name is that of the context.
+	name string
+	// session is empty while the run rests, see rest: query handlers and coroutines
+	// must not use it.
 	session reducer.Session
 	resting bool
 	// updatedAt is when the session last changed.
@@ -134,7 +137,7 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	r := &run{
 		ctx: detached, asked: ctx, step: step, inbox: box, slot: snapshots.Slot(info.WorkflowExecution.RunID),
-		session: reducer.NewSession(name),
+		name: name, session: reducer.NewSession(name),
 	}
 	if err := workflow.SetQueryHandler(ctx, wire.QueryState, func() (wire.State, error) {
 		session, err := r.newest()
@@ -149,9 +152,13 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 		return nil, err
 	}
 	if err := workflow.SetQueryHandler(ctx, wire.QueryDelivery, func(clientEventIDs []string) (wire.Delivery, error) {
+		session, err := r.newest()
+		if err != nil {
+			return wire.Delivery{}, err
+		}
 		// A run that has not opened its session yet knows nothing of earlier events.
-		pending := r.session.EventCount == 0 || !r.inbox.empty() || len(r.events) > 0
-		return wire.DeliveryOf(r.session, pending, clientEventIDs), nil
+		pending := session.EventCount == 0 || !r.inbox.empty() || len(r.events) > 0
+		return wire.DeliveryOf(session, pending, clientEventIDs), nil
 	}); err != nil {
 		return nil, err
 	}
@@ -444,7 +451,7 @@ func attemptsFrom(start reducer.StartRequest, firstAttempt int) int {
 
 func (r *run) generateInput(start reducer.StartRequest, firstAttempt, attempts int) activities.GenerateInput {
 	return activities.GenerateInput{
-		ContextName:  r.session.ContextName,
+		ContextName:  r.name,
 		RequestID:    start.RequestID,
 		FirstAttempt: firstAttempt,
 		MaxAttempts:  attempts,
