@@ -541,3 +541,29 @@ func TestContinuingIsTriedAgainUntilTheRunBeforeIsArchived(t *testing.T) {
 	s.runs = s.runs[3:]
 	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "the server has forgotten the runs")
 }
+
+func TestFollowingWaitsForAResetRunToRegisterWhenTheArchiveComesBack(t *testing.T) {
+	a, bucket := kept(t)
+	s := &polled{server: threeRuns(t)}
+	isReset, polls := false, 0
+	s.runs[2].onEnd = func() {
+		isReset = true
+		s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
+		bucket.Fail(errors.New("away"))
+	}
+	s.fail = func(runID string) error {
+		if runID == "R" {
+			bucket.Fail(nil) // it is back before the reset is looked for in the archive
+		}
+		return nil
+	}
+	s.onPoll = func(int) {
+		if isReset {
+			polls++
+		}
+		if polls == 4 {
+			register(t, a, "demo", "R", "B", 4)
+		}
+	}
+	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, a), "", 10))
+}

@@ -95,11 +95,13 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 				v.isGone = true
 			} else if err == nil && run != done {
 				v, err = l.view(ctx, contextName, run, max(0, r.last-1))
-				if errors.Is(err, archive.ErrNoRun) {
-					// It registers before it records anything.
-					err = l.awaitMarker(ctx, contextName, run)
-				} else if err == nil {
+				if err == nil {
 					err = r.goBack(ctx, v)
+				}
+				if errors.Is(err, archive.ErrNoRun) {
+					// It registers before it records anything. The archive may have been
+					// away until goBack asked it.
+					v, err = view{}, l.awaitMarker(ctx, contextName, run)
 				}
 			}
 			if len(v.parts) > 0 && err == nil {
