@@ -244,3 +244,78 @@ func TestAContextThatIsNotThereIsNotFound(t *testing.T) {
 	status, _ = b.do(http.MethodDelete, b.url, "")
 	require.Equal(t, http.StatusNotFound, status)
 }
+
+func TestAnIdempotencyKeyIsForOneBodyAlsoAfterARestartOfTheGateway(t *testing.T) {
+	w := newWorld(t)
+	w.worker()
+	c := w.open("keyed")
+	send := func(b *browser, text string) (status int, answer string) {
+		t.Helper()
+		body := `{"_tag":"UserMessageEvent","content":"` + text + `","triggersTurn":false}`
+		return b.do(http.MethodPost, b.url+"/events", body, "Idempotency-Key", "one")
+	}
+	b := w.browser(c)
+	status, first := send(b, "Hello")
+	require.Equal(t, http.StatusAccepted, status, first)
+	for range 2 {
+		status, answer := send(b, "Goodbye")
+		require.Equal(t, http.StatusUnprocessableEntity, status, answer)
+		require.Contains(t, answer, "urn:chronicle:problem:key-reused")
+		status, answer = send(b, "Hello")
+		require.Equal(t, http.StatusAccepted, status, answer)
+		require.Equal(t, first, answer, "a repeat is the same message")
+		b.close()
+		b = w.browser(c)
+	}
+	log := w.log(c)
+	require.Equal(t, 1, strings.Count(log, "Hello"))
+	require.NotContains(t, log, "Goodbye")
+}
+
+// TestAViewerOfAContextToComeSeesItsFirstAnswerFromTheFirstDelta holds the answer after
+// its first token: a viewer who came late to it would see both tokens as one delta.
+func TestAViewerOfAContextToComeSeesItsFirstAnswerFromTheFirstDelta(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, llmtest.Answer("Good", " day").HoldAfter(1, gate))
+	w.worker()
+	c := w.open("early")
+	b := w.browser(c)
+	r, err := http.NewRequestWithContext(w.ctx, http.MethodGet, b.url+"/events", nil)
+	require.NoError(t, err)
+	r.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+
+	follow, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	deltas := make(chan event.TextDelta, 10)
+	go func() {
+		for e, err := range c.Follow(follow, session.FollowOptions{Deltas: true}) {
+			if delta, ok := e.Body.(event.TextDelta); ok && err == nil {
+				deltas <- delta
+			}
+		}
+	}()
+	b.say("Hello", "one")
+	lines := bufio.NewScanner(response.Body)
+	next := func() event.TextDelta {
+		t.Helper()
+		for lines.Scan() {
+			var e event.Event
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok && strings.Contains(data, "TextDeltaEvent") {
+				require.NoError(t, json.Unmarshal([]byte(data), &e))
+				return e.Body.(event.TextDelta)
+			}
+		}
+		require.FailNow(t, "the stream has ended")
+		panic("unreachable")
+	}
+	for _, first := range []event.TextDelta{next(), <-deltas} {
+		require.Equal(t, 0, first.Index)
+		require.Equal(t, "Good", first.Delta)
+	}
+	gate.Open()
+	require.Equal(t, " day", next().Delta)
+}
