@@ -77,7 +77,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 	}
 	if in.ContinuedRunID != "" || in.HasSession {
 		return result, a.log.Continue(ctx, in.ContextName,
-			archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)})
+			archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}, base != "")
 	}
 	opened, err := a.log.Open(ctx, in.ContextName, result.RunID, base)
 	if err != nil {

@@ -405,6 +405,17 @@ func TestOpeningArchivesWhatTheRunBeforeLeft(t *testing.T) {
 	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "the server has forgotten the runs")
 }
 
+func TestContinuingAsNewReadsNoHistoryThatIsArchived(t *testing.T) {
+	a, _ := kept(t, [2]int{1, 9})
+	s := threeRuns(t)
+	s.runs = append(s.runs, newRun("D", "C"))
+	require.NoError(t, eventlog.New(s, a).Continue(t.Context(), "demo", archive.Run{ID: "D", After: 9, Behind: "C"}, false))
+	require.Empty(t, s.read)
+	s.runs = append(s.runs, newRun("E", "D"))
+	require.NoError(t, eventlog.New(s, a).Continue(t.Context(), "demo", archive.Run{ID: "E", After: 9, Behind: "D"}, true))
+	require.Equal(t, map[string]int{"D": 1}, s.read, "a reset archives the branch that it leaves")
+}
+
 func TestARunThatWasTerminatedDoesNotRegister(t *testing.T) {
 	a, bucket := kept(t, [2]int{1, 9})
 	s := threeRuns(t)

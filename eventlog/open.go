@@ -105,8 +105,12 @@ func (l *Log) prepare(ctx context.Context, contextName, runID, base string) (o O
 }
 
 // Continue registers a run that has the session of another: it continues that as
-// new, or was made by a reset of it.
-func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run) error {
+// new, or was made by a reset of it, which leaves a branch that is archived, too.
+func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run, isReset bool) error {
+	through := run.After
+	if isReset {
+		through = math.MaxInt
+	}
 	for {
 		folder, err := l.archive.Folder(ctx, contextName)
 		if err == nil {
@@ -121,7 +125,7 @@ func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run)
 			continue
 		}
 		if err == nil {
-			err = l.ArchiveRun(ctx, contextName, run.Behind, math.MaxInt)
+			err = l.archiveRun(ctx, contextName, run.Behind, through)
 		}
 		if err != nil {
 			return fmt.Errorf("open context %s: %w", contextName, err)
@@ -210,27 +214,39 @@ func (l *Log) Archived(ctx context.Context, contextName string) (segments, reach
 	return segments, reach, err
 }
 
-// ArchiveRun makes sure that the archive has the events of a run up to one. With
-// math.MaxInt they are those that the server still has.
+// ArchiveRun makes sure that the archive has the events of a run up to one.
 func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through int) error {
-	folder, err := l.archive.Folder(ctx, contextName)
+	own, err := l.own(ctx, contextName, runID, through)
 	if err != nil {
-		return err
-	}
-	run, err := folder.Run(ctx, runID)
-	if err != nil {
-		return err
-	}
-	parts, err := folder.View(ctx, runID, run.After)
-	if err != nil {
-		return err
-	}
-	own := archive.Through(parts[len(parts)-1:], through)
-	if through == math.MaxInt {
-		_, err = l.archiveRest(ctx, contextName, own, own[0].Reach())
 		return err
 	}
 	return l.archiveParts(ctx, contextName, false, own, through)
+}
+
+// archiveRun archives the events of a run up to one that the server still has.
+func (l *Log) archiveRun(ctx context.Context, contextName, runID string, through int) error {
+	own, err := l.own(ctx, contextName, runID, through)
+	if err == nil && own[0].Reach() < through {
+		_, err = l.archiveRest(ctx, contextName, own, own[0].Reach())
+	}
+	return err
+}
+
+// own is the part of the log of a run that the run itself recorded, up to an event.
+func (l *Log) own(ctx context.Context, contextName, runID string, through int) ([]archive.Part, error) {
+	folder, err := l.archive.Folder(ctx, contextName)
+	if err != nil {
+		return nil, err
+	}
+	run, err := folder.Run(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := folder.View(ctx, runID, run.After)
+	if err != nil {
+		return nil, err
+	}
+	return archive.Through(parts[len(parts)-1:], through), nil
 }
 
 // archiveParts archives what is missing of parts, which must reach an event.

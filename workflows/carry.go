@@ -29,9 +29,9 @@ const (
 	// maxCarriedInbox is how many bytes of signals are carried. When there are more,
 	// the run takes them first.
 	maxCarriedInbox = wire.MaxStoredBytes
-	// archivePatience is how long a run waits for the archive, and its senders
-	// with it. What is archived later is there for the next try.
-	archivePatience = 5 * time.Second
+	// archivePatience is how long a run waits for the archive, and an answer that
+	// is to be asked for with it. Archiving goes on, for the next try.
+	archivePatience = 250 * time.Millisecond
 	// carryAgain is how many entries a history grows before a run that could not
 	// be archived tries again, and how many events the archive may lag behind.
 	carryAgain = 200
@@ -146,11 +146,9 @@ func (r *run) handOver() error {
 	// signals takes to the limits of the server. What is not archived yet stands in
 	// the history, and the next run archives it.
 	if !r.isOverdue() && (r.archivedThrough == 0 || r.session.EventCount-r.archivedThrough > carryAgain) {
-		through := r.session.EventCount
 		if !r.archiveSoon() {
 			return r.carryLater()
 		}
-		r.archivedThrough = through
 	}
 	// Updates that were answered just now deliver their answers first.
 	r.await(func() bool { return workflow.AllHandlersFinished(r.ctx) || !r.inbox.empty() })
@@ -171,16 +169,22 @@ func (r *run) carryLater() error {
 	return nil
 }
 
-// archiveSoon archives the log up to now and reports whether that came about.
+// archiveSoon archives the log, and reports whether that is done up to an event
+// not long ago.
 func (r *run) archiveSoon() bool {
-	ctx, cancel := workflow.WithCancel(r.ctx)
-	defer cancel()
-	done := r.archive(ctx)
-	if ok, _ := workflow.AwaitWithTimeout(r.ctx, archivePatience, done.IsReady); !ok {
+	if r.archiving == nil {
+		r.archiving, r.archivingThrough = r.archive(r.ctx), r.session.EventCount
+	}
+	if ok, _ := workflow.AwaitWithTimeout(r.ctx, archivePatience, r.archiving.IsReady); !ok {
 		workflow.GetLogger(r.ctx).Warn("The log is not archived yet, and the run goes on")
 		return false
 	}
-	return done.Get(ctx, nil) == nil
+	err := r.archiving.Get(r.ctx, nil)
+	r.archiving = nil
+	if err == nil {
+		r.archivedThrough = r.archivingThrough
+	}
+	return err == nil && r.session.EventCount-r.archivedThrough <= carryAgain
 }
 
 // archive archives the log up to now.

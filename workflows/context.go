@@ -109,16 +109,19 @@ type run struct {
 	registeredAt int
 	// continueAfter is the length from which on a history is long, 0 for the
 	// default; carryFrom is the one from which on the run may continue as new.
-	// Events up to archivedThrough were archived by this run.
-	continueAfter   int
-	carryFrom       int
-	archivedThrough int
-	status          wire.Status
-	turns           int
-	shownAt         time.Time
-	defaultModel    string
-	previousRunID   string
-	forkedFrom      string
+	// Events up to archivedThrough were archived by this run; archiving is the
+	// activity that archives up to archivingThrough, nil without one.
+	archiving        workflow.Future
+	archivingThrough int
+	continueAfter    int
+	carryFrom        int
+	archivedThrough  int
+	status           wire.Status
+	turns            int
+	shownAt          time.Time
+	defaultModel     string
+	previousRunID    string
+	forkedFrom       string
 }
 
 func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Snapshots) (*run, error) {
