@@ -142,13 +142,8 @@ func (r *run) isEndangered() bool { return r.extent().reaches(endangeredRun) }
 // handOver ends the run and begins another, unless there is a reason to go on
 // for a while; then it returns nil.
 func (r *run) handOver() error {
-	// The archive waits when the run is overdue: it may take longer than a flood of
-	// signals takes to the limits of the server. What is not archived yet stands in
-	// the history, and the next run archives it.
-	if !r.isOverdue() && (r.archivedThrough == 0 || r.session.EventCount-r.archivedThrough > carryAgain) {
-		if !r.archiveSoon() {
-			return r.carryLater()
-		}
+	if !r.isEndangered() && !r.isArchived() {
+		return nil
 	}
 	// Updates that were answered just now deliver their answers first.
 	r.await(func() bool { return workflow.AllHandlersFinished(r.ctx) || !r.inbox.empty() })
@@ -169,22 +164,27 @@ func (r *run) carryLater() error {
 	return nil
 }
 
-// archiveSoon archives the log, and reports whether that is done up to an event
-// not long ago.
-func (r *run) archiveSoon() bool {
-	if r.archiving == nil {
+// isArchived reports whether the archive has the log up to an event not long ago,
+// and else archives in the background. What is not archived stands in the history,
+// and the next run archives it; so of a run that is overdue any part is enough. But
+// while the store is away no run can open, so none continues.
+func (r *run) isArchived() bool {
+	if r.archiving == nil && !r.isRecent(r.archivedThrough) {
 		r.archiving, r.archivingThrough = r.archive(r.ctx), r.session.EventCount
+		_, _ = workflow.AwaitWithTimeout(r.ctx, archivePatience, r.archiving.IsReady)
 	}
-	if ok, _ := workflow.AwaitWithTimeout(r.ctx, archivePatience, r.archiving.IsReady); !ok {
-		workflow.GetLogger(r.ctx).Warn("The log is not archived yet, and the run goes on")
-		return false
+	if r.archiving != nil && r.archiving.IsReady() {
+		if r.archiving.Get(r.ctx, nil) == nil {
+			r.archivedThrough = r.archivingThrough
+		}
+		r.archiving = nil
 	}
-	err := r.archiving.Get(r.ctx, nil)
-	r.archiving = nil
-	if err == nil {
-		r.archivedThrough = r.archivingThrough
-	}
-	return err == nil && r.session.EventCount-r.archivedThrough <= carryAgain
+	return r.isRecent(r.archivedThrough)
+}
+
+// isRecent reports whether the next run can archive what comes after an event.
+func (r *run) isRecent(through int) bool {
+	return through > 0 && (r.isOverdue() || r.session.EventCount-through <= carryAgain)
 }
 
 // archive archives the log up to now.
