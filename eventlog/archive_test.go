@@ -546,9 +546,9 @@ func TestContinuingIsTriedAgainUntilTheRunBeforeIsArchived(t *testing.T) {
 	s.fail = func(runID string) error { return away }
 	log := eventlog.New(s, a)
 	next := archive.Run{ID: "D", After: 9, Behind: "C"}
-	require.ErrorIs(t, log.Continue(t.Context(), "demo", next), away, "it is registered, and not more")
+	require.ErrorIs(t, log.Continue(t.Context(), "demo", next, false), away, "it is registered, and not more")
 	s.fail = nil
-	require.NoError(t, log.Continue(t.Context(), "demo", next))
+	require.NoError(t, log.Continue(t.Context(), "demo", next, false))
 	s.runs = s.runs[3:]
 	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "the server has forgotten the runs")
 }
