@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long a test waits for something that is sure to come.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // log is a context whose log a test writes.
 type log struct {

@@ -31,7 +31,7 @@ import (
 
 // patience is how long a page may take for what is sure to come. It is generous,
 // since it only catches a hang.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Browser is a Chromium with a profile of its own.
 type Browser struct {
