@@ -23,7 +23,7 @@ func serveModel(s *self) error {
 	if err != nil {
 		return err
 	}
-	model := &model{self: s, rand: rand.New(rand.NewPCG(s.Seed, 0))}
+	model := &model{self: s, requests: map[string]int{}, rand: rand.New(rand.NewPCG(s.Seed, 0))}
 	server := &http.Server{Handler: http.HandlerFunc(model.serve)}
 	go func() { _ = server.Serve(listener) }()
 	s.note(Note{Kind: Ready, At: time.Now(), Value: fmt.Sprintf("http://%s/v1", listener.Addr())})
@@ -33,8 +33,25 @@ func serveModel(s *self) error {
 
 type model struct {
 	*self
-	mu   sync.Mutex // guards rand
-	rand *rand.Rand
+	mu       sync.Mutex // guards what follows
+	rand     *rand.Rand
+	requests map[string]int // by key
+}
+
+// count counts a request with a key and returns the key of its note.
+func (m *model) count(key string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.requests[key]++
+	return RepeatKey(key, m.requests[key])
+}
+
+// RepeatKey is the key of the [Requested] note of the n-th request with a message, from 1.
+func RepeatKey(key string, n int) string {
+	if n == 1 {
+		return key
+	}
+	return fmt.Sprintf("%s#%d", key, n)
 }
 
 // chance is a number from 0 to below 1, for faults that a seed repeats.
@@ -60,7 +77,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	m.note(Note{Kind: Requested, Key: message.Key, At: arrived})
+	m.note(Note{Kind: Requested, Key: m.count(message.Key), At: arrived})
 	cut := message.Tokens
 	if m.chance() < m.Faults {
 		var served bool

@@ -17,7 +17,8 @@ const (
 	// Watching: the observer has seen how what it follows begins. The key is its
 	// name.
 	Watching Kind = "watching"
-	// Requested: the model has the request.
+	// Requested: the model has the request. The key of a repeated request is its
+	// RepeatKey.
 	Requested Kind = "requested"
 	// Aborted: the client of the model has gone in the middle of the answer.
 	Aborted Kind = "aborted"
