@@ -292,7 +292,7 @@ func (g *generation) query(ctx context.Context, w workflow.Execution, query stri
 		}
 		// An error leaves things as they are.
 		_, _ = g.options.Temporal.WorkflowService().ResetStickyTaskQueue(ctx, &workflowservice.ResetStickyTaskQueueRequest{
-			Namespace: g.info.WorkflowNamespace, Execution: &commonpb.WorkflowExecution{WorkflowId: w.ID, RunId: w.RunID},
+			Namespace: g.info.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: w.ID, RunId: w.RunID},
 		})
 	}
 	return g.options.Temporal.QueryWorkflow(ctx, w.ID, w.RunID, query)

@@ -187,7 +187,7 @@ func TestFoldersDifferOnFileSystemsThatIgnoreCase(t *testing.T) {
 			other = strings.ToUpper(one)
 		}
 		a, b := archive.FolderOf(one), archive.FolderOf(other)
-		require.Equal(r, one == other, strings.ToLower(a) == strings.ToLower(b))
+		require.Equal(r, one == other, strings.EqualFold(a, b))
 		require.NotContains(r, a, "./")
 		require.Equal(r, strings.ToLower(a), a)
 	})
