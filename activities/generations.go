@@ -137,7 +137,7 @@ func (g *generation) join(ctx context.Context, j *joined) (GenerateResult, error
 		case !isFinal(cause):
 		case g.isContinued(ctx, j.execution):
 			g.detach(j)
-			return GenerateResult{}, activity.ErrResultPending // nobody is there to report to
+			return GenerateResult{}, activity.ErrResultPending // the run is closed
 		default:
 			g.end(cause)
 		}

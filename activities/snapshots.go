@@ -31,8 +31,8 @@ type Snapshots struct {
 // SlotBytes is about what a cached workflow takes without its session.
 const SlotBytes = 48 << 10
 
-// NewSnapshots returns an empty store for about so many bytes of sessions. Zero:
-// without a bound.
+// NewSnapshots returns an empty cache that keeps about budget bytes of sessions in
+// memory. Zero means no bound.
 func NewSnapshots(budget int64) *Snapshots {
 	return &Snapshots{runs: map[string]*Slot{}, budget: budget, resting: list.New()}
 }

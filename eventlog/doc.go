@@ -13,7 +13,7 @@
 //
 // What it guarantees: every event exactly once and in order, over all runs and
 // sessions of the context; after a reset, the log of the new branch. Events that
-// nobody has any more are a [*GapError]. Without an archive, or while it is away,
+// are in neither archive nor history are a [*GapError]. Without an archive, or while it is away,
 // runs are found by their histories from the newest back, and a log begins with
 // what the server still has.
 package eventlog

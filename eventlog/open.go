@@ -272,7 +272,7 @@ func (l *Log) archiveParts(ctx context.Context, contextName string, isGone bool,
 }
 
 // archiveRest reads parts behind a counter, archives what the archive does not have
-// of them, and returns their events. It leaves out what nobody has any more.
+// of them, and returns their events. It skips events that are lost.
 func (l *Log) archiveRest(ctx context.Context, contextName string, parts []archive.Part, after int) ([]event.Event, error) {
 	r := &reading{log: l, contextName: contextName, last: after, skipsGaps: true, unarchived: map[string][]event.Event{}}
 	var events []event.Event

@@ -21,7 +21,7 @@ type reading struct {
 	run  string
 	// wait waits for the end of the newest run.
 	wait bool
-	// skipsGaps goes on behind events that nobody has any more.
+	// skipsGaps continues after events that are lost.
 	skipsGaps bool
 	// unarchived are the events that the archive does not have, by their runs.
 	// Nil: they are not kept.

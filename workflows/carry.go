@@ -221,7 +221,7 @@ func (r *run) carry() (_ carried, ok bool) {
 	size := 0
 	for _, s := range r.inbox.signals {
 		if s.append != nil {
-			// Its sender is told that the run has ended, and sends it again.
+			// The update fails with the end of the run, and its sender sends it again.
 			s.payloads = s.append.payloads()
 		}
 		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.payloads)

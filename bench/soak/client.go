@@ -164,7 +164,7 @@ const (
 	maxLargeFile     = 16 << 20
 	minPlain         = 1 << 10
 	maxPlain         = 60 << 10
-	largeShare       = 3 // one in so many messages of a context with large inputs
+	largeShare       = 3 // a context with large inputs sends one in three
 	hugeShare        = 10
 	impatientShare   = 50
 	interruptedShare = 8

@@ -24,7 +24,7 @@ import (
 const (
 	// startWithin allows for a busy machine; a start usually takes ten seconds.
 	startWithin = 3 * time.Minute
-	// stopWithin applies to each process. A worker requeues its requests meanwhile.
+	// stopWithin applies to each process. A worker hands back its requests in that time.
 	stopWithin = 20 * time.Second
 	// logTail is how many bytes of a failed process's log are shown.
 	logTail = 2000
