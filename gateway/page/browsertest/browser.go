@@ -226,11 +226,25 @@ func (t *Tab) PressWith(held kb.Modifier, keys string) {
 	}
 }
 
-// Click clicks the element that a selector finds, when it is seen.
+// Click clicks the first element that a selector finds. Like Playwright, it waits until
+// the element is visible, has kept its place for two frames, and is not covered.
 func (t *Tab) Click(selector string) {
 	t.tb.Helper()
+	t.Await(fmt.Sprintf(clickable, selector))
 	t.run(chromedp.Click(chromedp.CSS(selector)))
 }
+
+// clickable is an expression that is true when an element can be clicked. It keeps what
+// it saw in the frame before in the element.
+const clickable = `((element) => {
+	if (!element) return false;
+	element.scrollIntoView({ block: "nearest", behavior: "instant" });
+	const { x, y, width, height } = element.getBoundingClientRect();
+	const place = [x, y, width, height].join();
+	element.framesInPlace = element.lastPlace === place ? element.framesInPlace + 1 : 0;
+	element.lastPlace = place;
+	return element.framesInPlace >= 2 && element.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+})(document.querySelector(%q))`
 
 // Before runs statements of JavaScript before each page that is loaded from now on
 // runs its own.
