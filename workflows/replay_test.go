@@ -17,7 +17,7 @@ import (
 )
 
 // The histories come from the end-to-end tests on a real server, one for each
-// story. docs/design.md says how to add one; none is ever changed.
+// story. docs/architecture.md says how to add one; none is ever changed.
 func histories(t *testing.T) map[string]*historypb.History {
 	files, err := filepath.Glob("testdata/histories/*.json")
 	require.NoError(t, err)

@@ -1,0 +1,160 @@
+package chronicle_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	fencePattern   = regexp.MustCompile("(?ms)^```.*?^```\n?")
+	linkPattern    = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"`)
+	headingPattern = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	codePattern    = regexp.MustCompile("`([^`\n]+)`")
+	flagPattern    = regexp.MustCompile(`(?:^|[\s\[])(--[a-z][a-z0-9-]+)`)
+)
+
+// documents returns the Markdown files that describe the product, by path.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md"} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			found[path] = string(text)
+		}
+	}
+	require.Contains(t, found, "README.md")
+	require.Contains(t, found, filepath.Join("docs", "architecture.md"))
+	return found
+}
+
+func TestDocumentationLinksLeadToFilesAndHeadings(t *testing.T) {
+	all := documents(t)
+	for path, text := range all {
+		for _, match := range linkPattern.FindAllStringSubmatch(fencePattern.ReplaceAllString(text, ""), -1) {
+			link, err := url.Parse(match[1] + match[2])
+			require.NoError(t, err, path)
+			if link.IsAbs() {
+				continue
+			}
+			target := path
+			if link.Path != "" {
+				target = filepath.Join(filepath.Dir(path), link.Path)
+				_, err := os.Stat(target)
+				assert.NoError(t, err, "%s: dead link", path)
+			}
+			if document, ok := all[target]; ok && link.Fragment != "" {
+				assert.Contains(t, anchors(document), link.Fragment, "%s: dead link to a heading of %s", path, target)
+			}
+		}
+	}
+}
+
+// anchors returns the fragments that GitHub gives to headings.
+func anchors(document string) []string {
+	var found []string
+	for _, match := range headingPattern.FindAllStringSubmatch(fencePattern.ReplaceAllString(document, ""), -1) {
+		lower := strings.ToLower(strings.ReplaceAll(match[1], "`", ""))
+		found = append(found, strings.ReplaceAll(regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(lower, ""), " ", "-"))
+	}
+	return found
+}
+
+func TestDocumentationNamesFilesThatExist(t *testing.T) {
+	isFile := regexp.MustCompile(`^[a-z_]+(/[A-Za-z_.]+)*\.(go|js|json|toml|yaml|yml|sh)$`)
+	for path, text := range documents(t) {
+		for _, match := range codePattern.FindAllStringSubmatch(fencePattern.ReplaceAllString(text, ""), -1) {
+			name := match[1]
+			if !isFile.MatchString(name) || !strings.Contains(name, "/") || strings.Contains(name, "NAME") {
+				continue // NAME is a placeholder
+			}
+			_, err := os.Stat(name)
+			assert.NoError(t, err, "%s names a file that does not exist", path)
+		}
+	}
+}
+
+func TestDocumentationNamesCommandsThatExist(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	targets := regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(string(makefile), -1)
+	isTarget := map[string]bool{}
+	for _, target := range targets {
+		isTarget[target[1]] = true
+	}
+	source := flagSources(t)
+	run := regexp.MustCompile(`\bmake ([a-z][a-z0-9-]+)`)
+	ours := regexp.MustCompile(`^(?:\S*/)?(?:worker|starter)\b|^--`)
+	command := regexp.MustCompile(`\bstarter ([a-z]+)\b`)
+	for path, text := range documents(t) {
+		for _, line := range append(codeSpans(text), codeLines(text)...) {
+			for _, match := range run.FindAllStringSubmatch(line, -1) {
+				assert.True(t, isTarget[match[1]], "%s: make %s is not a target", path, match[1])
+			}
+			if !ours.MatchString(line) {
+				continue
+			}
+			for _, match := range command.FindAllStringSubmatch(line, -1) {
+				assert.Regexp(t, `Use:\s+"`+match[1]+`\b`, source, "%s: starter %s is not a command", path, match[1])
+			}
+			for _, match := range flagPattern.FindAllStringSubmatch(line, -1) {
+				name := strings.TrimPrefix(match[1], "--")
+				assert.True(t, strings.Contains(source, `"`+name+`"`) || name == "help" || name == "version",
+					"%s: no command has --%s", path, name)
+			}
+		}
+	}
+}
+
+// codeSpans returns the inline code of a document.
+func codeSpans(text string) []string {
+	var found []string
+	for _, match := range codePattern.FindAllStringSubmatch(fencePattern.ReplaceAllString(text, ""), -1) {
+		found = append(found, strings.ReplaceAll(match[1], `\|`, "|"))
+	}
+	return found
+}
+
+// codeLines returns the lines of the code blocks of a document, without prompts.
+func codeLines(text string) []string {
+	var found []string
+	for _, block := range fencePattern.FindAllString(text, -1) {
+		for line := range strings.Lines(block) {
+			found = append(found, strings.TrimPrefix(strings.TrimSpace(line), "$ "))
+		}
+	}
+	return found
+}
+
+// flagSources returns the source of the packages that define flags.
+func flagSources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range []string{"starter/*.go", "worker/*.go"} {
+		paths, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			all.Write(text)
+		}
+	}
+	return all.String()
+}
+
+func TestTheReadmeIsShort(t *testing.T) {
+	require.LessOrEqual(t, len(strings.Fields(documents(t)["README.md"])), 900)
+}
