@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 var (
@@ -153,6 +155,13 @@ func flagSources(t *testing.T) string {
 		}
 	}
 	return all.String()
+}
+
+func TestEveryEventIsDocumented(t *testing.T) {
+	text := documents(t)[filepath.Join("docs", "events.md")]
+	for _, tag := range event.Tags() {
+		assert.Contains(t, text, "`"+string(tag)+"`")
+	}
 }
 
 func TestTheReadmeIsShort(t *testing.T) {
