@@ -70,6 +70,40 @@ var bans = []struct {
 		"the command line speaks to contexts through session and knows no signal"},
 }
 
+// dependencies lists what packages may not depend on, directly or not.
+var dependencies = []struct {
+	pkg    string
+	banned []string
+	reason string
+}{
+	{"./event", []string{"go.temporal.io/*", "github.com/*"}, "event types need the standard library only"},
+	{"./reducer", []string{"go.temporal.io/*", "github.com/nats-io/*", "gocloud.dev/*"}, "the folds run anywhere"},
+	{"./session", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
+		"a client needs no NATS server, no model and no cloud"},
+	{"./gateway", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
+		"the gateway needs no more than a client"},
+	{"./workflows", []string{"github.com/nats-io/nats-server/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
+		"a workflow needs no NATS server and no cloud"},
+	{"./starter", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
+		"without the build tag clouds the starter needs no more than a client"},
+	{"./worker", []string{"cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
+		"cloud drivers are linked with the build tag clouds only"},
+}
+
+func TestImportsDragInNothingLarge(t *testing.T) {
+	for _, ban := range dependencies {
+		t.Run(ban.pkg, func(t *testing.T) {
+			out, err := exec.Command("go", "list", "-deps", ban.pkg).Output()
+			require.NoError(t, err)
+			for _, dependency := range strings.Fields(string(out)) {
+				if !strings.HasPrefix(dependency, module) && anyMatches(ban.banned, dependency) {
+					t.Errorf("%s depends on %s: %s", ban.pkg, dependency, ban.reason)
+				}
+			}
+		})
+	}
+}
+
 type listed struct {
 	ImportPath string
 	Imports    []string

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -151,7 +152,7 @@ func (w *world) use(snapshots *activities.Snapshots) {
 // connect gives the world a NATS and returns a subscription to its deltas.
 func (w *world) connect() *stream.Subscription {
 	w.t.Helper()
-	nats, err := stream.StartServer(stream.ServerOptions{})
+	nats, err := natsserver.Start(natsserver.Options{})
 	require.NoError(w.t, err)
 	w.t.Cleanup(nats.Shutdown)
 	w.stream, err = stream.Connect(nats.URL(), stream.Options{})

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -139,7 +139,7 @@ func TestAMessageInterruptsAnAnswerWhoseWorkerWasKilled(t *testing.T) {
 
 // startNATS starts a NATS server of the test's own on the port of the URL, or
 // any when it is empty.
-func startNATS(t *testing.T, at string) *stream.Server {
+func startNATS(t *testing.T, at string) *natsserver.Server {
 	t.Helper()
 	port := 0
 	if at != "" {
@@ -148,7 +148,7 @@ func startNATS(t *testing.T, at string) *stream.Server {
 		port, err = strconv.Atoi(u.Port())
 		require.NoError(t, err)
 	}
-	s, err := stream.StartServer(stream.ServerOptions{Port: port})
+	s, err := natsserver.Start(natsserver.Options{Port: port})
 	require.NoError(t, err)
 	t.Cleanup(s.Shutdown)
 	return s

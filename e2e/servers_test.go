@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
@@ -63,7 +63,7 @@ func findServers(dir string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	embedded, err := stream.StartServer(stream.ServerOptions{})
+	embedded, err := natsserver.Start(natsserver.Options{})
 	if err != nil {
 		return nil, errors.Join(err, started.Stop())
 	}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
@@ -24,15 +25,15 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-func startServer(t testing.TB) *stream.Server {
+func startServer(t testing.TB) *natsserver.Server {
 	t.Helper()
-	server, err := stream.StartServer(stream.ServerOptions{})
+	server, err := natsserver.Start(natsserver.Options{})
 	require.NoError(t, err)
 	t.Cleanup(server.Shutdown)
 	return server
 }
 
-func connect(t testing.TB, server *stream.Server, options stream.Options) *stream.Conn {
+func connect(t testing.TB, server *natsserver.Server, options stream.Options) *stream.Conn {
 	t.Helper()
 	conn, err := stream.Connect(server.URL(), options)
 	require.NoError(t, err)
@@ -228,7 +229,7 @@ type script struct {
 	asks chan *nats.Msg
 }
 
-func newScript(t *testing.T, server *stream.Server) *script {
+func newScript(t *testing.T, server *natsserver.Server) *script {
 	t.Helper()
 	nc, err := nats.Connect(server.URL())
 	require.NoError(t, err)
@@ -442,7 +443,7 @@ func TestASubscriptionGoesOnWhenTheServerIsBack(t *testing.T) {
 	b.Say("lo")
 	require.ErrorIs(t, worker.Stop(within(t), "demo", stream.Stop{RequestID: "demo:r0001"}), stream.ErrNobody)
 
-	server, err = stream.StartServer(stream.ServerOptions{Port: port})
+	server, err = natsserver.Start(natsserver.Options{Port: port})
 	require.NoError(t, err)
 	t.Cleanup(server.Shutdown)
 	both(t, found)
@@ -480,7 +481,7 @@ func TestAConnectionIsMadeWhenTheServerComesLater(t *testing.T) {
 	require.NoError(t, err)
 	defer sub.Close()
 
-	server, err = stream.StartServer(stream.ServerOptions{Port: port})
+	server, err = natsserver.Start(natsserver.Options{Port: port})
 	require.NoError(t, err)
 	defer server.Shutdown()
 	select {

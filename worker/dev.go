@@ -14,9 +14,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/offline"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
@@ -37,7 +37,7 @@ type local struct {
 	log      *zap.Logger
 	lock     *flock.Flock
 	logFile  *os.File
-	nats     *stream.Server
+	nats     *natsserver.Server
 	model    *http.Server
 	temporal *devserver.Server
 }
@@ -80,7 +80,7 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 	if _, err := devserver.FreePorts(s.temporalPort, s.uiPort, s.natsPort); err != nil {
 		return nil, s.portError(err)
 	}
-	if l.nats, err = stream.StartServer(stream.ServerOptions{Port: s.natsPort}); err != nil {
+	if l.nats, err = natsserver.Start(natsserver.Options{Port: s.natsPort}); err != nil {
 		return nil, err
 	}
 	l.natsURL = l.nats.URL()

@@ -3,12 +3,12 @@ package rig
 import (
 	"time"
 
-	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 )
 
 // serveNATS is a NATS server until its orders end.
 func serveNATS(s *self) error {
-	server, err := stream.StartServer(stream.ServerOptions{Port: s.NATSPort})
+	server, err := natsserver.Start(natsserver.Options{Port: s.NATSPort})
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,6 @@
-package stream
+// Package natsserver embeds a NATS server, for development and tests. The server stores
+// nothing and requires no authentication, so it belongs on a loopback address.
+package natsserver
 
 import (
 	"fmt"
@@ -9,20 +11,19 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// ServerOptions of an embedded NATS server.
-type ServerOptions struct {
+// Options of a [Server].
+type Options struct {
 	// Host to listen on. Empty: 127.0.0.1.
 	Host string
-	// Port to listen on. 0: any that is free.
+	// Port to listen on. 0: any free port.
 	Port int
 }
 
-// Server is a NATS server within this process, for development and tests. It
-// stores nothing and asks for no password, so it belongs on loopback.
+// Server is a NATS server in this process.
 type Server struct{ server *server.Server }
 
-// StartServer returns once the server takes connections.
-func StartServer(options ServerOptions) (*Server, error) {
+// Start starts a server and returns when it accepts connections.
+func Start(options Options) (*Server, error) {
 	if options.Host == "" {
 		options.Host = "127.0.0.1"
 	}
@@ -43,15 +44,15 @@ func StartServer(options ServerOptions) (*Server, error) {
 	s.Start()
 	if !s.ReadyForConnections(5 * time.Second) {
 		s.Shutdown()
-		return nil, fmt.Errorf("nats server on %s takes no connections: is the port in use?", address)
+		return nil, fmt.Errorf("nats server on %s accepts no connections (is the port in use?)", address)
 	}
 	return &Server{server: s}, nil
 }
 
-// URL is where clients connect.
+// URL returns the URL for clients.
 func (s *Server) URL() string { return s.server.ClientURL() }
 
-// Shutdown ends the server and its connections.
+// Shutdown closes the server and its connections.
 func (s *Server) Shutdown() {
 	s.server.Shutdown()
 	s.server.WaitForShutdown()
