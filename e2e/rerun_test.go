@@ -24,7 +24,7 @@ func TestAnotherModelIsAskedTheSame(t *testing.T) {
 	out := w.starter("", "rerun", "-n", c.Name(), "--as", again.Name(), "--provider", "other", "--model", "newer", "--base-url", w.model.URL)
 	for _, cells := range []string{
 		"| 1 | One | scripted was told: One<br>[", "| newer was told: One<br>[", "| 2 | Two | scripted was told: Two<br>[", "| newer was told: Two<br>[",
-		"\nturns: 2, with the same answer: 0, not answered: 0\n",
+		"\nturns: 2, identical answers: 0, not answered: 0\n",
 	} {
 		require.Contains(t, out, cells)
 	}

@@ -18,7 +18,7 @@ func TestALogIsWholeUntilItsArchiveIsDamaged(t *testing.T) {
 	for w.say(c, "Hello"); len(w.runs(c)) < 3; {
 		w.say(c, "Hello again")
 	}
-	require.Regexp(t, `^ok: \d+ events in [2-9] segments, [1-9]\d* in the running history\n$`, w.starter("", "verify", "-n", c.Name()))
+	require.Regexp(t, `^ok: \d+ events in [2-9] segments, [1-9]\d* in the history of the current run\n$`, w.starter("", "verify", "-n", c.Name()))
 
 	runs := w.runs(c)
 	first := runs[len(runs)-1]
@@ -31,5 +31,5 @@ func TestALogIsWholeUntilItsArchiveIsDamaged(t *testing.T) {
 	out, complaint, err := w.tryStarter("", "verify", "-n", c.Name())
 	require.Error(t, err)
 	require.Regexp(t, fmt.Sprintf("^contexts/%s/%s/: events 1 to [0-9]+ are missing\n$", c.Name(), first), out)
-	require.Contains(t, complaint, "has problems: 1")
+	require.Contains(t, complaint, "problems found: 1")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// ask sends events and writes their answer as it comes. The error says how the
-// turn ended, unless it was completed.
+// ask sends events and writes their answer as it is generated. Unless the turn completes, the
+// error says how it ended.
 func (a *app) ask(ctx context.Context, to conversation, events []event.Event) error {
 	answer := answerWriter{streams: a.streams}
 	defer answer.endLine()
@@ -24,8 +24,7 @@ func (a *app) ask(ctx context.Context, to conversation, events []event.Event) er
 	return turnError(answer.end)
 }
 
-// endsTurn reports whether an event ends a request or stands for one that never
-// began.
+// endsTurn reports whether an event ends a request, or input that started no request.
 func endsTurn(body event.Body) bool {
 	switch body.(type) {
 	case event.LLMRequestCompleted, event.LLMRequestInterrupted, event.LLMRequestFailed,
@@ -35,8 +34,7 @@ func endsTurn(body event.Body) bool {
 	return false
 }
 
-// turnError is what the event that ended a turn means for who waited for it;
-// nil when the turn was completed.
+// turnError returns the error for the event that ended a turn; nil if the turn completed.
 func turnError(end event.Body) error {
 	switch body := end.(type) {
 	case event.LLMRequestCompleted:
@@ -44,28 +42,27 @@ func turnError(end event.Body) error {
 	case event.LLMRequestInterrupted:
 		_, reason := show.Words(body)
 		if body.Reason == event.ReasonTimeout {
-			// Nobody wanted that.
+			// A timeout is a failure, unlike an interruption by a person.
 			return errors.New("the answer was interrupted: " + reason)
 		}
 		return fmt.Errorf("the answer was %w: %s", errInterrupted, reason)
 	case nil:
-		return errors.New("the log ended before the answer did")
+		return errors.New("the log ended before the answer was complete")
 	default:
 		return errors.New(show.Note(end))
 	}
 }
 
-// answerWriter writes the answer of one turn to standard output as it comes,
-// for people and pipes.
+// answerWriter writes the answer of one turn to standard output as it is generated.
 type answerWriter struct {
 	streams
 	live show.Answer
-	// first counts the first event of the turn in the log; answers to what was
-	// before it are not of the turn.
+	// first is the counter of the first event of the turn. Answers to earlier events do not
+	// belong to the turn.
 	first int
-	// end is the newest event that ended a request; nil before.
+	// end is the latest event that ended a request; nil before the first.
 	end event.Body
-	// midLine says that what was written does not end with a newline.
+	// midLine reports whether the text written so far lacks a final newline.
 	midLine bool
 }
 
@@ -93,9 +90,9 @@ func (w *answerWriter) take(e event.Event) {
 	}
 }
 
-// add writes text; void says that it takes the place of what stands before.
-func (w *answerWriter) add(text string, void bool) {
-	if void {
+// add writes text. If restart is set, the text replaces what was written of the answer.
+func (w *answerWriter) add(text string, restart bool) {
+	if restart {
 		w.endLine()
 		fmt.Fprintln(w.out, restarted)
 	}
@@ -106,8 +103,8 @@ func (w *answerWriter) add(text string, void bool) {
 	fmt.Fprint(w.out, text)
 }
 
-// restarted stands between an attempt that broke off and the next one.
-const restarted = "[the answer begins anew; what stands above is void]"
+// restarted separates a failed attempt from the next one.
+const restarted = "[the answer restarts; disregard the part above]"
 
 func (w *answerWriter) endLine() {
 	if w.midLine {

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-var attachUsage = fmt.Sprintf("`FILE|URL` that goes with the message; a file has at most %d MiB, and 1 MiB without a blob store, "+
-	"an http or https URL is only referred to; may be repeated", event.MaxAttachmentBytes>>20)
+var attachUsage = fmt.Sprintf("`FILE|URL` to attach; files have at most %d MiB, or 1 MiB without a blob store; "+
+	"http and https URLs are sent as links; may be repeated", event.MaxAttachmentBytes>>20)
 
-// attachAll makes attachments of files and URLs, in order.
+// attachAll returns attachments of files and URLs, in order.
 func attachAll(places []string) ([]event.Event, error) {
 	var events []event.Event
 	for _, place := range places {
@@ -31,7 +31,7 @@ func attachAll(places []string) ([]event.Event, error) {
 	return events, nil
 }
 
-// attach makes an attachment of a file or an http or https URL.
+// attach returns an attachment of a file or an http or https URL.
 func attach(place string) (event.Event, error) {
 	if u, err := url.Parse(place); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 		return attachURL(place, u)
@@ -54,13 +54,13 @@ func attachURL(place string, u *url.URL) (event.Event, error) {
 }
 
 func attachFile(name string) (event.Event, error) {
-	// Looked at first: to open a pipe is to wait for somebody who writes to it.
+	// Opening a named pipe would block until another process writes to it.
 	info, err := os.Stat(name)
 	if err != nil {
 		return event.Event{}, usagef("attach: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return event.Event{}, usagef("attach %s: it is %s, only regular files can be attached", name, kindOf(info.Mode()))
+		return event.Event{}, usagef("attach %s: is %s (want a regular file)", name, kindOf(info.Mode()))
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -69,7 +69,7 @@ func attachFile(name string) (event.Event, error) {
 	defer file.Close()
 	data, err := readAtMost(file, event.MaxAttachmentBytes)
 	if err == nil && len(data) == 0 {
-		err = errors.New("it is empty")
+		err = errors.New("the file is empty")
 	}
 	if err != nil {
 		return event.Event{}, usagef("attach %s: %w", name, err)
@@ -86,7 +86,7 @@ func attachFile(name string) (event.Event, error) {
 	})
 }
 
-// kindOf says what is no regular file.
+// kindOf describes a file that is not regular.
 func kindOf(mode os.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -96,15 +96,15 @@ func kindOf(mode os.FileMode) string {
 	case mode&os.ModeDevice != 0:
 		return "a device"
 	default:
-		return "no file"
+		return "a special file"
 	}
 }
 
-// readAtMost reads to the end, which must come within limit bytes.
+// readAtMost reads until EOF. More than limit bytes are an error.
 func readAtMost(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		return nil, fmt.Errorf("more than the limit of %d bytes", limit)
+		return nil, fmt.Errorf("too long (at most %d bytes)", limit)
 	}
 	return data, err
 }

@@ -24,22 +24,22 @@ func newChatCommand(a *app) *cobra.Command {
 	o := chatOptions{app: a}
 	command := &cobra.Command{
 		Use:   "chat [-n NAME]",
-		Short: "Talk with a context, in a terminal or in a pipe",
-		Long: `Talk with a context. On a terminal the answer appears as it comes; a new line
-while it does is sent at once, and the policy of the context decides what that
-does to the answer, see "starter set policy". Ctrl-C interrupts a running
-answer, Ctrl-D leaves, up and down bring back earlier lines.
+		Short: "Chat with a context, in a terminal or in a pipe",
+		Long: `Chat with a context. On a terminal, the answer appears as it is generated. A line
+typed meanwhile is sent at once; the delivery policy decides what happens to the
+answer, see "starter set policy". Ctrl-C interrupts a running answer, Ctrl-D
+exits, and the arrow keys up and down recall earlier lines.
 
-When standard input or output is not a terminal, each line of input is a
-message, whose turn is waited for.
+If standard input or output is not a terminal, each line of input is one
+message, and its turn completes before the next line is read.
 
 Lines that begin with a slash and a word are commands:
 
 ` + chat.Help + "\n\n" + exitReference,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runChat(command.Context(), o) },
 	}
-	nameFlag(command, &o.name, "chat", "`NAME` of the context, 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit")
+	nameFlag(command, &o.name, "chat", "`NAME` of the context"+nameRule)
 	return command
 }
 
@@ -63,19 +63,19 @@ func runChat(ctx context.Context, o chatOptions) error {
 	})
 }
 
-// variableEndsAll is set when everything ends with this command, as below
-// "worker --dev -- COMMAND".
+// variableEndsAll is set if all programs end with this command, as under "worker --dev --
+// COMMAND".
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-// farewell is what becomes of the answer when the chat is left.
+// farewell says what happens to the running answer on exit.
 func (o chatOptions) farewell() string {
 	if os.Getenv(variableEndsAll) != "" {
-		return "The worker ends with this chat. The answer goes on when it is started again."
+		return "The worker stops with this chat. The answer continues when the worker starts again."
 	}
-	return fmt.Sprintf("The answer goes on without you. Come back with: %s chat -n %s", o.program(), o.name)
+	return fmt.Sprintf("The answer continues. To return to it: %s chat -n %s", o.program(), o.name)
 }
 
-// pastOf is the log so far; empty when there is none yet.
+// pastOf returns the log so far; empty if the context does not exist.
 func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
 	var past []event.Event
 	for e, err := range with.Events(ctx, "") {
@@ -90,11 +90,11 @@ func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
 	return past, nil
 }
 
-// pipe takes each line for a message and waits for its turn.
+// pipe sends each line as a message and waits for its turn.
 func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 	var attachments []event.Event
 	var unanswered error
-	messages, failures := 0, 0
+	failures := 0
 	fail := func(err error) {
 		failures++
 		unanswered = err
@@ -112,7 +112,7 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 			attached, err := o.runCommand(ctx, with, command)
 			attachments = append(attachments, attached...)
 			if err != nil {
-				// A bad line is no bad usage of the whole command.
+				// %v drops the usage error: an invalid line does not make exit code 2.
 				fail(fmt.Errorf("/%s: %v", command.Name, err))
 			}
 			continue
@@ -122,7 +122,7 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 		}
 		message, err := input(event.UserMessage{Content: text})
 		if err == nil {
-			messages++
+
 			err = o.ask(ctx, with, append(attachments, message))
 			attachments = nil
 		}
@@ -137,12 +137,12 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 		return ctx.Err()
 	}
 	if failures > 0 {
-		return fmt.Errorf("%s with %s, the last one: %w", count(failures, "failure"), count(messages, "message"), unanswered)
+		return fmt.Errorf("%s; the last one: %w", count(failures, "failure"), unanswered)
 	}
 	return nil
 }
 
-// count is a number of things, in words.
+// count formats a number of things.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -150,7 +150,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// runCommand does in a pipe what the screen does on a terminal.
+// runCommand runs a slash command without the screen.
 func (o chatOptions) runCommand(ctx context.Context, with conversation, command chat.Command) (attached []event.Event, err error) {
 	switch command.Name {
 	case "help":

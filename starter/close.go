@@ -17,16 +17,16 @@ func newCloseCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "close -n NAME [--reason TEXT]",
 		Short: "End the session of a context",
-		Long: `Ask a context to end its session, after stopping a running answer. It does not
-wait until that is done. The log stays, and the next message begins a session
-that continues it.
+		Long: `End the session of a context, after interrupting a running answer. The command
+does not wait for the end. The log remains, and the next message starts a new
+session that continues it.
 
 ` + exitReference,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runClose(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
-	command.Flags().StringVar(&o.reason, "reason", "", "`TEXT` for the log (default \"closed\")")
+	command.Flags().StringVar(&o.reason, "reason", "", "reason, a `TEXT` recorded in the log (default \"closed\")")
 	return command
 }
 
@@ -39,6 +39,6 @@ func runClose(ctx context.Context, o closeOptions) error {
 	if err := to.Close(ctx, o.reason); err != nil {
 		return err
 	}
-	o.note("asked %s to end its session", o.name)
+	o.note("asked context %s to end its session", o.name)
 	return nil
 }

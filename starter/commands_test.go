@@ -80,7 +80,7 @@ func TestSetSendsTheSettingAndShowsItAsRecorded(t *testing.T) {
 		})
 	}
 	t.Run("and says when that began a context", func(t *testing.T) {
-		require.Equal(t, "new context demo\n", starter(t, newFake(t, []event.Body{}), "", "set", "timeout", "1s", "-n", "demo").errOut)
+		require.Equal(t, "created context demo\n", starter(t, newFake(t, []event.Body{}), "", "set", "timeout", "1s", "-n", "demo").errOut)
 		f := newFake(t, []event.Body{})
 		f.recordBodies(event.SessionStarted{}, event.UserMessage{Content: "Hi"})
 		require.Empty(t, starter(t, f, "", "set", "timeout", "1s", "-n", "demo").errOut)

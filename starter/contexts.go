@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// client is what the commands need of a [session.Client].
+// client is the part of [session.Client] that the commands use.
 type client interface {
 	Open(name string) (conversation, error)
 	List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
@@ -22,7 +22,7 @@ type client interface {
 	Shutdown()
 }
 
-// conversation is what the commands need of a [session.Context].
+// conversation is the part of [session.Context] that the commands use.
 type conversation interface {
 	Name() string
 	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
@@ -40,7 +40,7 @@ type conversation interface {
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 }
 
-// sessionClient makes a [session.Client] a client.
+// sessionClient adapts a [session.Client] to client.
 type sessionClient struct{ *session.Client }
 
 func (c sessionClient) Open(name string) (conversation, error) {
@@ -59,10 +59,10 @@ func dialSession(ctx context.Context, config session.Config) (client, error) {
 	return sessionClient{dialed}, nil
 }
 
-// dialTimeout bounds how long a command waits for Temporal to answer at all.
+// dialTimeout bounds the wait for the first response of Temporal.
 const dialTimeout = 5 * time.Second
 
-// connect reaches Temporal. The caller shuts the client down.
+// connect connects to Temporal. The caller shuts the client down.
 func (a *app) connect(ctx context.Context) (client, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -73,8 +73,8 @@ func (a *app) connect(ctx context.Context) (client, error) {
 	return c, err
 }
 
-// open reaches Temporal and opens the context of a name. The caller shuts the
-// client down.
+// open connects to Temporal and opens the context called name. The caller shuts the client
+// down.
 func (a *app) open(ctx context.Context, name string) (client, conversation, error) {
 	if err := checkName(name); err != nil {
 		return nil, nil, err
@@ -91,10 +91,10 @@ func (a *app) open(ctx context.Context, name string) (client, conversation, erro
 	return c, opened, nil
 }
 
-// checkName refuses a name before anything is connected.
+// checkName validates the name of a context before connecting.
 func checkName(name string) error {
 	if name == "" {
-		return usagef("which context? Name it with -n NAME")
+		return usagef("-n: missing (want the NAME of a context)")
 	}
 	if err := event.ValidateContextName(name); err != nil {
 		return usageError{err}
@@ -102,8 +102,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// input is an event made of arguments, which are wrong when the event is not
-// valid.
+// input returns a valid event, or a usage error.
 func input(body event.Body) (event.Event, error) {
 	e := event.New(body)
 	if err := e.Validate(); err != nil {

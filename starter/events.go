@@ -27,24 +27,24 @@ func newEventsCommand(a *app) *cobra.Command {
 	o := eventsOptions{app: a}
 	command := &cobra.Command{
 		Use:   "events -n NAME [flags]",
-		Short: "Show the log of a context, and follow it",
-		Long: `Show the events of a context, from the first one on, over all its sessions. No
-worker is needed for it.
+		Short: "Show or follow the log of a context",
+		Long: `Show the events of a context from the first one, across all its sessions. No
+worker is needed.
 
-With --follow it goes on with what is added, until Ctrl-C, and waits for a
-context that is not there yet.
+With --follow, show new events as they are recorded, until Ctrl-C. If the context
+does not exist yet, wait for it.
 
 ` + exitReference,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runEvents(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.from, "from", "", "begin after the event with this `ID`, like demo:0007 (default: at the first)")
-	flags.StringVar(&o.run, "run", "", "the log of the run with this `RUN_ID`, also of one that a reset has abandoned (default: the current run)")
-	flags.BoolVarP(&o.follow, "follow", "f", false, "go on with what is added, until Ctrl-C")
+	flags.StringVar(&o.from, "from", "", "start after the event with this `ID`, like demo:0007 (default: from the first event)")
+	flags.StringVar(&o.run, "run", "", "show the log of the run with this `RUN_ID`, even if a reset abandoned it (default: the current run)")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "show new events as they are recorded, until Ctrl-C")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object per line")
-	flags.BoolVar(&o.deltas, "deltas", false, "with --follow and --json: live deltas too, as TextDeltaEvent")
+	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent; requires --follow and --json")
 	return command
 }
 
@@ -54,11 +54,11 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 	}
 	switch {
 	case o.deltas && !(o.follow && o.json):
-		return usagef("--deltas needs --follow and --json")
+		return usagef("--deltas: requires --follow and --json")
 	case o.run != "" && o.follow:
-		return usagef("--run does not go with --follow")
+		return usagef("--run: cannot be used with --follow")
 	case o.from != "" && (event.Counter(o.from) == 0 || !strings.HasPrefix(o.from, o.name+":")):
-		return usagef("--from %q: want the id of an event of the context, like %s", o.from, event.FormatID(o.name, 1))
+		return usagef("--from %q: want the id of an event of this context, like %s", o.from, event.FormatID(o.name, 1))
 	}
 	c, log, err := o.open(ctx, o.name)
 	if err != nil {
@@ -92,7 +92,7 @@ func (o eventsOptions) print(events iter.Seq2[event.Event, error]) error {
 	return nil
 }
 
-// printEvent prints an event, as JSON or as a line for people.
+// printEvent prints an event, as JSON or as text.
 func (a *app) printEvent(e event.Event, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(e)

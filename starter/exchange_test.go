@@ -112,7 +112,7 @@ func TestImportMakesAContextOfWhatIsExported(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(log), 0o600))
 
 	f := newFake(t)
-	require.Equal(t, outcome{0, "", "imported 3 events as context demo\n"}, starter(t, f, "", "import", "-n", "demo", file))
+	require.Equal(t, outcome{0, "", "imported 3 events into context demo\n"}, starter(t, f, "", "import", "-n", "demo", file))
 	require.Equal(t, log, starter(t, f, "", "export", "-n", "demo").out)
 
 	f = newFake(t)

@@ -19,19 +19,18 @@ const (
 )
 
 const exitHelp = `Exit codes:
-  0    done
-  1    failed: the model, the worker, a line of a script, or a context that
+  0    success
+  1    failure of the model, the worker or a line of a script, or a context that
        is full until a worker runs
-  2    wrong usage: a flag, an argument or a value that cannot be meant
-  3    there is no context of that name
-  4    Temporal cannot be reached
-  130  interrupted: by Ctrl-C (SIGINT or SIGTERM), or the answer was`
+  2    usage error: an unknown flag, or an invalid argument or value
+  3    no context of that name
+  4    Temporal is unreachable
+  130  interrupted by Ctrl-C, SIGINT or SIGTERM, or the answer was interrupted`
 
-// exitReference stands in the help of each command, where the table would be in
-// the way.
-const exitReference = `Exit codes: 0 done, 1 failed, others see "starter --help".`
+// exitReference is the short form of exitHelp for the help of the commands.
+const exitReference = `Exit codes: 0 success, 1 failure; for others see "starter --help".`
 
-// exitCode is the one place that decides how a command ends.
+// exitCode maps the error of a command to its exit code.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -49,12 +48,12 @@ func exitCode(err error) int {
 	}
 }
 
-// usageError is a mistake in the arguments of a command.
+// usageError is an error in the arguments of a command.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// errInterrupted: somebody stopped the answer.
+// errInterrupted reports that the answer was interrupted.
 var errInterrupted = errors.New("interrupted")

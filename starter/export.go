@@ -27,24 +27,23 @@ func newExportCommand(a *app) *cobra.Command {
 	o := exportOptions{app: a}
 	command := &cobra.Command{
 		Use:   "export -n NAME [flags]",
-		Short: "Write the log of a context for other programs, or for people",
-		Long: `Write the log of a context to standard output or to a file. No worker is needed
-for it.
+		Short: "Export the log of a context as JSONL, OpenAI messages or Markdown",
+		Long: `Export the log of a context to standard output or to a file. No worker is needed.
 
-jsonl     every event as it stands in the log; "starter import" reads it
-openai    the messages, as the Chat Completions API of OpenAI takes them
-markdown  the conversation, for people
+  jsonl     all events of the log; "starter import" reads them
+  openai    the messages, in the format of the OpenAI Chat Completions API
+  markdown  the conversation, for readers
 
 ` + exitReference,
 		Example: `  starter export -n demo -o demo.jsonl
   starter export -n demo --format openai | jq .messages`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runExport(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.format, "format", string(exchange.JSONL), "`FORMAT` to write: jsonl, openai or markdown")
-	flags.StringVarP(&o.file, "output", "o", "", "`FILE` to write, which is replaced when all is written (default: standard output)")
+	flags.StringVar(&o.format, "format", string(exchange.JSONL), "output `FORMAT`: jsonl, openai or markdown")
+	flags.StringVarP(&o.file, "output", "o", "", "output `FILE`, replaced only after a complete export (default: standard output)")
 	return command
 }
 
@@ -71,7 +70,7 @@ func runExport(ctx context.Context, o exportOptions) error {
 	return replace(o.file, func(w io.Writer) error { return write(w, format, o.counted(log)) })
 }
 
-// write writes a log that a terminal can show.
+// write writes a log without control characters for terminals.
 func write(w io.Writer, format exchange.Format, log iter.Seq2[event.Event, error]) error {
 	if format == exchange.Markdown {
 		return exchange.Write(terminal.NewWriter(w), format, log)
@@ -79,14 +78,13 @@ func write(w io.Writer, format exchange.Format, log iter.Seq2[event.Event, error
 	return exchange.Write(terminal.NewJSONWriter(w), format, log)
 }
 
-// replace writes a file that takes the place of another one as a whole, or not
-// at all.
+// replace writes a file atomically: the old content remains unless write succeeds.
 func replace(name string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(file.Name()) // nothing is there when all went well
+	defer os.Remove(file.Name()) // no longer exists on success
 	err = write(file)
 	if closed := file.Close(); err == nil {
 		err = closed
@@ -97,11 +95,10 @@ func replace(name string, write func(io.Writer) error) error {
 	return os.Rename(file.Name(), name)
 }
 
-// countedEvents is after how many events a person is told how many there were.
+// countedEvents is the number of events between two updates of the progress line.
 const countedEvents = 1000
 
-// counted tells a person at a terminal how much of a long log was read. The
-// line is gone when the log ends.
+// counted shows the number of events read on a terminal, and erases it at the end of the log.
 func (s streams) counted(log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
 	if !s.errTerminal {
 		return log

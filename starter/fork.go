@@ -20,28 +20,28 @@ func newForkCommand(a *app) *cobra.Command {
 	o := forkOptions{app: a}
 	command := &cobra.Command{
 		Use:   "fork -n NAME --at EVENT_ID --as NEW",
-		Short: "Begin a context that goes on from an event of another one",
-		Long: `Begin a context whose log is that of another one up to an event, under its own
-name. From there on they have nothing to do with each other. However long the
-log is, it is not copied: it stays in the archive of the workers, so the store
-must be named as they have it.
+		Short: "Fork a context at an event",
+		Long: `Create a context whose log starts with the log of another context, up to an
+event. Afterwards the two contexts are independent. The log is not copied: the
+new context refers to the archive of the other one, so --blob-url must name the
+blob store of the workers.
 
-An answer that was on its way at the event is cut off in the new context.
+In the new context, an answer that was running at the event is interrupted.
 
 ` + exitReference,
 		Example: `  starter fork -n demo --at demo:0012 --as demo-2`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(command *cobra.Command, _ []string) error { return runFork(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.at, "at", "", "the last event that both have, by its `ID`, like demo:0012; required")
+	flags.StringVar(&o.at, "at", "", "`ID` of the last event that both contexts share, like demo:0012; required")
 	flags.StringVar(&o.as, "as", "", "`NAME` of the new context; required")
-	flags.BoolVar(&o.json, "json", false, "print one JSON object on one line: contextName, forkedFrom")
+	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, forkedFrom")
 	return command
 }
 
-// forked is what a fork prints.
+// forked is the output of fork --json.
 type forked struct {
 	ContextName string `json:"contextName"`
 	ForkedFrom  string `json:"forkedFrom"`
@@ -68,20 +68,20 @@ func runFork(ctx context.Context, o forkOptions) error {
 	if o.json {
 		return o.printJSON(forked{o.as, o.at})
 	}
-	o.note("context %s goes on from %s", o.as, o.at)
+	o.note("created context %s, forked from %s", o.as, o.at)
 	return nil
 }
 
-// checkAt refuses what is no id of an event of a context.
+// checkAt validates --at as an id of an event of the context.
 func (a *app) checkAt(name, at string) error {
 	if n := event.Counter(at); n == 0 || at != event.FormatID(name, n) {
-		return usagef("--at %q: want the id of an event of the context, like %s; \"%s events -n %s\" shows them",
+		return usagef("--at %q: want the id of an event of this context, like %s (list them with \"%s events -n %s\")",
 			at, event.FormatID(name, 1), a.program(), name)
 	}
 	return nil
 }
 
-// checkNewName refuses what is no name for another context.
+// checkNewName validates --as as the name of another context.
 func checkNewName(name, as string) error {
 	if as == "" || as == name {
 		return usagef("--as %q: want the name of a new context", as)

@@ -10,7 +10,7 @@ import (
 
 func TestForkBeginsAContextAtAnEvent(t *testing.T) {
 	f := newFake(t)
-	require.Equal(t, outcome{0, "", "context copy goes on from demo:0012\n"},
+	require.Equal(t, outcome{0, "", "created context copy, forked from demo:0012\n"},
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy"))
 	require.Equal(t, outcome{0, `{"contextName":"other","forkedFrom":"demo:0001"}` + "\n", ""},
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0001", "--as", "other", "--json"))

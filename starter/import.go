@@ -24,30 +24,30 @@ func newImportCommand(a *app) *cobra.Command {
 	o := importOptions{app: a}
 	command := &cobra.Command{
 		Use:   "import -n NAME FILE|-",
-		Short: "Make a context of a log, or of a conversation",
-		Long: `Make a context of a file, or of standard input, which is read to its end before
-anything is written. It is a log of "starter export", lines of events with less
-in them, or messages as the Chat Completions API of OpenAI takes them:
-{"messages":[{"role":"user","content":"Hello"}]}.
+		Short: "Create a context from a log or a conversation",
+		Long: `Create a context from a file, or with - from standard input. The input is read
+completely before anything is written. It is a log from "starter export", other
+lines of events, which may lack ids and times, or messages in the format of the
+OpenAI Chat Completions API: {"messages":[{"role":"user","content":"Hello"}]}.
 
-The log goes to the archive of the workers, so the store must be named as they
-have it. Then a session begins, which waits for the next message.
+The log is written to the archive, so --blob-url must name the blob store of the
+workers. The new context waits for its next message.
 
 ` + exitReference,
 		Example: `  starter import -n demo demo.jsonl
   jq '{messages}' request.json | starter import -n demo -`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			o.file = args[0]
 			return runImport(command.Context(), o)
 		},
 	}
 	nameFlag(command, &o.name, "", nameUsage)
-	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object on one line: contextName, events")
+	command.Flags().BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events")
 	return command
 }
 
-// imported is what an import prints.
+// imported is the output of import --json.
 type imported struct {
 	ContextName string `json:"contextName"`
 	Events      int    `json:"events"`
@@ -72,11 +72,11 @@ func runImport(ctx context.Context, o importOptions) error {
 	if o.json {
 		return o.printJSON(imported{o.name, len(events)})
 	}
-	o.note("imported %d events as context %s", len(events), o.name)
+	o.note("imported %s into context %s", count(len(events), "event"), o.name)
 	return nil
 }
 
-// read reads the whole log from the file, or from standard input.
+// read reads the whole log.
 func (o importOptions) read() ([]event.Event, error) {
 	var r io.Reader = o.in
 	if o.file != "-" {

@@ -24,8 +24,8 @@ type ingestOptions struct {
 	format string
 	file   string
 	json   bool
-	// outage is how long Temporal may be away in the middle of a log, and tryAgain
-	// the wait before it is asked again.
+	// outage is how long Temporal may be unreachable during a log, and tryAgain the delay
+	// between attempts.
 	outage, tryAgain time.Duration
 }
 
@@ -33,23 +33,22 @@ func newIngestCommand(a *app) *cobra.Command {
 	o := ingestOptions{app: a, outage: time.Minute, tryAgain: time.Second}
 	command := &cobra.Command{
 		Use:   "ingest -n NAME --format droid|claude [FILE|-]",
-		Short: "Add what a coding agent prints to a context, as it prints it",
-		Long: `Add the log of a coding agent to a context: its messages, what its tools were told
-and answered, and what else it printed. Without FILE the log comes from standard
-input, and is in the context as soon as the agent has printed it. No model is
-asked.
+		Short: "Record the output of a coding agent in a context",
+		Long: `Record the output of a coding agent in a context: messages, tool calls, tool
+results and other output. Without FILE the output is read from standard input
+and recorded as the agent prints it. No model is called.
 
-droid     what the Droid CLI prints with --output-format stream-json
-claude    what Claude Code prints with --output-format stream-json
+  droid   output of the Droid CLI with --output-format stream-json
+  claude  output of Claude Code with --output-format stream-json
 
-A log that is added again, or has gone on since, adds what is new. A line that
-means nothing is a warning in the context. What looks like a key is removed, and
-an output of more than about 1 MiB is cut in its middle, which says so.
+Ingesting a log again adds only events that are new. Unrecognized JSON is
+recorded as a warning. Probable API keys are removed. Outputs longer than about
+1 MiB lose their middle, and a mark shows it.
 
 ` + exitReference,
 		Example: `  droid exec --output-format stream-json "Fix the tests" | starter ingest -n fix --format droid
   starter ingest -n fix --format claude log.jsonl`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOneArgument,
 		RunE: func(command *cobra.Command, args []string) error {
 			o.file = "-"
 			if len(args) > 0 {
@@ -60,8 +59,8 @@ an output of more than about 1 MiB is cut in its middle, which says so.
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.format, "format", "", "`FORMAT` of the log: droid or claude; required")
-	flags.BoolVar(&o.json, "json", false, "print one JSON object on one line: contextName, events, repeated, warnings, refused")
+	flags.StringVar(&o.format, "format", "", "input `FORMAT`: droid or claude; required")
+	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events, repeated, warnings, refused")
 	return command
 }
 
@@ -94,7 +93,7 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	return errors.Join(err, i.report())
 }
 
-// log is the file, or standard input.
+// log opens the file or standard input.
 func (o ingestOptions) log() (io.ReadCloser, error) {
 	switch {
 	case o.file != "-":
@@ -104,14 +103,14 @@ func (o ingestOptions) log() (io.ReadCloser, error) {
 		}
 		return file, nil
 	case o.inTerminal:
-		return nil, usagef("nothing to read: name a FILE, or pipe the log in")
+		return nil, usagef("log: missing (name a FILE, or pipe the log to standard input)")
 	default:
 		return io.NopCloser(o.in), nil
 	}
 }
 
-// clientEventIDs are those of all events in the log. A context remembers the
-// newest thousand itself, and a log may be longer.
+// clientEventIDs returns the client event ids of the whole log. The context itself deduplicates
+// only by the newest thousand.
 func clientEventIDs(ctx context.Context, of conversation) (map[string]bool, error) {
 	ids := map[string]bool{}
 	for e, err := range of.Events(ctx, "") {
@@ -128,39 +127,39 @@ func clientEventIDs(ctx context.Context, of conversation) (map[string]bool, erro
 	return ids, nil
 }
 
-// ingested is what an ingestion prints.
+// ingested is the output of ingest --json.
 type ingested struct {
 	ContextName string `json:"contextName"`
-	// Events were added, Repeated were there already, Refused are told of in the
-	// log alone. Warnings are among the first.
+	// Events were added, Repeated were already recorded, Refused were rejected by the context.
+	// Warnings are counted in Events, too.
 	Events   int `json:"events"`
 	Repeated int `json:"repeated"`
 	Warnings int `json:"warnings"`
 	Refused  int `json:"refused"`
 }
 
-// Limits of what is sent at once, such that a worker answers for it: a context
-// counts the calls of an input before their results. And how long an event waits
-// for others to go along.
+// maxBatchEvents and maxBatchBytes keep an input small enough for an update, which a worker
+// answers: a context counts the tool calls of an input before their results. maxBatchWait is
+// how long an event may wait for more events.
 const (
 	maxBatchEvents = reducer.MaxOpenToolCalls / 4
 	maxBatchBytes  = wire.MaxAppendBytes
 	maxBatchWait   = 20 * time.Millisecond
 )
 
-// ingestion is an ingestion at work.
+// ingestion is a running ingestion.
 type ingestion struct {
 	ingestOptions
 	ingested
 	to    conversation
 	known map[string]bool
-	// batch are the events to be sent next, and size the bytes of their JSON.
+	// batch holds the events to send next, and size the bytes of their JSON.
 	batch []event.Event
 	size  int
 }
 
-// run sends what is read. What has been read when ctx ends is still sent, as far
-// as it can be within the grace that a command has.
+// run sends the events read. After ctx ends, it still sends those already read, within the
+// grace period of the command.
 func (i *ingestion) run(ctx context.Context, entries <-chan session.Entry) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -189,7 +188,7 @@ func (i *ingestion) run(ctx context.Context, entries <-chan session.Entry) error
 	}
 }
 
-// take adds an event to the batch, and sends it when there is no room for more.
+// take adds an event to the batch, and sends a full batch first.
 func (i *ingestion) take(ctx context.Context, e event.Event) error {
 	if i.known[e.ClientEventID] {
 		i.Repeated++
@@ -209,7 +208,6 @@ func (i *ingestion) take(ctx context.Context, e event.Event) error {
 	return nil
 }
 
-// flush sends the batch.
 func (i *ingestion) flush(ctx context.Context) error {
 	batch := i.batch
 	i.batch, i.size = nil, 0
@@ -219,7 +217,7 @@ func (i *ingestion) flush(ctx context.Context) error {
 	return i.add(ctx, batch)
 }
 
-// add adds events. Those that the context refuses do not keep it from the others.
+// add sends events, one by one if the context rejects them together.
 func (i *ingestion) add(ctx context.Context, events []event.Event) error {
 	err := i.send(ctx, events)
 	switch {
@@ -245,17 +243,17 @@ func (i *ingestion) add(ctx context.Context, events []event.Event) error {
 	return nil
 }
 
-// send sends events, again and again while Temporal is away: the context takes
-// each once.
+// send sends events and retries while Temporal is unreachable. Repeats are deduplicated by
+// client event id.
 func (i *ingestion) send(ctx context.Context, events []event.Event) error {
-	patience := time.Now().Add(i.outage)
+	deadline := time.Now().Add(i.outage)
 	for noted := false; ; noted = true {
 		_, err := i.to.Send(ctx, events...)
-		if !errors.Is(err, session.ErrUnreachable) || time.Now().After(patience) {
+		if !errors.Is(err, session.ErrUnreachable) || time.Now().After(deadline) {
 			return err
 		}
 		if !noted {
-			i.note("Temporal does not answer; trying again")
+			i.note("Temporal is unreachable; retrying")
 		}
 		select {
 		case <-ctx.Done():
@@ -265,16 +263,16 @@ func (i *ingestion) send(ctx context.Context, events []event.Event) error {
 	}
 }
 
-// report tells what has become of the log.
+// report prints the result.
 func (i *ingestion) report() error {
 	if i.json {
 		if err := i.printJSON(i.ingested); err != nil {
 			return err
 		}
 	} else {
-		text := fmt.Sprintf("ingested %d events into context %s", i.Events, i.name)
+		text := fmt.Sprintf("ingested %s into context %s", count(i.Events, "event"), i.name)
 		if i.Repeated > 0 {
-			text += fmt.Sprintf("; there already: %d", i.Repeated)
+			text += fmt.Sprintf("; already recorded: %d", i.Repeated)
 		}
 		if i.Warnings > 0 {
 			text += fmt.Sprintf("; warnings: %d", i.Warnings)
@@ -282,7 +280,7 @@ func (i *ingestion) report() error {
 		i.note("%s", text)
 	}
 	if i.Refused > 0 {
-		return fmt.Errorf("the context refused %d of the events: see why with \"%s events -n %s\"", i.Refused, i.program(), i.name)
+		return fmt.Errorf("ingest into context %s: events rejected: %d (see why with \"%s events -n %[1]s\")", i.name, i.Refused, i.program())
 	}
 	return nil
 }

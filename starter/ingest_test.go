@@ -40,7 +40,7 @@ func TestIngestAddsWhatAnAgentPrintedOnce(t *testing.T) {
 	more := string(log) + "done\n{\n"
 	require.Equal(t, outcome{0, `{"contextName":"demo","events":2,"repeated":17,"warnings":1,"refused":0}` + "\n", ""},
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "--json"))
-	require.Equal(t, outcome{0, "", "ingested 0 events into context demo; there already: 19\n"},
+	require.Equal(t, outcome{0, "", "ingested 0 events into context demo; already recorded: 19\n"},
 		starter(t, f, more, "ingest", "-n", "demo", "--format", "droid", "-"))
 	require.Equal(t, outcome{0, "", "ingested 19 events into context demo; warnings: 1\n"},
 		starter(t, f, "", "ingest", "-n", "demo", "--format", "claude", claudeLog))
@@ -80,7 +80,7 @@ func TestAnIngestionThatIsInterruptedHasAddedWhatItSays(t *testing.T) {
 		f.await(t, 1)
 		cancel()
 	}()
-	require.Equal(t, outcome{exitInterrupted, "", "ingested 1 events into context demo\n"},
+	require.Equal(t, outcome{exitInterrupted, "", "ingested 1 event into context demo\n"},
 		starterWith(t, ctx, &fakeClient{context: f}, stdin, "ingest", "-n", "demo", "--format", "droid"))
 }
 
@@ -128,7 +128,7 @@ func TestWhatAContextRefusesDoesNotKeepItFromTheRest(t *testing.T) {
 	}
 	got := starter(t, f, "", "ingest", "-n", "demo", "--format", "droid", droidLog)
 	require.Equal(t, outcome{exitFailure, "", "ingested 16 events into context demo\n" +
-		"starter: the context refused 1 of the events: see why with \"starter events -n demo\"\n"}, got)
+		"starter: ingest into context demo: events rejected: 1 (see why with \"starter events -n demo\")\n"}, got)
 }
 
 func TestAnIngestionGoesOnWhenTemporalIsBack(t *testing.T) {
@@ -157,7 +157,7 @@ func TestAnIngestionGoesOnWhenTemporalIsBack(t *testing.T) {
 			require.Equal(t, test.code, exitCode(err))
 			require.Len(t, f.log, test.events)
 			if test.code == exitOK {
-				require.Equal(t, "Temporal does not answer; trying again\ningested 17 events into context demo\n", errOut.String())
+				require.Equal(t, "Temporal is unreachable; retrying\ningested 17 events into context demo\n", errOut.String())
 			}
 		})
 	}
@@ -166,5 +166,5 @@ func TestAnIngestionGoesOnWhenTemporalIsBack(t *testing.T) {
 func TestIngestAtATerminalWantsAFile(t *testing.T) {
 	err := runIngest(t.Context(), ingestOptions{app: &app{streams: streams{inTerminal: true}}, name: "demo", format: "droid", file: "-"})
 	require.Equal(t, exitUsage, exitCode(err))
-	require.EqualError(t, err, "nothing to read: name a FILE, or pipe the log in")
+	require.EqualError(t, err, "log: missing (name a FILE, or pipe the log to standard input)")
 }

@@ -15,12 +15,13 @@ func newInterruptCommand(a *app) *cobra.Command {
 	o := interruptOptions{app: a}
 	command := &cobra.Command{
 		Use:   "interrupt -n NAME",
-		Short: "Stop the running answer of a context",
-		Long: `Ask a context to stop its answer; what was said of it stays. When no answer
-runs, nothing happens. It does not wait until the answer has stopped.
+		Short: "Interrupt the running answer of a context",
+		Long: `Interrupt the running answer of a context and keep its text. Without a running
+answer this has no effect. The command does not wait until the answer has
+stopped.
 
 ` + exitReference,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runInterrupt(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
@@ -36,6 +37,6 @@ func runInterrupt(ctx context.Context, o interruptOptions) error {
 	if err := to.Interrupt(ctx); err != nil {
 		return err
 	}
-	o.note("asked %s to stop its answer", o.name)
+	o.note("asked context %s to stop its answer", o.name)
 	return nil
 }

@@ -25,18 +25,18 @@ func newListCommand(a *app) *cobra.Command {
 	o := listOptions{app: a}
 	command := &cobra.Command{
 		Use:   "list [flags]",
-		Short: "List the contexts, newest session first",
-		Long: `List the contexts of the namespace, newest session first. Temporal's list may be
-a second behind.
+		Short: "List the contexts, most recent session first",
+		Long: `List the contexts of the namespace, most recent session first. The list is
+eventually consistent: changes appear after about a second.
 
 ` + exitReference,
 		Example: `  starter list --query 'ContextStatus = "answering"'
   starter list --query 'ContextTurns > 10' --json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runList(command.Context(), o) },
 	}
 	command.Flags().StringVar(&o.query, "query", "",
-		"only those that a Temporal list `FILTER` finds; it may use ContextStatus, ContextTurns and ContextModel (default: all)")
+		"Temporal list `FILTER`; it may use ContextStatus, ContextTurns and ContextModel (default: all contexts)")
 	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return command
 }
@@ -61,9 +61,9 @@ func runList(ctx context.Context, o listOptions) error {
 	return o.printTable(ctx, c)
 }
 
-// explain makes wrong usage of a filter that Temporal does not understand.
+// explain returns a usage error if Temporal rejected the filter.
 func (o listOptions) explain(err error) error {
-	// An error of Temporal's API, whose packages are the session's business.
+	// Errors of the Temporal API implement this interface; its packages are not imported here.
 	var refused interface {
 		error
 		Status() *status.Status

@@ -1,19 +1,17 @@
-// Command starter is the command line of Chronicle: it sends to contexts and
-// shows what they answer.
+// Command starter is the command line client of Chronicle. It sends messages to contexts and
+// shows the answers.
 //
-//	starter chat                            # talk, in a terminal or in a pipe
+//	starter chat                            # chat, in a terminal or in a pipe
 //	starter send -n demo -m "Hello"         # one message, one answer
-//	starter events -n demo --follow --json  # the log, as it grows
+//	starter events -n demo --follow --json  # follow the log
 //
-// One command goes through the code like this: main builds an [app] on the
-// process's streams, [execute] lets cobra find the command and read its flags,
-// its constructor (newSendCommand in send.go, one file for each command) has
-// filled an options struct, its run function connects, talks to the context
-// through the narrow [conversation], and returns an error, which [exitCode]
-// turns into the exit code.
+// Each command has its own file with an options struct, a constructor (newSendCommand in
+// send.go) and a run function. main creates an [app] with the streams of the process, and
+// [execute] parses the flags with cobra. The run function connects, uses the context through
+// the interface [conversation] and returns an error, which [exitCode] maps to the exit code.
 //
-// Standard output carries what was asked for, and with --json one JSON value
-// per line and nothing else; notes and errors go to standard error.
+// Standard output contains only the requested data, with --json one JSON value per line.
+// Notes and errors go to standard error.
 package main
 
 import (
@@ -24,8 +22,7 @@ import (
 	"time"
 )
 
-// grace is the time that a command has to end after a signal, unless it asks for
-// more.
+// grace is the time that a command has to end after a signal, unless it asks for more.
 const grace = time.Second
 
 func main() { os.Exit(run()) }
@@ -35,8 +32,8 @@ func run() int {
 	defer stop()
 	a := &app{streams: systemStreams(), dial: dialSession, self: os.Args[0]}
 	ended := context.AfterFunc(ctx, func() {
-		// A second signal ends the process at once, and the first one does, too,
-		// where a command waits for what no context reaches, like its input.
+		// stop restores the default action, so a second signal ends the process at once. The
+		// timer ends a command that blocks where ctx cannot reach it, as in reading its input.
 		stop()
 		time.AfterFunc(max(grace, time.Duration(a.grace.Load())), func() { os.Exit(exitInterrupted) })
 	})

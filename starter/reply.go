@@ -10,18 +10,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// reply is what became of a question. What its log does not tell is zero.
+// reply is the outcome of a question. Fields that the log does not tell are zero.
 type reply struct {
 	Answer string `json:"answer"`
-	// Problem is why there is no answer, or not all of it; empty when all is well.
+	// Problem is why the answer is missing or incomplete; empty for a complete answer.
 	Problem      string `json:"problem,omitempty"`
 	InputTokens  int    `json:"inputTokens,omitempty"`
 	OutputTokens int    `json:"outputTokens,omitempty"`
 	DurationMs   int64  `json:"durationMs,omitempty"`
 }
 
-// replyTo finds, in a log, what became of the user message at an index. Messages
-// that were answered together have the same reply.
+// replyTo finds the reply to the user message at index i of a log. Messages answered together
+// share a reply.
 func replyTo(log []event.Event, i int) reply {
 	asked := event.Counter(log[i].ID)
 	isReply := func(through string) bool { return event.Counter(through) >= asked }
@@ -31,7 +31,7 @@ func replyTo(log []event.Event, i int) reply {
 		switch body := e.Body.(type) {
 		case event.AssistantMessage:
 			if body.RequestID == "" {
-				return reply{Answer: body.Content} // of an import, which tells no more
+				return reply{Answer: body.Content} // imported answers have no request
 			}
 			if requestID == "" && isReply(body.ThroughEventID) {
 				r.Answer, requestID = body.Content, body.RequestID
@@ -59,7 +59,7 @@ func replyTo(log []event.Event, i int) reply {
 	return r
 }
 
-// costs says what the reply took.
+// costs formats the tokens and the duration.
 func (r reply) costs() string {
 	var parts []string
 	if r.InputTokens > 0 || r.OutputTokens > 0 {
@@ -71,7 +71,7 @@ func (r reply) costs() string {
 	return strings.Join(parts, ", ")
 }
 
-// text is the reply for people.
+// text formats the reply with its problem and costs.
 func (r reply) text() string {
 	text := r.Answer
 	for _, more := range []string{r.Problem, r.costs()} {
@@ -82,21 +82,21 @@ func (r reply) text() string {
 	return strings.TrimPrefix(text, "\n")
 }
 
-// add sums up what replies took.
+// add adds the costs of another reply.
 func (r *reply) add(other reply) {
 	r.InputTokens += other.InputTokens
 	r.OutputTokens += other.OutputTokens
 	r.DurationMs += other.DurationMs
 }
 
-// question is a turn of a log to ask again: what was sent since the turn before,
-// a message that wants an answer last.
+// question is a turn to ask again: all inputs since the previous turn, the last of which
+// requests an answer.
 type question struct {
 	inputs []event.Event
 	reply  reply
 }
 
-// text is what was asked.
+// text formats the messages and attachments.
 func (q question) text() string {
 	text := ""
 	for _, e := range q.inputs {
@@ -107,12 +107,11 @@ func (q question) text() string {
 			text += body.Content + "\n"
 		}
 	}
-	return cmp.Or(strings.TrimSpace(text), "(nothing)")
+	return cmp.Or(strings.TrimSpace(text), "(empty)")
 }
 
-// questionsOf lists the turns of a log, with the settings that were changed
-// before them, unless skip says that something else stands in their place. It goes
-// through the event with a counter; 0 means all.
+// questionsOf returns the turns of a log, each with the settings changed before it, except
+// those that skip selects. It reads up to the event with counter through; 0 means all.
 func questionsOf(log []event.Event, skip func(event.Body) bool, through int) []question {
 	var questions []question
 	var inputs []event.Event

@@ -29,16 +29,17 @@ func newRerunCommand(a *app) *cobra.Command {
 	o := rerunOptions{app: a}
 	command := &cobra.Command{
 		Use:   "rerun -n NAME --as NEW --provider ID --model MODEL [flags]",
-		Short: "Ask another model what a context was asked, and compare the answers",
-		Long: `Begin a context with the settings of another one, but with another model or
-system prompt, and ask it again what the user asked there, one message after the
-other. The answers stand side by side: in two columns on a terminal, else in a
-table of Markdown, or with --json as one object per turn and one that sums up.
+		Short: "Repeat a conversation with another model and compare the answers",
+		Long: `Create a context with the settings of another one, except for the model and, with
+--system, the system prompt. Send it the same user messages, one after the
+other, and show both answers to each: in two columns on a terminal, as a
+Markdown table otherwise, or with --json as one object per turn, followed by the
+totals.
 
 ` + exitReference,
 		Example: `  starter rerun -n demo --as demo-mini --provider openai --model gpt-4o-mini
   starter rerun -n demo --at demo:0012 --as demo-brief --provider openai --model gpt-4o --system "Be brief."`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			o.hasSystem = command.Flags().Changed("system")
 			return runRerun(command.Context(), o)
@@ -46,15 +47,15 @@ table of Markdown, or with --json as one object per turn and one that sums up.
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.at, "at", "", "ask no further than the event with this `ID`, like demo:0012 (default: all)")
+	flags.StringVar(&o.at, "at", "", "stop at the event with this `ID`, like demo:0012 (default: the whole log)")
 	flags.StringVar(&o.as, "as", "", "`NAME` of the new context; required")
 	providerFlags(command, &o.provider)
-	flags.StringVar(&o.system, "system", "", "another system prompt, `TEXT`; empty: none (default: that of the context)")
+	flags.StringVar(&o.system, "system", "", "system prompt `TEXT`; empty: none (default: that of the context)")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return command
 }
 
-// compared is a turn as it was answered then and now.
+// compared is a turn with its old and its new reply.
 type compared struct {
 	Turn     int    `json:"turn"`
 	Question string `json:"question"`
@@ -62,14 +63,13 @@ type compared struct {
 	New      reply  `json:"new"`
 }
 
-// totals sum up the turns.
+// totals sums up the turns.
 type totals struct {
 	Turns int `json:"turns"`
-	// Same is how many answers are the same to the letter, Failed how many of
-	// the new ones are not whole.
+	// Same is the number of identical answers, Failed that of missing or incomplete new ones.
 	Same   int `json:"same"`
 	Failed int `json:"failed"`
-	// Old and New are what the replies took.
+	// Old and New are the costs of the replies.
 	Old reply `json:"old"`
 	New reply `json:"new"`
 }
@@ -110,7 +110,7 @@ func runRerun(ctx context.Context, o rerunOptions) error {
 	return o.compare(ctx, to, questions)
 }
 
-// settings are what the new context has in place of that of the other.
+// settings returns the settings that replace those of the original context.
 func (o rerunOptions) settings() ([]event.Event, error) {
 	bodies := []event.Body{o.provider}
 	if o.hasSystem {
@@ -137,7 +137,7 @@ func (o rerunOptions) questions(ctx context.Context, from conversation) ([]quest
 	}
 	through := event.Counter(o.at)
 	if len(log) > 0 && through > event.Counter(log[len(log)-1].ID) {
-		return nil, fmt.Errorf("--at %s: the log ends with %s", o.at, log[len(log)-1].ID)
+		return nil, fmt.Errorf("--at %s: beyond the end of the log (the last event is %s)", o.at, log[len(log)-1].ID)
 	}
 	questions := questionsOf(log, func(body event.Body) bool {
 		switch body := body.(type) {
@@ -149,12 +149,12 @@ func (o rerunOptions) questions(ctx context.Context, from conversation) ([]quest
 		return false
 	}, through)
 	if len(questions) == 0 {
-		return nil, fmt.Errorf("context %s was asked nothing", o.name)
+		return nil, fmt.Errorf("rerun context %s: it has no user message to answer", o.name)
 	}
 	return questions, nil
 }
 
-// mustBeNew refuses a context that is there.
+// mustBeNew returns an error if the context exists.
 func mustBeNew(ctx context.Context, c conversation) error {
 	for _, err := range c.Events(ctx, "") {
 		if errors.Is(err, session.ErrNoContext) {
@@ -168,7 +168,7 @@ func mustBeNew(ctx context.Context, c conversation) error {
 	return fmt.Errorf("rerun as context %s: %w", c.Name(), session.ErrExists)
 }
 
-// compare asks the questions and prints what comes of each.
+// compare asks the questions and prints the replies.
 func (o rerunOptions) compare(ctx context.Context, to conversation, questions []question) error {
 	if !o.json && !o.outTerminal {
 		fmt.Fprintf(o.out, "| turn | question | %s | %s |\n|---|---|---|---|\n", o.name, o.as)
@@ -194,12 +194,12 @@ func (o rerunOptions) compare(ctx context.Context, to conversation, questions []
 		return err
 	}
 	if sum.Failed > 0 {
-		return fmt.Errorf("%d of %d questions were not answered", sum.Failed, sum.Turns)
+		return fmt.Errorf("rerun: %d of %d messages were not answered", sum.Failed, sum.Turns)
 	}
 	return nil
 }
 
-// askAgain asks a question and waits for what becomes of it.
+// askAgain asks a question and returns the reply.
 func (o rerunOptions) askAgain(ctx context.Context, to conversation, q question) (reply, error) {
 	asked := -1
 	var log []event.Event
@@ -236,14 +236,14 @@ func (o rerunOptions) print(c compared) error {
 	return err
 }
 
-// unknown stands for what no log tells.
-const unknown = "tokens and time are not known"
+// unknown replaces costs that the log does not tell.
+const unknown = "tokens and time unknown"
 
 func (o rerunOptions) printTotals(sum totals) error {
 	if o.json {
 		return o.printJSON(sum)
 	}
-	_, err := fmt.Fprintf(o.out, "\nturns: %d, with the same answer: %d, not answered: %d\n%s: %s\n%s: %s\n",
+	_, err := fmt.Fprintf(o.out, "\nturns: %d, identical answers: %d, not answered: %d\n%s: %s\n%s: %s\n",
 		sum.Turns, sum.Same, sum.Failed, o.name, cmp.Or(sum.Old.costs(), unknown), o.as, cmp.Or(sum.New.costs(), unknown))
 	return err
 }

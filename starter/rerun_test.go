@@ -35,7 +35,7 @@ func TestRerunAsksAgainWithOtherSettings(t *testing.T) {
 | 1 | [attachment: https://example.com/a.png (image/png)]<br>What is it? | A cat.<br>[5ms] | A cat.<br>[5ms] |
 | 2 | Which \| one? | [failed: quota] | That one.<br>[5ms] |
 
-turns: 2, with the same answer: 1, not answered: 0
+turns: 2, identical answers: 1, not answered: 0
 demo: 5ms
 copy: 10ms
 `, ""}, got)
@@ -57,7 +57,7 @@ func TestRerunEndsAtAnEventAndTakesAnotherSystemPrompt(t *testing.T) {
 	require.Equal(t, outcome{exitFailure,
 		`{"turn":1,"question":"[attachment: https://example.com/a.png (image/png)]\nWhat is it?","old":{"answer":"A cat.","durationMs":5},"new":{"answer":"","problem":"failed: quota"}}` + "\n" +
 			`{"turns":1,"same":0,"failed":1,"old":{"answer":"","durationMs":5},"new":{"answer":""}}` + "\n",
-		"starter: 1 of 1 questions were not answered\n"}, got)
+		"starter: rerun: 1 of 1 messages were not answered\n"}, got)
 	require.Equal(t, event.SystemPrompt{Content: "Be kind."}, again.inputs[0][1].Body)
 	require.Equal(t, event.TagSetTimeout, again.inputs[0][2].Tag())
 }
@@ -80,8 +80,8 @@ func TestRerunRefusesWhatCannotBeMeant(t *testing.T) {
 		{[]string{"rerun", "-n", "demo", "--as", "copy", "--model", "m"}, exitUsage, "--provider: missing"},
 		{append(rerunArgs, "--as", "demo"), exitUsage, "want the name of a new context"},
 		{append(rerunArgs, "--at", "other:0001"), exitUsage, "--at"},
-		{append(rerunArgs, "--at", "demo:0099"), exitFailure, "the log ends with demo:0010"},
-		{append(rerunArgs, "--at", "demo:0003"), exitFailure, "context demo was asked nothing"},
+		{append(rerunArgs, "--at", "demo:0099"), exitFailure, "beyond the end of the log (the last event is demo:0010)"},
+		{append(rerunArgs, "--at", "demo:0003"), exitFailure, "rerun context demo: it has no user message to answer"},
 	} {
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), test.args...)
 		require.Equal(t, test.code, got.code, test.args)

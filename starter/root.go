@@ -19,29 +19,26 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// app is what all commands share.
+// app is the state shared by all commands.
 type app struct {
 	streams
-	// connection is filled from the flags of the root command.
+	// connection is set by the flags of the root command.
 	connection session.Config
-	// dial connects; a context that is done ends the attempt, not the
-	// connection.
+	// dial connects. Cancelling ctx ends the attempt, not the connection.
 	dial func(ctx context.Context, config session.Config) (client, error)
-	// self is what the program was called as; empty means "starter".
+	// self is the name that the program was called by. Empty: "starter".
 	self string
-	// patience is how long an input may take to be recorded before a person is
-	// told what it waits for; 0 means 5 seconds.
-	patience time.Duration
-	// grace is how long the command may take to end after a signal, if that is
-	// longer than usual; a time.Duration.
+	// noticeAfter is how long an input may remain unrecorded before a notice says why. 0:
+	// [noticeAfter].
+	noticeAfter time.Duration
+	// grace is the time that the command has to end after a signal, if longer than [grace]. It
+	// holds a time.Duration.
 	grace atomic.Int64
-	// parsed says that flags and arguments were understood and a command runs:
-	// what fails before is wrong usage.
+	// parsed is set once flags and arguments are valid. Errors before that are usage errors.
 	parsed bool
 }
 
-// execute runs the command that the arguments ask for and returns its exit
-// code.
+// execute runs the command that args name and returns its exit code.
 func execute(ctx context.Context, a *app, args []string) int {
 	a.out, a.err = terminal.NewWriter(a.out), terminal.NewWriter(a.err)
 	root := newRootCommand(a)
@@ -51,51 +48,51 @@ func execute(ctx context.Context, a *app, args []string) int {
 		err = usageError{err}
 	}
 	if err != nil && ctx.Err() != nil {
-		// Whatever the signal made fail, the signal is the reason.
+		// Any error after a signal counts as an interruption.
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}
 	a.report(command, err)
 	return exitCode(err)
 }
 
-// report tells a person what went wrong, and what to do about it.
+// report prints the error of a command and what to do about it.
 func (a *app) report(command *cobra.Command, err error) {
 	switch code := exitCode(err); {
 	case err == nil || errors.Is(err, context.Canceled):
 	case code == exitUsage:
 		fmt.Fprintf(a.err, "%s: %v\nRun '%[1]s --help' for usage.\n", command.CommandPath(), err)
 	case code == exitUnreachable:
-		fmt.Fprintf(a.err, "starter: cannot reach Temporal at %s: is the worker running? "+
-			"Start everything with \"make run\" or \"worker --dev\"\n", a.address())
+		fmt.Fprintf(a.err, "starter: cannot reach Temporal at %s "+
+			"(start it with \"make run\" or \"worker --dev\", or set --address)\n", a.address())
 		a.note("%v", err)
 	default:
 		fmt.Fprintf(a.err, "starter: %v\n", err)
 	}
 }
 
-// address is where Temporal was looked for.
+// address returns the address of Temporal.
 func (a *app) address() string {
-	// What is wrong with the profile was told by whoever failed to connect.
+	// Connecting already reported an invalid profile.
 	profile, _ := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: a.connection.Profile})
 	return cmp.Or(a.connection.Address, profile.HostPort, "127.0.0.1:7233")
 }
 
-// taskQueue is where a worker takes what is sent to new contexts.
+// taskQueue returns the task queue of new contexts.
 func (a *app) taskQueue() string { return cmp.Or(a.connection.TaskQueue, wire.TaskQueue) }
 
-// program is the word to put before commands that a person is told to run.
+// program returns the program name to print in suggested commands.
 func (a *app) program() string { return cmp.Or(a.self, "starter") }
 
 func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "starter",
 		Short: "Talk to Chronicle: durable conversations on Temporal",
-		Long: `starter talks to contexts: named conversations with a model that live in
-Temporal and survive everything that happens to the programs around them. A
-context begins with the first message to its name.
+		Long: `Send messages to contexts and show the answers. A context is a named, durable
+conversation with a model, stored in Temporal. The first message to a name
+creates the context.
 
-Where Temporal and NATS are is taken from the flags below, else from the
-environment, else from the TOML profile of the temporal command.
+Flags override environment variables, which override the TOML profile of the
+temporal command.
 
 ` + exitHelp,
 		Example: `  starter chat
@@ -106,7 +103,7 @@ environment, else from the TOML profile of the temporal command.
 		SilenceUsage:  true,
 		Version:       chronicle.BuildVersion(),
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if err := checkPlaces(a.connection); err != nil {
+			if err := checkAddresses(a.connection); err != nil {
 				return err
 			}
 			a.parsed = true
@@ -121,15 +118,15 @@ environment, else from the TOML profile of the temporal command.
 	root.SetErr(a.err)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.connection.Address, "address", "",
-		"where Temporal is, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
+		"address of Temporal, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
 	flags.StringVar(&a.connection.Namespace, "namespace", "",
-		"Temporal's `NAMESPACE` (default: $TEMPORAL_NAMESPACE, the profile, \"default\")")
+		"Temporal `NAMESPACE` (default: $TEMPORAL_NAMESPACE, the profile, \"default\")")
 	flags.StringVar(&a.connection.Profile, "profile", "",
-		"`PROFILE` in Temporal's TOML file (default: $TEMPORAL_PROFILE, \"default\")")
+		"`PROFILE` in the TOML configuration of the temporal command (default: $TEMPORAL_PROFILE, \"default\")")
 	flags.StringVar(&a.connection.TaskQueue, "task-queue", "",
-		"task `QUEUE` on which new contexts start, the worker's (default \""+wire.TaskQueue+"\")")
+		"task `QUEUE` of the workers that run new contexts (default \""+wire.TaskQueue+"\")")
 	flags.StringVar(&a.connection.NATSURL, "nats-url", "",
-		"where live deltas come from, a `URL`; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
+		"`URL` of the NATS server that delivers live deltas; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
 	for _, s := range a.connection.NATSAuth.Settings() {
 		usage := s.Usage
 		if s.Env != "" {
@@ -138,7 +135,7 @@ environment, else from the TOML profile of the temporal command.
 		flags.StringVar(s.Value, s.Flag, "", usage)
 	}
 	flags.StringVar(&a.connection.BlobURL, "blob-url", "",
-		"blob store of the workers, a `URL`; \"none\": send up to 64 KB and read what Temporal has (default: $BLOB_URL, "+devBlobs+" when it is there and Temporal is on this machine)")
+		"`URL` of the workers' blob store; \"none\": send at most 64 KB and read only what Temporal holds (default: $BLOB_URL, or "+devBlobs+" if it exists and Temporal runs on this machine)")
 	root.AddCommand(
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
 		newEventsCommand(a), newStateCommand(a), newListCommand(a),
@@ -149,12 +146,38 @@ environment, else from the TOML profile of the temporal command.
 	return root
 }
 
-// nameFlag adds -n to a command.
+// noArguments rejects positional arguments.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// atMostOneArgument accepts one optional positional argument.
+func atMostOneArgument(command *cobra.Command, args []string) error {
+	return noArguments(command, args[min(1, len(args)):])
+}
+
+// oneArgument requires one positional argument, which the help calls name.
+func oneArgument(name string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s: missing", name)
+		}
+		return atMostOneArgument(command, args)
+	}
+}
+
+// nameFlag adds the flag -n, --name.
 func nameFlag(command *cobra.Command, name *string, value, usage string) {
 	command.Flags().StringVarP(name, "name", "n", value, usage)
 }
 
-const nameUsage = "`NAME` of the context, 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit; required"
+const nameUsage = "`NAME` of the context" + nameRule + "; required"
+
+// nameRule is event.ValidateContextName in words.
+const nameRule = ", 1-128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
 
 // printJSON writes a value as one line of JSON.
 func (a *app) printJSON(value any) error {
@@ -163,9 +186,9 @@ func (a *app) printJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-// noteNotLive says once that answers come in one piece.
+// noteNotLive prints a note if the client receives no live deltas.
 func (a *app) noteNotLive(c client) {
 	if !c.Live() {
-		a.note("no live deltas (--nats-url says where they come from); answers appear when they are complete")
+		a.note("no live deltas (see --nats-url); each answer appears when it is complete")
 	}
 }

@@ -33,29 +33,29 @@ func newScriptCommand(a *app) *cobra.Command {
 	o := scriptOptions{app: a, askAgain: time.Second, lookAfter: 2 * time.Second}
 	command := &cobra.Command{
 		Use:   "script -n NAME [--deltas]",
-		Short: "Events in on standard input, events out on standard output, as JSONL",
-		Long: `Send events from standard input, one JSON object or array per line, and print
-events as they are recorded, one JSON object per line, from now on. The events
-of an array are taken or refused as a whole.
+		Short: "Send events from standard input and print the log, both as JSONL",
+		Long: `Send events from standard input, one JSON object or array per line, and print new
+events as they are recorded, one JSON object per line. The context accepts or
+rejects the events of an array together.
 
-Lines are sent as they come, without waiting for answers; what that does to a
-running answer is up to the policy of the context, see "starter set policy". It
-ends after the end of input, when everything that was sent is recorded and no
-answer is running.
+Each line is sent as soon as it is read, without waiting for answers. The
+delivery policy decides what happens to a running answer, see "starter set
+policy". After the end of input, the command exits when all lines are recorded
+and no answer is running.
 
-A line whose clientEventId is in the log already is answered with the recorded
-event and adds nothing.
+Events are deduplicated by clientEventId: a repeated line adds nothing to the
+log, and the event recorded first is printed.
 
-A line that cannot be sent is named on standard error, the others are sent, and
-the exit code is 1.
+Invalid lines are reported on standard error and skipped; the exit code is then
+1.
 
 ` + exitReference,
 		Example: `  echo '{"_tag":"UserMessage","content":"Hello"}' | starter script -n demo --deltas`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE:    func(command *cobra.Command, _ []string) error { return runScript(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
-	command.Flags().BoolVar(&o.deltas, "deltas", false, "print live deltas too, as TextDeltaEvent")
+	command.Flags().BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent")
 	return command
 }
 
@@ -146,7 +146,7 @@ func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan sess
 			continue
 		case l, ok := <-log:
 			if !ok {
-				return errors.New("the log ended before the script did")
+				return errors.New("the log ended before the script was complete")
 			}
 			if l.Err != nil {
 				return l.Err
@@ -208,7 +208,7 @@ func (s *script) send(ctx context.Context, text []byte) error {
 		}
 	}
 	s.bad++
-	fmt.Fprintf(s.err, "starter: line %d was not sent: %v\n", s.lines, err)
+	fmt.Fprintf(s.err, "starter: line %d: not sent: %v\n", s.lines, err)
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (s *script) await(more bool) {
 		s.noted = nil
 	}
 	if more {
-		s.noted = s.noteSilence()
+		s.noted = s.noticeNoWorker()
 	}
 }
 
@@ -351,7 +351,7 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 		}
 	}
 	if s.bad > 0 {
-		return true, fmt.Errorf("%d of %d lines could not be sent", s.bad, s.lines)
+		return true, fmt.Errorf("script: %d of %d lines were not sent", s.bad, s.lines)
 	}
 	return true, nil
 }
@@ -364,7 +364,7 @@ func (s *script) delivery(ctx context.Context) (session.Delivery, error) {
 			return d, err
 		}
 		if !noted {
-			s.note("no worker answers; waiting for one")
+			s.note("no worker responds; waiting for one")
 		}
 		select {
 		case <-ctx.Done():

@@ -72,9 +72,9 @@ func TestScriptNamesBadLinesAndSendsTheOthers(t *testing.T) {
 	require.Equal(t, exitFailure, got.code)
 	require.Len(t, f.inputs, 2)
 	require.Len(t, got.tags(t), 2)
-	require.Contains(t, got.errOut, "line 2 was not sent: ")
-	require.Contains(t, got.errOut, "line 4 was not sent: event 2 of 2: ")
-	require.Contains(t, got.errOut, "2 of 5 lines could not be sent")
+	require.Contains(t, got.errOut, "line 2: not sent: ")
+	require.Contains(t, got.errOut, "line 4: not sent: event 2 of 2: ")
+	require.Contains(t, got.errOut, "script: 2 of 5 lines were not sent")
 }
 
 func TestScriptWithoutInputEndsAtOnce(t *testing.T) {
@@ -102,7 +102,7 @@ func TestScriptWaitsForAWorker(t *testing.T) {
 	done, err := s.isDone(t.Context())
 	require.NoError(t, err)
 	require.True(t, done)
-	require.Equal(t, "no worker answers; waiting for one\n", errOut.String())
+	require.Equal(t, "no worker responds; waiting for one\n", errOut.String())
 }
 
 func TestScriptPrintsALineAsSoonAsItIsRecorded(t *testing.T) {

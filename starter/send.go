@@ -27,19 +27,19 @@ func newSendCommand(a *app) *cobra.Command {
 	o := sendOptions{app: a}
 	command := &cobra.Command{
 		Use:   "send -n NAME [-m TEXT] [flags]",
-		Short: "Send one message and show the answer as it comes",
-		Long: `Send one message to a context and show the answer as it comes. The context is
-created when there is none of that name. Without -m the text comes from
-standard input.
+		Short: "Send a message and show the answer as it is generated",
+		Long: `Send a message to a context and show the answer as it is generated. The context
+is created if it does not exist. Without -m the message is read from standard
+input.
 
-What happens to an answer that is still running is up to the policy of the
-context, see "starter set policy". Ctrl-C ends the wait, not the answer.
+The delivery policy of the context decides what happens to a running answer, see
+"starter set policy". Ctrl-C stops the wait, not the answer.
 
 ` + exitReference,
 		Example: `  starter send -n demo -m "What is on this picture?" --attach cat.png
   git diff | starter send -n review
   starter send -n demo -m "Hello" --json --deltas | jq .`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			o.hasMessage = command.Flags().Changed("message")
 			return runSend(command.Context(), o)
@@ -48,11 +48,11 @@ context, see "starter set policy". Ctrl-C ends the wait, not the answer.
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
 	flags.StringVarP(&o.message, "message", "m", "",
-		"`TEXT` to send, at most 1 MiB; - or no flag: from standard input")
+		"`TEXT` of the message, at most 1 MiB; - or no flag: read standard input")
 	flags.StringArrayVar(&o.attachments, "attach", nil, attachUsage)
-	flags.BoolVar(&o.noWait, "no-wait", false, "return as soon as Temporal has stored the message")
+	flags.BoolVar(&o.noWait, "no-wait", false, "return as soon as the message is stored in Temporal")
 	flags.BoolVar(&o.json, "json", false, "print the events of the turn, one JSON object per line")
-	flags.BoolVar(&o.deltas, "deltas", false, "with --json: live deltas too, as TextDeltaEvent")
+	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent; requires --json")
 	return command
 }
 
@@ -62,9 +62,9 @@ func runSend(ctx context.Context, o sendOptions) error {
 	}
 	switch {
 	case o.deltas && !o.json:
-		return usagef("--deltas needs --json")
+		return usagef("--deltas: requires --json")
 	case o.deltas && o.noWait:
-		return usagef("--deltas and --no-wait exclude each other")
+		return usagef("--deltas: cannot be used with --no-wait")
 	}
 	events, err := o.events()
 	if err != nil {
@@ -87,14 +87,14 @@ func runSend(ctx context.Context, o sendOptions) error {
 		err = o.ask(ctx, to, events)
 	}
 	if ctx.Err() != nil {
-		o.note("the answer goes on without you: see it with \"%[1]s events -n %[2]s --follow\", "+
-			"stop it with \"%[1]s interrupt -n %[2]s\"", o.program(), o.name)
+		o.note("stopped waiting; the answer continues (follow it with \"%[1]s events -n %[2]s --follow\", "+
+			"stop it with \"%[1]s interrupt -n %[2]s\")", o.program(), o.name)
 		return ctx.Err()
 	}
 	return err
 }
 
-// events are the attachments and, last, the message.
+// events returns the attachments and, last, the message.
 func (o sendOptions) events() ([]event.Event, error) {
 	events, err := attachAll(o.attachments)
 	if err != nil {
@@ -104,16 +104,16 @@ func (o sendOptions) events() ([]event.Event, error) {
 	switch {
 	case o.hasMessage && text != "-":
 	case !o.hasMessage && o.inTerminal:
-		return nil, usagef("nothing to send: give -m TEXT, or pipe the text in")
+		return nil, usagef("message: missing (use -m TEXT, or pipe the text to standard input)")
 	default:
 		data, err := readAtMost(o.in, wire.MaxStoredBytes)
 		if err != nil {
-			return nil, usagef("message from standard input: %w", err)
+			return nil, usagef("message on standard input: %w", err)
 		}
 		text = strings.TrimRight(string(data), "\r\n")
 	}
 	if strings.TrimSpace(text) == "" && len(events) == 0 {
-		return nil, usagef("the message is empty")
+		return nil, usagef("message: empty (want text or an attachment)")
 	}
 	message, err := input(event.UserMessage{Content: text})
 	if err != nil {
@@ -122,7 +122,7 @@ func (o sendOptions) events() ([]event.Event, error) {
 	return append(events, message), nil
 }
 
-// delivered is what send --no-wait --json prints.
+// delivered is the output of send --no-wait --json.
 type delivered struct {
 	ContextName string `json:"contextName"`
 	session.Receipt
@@ -149,7 +149,7 @@ func (o sendOptions) deliver(ctx context.Context, to conversation, events []even
 	return nil
 }
 
-// printTurn sends events and prints what follows as JSON.
+// printTurn sends events and prints those of the turn as JSON.
 func (o sendOptions) printTurn(ctx context.Context, to conversation, events []event.Event) error {
 	var end event.Body
 	for e, err := range o.turn(ctx, to, events) {

@@ -116,7 +116,7 @@ func TestSendTakesTheMessageFromWhereItIs(t *testing.T) {
 	t.Run("nowhere is wrong usage, and so is an empty message", func(t *testing.T) {
 		got := starter(t, newFake(t), " \n", "send", "-n", "demo")
 		require.Equal(t, exitUsage, got.code)
-		require.Contains(t, got.errOut, "the message is empty")
+		require.Contains(t, got.errOut, "message: empty (want text or an attachment)")
 	})
 }
 
@@ -148,8 +148,8 @@ func TestSendRefusesAttachments(t *testing.T) {
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	for _, test := range []struct{ name, place, want string }{
-		{"that are too long, and names the limit", write("big", event.MaxAttachmentBytes+1), "more than the limit of 20971520 bytes"},
-		{"that are empty", write("empty", 0), "it is empty"},
+		{"that are too long, and names the limit", write("big", event.MaxAttachmentBytes+1), "too long (at most 20971520 bytes)"},
+		{"that are empty", write("empty", 0), "the file is empty"},
 		{"that are not there", filepath.Join(dir, "none"), "no such file"},
 		{"that are folders", dir, "is a directory"},
 		{"that are pipes, whose writer might never come", pipe, "is a named pipe"},
@@ -190,7 +190,7 @@ func TestSendAsJSON(t *testing.T) {
 func TestSendSaysOnceThatThereAreNoLiveDeltas(t *testing.T) {
 	c := &fakeClient{context: newFake(t, answered("demo:r0001", 1, "Hello")), dead: true}
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
-	require.Equal(t, outcome{0, "Hello\n", "no live deltas (--nats-url says where they come from); answers appear when they are complete\n"}, got)
+	require.Equal(t, outcome{0, "Hello\n", "no live deltas (see --nats-url); each answer appears when it is complete\n"}, got)
 }
 
 func TestSendSendsAheadWhatIsTooLongForOneInput(t *testing.T) {
@@ -214,11 +214,11 @@ func TestWhoWaitsForAWorkerIsTold(t *testing.T) {
 			errOut := &cancelAfter{lines: 1, cancel: func() { close(told) }}
 			a := &app{
 				streams: streams{in: strings.NewReader("Hi\n"), out: &strings.Builder{}, err: errOut},
-				dial:    dialFake(f), patience: time.Nanosecond,
+				dial:    dialFake(f), noticeAfter: time.Nanosecond,
 			}
 			require.Zero(t, execute(t.Context(), a, append(args, "-n", "demo", "--task-queue", "theirs")))
 			require.True(t, strings.HasPrefix(errOut.String(),
-				"stored in Temporal, but no worker has taken it yet (task queue theirs); still waiting, Ctrl-C leaves\n"), errOut)
+				"stored in Temporal; waiting for a worker on task queue theirs (Ctrl-C stops waiting)\n"), errOut)
 		})
 	}
 }

@@ -23,7 +23,7 @@ type serveOptions struct {
 	listen string
 	hosts  []string
 	rate   float64
-	// proxies are addresses and networks.
+	// proxies are IP addresses and networks.
 	proxies []string
 	json    bool
 }
@@ -32,34 +32,34 @@ func newServeCommand(a *app) *cobra.Command {
 	o := serveOptions{app: a}
 	command := &cobra.Command{
 		Use:   "serve [flags]",
-		Short: "Serve the contexts over HTTP",
-		Long: `Serve the contexts of the namespace over HTTP, until Ctrl-C: as a page for
-browsers at /, as JSON, as server-sent events and as JSON Patches;
-GET /openapi.json describes it all.
+		Short: "Serve the contexts over HTTP, with a web page",
+		Long: `Serve the contexts of the namespace over HTTP until Ctrl-C: as a web page at /,
+and as JSON, server-sent events and JSON Patch, described at /openapi.json.
 
-There is no login: whoever reaches the address can read and write all contexts.
-Keep it on this machine, or behind a proxy that knows who is who; name with
---host what clients call it then, and with --trust-proxy the proxy, or all clients
-together have the rate of one.
+There is no authentication: anyone who can reach the address can read and write
+all contexts. Serve on this machine only, or behind a proxy that authenticates
+clients. Behind a proxy, set --host to the name that clients use and
+--trust-proxy to the address of the proxy; otherwise all clients share one rate
+limit.
 
-It prints one line when it serves, "ready url=... temporal=... deltas=...", and
-logs to standard error.
+When it accepts requests, the command prints one line,
+"ready url=... temporal=... deltas=...". It logs to standard error.
 
 ` + exitReference,
 		Example: `  starter serve
   starter serve --listen 127.0.0.1:9000 --host chronicle.example --trust-proxy 127.0.0.1`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runServe(command.Context(), o) },
 	}
 	flags := command.Flags()
-	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "where to serve, `HOST:PORT`; port 0 is any that is free")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to serve on, `HOST:PORT`; port 0: any free port")
 	flags.StringArrayVar(&o.hosts, "host", nil,
-		"`NAME` that clients reach it by, beside localhost and IP addresses; may be repeated")
+		"host `NAME` that clients may use besides localhost and IP addresses; may be repeated")
 	flags.Float64Var(&o.rate, "rate", 0,
-		"`REQUESTS` per second that an address may make, four times as many at once; 0: 50; negative: any number")
+		"`REQUESTS` per second per client address, with bursts of four times as many; 0: 50; negative: unlimited")
 	flags.StringArrayVar(&o.proxies, "trust-proxy", nil,
-		"`ADDRESS` or network, like 10.0.0.0/8, of a proxy whose X-Forwarded-For says for whom it asks; may be repeated")
-	flags.BoolVar(&o.json, "json", false, "print the line, and log, as JSON")
+		"IP `ADDRESS` or network, like 10.0.0.0/8, of a proxy whose X-Forwarded-For is trusted; may be repeated")
+	flags.BoolVar(&o.json, "json", false, "print the ready line and the log as JSON")
 	return command
 }
 
@@ -69,7 +69,7 @@ func runServe(ctx context.Context, o serveOptions) error {
 		return usagef("--listen %q: want HOST:PORT, like 127.0.0.1:8080", o.listen)
 	}
 	if math.IsNaN(o.rate) || math.IsInf(o.rate, 0) {
-		return usagef("--rate %v: want a number like 50, or -1 for any number of requests", o.rate)
+		return usagef("--rate %v: want a number like 50, or -1 for no limit", o.rate)
 	}
 	proxies, err := parseProxies(o.proxies)
 	if err != nil {
@@ -77,7 +77,7 @@ func runServe(ctx context.Context, o serveOptions) error {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use: end what serves there, or choose another port with --listen", o.listen)
+		return fmt.Errorf("--listen %s: the address is in use (stop the program that uses it, or choose another port)", o.listen)
 	}
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", o.listen, err)
@@ -89,7 +89,7 @@ func runServe(ctx context.Context, o serveOptions) error {
 	}
 	defer c.Shutdown()
 	if address, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !address.IsLoopback()) {
-		o.note("there is no login: whoever reaches %s can read and write all contexts", o.listen)
+		o.note("warning: no authentication; anyone who can reach %s can read and write all contexts", o.listen)
 	}
 	o.noteNotLive(c)
 	if err := o.announce(c, listener); err != nil {
@@ -101,7 +101,6 @@ func runServe(ctx context.Context, o serveOptions) error {
 	}).Serve(ctx, listener)
 }
 
-// parseProxies reads addresses and networks.
 func parseProxies(texts []string) (proxies []netip.Prefix, err error) {
 	for _, text := range texts {
 		address, err := netip.ParseAddr(text)
@@ -110,21 +109,21 @@ func parseProxies(texts []string) (proxies []netip.Prefix, err error) {
 			proxy, err = netip.ParsePrefix(text)
 		}
 		if err != nil {
-			return nil, usagef("--trust-proxy %q: want an address or a network, like 127.0.0.1 or 10.0.0.0/8", text)
+			return nil, usagef("--trust-proxy %q: want an IP address or a network, like 127.0.0.1 or 10.0.0.0/8", text)
 		}
 		proxies = append(proxies, proxy)
 	}
 	return proxies, nil
 }
 
-// serving is the line that says so.
+// serving is the ready line.
 type serving struct {
 	URL      string `json:"url"`
 	Temporal string `json:"temporal"`
 	Deltas   bool   `json:"deltas"`
 }
 
-// announce says where the gateway serves.
+// announce prints the ready line.
 func (o serveOptions) announce(c client, listener net.Listener) error {
 	s := serving{URL: "http://" + listener.Addr().String(), Temporal: event.Redact(o.address(), 0), Deltas: c.Live()}
 	if o.json {

@@ -78,7 +78,7 @@ func TestServeSaysThatAPortIsInUse(t *testing.T) {
 	address := taken.Addr().String()
 	got := starter(t, newFake(t), "", "serve", "--listen", address)
 	require.Equal(t, exitFailure, got.code)
-	require.Equal(t, "starter: "+address+" is in use: end what serves there, or choose another port with --listen\n", got.errOut)
+	require.Equal(t, "starter: --listen "+address+": the address is in use (stop the program that uses it, or choose another port)\n", got.errOut)
 	require.Empty(t, got.out, "it is not ready")
 }
 
@@ -87,6 +87,6 @@ func TestServeSaysThatEverybodyIsLetIn(t *testing.T) {
 	stop()
 	for listen, warns := range map[string]bool{"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {
 		got := starterWith(t, ctx, &fakeClient{context: newFake(t)}, strings.NewReader(""), "serve", "--listen", listen)
-		require.Equal(t, warns, strings.Contains(got.errOut, "there is no login"), "%s: %s", listen, got.errOut)
+		require.Equal(t, warns, strings.Contains(got.errOut, "no authentication"), "%s: %s", listen, got.errOut)
 	}
 }

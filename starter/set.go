@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// setOptions are what all settings share.
+// setOptions are the options shared by all settings.
 type setOptions struct {
 	*app
 	name string
@@ -24,25 +24,25 @@ func newSetCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "set provider|retry|timeout|policy|system -n NAME [flags]",
 		Short: "Change the settings of a context",
-		Long: `Change the settings of a context: an event is added to its log and shown as it
-was recorded. It holds from the next request on. The context is created when
-there is none of that name.
+		Long: `Change a setting of a context: add an event to its log, and show the event as
+recorded. A setting takes effect with the next request. The context is created
+if it does not exist.
 
 ` + exitReference,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usagef("set what? One of provider, retry, timeout, policy, system")
+			return usagef("setting: missing (want provider, retry, timeout, policy or system)")
 		},
 	}
 	flags := command.PersistentFlags()
 	flags.StringVarP(&o.name, "name", "n", "", nameUsage)
-	flags.BoolVar(&o.json, "json", false, "print the recorded event, one JSON object on one line")
+	flags.BoolVar(&o.json, "json", false, "print the recorded event as one line of JSON")
 	command.AddCommand(newSetProviderCommand(o), newSetRetryCommand(o), newSetTimeoutCommand(o), newSetPolicyCommand(o),
 		newSetSystemCommand(o))
 	return command
 }
 
-// runSet sends a setting and prints it as recorded.
+// runSet sends a setting and prints the recorded event.
 func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	if err := checkName(o.name); err != nil {
 		return err
@@ -61,12 +61,12 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 		return err
 	}
 	if isFirst(recorded) {
-		o.note("new context %s", o.name)
+		o.note("created context %s", o.name)
 	}
 	return o.printEvent(recorded, o.json)
 }
 
-// set sends a setting and returns it as recorded.
+// set sends a setting and returns the recorded event.
 func (a *app) set(ctx context.Context, to conversation, setting event.Event) (event.Event, error) {
 	for e, err := range a.turn(ctx, to, []event.Event{setting}) {
 		if err != nil {
@@ -82,10 +82,10 @@ func (a *app) set(ctx context.Context, to conversation, setting event.Event) (ev
 	return event.Event{}, turnError(nil)
 }
 
-// flagsOf are the flags of fields that are not called alike, or the argument.
+// flagsOf maps fields of events to flags or arguments whose names differ.
 var flagsOf = map[string]string{"providerId": "--provider", "timeoutMs": "DURATION", "policy": "policy", "content": "TEXT"}
 
-// nameFlags says in place of a field which flag it came from.
+// nameFlags replaces the name of a field in an error by the flag that set it.
 func nameFlags(err error) error {
 	var field *event.FieldError
 	if !errors.As(err, &field) || field.Field == "" {
@@ -109,11 +109,11 @@ func nameFlags(err error) error {
 
 var camelHump = regexp.MustCompile(`[A-Z]`)
 
-// isFirst reports whether an event is the first one that somebody sent to its
-// context: before it there is only the start of the session.
+// isFirst reports whether an event is the first that a client sent to its context; only
+// SessionStarted may precede it.
 func isFirst(e event.Event) bool { return event.Counter(e.ID) <= 2 }
 
-// optionalMilliseconds is the duration of a flag, nil when the flag is not set.
+// optionalMilliseconds returns the duration of a flag, nil if the flag is not set.
 func optionalMilliseconds(command *cobra.Command, flag string, d time.Duration) (*int64, error) {
 	if !command.Flags().Changed(flag) {
 		return nil, nil
@@ -122,7 +122,7 @@ func optionalMilliseconds(command *cobra.Command, flag string, d time.Duration) 
 	return &ms, err
 }
 
-// wholeMilliseconds is a duration of a flag in the unit of the events.
+// wholeMilliseconds converts the duration of a flag to the unit of events.
 func wholeMilliseconds(what string, d time.Duration) (int64, error) {
 	if d%time.Millisecond != 0 {
 		return 0, usagef("%s %s: want whole milliseconds", what, d)

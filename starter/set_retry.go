@@ -14,14 +14,14 @@ func newSetRetryCommand(o *setOptions) *cobra.Command {
 	var backoffFactor float64
 	command := &cobra.Command{
 		Use:   "retry -n NAME [flags]",
-		Short: "Set how often and how fast a failed attempt is repeated",
-		Long: `Set how often and how fast a failed attempt is repeated, per provider. All of it
-is set at once: what is left out goes back to its default. Durations are like
-100ms, 2s or 1m30s, in whole milliseconds.
+		Short: "Set the number and the delays of retries",
+		Long: `Set the number of retries after a failed attempt, per provider, and their delays.
+The command sets all fields; omitted flags return to their defaults. Durations
+have a unit, as in 100ms, 2s or 1m30s, and are whole milliseconds.
 
 ` + exitReference,
 		Example: `  starter set retry -n demo --max-retries 5 --initial-delay 500ms --jitter`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var err error
 			if body.InitialDelayMs, err = wholeMilliseconds("--initial-delay", initialDelay); err != nil {
@@ -37,10 +37,10 @@ is set at once: what is left out goes back to its default. Durations are like
 		},
 	}
 	flags := command.Flags()
-	flags.IntVar(&body.MaxRetries, "max-retries", 3, "attempts after the first, 0 to 100; 0: a single attempt")
-	flags.DurationVar(&initialDelay, "initial-delay", 100*time.Millisecond, "wait before the first retry, 1ms to 1h")
-	flags.Float64Var(&backoffFactor, "backoff-factor", 2, "each wait is this many times the one before, 1 to 100; 1: all alike")
-	flags.DurationVar(&maxDelay, "max-delay", time.Minute, "longest wait, from the initial delay to 1h")
-	flags.BoolVar(&body.Jitter, "jitter", false, "spread each wait over its upper half")
+	flags.IntVar(&body.MaxRetries, "max-retries", 3, "number of retries, 0 to 100; 0: a single attempt")
+	flags.DurationVar(&initialDelay, "initial-delay", 100*time.Millisecond, "delay before the first retry, 1ms to 1h")
+	flags.Float64Var(&backoffFactor, "backoff-factor", 2, "factor from each delay to the next, 1 to 100; 1: constant delays")
+	flags.DurationVar(&maxDelay, "max-delay", time.Minute, "maximum delay, from the initial delay to 1h")
+	flags.BoolVar(&body.Jitter, "jitter", false, "randomize each delay between half and all of it")
 	return command
 }

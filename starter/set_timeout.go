@@ -12,24 +12,25 @@ func newSetTimeoutCommand(o *setOptions) *cobra.Command {
 	var firstToken, stall time.Duration
 	command := &cobra.Command{
 		Use:   "timeout DURATION -n NAME [flags]",
-		Short: "Bound one attempt, its wait for the first token, and its silences",
-		Long: `Bound one attempt, from sending the request to the end of the answer, and, if
-wanted, the wait for the first token and every silence after it. An attempt that
-takes longer is repeated as the retry settings say. All of it is set at once:
-what is left out goes back to its default. Durations are like 45s or 2m, in
-whole milliseconds, 1ms to 24h; a fresh context has 30s and no other bound.
+		Short: "Set the timeouts of an attempt",
+		Long: `Set the timeout of one attempt, from sending the request to the end of the
+answer, and optionally those of the first token and of pauses after it. An
+attempt that times out is retried, see "starter set retry". The command sets all
+fields; omitted flags return to their defaults. DURATION has a unit, as in 45s
+or 2m, and is 1ms to 24h in whole milliseconds. New contexts have a timeout of
+30s and no others.
 
 ` + exitReference,
 		Example: `  starter set timeout 2m -n demo
   starter set timeout 5m -n demo --first-token 20s --stall 5s`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("DURATION"),
 		RunE: func(command *cobra.Command, args []string) error {
 			timeout, err := time.ParseDuration(args[0])
 			if err != nil {
-				return usagef("timeout %q: want a duration like 45s or 2m", args[0])
+				return usagef("DURATION %q: want a duration like 45s or 2m", args[0])
 			}
 			var body event.SetTimeout
-			if body.TimeoutMs, err = wholeMilliseconds("timeout", timeout); err != nil {
+			if body.TimeoutMs, err = wholeMilliseconds("DURATION", timeout); err != nil {
 				return err
 			}
 			if body.FirstTokenMs, err = optionalMilliseconds(command, "first-token", firstToken); err != nil {
@@ -43,8 +44,8 @@ whole milliseconds, 1ms to 24h; a fresh context has 30s and no other bound.
 	}
 	flags := command.Flags()
 	flags.DurationVar(&firstToken, "first-token", 0,
-		"longest wait for the first token, while the request queues; at least 1ms, at most DURATION (default: DURATION)")
+		"maximum wait for the first token, 1ms to DURATION (default: DURATION)")
 	flags.DurationVar(&stall, "stall", 0,
-		"longest silence after the first token; at least 1ms, at most DURATION (default: DURATION)")
+		"maximum pause after the first token, 1ms to DURATION (default: DURATION)")
 	return command
 }

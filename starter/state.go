@@ -18,16 +18,16 @@ func newStateCommand(a *app) *cobra.Command {
 	o := stateOptions{app: a}
 	command := &cobra.Command{
 		Use:   "state -n NAME [--json]",
-		Short: "Show what a context is doing, its settings and its messages",
-		Long: `Ask a context for its state: what it is doing, its settings, its messages (for
-people each on one line, in JSON whole). A worker must be running.
+		Short: "Show the status, settings and messages of a context",
+		Long: `Show the status, settings and messages of a context. Long messages are shortened
+to one line, except with --json. A worker must be running.
 
 ` + exitReference,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runState(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
-	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object on one line")
+	command.Flags().BoolVar(&o.json, "json", false, "print one line of JSON")
 	return command
 }
 

@@ -11,24 +11,24 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// streams are what a command reads from and writes to. While a command runs, out and
-// err are a [terminal.Writer] each: what people read is clean, whoever wrote it.
+// streams are the standard streams of a command. While a command runs, out and err are each a
+// [terminal.Writer], which removes control characters.
 type streams struct {
 	in  io.Reader
 	out io.Writer
 	err io.Writer
-	// Which of them are terminals.
+	// inTerminal, outTerminal and errTerminal report which of them are terminals.
 	inTerminal, outTerminal, errTerminal bool
-	// width of the terminal that out is, in cells; 0 when it is not known.
+	// width of the terminal out, in cells; 0 if unknown.
 	width int
-	// color allows colours on terminals.
+	// color enables colors on terminals.
 	color bool
 }
 
-// systemStreams are those of the process. NO_COLOR (https://no-color.org) and
-// TERM=dumb turn colours off.
+// systemStreams returns the streams of the process. NO_COLOR (https://no-color.org) and
+// TERM=dumb disable colors.
 func systemStreams() streams {
-	// When it is not known, the error has nothing to add.
+	// On error, width is 0.
 	width, _, _ := term.GetSize(int(os.Stdout.Fd()))
 	return streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
@@ -40,7 +40,7 @@ func systemStreams() streams {
 	}
 }
 
-// note tells a person something that is not part of the output.
+// note prints a message that is not part of the output.
 func (s streams) note(format string, args ...any) {
 	style := show.Style{Color: s.color && s.errTerminal}
 	fmt.Fprintln(terminal.Raw(s.err), style.Dim(fmt.Sprintf(format, args...)))

@@ -19,17 +19,17 @@ func newVerifyCommand(a *app) *cobra.Command {
 	o := verifyOptions{app: a}
 	command := &cobra.Command{
 		Use:   "verify -n NAME [--json]",
-		Short: "Check that the log of a context is whole",
-		Long: `Read all that there is of the log of a context, in the archive and in the
-histories of Temporal, and say what is wrong with it, and where. It changes
-nothing, and no worker is needed for it.
+		Short: "Validate the stored log of a context",
+		Long: `Read the complete log of a context, in the archive and in the Temporal
+histories, and report missing or damaged parts. The command changes nothing and
+needs no worker.
 
 ` + exitReference,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return runVerify(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
-	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object on one line, with all problems")
+	command.Flags().BoolVar(&o.json, "json", false, "print one line of JSON, including all problems")
 	return command
 }
 
@@ -49,7 +49,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		err = o.print(found)
 	}
 	if err == nil && len(found.Problems) > 0 {
-		err = fmt.Errorf("the log of context %s has problems: %d", o.name, len(found.Problems))
+		err = fmt.Errorf("verify context %s: problems found: %d", o.name, len(found.Problems))
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (o verifyOptions) print(found session.Verification) error {
 	if len(found.Problems) > 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(o.out, "ok: %d events in %d segments, %d in the running history\n",
+	_, err := fmt.Fprintf(o.out, "ok: %d events in %d segments, %d in the history of the current run\n",
 		found.Events, found.Segments, found.InHistory)
 	return err
 }

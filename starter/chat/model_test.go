@@ -353,7 +353,7 @@ func TestALineIsShownFromEnterUntilItIsRecorded(t *testing.T) {
 		s.untilViewed("Temporal has not accepted it yet")
 		require.Contains(t, s.view(), "› Hi")
 		id := s.takeSent()[0].ClientEventID
-		s.untilViewed("no worker has\ntaken it yet (task queue contexts)")
+		s.untilViewed("waiting for a worker\non task queue contexts")
 		s.recordAs(id, event.UserMessage{Content: "Hi"})
 		s.untilPrinted("› Hi\n")
 		require.NotContains(t, s.view(), "Hi")

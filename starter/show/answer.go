@@ -6,23 +6,22 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Answer follows the live text of answers, one request at a time. What it lets
-// through always is the answer from its beginning and without a gap: when a
-// delta is missing, or the first ones went by unseen, the rest waits for the
-// answer as it is recorded. The zero value is ready.
+// Answer assembles the text of live answers, one request at a time. Its output is always a
+// gapless prefix of the answer: after a missing delta, the rest waits for the recorded answer.
+// The zero value is ready to use.
 type Answer struct {
 	requestID string
 	attempt   int
-	// next is the index that the next delta must have.
+	// next is the index of the next delta.
 	next int
 	text strings.Builder
-	// ended is the newest request that is over; its late deltas are dropped.
+	// ended is the latest request that ended; its late deltas are dropped.
 	ended string
 }
 
-// Add takes a delta and returns the text to show. When void is true, what was
-// shown of the same answer before does not count any more.
-func (a *Answer) Add(d event.TextDelta) (text string, void bool) {
+// Add processes a delta and returns the text to show. If restart is true, it replaces what was
+// shown of this answer.
+func (a *Answer) Add(d event.TextDelta) (text string, restart bool) {
 	if d.RequestID == a.ended {
 		return "", false
 	}
@@ -33,7 +32,7 @@ func (a *Answer) Add(d event.TextDelta) (text string, void bool) {
 	case d.Attempt < a.attempt:
 		return "", false
 	case d.Reset || d.Attempt > a.attempt:
-		void = a.text.Len() > 0
+		restart = a.text.Len() > 0
 		a.text.Reset()
 		a.attempt, a.next = d.Attempt, 0
 		if d.Reset {
@@ -41,16 +40,16 @@ func (a *Answer) Add(d event.TextDelta) (text string, void bool) {
 		}
 	}
 	if d.Index != a.next {
-		return "", void
+		return "", restart
 	}
 	a.next++
 	a.text.WriteString(d.Delta)
-	return d.Delta, void
+	return d.Delta, restart
 }
 
-// Complete takes an answer as it is recorded and returns what of it is still
-// to be shown. When void is true, what was shown before was something else.
-func (a *Answer) Complete(m event.AssistantMessage) (rest string, void bool) {
+// Complete processes the recorded answer and returns the text still to be shown. If restart is
+// true, it replaces what was shown of this answer.
+func (a *Answer) Complete(m event.AssistantMessage) (rest string, restart bool) {
 	if m.RequestID == "" || m.RequestID != a.requestID {
 		return m.Content, false
 	}
@@ -59,7 +58,7 @@ func (a *Answer) Complete(m event.AssistantMessage) (rest string, void bool) {
 	return rest, !ok
 }
 
-// End says that a request is over, with an answer or without.
+// End records that a request ended, with or without an answer.
 func (a *Answer) End(requestID string) {
 	a.ended = requestID
 	if a.requestID == requestID {

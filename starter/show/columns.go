@@ -8,11 +8,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// between parts two columns.
+// between separates two columns.
 const between = " │ "
 
-// Columns are two texts side by side on a terminal of so many cells, each cut
-// into lines that fit into its half.
+// Columns wraps two texts side by side. Width is in terminal cells.
 func Columns(width int, left, right string) string {
 	half := max(10, (width-ansi.StringWidth(between))/2)
 	lines := func(text string) []string {
@@ -34,7 +33,7 @@ func Columns(width int, left, right string) string {
 	return out.String()
 }
 
-// Cell is a text as it can stand in a table of Markdown.
+// Cell formats a text as a cell of a Markdown table.
 func Cell(text string) string {
 	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "\n", "<br>").Replace(strings.TrimSpace(terminal.Clean(text)))
 }

@@ -22,7 +22,7 @@ func TestNote(t *testing.T) {
 		body event.Body
 		want string
 	}{
-		{event.SystemPrompt{}, "system prompt: (taken away)"},
+		{event.SystemPrompt{}, "system prompt: (removed)"},
 		{event.AssistantMessage{Content: "Hel", Partial: true}, "assistant (cut off): Hel"},
 		{event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("secret")}, MediaType: "text/plain", Size: 6},
 			"attachment: blob (text/plain, 6 bytes)"},
@@ -31,7 +31,7 @@ func TestNote(t *testing.T) {
 		{event.ToolResult{Error: []byte(`"no"`), IsError: true}, `tool error: "no"`},
 		{event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 1500, BackoffFactor: &factor},
 			"set retry: at most 1, first after 1.5s, backoff factor 1.5"},
-		{event.SessionStarted{LoadedEventCount: 7}, "session started: goes on after 7 events"},
+		{event.SessionStarted{LoadedEventCount: 7}, "session started: continues after 7 events"},
 		{event.SessionStarted{LoadedEventCount: 7, ForkedFrom: "demo:0007"}, "session started: forked from demo:0007"},
 		{event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 2, ProviderID: "p", Model: "m"}, "request sent: demo:r0001, attempt 2: p m"},
 		{event.LLMRequestCompleted{DurationMs: 1200, InputTokens: 3, OutputTokens: 4, FinishReason: "stop"},

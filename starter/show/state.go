@@ -12,10 +12,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// shortMessage is how much of a message a summary shows, in characters.
+// shortMessage is the maximum length of a message in a summary, in characters.
 const shortMessage = 100
 
-// State writes the state of a context as a table and its messages in short.
+// State writes the state of a context as a table, with shortened messages.
 func State(w io.Writer, s wire.State) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
@@ -30,7 +30,7 @@ func State(w io.Writer, s wire.State) error {
 	}
 	row("provider", "%s", providerConfig(s.Config.Primary))
 	if s.Model != "" && s.Model != s.Config.Primary.Model {
-		row("model", "%s answered last", s.Model)
+		row("model", "%s (last answer)", s.Model)
 	}
 	if s.Config.Fallback != nil {
 		row("fallback", "%s", providerConfig(*s.Config.Fallback))
@@ -50,7 +50,7 @@ func State(w io.Writer, s wire.State) error {
 		row("attached", "%s", attachment(event.FileAttachment(a)))
 	}
 	if earlier := s.MessageCount - len(s.Messages); earlier > 0 {
-		row("messages", "%d more before these", earlier)
+		row("messages", "%d earlier ones omitted", earlier)
 	}
 	for _, m := range s.Messages {
 		row(string(m.Role), "%s", Message(m))
@@ -58,7 +58,7 @@ func State(w io.Writer, s wire.State) error {
 	return table.Flush()
 }
 
-// Message is a message in short, on one line.
+// Message formats a message on one short line.
 func Message(m reducer.Message) string {
 	text := Short(m.Content, shortMessage)
 	for _, a := range m.Attachments {
@@ -79,7 +79,7 @@ func providerConfig(p reducer.ProviderConfig) string {
 		Temperature: p.Temperature, MaxTokens: p.MaxTokens, TextOnly: p.TextOnly,
 	}.String()
 	if p.IsDefault {
-		return "that of the worker; " + text + " if it was given none"
+		return "the worker's default; " + text + " if the worker has none"
 	}
 	return text
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// Style cleans text and paints it with the colours that every terminal has (ECMA-48, "SGR").
-// The zero value paints nothing.
+// Style removes control characters from text and colors it (ECMA-48, "SGR"). The zero value
+// uses no colors.
 type Style struct {
-	// Color says whether colours are wanted.
+	// Color enables colors.
 	Color bool
 }
 
-// Bold is for what the user said.
+// Bold formats text of the user.
 func (s Style) Bold(text string) string { return s.paint("1", text) }
 
-// Dim is for what stands beside the conversation.
+// Dim formats text that is not part of the conversation.
 func (s Style) Dim(text string) string { return s.paint("2", text) }
 
-// Red is for failures.
+// Red formats failures.
 func (s Style) Red(text string) string { return s.paint("31", text) }
 
-// Yellow is for answers that were cut off.
+// Yellow formats interrupted answers.
 func (s Style) Yellow(text string) string { return s.paint("33", text) }
 
 func (s Style) paint(code, text string) string {
@@ -30,7 +30,7 @@ func (s Style) paint(code, text string) string {
 	if !s.Color || text == "" {
 		return text
 	}
-	// Line by line: whoever prints a line may do so alone.
+	// Each line is complete by itself, since callers may print them one by one.
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		lines[i] = "\x1b[" + code + "m" + line + "\x1b[0m"
@@ -38,7 +38,7 @@ func (s Style) paint(code, text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Short is the beginning of a text on one line, at most limit characters.
+// Short truncates a text to one line of at most limit characters.
 func Short(text string, limit int) string {
 	text = terminal.Line(text)
 	runes := []rune(text)

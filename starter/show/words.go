@@ -10,14 +10,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// Line is an event as a line of a log: local time, id, and what it says. Text
-// of several lines is indented under the first.
+// Line formats an event as a line of a log: local time, id and text. Further lines of the text
+// are indented.
 func Line(e event.Event) string {
 	return fmt.Sprintf("%s  %s  %s", e.Timestamp.Local().Format(time.TimeOnly), terminal.Line(e.ID),
 		strings.ReplaceAll(Note(e.Body), "\n", "\n    "))
 }
 
-// Note is what an event says: "subject: text", or the subject alone.
+// Note formats an event as "subject: text", or the subject alone.
 func Note(body event.Body) string {
 	subject, text := Words(body)
 	if text != "" {
@@ -26,12 +26,12 @@ func Note(body event.Body) string {
 	return terminal.Clean(subject)
 }
 
-// Words says what an event is about and what it says about it. The text is as it was
-// recorded: only [Note] may be printed.
+// Words returns the subject and the text of an event. The text may contain control characters;
+// to print an event, use [Note].
 func Words(body event.Body) (subject, text string) {
 	switch b := body.(type) {
 	case event.SystemPrompt:
-		return "system prompt", cmp.Or(b.Content, "(taken away)")
+		return "system prompt", cmp.Or(b.Content, "(removed)")
 	case event.UserMessage:
 		return "user", b.Content
 	case event.AssistantMessage:
@@ -74,7 +74,7 @@ func lifecycle(body event.Body) (subject, text string) {
 		if b.ForkedFrom != "" {
 			return "session started", "forked from " + b.ForkedFrom
 		}
-		return "session started", fmt.Sprintf("goes on after %d events", b.LoadedEventCount)
+		return "session started", fmt.Sprintf("continues after %d events", b.LoadedEventCount)
 	case event.SessionEnded:
 		return "session ended", b.Reason
 	case event.LLMRequestStarted:
@@ -92,16 +92,15 @@ func lifecycle(body event.Body) (subject, text string) {
 	case event.TextDelta:
 		return "delta", b.Delta
 	case nil:
-		return "nothing", ""
+		return "no event", ""
 	default:
 		return string(body.Tag()), ""
 	}
 }
 
-// NoWorkerYet is for who waits for an input to be recorded, on the task queue
-// where a worker would take it.
+// NoWorkerYet is the notice for an input that no worker of the task queue has recorded yet.
 func NoWorkerYet(taskQueue string) string {
-	return "stored in Temporal, but no worker has taken it yet (task queue " + taskQueue + "); still waiting, Ctrl-C leaves"
+	return "stored in Temporal; waiting for a worker on task queue " + taskQueue + " (Ctrl-C stops waiting)"
 }
 
 func attachment(b event.FileAttachment) string {

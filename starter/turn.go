@@ -12,12 +12,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// patience is how long an input may take to be recorded before a person is told
-// what it waits for.
-const patience = 5 * time.Second
+// noticeAfter is how long an input may remain unrecorded before a notice says why.
+const noticeAfter = 5 * time.Second
 
-// turn sends events and yields their turn. Attachments that are too long for one
-// input are sent ahead.
+// turn sends events and yields the events of their turn. Attachments that exceed the limit of
+// one input are sent ahead.
 func (a *app) turn(ctx context.Context, to conversation, events []event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		inputs := chat.Inputs(events)
@@ -28,10 +27,10 @@ func (a *app) turn(ctx context.Context, to conversation, events []event.Event) i
 				return
 			}
 		}
-		noted := a.noteSilence()
-		defer noted()
+		stopNotice := a.noticeNoWorker()
+		defer stopNotice()
 		for e, err := range to.Ask(ctx, inputs[last]...) {
-			noted()
+			stopNotice()
 			if !yield(e, err) {
 				return
 			}
@@ -39,18 +38,17 @@ func (a *app) turn(ctx context.Context, to conversation, events []event.Event) i
 	}
 }
 
-// noteSilence tells a person after a while that no worker has taken what was
-// sent, unless the function that it returns is called first; after that nothing
-// is told any more.
-func (a *app) noteSilence() (stop func()) {
-	told := make(chan struct{})
-	timer := time.AfterFunc(cmp.Or(a.patience, patience), func() {
-		defer close(told)
+// noticeNoWorker prints a notice after a delay, unless stop is called first. After stop has
+// returned, nothing is printed.
+func (a *app) noticeNoWorker() (stop func()) {
+	printed := make(chan struct{})
+	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {
+		defer close(printed)
 		a.note("%s", show.NoWorkerYet(a.taskQueue()))
 	})
 	return sync.OnceFunc(func() {
 		if !timer.Stop() {
-			<-told
+			<-printed
 		}
 	})
 }

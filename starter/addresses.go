@@ -15,13 +15,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
-// checkPlaces refuses flags, or variables of the environment in their place, that
-// cannot say where something is, before anything is connected.
-func checkPlaces(c session.Config) error {
-	if address, from := place("--address", c.Address, "TEMPORAL_ADDRESS"); address != "" && !isHostPort(address) {
+// checkAddresses validates the addresses of Temporal and NATS, from flags or the environment,
+// before connecting.
+func checkAddresses(c session.Config) error {
+	if address, from := flagOrEnv("--address", c.Address, "TEMPORAL_ADDRESS"); address != "" && !isHostPort(address) {
 		return fmt.Errorf("%s %q: want HOST:PORT, like 127.0.0.1:7233", from, event.Redact(address, 0))
 	}
-	servers, from := place("--nats-url", c.NATSURL, "NATS_URL")
+	servers, from := flagOrEnv("--nats-url", c.NATSURL, "NATS_URL")
 	if servers == "" || servers == "none" {
 		return nil
 	}
@@ -33,8 +33,8 @@ func checkPlaces(c session.Config) error {
 	return nil
 }
 
-// place is the value of a flag, or else of a variable, and which of them it is.
-func place(flag, value, variable string) (place, from string) {
+// flagOrEnv returns the value of a flag, or else of a variable, and the name of either.
+func flagOrEnv(flag, value, variable string) (setting, from string) {
 	if value != "" {
 		return value, flag
 	}
@@ -42,7 +42,7 @@ func place(flag, value, variable string) (place, from string) {
 }
 
 func isHostPort(address string) bool {
-	// A resolver of gRPC may stand before it, as in dns:///temporal:7233.
+	// An address may begin with the scheme of a gRPC resolver, as in dns:///temporal:7233.
 	host, port, err := net.SplitHostPort(address[strings.LastIndexByte(address, '/')+1:])
 	number, notNumber := strconv.ParseUint(port, 10, 16)
 	return err == nil && host != "" && notNumber == nil && number > 0 && !strings.ContainsAny(host, " \t")
@@ -56,10 +56,10 @@ func isNATSURL(server string) bool {
 	return err == nil && u.Hostname() != "" && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme)
 }
 
-// devBlobs is where worker --dev keeps blobs when it is started here.
+// devBlobs is the blob store of a worker --dev that was started in this directory.
 const devBlobs = ".chronicle/blobs"
 
-// devBlobURL is the URL of devBlobs, or "" when it is not there.
+// devBlobURL returns the URL of devBlobs, or "" if the directory does not exist.
 func devBlobURL() string {
 	dir, err := filepath.Abs(filepath.FromSlash(devBlobs))
 	if err != nil {
@@ -71,7 +71,7 @@ func devBlobURL() string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
 }
 
-// isLocal reports whether Temporal is on this machine.
+// isLocal reports whether Temporal runs on this machine.
 func (a *app) isLocal() bool {
 	host, _, err := net.SplitHostPort(a.address())
 	ip := net.ParseIP(host)

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+// TestHelp compares the help of all commands with testdata/help.golden, where a flag of several
+// commands is described once.
+func TestHelp(t *testing.T) {
+	var printed strings.Builder
+	root := newRootCommand(&app{})
+	seen := map[string]bool{}
+	for _, command := range append([]*cobra.Command{root}, descendants(root)...) {
+		fmt.Fprintf(&printed, "===== %s\n%s\n\n", command.UseLine(), command.Short)
+		long := command.Long
+		if command != root {
+			var ok bool
+			long, ok = strings.CutSuffix(long, "\n\n"+exitReference)
+			require.True(t, ok, "the help of %s ends with exitReference", command.CommandPath())
+		}
+		fmt.Fprintf(&printed, "%s\n\n", long)
+		if command.Example != "" {
+			fmt.Fprintf(&printed, "Examples:\n%s\n\n", command.Example)
+		}
+		command.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			name, usage := pflag.UnquoteUsage(f)
+			line := "--" + f.Name
+			if f.Shorthand != "" {
+				line = "-" + f.Shorthand + ", " + line
+			}
+			line = "  " + strings.TrimSpace(line+" "+name) + "\n"
+			if text := line + "        " + usage + defaultOf(f) + "\n"; !seen[text] {
+				seen[text] = true
+				line = text
+			}
+			printed.WriteString(line)
+		})
+		printed.WriteString("\n")
+	}
+	golden.File(t, "testdata/help.golden", strings.TrimRight(printed.String(), "\n")+"\n")
+}
+
+// descendants returns all commands below a command, in the order of its help.
+func descendants(command *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, c := range command.Commands() {
+		all = append(append(all, c), descendants(c)...)
+	}
+	return all
+}
+
+// defaultOf formats the default of a flag as pflag does, which prints no zero values.
+func defaultOf(f *pflag.Flag) string {
+	switch f.DefValue {
+	case "", "0", "0s", "false", "[]":
+		return ""
+	}
+	if f.Value.Type() == "string" {
+		return fmt.Sprintf(" (default %q)", f.DefValue)
+	}
+	return fmt.Sprintf(" (default %s)", f.DefValue)
+}
+
+// TestMessages compares errors and notes with testdata/messages.golden: each command line, its
+// exit code and its output on standard error. Usage errors end with a reference to --help, which
+// the file omits.
+func TestMessages(t *testing.T) {
+	t.Setenv("TEMPORAL_ADDRESS", "")
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(name, content string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	write("empty.txt", "")
+	write("log.jsonl", `{"_tag":"UserMessage","content":"Hello"}`+"\n")
+	write("broken.jsonl", "{\n")
+	write("huge.bin", "")
+	require.NoError(t, os.Truncate(filepath.Join(dir, "huge.bin"), event.MaxAttachmentBytes+1))
+
+	var printed strings.Builder
+	section := func(title string) { fmt.Fprintf(&printed, "===== %s\n\n", title) }
+	run := func(f *fakeContext, stdin string, args ...string) {
+		t.Helper()
+		got := starter(t, f, stdin, args...)
+		line := ""
+		for _, arg := range args {
+			if arg == "" || strings.ContainsAny(arg, " '") {
+				arg = fmt.Sprintf("%q", arg)
+			}
+			line += " " + arg
+		}
+		if stdin != "" {
+			line += fmt.Sprintf(" <<< %q", stdin)
+		}
+		errOut := strings.ReplaceAll(got.errOut, dir+string(filepath.Separator), "")
+		if got.code == exitUsage {
+			_, command, _ := strings.Cut(errOut, "Run '")
+			require.Contains(t, command, " --help' for usage.\n")
+			errOut = strings.TrimSuffix(errOut, "Run '"+command)
+		}
+		fmt.Fprintf(&printed, "$ starter%s [exit %d]\n%s\n", line, got.code, errOut)
+	}
+	plain := func(args ...string) { t.Helper(); run(newFake(t), "", args...) }
+
+	section("Usage errors")
+	plain("frobnicate")
+	plain("list", "--frob")
+	plain("list", "--address", "nowhere")
+	plain("list", "--nats-url", "http://127.0.0.1")
+	plain("list", "extra")
+	plain("state")
+	plain("state", "-n", "de mo")
+	plain("send", "-n", "demo", "-m", "Hello", "--deltas")
+	plain("send", "-n", "demo", "-m", "Hello", "--json", "--deltas", "--no-wait")
+	plain("send", "-n", "demo", "-m", " ")
+	plain("send", "-n", "demo", "-m", "Hello", "--attach", "missing.png")
+	plain("send", "-n", "demo", "-m", "Hello", "--attach", "empty.txt")
+	plain("send", "-n", "demo", "-m", "Hello", "--attach", "huge.bin")
+	plain("send", "-n", "demo", "-m", "Hello", "--attach", ".")
+	plain("events", "-n", "demo", "--deltas")
+	plain("events", "-n", "demo", "--run", "r", "--follow")
+	plain("events", "-n", "demo", "--from", "7")
+	plain("set")
+	plain("set", "timeout", "-n", "demo")
+	plain("set", "timeout", "30", "-n", "demo")
+	plain("set", "timeout", "1500us", "-n", "demo")
+	plain("set", "timeout", "25h", "-n", "demo")
+	plain("set", "timeout", "1s", "-n", "demo", "--first-token", "2s")
+	plain("set", "retry", "-n", "demo", "--max-retries", "500")
+	plain("set", "retry", "-n", "demo", "--backoff-factor", "0.5")
+	plain("set", "policy", "sometimes", "-n", "demo")
+	plain("set", "policy", "-n", "demo")
+	plain("set", "policy", "-n", "demo", "--quiet-period", "2m")
+	plain("set", "provider", "-n", "demo", "--model", "m")
+	plain("set", "provider", "-n", "demo", "--provider", "openai", "--model", "m", "--temperature", "3.5")
+	plain("set", "provider", "-n", "demo", "--provider", "openai", "--model", "m", "--api-key-ref", "sk-0123456789")
+	plain("set", "provider", "-n", "demo", "--provider", "openai", "--model", "m", "--base-url", "ftp://host")
+	plain("export", "-n", "demo", "--format", "pdf")
+	plain("import", "-n", "demo")
+	plain("import", "-n", "demo", "missing.jsonl")
+	plain("ingest", "-n", "demo", "--format", "gpt", "log.jsonl")
+	plain("ingest", "-n", "demo", "--format", "droid", "missing.jsonl")
+	plain("fork", "-n", "demo", "--at", "0012", "--as", "copy")
+	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "demo")
+	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "de mo")
+	plain("serve", "--listen", "8080")
+	plain("serve", "--rate", "NaN")
+	plain("ingest", "-n", "demo", "--format", "droid", "a.jsonl", "b.jsonl")
+	plain("serve", "--trust-proxy", "proxy.example")
+
+	section("Failures")
+	failing := func(err error, args ...string) {
+		t.Helper()
+		f := newFake(t)
+		f.err = err
+		run(f, "", args...)
+	}
+	failing(session.ErrUnreachable, "state", "-n", "demo")
+	failing(session.ErrNoContext, "state", "-n", "demo")
+	failing(session.ErrNoWorker, "state", "-n", "demo")
+	failing(session.ErrNoArchive, "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy")
+	failing(session.ErrExists, "import", "-n", "demo", "log.jsonl")
+	plain("import", "-n", "demo", "broken.jsonl")
+	ended := func(body event.Body) {
+		t.Helper()
+		run(newFake(t, []event.Body{body}), "", "send", "-n", "demo", "-m", "Hello")
+	}
+	ended(event.LLMRequestInterrupted{Reason: event.ReasonCancelled})
+	ended(event.LLMRequestInterrupted{Reason: event.ReasonTimeout})
+	ended(event.LLMRequestFailed{Error: "openai: 401", RetriesAttempted: 3})
+	ended(event.InputRejected{Reason: "an answer is running"})
+	ended(event.SessionEnded{Reason: "closed"})
+	ended(event.SystemPrompt{})
+	run(newFake(t, nil), "bad\n"+`{"_tag":"UserMessage","content":"Hello"}`+"\n", "script", "-n", "demo")
+	run(newFake(t), "/frob\n", "chat", "-n", "demo")
+	logged := newFake(t)
+	logged.recordBodies(event.SessionStarted{})
+	rerun := []string{"rerun", "-n", "demo", "--as", "copy", "--provider", "openai", "--model", "m"}
+	run(logged, "", rerun...)
+	run(logged, "", append(rerun, "--at", "demo:0007")...)
+	damaged := newFake(t)
+	damaged.verification = session.Verification{Problems: []session.Problem{{Place: "demo:0003", Text: "missing"}}}
+	run(damaged, "", "verify", "-n", "demo")
+
+	section("Notes")
+	plain("list")
+	plain("interrupt", "-n", "demo")
+	plain("close", "-n", "demo")
+	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "copy")
+	plain("import", "-n", "demo", "log.jsonl")
+	run(newFake(t, nil), "", "send", "-n", "demo", "-m", "Hello", "--no-wait")
+	unrecorded := newFake(t, nil)
+	unrecorded.signals = true
+	run(unrecorded, "", "send", "-n", "demo", "-m", "Hello", "--no-wait")
+	run(newFake(t, nil), "", "set", "timeout", "2m", "-n", "demo")
+	fmt.Fprintf(&printed, "%s\n\n", show.NoWorkerYet("contexts"))
+	fmt.Fprintf(&printed, "%s\n\n", restarted)
+	fmt.Fprintf(&printed, "%s\n\n", chatOptions{app: &app{}, name: "demo"}.farewell())
+
+	section("Events")
+	factor, temperature, tokens, ms := 2.0, 0.3, 500, int64(20000)
+	for _, body := range []event.Body{
+		event.SessionStarted{}, event.SessionStarted{LoadedEventCount: 7}, event.SessionStarted{LoadedEventCount: 7, ForkedFrom: "demo:0007"},
+		event.SystemPrompt{Content: "Be brief."}, event.SystemPrompt{},
+		event.UserMessage{Content: "Hello"}, event.AssistantMessage{Content: "Hi"}, event.AssistantMessage{Content: "H", Partial: true},
+		event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("x")}, MediaType: "text/plain", Size: 1},
+		event.ToolCall{ToolName: "add", Parameters: []byte(`{"a":1}`)}, event.ToolResult{Value: []byte(`2`)}, event.ToolResult{Error: []byte(`"no"`), IsError: true},
+		event.Note{Kind: event.NoteWarning, Content: "unknown line"},
+		event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 100, BackoffFactor: &factor, MaxDelayMs: &ms, Jitter: true},
+		event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o", BaseURL: "https://api.openai.com/v1", APIKeyRef: "env:OPENAI_API_KEY", Temperature: &temperature, MaxTokens: &tokens, TextOnly: true},
+		event.SetProviderConfig{ProviderID: "ollama", Model: "llama3.2", AsFallback: true},
+		event.SetTimeout{TimeoutMs: 30000, FirstTokenMs: &ms, StallMs: &ms},
+		event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: &ms, MaxWaitMs: &ms},
+		event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ProviderID: "openai", Model: "gpt-4o"},
+		event.LLMRequestCompleted{DurationMs: 700, InputTokens: 6, OutputTokens: 27, FinishReason: "stop"},
+		event.LLMRequestInterrupted{Reason: event.ReasonNewUserInput},
+		event.LLMRequestFailed{Error: "openai: 401", RetriesAttempted: 1},
+		event.LLMRequestFellBack{FromProvider: "openai", ToProvider: "ollama", Error: "openai: 503", RetriesAttempted: 3},
+		event.InputRejected{Reason: "an answer is running"},
+		event.SessionEnded{Reason: "closed"},
+	} {
+		fmt.Fprintln(&printed, show.Note(body))
+	}
+	golden.File(t, filepath.Join(testdata, "messages.golden"), printed.String())
+}
+
+// testdata is absolute, since TestMessages runs in another directory.
+var testdata, _ = filepath.Abs("testdata")
