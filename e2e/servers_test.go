@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
 // Servers that run already are used instead of a dev server and a NATS server

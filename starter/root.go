@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/contrib/envconfig"
 
-	"github.com/seed-9ed7edd4/chronicle"
+	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -101,7 +101,7 @@ temporal command.
   starter events -n demo --follow --json`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       chronicle.BuildVersion(),
+		Version:       version.Build(),
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if err := checkAddresses(a.connection); err != nil {
 				return err

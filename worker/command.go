@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-9ed7edd4/chronicle"
+	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/terminal"
@@ -163,7 +163,7 @@ Environment:
               uses the folder .chronicle/blobs
 
 ` + codesHelp,
-		Version:       chronicle.BuildVersion(),
+		Version:       version.Build(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(command *cobra.Command, args []string) error {

@@ -14,10 +14,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/offline"
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
 // workerLog is the log in the data directory while a command has the terminal.

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
 	"github.com/seed-9ed7edd4/chronicle/terminal"
-	"github.com/seed-9ed7edd4/chronicle/worker/child"
 )
 
 // commandGrace is the time that a command has to end when the worker is told

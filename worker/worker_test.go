@@ -25,10 +25,10 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	main "github.com/seed-9ed7edd4/chronicle/worker"
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
 // asWorker makes a copy of the test binary be the worker.

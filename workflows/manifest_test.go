@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle"
+	"github.com/seed-9ed7edd4/chronicle/internal/version"
 )
 
 const historiesDir = "testdata/histories"
@@ -25,7 +25,7 @@ var pinHistories = flag.Bool("histories", false, "add new histories to the manif
 // the tags of the releases.
 func TestReplayHistoriesAreUnchanged(t *testing.T) {
 	if *pinHistories {
-		require.NoError(t, pin(historiesDir, chronicle.Version))
+		require.NoError(t, pin(historiesDir, version.Version))
 	}
 	require.NoError(t, verifyManifests(historiesDir))
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
 // role is what a process of this executable does when it is not the one that

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/session"
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
 // AddressVariable names the environment variable with the address of a running

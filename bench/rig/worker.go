@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
 	"github.com/seed-9ed7edd4/chronicle/wire"
-	"github.com/seed-9ed7edd4/chronicle/worker/child"
 )
 
 // WorkerOptions of a worker. The zero value takes all contexts.

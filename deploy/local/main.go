@@ -46,7 +46,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
 // commandGrace is the time that the command has to exit after SIGTERM.

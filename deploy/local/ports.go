@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 )
 
 // The range of ports. Temporal's PostgreSQL schema stores the ports of cluster members

@@ -18,7 +18,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
 const (

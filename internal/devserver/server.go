@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
 // Files in the data directory.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/child"
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
 // start runs a shell script and waits until it reports that it is set up.

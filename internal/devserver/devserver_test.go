@@ -19,7 +19,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 )
 
 // parentOf is set to the data directory when this test binary runs as a parent process

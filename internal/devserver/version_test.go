@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 )
 
 func TestParseVersion(t *testing.T) {

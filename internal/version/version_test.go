@@ -1,4 +1,4 @@
-package chronicle
+package version
 
 import (
 	"os"
@@ -24,7 +24,7 @@ func TestTheVersionNamesTheCommit(t *testing.T) {
 }
 
 func TestTheChangelogDescribesTheVersion(t *testing.T) {
-	changelog, err := os.ReadFile("CHANGELOG.md")
+	changelog, err := os.ReadFile("../../CHANGELOG.md")
 	require.NoError(t, err)
 	require.Regexp(t, `(?m)^## \[`+Version+`\]`, string(changelog))
 }

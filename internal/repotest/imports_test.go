@@ -1,4 +1,4 @@
-package chronicle_test
+package repotest
 
 import (
 	"encoding/json"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 )
 
 func TestOutput(t *testing.T) {

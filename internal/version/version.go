@@ -1,14 +1,15 @@
-package chronicle
+// Package version has the version of the release.
+package version
 
 import "runtime/debug"
 
 // Version is the version of this release or, before it, of the next one.
 const Version = "0.1.0"
 
-// BuildVersion returns Version and the commit that the program was built from, like
+// Build returns Version and the commit that the program was built from, like
 // "0.1.0 (0123456789ab)". The commit is "modified" if the checkout had changes, and
 // missing if the go command did not see a repository.
-func BuildVersion() string {
+func Build() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return Version

@@ -1,4 +1,4 @@
-package chronicle_test
+package repotest
 
 import (
 	"encoding/json"
@@ -20,8 +20,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
-	"github.com/seed-9ed7edd4/chronicle/worker/devserver"
 )
 
 const composeFile = "docker-compose.yml"
