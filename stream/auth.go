@@ -43,14 +43,14 @@ type AuthSetting struct {
 // those of the nats command.
 func (a *Auth) Settings() []AuthSetting {
 	return []AuthSetting{
-		{"nats-user", "NATS_USER", "`NAME` of the user at NATS, whose password is in --nats-password-file or $NATS_PASSWORD", &a.User},
-		{"nats-password-file", "", "`FILE` with the password of the user at NATS", &a.PasswordFile},
-		{"nats-token-file", "", "`FILE` with a token for NATS; the environment has it in $NATS_TOKEN", &a.TokenFile},
-		{"nats-creds", "NATS_CREDS", "`FILE` with credentials for NATS: a JWT and the seed of its key", &a.CredsFile},
-		{"nats-nkey", "NATS_NKEY", "`FILE` with the seed of an nkey for NATS", &a.NKeyFile},
-		{"nats-ca", "NATS_CA", "`FILE` with the certificates that sign NATS's, in PEM; requires TLS", &a.CAFile},
-		{"nats-cert", "NATS_CERT", "`FILE` with the client's certificate for NATS, in PEM; requires TLS", &a.CertFile},
-		{"nats-key", "NATS_KEY", "`FILE` with the key of the client's certificate for NATS, in PEM", &a.KeyFile},
+		{"nats-user", "NATS_USER", "`NAME` of the NATS user, whose password is in --nats-password-file or $NATS_PASSWORD", &a.User},
+		{"nats-password-file", "", "`FILE` with the password of the NATS user", &a.PasswordFile},
+		{"nats-token-file", "", "`FILE` with a NATS token (default: the token in $NATS_TOKEN)", &a.TokenFile},
+		{"nats-creds", "NATS_CREDS", "`FILE` with NATS credentials, a JWT and an nkey seed", &a.CredsFile},
+		{"nats-nkey", "NATS_NKEY", "`FILE` with the nkey seed of the NATS user", &a.NKeyFile},
+		{"nats-ca", "NATS_CA", "PEM `FILE` with the CA certificates of the NATS server; requires TLS", &a.CAFile},
+		{"nats-cert", "NATS_CERT", "PEM `FILE` with the client certificate for NATS; requires TLS", &a.CertFile},
+		{"nats-key", "NATS_KEY", "PEM `FILE` with the private key of the client certificate for NATS", &a.KeyFile},
 	}
 }
 

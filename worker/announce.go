@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// progress tells a person what takes a while.
+// progress reports a step that takes a while.
 func (a *app) progress(log *zap.Logger, message string) {
 	if a.settings.json {
 		log.Info(message)
@@ -23,9 +23,8 @@ func (a *app) progress(log *zap.Logger, message string) {
 	fmt.Fprintf(a.err, "worker: %s\n", message)
 }
 
-// announce says that the worker takes work, and where everything is: in one
-// line on stdout, and in more words for a person.
-func (a *app) announce(at places, dev *local, log *zap.Logger) {
+// announce prints the ready line and, with --dev, a banner.
+func (a *app) announce(at endpoints, dev *local, log *zap.Logger) {
 	model := at.model()
 	if a.settings.only != contexts.OnlyWorkflows {
 		if err := at.unanswerable(); err != nil {
@@ -33,7 +32,7 @@ func (a *app) announce(at places, dev *local, log *zap.Logger) {
 			log.Warn(unanswerableHelp, zap.Error(err))
 		}
 		for _, err := range llm.New(at.models).MissingKeys() {
-			log.Warn("a provider of --providers has no key now", zap.Error(err))
+			log.Warn("a provider in --providers has no key", zap.Error(err))
 		}
 	}
 	facts := []zap.Field{zap.String("temporal", at.temporal.HostPort)}
@@ -52,11 +51,11 @@ func (a *app) announce(at places, dev *local, log *zap.Logger) {
 		add("data", dev.dataDir)
 	}
 	if dev != nil && !a.settings.json {
-		fmt.Fprint(a.err, banner(at, dev))
+		fmt.Fprint(a.err, banner(at, dev.temporal.UIURL(), dev.dataDir))
 	}
 	switch {
 	case len(a.settings.command) > 0:
-		// The terminal is the command's.
+		// The command uses the terminal.
 	case a.settings.json:
 		newLogger(a.out, true).Info("ready", facts...)
 	default:
@@ -64,7 +63,7 @@ func (a *app) announce(at places, dev *local, log *zap.Logger) {
 	}
 }
 
-// readyLine is logfmt: values with spaces or quotes are quoted.
+// readyLine formats facts as logfmt, quoting values with spaces, quotes, = and backslashes.
 func readyLine(facts []zap.Field) string {
 	line := "ready"
 	for _, fact := range facts {
@@ -77,20 +76,20 @@ func readyLine(facts []zap.Field) string {
 	return line
 }
 
-func banner(at places, dev *local) string {
+func banner(at endpoints, uiURL, dataDir string) string {
 	var b strings.Builder
 	line := func(name, value string) { fmt.Fprintf(&b, "  %-9s %s\n", name, value) }
 	b.WriteString("Chronicle is running on this machine only:\n")
 	line("Temporal", at.temporal.HostPort)
-	line("Web UI", dev.temporal.UIURL())
+	line("Web UI", uiURL)
 	line("NATS", at.natsURL)
 	if at.modelURL != "" {
-		line("Model", at.model()+", BUILT IN AND NOT A REAL MODEL: it repeats what it is told.")
-		line("", "Set OPENAI_API_KEY or OPENAI_BASE_URL for a real one.")
+		line("Model", at.model()+", a built-in stand-in that repeats its input, NOT A REAL MODEL.")
+		line("", "Set OPENAI_API_KEY or OPENAI_BASE_URL to use a real one.")
 	} else {
 		line("Model", at.model()+" at "+cmp.Or(at.models.Defaults.BaseURL, "OpenAI"))
 	}
-	line("Data", dev.dataDir)
+	line("Data", dataDir)
 	line("Store", event.Redact(at.blobURL, 0))
 	return b.String()
 }

@@ -16,13 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// pollsWithin is the time in which a worker that takes work asks for more. It
-// asks again after a minute at the latest, since no question waits longer.
-const pollsWithin = 2 * time.Minute
+// pollTimeout is the maximum age of the last poll of a healthy worker. A long poll lasts at
+// most a minute.
+const pollTimeout = 2 * time.Minute
 
-// check is the health of a worker on this host as Temporal sees it: an error
-// unless one has asked for work lately. It says nothing of NATS, without which
-// contexts are answered too.
+// check returns an error unless a worker on this host has polled Temporal recently. It ignores
+// NATS, which contexts do not need.
 func (a *app) check(ctx context.Context) error {
 	at, err := a.configured(zap.NewNop())
 	if err != nil {
@@ -44,7 +43,7 @@ func (a *app) check(ctx context.Context) error {
 	return err
 }
 
-// polls is an error unless a worker on this host takes tasks of a kind.
+// polls returns an error unless a worker on this host polls for a kind of tasks.
 func polls(ctx context.Context, c client.Client, taskQueue string, kind enums.TaskQueueType) error {
 	described, err := c.DescribeTaskQueue(ctx, taskQueue, kind)
 	if err != nil {
@@ -52,15 +51,15 @@ func polls(ctx context.Context, c client.Client, taskQueue string, kind enums.Ta
 	}
 	pollers := described.GetPollers()
 	if !slices.ContainsFunc(pollers, func(p *taskqueue.PollerInfo) bool {
-		return strings.HasSuffix(p.GetIdentity(), atThisHost()) && time.Since(p.GetLastAccessTime().AsTime()) < pollsWithin
+		return strings.HasSuffix(p.GetIdentity(), atThisHost()) && time.Since(p.GetLastAccessTime().AsTime()) < pollTimeout
 	}) {
-		return fmt.Errorf("no worker on this host (*%s) has asked for %s tasks of task queue %q within %v; %d others are known",
-			atThisHost(), strings.ToLower(kind.String()), taskQueue, pollsWithin, len(pollers))
+		return fmt.Errorf("no worker on this host (*%s) has polled for %s tasks of task queue %q within %v (pollers on other hosts: %d)",
+			atThisHost(), strings.ToLower(kind.String()), taskQueue, pollTimeout, len(pollers))
 	}
 	return nil
 }
 
-// atThisHost ends the identity of every worker on this host.
+// atThisHost returns the suffix of the identities of all workers on this host.
 func atThisHost() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// The exit codes; codesHelp documents them.
+// The exit codes, documented by codesHelp.
 const (
 	codeOK          = 0
 	codeFailure     = 1
@@ -29,26 +29,25 @@ const (
 )
 
 const codesHelp = `Exit codes:
-  0    told to stop, and stopped; with a COMMAND, its exit code instead; with
-       --check, a worker takes work
-  1    failed
-  2    wrong usage: a flag or a value that cannot be meant
-  4    Temporal cannot be reached
-  130  told to stop before it was ready`
+  0    stopped by a signal; with a COMMAND, its exit code instead; with --check, a
+       worker on this host takes work
+  1    failure
+  2    usage error: an unknown flag, or an invalid argument or value
+  4    Temporal is unreachable
+  130  stopped by a signal before it was ready`
 
-// app is the worker as a command: its flags and its surroundings.
+// app is the worker command: its flags and its environment.
 type app struct {
 	out, err io.Writer
 	getenv   func(string) string
 	settings settings
-	// commandRuns says that a command has the terminal.
+	// commandRuns is set while a COMMAND uses the terminal.
 	commandRuns atomic.Bool
-	// parsed says that the flags were understood: what fails before is wrong
-	// usage.
+	// parsed is set once the flags are valid. Errors before that are usage errors.
 	parsed bool
 }
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	address, namespace, profile string
 	natsURL, blobURL            string
@@ -69,24 +68,24 @@ type settings struct {
 	temporalPort, uiPort, natsPort int
 	untuned                        bool
 	offlineTokenDelay              time.Duration
-	// command is what to run for as long as the worker lives; see dev.
+	// command is the COMMAND after "--".
 	command []string
 }
 
-// defaultDrainTimeout is shorter than the time that orchestrators usually give a
-// process to end, with HandBack added.
+// defaultDrainTimeout plus [contexts.HandBack] is shorter than the usual termination grace
+// periods of orchestrators.
 const defaultDrainTimeout = 30 * time.Second
 
-// minCacheBytes lets a handful of contexts be cached.
+// minCacheBytes is enough to cache a few contexts.
 const minCacheBytes = 1 << 20
 
-// usageError is a mistake in the arguments.
+// usageError is an error in the arguments.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// errUnreachable: Temporal does not answer.
-var errUnreachable = errors.New("cannot reach temporal")
+// errUnreachable reports that Temporal does not respond.
+var errUnreachable = errors.New("cannot reach Temporal")
 
 // execute runs the command and returns its exit code.
 func execute(ctx context.Context, a *app, args []string) int {
@@ -101,7 +100,7 @@ func execute(ctx context.Context, a *app, args []string) int {
 	switch {
 	case code == codeUsage:
 		fmt.Fprintf(a.err, "worker: %v\nRun 'worker --help' for usage.\n", err)
-	case err != nil && !errors.Is(err, errTold) && !errors.As(err, new(commandError)):
+	case err != nil && !errors.Is(err, errStopped) && !errors.As(err, new(commandError)):
 		fmt.Fprintf(a.err, "worker: %v\n", err)
 	}
 	return code
@@ -116,7 +115,7 @@ func exitCode(err error) int {
 		return codeUsage
 	case errors.Is(err, errUnreachable):
 		return codeUnreachable
-	case errors.Is(err, errTold):
+	case errors.Is(err, errStopped):
 		return codeInterrupted
 	case errors.As(err, &command):
 		return int(command)
@@ -129,38 +128,37 @@ func newCommand(a *app) *cobra.Command {
 	s := &a.settings
 	command := &cobra.Command{
 		Use:   "worker [flags] [-- COMMAND [ARGUMENT...]]",
-		Short: "Run Chronicle's contexts on Temporal",
-		Long: `worker runs the contexts of one Temporal namespace: their workflows, and the
-requests to the models.
+		Short: "Run the contexts of Chronicle on Temporal",
+		Long: `Run the contexts of one Temporal namespace: their workflows, and the requests to
+the models.
 
-With --dev it starts on this machine all that it needs: Temporal with its Web UI,
-a NATS server, and, when the environment names no model, a built-in one that is
-none: it repeats what it is told. It all listens on 127.0.0.1, keeps its data
-under --data-dir, and ends with the worker. A COMMAND after "--" is run when
-everything is ready, with TEMPORAL_ADDRESS, NATS_URL and BLOB_URL in its
-environment, and everything ends with it; the log goes to a file in --data-dir
-meanwhile.
+With --dev, also start everything that the worker needs: Temporal with its Web UI,
+a NATS server and, if the environment configures no model, a built-in stand-in
+that repeats its input. They listen on 127.0.0.1, store their data under
+--data-dir and stop with the worker. A COMMAND after "--" starts when everything
+is ready, with TEMPORAL_ADDRESS, NATS_URL and BLOB_URL in its environment, and
+everything stops when it exits. While it runs, the log goes to a file in
+--data-dir.
 
-With --check it runs nothing: it asks Temporal whether a worker that runs on this
-host takes work, which is the health check of a container.
+With --check, run nothing, but ask Temporal whether a worker on this host takes
+work, and exit with 0 if so. Use it as the health check of a container.
 
-When it takes work, the worker says so in one line on stdout,
-"ready temporal=... model=..."; the log goes to stderr. After model=none only
-contexts that chose a provider are answered: the others need OPENAI_API_KEY or
-OPENAI_BASE_URL, see below.
+When it takes work, the worker prints one line to standard output,
+"ready temporal=... model=...". It logs to standard error. With model=none, only
+contexts with a provider of their own are answered; for the others, set
+OPENAI_API_KEY or OPENAI_BASE_URL.
 
 Environment:
   OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL
-              the model of contexts that chose none; a base URL alone is for a
-              server that wants no key
-  TEMPORAL_*  the connection, as for the temporal command; see also its TOML
-              profiles. Not used by --dev, nor is NATS_*
-  NATS_URL    where answers are streamed to
+              model of contexts without a provider of their own; set only the
+              base URL for a server that requires no key
+  TEMPORAL_*  connection to Temporal, as for the temporal command, including its
+              TOML profiles; ignored with --dev, like NATS_*
+  NATS_URL    NATS server for live deltas
   NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CREDS, NATS_NKEY, NATS_CA,
   NATS_CERT, NATS_KEY
-              how the worker authenticates there, as for the nats command
-  BLOB_URL    the blob store for logs and large payloads; "worker" without it
-              uses the folder .chronicle/blobs
+              authentication at NATS, as for the nats command
+  BLOB_URL    blob store for logs and large payloads
 
 ` + codesHelp,
 		Version:       version.Build(),
@@ -184,42 +182,42 @@ Environment:
 	}
 	flags := command.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&s.address, "address", "", "host:port of Temporal; empty: TEMPORAL_ADDRESS or the profile, else 127.0.0.1:7233")
-	flags.StringVar(&s.namespace, "namespace", "", `namespace of Temporal; empty: TEMPORAL_NAMESPACE or the profile, else "default"; --dev creates it`)
-	flags.StringVar(&s.profile, "profile", "", `profile in Temporal's TOML file; empty: TEMPORAL_PROFILE, else "default"`)
-	flags.StringVar(&s.natsURL, "nats-url", "", `NATS servers, separated by commas; empty: NATS_URL, else nats://127.0.0.1:4222; "none": answers are not streamed`)
+	flags.StringVar(&s.address, "address", "", "address of Temporal, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
+	flags.StringVar(&s.namespace, "namespace", "", "Temporal `NAMESPACE`, created by --dev (default: $TEMPORAL_NAMESPACE, the profile, \"default\")")
+	flags.StringVar(&s.profile, "profile", "", "`PROFILE` in the TOML configuration of the temporal command (default: $TEMPORAL_PROFILE, \"default\")")
+	flags.StringVar(&s.natsURL, "nats-url", "", "`URLS` of NATS servers, separated by commas; \"none\": do not stream answers (default: $NATS_URL, nats://127.0.0.1:4222)")
 	for _, setting := range s.natsAuth.Settings() {
-		usage := setting.Usage + "; empty: none"
+		usage := setting.Usage
 		if setting.Env != "" {
-			usage = setting.Usage + "; empty: " + setting.Env
+			usage += " (default: $" + setting.Env + ")"
 		}
 		flags.StringVar(setting.Value, setting.Flag, "", usage)
 	}
-	flags.StringVar(&s.blobURL, "blob-url", "", `blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER, the same for all workers and clients of a namespace; `+
-		`empty: BLOB_URL, else the folder .chronicle/blobs, with --dev the folder blobs in --data-dir`)
-	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history entries after which a context goes on in another run; 0: when Temporal suggests it, at 4,096")
-	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task queue to work on")
-	flags.StringVar((*string)(&s.only), "only", "", "part of the work to do, workflows or activities; empty: both")
-	flags.StringVar(&s.providersFile, "providers", "", "TOML `FILE` with model providers: their URLs, keys and prices, see providers.example.toml; empty: the presets ("+
-		strings.Join(llm.Presets(), ", ")+") only")
-	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may name themselves, with the paths below it; no key is sent there; may be repeated; "+
-		"none: providers' URLs only, and with --dev those on this machine")
-	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", `directory that attachments of type "file" may be read from; empty: none are read`)
-	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory in bytes that contexts may take between their messages, at least 1,048,576; what does not fit is in a temporary file, for which TMPDIR is the directory")
-	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time that running answers have to finish when the worker stops; then, and with 0 at once, they are handed back to Temporal, and another worker makes them again; with --dev 0 unless set")
-	flags.BoolVar(&s.json, "json", false, "log JSON lines, Temporal's own log included")
-	flags.BoolVar(&s.check, "check", false, "only say whether a worker of this host takes work from the task queue, by exit code")
-	flags.BoolVar(&s.dev, "dev", false, "start everything that is needed on this machine")
-	flags.StringVar(&s.dataDir, "data-dir", defaultDataDir, "where --dev keeps everything; created if missing")
-	flags.IntVar(&s.temporalPort, "temporal-port", 7233, "port of --dev's Temporal; 0: any free port")
-	flags.IntVar(&s.uiPort, "ui-port", 8233, "port of --dev's Web UI; 0: any free port")
-	flags.IntVar(&s.natsPort, "nats-port", 4222, "port of --dev's NATS; 0: any free port")
-	flags.BoolVar(&s.untuned, "untuned", false, "leave --dev's Temporal as shipped: every turn takes about 0.1 s longer")
-	flags.DurationVar(&s.offlineTokenDelay, "offline-token-delay", 25*time.Millisecond, "time between two pieces of an answer of --dev's built-in model; 0: none")
+	flags.StringVar(&s.blobURL, "blob-url", "", "`URL` of the blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER; use the same store for all workers and clients of a namespace "+
+		"(default: $BLOB_URL, the folder .chronicle/blobs, with --dev the folder blobs in --data-dir)")
+	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: when Temporal suggests it, at 4,096")
+	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task `QUEUE` of the contexts to run")
+	flags.StringVar((*string)(&s.only), "only", "", "run only `KIND`: workflows or activities (default: both)")
+	flags.StringVar(&s.providersFile, "providers", "", "TOML `FILE` of model providers with their URLs, keys and prices, see providers.example.toml (default: the presets "+
+		strings.Join(llm.Presets(), ", ")+")")
+	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including the paths below it; may be repeated "+
+		"(default: none besides those of the providers, and with --dev those on this machine)")
+	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none are read)")
+	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
+	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once (default with --dev: 0)")
+	flags.BoolVar(&s.json, "json", false, "log JSON lines, including the log of Temporal")
+	flags.BoolVar(&s.check, "check", false, "report by exit code whether a worker on this host takes work from the task queue")
+	flags.BoolVar(&s.dev, "dev", false, "start Temporal, NATS and, without a key, a stand-in for a model on this machine")
+	flags.StringVar(&s.dataDir, "data-dir", defaultDataDir, "data `DIRECTORY` of --dev, created if missing")
+	flags.IntVar(&s.temporalPort, "temporal-port", 7233, "`PORT` of Temporal with --dev; 0: any free port")
+	flags.IntVar(&s.uiPort, "ui-port", 8233, "`PORT` of the Web UI with --dev; 0: any free port")
+	flags.IntVar(&s.natsPort, "nats-port", 4222, "`PORT` of NATS with --dev; 0: any free port")
+	flags.BoolVar(&s.untuned, "untuned", false, "run Temporal with its default settings, which adds about 0.1 s to each turn; for --dev")
+	flags.DurationVar(&s.offlineTokenDelay, "offline-token-delay", 25*time.Millisecond, "delay between the tokens of the built-in stand-in for a model; 0: none")
 	return command
 }
 
-// devFlags mean nothing without --dev, and connectFlags nothing with it.
+// devFlags require --dev, and connectFlags exclude it.
 var (
 	devFlags     = []string{"data-dir", "temporal-port", "ui-port", "nats-port", "untuned", "offline-token-delay"}
 	connectFlags = []string{
@@ -229,37 +227,37 @@ var (
 )
 
 func (s *settings) validate(command *cobra.Command) error {
-	refused, why := devFlags, "it needs --dev"
+	invalid, why := devFlags, "requires --dev"
 	if s.dev {
-		refused, why = connectFlags, "--dev starts its own"
+		invalid, why = connectFlags, "cannot be used with --dev, which starts its own servers"
 	}
-	for _, name := range refused {
+	for _, name := range invalid {
 		if command.Flags().Changed(name) {
 			return fmt.Errorf("--%s: %s", name, why)
 		}
 	}
 	if s.dev && !command.Flags().Changed("drain-timeout") {
-		s.drainTimeout = 0 // no other worker is there to replace this one
+		s.drainTimeout = 0 // no other worker could take over
 	}
 	switch {
 	case s.cacheBytes < minCacheBytes:
 		return fmt.Errorf("--cache-bytes %d: out of range (at least %d)", s.cacheBytes, minCacheBytes)
 	case s.drainTimeout < 0:
-		return fmt.Errorf("--drain-timeout %v: must not be negative", s.drainTimeout)
+		return fmt.Errorf("--drain-timeout %v: want 0s or more", s.drainTimeout)
 	case s.check && s.dev:
-		return errors.New("--check: it starts nothing, so it does not go with --dev")
+		return errors.New("--check: cannot be used with --dev")
 	case len(s.command) > 0 && !s.dev:
-		return errors.New("a COMMAND needs --dev")
+		return errors.New("COMMAND: requires --dev")
 	case s.only != contexts.Both && s.only != contexts.OnlyWorkflows && s.only != contexts.OnlyActivities:
-		return fmt.Errorf("--only %q: want %q, %q or nothing", s.only, contexts.OnlyWorkflows, contexts.OnlyActivities)
+		return fmt.Errorf("--only %q: want %s or %s", s.only, contexts.OnlyWorkflows, contexts.OnlyActivities)
 	case s.taskQueue == "":
-		return errors.New("--task-queue: must not be empty")
+		return errors.New("--task-queue: missing")
 	case s.dev && s.dataDir == "":
-		return errors.New("--data-dir: must not be empty")
+		return errors.New("--data-dir: missing")
 	case s.continueAfter != 0 && s.continueAfter < contexts.MinContinueAfter:
 		return fmt.Errorf("--continue-as-new-after %d: want 0 or at least %d", s.continueAfter, contexts.MinContinueAfter)
 	case s.offlineTokenDelay < 0:
-		return fmt.Errorf("--offline-token-delay %v: must not be negative", s.offlineTokenDelay)
+		return fmt.Errorf("--offline-token-delay %v: want 0s or more", s.offlineTokenDelay)
 	}
 	for name, port := range map[string]int{"temporal-port": s.temporalPort, "ui-port": s.uiPort, "nats-port": s.natsPort} {
 		if port < 0 || port > 65535 {

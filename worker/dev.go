@@ -20,19 +20,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/offline"
 )
 
-// workerLog is the log in the data directory while a command has the terminal.
+// workerLog is the log file in the data directory while a COMMAND uses the terminal.
 const workerLog = "worker.log"
 
-// blobsDir is the folder of the blob store in the data directory, unless another
-// store is set; defaultDataDir is the data directory.
+// blobsDir is the default blob store in the data directory.
 const (
 	blobsDir       = "blobs"
 	defaultDataDir = ".chronicle"
 )
 
-// local is what --dev starts on this machine.
+// local holds the servers started by --dev.
 type local struct {
-	places
+	endpoints
 	dataDir  string
 	log      *zap.Logger
 	lock     *flock.Flock
@@ -42,13 +41,13 @@ type local struct {
 	temporal *devserver.Server
 }
 
-// goneError says that --dev's Temporal ended by itself.
-type goneError struct{ error }
+// serverExitError reports that the Temporal server of --dev exited by itself.
+type serverExitError struct{ error }
 
-func (e goneError) Unwrap() error { return e.error }
+func (e serverExitError) Unwrap() error { return e.error }
 
-// startLocal starts everything, the quickest to fail first. Later, end is called
-// if the Temporal server ends by itself.
+// startLocal starts the servers, those that fail fastest first. If Temporal exits later, it
+// calls end with the error.
 func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *zap.Logger) (_ *local, err error) {
 	s := a.settings
 	l := &local{log: log}
@@ -65,18 +64,18 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 	}
 	l.lock, err = devserver.Lock(l.dataDir)
 	if errors.Is(err, devserver.ErrLocked) {
-		return nil, fmt.Errorf("%w, probably another worker --dev: stop that one, or set --data-dir", err)
+		return nil, fmt.Errorf("%w (stop the other worker --dev, or set --data-dir)", err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(s.command) > 0 {
 		if l.logFile, err = os.Create(filepath.Join(l.dataDir, workerLog)); err != nil {
-			return nil, fmt.Errorf("log: %w", err)
+			return nil, fmt.Errorf("create log: %w", err)
 		}
 		l.log = newLogger(l.logFile, s.json)
 	}
-	// Together, so that no zero gets a port that another flag asks for.
+	// One call for all ports, so that port 0 never selects a port of another flag.
 	if _, err := devserver.FreePorts(s.temporalPort, s.uiPort, s.natsPort); err != nil {
 		return nil, s.portError(err)
 	}
@@ -105,16 +104,15 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 	}
 	go func() {
 		<-l.temporal.Done()
-		end(goneError{l.temporal.Err()})
+		end(serverExitError{l.temporal.Err()})
 	}()
-	l.places.temporal = client.Options{
+	l.endpoints.temporal = client.Options{
 		HostPort: l.temporal.Address(), Namespace: l.temporal.Namespace(), Logger: sdkLogger(l.log),
 	}
 	return l, nil
 }
 
-// chooseModel takes the model of the environment, or starts the built-in one
-// when there is none.
+// chooseModel uses the model of the environment, or else starts the built-in stand-in.
 func (l *local) chooseModel(a *app) error {
 	var err error
 	if l.models, err = a.modelOptions(); err != nil {
@@ -128,7 +126,7 @@ func (l *local) chooseModel(a *app) error {
 		return fmt.Errorf("offline model: %w", err)
 	}
 	l.model = &http.Server{Handler: offline.Handler(offline.Options{
-		// There, less than 0 is none.
+		// In Options, 0 means the default and less than 0 none.
 		TokenDelay: cmp.Or(a.settings.offlineTokenDelay, -1),
 	})}
 	go func() { _ = l.model.Serve(listener) }()
@@ -137,18 +135,18 @@ func (l *local) chooseModel(a *app) error {
 	return nil
 }
 
-// portError names the flag of a port that is in use.
+// portError adds the flag that set a port in use.
 func (s settings) portError(err error) error {
 	var inUse *devserver.PortError
 	if !errors.As(err, &inUse) {
 		return err
 	}
 	flags := map[int]string{s.natsPort: "--nats-port", s.uiPort: "--ui-port", s.temporalPort: "--temporal-port"}
-	return fmt.Errorf("%w: stop what listens there, or set %s (0: any free port)",
+	return fmt.Errorf("%w (stop the program that listens there, or set %s; 0: any free port)",
 		err, cmp.Or(flags[inUse.Port], "another port"))
 }
 
-// stop ends what was started. The server that the others write to goes last.
+// stop stops the servers, Temporal last, since the others write to it.
 func (l *local) stop() error {
 	var errs []error
 	if l.model != nil {

@@ -17,18 +17,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// commandGrace is the time that a command has to end when the worker is told
-// to stop.
+// commandGrace is the time for a COMMAND to exit when the worker stops.
 const commandGrace = 5 * time.Second
 
-// commandError is the exit code of a command, not 0.
+// commandError is the nonzero exit code of a COMMAND.
 type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// runCommand runs the command on the terminal until it ends, and returns how it
-// ended, or until life does.
-func (a *app) runCommand(life context.Context, at places) error {
+// runCommand runs the COMMAND on the terminal until it exits, or stops it when life ends.
+func (a *app) runCommand(life context.Context, at endpoints) error {
 	a.commandRuns.Store(true)
 	cmd := exec.Command(a.settings.command[0], a.settings.command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, terminal.Raw(a.out), terminal.Raw(a.err)
@@ -45,29 +43,29 @@ func (a *app) runCommand(life context.Context, at places) error {
 			return commandError(exit.ExitCode())
 		}
 		if exit != nil {
-			restore() // a signal ended it
+			restore() // it was killed
 		}
 		return process.Err()
 	case <-life.Done():
 		err := process.Stop(commandGrace)
 		restore()
-		if reason := context.Cause(life); !errors.Is(reason, errTold) {
+		if reason := context.Cause(life); !errors.Is(reason, errStopped) {
 			err = errors.Join(reason, err)
 		}
 		return err
 	}
 }
 
-// keepTerminal returns what gives the terminal back as it is now: a command that
-// is killed cannot do that itself.
+// keepTerminal returns a function that restores the current state of the terminal, which a
+// killed command cannot do.
 func keepTerminal(w io.Writer) (restore func()) {
 	fd := int(os.Stdin.Fd())
 	state, err := term.GetState(fd)
 	if err != nil {
-		return func() {} // it is none
+		return func() {} // not a terminal
 	}
 	return func() {
-		// A terminal that has gone away needs nothing.
+		// Ignore a terminal that is gone.
 		_ = term.Restore(fd, state)
 		if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 			fmt.Fprint(file, showCursor+plainPaste)
@@ -75,18 +73,18 @@ func keepTerminal(w io.Writer) (restore func()) {
 	}
 }
 
-// What a screen turns on the other way, as of XTerm Control Sequences, "DECSET".
+// Defaults of the terminal modes that a screen changes (XTerm Control Sequences, "DECSET").
 const (
 	showCursor = "\x1b[?25h"
 	plainPaste = "\x1b[?2004l"
 )
 
-// variableEndsAll tells a command that everything ends with it.
+// variableEndsAll tells a COMMAND that everything stops when it exits.
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-// commandEnvironment replaces whatever the environment says about Temporal, NATS
-// and blobs, keys of other servers included.
-func commandEnvironment(environment []string, at places) []string {
+// commandEnvironment reendpoints all variables about Temporal, NATS and blobs, since keys of other
+// servers must not be used with these.
+func commandEnvironment(environment []string, at endpoints) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
 		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") || strings.HasPrefix(variable, "BLOB_URL=")
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// newLogger logs JSON lines or text for people, both safe on a terminal.
+// newLogger logs JSON lines or text, without control characters for terminals.
 func newLogger(w io.Writer, json bool) *zap.Logger {
 	safe := terminal.NewWriter(w)
 	if json {
@@ -30,9 +30,9 @@ func newLogger(w io.Writer, json bool) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(safe), zap.InfoLevel))
 }
 
-// structured hands a logger to code that logs with log/slog, from a level on.
+// structured returns a log/slog logger that writes to log from a level on.
 func structured(log *zap.Logger, name string, from zapcore.Level) *slog.Logger {
 	core := log.WithOptions(zap.IncreaseLevel(from)).Core()
-	// Stack traces of whoever logged say nothing about what happened.
+	// Stack traces would show only where the message was logged.
 	return slog.New(zapslog.NewHandler(core, zapslog.WithName(name), zapslog.AddStacktraceAt(slog.LevelError+100)))
 }

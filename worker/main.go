@@ -1,22 +1,22 @@
-// Command worker runs the contexts: it takes their workflows and activities
-// from Temporal, asks the models, and says over NATS what they answer.
+// Command worker runs contexts. It executes their workflows and activities for Temporal, sends
+// requests to the models and streams the answers over NATS.
 //
-//	worker                  # works for the Temporal at TEMPORAL_ADDRESS
-//	worker --dev            # starts Temporal, NATS and, without a key, a model first
-//	worker --dev -- COMMAND # the same for as long as COMMAND runs
+//	worker                  # connect to Temporal at TEMPORAL_ADDRESS
+//	worker --dev            # also start Temporal, NATS and, without a key, a model
+//	worker --dev -- COMMAND # stop when COMMAND exits
 //
-// The way through the code: command.go reads the flags; run.go is the life of a
-// worker; dev.go, with package devserver, starts what --dev starts; start.go
-// connects and starts a worker of package contexts; ready.go makes sure that a
-// context can answer before announce.go says so; check.go is --check.
+// command.go parses the flags. run.go starts and stops a worker. dev.go, with package
+// devserver, implements --dev. start.go connects and starts a worker of package contexts.
+// ready.go checks that a context can answer before announce.go prints the ready line.
+// check.go implements --check.
 //
-// What it guarantees:
-//   - After "ready" a message to a context is answered, unless the line says
-//     model=none and the context chose no provider of its own.
-//   - SIGINT, SIGTERM and SIGHUP end it in order: running answers finish or are
-//     handed back to Temporal first, what --dev started goes last. A second
-//     signal ends it at once.
-//   - Nothing that it started outlives it; on Linux not even when it is killed.
+// Guarantees:
+//   - After "ready", messages to contexts are answered, except with model=none in contexts
+//     without a provider of their own.
+//   - SIGINT, SIGTERM and SIGHUP stop the worker in order: running answers finish or are
+//     handed back to Temporal, then the servers of --dev stop. A second signal ends the
+//     process at once.
+//   - No process that it started outlives it, on Linux even if it is killed.
 package main
 
 import (

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// modelOptions are the providers by flags and environment. What is invalid is
-// wrong usage at the start, rather than the failure of every request.
+// modelOptions returns the providers from flags and environment. Invalid ones are usage errors
+// at startup rather than failures of every request.
 func (a *app) modelOptions() (llm.Options, error) {
 	s := a.settings
 	o := llm.Options{Getenv: a.getenv, Defaults: llm.DefaultsFromEnv(a.getenv), AllowLoopback: s.dev}
 	if url := o.Defaults.BaseURL; url != "" {
 		if _, err := baseurl.Parse(url); err != nil {
-			// The URL is not repeated: a secret may stand in it.
+			// The error omits the URL, which may contain a secret.
 			return o, usageError{fmt.Errorf("OPENAI_BASE_URL: %w (want an http or https URL like https://api.openai.com/v1)", err)}
 		}
 	}
@@ -47,21 +47,20 @@ func (a *app) modelOptions() (llm.Options, error) {
 	return o, nil
 }
 
-// noModel is the model in the ready line of a worker that has none for contexts
-// that chose none.
+// noModel is the model in the ready line if contexts without a provider get no answers.
 const noModel = "none"
 
-// model is the name of the model of contexts that chose none.
-func (p places) model() string {
+// model returns the model of contexts without a provider of their own.
+func (p endpoints) model() string {
 	return cmp.Or(p.models.Defaults.Model, reducer.Initial().Config.Primary.Model)
 }
 
-// unanswerable is why contexts that chose no model cannot be answered; nil when
-// they can.
-func (p places) unanswerable() error {
+// unanswerable returns why contexts without a provider of their own get no answers; nil if they
+// do.
+func (p endpoints) unanswerable() error {
 	_, err := llm.New(p.models).Resolve(reducer.Initial().Config.Primary)
 	return err
 }
 
-// unanswerableHelp says what to do about it.
+// unanswerableHelp is the warning for it.
 const unanswerableHelp = "contexts without a provider of their own cannot be answered until OPENAI_API_KEY or OPENAI_BASE_URL is set, or --providers configures openai"

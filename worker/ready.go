@@ -22,33 +22,32 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// readyWithin is how long the way through Temporal may take to open. A server
-// may take a minute to notice a new search attribute.
-const readyWithin = 90 * time.Second
+// readyTimeout bounds the readiness check. A server may take a minute to notice new search
+// attributes.
+const readyTimeout = 90 * time.Second
 
-// readyRetry is the least time between two attempts.
-const readyRetry = 250 * time.Millisecond
+// readyRetryIntervalInterval is the minimum time between two attempts.
+const readyRetryInterval = 250 * time.Millisecond
 
-// readyName is the type of the workflow, of its activity and of its update.
+// readyName is the type of the workflow and its activity, and the name of its update.
 const readyName = "Ready"
 
-// readyLingers is how long the workflow stays open for whoever started it to
-// delete it: the server deletes an open one at once, and one that was closed
-// only after it wrote down, every half a minute, how far it has got.
-const readyLingers = 10 * time.Second
+// readyLinger keeps the workflow open until its starter deletes it. The server deletes an open
+// workflow at once, but a closed one only after a periodic flush, every 30 seconds.
+const readyLinger = 10 * time.Second
 
-// readyInput says what to try.
+// readyInput selects what to check.
 type readyInput struct {
 	SearchAttributes bool `json:"searchAttributes"`
 	Activities       bool `json:"activities"`
 }
 
-// probe goes the way of a turn, from a workflow to an activity to NATS and the
-// model, in a workflow of its own.
+// probe takes the path of a turn, from a workflow to an activity to NATS and the model, in a
+// workflow of its own.
 type probe struct {
-	// stream is flushed, unless it is nil.
+	// stream is flushed unless nil.
 	stream *stream.Conn
-	// modelURL has to answer, unless it is empty.
+	// modelURL must respond unless empty.
 	modelURL string
 }
 
@@ -59,7 +58,7 @@ func (p *probe) register(w worker.Registry, part contexts.Part) {
 	w.RegisterActivityWithOptions(p.reach, activity.RegisterOptions{Name: readyName})
 }
 
-// readyWorkflow tries, and tells by update how that ended.
+// readyWorkflow runs the check and returns its result by update.
 func readyWorkflow(ctx workflow.Context, in readyInput) error {
 	tried, ended := workflow.NewFuture(ctx)
 	err := workflow.SetUpdateHandler(ctx, readyName, func(ctx workflow.Context) error { return tried.Get(ctx, nil) })
@@ -67,13 +66,13 @@ func readyWorkflow(ctx workflow.Context, in readyInput) error {
 		return err
 	}
 	ended.SetError(try(ctx, in))
-	return workflow.Sleep(ctx, readyLingers)
+	return workflow.Sleep(ctx, readyLinger)
 }
 
 func try(ctx workflow.Context, in readyInput) error {
 	if in.SearchAttributes {
-		// On a server that does not know them this blocks the workflow, as it
-		// would block a context.
+		// On a server without these attributes this blocks the workflow, as it would block a
+		// context.
 		err := workflow.UpsertTypedSearchAttributes(ctx,
 			temporal.NewSearchAttributeKeyKeyword(wire.AttributeStatus).ValueSet(string(wire.StatusIdle)),
 			temporal.NewSearchAttributeKeyInt64(wire.AttributeTurns).ValueSet(0),
@@ -93,7 +92,7 @@ func try(ctx workflow.Context, in readyInput) error {
 	return workflow.ExecuteActivity(ctx, readyName).Get(ctx, nil)
 }
 
-// reach is the activity.
+// reach is the activity, which checks NATS and the model.
 func (p *probe) reach(ctx context.Context) error {
 	if p.stream != nil {
 		if err := p.stream.Flush(ctx); err != nil {
@@ -118,13 +117,13 @@ func (p *probe) reach(ctx context.Context) error {
 	return nil
 }
 
-// await returns when the way is open. A server that has not noticed the search
-// attributes fails the task that carries the answer; a new workflow finds out
-// sooner than that one, whose task has to time out first.
+// await returns when the check succeeds. A server that has not noticed the search attributes
+// fails the task that carries the result. A new workflow succeeds sooner than that one, whose
+// task has to time out first.
 func await(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, fmt.Errorf("no answer within %v", readyWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("no answer within %v", readyTimeout))
 	defer cancel()
-	ticker := time.NewTicker(readyRetry)
+	ticker := time.NewTicker(readyRetryInterval)
 	defer ticker.Stop()
 	for {
 		err := attempt(ctx, c, namespace, taskQueue, in)
@@ -145,13 +144,13 @@ func await(ctx context.Context, c client.Client, namespace, taskQueue string, in
 	}
 }
 
-// attempt goes the way once.
+// attempt runs the check once.
 func attempt(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                       "ready:" + uuid.NewString(),
 		TaskQueue:                taskQueue,
-		WorkflowExecutionTimeout: readyWithin,
-		StaticSummary:            "a worker looks whether contexts can answer",
+		WorkflowExecutionTimeout: readyTimeout,
+		StaticSummary:            "readiness check of a worker",
 	}, readyName, in)
 	if err != nil {
 		return err
@@ -160,7 +159,7 @@ func attempt(ctx context.Context, c client.Client, namespace, taskQueue string, 
 	return outcome(ctx, c, run)
 }
 
-// outcome waits for what the workflow tells.
+// outcome waits for the result of the workflow.
 func outcome(ctx context.Context, c client.Client, run client.WorkflowRun) error {
 	update, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID:   run.GetID(),
@@ -174,9 +173,8 @@ func outcome(ctx context.Context, c client.Client, run client.WorkflowRun) error
 	return update.Get(ctx, nil)
 }
 
-// forget deletes the workflow so that lists stay clean. Where that is not
-// allowed, it ends by itself and stays for as long as the namespace keeps
-// workflows.
+// forget deletes the workflow, so that it does not show in lists. Without permission to delete,
+// it closes by itself and stays until the retention period ends.
 func forget(ctx context.Context, c client.Client, namespace string, run client.WorkflowRun) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -24,49 +24,48 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// connectTimeout is for the first answer of Temporal.
+// connectTimeout bounds the wait for the first response of Temporal.
 const connectTimeout = 10 * time.Second
 
-// places are what the worker works with, and where they are.
-type places struct {
+// endpoints are the services that the worker uses.
+type endpoints struct {
 	temporal client.Options
 	natsURL  string
 	natsAuth stream.Auth
 	blobURL  string
 	models   llm.Options
-	// modelURL is where the built-in model is, empty without it.
+	// modelURL is the URL of the built-in stand-in for a model; empty without it.
 	modelURL string
 }
 
-// errTold ends a worker that was told to stop.
-var errTold = errors.New("told to stop")
+// errStopped reports that a signal stopped the worker.
+var errStopped = errors.New("stopped by a signal")
 
-// run is the life of a worker.
+// run runs a worker until it is stopped or fails.
 func (a *app) run(ctx context.Context) (err error) {
 	life, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	a.endOnSignal(life, end)
 
 	log := newLogger(a.err, a.settings.json)
-	var at places
+	var at endpoints
 	var dev *local
 	if a.settings.dev {
 		if dev, err = a.startLocal(life, end, log); err != nil {
-			return because(life, err)
+			return causeOf(life, err)
 		}
 		defer func() { err = errors.Join(err, dev.stop()) }()
-		log, at = dev.log, dev.places
+		log, at = dev.log, dev.endpoints
 	} else if at, err = a.configured(log); err != nil {
 		return err
 	}
 	running, err := a.startWorker(life, end, at, log)
 	if err != nil {
-		return because(life, err)
+		return causeOf(life, err)
 	}
 	defer func() {
-		// Without Temporal there is nobody to hand running requests back to, and
-		// the worker would wait for them in vain.
-		if !errors.As(context.Cause(life), new(goneError)) {
+		// Without Temporal, stop would wait in vain to hand running requests back.
+		if !errors.As(context.Cause(life), new(serverExitError)) {
 			running.stop()
 		}
 	}()
@@ -76,26 +75,25 @@ func (a *app) run(ctx context.Context) (err error) {
 		return a.runCommand(life, at)
 	}
 	<-life.Done()
-	if reason := context.Cause(life); !errors.Is(reason, errTold) {
-		// Now: to stop may take a while, and why is told at the end.
-		log.Error("cannot go on, stopping")
+	if reason := context.Cause(life); !errors.Is(reason, errStopped) {
+		// Stopping may take a while, and the error is printed at the end.
+		log.Error("stopping after a failure")
 		return reason
 	}
 	log.Info("stopping")
 	return nil
 }
 
-// because is why something failed: if life has ended, that is the reason.
-func because(life context.Context, err error) error {
+// causeOf returns the reason why life ended, or err if it has not.
+func causeOf(life context.Context, err error) error {
 	if life.Err() != nil {
 		return context.Cause(life)
 	}
 	return err
 }
 
-// endOnSignal ends life on the first signal that says so; a second one ends the
-// worker at once. While a command has the terminal, a Ctrl-C reaches it by
-// itself, and what that means is the command's business.
+// endOnSignal ends life on the first signal; a second one ends the process. While a COMMAND
+// uses the terminal, Ctrl-C is left to it.
 func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -107,7 +105,7 @@ func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
 				if s == os.Interrupt && a.commandRuns.Load() {
 					continue
 				}
-				end(errTold)
+				end(errStopped)
 				return
 			case <-life.Done():
 				return
@@ -116,12 +114,12 @@ func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
 	}()
 }
 
-// configured finds everything by flags, environment and TOML profile.
-func (a *app) configured(log *zap.Logger) (places, error) {
+// configured returns the endpoints from flags, environment and TOML profile.
+func (a *app) configured(log *zap.Logger) (endpoints, error) {
 	s := a.settings
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: s.profile})
 	if err != nil {
-		return places{}, fmt.Errorf("connection settings of Temporal: %w", err)
+		return endpoints{}, fmt.Errorf("load the configuration of the Temporal client: %w", err)
 	}
 	options.HostPort = cmp.Or(s.address, options.HostPort, client.DefaultHostPort)
 	options.Namespace = cmp.Or(s.namespace, options.Namespace, client.DefaultNamespace)
@@ -132,49 +130,49 @@ func (a *app) configured(log *zap.Logger) (places, error) {
 	}
 	blobURL, err := a.blobURL(defaultDataDir)
 	if err != nil {
-		return places{}, err
+		return endpoints{}, err
 	}
 	models, err := a.modelOptions()
-	return places{temporal: options, natsURL: natsURL, natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models}, err
+	return endpoints{temporal: options, natsURL: natsURL, natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models}, err
 }
 
-// blobURL is the store by flag or environment, else a folder in a data directory.
+// blobURL returns the blob store from flag or environment, or else a folder in dataDir.
 func (a *app) blobURL(dataDir string) (string, error) {
 	switch blobURL := cmp.Or(a.settings.blobURL, a.getenv("BLOB_URL")); blobURL {
 	case "":
 		dir, err := filepath.Abs(filepath.Join(dataDir, blobsDir))
 		return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(), err
 	case "none":
-		return "", usageError{errors.New(`--blob-url or BLOB_URL "none": a worker needs a blob store (leave it empty for a local folder)`)}
+		return "", usageError{errors.New(`--blob-url or BLOB_URL "none": a worker requires a blob store (leave it unset for a local folder)`)}
 	default:
 		return blobURL, nil
 	}
 }
 
-// sdkLogger is quiet: the SDK tells at info level what is no news.
+// sdkLogger omits the routine messages that the SDK logs at info level.
 func sdkLogger(log *zap.Logger) sdklog.Logger {
 	return sdklog.NewStructuredLogger(structured(log, "temporal-sdk", zap.WarnLevel))
 }
 
-// dial reaches Temporal.
-func dial(ctx context.Context, at places) (client.Client, error) {
+// dial connects to Temporal.
+func dial(ctx context.Context, at endpoints) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	// Compressing small messages costs both sides more than sending them does.
+	// Compressing small messages costs both sides more than sending them.
 	at.temporal.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{}
-	// Longer payloads are in the blob store.
+	// Larger payloads go to the blob store.
 	at.temporal.PayloadLimits.PayloadSizeWarning = wire.MaxInputBytes
 	at.temporal.Identity = fmt.Sprintf("%d%s", os.Getpid(), atThisHost())
 	c, err := client.DialContext(ctx, at.temporal)
 	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %w (--address or TEMPORAL_ADDRESS says where it is; "+
-			"--dev starts one on this machine)", errUnreachable, at.temporal.HostPort, err)
+		return nil, fmt.Errorf("%w at %s: %w (set --address or TEMPORAL_ADDRESS, "+
+			"or start it on this machine with --dev)", errUnreachable, at.temporal.HostPort, err)
 	}
 	return c, nil
 }
 
-// connect reaches Temporal and, if it is there, NATS.
-func connect(ctx context.Context, at places, log *zap.Logger) (client.Client, *stream.Conn, error) {
+// connect connects to Temporal and, if it is reachable, to NATS.
+func connect(ctx context.Context, at endpoints, log *zap.Logger) (client.Client, *stream.Conn, error) {
 	c, err := dial(ctx, at)
 	if err != nil {
 		return nil, nil, err
@@ -188,23 +186,23 @@ func connect(ctx context.Context, at places, log *zap.Logger) (client.Client, *s
 		Name:      "chronicle worker",
 		Lost: func(err error) {
 			if err != nil {
-				log.Warn("lost NATS: answers are not streamed until it is back", zap.Error(err))
+				log.Warn("lost the connection to NATS: answers are not streamed until it is restored", zap.Error(err))
 			}
 		},
-		Found: func() { log.Info("NATS is there: answers are streamed") },
+		Found: func() { log.Info("connected to NATS: answers are streamed") },
 	})
 	if err != nil {
 		c.Close()
 		return nil, nil, err
 	}
 	if !conn.Connected() {
-		log.Warn("cannot reach NATS: answers are not streamed until it is there",
+		log.Warn("cannot reach NATS: answers are not streamed until it connects",
 			zap.String("url", stream.RedactURL(at.natsURL)), zap.Error(conn.Problem()))
 	}
 	return c, conn, nil
 }
 
-// attachmentReader reads files below a directory. Empty: nil, which is none.
+// attachmentReader returns a function that reads files below a directory; nil without one.
 func attachmentReader(dir string) (func(path string) ([]byte, error), error) {
 	if dir == "" {
 		return nil, nil
@@ -213,7 +211,7 @@ func attachmentReader(dir string) (func(path string) ([]byte, error), error) {
 	if err != nil {
 		return nil, fmt.Errorf("--attachments-dir: %w", err)
 	}
-	// A root refuses every way out of it, symbolic links included.
+	// A root rejects all paths out of it, including symbolic links.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("--attachments-dir: %w", err)
@@ -230,9 +228,9 @@ func attachmentReader(dir string) (func(path string) ([]byte, error), error) {
 	}, nil
 }
 
-// readBounded reads a file that is not longer than an attachment may be.
+// readBounded reads a file of at most the size of an attachment.
 func readBounded(root *os.Root, path string) ([]byte, error) {
-	info, err := root.Stat(path) // to open a pipe would wait for its writer
+	info, err := root.Stat(path) // opening a named pipe would block
 	if err != nil {
 		return nil, err
 	}
@@ -247,6 +245,6 @@ func readBounded(root *os.Root, path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	// The file may grow while it is read.
+	// The file may grow while it is being read.
 	return io.ReadAll(io.LimitReader(file, event.MaxAttachmentBytes))
 }

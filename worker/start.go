@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// runningWorker is a worker that takes work.
+// runningWorker is a started worker with its connections.
 type runningWorker struct {
 	worker worker.Worker
 	client client.Client
@@ -26,9 +26,9 @@ type runningWorker struct {
 	blobs  *blobs.Store
 }
 
-// startWorker returns when a context can be answered. Later, end is called with
-// the error that ends the worker, if one does.
-func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at places, log *zap.Logger) (_ *runningWorker, err error) {
+// startWorker returns when contexts can answer. If the worker fails later, it calls end with
+// the error.
+func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at endpoints, log *zap.Logger) (_ *runningWorker, err error) {
 	s := a.settings
 	readAttachment, err := attachmentReader(s.attachmentsDir)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
 	}
 	if s.blobURL == "" && a.getenv("BLOB_URL") == "" {
-		log.Info("no --blob-url: the blob store is a local folder", zap.String("blobs", at.blobURL))
+		log.Info("no --blob-url: using a local folder as the blob store", zap.String("blobs", at.blobURL))
 	}
 	at.temporal.ExternalStorage = blobs.ExternalStorage(r.blobs)
 	c, conn, err := connect(ctx, at, log)
@@ -78,11 +78,11 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 		CacheBytes:       cacheBytes,
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
-		OnFatalError:     func(err error) { end(fmt.Errorf("the worker cannot go on: %w", err)) },
+		OnFatalError:     func(err error) { end(fmt.Errorf("worker failed: %w", err)) },
 	})
 	probe := &probe{modelURL: at.modelURL}
 	if s.dev {
-		// Elsewhere contexts answer without NATS.
+		// Without --dev, NATS is optional.
 		probe.stream = conn
 	}
 	probe.register(w, s.only)
@@ -91,7 +91,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at p
 	}
 	r.worker = w
 	if s.only == contexts.OnlyActivities {
-		// Nobody here could take the workflow of the probe.
+		// This worker could not run the workflow of the probe.
 		return r, nil
 	}
 	return r, await(ctx, c, at.temporal.Namespace, s.taskQueue, readyInput{
@@ -127,8 +127,8 @@ func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap
 	return id, err
 }
 
-// parkingBudget is the number of bytes beyond which cached sessions are written to
-// a temporary file: 0, for never, when no such file can be created, as with a
+// parkingBudget returns cacheBytes, the size beyond which cached sessions are written to a
+// temporary file. It returns 0, which disables that, if no such file can be created, as on a
 // read-only root file system. Then only the number of cached contexts is bounded.
 func parkingBudget(cacheBytes int64, log *zap.Logger) int64 {
 	file, err := activities.OpenParking()
@@ -140,11 +140,12 @@ func parkingBudget(cacheBytes int64, log *zap.Logger) int64 {
 	return cacheBytes
 }
 
-// useSearchAttributes reports whether contexts may set search attributes.
+// useSearchAttributes registers the search attributes and reports whether contexts may set
+// them.
 func useSearchAttributes(ctx context.Context, c client.Client, namespace string, log *zap.Logger) (bool, error) {
 	err := contexts.RegisterSearchAttributes(ctx, c, namespace)
 	if errors.Is(err, contexts.ErrAttributesRefused) {
-		log.Warn("contexts run without search attributes: let an administrator register them", zap.Error(err),
+		log.Warn("contexts run without search attributes until an administrator registers them", zap.Error(err),
 			zap.String("hint", fmt.Sprintf("temporal operator search-attribute create --namespace %s --name %s --type Keyword --name %s --type Int --name %s --type Keyword",
 				namespace, wire.AttributeStatus, wire.AttributeTurns, wire.AttributeModel)))
 		return false, nil
@@ -152,8 +153,7 @@ func useSearchAttributes(ctx context.Context, c client.Client, namespace string,
 	return err == nil, err
 }
 
-// stop drains the worker, hands the requests that still run back, and closes the
-// connections.
+// stop drains the worker, hands running requests back, and closes the connections.
 func (r *runningWorker) stop() {
 	if r.worker != nil {
 		r.worker.Stop()
@@ -163,11 +163,11 @@ func (r *runningWorker) stop() {
 		r.client.Close()
 	}
 	if r.blobs != nil {
-		_ = r.blobs.Close() // nothing is written any more
+		_ = r.blobs.Close() // the worker writes nothing any more
 	}
 }
 
-// blobReader reads blobs that events refer to.
+// blobReader returns a function that reads the blobs that events refer to.
 func blobReader(store *blobs.Store) func(ctx context.Context, ref string) ([]byte, error) {
 	return func(ctx context.Context, ref string) ([]byte, error) {
 		parsed, err := blobs.ParseRef(ref)

@@ -413,23 +413,23 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		{name: "an unknown flag", args: []string{"--prod"}, code: 2, want: "unknown flag: --prod"},
 		{name: "an argument that is none", args: []string{"now"}, code: 2, want: `unexpected argument "now"`},
-		{name: "a check with dev", args: []string{"--dev", "--check"}, code: 2, want: "--check: it starts nothing"},
-		{name: "a check of a server that is not there", args: []string{"--check", "--address", "127.0.0.1:1"}, code: 4, want: "cannot reach temporal at 127.0.0.1:1"},
-		{name: "a command without dev", args: []string{"--", "ls"}, code: 2, want: "a COMMAND needs --dev"},
-		{name: "a flag of dev without it", args: []string{"--ui-port", "1"}, code: 2, want: "--ui-port: it needs --dev"},
-		{name: "an address with dev", args: []string{"--dev", "--address", "a:1"}, code: 2, want: "--address: --dev starts its own"},
+		{name: "a check with dev", args: []string{"--dev", "--check"}, code: 2, want: "--check: cannot be used with --dev"},
+		{name: "a check of a server that is not there", args: []string{"--check", "--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
+		{name: "a command without dev", args: []string{"--", "ls"}, code: 2, want: "COMMAND: requires --dev"},
+		{name: "a flag of dev without it", args: []string{"--ui-port", "1"}, code: 2, want: "--ui-port: requires --dev"},
+		{name: "an address with dev", args: []string{"--dev", "--address", "a:1"}, code: 2, want: "--address: cannot be used with --dev"},
 		{name: "a port that is none", args: []string{"--dev", "--ui-port", "65536"}, code: 2, want: "--ui-port 65536: want 0 to 65535"},
-		{name: "a part that is none", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want "workflows", "activities" or nothing`},
-		{name: "no store", args: []string{"--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker needs a blob store`},
-		{name: "no store with dev", args: []string{"--dev", "--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker needs a blob store`},
-		{name: "a negative delay", args: []string{"--dev", "--offline-token-delay", "-1s"}, code: 2, want: "--offline-token-delay -1s: must not be negative"},
+		{name: "a part that is none", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want workflows or activities`},
+		{name: "no store", args: []string{"--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker requires a blob store`},
+		{name: "no store with dev", args: []string{"--dev", "--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker requires a blob store`},
+		{name: "a negative delay", args: []string{"--dev", "--offline-token-delay", "-1s"}, code: 2, want: "--offline-token-delay -1s: want 0s or more"},
 		{name: "the former patterns of keys", args: []string{"--key-refs", ""}, code: 2, want: "unknown flag: --key-refs"},
 		{name: "an invalid base URL", args: []string{"--allow-base-url", "http://me:s3cr3t@host"}, code: 2, want: "--allow-base-url: it has an @"},
 		{name: "a file of providers that is missing", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
 		{name: "an invalid file of providers", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
 		{name: "a directory that is missing", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
 		{name: "a profile that is missing", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
-		{name: "a server that is not there", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach temporal at 127.0.0.1:1"},
+		{name: "a server that is not there", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -491,7 +491,7 @@ func TestProvidersOfAFile(t *testing.T) {
 
 	worker.signal(syscall.SIGTERM)
 	require.Zero(t, worker.exit(), worker.stderr.String())
-	require.Contains(t, worker.stderr.String(), "a provider of --providers has no key now")
+	require.Contains(t, worker.stderr.String(), "a provider in --providers has no key")
 	require.NotContains(t, worker.stderr.String(), "key-of-")
 	require.Len(t, model.Requests(), 1)
 }

@@ -13,19 +13,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// searchAttributes are those that contexts set.
+// searchAttributes are the search attributes of contexts.
 var searchAttributes = map[string]enums.IndexedValueType{
 	wire.AttributeStatus: enums.INDEXED_VALUE_TYPE_KEYWORD,
 	wire.AttributeTurns:  enums.INDEXED_VALUE_TYPE_INT,
 	wire.AttributeModel:  enums.INDEXED_VALUE_TYPE_KEYWORD,
 }
 
-// ErrAttributesRefused: contexts have to do without search attributes.
+// ErrAttributesRefused reports that contexts cannot use search attributes.
 var ErrAttributesRefused = errors.New("search attributes are not registered")
 
-// RegisterSearchAttributes registers those that are missing. The error is
-// ErrAttributesRefused when that is not allowed or not possible here, which an
-// administrator can do something about.
+// RegisterSearchAttributes registers missing search attributes. It returns ErrAttributesRefused
+// if the server does not allow or support it; then an administrator has to register them.
 func RegisterSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {
@@ -47,14 +46,14 @@ func RegisterSearchAttributes(ctx context.Context, c client.Client, namespace st
 	_, err = c.OperatorService().AddSearchAttributes(ctx, &operatorservice.AddSearchAttributesRequest{
 		Namespace: namespace, SearchAttributes: missing,
 	})
-	// Another worker may have been faster.
+	// Another worker may have registered them first.
 	if err == nil || errors.As(err, new(*serviceerror.AlreadyExists)) {
 		return nil
 	}
 	return attributesError("add", err)
 }
 
-// attributesError tells what cannot be done here from what went wrong.
+// attributesError distinguishes refusals from failures.
 func attributesError(what string, err error) error {
 	if errors.As(err, new(*serviceerror.PermissionDenied)) ||
 		errors.As(err, new(*serviceerror.Unimplemented)) ||

@@ -1,6 +1,6 @@
-// Package contexts makes a Temporal worker that takes contexts: the workflow,
-// its activities, and the settings that both rely on. The worker binary runs
-// one; a program of one's own can too, which is how a reducer is swapped:
+// Package contexts creates Temporal workers that run contexts: the workflow, its activities and
+// the settings that both rely on. The worker binary runs one. Your own program can run one with
+// another reducer:
 //
 //	w := contexts.NewWorker(temporal, contexts.Options{
 //		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}),
@@ -39,57 +39,55 @@ const (
 	OnlyActivities Part = "activities"
 )
 
-// HandBack is the time that running requests have to go back to Temporal when
-// the worker stops.
+// HandBack is the time to hand running requests back to Temporal when the worker stops.
 const HandBack = 10 * time.Second
 
-// MinContinueAfter is the least for Options.ContinueAfter: more than a run needs
-// to begin, to answer and to hand over.
+// MinContinueAfter is the minimum of Options.ContinueAfter. A run needs fewer history events to
+// start, to answer and to continue as new.
 const MinContinueAfter = 50
 
-// Options of a worker.
+// Options configure a worker.
 type Options struct {
-	// TaskQueue to take contexts from. Empty: wire.TaskQueue.
+	// TaskQueue to poll. Empty: wire.TaskQueue.
 	TaskQueue string
-	// Part is what to take. Zero: both.
+	// Part to run. Zero: both.
 	Part Part
-	// Models makes the requests.
+	// Models sends the requests.
 	Models *llm.Adapter
-	// Stream carries live deltas; nil: there are none.
+	// Stream carries live deltas; nil: none.
 	Stream *stream.Conn
-	// Reduce folds events into what the model is shown. Nil: reducer.Reduce.
-	// It must be pure, and all workers of a task queue must have the same.
+	// Reduce folds events into the context that the model is shown. Nil: reducer.Reduce. It
+	// must be pure, and the same in all workers of a task queue.
 	Reduce reducer.Reducer
-	// SearchAttributes says that those of package wire are registered.
+	// SearchAttributes is set if those of package wire are registered.
 	SearchAttributes bool
-	// Archive keeps the logs of runs; required. Its store is that of the
-	// blobs.ExternalStorage of the Temporal client.
+	// Archive stores the logs; required. It uses the store of the blobs.ExternalStorage of the
+	// Temporal client.
 	Archive *archive.Archive
-	// StoreID is the identity of that store, see blobs.Store.Identity: contexts of
-	// another store fail here. Empty: contexts of any store are taken.
+	// StoreID is the identity of that store, see blobs.Store.Identity. Contexts of another
+	// store fail in this worker. Empty: no check.
 	StoreID string
-	// ContinueAfter is how many entries the history of a run has before another
-	// one goes on. 0 leaves it to the server, which suggests it at 4,096. What
-	// is below MinContinueAfter counts as that: such a run would be long before
-	// it has taken anything, and hand over without end.
+	// ContinueAfter is the number of history events after which a run continues as new. 0: when
+	// the server suggests it, at 4,096. Smaller values than MinContinueAfter mean
+	// MinContinueAfter: such a run would continue as new without making progress.
 	ContinueAfter int
-	// DefaultModel is what the Temporal UI calls the model of contexts that
-	// chose none. Optional.
+	// DefaultModel is the model shown in the Temporal UI for contexts without a provider of
+	// their own. Optional.
 	DefaultModel string
-	// CacheBytes is about how much memory cached contexts may take in bytes. Zero:
-	// the number of workflows that the SDK caches is the only bound.
+	// CacheBytes is the approximate memory of cached contexts in bytes. Zero: only the number
+	// of workflows cached by the SDK is bounded.
 	CacheBytes int64
-	// DrainTimeout is how long Stop lets running answers finish before it hands
-	// them back to Temporal. Zero: it hands them back at once.
+	// DrainTimeout is how long Stop lets running answers finish before it hands them back to
+	// Temporal. Zero: hand them back at once.
 	DrainTimeout time.Duration
-	// Rules are those of new runs. Zero: reducer.CurrentRules.
+	// Rules of new runs. Zero: reducer.CurrentRules.
 	Rules reducer.Rules
-	// OnFatalError is called when the worker cannot go on. Optional.
+	// OnFatalError is called when the worker fails. Optional.
 	OnFatalError func(error)
 }
 
-// NewWorker returns a worker that is to be started. Workflows and activities
-// of one's own may be registered with it, too.
+// NewWorker returns a worker to be started. Callers may register workflows and activities of
+// their own with it.
 func NewWorker(temporal client.Client, options Options) *Worker {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
@@ -99,31 +97,30 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	}
 	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
 	snapshots := activities.NewSnapshots(options.CacheBytes)
-	// Pollers in reserve are what keeps many contexts at once from waiting for
-	// each other. A task that comes while nobody polls is written to the database
-	// of the server and read from there.
+	// Spare pollers keep concurrent contexts from waiting for each other: the server writes a
+	// task that arrives without a poller to its database and reads it back.
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: 32,
 		MinimumNumberOfPollers: 32,
 		MaximumNumberOfPollers: 64,
 	})
 	common := worker.Options{
-		// The answer to a heartbeat says that the activity was cancelled, so its
-		// pace decides how soon that is known.
+		// A worker learns that an activity was cancelled from the response to a heartbeat, so
+		// this interval bounds the delay.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                options.DrainTimeout + HandBack,
-		// Where the server tells its limit, the SDK holds a marker against it before
-		// what is large in it goes to the blob store.
+		// If the server announces its limit, the SDK applies it to a marker before large
+		// payloads go to the blob store.
 		DisablePayloadErrorLimit: true,
 	}
 	main := common
 	main.Interceptors = []interceptor.WorkerInterceptor{workflows.Interceptor()}
 	main.WorkflowTaskPollerBehavior = pollers
 	main.ActivityTaskPollerBehavior = pollers
-	// The default is one second. Decoding a session of several megabytes takes
-	// longer when many workflow tasks share few cores, and a task that fails for
-	// that reason is only repeated: 60 contexts of 7 MB on two cores exceed 5 s.
+	// The default is one second. Decoding a session of several megabytes takes longer when many
+	// workflow tasks share few cores, and the failed task would only be retried: 60 contexts of
+	// 7 MB on two cores exceed 5 s.
 	main.DeadlockDetectionTimeout = 30 * time.Second
 	main.DisableWorkflowWorker = options.Part == OnlyActivities
 	main.LocalActivityWorkerOnly = options.Part == OnlyWorkflows

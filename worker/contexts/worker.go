@@ -7,14 +7,13 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// Worker takes contexts from a task queue. It also polls a task queue of its own,
-// on which runs that continue as new during an answer reach the process that is
-// making it.
+// Worker runs contexts of a task queue. It also polls a task queue of its own, through which a
+// run that continued as new during an answer reaches the process that generates it.
 type Worker struct {
 	worker.Worker
 	own          worker.Worker // nil without activities
 	drainTimeout time.Duration
-	// handBack is closed when running answers are to be handed back.
+	// handBack is closed to hand running answers back.
 	handBack chan struct{}
 	stop     sync.Once
 	stopped  chan struct{} // closed by Stop
@@ -51,8 +50,8 @@ func (w *Worker) Run(interrupted <-chan any) error {
 	return err
 }
 
-// Stop stops taking work, lets running answers finish for Options.DrainTimeout,
-// hands the others back to Temporal, and returns when that is done.
+// Stop stops polling, lets running answers finish for Options.DrainTimeout, hands the others
+// back to Temporal, and then returns.
 func (w *Worker) Stop() {
 	w.stop.Do(func() {
 		defer close(w.stopped)

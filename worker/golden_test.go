@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+)
+
+// TestHelp compares the help with testdata/help.golden.
+func TestHelp(t *testing.T) {
+	command := newCommand(&app{})
+	var printed strings.Builder
+	fmt.Fprintf(&printed, "%s\n\n%s\n\n%s\n\n", command.UseLine(), command.Short, command.Long)
+	command.Flags().VisitAll(func(f *pflag.Flag) {
+		name, usage := pflag.UnquoteUsage(f)
+		value := f.DefValue
+		switch value {
+		case "0", "false", "[]":
+			value = ""
+		}
+		if value != "" {
+			usage += " (default " + value + ")"
+		}
+		fmt.Fprintf(&printed, "  %s\n        %s\n", strings.TrimSpace("--"+f.Name+" "+name), usage)
+	})
+	golden.File(t, "testdata/help.golden", printed.String())
+}
+
+// dialError matches the error of the Temporal SDK in that of the worker.
+var dialError = regexp.MustCompile(`(cannot reach Temporal at [^ ]+: ).*( \()`)
+
+// TestMessages compares the errors of invalid flags and environments with testdata/messages.golden.
+func TestMessages(t *testing.T) {
+	want, err := filepath.Abs("testdata/messages.golden")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("TEMPORAL_CONFIG_FILE", os.DevNull)
+	for _, variable := range []string{"TEMPORAL_ADDRESS", "TEMPORAL_PROFILE"} {
+		t.Setenv(variable, "")
+	}
+	write := func(name, content string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	write("house.toml", "[providers.house]\nmodel = 1\n")
+	write("url.toml", "[providers.house]\nbase_url = \"ftp://llm.example.com\"\n")
+	write("openai.toml", "[providers.openai]\nbase_url = \"https://llm.example.com/v1\"\n")
+	write("occupied", "")
+
+	var printed strings.Builder
+	env := map[string]string{}
+	run := func(args ...string) {
+		t.Helper()
+		var out strings.Builder
+		a := &app{out: &out, err: &out, getenv: func(name string) string { return env[name] }}
+		code := execute(t.Context(), a, append([]string{}, args...))
+		text := strings.ReplaceAll(out.String(), dir+string(filepath.Separator), "")
+		text = dialError.ReplaceAllString(text, "$1…$2")
+		if code == codeUsage {
+			var ok bool
+			text, ok = strings.CutSuffix(text, "Run 'worker --help' for usage.\n")
+			require.True(t, ok, out.String())
+		}
+		line := ""
+		for name, value := range env {
+			line += name + "=" + value + " "
+		}
+		fmt.Fprintf(&printed, "$ %s [exit %d]\n%s\n", strings.Join(append([]string{line + "worker"}, args...), " "), code, text)
+	}
+
+	run("--prod")
+	run("now")
+	run("--", "ls")
+	run("--ui-port", "1")
+	run("--dev", "--address", "127.0.0.1:7233")
+	run("--dev", "--check")
+	run("--dev", "--ui-port", "65536")
+	run("--dev", "--data-dir=")
+	run("--dev", "--offline-token-delay", "-1s")
+	run("--only", "queries")
+	run("--task-queue=")
+	run("--cache-bytes", "1000")
+	run("--drain-timeout", "-1s")
+	run("--continue-as-new-after", "10")
+	run("--blob-url", "none")
+	run("--attachments-dir", "missing")
+	run("--allow-base-url", "ftp://host/v1")
+	run("--providers", "missing.toml")
+	run("--providers", "house.toml")
+	run("--providers", "url.toml")
+	run("--profile", "missing")
+	run("--dev", "--data-dir", "occupied")
+	env["BLOB_URL"] = "file://./blobs"
+	run("--address", "127.0.0.1:1")
+	delete(env, "BLOB_URL")
+	env["OPENAI_BASE_URL"] = "llm.example.com"
+	run()
+	env["OPENAI_BASE_URL"] = "https://other.example.com/v1"
+	run("--providers", "openai.toml")
+
+	printed.WriteString("===== Banner and ready line of --dev\n\n")
+	at := endpoints{natsURL: "nats://127.0.0.1:4222", blobURL: "file:///data/blobs", modelURL: "http://127.0.0.1:1/v1"}
+	at.temporal.HostPort = "127.0.0.1:7233"
+	at.models.Defaults.Model = "offline-echo"
+	printed.WriteString(banner(at, "http://127.0.0.1:8233", "/data"))
+	at.modelURL, at.models.Defaults.Model = "", "gpt-4o-mini"
+	printed.WriteString("\n" + banner(at, "http://127.0.0.1:8233", "/data"))
+	fmt.Fprintf(&printed, "\n%s\n", readyLine([]zap.Field{zap.String("temporal", "127.0.0.1:7233"), zap.String("model", noModel)}))
+	fmt.Fprintf(&printed, "warning: %s\n", unanswerableHelp)
+	golden.File(t, want, printed.String())
+}
