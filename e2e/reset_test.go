@@ -10,14 +10,11 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"github.com/seed-9ed7edd4/chronicle/archive"
-	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
-	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // taskBehind is the history id of the last workflow task that ended before an
@@ -186,41 +183,4 @@ func TestAContextThatWasTerminatedLosesNothingWhenTheServerForgetsIt(t *testing.
 	w.forget(c, ended)
 	require.Equal(t, before, w.from(c, ""))
 	require.Contains(t, texts(before), "m0")
-}
-
-func TestAWorkerWithAnotherStoreChangesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(echo))
-	stop := w.worker()
-	c := w.open("other-store")
-	w.say(c, "m0")
-	before := w.log(c)
-	stop()
-	other, err := blobs.Open(w.ctx, "file://"+t.TempDir(), "default")
-	require.NoError(t, err)
-	id, err := other.Identity(w.ctx)
-	require.NoError(t, err)
-	stop = w.workerOn(w.dial(other), contexts.Options{
-		TaskQueue: w.queue, Models: scripted(w.model.URL), Stream: w.stream, Archive: archive.New(other), StoreID: id, SearchAttributes: true,
-	})
-	no := false
-	require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent,
-		map[string]any{"_tag": "UserMessage", "content": "m1", "triggersTurn": no}))
-	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for {
-		h, err := history.Next()
-		require.NoError(t, err)
-		if failed := h.GetWorkflowTaskFailedEventAttributes(); failed != nil {
-			require.Contains(t, failed.GetFailure().GetMessage(), w.storeID)
-			require.Contains(t, failed.GetFailure().GetMessage(), id)
-			break
-		}
-	}
-	stop()
-	require.Equal(t, before, w.log(c))
-	folder, err := archive.New(other).Folder(w.ctx, c.Name())
-	require.NoError(t, err)
-	require.True(t, folder.IsEmpty())
-	w.worker()
-	w.say(c, "m2")
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs"
@@ -23,11 +22,11 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (string, error
 		return "", fmt.Errorf("look for context %s: %w", contextName, noContext(err))
 	}
 	info := d.GetWorkflowExecutionInfo()
-	if memo := info.GetMemo().GetFields()[wire.MemoStore]; memo != nil && l.archive != nil {
-		var bound string
-		if err := converter.GetDefaultDataConverter().FromPayload(memo, &bound); err != nil {
-			return "", fmt.Errorf("read the memo of context %s: %w", contextName, err)
-		}
+	bound, err := wire.StoreOf(info.GetMemo())
+	if err != nil {
+		return "", fmt.Errorf("look for context %s: %w", contextName, err)
+	}
+	if bound != "" && l.archive != nil {
 		id, err := l.archive.Store().Known(ctx)
 		if err == nil && id != bound {
 			return "", blobs.OtherStore("context "+contextName, bound, id)

@@ -11,7 +11,6 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs"
@@ -40,8 +39,8 @@ const segmentEvents = 5000
 //
 // The error is ErrExists when there is such a context, and ErrNoArchive.
 func (c *Context) Import(ctx context.Context, events []event.Event) error {
-	if err := c.isFree(ctx); err != nil {
-		return fmt.Errorf("import context %s: %w", c.name, err)
+	if err := c.isFree(ctx, "import"); err != nil {
+		return err
 	}
 	if len(events) == 0 || event.Counter(events[0].ID) != 1 {
 		return fmt.Errorf("import context %s: want all events, from the first on", c.name)
@@ -70,18 +69,24 @@ func (c *Context) Import(ctx context.Context, events []event.Event) error {
 }
 
 // isFree returns nil when no workflow has the name of the context.
-func (c *Context) isFree(ctx context.Context) error {
+func (c *Context) isFree(ctx context.Context, verb string) error {
 	if c.client.options.Archive == nil {
-		return ErrNoArchive
+		return fmt.Errorf("%s context %s: %w", verb, c.name, ErrNoArchive)
 	}
-	_, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
-	switch {
-	case err == nil:
-		return ErrExists
-	case !errors.As(err, new(*serviceerror.NotFound)):
-		return c.explain(ctx, "look for", err, ErrUnreachable)
+	if err := c.client.checkNamespace(ctx); err != nil {
+		return err
 	}
-	return nil
+	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return nil
+	}
+	if err != nil {
+		return c.explain(ctx, verb, err, ErrUnreachable)
+	}
+	if err := c.compareStore(ctx, verb, d.GetWorkflowExecutionInfo()); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s context %s: %w", verb, c.name, ErrExists)
 }
 
 // create registers the first run of a context. It is done already when an import
@@ -106,9 +111,12 @@ func (c *Context) create(ctx context.Context, run archive.Run) error {
 
 // start begins a session, unless one goes on.
 func (c *Context) start(ctx context.Context) error {
-	_, err := c.client.options.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: wire.WorkflowID(c.name), TaskQueue: c.client.options.TaskQueue,
-		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-	}, wire.WorkflowType)
+	id, err := c.client.options.Archive.Store().Identity(ctx)
+	if err != nil {
+		return fmt.Errorf("start context %s: %w", c.name, err)
+	}
+	options := c.startOptions(id)
+	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
+	_, err = c.client.options.Temporal.ExecuteWorkflow(ctx, options, wire.WorkflowType)
 	return c.explain(ctx, "start", err, ErrUnreachable)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/exchange"
 	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // archived is a context of a Temporal and an archive.
@@ -71,10 +72,15 @@ func TestALogIsImportedAsItWasExported(t *testing.T) {
 
 func TestAnImportBeginsASession(t *testing.T) {
 	f := &temporal{}
-	require.NoError(t, archived(t, f, archive.New(blobstest.New(t).Store), "demo").Import(t.Context(), numbered(1)))
+	logs := archive.New(blobstest.New(t).Store)
+	require.NoError(t, archived(t, f, logs, "demo").Import(t.Context(), numbered(1)))
+	id, err := logs.Store().Known(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, id)
 	require.Equal(t, client.StartWorkflowOptions{
 		ID: "context:demo", TaskQueue: "contexts", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-	}, f.start)
+		Memo: map[string]any{wire.MemoStore: id},
+	}, f.start, "a worker with another store refuses it")
 }
 
 // numbered are the first events of a context.

@@ -29,8 +29,8 @@ func (c *Context) Fork(ctx context.Context, at, as string) error {
 		return &event.FieldError{Field: "at", Problem: fmt.Sprintf(
 			"%q is no event of context %s, want one like %s", at, c.name, event.FormatID(c.name, 1))}
 	}
-	if err := fork.isFree(ctx); err != nil {
-		return fmt.Errorf("fork as context %s: %w", as, err)
+	if err := fork.isFree(ctx, "fork as"); err != nil {
+		return err
 	}
 	run, err := c.client.log.Archive(ctx, c.name, through)
 	if err != nil {

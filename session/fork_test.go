@@ -37,6 +37,8 @@ func TestAForkAsksTheStoreAsOftenHoweverLongItsPrefixIs(t *testing.T) {
 		bucket := blobstest.New(t)
 		logs := archive.New(bucket.Store)
 		put(t, logs, "demo", numbered(length))
+		_, err := logs.Store().Identity(t.Context())
+		require.NoError(t, err)
 		reads[i], writes[i] = bucket.Reads(), bucket.Writes()
 		require.NoError(t, archived(t, &temporal{}, logs, "demo").Fork(t.Context(), id(length), "copy"))
 		reads[i], writes[i] = bucket.Reads()-reads[i], bucket.Writes()-writes[i]

@@ -61,6 +61,9 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	if len(events) > event.MaxInputEvents {
 		return Receipt{}, &event.FieldError{Problem: fmt.Sprintf("%d events, at most %d are one input", len(events), event.MaxInputEvents)}
 	}
+	if err := c.checkStore(ctx, "send to"); err != nil {
+		return Receipt{}, err
+	}
 	var sent Receipt
 	events, err := c.client.shelve(ctx, events)
 	if err != nil {
@@ -112,15 +115,13 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 
 // append has a worker take the input and returns the ids in the log.
 func (c *Context) append(ctx context.Context, input converter.RawValue) ([]string, error) {
-	t, id := c.client.options.Temporal, wire.WorkflowID(c.name)
+	t, options := c.client.options.Temporal, c.startOptions(c.storeID(ctx))
+	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	handle, err := t.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: t.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-			ID: id, TaskQueue: c.client.options.TaskQueue,
-			WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		}, wire.WorkflowType),
+		StartWorkflowOperation: t.NewWithStartWorkflowOperation(options, wire.WorkflowType),
 		UpdateOptions: client.UpdateWorkflowOptions{
 			// Not the id of the events: refused ones may be sent again.
-			UpdateID: rand.Text(), WorkflowID: id, UpdateName: wire.UpdateAppend, Args: []any{input},
+			UpdateID: rand.Text(), WorkflowID: options.ID, UpdateName: wire.UpdateAppend, Args: []any{input},
 			WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
@@ -128,7 +129,9 @@ func (c *Context) append(ctx context.Context, input converter.RawValue) ([]strin
 		return nil, err
 	}
 	var appended wire.Appended
-	err = handle.Get(ctx, &appended)
+	if err = handle.Get(ctx, &appended); err == nil {
+		c.client.stores.opened(c.name)
+	}
 	var failure *temporal.ApplicationError
 	if errors.As(err, &failure) {
 		switch failure.Type() {
@@ -158,9 +161,8 @@ func (c *Context) store(ctx context.Context, input converter.RawValue) error {
 	if err := c.checkRoom(ctx, bytesInHistory(len(input.Payload().GetData()))); err != nil {
 		return err
 	}
-	id := wire.WorkflowID(c.name)
-	_, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
-		client.StartWorkflowOptions{ID: id, TaskQueue: c.client.options.TaskQueue}, wire.WorkflowType)
+	_, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, wire.WorkflowID(c.name), wire.SignalEvent, input,
+		c.startOptions(c.storeID(ctx)), wire.WorkflowType)
 	if isSignalLimit(err) {
 		return &fullError{fmt.Sprintf("%s of %[1]s signals", thousands(maxSignals))}
 	}

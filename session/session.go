@@ -126,14 +126,12 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		}
 		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, options.HostPort, err)
 	}
-	if store != nil {
-		if err := checkStore(dial, temporal, options.Namespace, store); err != nil {
-			temporal.Close()
-			return nil, err
-		}
-	}
 	c := New(Options{Temporal: temporal, Archive: logs, TaskQueue: config.TaskQueue})
-	c.owned, c.blobs = true, store
+	c.owned, c.blobs, c.namespace = true, store, options.Namespace
+	if err := c.checkNamespace(dial); err != nil {
+		c.Shutdown()
+		return nil, err
+	}
 	if url := cmp.Or(config.NATSURL, stream.DefaultURL()); url != "none" {
 		auth := config.NATSAuth.WithEnv(os.Getenv)
 		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, auth, options.Namespace) }
@@ -218,8 +216,11 @@ type Client struct {
 	stream  lazyStream
 	room    room
 	wakes   wakes
-	owned   bool         // the connections are ours to close
-	blobs   *blobs.Store // ours, if there is one
+	stores  storeChecks
+	// namespace of Temporal; "" when the caller owns the connection.
+	namespace string
+	owned     bool         // the connections are ours to close
+	blobs     *blobs.Store // ours, if there is one
 }
 
 // New returns a client on connections that the caller owns.
@@ -347,6 +348,9 @@ func (c *Context) Close(ctx context.Context, reason string) error {
 }
 
 func (c *Context) signal(ctx context.Context, verb, name string, input any) error {
+	if err := c.checkStore(ctx, verb); err != nil {
+		return err
+	}
 	temporal := c.client.options.Temporal
 	err := temporal.SignalWorkflow(ctx, wire.WorkflowID(c.name), "", name, input)
 	var notFound *serviceerror.NotFound

@@ -389,6 +389,36 @@ func TestAWorkerWithAnotherStoreDoesNotStart(t *testing.T) {
 	require.Zero(t, server.exit(), server.stderr.String())
 }
 
+func TestOfTwoFirstWorkersWithDifferentStoresOneStarts(t *testing.T) {
+	t.Parallel()
+	command, err := devserver.Find(t.Context(), nil)
+	require.NoError(t, err)
+	server, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: t.TempDir()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, server.Stop()) }()
+	workers := make([]*running, 2)
+	for i := range workers {
+		workers[i] = run(t, "--address", server.Address(), "--blob-url", "file://"+filepath.ToSlash(t.TempDir()), "--nats-url", "none")
+	}
+	started := make(chan *running, len(workers))
+	refused := make(chan *running, len(workers))
+	for _, worker := range workers {
+		go func() {
+			if worker.stdout.Scan() {
+				started <- worker
+			} else {
+				refused <- worker
+			}
+		}()
+	}
+	second := <-refused
+	require.Equal(t, 1, second.exit())
+	require.Regexp(t, "namespace default: it belongs to blob store [A-Z0-9]{26}, and this is ([A-Z0-9]{26}|one without contexts): another blob store", second.stderr.String())
+	first := <-started
+	first.signal(syscall.SIGTERM)
+	require.Zero(t, first.exit(), first.stderr.String())
+}
+
 func TestABaseURLThatIsNoneIsWrongUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--dev", "--data-dir", t.TempDir(), "--temporal-port", "0", "--ui-port", "0", "--nats-port", "0"}, {}} {

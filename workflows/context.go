@@ -332,11 +332,8 @@ func (r *run) open() error {
 func (r *run) begin(in activities.OpenInput) error {
 	info := workflow.GetInfo(r.ctx)
 	in.Reset = info.OriginalRunID != info.WorkflowExecution.RunID
-	if memo := info.Memo.GetFields()[wire.MemoStore]; memo != nil {
-		var id string
-		if err := converter.GetDefaultDataConverter().FromPayload(memo, &id); err == nil {
-			r.checkStore(id)
-		}
+	if id, err := wire.StoreOf(info.Memo); err == nil {
+		r.checkStore(id)
 	}
 	ctx := opening(r.ctx)
 	var result activities.OpenResult

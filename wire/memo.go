@@ -1,0 +1,21 @@
+package wire
+
+import (
+	"fmt"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+)
+
+// StoreOf is the identity of the blob store in the memo of a workflow; "" when the
+// memo names none.
+func StoreOf(memo *commonpb.Memo) (id string, err error) {
+	payload := memo.GetFields()[MemoStore]
+	if payload == nil {
+		return "", nil
+	}
+	if err := converter.GetDefaultDataConverter().FromPayload(payload, &id); err != nil {
+		return "", fmt.Errorf("read the memo %s: %w", MemoStore, err)
+	}
+	return id, nil
+}
