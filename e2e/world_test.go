@@ -25,6 +25,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/session"
@@ -67,6 +68,7 @@ func runMain(m *testing.M) int {
 		return complain(err)
 	}
 	defer stop()
+	defer browsertest.Stop()
 	if err := register(server.Address()); err != nil {
 		return complain(err)
 	}

@@ -1,12 +1,18 @@
 // Package browsertest shows pages to headless Chromium, for tests.
 //
+//	func TestMain(m *testing.M) {
+//		defer browsertest.Stop()
+//		m.Run()
+//	}
+//
 //	tab := browsertest.Start(t).Open(server.URL)
 //	tab.Type("#text", "Hello\r")
 //	tab.Await(`document.querySelector(".assistant-message")`)
 //
-// [Start] skips the test if there is no Chromium, so it is called before anything
-// that the end of the test checks. A test fails when a script of a page throws, or
-// when the page breaks its Content-Security-Policy.
+// The tests of a package share one Chromium; each has storage, cookies and a cache
+// of its own. [Start] skips the test if there is no Chromium, so it is called before
+// anything that the end of the test checks. A test fails when a script of a page
+// throws, or when the page breaks its Content-Security-Policy.
 package browsertest
 
 import (
@@ -25,42 +31,91 @@ import (
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
-// patience is how long a page may take for what is sure to come. It is generous,
-// since it only catches a hang.
+// patience limits the wait for what a page is sure to do. It is generous, since it
+// only catches a hang.
 const patience = time.Minute
 
-// Browser is a Chromium with a profile of its own.
-type Browser struct {
-	tb  testing.TB
-	ctx context.Context
+// process is the Chromium of this process. It ends with this process at the latest,
+// since its debugging pipe is closed then.
+var process struct {
+	sync.Mutex
+	ctx  context.Context // nil: not started
+	stop func()
 }
 
-// Start starts a browser, until the end of the test. It skips the test if there
-// is none.
-func Start(tb testing.TB) *Browser {
-	tb.Helper()
+// Stop ends Chromium and removes its files. TestMain calls it after the tests.
+func Stop() {
+	process.Lock()
+	defer process.Unlock()
+	if process.ctx != nil {
+		process.stop()
+		process.ctx = nil
+	}
+}
+
+// chromium returns the context of a Chromium that runs. One that died is replaced.
+func chromium(path string) (context.Context, error) {
+	process.Lock()
+	defer process.Unlock()
+	if process.ctx != nil && process.ctx.Err() == nil {
+		return process.ctx, nil
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(find(tb)),
+		chromedp.ExecPath(path),
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("force-color-profile", "srgb"),
-		chromedp.WSURLReadTimeout(patience),
 	)
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium has none for root
 	}
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	tb.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	tb.Cleanup(cancel)
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
 	if err := chromedp.Do(ctx); err != nil {
+		cancel()
+		stop()
+		return nil, err
+	}
+	process.ctx, process.stop = ctx, func() {
+		cancel()
+		stop()
+	}
+	return ctx, nil
+}
+
+// Browser is a Chromium with storage, cookies and a cache of its own.
+type Browser struct {
+	tb  testing.TB
+	ctx context.Context
+	id  cdp.BrowserContextID
+}
+
+// Start returns a browser for the duration of the test. It skips the test if there
+// is no Chromium.
+func Start(tb testing.TB) *Browser {
+	tb.Helper()
+	ctx, err := chromium(find(tb))
+	if err != nil {
 		tb.Fatalf("start Chromium: %v", err)
 	}
-	return &Browser{tb, ctx}
+	created, err := chromedp.CallBrowser(ctx, target.CreateBrowserContext, target.CreateBrowserContextParams{})
+	if err != nil {
+		tb.Fatalf("create a browser context: %v", err)
+	}
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if _, err := chromedp.CallBrowser(ctx, target.DisposeBrowserContext,
+			target.DisposeBrowserContextParams{BrowserContextID: created.BrowserContextID}); err != nil {
+			tb.Errorf("dispose of a browser context: %v", err)
+		}
+	})
+	return &Browser{tb, ctx, created.BrowserContextID}
 }
 
 // find returns the path of Chromium.
@@ -87,7 +142,7 @@ type Tab struct {
 // Open shows a page of 1200 by 800 pixels in a tab of its own.
 func (b *Browser) Open(url string) *Tab {
 	b.tb.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithExistingBrowserContext(b.id))
 	t := &Tab{tb: b.tb, ctx: ctx}
 	b.tb.Cleanup(func() {
 		cancel()

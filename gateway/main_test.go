@@ -1,0 +1,12 @@
+package gateway_test
+
+import (
+	"testing"
+
+	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+)
+
+func TestMain(m *testing.M) {
+	defer browsertest.Stop()
+	m.Run()
+}
