@@ -11,12 +11,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// imageTypes are what browsers show without running anything of it.
+// imageTypes are displayed inline: browsers run no code in them.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// attachment is GET /contexts/{name}/events/{id}/attachment: the bytes of a file, as
-// strangers may have written them. An event does not change, so browsers keep them;
-// not for ever, since another log may come to have its id.
+// attachment is GET /contexts/{name}/events/{id}/attachment: the bytes of a file from an
+// untrusted source. Events are immutable, but browsers cache them for a limited time
+// only, because another log may reuse the id.
 func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
 	of, err := g.context(r)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestWhatBroughtNoFileHasNone(t *testing.T) {
 	for _, id := range []string{"demo:0001", "demo:0002", "other:0001", "x"} {
 		got := w.do(http.MethodGet, "/contexts/demo/events/"+id+"/attachment", "")
 		require.Equal(t, http.StatusNotFound, got.status, id)
-		require.Contains(t, got.body, "There is no such attachment", id)
+		require.Contains(t, got.body, "Attachment not found", id)
 		require.Empty(t, got.header.Get("Content-Disposition"), id)
 	}
 }

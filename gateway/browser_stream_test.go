@@ -64,7 +64,7 @@ func TestTheWorkForATokenIsConstant(t *testing.T) {
 
 func TestServerSentEventsAreReadHoweverTheyAreCut(t *testing.T) {
 	tab := show(t, newLog())
-	const stream = ": alive\n\nid: e.1\nevent: document\ndata: {\"a\":1}\n\nretry: 1500\n\r\nid: e.2\r\ndata:one\r\ndata: two\r\n\r\nevent: lost\ndata: unfinished"
+	const stream = ": keep-alive\n\nid: e.1\nevent: document\ndata: {\"a\":1}\n\nretry: 1500\n\r\nid: e.2\r\ndata:one\r\ndata: two\r\n\r\nevent: lost\ndata: unfinished"
 	var wrong []string
 	tab.Eval(fmt.Sprintf(`(async () => {
 		const { parser } = await import("./sse.js");

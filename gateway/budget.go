@@ -12,26 +12,26 @@ import (
 type budget struct {
 	free *semaphore.Weighted
 	size int64
-	what string // the bytes are of
+	what string // the name of what the bytes are used for
 }
 
 func newBudget(what string, size int64) *budget {
 	return &budget{free: semaphore.NewWeighted(size), size: size, what: what}
 }
 
-// full is the answer to a request that would exceed the budget.
+// full is the error when the budget is exhausted.
 func (b *budget) full() error {
 	return problem("busy", http.StatusServiceUnavailable, "The gateway is busy",
-		"%s of %d bytes in all are in flight, come back later", b.what, b.size)
+		"the limit of %d bytes for %s is reached; retry later", b.size, b.what)
 }
 
-// share is what one request holds of a budget.
+// share is the part of a budget that one request holds.
 type share struct {
 	of   *budget
 	held int64
 }
 
-// grow takes more of the budget; the error is that it is exhausted.
+// grow reserves more bytes, or fails when the budget is exhausted.
 func (s *share) grow(bytes int64) error {
 	if !s.of.free.TryAcquire(bytes) {
 		return s.of.full()
@@ -40,7 +40,7 @@ func (s *share) grow(bytes int64) error {
 	return nil
 }
 
-// await takes more of the budget as soon as others have given it back.
+// await reserves more bytes, and waits until they are free.
 func (s *share) await(ctx context.Context, bytes int64) error {
 	if err := s.of.free.Acquire(ctx, min(bytes, s.of.size)); err != nil {
 		return fmt.Errorf("%w: %w", s.of.full(), err)
@@ -49,7 +49,7 @@ func (s *share) await(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// shrink gives back what is more than a number of bytes.
+// shrink releases all but the given number of bytes.
 func (s *share) shrink(bytes int64) {
 	if more := s.held - bytes; more > 0 {
 		s.of.free.Release(more)

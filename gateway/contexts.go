@@ -35,24 +35,25 @@ func (g *Gateway) state(w http.ResponseWriter, r *http.Request) error {
 
 // interrupt is POST /contexts/{name}/interrupt.
 func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
-	return g.ask(w, r, Context.Interrupt)
+	return g.act(w, r, Context.Interrupt)
 }
 
-// end is DELETE /contexts/{name}. The log stays.
+// end is DELETE /contexts/{name}. It keeps the log.
 func (g *Gateway) end(w http.ResponseWriter, r *http.Request) error {
-	return g.ask(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
+	return g.act(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
 }
 
-// ask asks a context for what it does later.
-func (g *Gateway) ask(w http.ResponseWriter, r *http.Request, to func(Context, context.Context) error) error {
+// act starts an action on a context and answers 202. The request completes even if the
+// client disconnects.
+func (g *Gateway) act(w http.ResponseWriter, r *http.Request, action func(Context, context.Context) error) error {
 	c, err := g.context(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
-	err = to(c, ctx)
-	g.listing.change()
+	err = action(c, ctx)
+	g.listing.invalidate()
 	if err != nil {
 		return err
 	}
@@ -60,13 +61,13 @@ func (g *Gateway) ask(w http.ResponseWriter, r *http.Request, to func(Context, c
 	return nil
 }
 
-// page is how much of a list is asked for.
+// Page sizes of lists.
 const (
 	defaultPage = 100
 	maxPage     = 1000
 )
 
-// limit reads the parameter of that name.
+// limit parses the limit parameter.
 func limit(query url.Values) (int, error) {
 	text := query.Get("limit")
 	if text == "" {
@@ -74,42 +75,42 @@ func limit(query url.Values) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxPage {
-		return 0, badRequest("limit=%q: want 1 to %d", text, maxPage)
+		return 0, badRequest("limit %q: invalid (1 to %d)", text, maxPage)
 	}
 	return n, nil
 }
 
-// listed is a page of contexts.
-type listed struct {
+// contextPage is a page of contexts.
+type contextPage struct {
 	Contexts []session.Summary `json:"contexts"`
-	// Next is the path of the page behind it; empty when there is none.
+	// Next is the path of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
 }
 
-// search is what somebody looks for in the list of contexts. Temporal's cannot be
-// searched by a part of a name, has older sessions of the same context in it, and
-// cannot be entered in the middle; so it is read from its beginning.
+// search selects a page of the list of contexts. Temporal cannot search for a part of a
+// name, lists older sessions of a context too, and cannot start at a given context, so
+// every search reads the list from its beginning.
 type search struct {
 	part   string // of the name, in lower case
 	status wire.Status
 	from   listPlace
-	most   int
+	limit  int
 }
 
 func parseSearch(query url.Values) (search, error) {
-	most, err := limit(query)
+	count, err := limit(query)
 	if err != nil {
 		return search{}, err
 	}
 	status := wire.Status(query.Get("status"))
 	if statuses := []wire.Status{"", wire.StatusIdle, wire.StatusAnswering, wire.StatusClosed}; !slices.Contains(statuses, status) {
-		return search{}, badRequest("status=%q: want idle, answering or closed", status)
+		return search{}, badRequest("status %q: invalid (idle, answering or closed)", status)
 	}
 	from, err := parsePlace(query.Get("from"))
-	return search{part: strings.ToLower(query.Get("q")), status: status, from: from, most: most}, err
+	return search{part: strings.ToLower(query.Get("q")), status: status, from: from, limit: count}, err
 }
 
-// in returns what a list has of it, and whether there is more.
+// in returns the matches in a list, and whether there are more.
 func (s search) in(list iter.Seq2[session.Summary, error]) (found []session.Summary, more bool, err error) {
 	found = []session.Summary{}
 	for c, err := range list {
@@ -119,7 +120,7 @@ func (s search) in(list iter.Seq2[session.Summary, error]) (found []session.Summ
 		if s.from.isBefore(c) || s.status != "" && c.Status != s.status || !strings.Contains(strings.ToLower(c.ContextName), s.part) {
 			continue
 		}
-		if len(found) == s.most {
+		if len(found) == s.limit {
 			return found, true, nil
 		}
 		found = append(found, c)
@@ -127,11 +128,11 @@ func (s search) in(list iter.Seq2[session.Summary, error]) (found []session.Summ
 	return found, false, nil
 }
 
-// list is GET /contexts. What the head of the list does not have is looked for in
-// all of it.
+// list is GET /contexts. It reads the full list only if the cached head does not fill
+// the page.
 func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	sought, err := parseSearch(query)
+	wanted, err := parseSearch(query)
 	if err != nil {
 		return err
 	}
@@ -141,14 +142,14 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, more, err := sought.in(head.all())
-	if !more && !head.whole {
-		found, more, err = sought.in(g.listing.list(ctx, ""))
+	found, more, err := wanted.in(head.all())
+	if !more && !head.complete {
+		found, more, err = wanted.in(g.listing.list(ctx, ""))
 	}
 	if err != nil {
 		return err
 	}
-	page := listed{Contexts: found}
+	page := contextPage{Contexts: found}
 	if more {
 		query.Set("from", placeOf(found[len(found)-1]).String())
 		page.Next = "/contexts?" + query.Encode()
@@ -157,13 +158,13 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// listPlace is a place in the list of [session.Client.List]: behind the context
-// with that name, start and end. The zero value is its beginning.
+// listPlace is a position in the list of [session.Client.List], after the context with
+// the given name, start and end. The zero value is the beginning.
 type listPlace struct {
 	Closed time.Time `json:"closed,omitzero"`
 	At     time.Time `json:"at"`
 	Name   string    `json:"name"`
-	// passed says that the context was seen.
+	// passed means that the context was seen.
 	passed bool
 }
 
@@ -172,7 +173,7 @@ func placeOf(s session.Summary) listPlace {
 }
 
 func (p listPlace) String() string {
-	text, _ := json.Marshal(p) // a time and a string have JSON
+	text, _ := json.Marshal(p) // a time and a string always encode
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
@@ -186,13 +187,13 @@ func parsePlace(text string) (listPlace, error) {
 		err = json.Unmarshal(data, &p)
 	}
 	if err != nil {
-		return p, badRequest("from: want what a next link has")
+		return p, badRequest("from: invalid (use the value of a next link)")
 	}
 	return p, nil
 }
 
-// isBefore reports whether the next context of the list stands before the place.
-// Of those that began and ended at the same moment, those up to its name do.
+// isBefore reports whether the next context of the list precedes the position. Contexts
+// with equal start and end precede it up to and including its name.
 func (p *listPlace) isBefore(s session.Summary) bool {
 	order := cmp.Or(-compareEnds(s.ClosedAt, p.Closed), -s.StartedAt.Compare(p.At))
 	if p.At.IsZero() || order > 0 || order == 0 && p.passed {
@@ -202,7 +203,7 @@ func (p *listPlace) isBefore(s session.Summary) bool {
 	return true
 }
 
-// compareEnds compares when sessions ended. One that goes on ends last.
+// compareEnds compares end times. A session without one ends last.
 func compareEnds(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():
@@ -215,22 +216,21 @@ func compareEnds(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// health is what a supervisor is told.
+// health is the body of a successful health check.
 type health struct {
 	Status string `json:"status"`
-	// Deltas says, of a gateway that is ready, whether answers can be seen while
-	// they are made.
+	// Deltas reports whether answers can be streamed; only in /readyz.
 	Deltas *bool `json:"deltas,omitempty"`
 }
 
-// healthy is GET /healthz: the process serves.
+// healthy is GET /healthz. It succeeds while the process serves.
 func (g *Gateway) healthy(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, health{Status: "ok"})
 	return nil
 }
 
-// ready is GET /readyz: requests can be answered, and the gateway is not about to
-// end.
+// ready is GET /readyz. It succeeds while Temporal is reachable and the gateway is not
+// shutting down.
 func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) error {
 	if g.closing.Err() != nil {
 		return errClosing

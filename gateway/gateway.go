@@ -17,7 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Client is what the gateway needs of a [session.Client].
+// Client is the part of [session.Client] that the gateway uses.
 type Client[C Context] interface {
 	Open(name string) (C, error)
 	List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
@@ -26,7 +26,7 @@ type Client[C Context] interface {
 	Limits() session.Limits
 }
 
-// Context is what the gateway needs of a [session.Context].
+// Context is the part of [session.Context] that the gateway uses.
 type Context interface {
 	Name() string
 	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
@@ -38,61 +38,58 @@ type Context interface {
 	Close(ctx context.Context, reason string) error
 }
 
-// Options are the settings of a [Gateway]. The zero value is for a loopback
-// address.
+// Options configure a [Gateway]. The zero value suits a loopback address.
 type Options struct {
-	// Page is what is served at / and where nothing else is, see package page; nil:
-	// nothing.
+	// Page serves / and every path without a route, see package page. Nil: no page.
 	Page http.Handler
-	// Hosts are the names that the gateway is reached by, beside localhost and IP
-	// addresses. Ports do not matter.
+	// Hosts are the accepted host names besides localhost and IP addresses. Ports are
+	// ignored.
 	Hosts []string
-	// Rate is how many requests per second an address may make on average; 0: 50;
-	// negative: any number. Burst is how many it may make at once; 0: four times as
-	// many.
+	// Rate is the average number of requests per second allowed for one address.
+	// 0: 50; negative: unlimited. Burst is the number allowed at once; 0: 4 * Rate.
 	Rate  float64
 	Burst int
-	// Streams is how many may be open, and StreamsPerAddress how many of them by one
-	// address. 0: 10,000 and 1,000; negative: any number.
+	// Streams bounds the open streams, StreamsPerAddress those of one address.
+	// 0: 10,000 and 1,000; negative: unlimited.
 	Streams, StreamsPerAddress int
-	// Proxies are the addresses of those whose X-Forwarded-For is believed, which
-	// says for whom they ask.
+	// Proxies are the addresses of trusted proxies, whose X-Forwarded-For identifies
+	// the client.
 	Proxies []netip.Prefix
-	// MaxBody is the longest body of a request in bytes; 0: 32 MiB, which has room
-	// for a file of 20 MiB.
+	// MaxBody is the maximum size of a request body in bytes. 0: 32 MiB, enough for a
+	// file of 20 MiB.
 	MaxBody int64
-	// BodyBytes bounds the bytes of the bodies that are read or processed at once, of
-	// all clients; 0: 256 MiB. AnswerBytes bounds those of the pages of logs and the
-	// attachments that are read or sent at once; 0: 256 MiB. Neither is less than the
-	// longest body or attachment.
+	// BodyBytes bounds the bytes of request bodies that are read or processed at once,
+	// over all clients. AnswerBytes bounds the bytes of log pages and attachments that
+	// are read or sent at once. 0: 256 MiB each. Both are raised to at least one body
+	// or attachment of the maximum size.
 	BodyBytes, AnswerBytes int64
-	// KeepAlive is how often a stream says that it is alive; 0: 15 s.
+	// KeepAlive is the interval between keep-alive comments on a stream; 0: 15 s.
 	KeepAlive time.Duration
 	// Linger is how long a context is followed after its last viewer left; 0: 10 s.
 	Linger time.Duration
-	// Log is told of each request; nil: nobody is.
+	// Log receives an entry for each request; nil: none.
 	Log *slog.Logger
 }
 
-// Times that a peer may take.
+// Timeouts.
 const (
 	headerTimeout = 10 * time.Second
-	// bodyTimeout is for each piece of a body, bodyEnd for all of it, see [upload]:
-	// the longest body comes in time at 300 kbit/s.
+	// bodyTimeout applies to each chunk of a body, bodyEnd to the whole body, see
+	// [upload]. Together they require 300 kbit/s for a body of the maximum size.
 	bodyTimeout = 30 * time.Second
 	bodyEnd     = 15 * time.Minute
-	// writeTimeout is for each piece of an answer, see [answer.Write].
+	// writeTimeout applies to each chunk of a response, see [response.Write].
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 2 * time.Minute
-	// answerTimeout is how long the gateway may take for a short request.
+	// answerTimeout applies to requests other than streams.
 	answerTimeout = 30 * time.Second
-	// pingTimeout is how long Temporal may take to say that it serves.
+	// pingTimeout applies to the health check of Temporal.
 	pingTimeout = 2 * time.Second
-	// DrainTimeout is how long Serve waits for short requests when it is to end.
+	// DrainTimeout is how long Serve waits for running requests on shutdown.
 	DrainTimeout = 5 * time.Second
 )
 
-// Gateway is a [http.Handler] that serves the contexts of a namespace.
+// Gateway is an [http.Handler] that serves the contexts of a namespace.
 type Gateway struct {
 	options Options
 	open    func(name string) (Context, error)
@@ -106,13 +103,13 @@ type Gateway struct {
 	answers *budget
 	listing *listing
 	rooms   rooms
-	closing context.Context // done when streams are to end
+	closing context.Context // done on shutdown, ends all streams
 	close   context.CancelFunc
 	handler http.Handler
 }
 
-// New returns a gateway to the contexts of a client: a [*session.Client], which
-// the caller shuts down after Close.
+// New returns a gateway to the contexts of a client, usually a [*session.Client]. The
+// caller shuts the client down after Close.
 func New[C Context](client Client[C], options Options) *Gateway {
 	options.Rate = cmp.Or(options.Rate, 50)
 	options.Burst = cmp.Or(options.Burst, int(min(max(1, 4*options.Rate), math.MaxInt32)))
@@ -133,8 +130,8 @@ func New[C Context](client Client[C], options Options) *Gateway {
 		return named{c, known}, err
 	}
 	g.probe = &probe{ping: client.Ping}
-	g.bodies = newBudget("bodies", options.BodyBytes)
-	g.answers = newBudget("answers", options.AnswerBytes)
+	g.bodies = newBudget("request bodies", options.BodyBytes)
+	g.answers = newBudget("responses", options.AnswerBytes)
 	g.listing = newListing(g.probe.check, client.List)
 	g.closing, g.close = context.WithCancel(context.Background())
 	g.rooms = rooms{ctx: g.closing, linger: options.Linger, names: known, open: map[string]*room{}}
@@ -145,16 +142,16 @@ func New[C Context](client Client[C], options Options) *Gateway {
 // ServeHTTP serves a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
 
-// Close ends all streams, each with a hint when to come back, and follows no
-// context any more when it returns.
+// Close ends all streams, each with a retry delay, and returns when no context is
+// followed.
 func (g *Gateway) Close() {
 	g.close()
 	g.rooms.close()
 }
 
-// Serve serves the connections of a listener until ctx is done; then it lets go of
-// the listener, ends the streams, answers what has been asked, and returns nil.
-// What takes longer than [DrainTimeout] is cut off.
+// Serve serves the connections of a listener until ctx is done. Then it closes the
+// listener, ends the streams, completes running requests, and returns nil. Requests
+// that take longer than [DrainTimeout] are aborted.
 func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           g,

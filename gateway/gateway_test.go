@@ -95,7 +95,7 @@ func TestAnIdempotencyKeyThatWasUsedForAnotherBodyIsRefused(t *testing.T) {
 	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", "one")
 	require.Equal(t, http.StatusUnprocessableEntity, got.status, got.body)
 	require.Contains(t, got.body, "urn:chronicle:problem:key-reused")
-	require.Contains(t, got.body, "used with another body")
+	require.Contains(t, got.body, "used with a different body")
 	require.Contains(t, got.body, log.sent[0][0].ClientEventID)
 }
 
@@ -112,9 +112,9 @@ func TestErrorsAreProblems(t *testing.T) {
 		kind, detail             string
 	}{
 		{"a name", "GET", "/contexts/de%20mo/state", "", nil, 400, "name", "1-128 of A-Z"},
-		{"a body that is no JSON", "POST", events, "Hello", nil, 400, "request", "not JSON"},
-		{"a body that ends early", "POST", events, `[{"_tag":"UserMessageEvent"`, nil, 400, "request", "not JSON"},
-		{"two bodies", "POST", events, hello + hello, nil, 400, "request", "not JSON"},
+		{"a body that is no JSON", "POST", events, "Hello", nil, 400, "request", "not valid JSON"},
+		{"a body that ends early", "POST", events, `[{"_tag":"UserMessageEvent"`, nil, 400, "request", "not valid JSON"},
+		{"two bodies", "POST", events, hello + hello, nil, 400, "request", "not valid JSON"},
 		{"JSON that is no event", "POST", events, `7`, nil, 422, "event", ""},
 		{"an event of the session's own", "POST", events, `{"_tag":"SessionEndedEvent","reason":"x"}`, nil, 422, "event", "clients cannot send it"},
 		{"a field", "POST", events, `{"_tag":"UserMessageEvent"}`, nil, 422, "event", "content: missing"},
@@ -160,7 +160,7 @@ func TestARefusedInputIsFoundInTheLog(t *testing.T) {
 	}
 	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
 	require.Equal(t, http.StatusConflict, got.status)
-	require.Contains(t, got.body, "The context did not take the events", "whether it will later is for the detail to say")
+	require.Contains(t, got.body, "The context rejected the events", "whether it will later is for the detail to say")
 	require.Contains(t, got.body, "busy")
 	require.Contains(t, got.body, `"clientEventIds":["one"]`)
 }
@@ -192,7 +192,7 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 		got := w.do(http.MethodPost, "/contexts/demo/events", hello, "Content-Encoding", encoding)
 		require.Equal(t, status, got.status, encoding)
 		if status == http.StatusUnsupportedMediaType {
-			require.Contains(t, got.body, "send the body as it is")
+			require.Contains(t, got.body, "send the body without it")
 			require.Equal(t, "identity", got.header.Get("Accept-Encoding"))
 		}
 	}

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// guard lets requests in to a handler, gives them an id, and logs them.
+// guard checks requests, assigns their ids, sets deadlines and logs them.
 func (g *Gateway) guard(next http.Handler) http.Handler {
-	foreign := http.NewCrossOriginProtection()
-	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.fail(w, r, problem("origin", http.StatusForbidden, "A page of another site may not do that",
-			"Sec-Fetch-Site or Origin names another site than Host"))
+	crossOrigin := http.NewCrossOriginProtection()
+	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.fail(w, r, problem("origin", http.StatusForbidden, "Cross-origin request refused",
+			"Sec-Fetch-Site or Origin names a site other than Host"))
 	}))
-	next = foreign.Handler(next)
-	visitors := newVisitors(g.options)
-	streams := newStreams(g.options)
+	next = crossOrigin.Handler(next)
+	limiter := newRateLimiter(g.options)
+	streams := newStreamLimiter(g.options)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		id := r.Header.Get("X-Request-Id")
@@ -32,11 +32,11 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		client := clientOf(r, g.options.Proxies)
 		control := http.NewResponseController(w)
-		answer := &answer{ResponseWriter: w, control: control, status: http.StatusOK}
-		defer func() { g.logRequest(r, client, answer, time.Since(began)) }()
-		// An error means that the connection has no deadlines, as in a test. Answers
-		// extend theirs, see [answer.Write], and so do bodies, see [upload]. The deadline
-		// of a body holds for the server, too, which reads what no handler has read.
+		out := &response{ResponseWriter: w, control: control, status: http.StatusOK}
+		defer func() { g.logRequest(r, client, out, time.Since(began)) }()
+		// An error means that the connection has no deadlines, as in tests. Responses
+		// and bodies extend theirs, see [response.Write] and [upload]. The read deadline
+		// also applies to the server, which drains unread bodies.
 		_ = control.SetWriteDeadline(began.Add(answerTimeout + writeTimeout))
 		if r.Body != http.NoBody {
 			_ = control.SetReadDeadline(began.Add(bodyTimeout))
@@ -46,21 +46,21 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		switch {
-		case !g.isOurs(r.Host):
-			g.fail(answer, r, problem("host", http.StatusMisdirectedRequest, "The gateway has another name",
-				"Host has to be localhost, an IP address or a name that the gateway was told with --host"))
-		case !isProbe(r) && !visitors.admit(client):
-			g.fail(answer, r, problem("rate", http.StatusTooManyRequests, "Too many requests", "wait a moment"))
+		case !g.isAllowedHost(r.Host):
+			g.fail(out, r, problem("host", http.StatusMisdirectedRequest, "Host not allowed",
+				"Host must be localhost, an IP address or a name given with --host"))
+		case !isProbe(r) && !limiter.allow(client):
+			g.fail(out, r, problem("rate", http.StatusTooManyRequests, "Too many requests", "retry after the delay in Retry-After"))
 		case wantsStream(r):
-			leave, err := streams.enter(client)
+			release, err := streams.acquire(client)
 			if err != nil {
-				g.fail(answer, r, err)
+				g.fail(out, r, err)
 				return
 			}
-			defer leave()
-			next.ServeHTTP(answer, r)
+			defer release()
+			next.ServeHTTP(out, r)
 		default:
-			next.ServeHTTP(answer, r)
+			next.ServeHTTP(out, r)
 		}
 	})
 }
@@ -69,26 +69,26 @@ var requestIDs = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 type requestIDKey struct{}
 
-// requestID is the id of a request that passed the guard.
+// requestID is the id that guard assigned to a request.
 func requestID(r *http.Request) string {
 	id, _ := r.Context().Value(requestIDKey{}).(string)
 	return id
 }
 
-// isProbe reports whether a request asks for the health of the gateway, which
-// supervisors do at any time.
+// isProbe reports whether a request is a health check. Health checks are exempt from
+// the rate limit.
 func isProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// isOurs reports whether a Host is one that the gateway is reached by.
-func (g *Gateway) isOurs(host string) bool {
+// isAllowedHost reports whether the gateway accepts a Host.
+func (g *Gateway) isAllowedHost(host string) bool {
 	host = bareHost(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return true // no name leads there
+		return true // DNS rebinding needs a name
 	}
-	return host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(ours string) bool { return bareHost(ours) == host })
+	return host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(allowed string) bool { return bareHost(allowed) == host })
 }
 
-// bareHost is a Host without its port.
+// bareHost is a Host in lower case without its port.
 func bareHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -96,30 +96,29 @@ func bareHost(host string) string {
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
-// answer knows how a request was answered, and lets a client take as long as it needs
-// for a long answer while it takes some of it.
-type answer struct {
+// response records the outcome of a request, and extends the write deadline while the
+// client keeps reading.
+type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	status  int
 	bytes   int64
-	// deadline is until when what was written has to be taken.
+	// deadline is the current write deadline.
 	deadline time.Time
 }
 
-func (a *answer) WriteHeader(status int) {
+func (a *response) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// piece is how many bytes a client has to take within writeTimeout, and to send within
+// chunkBytes is how much a client must read within writeTimeout, and send within
 // bodyTimeout.
-const piece = 64 << 10
+const chunkBytes = 64 << 10
 
-// Write writes piece by piece. A client that takes nothing within writeTimeout is cut
-// off.
-func (a *answer) Write(b []byte) (written int, err error) {
-	for part := range slices.Chunk(b, piece) {
+// Write writes in chunks and fails when a client reads no chunk within writeTimeout.
+func (a *response) Write(b []byte) (written int, err error) {
+	for part := range slices.Chunk(b, chunkBytes) {
 		a.extend()
 		n, err := a.ResponseWriter.Write(part)
 		written += n
@@ -131,28 +130,28 @@ func (a *answer) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// extend gives the client between half and all of writeTimeout from now on. Setting a
-// deadline for each piece would cost up to a tenth of writing.
-func (a *answer) extend() {
+// extend moves the write deadline to between half and all of writeTimeout from now.
+// Setting a deadline for each chunk would add up to 10% to the cost of writing.
+func (a *response) extend() {
 	now := time.Now()
 	if a.deadline.Sub(now) > writeTimeout/2 {
 		return
 	}
 	a.deadline = now.Add(writeTimeout)
-	// An error means that the connection has no deadlines, as in a test.
+	// An error means that the connection has no deadlines, as in tests.
 	_ = a.control.SetWriteDeadline(a.deadline)
 }
 
-// Unwrap is for [http.ResponseController].
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+// Unwrap supports [http.ResponseController].
+func (a *response) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// logRequest tells of a request when it is over, which for a stream is when its
-// viewer leaves. Queries and bodies are not told.
-func (g *Gateway) logRequest(r *http.Request, client netip.Addr, a *answer, took time.Duration) {
+// logRequest logs a request when it ends; a stream ends when its viewer leaves. Queries
+// and bodies are not logged.
+func (g *Gateway) logRequest(r *http.Request, client netip.Addr, a *response, elapsed time.Duration) {
 	level := slog.LevelInfo
 	if isProbe(r) {
 		level = slog.LevelDebug
 	}
 	g.options.Log.Log(r.Context(), level, "request", "request_id", requestID(r), "client", client,
-		"method", r.Method, "path", r.URL.Path, "status", a.status, "bytes", a.bytes, "took", took)
+		"method", r.Method, "path", r.URL.Path, "status", a.status, "bytes", a.bytes, "took", elapsed)
 }

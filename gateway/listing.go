@@ -13,45 +13,44 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// listing keeps the head of the list of contexts for a moment, for all who ask: every
-// page that is open does so every two seconds, and Temporal lists only some ten times
-// a second for a whole namespace.
+// listing caches the head of the list of contexts. Every open page reads the list every
+// two seconds, while Temporal allows about ten list calls per second and namespace.
 type listing struct {
-	// ping is asked before each reading: pages learn of an outage by their list.
+	// ping is called before each read, so that pages learn of an outage at once.
 	ping func(ctx context.Context) error
 	list func(ctx context.Context, query string) iter.Seq2[session.Summary, error]
-	// pace spreads readings, however often changes ask for new ones.
-	pace     *rate.Limiter
-	readings singleflight.Group
+	// pace bounds the rate of reads after invalidations.
+	pace  *rate.Limiter
+	reads singleflight.Group
 
 	mu sync.Mutex
-	// changes counts what was done here that a list should show. A reading that
-	// began before is for nobody who asks after it.
-	changes int
-	kept    *head
+	// generation counts invalidations. A read that began in an older generation is not
+	// used for later requests.
+	generation int
+	cached     *head
 }
 
 const (
-	// headSize is how many contexts a head has at most. Temporal gives so many at
-	// once, so it costs what the first of them would.
+	// headSize is the maximum number of contexts in a head, and the page size of
+	// Temporal: a head costs one call.
 	headSize = 1000
-	// headFor is how long a head is given out.
-	headFor = time.Second
-	// headEvery is how much time there is between two readings.
-	headEvery = 200 * time.Millisecond
+	// headTTL is how long a head is cached.
+	headTTL = time.Second
+	// headInterval is the minimum time between two reads.
+	headInterval = 200 * time.Millisecond
 )
 
 func newListing(
 	ping func(context.Context) error, list func(context.Context, string) iter.Seq2[session.Summary, error],
 ) *listing {
-	return &listing{ping: ping, list: list, pace: rate.NewLimiter(rate.Every(headEvery), 1)}
+	return &listing{ping: ping, list: list, pace: rate.NewLimiter(rate.Every(headInterval), 1)}
 }
 
-// head is the list of contexts from its beginning, as it was at a time.
+// head is the beginning of the list of contexts at a time.
 type head struct {
 	at       time.Time
 	contexts []session.Summary
-	whole    bool // there are no others
+	complete bool // there are no further contexts
 }
 
 // all yields the contexts of the head.
@@ -65,30 +64,30 @@ func (h *head) all() iter.Seq2[session.Summary, error] {
 	}
 }
 
-// change lets whoever asks from now on see what was done before.
-func (l *listing) change() {
+// invalidate ensures that requests from now on see the changes before.
+func (l *listing) invalidate() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changes++
-	l.kept = nil
+	l.generation++
+	l.cached = nil
 }
 
-// head returns the head that is kept, or waits for another one. That is read for all
-// who wait, and does not end with any of them.
+// head returns the cached head or reads it. Concurrent callers share a read, which
+// continues when one of them leaves.
 func (l *listing) head(ctx context.Context) (*head, error) {
 	l.mu.Lock()
-	kept, changes := l.kept, l.changes
+	cached, generation := l.cached, l.generation
 	l.mu.Unlock()
-	if kept != nil && time.Since(kept.at) < headFor {
-		return kept, nil
+	if cached != nil && time.Since(cached.at) < headTTL {
+		return cached, nil
 	}
-	reading := l.readings.DoChan(strconv.Itoa(changes), func() (any, error) {
+	call := l.reads.DoChan(strconv.Itoa(generation), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 		defer cancel()
-		return l.read(ctx, changes)
+		return l.read(ctx, generation)
 	})
 	select {
-	case read := <-reading:
+	case read := <-call:
 		h, _ := read.Val.(*head)
 		return h, read.Err
 	case <-ctx.Done():
@@ -96,29 +95,29 @@ func (l *listing) head(ctx context.Context) (*head, error) {
 	}
 }
 
-// read reads the head from Temporal, and keeps it unless there were changes meanwhile.
-func (l *listing) read(ctx context.Context, changes int) (*head, error) {
+// read reads the head from Temporal, and caches it unless it was invalidated since.
+func (l *listing) read(ctx context.Context, generation int) (*head, error) {
 	if err := l.pace.Wait(ctx); err != nil {
 		return nil, err
 	}
 	if err := l.ping(ctx); err != nil {
 		return nil, err
 	}
-	h := &head{at: time.Now(), whole: true}
+	h := &head{at: time.Now(), complete: true}
 	for s, err := range l.list(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
 		h.contexts = append(h.contexts, s)
 		if len(h.contexts) == headSize {
-			h.whole = false // as far as is known
+			h.complete = false // there may be more
 			break
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.changes == changes {
-		l.kept = h
+	if l.generation == generation {
+		l.cached = h
 	}
 	return h, nil
 }

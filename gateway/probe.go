@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// probeEvery is how long an outcome of a probe is valid.
-const probeEvery = time.Second
+// probeTTL is how long the outcome of a probe is cached.
+const probeTTL = time.Second
 
-// probe asks Temporal whether it serves, at most once per probeEvery however many ask.
-// An outage is reported at once, while another request would be retried for ten seconds.
+// probe checks the health of Temporal, at most once per probeTTL for all callers. It
+// reports an outage at once, while other calls are retried for ten seconds.
 type probe struct {
 	ping  func(ctx context.Context) error
 	calls singleflight.Group
@@ -26,14 +26,14 @@ type outcome struct {
 	err error
 }
 
-// check returns the newest outcome, or waits for another. That one is for all who
-// wait, and does not end with any of them.
+// check returns the cached outcome or probes. Concurrent callers share a probe, which
+// continues when one of them leaves.
 func (p *probe) check(ctx context.Context) error {
 	call := p.calls.DoChan("", func() (any, error) {
 		p.mu.Lock()
 		last := p.last
 		p.mu.Unlock()
-		if last != nil && time.Since(last.at) < probeEvery {
+		if last != nil && time.Since(last.at) < probeTTL {
 			return nil, last.err
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)

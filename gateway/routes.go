@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// openAPI describes what is served. It is written by hand, and the tests hold
-// every answer against it.
+// openAPI describes the API. It is written by hand; tests validate every response
+// against it.
 //
 //go:embed openapi.json
 var openAPI []byte
 
-// handler answers a request, or returns why not.
+// handler serves a request, or returns an error for [Gateway.fail].
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// routes are what is served beside the page, by the patterns of [http.ServeMux].
+// routes are the handlers by [http.ServeMux] pattern.
 func (g *Gateway) routes() map[string]handler {
 	return map[string]handler{
 		"GET /contexts":                               g.list,
@@ -39,20 +39,18 @@ func (g *Gateway) routes() map[string]handler {
 
 func describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openAPI) // an error means that nobody is there any more
+	_, _ = w.Write(openAPI) // an error means that the client disconnected
 	return nil
 }
 
-// mux finds the handler of a request. What is at no path of the routes, the page may
-// have. It leads nobody on to a path that was meant: clients of an API would follow,
-// or not, and learn nothing.
+// mux routes requests. Paths without a route go to the page. It never redirects.
 func (g *Gateway) mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range g.routes() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			_, err := url.ParseQuery(r.URL.RawQuery) // which r.URL.Query does, and leaves out what is wrong
+			_, err := url.ParseQuery(r.URL.RawQuery) // r.URL.Query ignores errors
 			if err != nil {
-				err = badRequest("the query cannot be read: %v", err)
+				err = badRequest("invalid query: %v", err)
 			} else {
 				err = serve(w, r)
 			}
@@ -74,52 +72,52 @@ func (g *Gateway) mux() http.Handler {
 	})
 }
 
-// unrouted answers a request that the mux refuses. The mux knows which methods there
-// are.
+// unrouted serves a request that the mux refuses. The response of the mux tells which
+// methods the path supports.
 func (g *Gateway) unrouted(refuse http.Handler, w http.ResponseWriter, r *http.Request) error {
 	refusal := refusal{header: http.Header{}}
 	refuse.ServeHTTP(&refusal, r)
 	if allowed := refusal.header.Get("Allow"); allowed != "" {
 		w.Header().Set("Allow", allowed)
-		return problem("method", http.StatusMethodNotAllowed, "That cannot be done here", "%s is not among %s", r.Method, allowed)
+		return problem("method", http.StatusMethodNotAllowed, "Method not allowed", "%s is not supported here (allowed: %s)", r.Method, allowed)
 	}
 	if g.options.Page != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		page := &pageAnswer{ResponseWriter: w}
+		page := &pageResponse{ResponseWriter: w}
 		if g.options.Page.ServeHTTP(page, r); !page.missing {
 			return nil
 		}
 	}
-	return problem("not-found", http.StatusNotFound, "There is nothing", "openapi.json says what there is")
+	return problem("not-found", http.StatusNotFound, "Not found", "/openapi.json lists the available paths")
 }
 
-// pageAnswer lets through what the page answers, unless it has no such file.
-type pageAnswer struct {
+// pageResponse passes the response of the page on, unless it is 404.
+type pageResponse struct {
 	http.ResponseWriter
 	missing bool
 }
 
-func (a *pageAnswer) WriteHeader(status int) {
+func (a *pageResponse) WriteHeader(status int) {
 	if a.missing = status == http.StatusNotFound; !a.missing {
 		a.ResponseWriter.WriteHeader(status)
 	}
 }
 
-func (a *pageAnswer) Write(b []byte) (int, error) {
+func (a *pageResponse) Write(b []byte) (int, error) {
 	if a.missing {
 		return len(b), nil
 	}
 	return a.ResponseWriter.Write(b)
 }
 
-// refusal keeps the header of an answer.
+// refusal records the header of a response.
 type refusal struct{ header http.Header }
 
 func (r *refusal) Header() http.Header         { return r.header }
 func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
 func (r *refusal) WriteHeader(int)             {}
 
-// wantsStream reports whether a request accepts server-sent events by name. A weight
-// of zero refuses them (RFC 9110, section 12.4.2).
+// wantsStream reports whether a request accepts server-sent events. The media type must
+// be named, with a weight above zero (RFC 9110, section 12.4.2).
 func wantsStream(r *http.Request) bool {
 	for accepted := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		if kind, parameters, _ := mime.ParseMediaType(accepted); kind == "text/event-stream" {
@@ -130,5 +128,5 @@ func wantsStream(r *http.Request) bool {
 	return false
 }
 
-// context opens the context that a request is about.
+// context opens the context that a request names.
 func (g *Gateway) context(r *http.Request) (Context, error) { return g.open(r.PathValue("name")) }

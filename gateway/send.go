@@ -34,7 +34,7 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	}
 	events, err := event.DecodeInput(body)
 	if err != nil && !json.Valid(body) {
-		return badRequest("the body is not JSON")
+		return badRequest("the body is not valid JSON")
 	}
 	if err != nil {
 		return err
@@ -42,11 +42,11 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	if key != "" {
 		identify(events, key)
 	}
-	// Whoever goes away now has sent it all the same.
+	// The request completes even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
 	sent, err := to.Send(ctx, events...)
-	g.listing.change()
+	g.listing.invalidate()
 	if errors.Is(err, session.ErrRefused) {
 		refused := problemOf(err)
 		refused.ClientEventIDs = sent.ClientEventIDs
@@ -59,43 +59,43 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// body reads the JSON that a request brings, and holds it in a share.
+// body reads the JSON body of a request into a share of the budget.
 func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]byte, error) {
 	kind, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, named := parameters["charset"]; kind != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
-		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken", "Content-Type has to be application/json, and the text UTF-8")
+		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Unsupported media type", "Content-Type must be application/json, encoded in UTF-8")
 	}
 	if encoding := strings.Join(r.Header.Values("Content-Encoding"), ", "); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		w.Header().Set("Accept-Encoding", "identity") // RFC 9110, section 12.5.3
-		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Only JSON is taken",
-			"Content-Encoding is %q: send the body as it is, and without that header", encoding)
+		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Unsupported media type",
+			"Content-Encoding %q is not supported: send the body without it", encoding)
 	}
-	control := http.NewResponseController(w) // which has deadlines already, see guard
+	control := http.NewResponseController(w) // guard has set deadlines
 	body, err := io.ReadAll(&upload{from: http.MaxBytesReader(w, r.Body, g.options.MaxBody), held: held, control: control, end: time.Now().Add(bodyEnd)})
 	_ = control.SetWriteDeadline(time.Now().Add(answerTimeout + writeTimeout))
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem("timeout", http.StatusRequestTimeout, "The body comes too slowly",
-			"each %d bytes of it may take %v, and all of it %v", piece, bodyTimeout, bodyEnd)
+		return nil, problem("timeout", http.StatusRequestTimeout, "The body arrives too slowly",
+			"each %d bytes may take %v and the whole body %v", chunkBytes, bodyTimeout, bodyEnd)
 	case errors.As(err, new(*http.MaxBytesError)), errors.As(err, new(*Problem)):
 		return nil, err
 	case err != nil:
-		return nil, badRequest("the body cannot be read to its end")
+		return nil, badRequest("the body ended early")
 	}
-	// From here on the connection is only looked at for whether it is still there.
+	// From here on the server reads only to detect a disconnect.
 	_ = control.SetReadDeadline(time.Time{})
 	return body, nil
 }
 
-// upload reads a body for as long as it comes: each piece has bodyTimeout, and all of
-// it until end. What has come is held in a share.
+// upload reads a body into a share of the budget. Each chunk may take bodyTimeout, and
+// the body must be complete at end.
 type upload struct {
 	from    io.Reader
 	held    *share
 	control *http.ResponseController
 	end     time.Time
-	// came is how much of the next piece is there.
-	came int
+	// received is how much of the current chunk has arrived.
+	received int
 }
 
 func (u *upload) Read(p []byte) (int, error) {
@@ -103,25 +103,25 @@ func (u *upload) Read(p []byte) (int, error) {
 	if busy := u.held.grow(int64(n)); busy != nil {
 		return 0, busy
 	}
-	if u.came += n; u.came >= piece {
-		u.came = 0
+	if u.received += n; u.received >= chunkBytes {
+		u.received = 0
 		deadline := time.Now().Add(bodyTimeout)
 		if deadline.After(u.end) {
 			deadline = u.end
 		}
-		// An error means that the connection has no deadlines, as in a test.
+		// An error means that the connection has no deadlines, as in tests.
 		_ = u.control.SetReadDeadline(deadline)
 	}
 	return n, err
 }
 
-// messageRoom is what a body may have beside the files in it.
+// messageRoom is the part of a body that is reserved for everything but files.
 const messageRoom = 64 << 10
 
 // limits is GET /limits.
 func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
 	limits := g.client.Limits()
-	body := max(0, g.options.MaxBody-messageRoom) / 4 * 3 // in base64
+	body := max(0, g.options.MaxBody-messageRoom) / 4 * 3 // without base64
 	limits.Attachments = min(cmp.Or(limits.Attachments, body), body)
 	limits.Attachment = min(limits.Attachment, limits.Attachments)
 	limits.OtherAttachment = min(limits.OtherAttachment, limits.Attachments)
@@ -135,9 +135,9 @@ func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
 // maxIdempotencyKey is the longest Idempotency-Key in bytes.
 const maxIdempotencyKey = 255
 
-// idempotencyKey is the key of a request, or "". By the draft of the IETF
-// (draft-ietf-httpapi-idempotency-key-header) it is a string in quotes; many
-// clients leave them out.
+// idempotencyKey is the Idempotency-Key of a request, or "". The IETF draft
+// (draft-ietf-httpapi-idempotency-key-header) makes it a quoted string; many clients
+// omit the quotes.
 func idempotencyKey(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
@@ -147,13 +147,13 @@ func idempotencyKey(r *http.Request) (string, error) {
 		return "", badRequest("Idempotency-Key is empty")
 	}
 	if len(key) > maxIdempotencyKey {
-		return "", badRequest("Idempotency-Key has %d bytes, at most %d are taken", len(key), maxIdempotencyKey)
+		return "", badRequest("Idempotency-Key has %d bytes (at most %d)", len(key), maxIdempotencyKey)
 	}
 	return key, nil
 }
 
-// identify gives events without a ClientEventID one that is made of the key and of all
-// of them. What differs in the JSON alone, like spaces, makes no other input.
+// identify assigns a ClientEventID to each event without one, derived from the key and
+// all events. Formatting of the JSON has no effect.
 func identify(events []event.Event, key string) {
 	body := encode(events)
 	for i := range events {

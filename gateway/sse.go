@@ -13,9 +13,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// frame is a server-sent event
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Without an id
-// it does not move Last-Event-ID, without a kind it is a "message". The data is JSON
+// frame encodes a server-sent event
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). An event without an
+// id leaves Last-Event-ID unchanged; one without a kind is a "message". The data is JSON
 // on one line.
 func frame(id, kind string, data []byte) []byte {
 	var b bytes.Buffer
@@ -30,14 +30,14 @@ func frame(id, kind string, data []byte) []byte {
 	return b.Bytes()
 }
 
-// stream is what one viewer is sent.
+// stream is the response to one viewer.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	begun   bool
 }
 
-// begin sends the header. It is too late for a status then.
+// begin sends the header. Later errors cannot change the status.
 func (s *stream) begin() error {
 	if s.begun {
 		return nil
@@ -46,7 +46,7 @@ func (s *stream) begin() error {
 	header := s.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // of proxies that hold back what they pass on
+	header.Set("X-Accel-Buffering", "no") // disables buffering in proxies
 	s.w.WriteHeader(http.StatusOK)
 	if err := s.control.Flush(); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
@@ -54,10 +54,10 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// errGone: a viewer takes nothing any more.
-var errGone = errors.New("the viewer is gone")
+// errGone means that the viewer disconnected or stopped reading.
+var errGone = errors.New("the viewer disconnected")
 
-// send writes frames and sees to it that they are on their way.
+// send writes frames and flushes them.
 func (s *stream) send(frames ...[]byte) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -73,8 +73,7 @@ func (s *stream) send(frames ...[]byte) error {
 	return nil
 }
 
-// write writes a frame. It waits for the viewer, who is given up when nothing is
-// taken for too long.
+// write writes a frame. It blocks while the viewer is slow, up to writeTimeout.
 func (s *stream) write(frame []byte) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -85,12 +84,12 @@ func (s *stream) write(frame []byte) error {
 	return nil
 }
 
-// retryWithin spreads the viewers who come back when a gateway ends.
+// retryWithin spreads reconnections after a shutdown.
 const retryWithin = 3 * time.Second
 
-// serveStream lets a viewer follow a room. advance sends what is new for the viewer
-// and returns what is closed when there is more. It ends with the viewer, the room,
-// or the gateway.
+// serveStream lets a viewer follow a room until the viewer leaves, the room ends, or the
+// gateway shuts down. advance sends what is new and returns a channel that is closed
+// when there is more.
 func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance func(context.Context, *stream) (<-chan struct{}, error)) error {
 	w.Header().Set("Vary", "Accept")
 	ctx, cancel := context.WithCancel(r.Context())
@@ -108,7 +107,7 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 		case err == nil:
 		case g.closing.Err() != nil && r.Context().Err() == nil:
 			retry := retryWithin/3 + rand.N(retryWithin*2/3)
-			_ = out.send(fmt.Appendf(nil, ": the gateway ends\nretry: %d\n\n", retry.Milliseconds()))
+			_ = out.send(fmt.Appendf(nil, ": the gateway is shutting down\nretry: %d\n\n", retry.Milliseconds()))
 			return nil
 		case !out.begun:
 			return err
@@ -117,16 +116,15 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 		default:
 			p := *problemOf(err)
 			p.RequestID = requestID(r)
-			g.options.Log.Warn("a stream ended", "request_id", p.RequestID, "error", event.Redact(err.Error(), 0))
-			data, _ := json.Marshal(p) // it has JSON
+			g.options.Log.Warn("stream failed", "request_id", p.RequestID, "error", event.Redact(err.Error(), 0))
+			data, _ := json.Marshal(p) // a Problem always encodes
 			_ = out.send(frame("", "problem", data))
 			return nil
 		}
 	}
 }
 
-// awaitMore returns nil when there is more, and says to the viewer meanwhile that
-// the stream is alive.
+// awaitMore waits until there is more, and sends keep-alive comments in the meantime.
 func (g *Gateway) awaitMore(ctx context.Context, out *stream, more <-chan struct{}, alive <-chan time.Time) error {
 	for {
 		select {
@@ -135,7 +133,7 @@ func (g *Gateway) awaitMore(ctx context.Context, out *stream, more <-chan struct
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-alive:
-			if err := out.send([]byte(": alive\n\n")); err != nil {
+			if err := out.send([]byte(": keep-alive\n\n")); err != nil {
 				return err
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// transcript is GET /contexts/{name}/transcript: the document, or a stream of what
-// changes in it.
+// transcript is GET /contexts/{name}/transcript: the document, or a stream of its
+// changes.
 func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 	of, err := g.context(r)
 	if err != nil {
@@ -34,7 +34,7 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 		return writeTranscript(w, r, room)
 	}
 	version := room.parseVersion(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
-	var told doing
+	var sent doing
 	return g.serveStream(w, r, func(_ context.Context, out *stream) (<-chan struct{}, error) {
 		news, err := room.transcriptAfter(version)
 		if err != nil {
@@ -48,15 +48,15 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 		if news.frame != nil {
 			frames = append(frames, news.frame())
 		}
-		if news.doing != told {
-			told = news.doing
-			frames = append(frames, told.frame())
+		if news.doing != sent {
+			sent = news.doing
+			frames = append(frames, sent.frame())
 		}
 		return news.more, out.send(frames...)
 	})
 }
 
-// writeTranscript waits until the room has read what there is.
+// writeTranscript waits until the room has read the log.
 func writeTranscript(w http.ResponseWriter, r *http.Request, of *room) error {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func writeTranscript(w http.ResponseWriter, r *http.Request, of *room) error {
 		case document != nil:
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Cache-Control", "no-store")
-			_, _ = w.Write(document.json()) // an error means that nobody is there any more
+			_, _ = w.Write(document.json()) // an error means that the client disconnected
 			return nil
 		}
 		select {
@@ -82,15 +82,16 @@ func writeTranscript(w http.ResponseWriter, r *http.Request, of *room) error {
 // scene is the transcript of a room.
 type scene struct {
 	patcher *transcript.Patcher
-	// patches are those from earlier versions to the newest.
+	// patches are the encoded patches to the newest version, by the version they start
+	// from.
 	patches map[int]*patch
-	// given is the document that viewers were given last.
-	given *document
+	// cached is the last document that was built.
+	cached *document
 }
 
 func newScene() scene { return scene{patcher: transcript.NewPatcher()} }
 
-// apply is called with the lock of the room held, like all that follows.
+// apply, like all methods of scene, requires the lock of the room.
 func (s *scene) apply(e event.Event) {
 	before := s.patcher.Version()
 	operations := s.patcher.Apply(e)
@@ -99,8 +100,8 @@ func (s *scene) apply(e event.Event) {
 	}
 }
 
-// patchFrom is the patch from a version to the newest; ok is false when that
-// version is not known.
+// patchFrom is the patch from a version to the newest; ok is false when the version is
+// unknown.
 func (s *scene) patchFrom(version int) (p *patch, ok bool) {
 	if p, ok := s.patches[version]; ok {
 		return p, true
@@ -114,7 +115,7 @@ func (s *scene) patchFrom(version int) (p *patch, ok bool) {
 	return p, true
 }
 
-// patch is encoded once for all viewers, by the first of them.
+// patch is encoded once for all viewers.
 type patch struct {
 	operations []transcript.Operation
 	once       sync.Once
@@ -126,22 +127,21 @@ func (p *patch) frame(id string) []byte {
 	return p.encoded
 }
 
-// givenFor is how long a document is given to viewers who then need a patch to
-// the newest one. To encode a long one for each version would take too long.
-const givenFor = time.Second
+// documentTTL is how long a document is reused. Its viewers get a patch to the newest
+// version next. Encoding a long document for each version would be too expensive.
+const documentTTL = time.Second
 
-// documentNow is the newest document, or one that is not much older.
-func (s *scene) documentNow(epoch string, atMost time.Duration) *document {
-	if s.given == nil || s.given.version != s.patcher.Version() && time.Since(s.given.at) >= atMost {
-		s.given = &document{
+// documentNow is the newest document, or an older one of at most maxAge.
+func (s *scene) documentNow(epoch string, maxAge time.Duration) *document {
+	if s.cached == nil || s.cached.version != s.patcher.Version() && time.Since(s.cached.at) >= maxAge {
+		s.cached = &document{
 			at: time.Now(), epoch: epoch, version: s.patcher.Version(), value: s.patcher.Document(),
 		}
 	}
-	return s.given
+	return s.cached
 }
 
-// document is one version of a transcript. It is encoded once for all viewers, by
-// the first of them.
+// document is a version of a transcript. It is encoded once for all viewers.
 type document struct {
 	at      time.Time
 	epoch   string
@@ -169,17 +169,17 @@ func encode(value any) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value) // documents and patches have JSON
+	_ = encoder.Encode(value) // documents and patches always encode
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// formatVersion is a version as viewers know it.
+// formatVersion is the public form of a version.
 func formatVersion(epoch string, version int) string { return fmt.Sprintf("%s.%d", epoch, version) }
 
-// noVersion is what no room knows.
+// noVersion is a version that no room knows.
 const noVersion = -1
 
-// parseVersion is noVersion for one of another room, or of none.
+// parseVersion is the inverse of formatVersion; noVersion for any other text.
 func (r *room) parseVersion(text string) int {
 	if number, ok := strings.CutPrefix(text, r.epoch+"."); ok {
 		if version, err := strconv.Atoi(number); err == nil && version >= 0 {
@@ -189,8 +189,8 @@ func (r *room) parseVersion(text string) int {
 	return noVersion
 }
 
-// document returns the newest document, once the room has read what there is, and
-// until then nil. The error is why the room has ended, or that there is no context.
+// document returns the newest document, or nil until the room has read the log. The
+// error is why the room ended, or that the context does not exist.
 func (r *room) document() (*document, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,19 +205,19 @@ func (r *room) document() (*document, <-chan struct{}, error) {
 	return r.scene.documentNow(r.epoch, 0), nil, nil
 }
 
-// transcriptNews is what a viewer of a transcript has not seen.
+// transcriptNews is what a viewer of a transcript has yet to see.
 type transcriptNews struct {
-	// frame encodes it, without the lock of the room; nil: there is nothing.
+	// frame encodes it, without the lock of the room; nil: no change.
 	frame   func() []byte
-	version int // behind it
+	version int // after frame
 	doing   doing
-	// begun says that the room has read what there was.
+	// begun means that the room has read the log.
 	begun bool
 	more  <-chan struct{}
 }
 
-// transcriptAfter returns what comes after a version: a patch, or the document when
-// the version is not known. The error is why the room has ended.
+// transcriptAfter returns the changes since a version: a patch, or the document when the
+// version is unknown. The error is why the room ended.
 func (r *room) transcriptAfter(version int) (transcriptNews, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,7 +234,7 @@ func (r *room) transcriptAfter(version int) (transcriptNews, error) {
 		id := formatVersion(r.epoch, newest)
 		news.frame, news.version, news.more = func() []byte { return p.frame(id) }, newest, r.more()
 	} else {
-		d := r.scene.documentNow(r.epoch, givenFor)
+		d := r.scene.documentNow(r.epoch, documentTTL)
 		news.frame, news.version, news.more = d.frame, d.version, r.more()
 	}
 	if news.version != newest || r.err != nil {

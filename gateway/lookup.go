@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// unknownFor is how long a name is unknown after a lookup has found no context.
-	unknownFor = time.Second
-	// maxNames is how many names are remembered.
+	// unknownTTL is how long a failed lookup is cached.
+	unknownTTL = time.Second
+	// maxNames bounds the cache of names.
 	maxNames = 10_000
 )
 
-// names remembers which names have a context, so that an unknown name costs one lookup
-// per unknownFor, however many requests ask for it. The first request for a name is the
-// lookup: others for the same name wait until it has learned whether the context exists.
+// names caches which contexts exist, so that an unknown name costs one lookup per
+// unknownTTL under any number of requests. The first request for a name is the lookup;
+// concurrent requests for the name wait for its outcome.
 type names struct {
 	mu sync.Mutex
-	// seen has the time until which a name is unknown. Zero: the context exists.
+	// seen has the time until which a name counts as unknown; zero: the context exists.
 	seen *lru.Cache
-	// waiting has the unknown names that a room waits for and looks up itself.
+	// waiting has the unknown names that a room looks up periodically.
 	waiting map[string]bool
 	lookups map[string]*lookup
 }
 
 type lookup struct {
 	done chan struct{}
-	// failed says that the lookup did not learn whether the context exists.
+	// failed means that the lookup did not determine whether the context exists.
 	failed bool
 }
 
@@ -44,13 +44,13 @@ func newNames() *names {
 	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}}
 }
 
-// errUndecided is the outcome of a lookup that did not learn whether the context exists.
+// errUndecided stands for a request that ended without a result.
 var errUndecided = errors.New("undecided")
 
-// begin begins a request for a context. The caller must call settle with the error of
-// the request, as soon as it has one; only the first call counts. The error of begin is
-// that the context does not exist, or that of ctx.
-func (n *names) begin(ctx context.Context, name string) (settle func(error), err error) {
+// begin starts a request for a context. It fails when the context does not exist or ctx
+// is done. The caller must pass the error of the request to finish as soon as it is
+// known; later calls of finish have no effect.
+func (n *names) begin(ctx context.Context, name string) (finish func(error), err error) {
 	for {
 		n.mu.Lock()
 		value, ok := n.seen.Get(name)
@@ -68,7 +68,7 @@ func (n *names) begin(ctx context.Context, name string) (settle func(error), err
 			}
 			n.mu.Unlock()
 			var once sync.Once
-			return func(err error) { once.Do(func() { n.settle(name, own, err) }) }, nil
+			return func(err error) { once.Do(func() { n.finish(name, own, err) }) }, nil
 		}
 		n.mu.Unlock()
 		select {
@@ -77,13 +77,13 @@ func (n *names) begin(ctx context.Context, name string) (settle func(error), err
 			return nil, ctx.Err()
 		}
 		if running.failed {
-			// One after the other, requests would wait for each other's time limits.
+			// Waiting in turn for one lookup after another would add up their timeouts.
 			return func(err error) { n.note(name, err) }, nil
 		}
 	}
 }
 
-func (n *names) settle(name string, own *lookup, err error) {
+func (n *names) finish(name string, own *lookup, err error) {
 	n.note(name, err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -94,7 +94,7 @@ func (n *names) settle(name string, own *lookup, err error) {
 	close(own.done)
 }
 
-// note remembers the outcome of a request.
+// note caches the outcome of a request.
 func (n *names) note(name string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,12 +103,12 @@ func (n *names) note(name string, err error) {
 		n.seen.Add(name, time.Time{})
 		delete(n.waiting, name)
 	case errors.Is(err, session.ErrNoContext):
-		n.seen.Add(name, time.Now().Add(unknownFor))
+		n.seen.Add(name, time.Now().Add(unknownTTL))
 	}
 }
 
 // wait makes a name unknown until stop is called or a request notes that the context
-// exists. The delay is the time until the next lookup: 0 when it exists already.
+// exists. The delay is the time until the next lookup; 0 when the context exists.
 func (n *names) wait(name string) (delay time.Duration, stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,15 +116,15 @@ func (n *names) wait(name string) (delay time.Duration, stop func()) {
 		return 0, func() {}
 	}
 	n.waiting[name] = true
-	return unknownFor, func() {
+	return unknownTTL, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		delete(n.waiting, name)
 	}
 }
 
-// named is a context whose requests cost nothing while its name is unknown. What is sent
-// to it is sent all the same, since that creates the context.
+// named is a context whose requests fail without a lookup while its name is unknown.
+// Send is exempt, because it creates the context.
 type named struct {
 	Context
 	names *names
@@ -132,19 +132,19 @@ type named struct {
 
 func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		settle, err := c.names.begin(ctx, c.Name())
+		finish, err := c.names.begin(ctx, c.Name())
 		if err != nil {
 			yield(event.Event{}, err)
 			return
 		}
-		defer settle(errUndecided)
+		defer finish(errUndecided)
 		for e, err := range c.Context.Events(ctx, from) {
-			settle(err)
+			finish(err)
 			if !yield(e, err) {
 				return
 			}
 		}
-		settle(nil)
+		finish(nil)
 	}
 }
 
@@ -175,12 +175,12 @@ func (c named) Close(ctx context.Context, reason string) error {
 }
 
 func (c named) do(ctx context.Context, request func() error) error {
-	settle, err := c.names.begin(ctx, c.Name())
+	finish, err := c.names.begin(ctx, c.Name())
 	if err != nil {
 		return err
 	}
-	defer settle(errUndecided)
+	defer finish(errUndecided)
 	err = request()
-	settle(err)
+	finish(err)
 	return err
 }
