@@ -147,7 +147,7 @@ func TestAPersonTypesAndSeesTheAnswerAsItIsWritten(t *testing.T) {
 	w.worker()
 	c := w.open("demo")
 	tab := w.show(browser, c)
-	require.Equal(t, []string{"Nothing has been said yet."}, tab.Text("#empty"))
+	require.Equal(t, []string{"No messages yet."}, tab.Text("#empty"))
 	tab.Type("#text", "Hi\r")
 	growing(tab, "Hello")
 	tab.Await(`!document.querySelector("#stop").hidden`)

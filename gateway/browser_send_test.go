@@ -257,8 +257,8 @@ func TestAFileIsTakenByItsLengthAndType(t *testing.T) {
 		{"text that the system takes for a film", "a.mp4", text(4 * mib), "4.0 MiB"},
 		{"text without a name", "Makefile", text(3 * mib), "3.0 MiB"},
 		{"text that is parted where it is looked at", "README", append([]byte("x"), strings.Repeat("ä", mib+1)...), "2.0 MiB"},
-		{"a film", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB of video/mp4, which models cannot be shown"},
-		{"no text without a name", "core", zeros(3 * mib), "too large: at most 2.0 MiB of application/octet-stream, which models cannot be shown"},
+		{"a film", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB for video/mp4, which models cannot be shown"},
+		{"no text without a name", "core", zeros(3 * mib), "too large: at most 2.0 MiB for application/octet-stream, which models cannot be shown"},
 		{"what models cannot be shown, but short", "a.zip", zeros(2 * mib), "2.0 MiB"},
 		{"nothing", "a.txt", nil, "empty"},
 	} {
@@ -273,7 +273,7 @@ func TestAFileIsTakenByItsLengthAndType(t *testing.T) {
 	tab.Attach("#picker", fileOf(t, "a.txt", text(3*mib)), fileOf(t, "b.txt", text(3*mib)))
 	tab.Await(`document.querySelectorAll("#files li").length === 2 && !document.querySelector("#files").innerText.includes("reading")`)
 	tab.Await(`document.querySelector("#send").disabled`)
-	require.Equal(t, []string{"3.0 MiB", "too large with those before: at most 5.0 MiB in a message"}, tab.Text("#files .state"))
+	require.Equal(t, []string{"3.0 MiB", "too large in total: at most 5.0 MiB per message"}, tab.Text("#files .state"))
 	tab.Click("#files li button")
 	tab.Await(`!document.querySelector("#send").disabled`)
 }
@@ -339,7 +339,7 @@ func TestThePageIsUsedByKeys(t *testing.T) {
 
 	tab.Do(`document.querySelector("#search").focus(); document.querySelector("#search").select()`)
 	tab.Press("brand-new")
-	tab.Await(`document.querySelector("#find-hint").textContent === "Enter begins “brand-new”"`)
+	tab.Await(`document.querySelector("#find-hint").textContent === "Enter creates “brand-new”"`)
 	tab.Press(kb.Enter)
 	tab.Await(`location.hash === "#brand-new" && document.querySelector("#name").textContent === "brand-new"`)
 	tab.Do(`location.hash = "#demo"`)

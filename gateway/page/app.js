@@ -87,7 +87,7 @@ const viewer = {
 
 function notConnected(yes, why) {
   if (yes) return "";
-  return navigator.onLine ? `Not connected: ${why}. Trying again…` : "Offline. What you send waits until the network is back.";
+  return navigator.onLine ? `Not connected: ${why}. Trying again…` : "Offline. Messages are sent when the network is back.";
 }
 
 const troubles = { stream: "", list: "", stop: "" };
@@ -119,7 +119,7 @@ async function stop() {
   try {
     await ask(`contexts/${encodeURIComponent(current)}/interrupt`, { method: "POST" });
   } catch (error) {
-    say("stop", `The answer was not stopped: ${error.message}`);
+    say("stop", `The answer could not be stopped: ${error.message}`);
   }
   $("stop").disabled = false;
 }

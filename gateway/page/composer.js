@@ -105,12 +105,12 @@ export class Composer {
     $("files").replaceChildren(...this.#files.map((item) => {
       const { name, size, event } = item;
       if (event) this.#sum += size;
-      const trouble = item.trouble ?? (this.#tooMuch && `too large with those before: at most ${bytes(this.#together)} in a message`);
+      const trouble = item.trouble ?? (this.#tooMuch && `too large in total: at most ${bytes(this.#together)} per message`);
       return h("li", { class: trouble && "refused" },
         event?.mediaType.startsWith("image/") && (item.image ??= h("img", { src: `data:${event.mediaType};base64,${event.source.data}`, alt: "" })),
         h("span", { class: "name" }, name),
         h("span", { class: "state" }, trouble || (event ? bytes(size) : "reading…")),
-        h("button", { type: "button", class: "quiet", "aria-label": `Leave out ${name}`, onclick: () => this.#leaveOut(item) }, "×"));
+        h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}`, onclick: () => this.#leaveOut(item) }, "×"));
     }));
     this.#changed();
   }
@@ -148,7 +148,7 @@ async function attachment(file, limits) {
     if (!data) return { trouble: "empty" };
     return { event: { _tag: "FileAttachmentEvent", source: { type: "blob", data }, mediaType, fileName: file.name, size: file.size } };
   } catch {
-    return { trouble: "cannot be read: it may be gone, or a folder" };
+    return { trouble: "cannot be read: it may be deleted, or a folder" };
   }
 }
 

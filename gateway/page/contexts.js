@@ -112,11 +112,11 @@ export class Contexts {
     }
     const sought = $("search").value.trim();
     $("more").hidden = !next || this.#limit >= MOST;
-    note(contexts.length > 0 ? "" : sought ? "No context has that in its name." : "There are no contexts yet.");
+    note(contexts.length > 0 ? "" : sought ? "No matching contexts." : "No contexts yet.");
     $("find-hint").hidden = !sought || this.#items.has(sought);
     $("find-hint").textContent = validName(sought)
-      ? `Enter begins “${sought}”`
-      : "A name has letters, digits, dots, dashes and underscores, first a letter or digit.";
+      ? `Enter creates “${sought}”`
+      : "Names use letters, digits, dots, dashes and underscores, and start with a letter or digit.";
     this.#changed();
   }
 

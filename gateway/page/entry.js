@@ -84,7 +84,7 @@ function prose({ content, chunks }) {
 
 const statuses = {
   created: "running", success: "done", failed: "failed",
-  denied: "denied", timed_out: "timed out", pending_approval: "waits for approval",
+  denied: "denied", timed_out: "timed out", pending_approval: "waiting for approval",
 };
 
 const actions = {

@@ -40,7 +40,7 @@ export class Limits {
   refusal(size, type) {
     if (size > this.each) return `too large: at most ${bytes(this.each)}`;
     if (size > this.#other && !this.isShown(type)) {
-      return `too large: at most ${bytes(this.#other)} of ${type}, which models cannot be shown`;
+      return `too large: at most ${bytes(this.#other)} for ${type}, which models cannot be shown`;
     }
   }
 }

@@ -1,24 +1,23 @@
-// Package page is the web page of the gateway: it shows contexts, follows their
-// conversations as they are written, and sends what is typed.
+// Package page is the web page of the gateway. It lists contexts, renders their
+// conversations while they stream, and sends messages.
 //
 //	mux.Handle("GET /", page.Handler())
 //
-// The page is static: index.html, style.css, and ES modules that browsers load as
-// they are. app.js names the modules and says what each is for; lib has libraries,
-// see lib/README.md. All else it asks the gateway for, below contexts/.
+// The page is static: index.html, style.css, and ES modules that browsers load without a
+// build step. app.js describes the modules; lib has third-party libraries, see
+// lib/README.md. The page requests all data from the gateway, under contexts/.
 //
 // # Guarantees
 //
-//   - What others wrote never becomes code. Text is put into text nodes; Markdown
-//     goes through one function, render in markdown.js, which shows HTML as it was
-//     written and lets links lead to the web or to mail only. Should that be mistaken,
-//     the Content-Security-Policy runs no script but those of this package, fetches
-//     nothing from elsewhere, and takes no string for HTML.
-//   - The work for a piece of an answer depends neither on how long the answer is
-//     already, nor on how long the conversation is.
-//   - After a lost connection the page goes on from the version that it has. It sends
-//     a message until the gateway has taken or refused it, always with the same
-//     Idempotency-Key, so the message is in the log once.
+//   - Content never becomes code. Text goes into text nodes. Markdown goes through one
+//     function, render in markdown.js, which shows HTML as text and allows only web and
+//     mail links. As a second line of defense, the Content-Security-Policy allows only
+//     the scripts of this package, no external requests, and no HTML from strings.
+//   - The cost of a piece of an answer depends neither on the length of the answer nor on
+//     the length of the conversation.
+//   - After a reconnection the page continues from the version it has. It sends a message
+//     until the gateway accepts or rejects it, always with the same Idempotency-Key, so
+//     the log has the message once.
 package page
 
 import (
@@ -36,8 +35,8 @@ import (
 //go:embed index.html *.js style.css icon.svg lib/*/*
 var files embed.FS
 
-// policy is the Content-Security-Policy. A string becomes HTML only in DOMPurify,
-// which makes it harmless (https://w3c.github.io/trusted-types/).
+// policy is the Content-Security-Policy. Only DOMPurify, which sanitizes, may turn a
+// string into HTML (https://w3c.github.io/trusted-types/).
 var policy = strings.Join([]string{
 	"default-src 'none'",
 	"script-src 'self'",
@@ -51,15 +50,15 @@ var policy = strings.Join([]string{
 	"trusted-types dompurify",
 }, "; ")
 
-// types are the media types of the files. Those of the system differ, and some
-// systems call a script text.
+// types are the media types of the files. Package mime depends on the system, and some
+// systems map scripts to text.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".mjs":  "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
-	"":      "text/plain; charset=utf-8", // licences
+	"":      "text/plain; charset=utf-8", // licenses
 }
 
 type file struct {
@@ -68,11 +67,10 @@ type file struct {
 	tag       string
 }
 
-// Handler serves the page at /, to browsers that ask each time whether it is still
-// the same.
+// Handler serves the page at /. Browsers revalidate their cached copies on each load.
 func Handler() http.Handler {
 	served := map[string]file{}
-	// An embedded file system can be read.
+	// Reading an embedded file system cannot fail.
 	_ = fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, _ error) error {
 		if entry.IsDir() {
 			return nil
