@@ -146,6 +146,23 @@ func cards(tab *browsertest.Tab) []string {
 	return lines
 }
 
+func TestACardStaysInPlaceWhenItIsOpened(t *testing.T) {
+	tab := show(t, newLog(agentAtWork()...))
+	const card = ".tool-use:has(.exit.bad)"
+	place := func() (top float64) {
+		tab.Do(`await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame)`)
+		tab.Eval(`document.querySelector("`+card+` summary").getBoundingClientRect().top`, &top)
+		return top
+	}
+	before := place()
+	tab.Click(card + " summary")
+	tab.Await(`document.querySelector("` + card + `").innerText.includes("got 1 line, want 2")`)
+	require.InDelta(t, before, place(), 1)
+	tab.Await(`!document.querySelector("#newest").hidden`)
+	tab.Click("#newest")
+	tab.Await(`document.querySelector("#newest").hidden`)
+}
+
 func TestACardThatIsOpenStaysSoWhenItsResultComes(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"}, call("t1", "deploy", map[string]any{"to": "staging"}))
 	tab := show(t, l)

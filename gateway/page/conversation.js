@@ -34,6 +34,9 @@ export class Conversation {
     this.#shown = shown;
     scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     toNewest.addEventListener("click", () => this.toEnd());
+    // A card that is opened at the end must not scroll away from the pointer.
+    list.addEventListener("click", ({ target }) => { if (target.closest("summary")) this.#atEnd = false; });
+    list.addEventListener("toggle", () => this.#scrolled(), { capture: true });
     new ResizeObserver(() => this.#keepEnd()).observe(list);
     new ResizeObserver(() => this.#keepEnd()).observe(scroller);
   }
