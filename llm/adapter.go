@@ -12,59 +12,52 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Options are what an [Adapter] needs from its surroundings. The zero value
-// works.
+// Options configure an [Adapter]. The zero value is valid.
 type Options struct {
-	// HTTPClient sends the requests; it should neither retry nor follow
-	// redirects. Nil means [NewHTTPClient].
+	// HTTPClient sends the requests; it should neither retry nor follow redirects. Nil:
+	// [NewHTTPClient].
 	HTTPClient *http.Client
-	// Getenv looks up keys of the form env:NAME. Nil means [os.Getenv].
+	// Getenv looks up keys of the form env:NAME. Nil: [os.Getenv].
 	Getenv func(string) string
-	// ReadFile reads keys of the form file:/path. Nil means [os.ReadFile].
+	// ReadFile reads keys of the form file:/path. Nil: [os.ReadFile].
 	ReadFile func(string) ([]byte, error)
-	// Providers are configured beside the presets; one with the id of a preset
-	// replaces it.
+	// Providers are added to the presets; one with the id of a preset replaces it.
 	Providers []Provider
-	// AllowBaseURLs are the base URLs that contexts may name, with all below
-	// them; see [baseurl.URL.Contains]. No key is ever sent there.
+	// AllowBaseURLs are the base URLs that contexts may use, including the paths below them;
+	// see [baseurl.URL.Contains]. They get no key.
 	AllowBaseURLs []baseurl.URL
-	// AllowLoopback lets contexts name any base URL on this machine.
+	// AllowLoopback lets contexts use any base URL on this machine.
 	AllowLoopback bool
-	// Defaults is the provider of contexts that chose none.
+	// Defaults is the provider of contexts without one of their own.
 	Defaults Defaults
-	// ReadAttachment reads an attachment whose source is a file. It decides
-	// which paths may be read. Nil means that such attachments are mentioned
-	// to the model and not sent.
+	// ReadAttachment reads an attachment from a file and decides which paths may be read. Nil:
+	// such attachments become notes to the model.
 	ReadAttachment func(path string) ([]byte, error)
-	// ReadBlob reads an attachment whose source is a blob that is referred to, by
-	// its [event.Source.Ref], within [BlobTimeout]. Nil means that the model is
-	// told that such attachments are not available.
+	// ReadBlob reads an attachment that refers to a blob by [event.Source.Ref], within
+	// [BlobTimeout]. Nil: such attachments become notes to the model.
 	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
-	// Logger is told of attachments that could not be read. Nil means nobody is.
+	// Logger logs attachments that cannot be read. Nil: discard.
 	Logger *slog.Logger
 }
 
-// BlobTimeout is how long a blob may take to be read: a store that does not
-// answer is no reason for the request not to be made.
+// BlobTimeout bounds the time to read a blob, so that a slow store does not block a request.
 const BlobTimeout = 5 * time.Second
 
-// Defaults are the provider of a worker: that of contexts that chose none, see
-// [reducer.ProviderConfig.IsDefault]. A field that is empty leaves the choice
-// to the context's initial config.
+// Defaults are the provider of contexts without one of their own, see
+// [reducer.ProviderConfig.IsDefault]. Empty fields keep the value of the context's initial
+// config.
 type Defaults struct {
 	ProviderID string
-	// BaseURL is also the URL of the provider for contexts that name the
-	// provider without a URL of their own.
+	// BaseURL is also the URL of the provider for contexts that name it without a URL.
 	BaseURL string
 	Model   string
-	// APIKeyRef is where the key for BaseURL is: env:NAME or file:/path. When
-	// it is empty and BaseURL is not, no key is sent.
+	// APIKeyRef is the place of the key for BaseURL: env:NAME or file:/path. If it is empty and
+	// BaseURL is not, no key is sent.
 	APIKeyRef string
 }
 
-// DefaultsFromEnv reads the variables that the official OpenAI libraries read,
-// OPENAI_API_KEY and OPENAI_BASE_URL, and OPENAI_MODEL. The key itself stays
-// where it is.
+// DefaultsFromEnv reads the variables of the official OpenAI libraries, OPENAI_API_KEY and
+// OPENAI_BASE_URL, and OPENAI_MODEL. It refers to the key without reading it.
 func DefaultsFromEnv(getenv func(string) string) Defaults {
 	d := Defaults{
 		ProviderID: "openai",
@@ -77,8 +70,7 @@ func DefaultsFromEnv(getenv func(string) string) Defaults {
 	return d
 }
 
-// applyTo is the config of a context, with the defaults of the worker in place
-// when the context chose nothing.
+// applyTo returns the config of a context with the defaults of the worker applied.
 func (d Defaults) applyTo(cfg reducer.ProviderConfig) reducer.ProviderConfig {
 	if !cfg.IsDefault {
 		return cfg
@@ -92,7 +84,7 @@ func (d Defaults) applyTo(cfg reducer.ProviderConfig) reducer.ProviderConfig {
 	return cfg
 }
 
-// Adapter finds and asks providers. It is safe for concurrent use.
+// Adapter finds providers and sends requests to them. It is safe for concurrent use.
 type Adapter struct {
 	http           *http.Client
 	getenv         func(string) string
@@ -139,11 +131,10 @@ func New(o Options) *Adapter {
 	return a
 }
 
-// NewHTTPClient returns a client for streams from few hosts: it keeps many
-// connections per host, has no timeout of its own (the context of a request
-// bounds it), and follows no redirect, which would send the conversation to a
-// host that nobody configured. It uses the proxy of HTTPS_PROXY for https URLs,
-// where the proxy sees only the host, and no proxy for http URLs, where it would
+// NewHTTPClient returns a client for streams from a few hosts. It keeps many connections per
+// host and has no timeout, since the context of a request bounds it. It follows no redirects,
+// which would send the conversation to a host that nobody configured. For https URLs it uses
+// the proxy of HTTPS_PROXY, which sees only the host; for http URLs it uses none, which would
 // see the key.
 func NewHTTPClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()

@@ -11,21 +11,19 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// block is a part of a user message: a text or an image.
+// block is a part of a user message: text or an image.
 type block struct {
 	text     string
 	imageURL string
 }
 
-// attachment is what a model is shown of an attachment: an image in the
-// formats that models read, the text of a file of text, and of anything else
-// that it is there. An attachment that cannot be read is told as much, so that
-// one lost file does not end a conversation.
+// attachment renders an attachment: images in formats that models read, the content of text
+// files, and a note for everything else, including files that cannot be read.
 func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 	media := event.MediaOf(a.MediaType)
 	switch isShown := media == event.MediaImage || media == event.MediaText; {
 	case t.quirks.textOnly || !isShown:
-		// Sound and PDFs among it: go-openai has no parts for them.
+		// Including audio and PDFs: go-openai has no parts for them.
 		return note(a, "")
 	case a.Source.IsRef() && t.readBlob == nil:
 		return note(a, ", which is not available")
@@ -44,8 +42,7 @@ func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 	return block{text: fmt.Sprintf("[Attached: %s]\n%s", a.Name(), data)}
 }
 
-// note tells of an attachment without showing it: where it is, or what a blob is
-// called.
+// note renders a note with the place of an attachment, or the name of a blob.
 func note(a reducer.Attachment, but string) block {
 	name := a.Source.String()
 	if a.Source.Type == event.SourceBlob {
@@ -69,9 +66,8 @@ func (t *Target) image(ctx context.Context, a reducer.Attachment) block {
 	return block{imageURL: "data:" + event.BareMediaType(a.MediaType) + ";base64," + base64.StdEncoding.EncodeToString(data)}
 }
 
-// isAtHand reports whether the bytes of a source are here or can be read.
-// Nothing is fetched from the network: the URL came from outside, and the
-// worker may reach what its sender may not.
+// isAtHand reports whether the bytes of a source can be read. The worker never fetches URLs: it
+// may reach hosts that the sender may not.
 func (t *Target) isAtHand(s event.Source) bool {
 	switch s.Type {
 	case event.SourceFile:
@@ -83,8 +79,7 @@ func (t *Target) isAtHand(s event.Source) bool {
 	}
 }
 
-// read returns the bytes of a source, and logs it when those that should be there
-// are not.
+// read returns the bytes of a source and logs failures.
 func (t *Target) read(ctx context.Context, s event.Source) (data []byte, err error) {
 	switch {
 	case s.Type == event.SourceFile:
@@ -100,7 +95,7 @@ func (t *Target) read(ctx context.Context, s event.Source) (data []byte, err err
 		return s.Data, nil
 	}
 	if err != nil && ctx.Err() == nil {
-		t.logger.WarnContext(ctx, "an attachment could not be read, and the model is told so",
+		t.logger.WarnContext(ctx, "cannot read an attachment; sending a note to the model instead",
 			"attachment", s.String(), "error", event.Redact(err.Error(), 200))
 	}
 	return data, err

@@ -28,7 +28,7 @@ func TestAnAttachmentThatIsGoneIsLogged(t *testing.T) {
 	messages := []reducer.Message{user("Look", ref("image/png", "cat.png", "gone"), file("text/plain", "notes.txt"), link("text/plain", "data:;base64,%"))}
 	require.NoError(t, send(within(t), model, options, reducer.ProviderConfig{}, messages))
 	require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("\n")), "what never was there is not missed")
-	require.Contains(t, log.String(), `level=WARN msg="an attachment could not be read, and the model is told so" attachment=blob:sha256/gone error="no such blob at nats://[removed]@store"`)
+	require.Contains(t, log.String(), `level=WARN msg="cannot read an attachment; sending a note to the model instead" attachment=blob:sha256/gone error="no such blob at nats://[removed]@store"`)
 	require.Contains(t, log.String(), `attachment=notes.txt error="no such file"`)
 }
 

@@ -20,14 +20,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// How much of an error's text is kept, in bytes: of what the provider said and
-// of what there is to add to it.
+// Maximum lengths in an error, in bytes: of the provider's message and of our advice.
 const (
 	maxMessage = 400
 	maxAdvice  = 150
 )
 
-// fail makes an [Error] of whatever ended a request.
+// fail classifies the error of a request.
 func (t *Target) fail(ctx context.Context, err error) *Error {
 	e := &Error{ProviderID: t.ProviderID}
 	var refused *refusal
@@ -44,7 +43,7 @@ func (t *Target) fail(ctx context.Context, err error) *Error {
 		e.Kind, e.Message = KindConnection, t.clean("connect to "+t.BaseURL+": "+connectionProblem(unreached.err), maxMessage)
 	default:
 		e.Kind = KindTruncated
-		e.Message = "the answer stopped in the middle: " + streamProblem(err)
+		e.Message = "the answer broke off: " + streamProblem(err)
 	}
 	return e
 }
@@ -57,15 +56,15 @@ func (t *Target) failCanceled(ctx context.Context, e *Error) {
 		return
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(e.cause, context.DeadlineExceeded) {
-		e.Kind, e.Message = KindTimeout, "no complete answer in the time that the request had"
+		e.Kind, e.Message = KindTimeout, "no complete answer within the timeout of the request"
 		return
 	}
 	e.Kind, e.Message = KindCanceled, t.clean(e.cause.Error(), maxMessage)
 }
 
-// failRefused tells of a refusal. What the server wrote is repeated only if a
-// configured provider sent an error object: any other server may be one that the
-// sender of the event could not reach, and must not be readable through a log.
+// failRefused classifies an error response. It repeats the response only if it is the error
+// object of a configured provider. The sender of an event may name a server that only the
+// worker can reach, and must not be able to read it through the log.
 func (t *Target) failRefused(r *refusal, e *Error) {
 	said := readComplaint(r.body)
 	e.Status = r.status
@@ -90,21 +89,21 @@ func (t *Target) failRefused(r *refusal, e *Error) {
 	}
 }
 
-// contentKind names the media type of a response, if it is a common one.
+// contentKind returns the media type of a response, if it is a common one.
 func contentKind(header http.Header) string {
 	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	switch media {
 	case "application/json", "text/event-stream", "text/html", "text/plain":
 		return media
 	case "":
-		return "of no type"
+		return "without a media type"
 	}
-	return "of another type"
+	return "of another media type"
 }
 
-// connectionProblem classifies a failure to connect. The text of the error is
-// not repeated: it may hold what a server that speaks no HTTP sent, the names in
-// its certificate, and addresses of the internal network.
+// connectionProblem describes a failure to connect. It omits the text of the error, which may
+// contain the output of a server that does not speak HTTP, names in its certificate and
+// internal addresses.
 func connectionProblem(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -122,16 +121,16 @@ func connectionProblem(err error) string {
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "host unreachable"
 	case errors.As(err, &certificate):
-		return "its certificate is not trusted, or is for another host"
+		return "the certificate is not trusted, or is for another host"
 	case errors.As(err, &alert), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return "no TLS connection (is the scheme of the URL right?)"
+		return "no TLS connection (check the scheme of the URL)"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection was closed before an answer came"
+		return "the connection was closed before a response"
 	}
 	return "no HTTP response"
 }
 
-// streamProblem classifies the failure of an answer that had begun.
+// streamProblem describes the failure of an answer after its start.
 func streamProblem(err error) string {
 	var syntax *json.SyntaxError
 	var field *json.UnmarshalTypeError
@@ -146,39 +145,38 @@ func streamProblem(err error) string {
 	return "the connection failed"
 }
 
-// advice is what helps to mend the more common mistakes.
+// advice returns a hint for common mistakes.
 func (t *Target) advice(e *Error) string {
 	switch {
 	case e.Status >= 300 && e.Status < 400:
-		return t.BaseURL + " redirects, which is not followed: configure the final URL"
+		return t.BaseURL + " redirects, and redirects are not followed: configure the final URL"
 	case e.Kind == KindUnauthorized && t.keyRef == "":
 		return "no key was sent: none is configured for " + t.BaseURL
 	case e.Kind == KindUnauthorized:
-		return "with the key from " + t.keyRef
+		return "check the key in " + t.keyRef
 	case e.Kind == KindNotFound:
 		return fmt.Sprintf("model %q at %s", t.Model, t.BaseURL)
 	}
 	return ""
 }
 
-// clean makes a text fit for a log: one line without secrets, cut at max bytes.
+// clean converts a text into one line without secrets of at most max bytes.
 func (t *Target) clean(text string, max int) string {
 	text = strings.ToValidUTF8(text, "�")
 	text = strings.Join(strings.Fields(t.secrets.Replace(text)), " ")
 	return event.Redact(text, max)
 }
 
-// complaint is what a provider says about an error, read from any of the
-// shapes in which providers say it.
+// complaint is the error reported by a provider, in any of the formats in use.
 type complaint struct {
-	code    string // a number too, in digits
+	code    string // a number in digits, too
 	typ     string
 	message string
-	isError bool // the body was an error object, and not just some text
+	isError bool // the body was an error object
 }
 
-// readComplaint reads the body of a refusal. A body that is not JSON is only
-// used to classify it.
+// readComplaint parses the body of an error response. A body that is not JSON is used only to
+// classify the error.
 func readComplaint(body []byte) complaint {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '[' {
@@ -194,7 +192,7 @@ func readComplaint(body []byte) complaint {
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(outer["error"], &fields) != nil || fields == nil {
-		// The error is a string, or there is nothing around it.
+		// The error is a string, or the fields are at the top level.
 		fields = outer
 	}
 	c := complaint{
@@ -203,14 +201,14 @@ func readComplaint(body []byte) complaint {
 		message: firstOf(plain(fields["message"]), plain(fields["detail"]), plain(fields["error"])),
 	}
 	c.isError = c.message != "" || outer["error"] != nil
-	// OpenRouter passes on there what the provider behind it said.
+	// OpenRouter: the error of the provider behind it.
 	var metadata struct {
 		Raw json.RawMessage `json:"raw"`
 	}
 	if json.Unmarshal(fields["metadata"], &metadata) == nil && plain(metadata.Raw) != "" {
 		c.message += ": " + plain(metadata.Raw)
 	}
-	// Azure keeps the reason for a filter there.
+	// Azure: the reason of its content filter.
 	var azure struct {
 		Code string `json:"code"`
 	}
@@ -220,8 +218,7 @@ func readComplaint(body []byte) complaint {
 	return c
 }
 
-// plain is a JSON string as it is, any other value as its JSON, and one that
-// says nothing as "".
+// plain returns a JSON string decoded, an empty value as "", and any other value as JSON.
 func plain(raw json.RawMessage) string {
 	switch string(raw) {
 	case "", "null", "{}", "[]":
@@ -234,7 +231,7 @@ func plain(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// status is the HTTP status that the code stands for, or 0.
+// status returns the HTTP status that the code stands for, or 0.
 func (c complaint) status() int {
 	if n, err := strconv.Atoi(c.code); err == nil && n >= 400 && n <= 599 {
 		return n
@@ -249,8 +246,8 @@ var (
 	noMoney  = regexp.MustCompile(`(?i)insufficient[_ ](quota|balance|credit)|billing_hard_limit|exceeded your current quota`)
 )
 
-// kind classifies by what is said, where the status would mislead, and then by
-// the status; without one, by the type of the error.
+// kind classifies by the message where the status would mislead, then by the status, and
+// without a status by the type of the error.
 func (c complaint) kind(status int) Kind {
 	names := c.code + " " + c.typ
 	switch {

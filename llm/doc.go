@@ -1,7 +1,5 @@
-// Package llm is the one way to a language model: a thin adapter over
-// go-openai that streams an answer and says what went wrong when none came.
-//
-// A conversation of the reducer goes in, text comes out piece by piece:
+// Package llm sends conversations to language models: a thin adapter over go-openai that
+// streams answers and classifies errors.
 //
 //	adapter := llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)})
 //	target, err := adapter.Resolve(reduced.Config.Primary) // URL, key, quirks
@@ -9,34 +7,28 @@
 //		fmt.Print(text)
 //	})
 //
-// On the way the conversation is rendered for the provider (render.go,
-// attachment.go), once, however many requests it takes part in (rendered.go).
-// It is sent by go-openai, and read back through two thin layers of our own:
-// transport.go puts the messages into the request and keeps what go-openai
-// drops of a refusal, eventbody.go hands on only the lines of an event stream
-// that carry data. What fails becomes an [Error] (classify.go, vision.go), a
-// silence that lasts too long included (silence.go).
+// The conversation is rendered for the provider (render.go, attachment.go); later requests
+// reuse the unchanged part (rendered.go). go-openai sends the request through two thin layers:
+// transport.go inserts the messages and keeps the parts of error responses that go-openai
+// drops, and eventbody.go passes on only the data lines of an event stream. Failures become an
+// [Error] (classify.go, vision.go), including timeouts between tokens (silence.go).
 //
-// What the package guarantees:
-//   - An answer is complete or there is an error: a stream that ends without a
-//     finish reason is never taken for an answer. What was said before an
-//     error is in the [Result] beside it.
-//   - Nothing is retried here; [Error.Retryable] and [Error.RetryAfter] say
-//     whether and when the caller should.
-//   - No error text holds the API key, or what looks like a secret. No error
-//     wraps one that does.
-//   - A key is sent to the base URL that it is configured for and to no other.
-//     Requests go to configured providers and to base URLs that the operator
-//     allows, see [Adapter.Resolve]. No redirect is followed.
-//   - What a server sends is repeated in an error only if it is the error object
-//     of a configured provider.
-//   - What is sent never has a shape that a provider refuses, whatever the
-//     conversation is: every tool call has its result, the system message
-//     stands in front, no message is empty. The conversation itself stays as
-//     it is.
-//   - What is sent is the same whatever was sent before. What is kept for the
-//     next request of a [Target.Conversation] is 64 MiB at most for all of them,
-//     and the least recently used goes first.
-//   - An attachment that cannot be read is a note to the model, and no reason not
-//     to answer.
+// Guarantees:
+//   - An answer is complete or there is an error: a stream without a finish reason is never an
+//     answer. The text before the error is in the [Result] returned with it.
+//   - The package does not retry; [Error.Retryable] and [Error.RetryAfter] tell the caller
+//     whether and when to.
+//   - No error contains the API key or a probable secret, neither in its text nor in the errors
+//     it wraps.
+//   - A key is sent only to the base URL that it is configured for. Requests go to configured
+//     providers and to base URLs that the operator allows, see [Adapter.Resolve]. Redirects are
+//     not followed.
+//   - Errors repeat the response of a server only if it is the error object of a configured
+//     provider.
+//   - Requests are valid for the provider, whatever the conversation contains: every tool call
+//     has its result, the system message comes first, no message is empty. The conversation
+//     itself is not modified.
+//   - A request does not depend on earlier requests. Renderings kept for the next request of a
+//     [Target.Conversation] form an LRU cache of at most 64 MiB.
+//   - An attachment that cannot be read is replaced by a note to the model.
 package llm

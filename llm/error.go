@@ -7,70 +7,66 @@ import (
 	"time"
 )
 
-// Kind says what went wrong.
+// Kind classifies an [Error].
 type Kind string
 
 // The kinds of an [Error].
 const (
-	// KindConfiguration: the worker or the context is set up so that no
-	// request can be made.
+	// KindConfiguration: the settings of the worker or the context allow no request.
 	KindConfiguration Kind = "configuration"
-	// KindUnauthorized: the key is missing, wrong or not allowed (401, 403).
+	// KindUnauthorized: the key is missing, invalid or lacks permission (401, 403).
 	KindUnauthorized Kind = "unauthorized"
-	// KindNotFound: there is no such model or endpoint (404).
+	// KindNotFound: no such model or endpoint (404).
 	KindNotFound Kind = "not found"
-	// KindBadRequest: the provider refuses the request (400, 422, other 4xx).
+	// KindBadRequest: the provider rejected the request (400, 422, other 4xx).
 	KindBadRequest Kind = "bad request"
-	// KindContextTooLong: the conversation does not fit into the model.
+	// KindContextTooLong: the conversation exceeds the context window.
 	KindContextTooLong Kind = "context too long"
-	// KindNoVision: the model takes no images, and was sent one.
+	// KindNoVision: the request has an image and the model accepts none.
 	KindNoVision Kind = "no vision"
-	// KindToolCall: the answer is nothing but calls of tools, and none were
-	// offered.
+	// KindToolCall: the answer contains only tool calls, although no tools were offered.
 	KindToolCall Kind = "unasked tool call"
-	// KindContentFilter: the provider will not talk about this.
+	// KindContentFilter: the content filter of the provider rejected the request or the answer.
 	KindContentFilter Kind = "content filter"
-	// KindQuota: the account has no money left (402, insufficient_quota).
+	// KindQuota: the account has no quota left (402, insufficient_quota).
 	KindQuota Kind = "quota exceeded"
-	// KindRateLimited: too many requests for now (429).
+	// KindRateLimited: too many requests (429).
 	KindRateLimited Kind = "rate limited"
-	// KindServer: the provider is overloaded or broken (5xx, 409, 425).
+	// KindServer: the provider is overloaded or failed (5xx, 409, 425).
 	KindServer Kind = "server error"
-	// KindConnection: no answer began; the connection failed before.
+	// KindConnection: the connection failed before a response.
 	KindConnection Kind = "connection failed"
-	// KindTruncated: an answer began, or seemed to, and did not come to its end.
+	// KindTruncated: the response ended before the answer was complete.
 	KindTruncated Kind = "answer cut off"
-	// KindTimeout: the deadline passed, nothing came for longer than the target
-	// allows, or the provider says that its own time is over (408).
+	// KindTimeout: the deadline passed, a token took longer than the target allows, or the
+	// provider timed out (408).
 	KindTimeout Kind = "timeout"
-	// KindCanceled: the caller gave up.
+	// KindCanceled: the caller cancelled the request.
 	KindCanceled Kind = "canceled"
 )
 
-// Error says why there is no complete answer.
+// Error is why there is no complete answer.
 type Error struct {
 	ProviderID string
-	// Status is the HTTP status, or the one that an error inside a stream
-	// names. 0 means that no answer came.
+	// Status is the HTTP status, or the one in an error inside a stream; 0 without a response.
 	Status int
 	Kind   Kind
-	// Message is a description of our own, or the message of an error object that
-	// a configured provider sent. Secrets are removed and it is cut to about 500
-	// bytes.
+	// Message describes the error, or is the message in the error object of a configured
+	// provider. Secrets are removed, and it has at most about 500 bytes.
 	Message string
-	// RetryAfter is how long the provider asks to wait; 0 when it does not say.
+	// RetryAfter is the delay requested by the provider; 0 if it requests none.
 	RetryAfter time.Duration
-	// RetryOnce says that another attempt may succeed, but many are a waste:
-	// what failed looks like a server without vision that was sent an image.
+	// RetryOnce means that one more attempt may succeed, but further ones are pointless: the
+	// failure looks like that of a model without vision that received an image.
 	RetryOnce bool
 
-	// blamesImages says that the provider refuses images.
+	// blamesImages is set if the provider rejects images.
 	blamesImages bool
-	// cause is why the caller gave up.
+	// cause is the cause of the caller's cancellation.
 	cause error
 }
 
-// Error is the provider, the kind, the status and the message.
+// Error formats the provider, the kind, the status and the message.
 func (e *Error) Error() string {
 	switch {
 	case e.Kind == KindConfiguration:
@@ -82,10 +78,9 @@ func (e *Error) Error() string {
 	}
 }
 
-// Unwrap returns what the kind stands for: [context.Canceled] and the cause of
-// the caller's context, [context.DeadlineExceeded], [io.ErrUnexpectedEOF]. The
-// error of the HTTP client is not among them, since a chain of errors is kept
-// as a whole by those who store errors, and its text may hold a secret.
+// Unwrap returns the errors that the kind stands for: [context.Canceled] with the cause of the
+// caller's context, [context.DeadlineExceeded] or [io.ErrUnexpectedEOF]. It omits the error of
+// the HTTP client, which may contain a secret: error chains are stored as a whole.
 func (e *Error) Unwrap() []error {
 	switch e.Kind {
 	case KindCanceled:

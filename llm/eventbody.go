@@ -13,37 +13,34 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer with all that surrounds it, so that no
-	// server can fill the worker's memory.
+	// maxAnswer bounds a response, so that no server can exhaust the memory of the worker.
 	maxAnswer = 64 << 20
-	// drainTime is how long the end of a finished stream is waited for, and
-	// drainBytes how much may still come. A connection is used again only when
-	// its answer was read to the end.
+	// drainTime and drainBytes bound reading the end of a finished stream. Only a response that
+	// is read to the end leaves its connection reusable.
 	drainTime  = 100 * time.Millisecond
 	drainBytes = 4 << 10
 )
 
 var errTooMuch = fmt.Errorf("more than %d MiB", maxAnswer>>20)
 
-// eventBody is the body of an event stream of which only the data lines are
-// left. go-openai counts the other ones (comments to keep the connection
-// alive, event names) as empty messages and gives up at some number, and it
-// cannot read an error object that stands behind one.
+// eventBody reduces the body of an event stream to its data lines. go-openai counts other lines
+// (keep-alive comments, event names) as empty messages, fails after a number of them, and
+// cannot read an error object after one.
 //
-// An error object ends it with a [*refusal]. So does the end of a body without
-// a single data line: that is no event stream, whatever the status says.
+// An error object ends the body with a [*refusal]. So does the end of a body without any data
+// line, which is no event stream, whatever its status.
 type eventBody struct {
 	body   io.ReadCloser
 	lines  *bufio.Reader
 	status int
 	header http.Header
 
-	ready   []byte // what Read hands out next
-	err     error  // and what it returns after that
+	ready   []byte // bytes for the next Read
+	err     error  // error after ready
 	size    int
-	isEvent bool   // there was a data line
-	isDone  bool   // the last one was [DONE]
-	other   []byte // the beginning of what else came, to describe it
+	isEvent bool   // a data line was read
+	isDone  bool   // the last data line was [DONE]
+	other   []byte // start of the other lines, for errors
 }
 
 func newEventBody(resp *http.Response) *eventBody {
@@ -53,7 +50,7 @@ func newEventBody(resp *http.Response) *eventBody {
 	}
 }
 
-// Read reads from the data lines, each ended by a line feed.
+// Read returns the data lines, each terminated by a newline.
 func (b *eventBody) Read(p []byte) (int, error) {
 	for len(b.ready) == 0 {
 		if b.err != nil {
@@ -66,11 +63,11 @@ func (b *eventBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// nextLine is the next line if it has data, and nothing if it has not.
+// nextLine reads a line and returns it if it has data.
 func (b *eventBody) nextLine() ([]byte, error) {
 	line, err := b.readLine()
 	if err != nil && !errors.Is(err, io.EOF) {
-		// The line is cut and of no use.
+		// The line is incomplete.
 		return nil, err
 	}
 	line = bytes.TrimSpace(line)
@@ -93,16 +90,15 @@ func (b *eventBody) nextLine() ([]byte, error) {
 	if text, ok := withTextArguments(data); ok {
 		return slices.Concat([]byte("data: "), text, []byte("\n")), err
 	}
-	// go-openai takes what begins with `data: {"error":` for an error, even if
-	// that is null. It does not look behind a space.
+	// go-openai takes data that begins with `{"error":` for an error, even if its value is
+	// null. A space after the brace prevents that.
 	if object, ok := bytes.CutPrefix(data, []byte("{")); ok {
 		return slices.Concat([]byte("data: { "), object, []byte("\n")), err
 	}
 	return append(line, '\n'), err
 }
 
-// readLine is bufio.Reader.ReadBytes('\n') that stops at maxAnswer, be it in
-// the middle of a line.
+// readLine is bufio.Reader.ReadBytes('\n') with a limit of maxAnswer for the whole body.
 func (b *eventBody) readLine() ([]byte, error) {
 	var line []byte
 	for {
@@ -118,7 +114,7 @@ func (b *eventBody) readLine() ([]byte, error) {
 	}
 }
 
-// Close reads a finished stream to its end, for a moment, and closes it.
+// Close drains a finished stream, within limits, and closes it.
 func (b *eventBody) Close() error {
 	if b.isDone {
 		stop := time.AfterFunc(drainTime, func() { _ = b.body.Close() })
@@ -128,8 +124,7 @@ func (b *eventBody) Close() error {
 	return b.body.Close()
 }
 
-// hasError reports whether the data of an event is an error object, or has one
-// beside an empty choice.
+// hasError reports whether the data of an event is or contains an error object.
 func hasError(data []byte) bool {
 	if !bytes.Contains(data, []byte(`"error"`)) {
 		return false
@@ -140,9 +135,8 @@ func hasError(data []byte) bool {
 	return json.Unmarshal(data, &event) == nil && len(event.Error) > 0 && string(event.Error) != "null"
 }
 
-// withTextArguments is the data of an event with arguments of calls as text, where
-// a server has sent them as the object that the text stands for: go-openai would
-// not read the event. ok is false when there is nothing to change.
+// withTextArguments converts arguments of tool calls that a server sent as an object into the
+// text that go-openai requires. ok is false if there are none.
 func withTextArguments(data []byte) (changed []byte, ok bool) {
 	if !bytes.Contains(data, []byte(`"arguments"`)) {
 		return nil, false
@@ -157,8 +151,7 @@ func withTextArguments(data []byte) (changed []byte, ok bool) {
 	return changed, err == nil
 }
 
-// textArguments changes the arguments in a value and reports whether there were
-// any to change.
+// textArguments converts the arguments within a value and reports whether there were any.
 func textArguments(value any) (changed bool) {
 	switch value := value.(type) {
 	case []any:

@@ -1,13 +1,13 @@
 package llm
 
-// KeepAtMost bounds what is kept of conversations, in bytes.
+// KeepAtMost bounds the cache of renderings, in bytes.
 func (a *Adapter) KeepAtMost(bytes int) { a.renderings.max = bytes }
 
-// Kept are the conversations of which something is kept, the one used last in
-// front, and how many bytes that is.
+// Kept returns the cached conversations, most recently used first, and the size of the cache in
+// bytes.
 func (a *Adapter) Kept() (conversations []string, size int) {
 	for e := a.renderings.order.Front(); e != nil; e = e.Next() {
-		conversations = append(conversations, e.Value.(keptRendering).key.conversation)
+		conversations = append(conversations, e.Value.(cachedRendering).key.conversation)
 	}
 	return conversations, a.renderings.size
 }

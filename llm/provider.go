@@ -8,26 +8,24 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 )
 
-// Provider is a model provider as an operator describes it. Contexts name it by
-// its ID.
+// Provider is a model provider configured by an operator. Contexts refer to it by its ID.
 type Provider struct {
 	ID string
 	// BaseURL is the OpenAI-compatible endpoint, up to and including the
 	// version.
 	BaseURL baseurl.URL
-	// KeyRef says where the key for BaseURL is, env:NAME or file:/path. The key
-	// is sent to BaseURL only. Empty: requests are sent without a key.
+	// KeyRef is the place of the key for BaseURL, env:NAME or file:/path. The key is sent only
+	// to BaseURL. Empty: no key.
 	KeyRef string
-	// TextOnly marks models without vision: they are told of attachments by a
-	// note.
+	// TextOnly marks models without vision: attachments become notes.
 	TextOnly bool
-	// ContextWindow is the size of the context window in tokens; 0: unknown.
+	// ContextWindow is the context window in tokens; 0: unknown.
 	ContextWindow int
-	// Price is nil when it is unknown.
+	// Price is nil if unknown.
 	Price *Price
 }
 
-// Price is in US dollars per million tokens.
+// Price in US dollars per million tokens.
 type Price struct {
 	Input, CachedInput, Output float64
 }
@@ -37,8 +35,7 @@ type preset struct {
 	// baseURL is the OpenAI-compatible endpoint, up to and including the
 	// version.
 	baseURL string
-	// keyRef is the conventional place of the key; empty for local servers,
-	// which need none.
+	// keyRef is the conventional place of the key; empty for local servers, which require none.
 	keyRef string
 	quirks quirks
 }
@@ -47,15 +44,15 @@ type preset struct {
 type entry struct {
 	Provider
 	quirks quirks
-	// isLocal marks the presets of local servers, which have to be allowed like
-	// base URLs of contexts.
+	// isLocal marks presets of local servers. Like base URLs in contexts, they require
+	// permission.
 	isLocal bool
-	// problem is why the URL is invalid; nil when it is valid.
+	// problem is why the URL is invalid; nil if it is valid.
 	problem error
 }
 
-// newTable overlays the presets with the default provider and the configured
-// providers, in this order.
+// newTable returns the presets, overridden by the default provider and then by the configured
+// ones.
 func newTable(defaults Defaults, configured []Provider) map[string]entry {
 	table := map[string]entry{}
 	for id, known := range presets {
@@ -85,32 +82,30 @@ func newEntry(p Provider, problem error) entry {
 	return e
 }
 
-// quirks are the ways in which a provider differs from the OpenAI API.
+// quirks are deviations of a provider from the OpenAI API.
 type quirks struct {
-	// alternate: user and assistant take turns, beginning with the user;
-	// neighbours of the same role are merged.
+	// alternate: user and assistant messages must alternate, starting with the user; adjacent
+	// messages of one role are merged.
 	alternate bool
-	// noSystem: there is no system role; its text goes into the first user
-	// message.
+	// noSystem: there is no system role; its text goes into the first user message.
 	noSystem bool
-	// textOnly: attachments are mentioned, not sent.
+	// textOnly: attachments become notes.
 	textOnly bool
-	// dataImagesOnly: images are sent along, never fetched by the provider.
+	// dataImagesOnly: the provider does not fetch image URLs.
 	dataImagesOnly bool
-	// toolsAsText: a conversation with tool calls is refused unless the
-	// request declares tools or carries signatures, so calls and results are
-	// told in words.
+	// toolsAsText: the provider rejects tool calls unless the request declares tools or
+	// contains signatures, so calls and results are sent as text.
 	toolsAsText bool
-	// noStreamOptions: stream_options is refused; usage comes unasked.
+	// noStreamOptions: stream_options is rejected; usage is always sent.
 	noStreamOptions bool
-	// maxCompletionTokens: the limit is named max_completion_tokens instead of
-	// max_tokens. It holds for the provider's own URL: other servers that are
-	// addressed in its name know max_tokens, as a rule.
+	// maxCompletionTokens: the limit is max_completion_tokens instead of max_tokens. This holds
+	// only for the provider's own URL; other servers used under its name usually know
+	// max_tokens.
 	maxCompletionTokens bool
 }
 
-// presets are the built-in providers. The endpoints are those of the providers'
-// own pages about OpenAI compatibility.
+// presets are the built-in providers. The endpoints are from the providers' documentation of
+// OpenAI compatibility.
 var presets = map[string]preset{
 	"openai": {
 		baseURL: "https://api.openai.com/v1", keyRef: "env:OPENAI_API_KEY",
@@ -127,8 +122,8 @@ var presets = map[string]preset{
 	},
 	"together": {baseURL: "https://api.together.xyz/v1", keyRef: "env:TOGETHER_API_KEY"},
 	"mistral": {
-		// Unknown fields, stream_options among them, are a 422. Tool call ids
-		// must have nine characters and no user may speak after a result.
+		// Unknown fields, including stream_options, are a 422. Tool call ids must have nine
+		// characters, and no user message may follow a tool result.
 		baseURL: "https://api.mistral.ai/v1", keyRef: "env:MISTRAL_API_KEY",
 		quirks: quirks{alternate: true, toolsAsText: true, noStreamOptions: true},
 	},
@@ -137,8 +132,7 @@ var presets = map[string]preset{
 		quirks: quirks{alternate: true, textOnly: true},
 	},
 	"gemini": {
-		// A function call without the signature of the thought behind it is a
-		// 400.
+		// A function call without its thought signature is a 400.
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
 		quirks: quirks{toolsAsText: true},
 	},
@@ -148,16 +142,16 @@ var presets = map[string]preset{
 		quirks: quirks{toolsAsText: true},
 	},
 	"ollama": {baseURL: "http://localhost:11434/v1", quirks: quirks{dataImagesOnly: true}},
-	// These two apply the chat template of the model, and many a template
-	// fails on neighbours of the same role.
+	// These apply the chat template of the model, and many templates reject adjacent messages
+	// of one role.
 	"vllm":     {baseURL: "http://localhost:8000/v1", quirks: quirks{alternate: true}},
 	"llamacpp": {baseURL: "http://localhost:8080/v1", quirks: quirks{alternate: true}},
 }
 
-// Presets lists the ids of the built-in providers, sorted.
+// Presets returns the ids of the built-in providers, sorted.
 func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// forModel adds what a family of models brings along, whoever serves it.
+// forModel adds the quirks of a family of models, independent of the provider.
 func (q quirks) forModel(model string) quirks {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	if strings.HasPrefix(name, "gemma") {

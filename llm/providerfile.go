@@ -15,10 +15,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 )
 
-// maxContextWindow is the largest context window in tokens that a file may name.
+// maxContextWindow is the maximum context window in tokens.
 const maxContextWindow = 100_000_000
 
-// maxPrice is the highest price, in US dollars per million tokens.
+// maxPrice is the maximum price in US dollars per million tokens.
 const maxPrice = 1_000_000
 
 // providerTable is a table [providers.ID] of a file.
@@ -36,15 +36,15 @@ type priceTable struct {
 	Output      *float64 `toml:"output"`
 }
 
-// The keys of a file, by the length of their path; ids are not among them.
+// providerKeys are the keys of a file by the depth of their table, without provider ids.
 var providerKeys = [][]string{
 	1: {"providers"},
 	3: {"base_url", "key", "text_only", "context_window", "price"},
 	4: {"input", "cached_input", "output"},
 }
 
-// ReadProviders reads the providers of a TOML file, see providers.example.toml,
-// sorted by id. Errors name the file, the provider and the field.
+// ReadProviders reads the providers of a TOML file, sorted by id; see providers.example.toml.
+// Errors name the file, the provider and the field.
 func ReadProviders(name string) ([]Provider, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -63,7 +63,7 @@ func parseProviders(text string) ([]Provider, error) {
 	}
 	meta, err := toml.Decode(text, &file)
 	if err != nil {
-		// The text of a syntax error names the line; its other forms repeat it.
+		// Error names the line; other formats of the error repeat its content.
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
@@ -96,15 +96,15 @@ func (table providerTable) provider(id string) (Provider, error) {
 			return p, fmt.Errorf("base_url: %w (want %s)", err, exampleURL)
 		}
 	case isPreset:
-		// The key of a preset belongs to its URL only.
+		// The key of a preset is only for its URL.
 		p.BaseURL, p.KeyRef = baseurl.MustParse(known.baseURL), known.keyRef
 	default:
 		return p, fmt.Errorf("base_url: missing (want %s)", exampleURL)
 	}
 	if table.Key != nil {
 		if event.ValidateAPIKeyRef(*table.Key) != nil {
-			// It is not repeated: it may be the key.
-			return p, errors.New("key: want env:NAME or file:/absolute/path, a place where the worker finds the key and never the key itself")
+			// The error omits the value, which may be the key.
+			return p, errors.New("key: want env:NAME or file:/absolute/path (where the worker finds the key, never the key itself)")
 		}
 		p.KeyRef = *table.Key
 	}
@@ -125,8 +125,7 @@ func (table providerTable) provider(id string) (Provider, error) {
 	return p, nil
 }
 
-// price is the price of a table. Cached input costs as much as other input
-// unless the table says otherwise.
+// price returns the price of a table. Cached input defaults to the price of input.
 func (table priceTable) price() (Price, error) {
 	if table.CachedInput == nil {
 		table.CachedInput = table.Input
@@ -145,7 +144,8 @@ func (table priceTable) price() (Price, error) {
 	return Price{Input: *table.Input, CachedInput: *table.CachedInput, Output: *table.Output}, nil
 }
 
-// unknownKey refuses a key and names the one that it resembles.
+// unknownKey returns the error for an unknown key, with a suggestion if it resembles a known
+// one.
 func unknownKey(key toml.Key) error {
 	if key[0] != "providers" {
 		key = key[:1]
@@ -165,10 +165,10 @@ func unknownKey(key toml.Key) error {
 	if distance(nearest, key[len(key)-1]) <= 3 {
 		return fmt.Errorf("%s (did you mean %q?)", problem, nearest)
 	}
-	return fmt.Errorf("%s (known are %s)", problem, strings.Join(known, ", "))
+	return fmt.Errorf("%s (want one of %s)", problem, strings.Join(known, ", "))
 }
 
-// distance is the Levenshtein distance in bytes.
+// distance returns the Levenshtein distance in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

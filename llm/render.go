@@ -16,31 +16,28 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Texts that stand for what is not there.
+// Placeholders for missing texts.
 const (
 	unknownOutcome  = "interrupted, outcome unknown"
 	emptyResult     = "(empty)"
 	assistantBegins = "(The conversation begins with the assistant.)"
 )
 
-// conversation is a conversation as it is sent.
+// conversation is a rendered conversation.
 type conversation struct {
-	// json is its messages, with commas between them, in pieces to be read one
-	// after the other. They are not to be changed.
+	// json is the messages, separated by commas, in pieces to be concatenated. It must not be
+	// modified.
 	json [][]byte
-	// hasImage says that an image is among them, and isSeen that an answer stands
-	// behind the newest.
+	// hasImage is set if there is an image, and isSeen if an answer follows the latest one.
 	hasImage, isSeen bool
 }
 
-// render is a conversation as the provider takes it. Whatever the messages
-// are, what comes out has one system message at most, in front; has no message
-// without content; and every assistant message with tool calls is followed by
-// one result for each of them. The messages are not changed. The context bounds
-// the reading of attachments.
+// render renders a conversation for the provider. For any messages, the result has at most one
+// system message, which comes first, and no message without content; an assistant message with
+// tool calls is followed by one result for each of them. The messages are not modified. The
+// context bounds reading attachments.
 //
-// What was rendered for an earlier request of the same conversation is taken
-// over as far as it is the same.
+// It reuses the unchanged part of the previous rendering of the conversation.
 func (t *Target) render(ctx context.Context, messages []reducer.Message) (conversation, error) {
 	r := rendering{target: t, rendered: t.renderings.take(t.renderingKey())}
 	next := r.resume(messages)
@@ -48,7 +45,7 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message) (conver
 	for i := next; i < len(messages); i++ {
 		r.goOn(ctx, i)
 	}
-	// The last group stays open: the next message may join it.
+	// The last group stays open, since the next message may be merged into it.
 	r.show(len(r.body))
 	if r.err != nil {
 		return conversation{}, r.err
@@ -57,28 +54,27 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message) (conver
 	return r.conversation(), nil
 }
 
-// rendering is a conversation being rendered.
+// rendering is a rendering in progress.
 type rendering struct {
 	rendered
 	target *Target
-	// isPaired tells of each message whether it is the result of a call.
+	// isPaired reports for each message whether it is the result of a call.
 	isPaired []bool
-	// out is the group that is being rendered.
+	// out is the current group.
 	out []openai.ChatCompletionMessage
-	// shown is what stands between the bytes of the body.
+	// shown holds the JSON between the parts of body.
 	shown            []insertion
 	hasImage, isSeen bool
 	err              error
 }
 
-// insertion is JSON that stands at a place of the body and is not part of it.
+// insertion is JSON at an offset of the body that is not part of it.
 type insertion struct {
 	at   int
 	json []byte
 }
 
-// renew renders those groups again that stand before message next and are not
-// kept.
+// renew renders those groups before message next again that are not cached.
 func (r *rendering) renew(ctx context.Context, next int) {
 	for n, g := range r.groups {
 		if n > 0 && !g.isFresh {
@@ -96,7 +92,7 @@ func (r *rendering) renew(ctx context.Context, next int) {
 	}
 }
 
-// goOn renders message i, which joins the group before it or begins another.
+// goOn renders message i, which joins the current group or starts another.
 func (r *rendering) goOn(ctx context.Context, i int) {
 	out := r.message(ctx, i)
 	if len(out) == 0 {
@@ -112,7 +108,7 @@ func (r *rendering) goOn(ctx context.Context, i int) {
 	r.add(out)
 }
 
-// message is what comes out of message i by itself.
+// message renders message i by itself.
 func (r *rendering) message(ctx context.Context, i int) []openai.ChatCompletionMessage {
 	switch m := r.messages[i]; {
 	case m.Role == reducer.RoleSystem:
@@ -124,7 +120,7 @@ func (r *rendering) message(ctx context.Context, i int) []openai.ChatCompletionM
 	case m.Role == reducer.RoleAssistant:
 		return r.calling(i)
 	case m.Role == reducer.RoleTool && r.isPaired[i]:
-		return nil // it stands behind its call
+		return nil // rendered with its call
 	case m.Role == reducer.RoleTool:
 		return textOf(openai.ChatMessageRoleUser, fmt.Sprintf("[Result of a tool call that is not part of this conversation: %s]", resultText(m)))
 	default:
@@ -132,7 +128,7 @@ func (r *rendering) message(ctx context.Context, i int) []openai.ChatCompletionM
 	}
 }
 
-// textOf is a message of text, unless there is none.
+// textOf returns a text message, or none if the text is blank.
 func textOf(role, text string) []openai.ChatCompletionMessage {
 	if isBlank(text) {
 		return nil
@@ -154,8 +150,8 @@ func (t *Target) userMessage(ctx context.Context, m reducer.Message) []openai.Ch
 	return []openai.ChatCompletionMessage{messageOf(blocks)}
 }
 
-// messageOf is a plain string when there is nothing but text, which is what
-// every server takes, and content parts otherwise.
+// messageOf returns a message with a plain string, which every server accepts, or with content
+// parts if there is an image.
 func messageOf(blocks []block) openai.ChatCompletionMessage {
 	message := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser}
 	for _, b := range blocks {
@@ -186,7 +182,7 @@ func partsOf(blocks []block) []openai.ChatMessagePart {
 	return parts
 }
 
-// calling is an assistant message with calls, and their results.
+// calling renders an assistant message with calls and their results.
 func (r *rendering) calling(i int) []openai.ChatCompletionMessage {
 	m := r.messages[i]
 	message := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant}
@@ -211,8 +207,7 @@ func (r *rendering) calling(i int) []openai.ChatCompletionMessage {
 	return out
 }
 
-// callsAsText tells of the calls in the answer, and of the results in the
-// words of the user.
+// callsAsText renders the calls as text of the assistant and their results as text of the user.
 func (r *rendering) callsAsText(i int) []openai.ChatCompletionMessage {
 	m := r.messages[i]
 	var said []string
@@ -230,7 +225,7 @@ func (r *rendering) callsAsText(i int) []openai.ChatCompletionMessage {
 	}
 }
 
-// results are the texts of the results of the calls of message i.
+// results returns the texts of the results of the calls of message i.
 func (r *rendering) results(i int) []string {
 	first, _ := slices.BinarySearchFunc(r.calls, i, func(c call, by int) int { return cmp.Compare(c.by, by) })
 	texts := make([]string, len(r.messages[i].ToolCalls))
@@ -250,8 +245,8 @@ func resultText(m reducer.Message) string {
 	return m.Content
 }
 
-// add appends messages to the group. The first of them is merged with its
-// neighbour where the roles must alternate.
+// add appends messages to the group. If roles must alternate, it merges the first one with the
+// previous message.
 func (r *rendering) add(messages []openai.ChatCompletionMessage) {
 	if len(messages) > 0 && len(r.out) > 0 && r.isMerged(messages[0]) {
 		last := len(r.out) - 1
@@ -261,7 +256,7 @@ func (r *rendering) add(messages []openai.ChatCompletionMessage) {
 	r.out = append(r.out, messages...)
 }
 
-// isMerged reports whether a message is merged with the last one of the group.
+// isMerged reports whether a message is merged with the last message of the group.
 func (r *rendering) isMerged(m openai.ChatCompletionMessage) bool {
 	return r.target.quirks.alternate && isMergeable(r.out[len(r.out)-1], m)
 }
@@ -270,7 +265,7 @@ func isMergeable(a, b openai.ChatCompletionMessage) bool {
 	return a.Role == b.Role && a.Role != openai.ChatMessageRoleTool && len(a.ToolCalls) == 0
 }
 
-// merge joins two messages, of which only the second may have tool calls.
+// merge merges two messages, of which only the second may have tool calls.
 func merge(a, b openai.ChatCompletionMessage) openai.ChatCompletionMessage {
 	a.ToolCalls = b.ToolCalls
 	if a.MultiContent == nil && b.MultiContent == nil {
@@ -291,7 +286,7 @@ func asParts(m openai.ChatCompletionMessage) []openai.ChatMessagePart {
 	return partsOf([]block{{text: m.Content}})
 }
 
-// endGroup keeps the group that was rendered, unless it is to be rendered anew.
+// endGroup caches the current group unless each request must render it again.
 func (r *rendering) endGroup() {
 	if len(r.out) == 0 {
 		return
@@ -306,8 +301,8 @@ func (r *rendering) endGroup() {
 	r.body = r.encode(r.body)
 }
 
-// show puts the group that was rendered at a place of the body, and the system
-// message in front of the first.
+// show inserts the current group at an offset of the body, and the system message before the
+// first group.
 func (r *rendering) show(at int) {
 	for _, m := range r.out {
 		switch {
@@ -323,8 +318,7 @@ func (r *rendering) show(at int) {
 	r.shown = append(r.shown, insertion{at: at, json: r.encode(nil)})
 }
 
-// encode appends the JSON of the group, a comma before each message, and ends
-// the group.
+// encode appends the JSON of the group, with a comma before each message, and ends the group.
 func (r *rendering) encode(to []byte) []byte {
 	for _, m := range r.out {
 		data, err := json.Marshal(m)
@@ -335,8 +329,8 @@ func (r *rendering) encode(to []byte) []byte {
 	return to
 }
 
-// front puts the system message before the first group, in the shape that the
-// provider knows.
+// front inserts the system message before the first group, in the form that the provider
+// accepts.
 func (r *rendering) front() {
 	var texts []string
 	for i := range r.messages {
@@ -362,7 +356,7 @@ func (r *rendering) front() {
 	r.out = append(front, r.out...)
 }
 
-// conversation is what was rendered, put together.
+// conversation assembles the rendering.
 func (r *rendering) conversation() conversation {
 	c := conversation{hasImage: r.hasImage, isSeen: r.isSeen}
 	begin := 0
@@ -385,10 +379,9 @@ var (
 	notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 )
 
-// wireID is a tool call id that every provider takes: at most 40 characters
-// (OpenAI) of letters, digits, _ and - (Anthropic), unlike those before it in
-// the same message. A result is given the id of its call, so nothing else has
-// to match.
+// wireID returns a tool call id that every provider accepts, unique in its message: at most 40
+// characters (OpenAI) of letters, digits, _ and - (Anthropic). Results get the id of their
+// call, so nothing else needs to match.
 func wireID(id string, taken []string) string {
 	for !goodID.MatchString(id) || slices.Contains(taken, id) {
 		sum := sha256.Sum256([]byte(id))
@@ -397,14 +390,14 @@ func wireID(id string, taken []string) string {
 	return id
 }
 
-// wireName is a function name that every provider takes: 1 to 64 letters,
-// digits, _ and -.
+// wireName returns a function name that every provider accepts: 1 to 64 letters, digits, _ and
+// -.
 func wireName(name string) string {
 	name = notInName.ReplaceAllString(name, "_")
 	return firstOf(name[:min(len(name), 64)], "tool")
 }
 
-// wireArguments is a JSON object, which those providers need that parse it.
+// wireArguments returns a JSON object, which some providers require.
 func wireArguments(arguments string) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &object) == nil && object != nil {

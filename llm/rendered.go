@@ -8,43 +8,40 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// rendered is what was rendered of a conversation, for its next request to go on
-// from.
+// rendered is the rendering of a conversation, reused by its next request.
 type rendered struct {
 	messages []reducer.Message
-	// calls are all calls, in the order of the conversation.
+	// calls are all tool calls, in the order of the conversation.
 	calls  []call
 	groups []group
-	// body is the JSON of the groups that are kept, with a comma before each
-	// message. It only grows: requests that are being sent still read it.
+	// body is the JSON of the cached groups, with a comma before each message. It is
+	// append-only, since requests in flight still read it.
 	body []byte
 }
 
-// call is a call of a tool: the indexes of the message that makes it and of its
-// result; -1 without one.
+// call is a tool call: the indexes of its message and of the message with its result, -1
+// without one.
 type call struct{ by, result int }
 
-// group is a run of messages that are rendered by themselves: nothing that
-// stands before or behind them makes a difference, but for the results of their
-// calls. Where no roles must alternate it is a single message.
+// group is a sequence of messages that is rendered independently of the others, except for the
+// results of its calls. Unless roles must alternate, it is a single message.
 //
-// The first group is not kept, since the system message has to do with it. Nor
-// is one with attachments: they are large, and what they refer to may change, or
-// be there again. Nor is the last, which may go on.
+// The first group is not cached, since it includes the system message. Neither are groups with
+// attachments, which are large and refer to content that may change, nor the last group, which
+// may grow.
 type group struct {
-	from      int  // its first message
-	at        int  // where its JSON begins in the body, or would
-	isFresh   bool // it has attachments
+	from      int  // index of its first message
+	at        int  // offset of its JSON in the body
+	isFresh   bool // has attachments, so each request renders it
 	hasAnswer bool
 }
 
-// resume drops what would be another for these messages, and returns the first
-// message that is to be rendered.
+// resume invalidates cached groups that no longer match the messages, and returns the index of
+// the first message to render.
 //
-// What is rendered of a group depends on its messages, on the results of its
-// calls, and, for its end, on the message with which the next one begins. So the
-// groups stay that stand before the last one to begin with a message that is the
-// same as before.
+// The rendering of a group depends on its messages, on the results of its calls and, for its
+// end, on the message after it. So all groups before the last one whose first message is
+// unchanged remain valid.
 func (r *rendering) resume(messages []reducer.Message) (next int) {
 	calls, isPaired := pair(messages)
 	same := 0
@@ -77,17 +74,15 @@ func (r *rendering) resume(messages []reducer.Message) (next int) {
 	return next
 }
 
-// isSame reports whether two messages look the same when they are rendered, but
-// for their attachments, and for which call they are the result of. System
-// messages are rendered apart.
+// isSame reports whether two messages have the same rendering, apart from attachments and from
+// the calls that they are results of. System messages are rendered separately.
 func isSame(a, b *reducer.Message) bool {
 	return a.Role == b.Role && (a.Role == reducer.RoleSystem ||
 		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls))
 }
 
-// pair finds the result of every call: the first one with the call's id that
-// stands behind it and is not another call's. isPaired tells of each message
-// whether it is such a result.
+// pair finds the result of each call: the first later result with its id that belongs to no
+// other call. isPaired reports for each message whether it is such a result.
 func pair(messages []reducer.Message) (calls []call, isPaired []bool) {
 	isPaired = make([]bool, len(messages))
 	waiting := map[string][]int{}
@@ -116,17 +111,15 @@ func pair(messages []reducer.Message) (calls []call, isPaired []bool) {
 }
 
 const (
-	// maxKept bounds what is kept of all conversations, in bytes. One may have
-	// half of it.
-	maxKept = 64 << 20
-	// listSize and messageSize are about what a rendering and a message take
-	// besides their text.
+	// maxCached bounds the cache in bytes. One conversation may use half of it.
+	maxCached = 64 << 20
+	// listSize and messageSize are the approximate overhead of a rendering and of a message.
 	listSize    = 1 << 10
 	messageSize = 256
 )
 
-// size is about how much memory it holds. The messages count, although the session
-// shares them while it is here.
+// size returns the approximate memory of a rendering in bytes, including the messages, which it
+// may share with the session.
 func (r rendered) size() int {
 	size := listSize + cap(r.body)
 	for i := range r.messages {
@@ -142,40 +135,40 @@ func (r rendered) size() int {
 	return size
 }
 
-// renderings keeps what was rendered of the conversations that were sent last, as
-// many as fit into max bytes. It is safe for concurrent use.
+// renderings is an LRU cache of renderings with a total of at most max bytes. It is safe for
+// concurrent use.
 type renderings struct {
-	mu    sync.Mutex
-	kept  map[renderingKey]*list.Element
-	order list.List // of keptRendering, the one used last in front
-	size  int
-	max   int
+	mu     sync.Mutex
+	cached map[renderingKey]*list.Element
+	order  list.List // of cachedRendering, most recently used first
+	size   int
+	max    int
 }
 
-// renderingKey names a rendering: providers differ in what they take.
+// renderingKey identifies a rendering, which depends on the quirks of the provider.
 type renderingKey struct {
 	conversation string
 	quirks       quirks
 }
 
-type keptRendering struct {
+type cachedRendering struct {
 	rendered
 	key  renderingKey
 	size int
 }
 
 func newRenderings() *renderings {
-	return &renderings{kept: map[renderingKey]*list.Element{}, max: maxKept}
+	return &renderings{cached: map[renderingKey]*list.Element{}, max: maxCached}
 }
 
 func (t *Target) renderingKey() renderingKey { return renderingKey{t.Conversation, t.quirks} }
 
-// take hands out what is kept, if anything. It belongs to the caller then: who
-// asks at the same time finds nothing.
+// take removes and returns a rendering, which then belongs to the caller. Concurrent callers
+// get none.
 func (r *renderings) take(key renderingKey) rendered {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e, ok := r.kept[key]; ok {
+	if e, ok := r.cached[key]; ok {
 		return r.remove(e)
 	}
 	return rendered{}
@@ -188,18 +181,18 @@ func (r *renderings) put(key renderingKey, what rendered) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e, ok := r.kept[key]; ok {
+	if e, ok := r.cached[key]; ok {
 		r.remove(e)
 	}
-	r.kept[key] = r.order.PushFront(keptRendering{what, key, size})
+	r.cached[key] = r.order.PushFront(cachedRendering{what, key, size})
 	for r.size += size; r.size > r.max; {
 		r.remove(r.order.Back())
 	}
 }
 
 func (r *renderings) remove(e *list.Element) rendered {
-	k := r.order.Remove(e).(keptRendering)
-	delete(r.kept, k.key)
+	k := r.order.Remove(e).(cachedRendering)
+	delete(r.cached, k.key)
 	r.size -= k.size
 	return k.rendered
 }

@@ -18,26 +18,25 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Target is a provider and a model that are ready to be asked. It is safe for
-// concurrent use; the key in it was read once, by [Adapter.Resolve].
+// Target is a provider and a model, ready for requests. It is safe for concurrent use.
+// [Adapter.Resolve] reads its key once.
 type Target struct {
 	ProviderID string
 	Model      string
-	// BaseURL is where requests go, up to and including the version.
+	// BaseURL is the endpoint, up to and including the version.
 	BaseURL string
-	// FirstToken bounds the wait for the beginning of an answer, from sending
-	// the request, and Stall each silence after it. 0 means no bound but that
-	// of the context. Not to be changed while a request runs.
+	// FirstToken bounds the wait for the first token after sending the request, and Stall each
+	// pause after it. 0: only the context bounds them. Do not change them during a request.
 	FirstToken, Stall time.Duration
-	// Conversation names the conversation that the messages are of, so that a
-	// request renders only what differs from the one before. Empty: each renders
-	// everything. Not to be changed while a request runs.
+	// Conversation identifies the conversation, so that a request renders only what changed
+	// since the previous one. Empty: each request renders everything. Do not change it during a
+	// request.
 	Conversation string
 
-	keyRef         string // where the key came from; empty when none is sent
-	isConfigured   bool   // the operator named BaseURL as that of a provider
+	keyRef         string // place of the key; empty without one
+	isConfigured   bool   // BaseURL is that of a configured provider
 	client         *openai.Client
-	secrets        *strings.Replacer // takes the literal key out of a text
+	secrets        *strings.Replacer // removes the literal key from a text
 	quirks         quirks
 	temperature    *float64
 	maxTokens      *int
@@ -47,19 +46,18 @@ type Target struct {
 	logger         *slog.Logger
 }
 
-// Resolve finds the URL, the key and the quirks of a provider.
+// Resolve returns the target for the provider config of a context.
 //
-// Contexts name a provider by its id. A context that chose none gets the
-// worker's [Defaults]. A context may also name a base URL: that of a provider of
-// the table, or one that the operator allows, see [Options]. Presets of local
-// servers have to be allowed in the same way, since the worker's machine is not
-// open to every sender of an event.
+// A context names a provider by its id; one without a provider gets the worker's [Defaults]. It
+// may also name a base URL, either that of a configured provider or one that the operator
+// allows, see [Options]. Presets of local servers require the same permission, since not every
+// sender of events may use the worker's machine.
 //
-// A key is sent to the base URL that it is configured for and to no other. It is
-// that of the provider if the request goes to the provider's URL; a key that the
-// context refers to is accepted if it is configured for the URL.
+// A key is sent only to the base URL that it is configured for. Requests to the URL of the
+// provider use the provider's key. A key that the context refers to is accepted if it is
+// configured for the URL.
 //
-// It fails with an [Error] of [KindConfiguration] that says what to configure.
+// On failure it returns an [Error] of [KindConfiguration] that says what to configure.
 func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	cfg = a.defaults.applyTo(cfg)
 	known, base, err := a.destination(cfg)
@@ -72,12 +70,12 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	}
 	if ref := cfg.APIKeyRef; ref != "" && ref != keyRef {
 		if event.ValidateAPIKeyRef(ref) != nil {
-			// The reference is not repeated: it may be the key.
+			// The error omits the reference, which may be the key.
 			return nil, configError(cfg.ProviderID, "apiKeyRef is neither env:NAME nor file:/path")
 		}
 		if !a.isKeyOf(ref, base) {
-			return nil, configError(cfg.ProviderID, "the key %s is not configured for %s (leave apiKeyRef out, "+
-				"or the worker's operator ties the key to this URL in the file of --providers)", ref, base)
+			return nil, configError(cfg.ProviderID, "the key %s is not configured for %s (omit apiKeyRef, "+
+				"or let the worker's operator configure the key for this URL in the file of --providers)", ref, base)
 		}
 		keyRef = ref
 	}
@@ -114,15 +112,15 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	return t, nil
 }
 
-// destination finds the row of a provider and the URL that a request of a
-// context goes to, if it may go there. The row of an unknown provider is empty.
+// destination returns the table entry of a provider, empty if unknown, and the URL of requests
+// if it is permitted.
 func (a *Adapter) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, error) {
 	known, isKnown := a.providers[cfg.ProviderID]
 	if known.problem != nil && cfg.BaseURL == "" {
 		return known, baseurl.URL{}, configError(cfg.ProviderID, "the base URL of the provider is invalid: %v (want %s)", known.problem, exampleURL)
 	}
 	if cfg.BaseURL == "" && !isKnown {
-		return known, baseurl.URL{}, configError(cfg.ProviderID, "unknown provider (choose one of %s, or the worker's operator adds it to the file of --providers)",
+		return known, baseurl.URL{}, configError(cfg.ProviderID, "unknown provider (want one of %s, or let the worker's operator add it to the file of --providers)",
 			strings.Join(slices.Sorted(maps.Keys(a.providers)), ", "))
 	}
 	base := known.BaseURL
@@ -135,13 +133,13 @@ func (a *Adapter) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, e
 	if a.isConfigured(base) || a.isAllowed(base) {
 		return known, base, nil
 	}
-	return known, base, configError(cfg.ProviderID, "the worker does not connect to %s (its operator may allow it with --allow-base-url %s, "+
+	return known, base, configError(cfg.ProviderID, "the worker may not connect to %s (its operator can allow it with --allow-base-url %s, "+
 		"or configure a provider with this URL in the file of --providers)", base, base)
 }
 
 const exampleURL = "an http or https URL like https://api.openai.com/v1"
 
-// isConfigured reports whether a URL is that of a provider of the table.
+// isConfigured reports whether a URL is that of a configured provider.
 func (a *Adapter) isConfigured(base baseurl.URL) bool {
 	for _, e := range a.providers {
 		if e.problem == nil && e.BaseURL == base && (!e.isLocal || a.isAllowed(base)) {
@@ -151,7 +149,7 @@ func (a *Adapter) isConfigured(base baseurl.URL) bool {
 	return false
 }
 
-// isAllowed reports whether contexts may name a URL.
+// isAllowed reports whether contexts may use a URL.
 func (a *Adapter) isAllowed(base baseurl.URL) bool {
 	return a.allowLoopback && base.IsLoopback() ||
 		slices.ContainsFunc(a.allowBaseURLs, func(allowed baseurl.URL) bool { return allowed.Contains(base) })
@@ -167,8 +165,8 @@ func (a *Adapter) isKeyOf(ref string, base baseurl.URL) bool {
 	return false
 }
 
-// MissingKeys is an error for each provider of [Options].Providers whose key
-// cannot be read now. Keys are read anew for each request.
+// MissingKeys returns an error for each provider of [Options].Providers whose key cannot be
+// read at present. Each request reads its key again.
 func (a *Adapter) MissingKeys() (missing []error) {
 	for _, p := range a.configured {
 		if _, err := a.key(p.ID, p.KeyRef); err != nil {
@@ -178,7 +176,7 @@ func (a *Adapter) MissingKeys() (missing []error) {
 	return missing
 }
 
-// key reads the key behind a reference; an empty reference has none.
+// key reads the key of a reference; "" for an empty reference.
 func (a *Adapter) key(providerID, ref string) (string, error) {
 	var raw, place string
 	switch kind, name, _ := strings.Cut(ref, ":"); kind {
@@ -189,29 +187,29 @@ func (a *Adapter) key(providerID, ref string) (string, error) {
 		raw = a.getenv(name)
 		if strings.TrimSpace(raw) == "" {
 			return "", configError(providerID,
-				`no API key; set %s for the worker, or point the context elsewhere with "starter set provider"`, name)
+				`no API key (set %s for the worker, or choose another provider with "starter set provider")`, name)
 		}
 	case "file":
 		place = "the file " + name
 		data, err := a.readFile(name)
 		if err != nil {
-			return "", configError(providerID, "no API key; the worker cannot read %s: %s", name, reasonOf(err))
+			return "", configError(providerID, "no API key: the worker cannot read %s: %s", name, reasonOf(err))
 		}
 		raw = string(data)
 		if strings.TrimSpace(raw) == "" {
-			return "", configError(providerID, "no API key; %s is empty", place)
+			return "", configError(providerID, "no API key: %s is empty", place)
 		}
 	default:
-		return "", configError(providerID, "no API key; the reference is neither env:NAME nor file:/path")
+		return "", configError(providerID, "no API key: the reference is neither env:NAME nor file:/path")
 	}
 	key := strings.TrimSpace(raw)
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", configError(providerID, "no API key; what is in %s is not one: want one word of ASCII", place)
+		return "", configError(providerID, "no API key: the content of %s is not a key (want one word of ASCII)", place)
 	}
 	return key, nil
 }
 
-// reasonOf is why a file could not be read, without its path.
+// reasonOf returns why a file could not be read, without its path.
 func reasonOf(err error) string {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

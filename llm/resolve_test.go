@@ -121,42 +121,42 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 	}{
 		"no key": {
 			config: reducer.Initial().Config.Primary,
-			want:   `openai: no API key; set OPENAI_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
+			want:   `openai: no API key (set OPENAI_API_KEY for the worker, or choose another provider with "starter set provider")`,
 		},
 		"no key for a configured provider": {
 			config: reducer.ProviderConfig{ProviderID: "house", Model: "m"},
-			want:   `house: no API key; set HOUSE_API_KEY for the worker, or point the context elsewhere with "starter set provider"`,
+			want:   `house: no API key (set HOUSE_API_KEY for the worker, or choose another provider with "starter set provider")`,
 		},
 		"a key that is not configured": {
 			config: reducer.ProviderConfig{ProviderID: "house", Model: "m", APIKeyRef: "env:AWS_SECRET_ACCESS_KEY"},
 			want: "house: the key env:AWS_SECRET_ACCESS_KEY is not configured for https://house.example/v1 " +
-				"(leave apiKeyRef out, or the worker's operator ties the key to this URL in the file of --providers)",
+				"(omit apiKeyRef, or let the worker's operator configure the key for this URL in the file of --providers)",
 		},
 		"a URL that is not allowed": {
 			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://mine.example/v1/"},
-			want: "mine: the worker does not connect to http://mine.example/v1 (its operator may allow it with " +
+			want: "mine: the worker may not connect to http://mine.example/v1 (its operator can allow it with " +
 				"--allow-base-url http://mine.example/v1, or configure a provider with this URL in the file of --providers)",
 		},
 		"a local server that is not allowed": {
 			config: reducer.ProviderConfig{ProviderID: "ollama", Model: "m"},
-			want: "ollama: the worker does not connect to http://localhost:11434/v1 (its operator may allow it with " +
+			want: "ollama: the worker may not connect to http://localhost:11434/v1 (its operator can allow it with " +
 				"--allow-base-url http://localhost:11434/v1, or configure a provider with this URL in the file of --providers)",
 		},
 		"a URL with an odd spelling": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", BaseURL: "https://api.openai.com/v1/../v1"},
-			want:   "openai: baseUrl is invalid: its path has a dot segment (want an http or https URL like https://api.openai.com/v1)",
+			want:   "openai: baseUrl is invalid: dot segment in the path (want an http or https URL like https://api.openai.com/v1)",
 		},
 		"no such file": {
 			config: reducer.ProviderConfig{ProviderID: "file-key", Model: "m"},
-			want:   "file-key: no API key; the worker cannot read /run/secrets/key: file does not exist",
+			want:   "file-key: no API key: the worker cannot read /run/secrets/key: file does not exist",
 		},
 		"a blank file": {
 			config: reducer.ProviderConfig{ProviderID: "file-blank", Model: "m"},
-			want:   "file-blank: no API key; the file /run/secrets/blank is empty",
+			want:   "file-blank: no API key: the file /run/secrets/blank is empty",
 		},
 		"a key that cannot be one": {
 			config: reducer.ProviderConfig{ProviderID: "two-lines", Model: "m"},
-			want:   "two-lines: no API key; what is in the environment variable TWO_LINES_API_KEY is not one: want one word of ASCII",
+			want:   "two-lines: no API key: the content of the environment variable TWO_LINES_API_KEY is not a key (want one word of ASCII)",
 		},
 		"a key in the place of a reference": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-secret"},
@@ -164,13 +164,13 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 		},
 		"an unknown provider": {
 			config: reducer.ProviderConfig{ProviderID: "opeanai", Model: "m"},
-			want: "opeanai: unknown provider (choose one of anthropic, cerebras, deepseek, file-blank, file-key, gemini, groq, house, " +
-				"llamacpp, mistral, ollama, openai, openrouter, together, two-lines, vllm, or the worker's operator adds it to the file of --providers)",
+			want: "opeanai: unknown provider (want one of anthropic, cerebras, deepseek, file-blank, file-key, gemini, groq, house, " +
+				"llamacpp, mistral, ollama, openai, openrouter, together, two-lines, vllm, or let the worker's operator add it to the file of --providers)",
 		},
 		"a URL that is none": {
 			defaults: llm.Defaults{ProviderID: "openai", BaseURL: "localhost:8080/v1"},
 			config:   reducer.Initial().Config.Primary,
-			want: "openai: the base URL of the provider is invalid: it does not begin with http:// or https:// " +
+			want: "openai: the base URL of the provider is invalid: does not begin with http:// or https:// " +
 				"(want an http or https URL like https://api.openai.com/v1)",
 		},
 	}

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// maxRetryAfter bounds what a provider may ask for.
+// maxRetryAfter bounds the delay that a provider may request.
 const maxRetryAfter = time.Hour
 
-// RetryAfter is how long a provider asks to wait before the next request, at
-// most an hour; 0 when it does not say, or nothing that makes sense. It reads
-// Retry-After (RFC 9110, section 10.2.3: seconds, here with a fraction too, or
-// a date) and before it retry-after-ms, which OpenAI sends beside it.
+// RetryAfter returns the delay that a provider requests before the next request, at most an
+// hour; 0 without a valid request. It reads retry-after-ms, which OpenAI sends, and then
+// Retry-After (RFC 9110, section 10.2.3: a date or seconds, here also with a fraction).
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	if wait, ok := parseWait(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return wait
@@ -34,6 +33,6 @@ func parseWait(value string, unit time.Duration) (time.Duration, bool) {
 	if err != nil || math.IsNaN(n) || n < 0 {
 		return 0, false
 	}
-	// In floating point: the product may not fit into a duration.
+	// In floating point, since the product may overflow a duration.
 	return time.Duration(min(n*float64(unit), float64(maxRetryAfter))), true
 }

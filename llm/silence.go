@@ -6,30 +6,29 @@ import (
 	"time"
 )
 
-// silence is the cause for which a request ends that nothing came back from.
+// silence is the cause of a request that ends without a token for too long.
 type silence struct {
 	limit time.Duration
-	begun bool // the answer had begun
+	begun bool // a token was received
 }
 
 func (s silence) Error() string {
 	if s.begun {
-		return fmt.Sprintf("the answer stalled: nothing came for %v (stallMs)", s.limit)
+		return fmt.Sprintf("the answer stalled: no token for %v (stallMs)", s.limit)
 	}
 	return fmt.Sprintf("the answer did not begin within %v (firstTokenMs)", s.limit)
 }
 
-// listener ends a request when nothing is heard for too long. What counts is
-// what belongs to an answer, the model's reasoning included; comments by which
-// a server keeps the connection alive do not.
+// listener ends a request when no token arrives for too long. Reasoning tokens count;
+// keep-alive comments do not.
 type listener struct {
 	cancel context.CancelCauseFunc
 	stall  time.Duration
-	timer  *time.Timer // nil without a bound
+	timer  *time.Timer // nil without a limit
 }
 
-// listen begins to wait for the first token. The context that it returns ends
-// with a [silence] as its cause. The listener is to be stopped.
+// listen starts the wait for the first token. On a timeout, the context that it returns ends
+// with a [silence] as its cause. The caller stops the listener.
 func (t *Target) listen(ctx context.Context) (context.Context, *listener) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &listener{cancel: cancel, stall: t.Stall}
@@ -37,7 +36,7 @@ func (t *Target) listen(ctx context.Context) (context.Context, *listener) {
 	return ctx, l
 }
 
-// heard goes on waiting, for more.
+// heard restarts the timer.
 func (l *listener) heard() { l.wait(silence{limit: l.stall, begun: true}) }
 
 func (l *listener) wait(s silence) {

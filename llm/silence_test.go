@@ -33,7 +33,7 @@ func TestASilenceEndsTheRequestAndSaysWhichItWas(t *testing.T) {
 		},
 		"in the middle of the text": {
 			step: llmtest.Answer("one", "two").HoldAfter(1, llmtest.NewGate()), stall: short,
-			text: "one", says: "the answer stalled: nothing came for 20ms (stallMs)",
+			text: "one", says: "the answer stalled: no token for 20ms (stallMs)",
 		},
 		"in the middle of the reasoning": {
 			step:  llmtest.Raw("text/event-stream", llmtest.Chunk(`{"reasoning_content":"hm"}`, ""), text).HoldAfter(1, llmtest.NewGate()),

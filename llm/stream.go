@@ -14,46 +14,42 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Result is an answer, or what there was of it when it failed.
+// Result is an answer, or its beginning if it failed.
 type Result struct {
 	Text string
-	// FinishReason is the provider's word: "stop", "length", "content_filter",
-	// …, or "other" if it is not one. Empty when the answer is not complete.
+	// FinishReason is the provider's: "stop", "length", "content_filter", …, or "other" if it
+	// is not a word. Empty if the answer is incomplete.
 	FinishReason string
-	// InputTokens and OutputTokens are 0 when the provider did not say.
+	// InputTokens and OutputTokens are 0 if the provider did not send them.
 	InputTokens  int
 	OutputTokens int
 }
 
-// finishError is the finish reason by which some servers say that they failed.
+// finishError is the finish reason by which some servers report a failure.
 const finishError = "error"
 
-// Stream sends the conversation and calls onDelta, which may be nil, for each
-// piece of the answer's text, in order and from the same goroutine. A piece is
-// never empty. The context bounds the request.
+// Stream sends the conversation and calls onDelta, which may be nil, for each piece of the
+// answer's text, in order and on the same goroutine. Pieces are never empty. The context bounds
+// the request.
 //
-// An error is always an [*Error]. The result then holds the text so far.
+// Errors are of type [*Error]; the result then contains the text so far.
 //
-//   - When the caller cancels ctx, it is [context.Canceled] and also the cause
-//     of the cancellation; when the deadline of ctx passes, it is of
-//     [KindTimeout].
-//   - When nothing comes for longer than the target's FirstToken or Stall, it
-//     is of [KindTimeout] too, and says which of them it was.
-//   - An answer is complete with its finish reason; what happens to the
-//     connection after it is of no importance.
-//   - An answer that a content filter stopped before its first word is of
-//     [KindContentFilter]; one that it stopped later is an answer whose finish
-//     reason says so.
-//   - No tools are offered. A model that calls one all the same is not listened
-//     to: the text around the calls is the answer, whatever the finish reason.
-//     Without any text it is of [KindToolCall].
+//   - If the caller cancels ctx, the error is [context.Canceled] and the cause of the
+//     cancellation; if the deadline of ctx passes, it is of [KindTimeout].
+//   - If no token arrives within the target's FirstToken or Stall, the error is of [KindTimeout]
+//     and names the limit.
+//   - The finish reason completes an answer. Later failures of the connection are ignored.
+//   - If a content filter stops the answer before any text, the error is of
+//     [KindContentFilter]; later, the answer ends with that finish reason.
+//   - No tools are offered. If a model calls one anyway, the call is ignored: the text is the
+//     answer, whatever the finish reason. Without text, the error is of [KindToolCall].
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(text string)) (Result, error) {
 	sent, err := t.render(ctx, messages)
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
 	if len(sent.json) == 0 {
-		return Result{}, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "nothing was sent: the conversation has no message"}
+		return Result{}, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "the conversation has no message to send"}
 	}
 	result, failure := t.answer(ctx, sent, onDelta)
 	if failure != nil {
@@ -63,7 +59,7 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 	return result, nil
 }
 
-// answer asks and reads the answer.
+// answer sends the request and reads the answer.
 func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(text string)) (Result, *Error) {
 	ctx, listener := t.listen(ctx)
 	defer listener.stop()
@@ -75,7 +71,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(tex
 
 	var text strings.Builder
 	var result Result
-	called := "" // a tool
+	called := "" // name of a tool
 	for {
 		var chunk openai.ChatCompletionStreamResponse
 		chunk, err = stream.Recv()
@@ -90,7 +86,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(tex
 		}
 		for _, choice := range chunk.Choices {
 			called = firstOf(called, toolOf(choice.Delta))
-			// A refusal is the answer of a model that will not give another.
+			// A refusal is an answer, too.
 			if delta := choice.Delta.Content + choice.Delta.Refusal; delta != "" {
 				text.WriteString(delta)
 				if onDelta != nil {
@@ -109,7 +105,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(tex
 
 var word = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,64}$`)
 
-// finishReason is a finish reason if it is a word, since it is recorded.
+// finishReason returns a finish reason if it is a word, since it is recorded.
 func finishReason(given string) string {
 	if !word.MatchString(given) {
 		return "other"
@@ -117,8 +113,7 @@ func finishReason(given string) string {
 	return given
 }
 
-// toolOf is the tool that a piece of an answer calls; "" when it calls none, or
-// goes on with a call.
+// toolOf returns the name of the tool that a delta calls; "" without one.
 func toolOf(delta openai.ChatCompletionStreamChoiceDelta) string {
 	for _, call := range delta.ToolCalls {
 		if call.Function.Name != "" {
@@ -131,20 +126,20 @@ func toolOf(delta openai.ChatCompletionStreamChoiceDelta) string {
 	return ""
 }
 
-// endOf judges the end of a stream: called is a tool that it called, err is
-// what ended it. It takes the finish reason of an incomplete answer back.
+// endOf returns the error of a stream that ended with err, nil for a complete answer. called is
+// a tool that the model called. It clears the finish reason of an incomplete answer.
 func (t *Target) endOf(ctx context.Context, result *Result, called string, err error) *Error {
 	switch {
 	case result.FinishReason == finishError:
 		result.FinishReason = ""
-		return &Error{ProviderID: t.ProviderID, Kind: KindServer, Message: "the provider gave up in the middle of its answer"}
+		return &Error{ProviderID: t.ProviderID, Kind: KindServer, Message: "the provider failed in the middle of its answer"}
 	case result.FinishReason == string(openai.FinishReasonContentFilter) && result.Text == "":
 		result.FinishReason = ""
 		return &Error{ProviderID: t.ProviderID, Kind: KindContentFilter, Message: "the provider's content filter stopped the answer"}
 	case result.FinishReason != "" && result.Text == "" && called != "":
 		result.FinishReason = ""
 		return &Error{ProviderID: t.ProviderID, Kind: KindToolCall, Message: t.clean(fmt.Sprintf(
-			"the model said nothing but called the tool %q, and it was offered none", called), maxMessage)}
+			"the answer has no text and calls the tool %q, although no tools were offered", called), maxMessage)}
 	case result.FinishReason != "":
 		return nil
 	case errors.Is(err, io.EOF) && ctx.Err() == nil:
@@ -154,9 +149,8 @@ func (t *Target) endOf(ctx context.Context, result *Result, called string, err e
 	}
 }
 
-// failBeforeAnswer is fail for a request that was perhaps not even sent:
-// go-openai refuses some on its own, like a temperature for a model that has
-// none.
+// failBeforeAnswer is fail for a request that may not have been sent: go-openai rejects some
+// itself, such as a temperature for a model without one.
 func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	e := t.fail(ctx, err)
 	if e.Kind == KindTruncated {
@@ -165,15 +159,14 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	return e
 }
 
-// request is a request without its messages, see [withMessages].
+// request returns a request without its messages, see [withMessages].
 func (t *Target) request() openai.ChatCompletionRequest {
 	request := openai.ChatCompletionRequest{Model: t.Model}
 	if !t.quirks.noStreamOptions {
 		request.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	if t.temperature != nil {
-		// go-openai leaves a 0 out; its smallest number becomes a 0 again in
-		// writeBody.
+		// go-openai omits a 0; writeBody replaces its smallest number by 0.
 		request.Temperature = max(float32(*t.temperature), math.SmallestNonzeroFloat32)
 	}
 	if t.maxTokens != nil {

@@ -134,7 +134,7 @@ func TestWhatIsNoCompleteAnswerIsAnError(t *testing.T) {
 		final    bool // it must not be retried
 		isCutOff bool
 	}{
-		"a connection closed before the headers": {step: llmtest.Drop(), kind: llm.KindConnection, says: "closed before an answer came"},
+		"a connection closed before the headers": {step: llmtest.Drop(), kind: llm.KindConnection, says: "closed before a response"},
 		"an empty success":                       {step: llmtest.Raw(sse), kind: llm.KindTruncated, says: "the answer is empty", isCutOff: true},
 		"a success of HTML":                      {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "the answer is not an event stream but text/html", isCutOff: true},
 		"a success with a JSON error":            {step: llmtest.Raw("application/json", `{"error":{"message":"bad model","type":"invalid_request_error"}}`), kind: llm.KindBadRequest, says: "bad model", final: true},
@@ -275,7 +275,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	failed := requireKind(t, llm.KindBadRequest, err)
 	require.Equal(t, 307, failed.Status)
 	require.False(t, failed.Retryable())
-	require.ErrorContains(t, err, model.URL+" redirects, which is not followed")
+	require.ErrorContains(t, err, model.URL+" redirects, and redirects are not followed")
 	require.NotContains(t, err.Error(), elsewhere.URL)
 }
 

@@ -56,7 +56,7 @@ func TestToolCallsThatNobodyAskedFor(t *testing.T) {
 				result, err = target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
 				failed := requireKind(t, llm.KindToolCall, err)
 				require.False(t, failed.Retryable())
-				require.ErrorContains(t, err, `called the tool "weather", and it was offered none`)
+				require.ErrorContains(t, err, `calls the tool "weather", although no tools were offered`)
 				require.Empty(t, result.FinishReason)
 
 				step = llmtest.Raw(sse, append(append([]string{before}, fragments...), end)...).

@@ -10,17 +10,16 @@ import (
 	"slices"
 )
 
-// maxRefusal is how much of a refusal is read, in bytes.
+// maxRefusal is the maximum length of an error response that is read, in bytes.
 const maxRefusal = 64 << 10
 
-// doer stands between go-openai and the HTTP client. go-openai keeps the
-// status of a refusal but not its headers, where Retry-After is, and loses the
-// error objects of some servers; so refusals are taken out here, as errors,
-// which go-openai passes on as they are.
+// doer is the HTTP client for go-openai. It turns error responses into errors, which go-openai
+// returns unchanged. go-openai itself drops their headers, including Retry-After, and the error
+// objects of some servers.
 type doer struct{ client *http.Client }
 
-// Do sends a request and returns the answer if it may be an event stream, and
-// a [*refusal] for anything else that came back.
+// Do sends a request. It returns the response if it may be an event stream, and else a
+// [*refusal].
 func (d doer) Do(req *http.Request) (*http.Response, error) {
 	if err := writeBody(req); err != nil {
 		return nil, err
@@ -31,7 +30,7 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer resp.Body.Close()
-		// What was read until an error says more than the error.
+		// The part read before an error is more useful than the error.
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 		return nil, &refusal{status: resp.StatusCode, header: resp.Header, body: body}
 	}
@@ -39,49 +38,48 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// refusal is an answer of a provider that is none: a status that is no
-// success, an error object in a stream, or a body that is no event stream.
+// refusal is an unsuccessful response: an error status, an error object in a stream, or a body
+// that is no event stream.
 type refusal struct {
 	status int
 	header http.Header
 	body   []byte
-	// foreign marks the body of a success that holds no event at all.
+	// foreign marks a successful response without any event.
 	foreign bool
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("refused with status %d", r.status) }
+func (r *refusal) Error() string { return fmt.Sprintf("response with status %d", r.status) }
 
-// connectionError is a failure before the answer began. Its text and its chain
-// hold the URL and stay inside the package.
+// connectionError is a failure before the response. It contains the URL and must not leave the
+// package.
 type connectionError struct{ err error }
 
 func (e *connectionError) Error() string { return e.err.Error() }
 func (e *connectionError) Unwrap() error { return e.err }
 
-// smallestTemperature is math.SmallestNonzeroFloat32 as it stands in a request:
-// what go-openai sends for a temperature of 0, which it would leave out.
-// Servers that divide by it do not take it for 0. Inside a JSON string the
-// quotes would be escaped, so this can be nothing but the field.
+// smallestTemperature is how go-openai encodes math.SmallestNonzeroFloat32, which stands for a
+// temperature of 0; a plain 0 it would omit. Servers that divide by the temperature do not
+// treat it as 0. Quotes inside a JSON string are escaped, so this only matches the field.
 var (
 	smallestTemperature = []byte(`"temperature":1e-45`)
 	zeroTemperature     = []byte(`"temperature":0`)
 )
 
-// noMessages is how go-openai writes the messages of a request that has none. By
-// the same reasoning it can be nothing but the field.
+// noMessages is how go-openai encodes a request without messages. It only matches the field,
+// too.
 var noMessages = []byte(`"messages":null`)
 
-// messagesKey is where the context of a request has its messages.
+// messagesKey is the context key of the messages of a request.
 type messagesKey struct{}
 
-// withMessages gives the messages of a request, as JSON in pieces, to a request
-// that go-openai is to make without any: it would encode all of them each time.
+// withMessages attaches messages, as JSON in pieces, to a go-openai request without messages.
+// go-openai would encode all messages again for each request.
 func withMessages(ctx context.Context, json [][]byte) context.Context {
 	return context.WithValue(ctx, messagesKey{}, json)
 }
 
-// writeBody puts the messages into the body of a request, and makes a true 0 of
-// the smallest temperature.
+// writeBody inserts the messages into the body of a request, and replaces the smallest
+// temperature by 0.
 func writeBody(req *http.Request) error {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -91,7 +89,7 @@ func writeBody(req *http.Request) error {
 	before, after, found := bytes.Cut(body, noMessages)
 	messages, given := req.Context().Value(messagesKey{}).([][]byte)
 	if !found || !given {
-		return errors.New("go-openai writes a request in a way that leaves no place for its messages")
+		return errors.New("encode request: go-openai no longer writes \"messages\":null without messages")
 	}
 	pieces := slices.Concat([][]byte{before, []byte(`"messages":[`)}, messages, [][]byte{[]byte("]"), after})
 	req.ContentLength = 0

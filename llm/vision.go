@@ -7,21 +7,19 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// noVision is what servers say of an image that their model cannot be shown, be
-// it with a 400, a 404 or a 500.
+// noVision matches messages of servers that reject an image, with a 400, a 404 or a 500.
 var noVision = regexp.MustCompile(`(?i)` +
 	`(does not|doesn't|not) (currently )?(support|accept|take|allow|have)\w* ?(for )?\W?(images?|vision|multi-?modal)|` +
 	`images?(_url)?\W?( (inputs?|content|parts?|urls?))? (is|are) (not|only) (supported|enabled|allowed)|` +
 	`unsupported content (part )?type\W+image|unknown (variant|part type)\W+image|` +
 	`support image input|required for image input|at most 0 image|not a (multi-?modal|vision) model`)
 
-const visionAdvice = " (with textOnly set, images are mentioned to the model instead of sent)"
+const visionAdvice = " (set textOnly to send a note instead of each image)"
 
-// suspectImages looks whether a failure is that of a model without vision.
+// suspectImages checks whether a failure is that of a model without vision.
 //
-// Some servers say so. Others only fail with a 500, which does not tell it from
-// trouble that will pass; then one more attempt has to do. When an answer stands
-// behind the newest image, its kind was read before and is not to blame.
+// Some servers say so. Others only fail with a 500, like a temporary failure, which justifies
+// one more attempt. An answer after the latest image shows that the model accepts images.
 func (e *Error) suspectImages(sent conversation) {
 	if !sent.hasImage {
 		return

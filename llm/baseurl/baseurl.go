@@ -1,11 +1,9 @@
-// Package baseurl parses the base URLs of model servers strictly and decides
-// whether one lies below another.
+// Package baseurl parses base URLs of model servers strictly and compares them.
 //
-// A URL has exactly one accepted spelling, so two URLs name the same place if
-// and only if they are equal, and what is compared is what is sent. Everything
-// that two parsers could read differently is refused: user names, queries,
-// percent signs, dot segments, empty segments, upper-case hosts, and addresses
-// that are not in their canonical form.
+// Each URL has exactly one accepted form, so that requests go exactly to the URL that was
+// compared. Everything that parsers may interpret differently is rejected: user names, queries,
+// percent signs, dot segments, empty segments, upper-case hosts, and addresses in non-canonical
+// form.
 package baseurl
 
 import (
@@ -17,11 +15,10 @@ import (
 	"strings"
 )
 
-// maxBytes is the length limit of a base URL.
+// maxBytes is the maximum length of a base URL.
 const maxBytes = 2048
 
-// URL is a base URL in its canonical form. The zero value is no URL. Values can
-// be compared with ==.
+// URL is a base URL in canonical form, comparable with ==. The zero value is no URL.
 type URL struct {
 	scheme string
 	host   string // in lower case, with brackets around an IPv6 address
@@ -29,13 +26,12 @@ type URL struct {
 	path   string // "" or "/a/b", without a slash at the end
 }
 
-// Parse reads a base URL such as https://api.openai.com/v1. One slash at the
-// end and the default port of the scheme are dropped. The error does not repeat
-// the URL, which may contain a secret.
+// Parse parses a base URL such as https://api.openai.com/v1. It removes one trailing slash and
+// the default port of the scheme. Errors omit the URL, which may contain a secret.
 func Parse(raw string) (URL, error) {
 	var u URL
 	if len(raw) > maxBytes {
-		return URL{}, fmt.Errorf("longer than %d bytes", maxBytes)
+		return URL{}, fmt.Errorf("too long (at most %d bytes)", maxBytes)
 	}
 	if err := checkCharacters(raw); err != nil {
 		return URL{}, err
@@ -48,7 +44,7 @@ func Parse(raw string) (URL, error) {
 		}
 	}
 	if !found {
-		return URL{}, errors.New("it does not begin with http:// or https://")
+		return URL{}, errors.New("does not begin with http:// or https://")
 	}
 	authority, path, hasPath := strings.Cut(rest, "/")
 	var err error
@@ -59,9 +55,9 @@ func Parse(raw string) (URL, error) {
 		for segment := range strings.SplitSeq(path, "/") {
 			switch segment {
 			case "":
-				return URL{}, errors.New("its path has an empty segment")
+				return URL{}, errors.New("empty segment in the path")
 			case ".", "..":
-				return URL{}, errors.New("its path has a dot segment")
+				return URL{}, errors.New("dot segment in the path")
 			}
 		}
 		u.path = "/" + path
@@ -83,23 +79,23 @@ func checkCharacters(raw string) error {
 		switch {
 		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~:/+=,[]", c) >= 0:
 		case c == '@':
-			return errors.New("it has an @, as in front of a user name")
+			return errors.New("contains an @ (user names and passwords are not allowed)")
 		case c == '?' || c == '#':
-			return errors.New("it has a query or a fragment")
+			return errors.New("contains a query or a fragment")
 		case c == '%':
-			return errors.New("it has a percent-encoded character")
+			return errors.New("contains a percent-encoded character")
 		default:
-			return errors.New("it has a character other than letters, digits and - . _ ~ : / + = ,")
+			return errors.New("contains a character other than letters, digits and - . _ ~ : / + = ,")
 		}
 	}
 	return nil
 }
 
 var (
-	// hostName is a DNS name; underscores occur in the names of containers.
+	// hostName matches a DNS name; names of containers may contain underscores.
 	hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
-	// numberLike is a last label that some resolvers read as part of an IPv4
-	// address: decimal, octal or hexadecimal.
+	// numberLike matches a last label that some resolvers parse as part of an IPv4 address:
+	// decimal, octal or hexadecimal.
 	numberLike = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
@@ -108,7 +104,7 @@ func parseAuthority(authority, scheme string) (host, port string, err error) {
 	if strings.HasPrefix(authority, "[") {
 		end := strings.IndexByte(authority, ']')
 		if end < 0 {
-			return "", "", errors.New("its host has no closing bracket")
+			return "", "", errors.New("no closing bracket after the host")
 		}
 		host = authority[:end+1]
 		switch rest := authority[end+1:]; {
@@ -116,7 +112,7 @@ func parseAuthority(authority, scheme string) (host, port string, err error) {
 		case rest[0] == ':':
 			port, hasPort = rest[1:], true
 		default:
-			return "", "", errors.New("its host has text behind the bracket")
+			return "", "", errors.New("text between the bracket of the host and the port")
 		}
 	} else {
 		host, port, hasPort = strings.Cut(authority, ":")
@@ -128,7 +124,7 @@ func parseAuthority(authority, scheme string) (host, port string, err error) {
 		return host, defaultPort(scheme), nil
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
-		return "", "", errors.New("its port is not a number from 1 to 65535")
+		return "", "", errors.New("port is not a number from 1 to 65535")
 	}
 	return host, port, nil
 }
@@ -139,26 +135,26 @@ func checkHost(host string) error {
 		address, err := netip.ParseAddr(literal)
 		switch {
 		case err != nil || !address.Is6() || address.Is4In6():
-			return errors.New("its host is not an IPv6 address")
+			return errors.New("host in brackets is not an IPv6 address")
 		case address.String() != literal:
-			return fmt.Errorf("its IPv6 address is not in the canonical form %s", address)
+			return fmt.Errorf("IPv6 address is not in the canonical form %s", address)
 		}
 		return nil
 	}
 	if host == "" || len(host) > 253 {
-		return errors.New("it has no host")
+		return errors.New("host is missing or too long")
 	}
 	if host != strings.ToLower(host) {
-		return errors.New("its host is not in lower case")
+		return errors.New("host is not in lower case")
 	}
 	if numberLike.MatchString(host) {
 		if address, err := netip.ParseAddr(host); err != nil || !address.Is4() {
-			return errors.New("its IPv4 address is not four decimal numbers")
+			return errors.New("IPv4 address is not four decimal numbers")
 		}
 		return nil
 	}
 	if !hostName.MatchString(host) {
-		return errors.New("its host is not a DNS name")
+		return errors.New("host is not a DNS name")
 	}
 	return nil
 }
@@ -170,8 +166,7 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// String is the URL without a slash at the end and without the default port;
-// "" for the zero value.
+// String formats the URL without a trailing slash and the default port; "" for the zero value.
 func (u URL) String() string {
 	if u == (URL{}) {
 		return ""
@@ -179,7 +174,7 @@ func (u URL) String() string {
 	return u.Origin() + u.path
 }
 
-// Origin is the URL without its path.
+// Origin formats the URL without its path.
 func (u URL) Origin() string {
 	if u.port == defaultPort(u.scheme) {
 		return u.scheme + "://" + u.host
@@ -187,8 +182,8 @@ func (u URL) Origin() string {
 	return u.scheme + "://" + u.host + ":" + u.port
 }
 
-// Contains reports whether another URL has the same scheme, host and port, and a
-// path that is the same or below: /v1 contains /v1 and /v1/beta, and not /v10.
+// Contains reports whether other has the same scheme, host and port, and the same path or one
+// below it: /v1 contains /v1 and /v1/beta, but not /v10.
 func (u URL) Contains(other URL) bool {
 	return u != (URL{}) && u.scheme == other.scheme && u.host == other.host && u.port == other.port &&
 		(u.path == other.path || strings.HasPrefix(other.path, u.path+"/"))

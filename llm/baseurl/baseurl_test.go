@@ -12,18 +12,18 @@ import (
 
 func TestSpellings(t *testing.T) {
 	const (
-		scheme    = "it does not begin with http:// or https://"
-		character = "it has a character other than letters, digits and - . _ ~ : / + = ,"
-		user      = "it has an @, as in front of a user name"
-		query     = "it has a query or a fragment"
-		percent   = "it has a percent-encoded character"
-		noHost    = "it has no host"
-		notDNS    = "its host is not a DNS name"
-		notIPv4   = "its IPv4 address is not four decimal numbers"
-		notIPv6   = "its host is not an IPv6 address"
-		port      = "its port is not a number from 1 to 65535"
-		dots      = "its path has a dot segment"
-		empty     = "its path has an empty segment"
+		scheme    = "does not begin with http:// or https://"
+		character = "contains a character other than letters, digits and - . _ ~ : / + = ,"
+		user      = "contains an @ (user names and passwords are not allowed)"
+		query     = "contains a query or a fragment"
+		percent   = "contains a percent-encoded character"
+		noHost    = "host is missing or too long"
+		notDNS    = "host is not a DNS name"
+		notIPv4   = "IPv4 address is not four decimal numbers"
+		notIPv6   = "host in brackets is not an IPv6 address"
+		port      = "port is not a number from 1 to 65535"
+		dots      = "dot segment in the path"
+		empty     = "empty segment in the path"
 	)
 	tests := []struct {
 		raw, canonical, problem string
@@ -77,7 +77,7 @@ func TestSpellings(t *testing.T) {
 		{raw: "https://", problem: noHost},
 		{raw: "https:///v1", problem: noHost},
 		{raw: "https://:8080", problem: noHost},
-		{raw: "https://API.openai.com", problem: "its host is not in lower case"},
+		{raw: "https://API.openai.com", problem: "host is not in lower case"},
 		{raw: "https://host.", problem: notDNS},
 		{raw: "https://.host", problem: notDNS},
 		{raw: "https://a..b", problem: notDNS},
@@ -98,10 +98,10 @@ func TestSpellings(t *testing.T) {
 		{raw: "http://[::ffff:127.0.0.1]", problem: notIPv6},
 		{raw: "http://[127.0.0.1]", problem: notIPv6},
 		{raw: "http://[]", problem: notIPv6},
-		{raw: "http://[::1", problem: "its host has no closing bracket"},
-		{raw: "http://[::1]evil.example", problem: "its host has text behind the bracket"},
-		{raw: "http://[0:0:0:0:0:0:0:1]", problem: "its IPv6 address is not in the canonical form ::1"},
-		{raw: "http://[2001:DB8::1]", problem: "its IPv6 address is not in the canonical form 2001:db8::1"},
+		{raw: "http://[::1", problem: "no closing bracket after the host"},
+		{raw: "http://[::1]evil.example", problem: "text between the bracket of the host and the port"},
+		{raw: "http://[0:0:0:0:0:0:0:1]", problem: "IPv6 address is not in the canonical form ::1"},
+		{raw: "http://[2001:DB8::1]", problem: "IPv6 address is not in the canonical form 2001:db8::1"},
 		{raw: "https://host:", problem: port},
 		{raw: "https://host:0", problem: port},
 		{raw: "https://host:0443", problem: port},
@@ -116,7 +116,7 @@ func TestSpellings(t *testing.T) {
 		{raw: "https://host//v1", problem: empty},
 		{raw: "https://host//evil.example/", problem: empty},
 		{raw: "https://host/v1//", problem: empty},
-		{raw: "https://host/" + strings.Repeat("a", 2048), problem: "longer than 2048 bytes"},
+		{raw: "https://host/" + strings.Repeat("a", 2048), problem: "too long (at most 2048 bytes)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.raw, func(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// Part is what of a context a worker takes.
+// Part is the part of contexts that a worker runs.
 type Part string
 
 // The parts. A namespace needs both, in one worker or in several.
