@@ -18,7 +18,9 @@ import (
 
 // While no worker runs, everything that is sent stays in the history of one run,
 // and the server ends a run whose history is too long. So before it signals, Send
-// looks at the history and refuses in good time.
+// looks at the history and refuses in good time. When the server does not answer that
+// in time, which may also mean that only its answers are lost, Send signals a few
+// inputs without looking.
 
 // ErrFull: the run of the context has no room for more input until a worker takes
 // what waits. Sending again later is harmless.
@@ -49,6 +51,9 @@ func (*fullError) Unwrap() error   { return ErrFull }
 type room struct {
 	mu   sync.Mutex
 	left map[string]allowance
+	// blind is how many signals were sent to a context since the server last answered
+	// how long its history is.
+	blind map[string]int
 }
 
 // allowance is how many signals and bytes are free until a time.
@@ -63,6 +68,11 @@ const (
 	allowanceShare = 100
 	allowanceTime  = time.Second
 	maxAllowances  = 1000
+	// roomTimeout is how long Send waits for the length of a history.
+	roomTimeout = time.Second
+	// maxBlind is the same share of the room that is left for clients that do not
+	// know of each other. Without a blob store that is 0.6 of 30 MB.
+	maxBlind = (maxSignals - maxWaiting) / allowanceShare
 )
 
 // take uses an allowance and reports whether there was one.
@@ -86,7 +96,22 @@ func (r *room) allow(contextName string, signals, bytes int) {
 	if r.left == nil || len(r.left) >= maxAllowances {
 		r.left = map[string]allowance{}
 	}
+	delete(r.blind, contextName)
 	r.left[contextName] = allowance{signals / allowanceShare, bytes / allowanceShare, time.Now().Add(allowanceTime)}
+}
+
+// takeBlind reports whether a signal may be sent without looking.
+func (r *room) takeBlind(contextName string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.blind == nil || len(r.blind) >= maxAllowances {
+		r.blind = map[string]int{}
+	}
+	if r.blind[contextName] >= maxBlind {
+		return false
+	}
+	r.blind[contextName]++
+	return true
 }
 
 // checkRoom returns an ErrFull when the history of the run has no room for
@@ -95,11 +120,15 @@ func (c *Context) checkRoom(ctx context.Context, bytes int) error {
 	if c.client.room.take(c.name, bytes) {
 		return nil
 	}
-	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), "")
+	look, cancel := context.WithTimeout(ctx, roomTimeout)
+	defer cancel()
+	d, err := c.client.options.Temporal.DescribeWorkflowExecution(look, wire.WorkflowID(c.name), "")
 	var length, size int
 	switch {
 	case errors.As(err, new(*serviceerror.NotFound)):
 		// A new run is empty.
+	case err != nil && ctx.Err() == nil && isSilence(look, err) && c.client.room.takeBlind(c.name):
+		return nil
 	case err != nil:
 		return err
 	case d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
@@ -111,6 +140,11 @@ func (c *Context) checkRoom(ctx context.Context, bytes int) error {
 	}
 	c.client.room.allow(c.name, maxWaiting-length, maxWaitingByte-size-bytes)
 	return nil
+}
+
+// isSilence reports whether the server has not answered in time.
+func isSilence(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Unavailable))
 }
 
 // checkHistory refuses a history that is too long. Every signal is an entry, so

@@ -1,7 +1,9 @@
 package session_test
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +11,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
@@ -96,4 +99,50 @@ func TestTheServerIsAskedForTheHistoryOnceForManySignals(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1+3, f.described, "near the limit it is asked each time, and once for the store")
+}
+
+// silent is a Temporal that takes signals and answers nothing else.
+type silent struct {
+	temporal
+	mu      sync.Mutex
+	signals int
+}
+
+func (f *silent) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (f *silent) UpdateWithStartWorkflow(ctx context.Context, _ client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (f *silent) SignalWithStartWorkflow(context.Context, string, string, any, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.signals++
+	return took{}, nil
+}
+
+func TestOnASilentConnectionAFewSignalsAreSentWithoutLooking(t *testing.T) {
+	f := &silent{}
+	c, err := session.New(session.Options{Temporal: f}).Open("demo")
+	require.NoError(t, err)
+	const sends = 14
+	errs := make([]error, sends)
+	var wg sync.WaitGroup
+	for i := range sends {
+		wg.Go(func() { _, errs[i] = c.Send(t.Context(), event.New(event.UserMessage{Content: "Hello"})) })
+	}
+	wg.Wait()
+	refused := 0
+	for _, err := range errs {
+		if err != nil {
+			require.ErrorIs(t, err, session.ErrUnreachable)
+			refused++
+		}
+	}
+	require.Equal(t, 10, f.signals, "1 % of the room that is left for clients that do not know of each other")
+	require.Equal(t, sends-10, refused)
 }
