@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// JSON is a value as a payload of plain JSON. The usual converter would write
-// each "<" of a text as six bytes.
+// JSON encodes a value as a json/plain payload. Unlike the default converter, it does not
+// escape "<", ">" and "&" as six bytes each.
 func JSON(value any) (converter.RawValue, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

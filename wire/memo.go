@@ -7,8 +7,7 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// StoreOf is the identity of the blob store in the memo of a workflow; "" when the
-// memo names none.
+// StoreOf is the identity of the blob store in the memo of a workflow, or "".
 func StoreOf(memo *commonpb.Memo) (id string, err error) {
 	payload := memo.GetFields()[MemoStore]
 	if payload == nil {

@@ -1,18 +1,16 @@
-// Package wire holds what Chronicle and the outside agree on: the names by
-// which a context is known to Temporal and the JSON that crosses it. Changing
-// anything here breaks contexts that are running or clients that are deployed.
+// Package wire defines the interface between Chronicle and Temporal: names, limits and
+// JSON payloads. Any change here can break running contexts and deployed clients.
 //
-// For a context "demo" the `temporal` command and any SDK reach it like this:
+// The `temporal` command and any SDK reach a context "demo" with:
 //
 //	workflow id   context:demo
 //	signal        event      one event object, or an array of them
 //	signal        interrupt  no input
 //	signal        close      no input, or {"reason":"…"}
-//	update        append     what the signal event takes; answers with an [Appended]
+//	update        append     the input of signal event; returns an [Appended]
 //	query         state      a [State]
 //
-// The history of a run holds the log: each marker named "SideEffect" carries a
-// [Record].
+// The log is in the history: each marker named "SideEffect" carries a [Record].
 package wire
 
 import (
@@ -27,10 +25,9 @@ import (
 
 // Names known to Temporal.
 const (
-	// WorkflowType is the type of the workflow of a context.
+	// WorkflowType is the workflow type of a context.
 	WorkflowType = "Context"
-	// TaskQueue is where workers wait for contexts, unless they are told
-	// another one.
+	// TaskQueue is the default task queue of contexts.
 	TaskQueue = "contexts"
 
 	// SignalEvent delivers input: one event object or an array of them.
@@ -39,34 +36,33 @@ const (
 	SignalInterrupt = "interrupt"
 	// SignalClose ends the session; its input may be a [Close].
 	SignalClose = "close"
-	// SignalRequestStarted is sent by Generate to its own workflow, with a
-	// [RequestStarted], unless its result comes first. Clients do not send it.
+	// SignalRequestStarted carries a [RequestStarted] from Generate to its workflow. It
+	// is not sent after the result of Generate, nor by clients.
 	SignalRequestStarted = "request-started"
 
-	// UpdateAppend takes what [SignalEvent] takes, up to [MaxAppendBytes], and answers with an [Appended]
-	// when it is in the log. What no context could take is refused with the error
-	// type [ErrorInvalid] before it enters the history; what this one does not
-	// take now is recorded as an InputRejectedEvent, and the error type is
-	// [ErrorRefused].
+	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns
+	// an [Appended] once it is in the log. Invalid input fails with the error type
+	// [ErrorInvalid] and does not enter the history. Input that this context rejects is
+	// recorded as an InputRejectedEvent and fails with [ErrorRefused].
 	UpdateAppend = "append"
 	// ErrorInvalid and ErrorRefused are types of application errors.
 	ErrorInvalid = "Invalid"
-	// The details of ErrorRefused are the id of the InputRejectedEvent.
+	// The details of ErrorRefused hold the id of the InputRejectedEvent.
 	ErrorRefused = "Refused"
 
-	// QueryState answers with a [State], for people and tools.
+	// QueryState returns a [State], for people and tools.
 	QueryState = "state"
-	// QuerySnapshot answers with the [reducer.Session] that Generate needs, or
-	// fails when that is too large, see [Fits].
+	// QuerySnapshot returns the [reducer.Session] that Generate needs, and fails if it is
+	// too large, see [Fits].
 	QuerySnapshot = "snapshot"
-	// QueryWish answers with a [Wish], for a request under way.
+	// QueryWish returns a [Wish]: the stop check of a running request.
 	QueryWish = "wish"
-	// QueryDelivery takes an array of clientEventIds and answers with a [Delivery].
+	// QueryDelivery takes an array of clientEventIds and returns a [Delivery].
 	QueryDelivery = "delivery"
 )
 
-// Search attributes. Workers register them at their start; where they may not,
-// contexts run without.
+// Search attributes. Workers register them on start. Without permission to do so,
+// contexts run without them.
 const (
 	// AttributeStatus (Keyword) is a [Status].
 	AttributeStatus = "ContextStatus"
@@ -76,8 +72,8 @@ const (
 	AttributeModel = "ContextModel"
 )
 
-// MemoStore is the memo of a workflow, and the key in the data of a namespace,
-// with the identity of the blob store.
+// MemoStore is the key of the identity of the blob store, in the memo of a workflow and
+// in the data of a namespace.
 const MemoStore = "chronicle-store"
 
 const workflowIDPrefix = "context:"
@@ -85,8 +81,7 @@ const workflowIDPrefix = "context:"
 // WorkflowID is the workflow id of a context.
 func WorkflowID(contextName string) string { return workflowIDPrefix + contextName }
 
-// ContextName is the name of the context with a workflow id; ok is false when
-// the id is of no context.
+// ContextName is the inverse of [WorkflowID]; ok is false for any other workflow id.
 func ContextName(workflowID string) (name string, ok bool) {
 	if len(workflowID) <= len(workflowIDPrefix) || workflowID[:len(workflowIDPrefix)] != workflowIDPrefix {
 		return "", false
@@ -95,7 +90,7 @@ func ContextName(workflowID string) (name string, ok bool) {
 	return name, event.ValidateContextName(name) == nil
 }
 
-// Status says what a context is doing.
+// Status is the status of a context.
 type Status string
 
 // The statuses of a context.
@@ -117,77 +112,74 @@ func StatusOf(s reducer.Session) Status {
 	}
 }
 
-// MarkerName is the name of the history markers that carry a [Record].
+// MarkerName is the name of history markers that carry a [Record].
 const MarkerName = "SideEffect"
 
 // MarkerData is the key of the payload in such a marker.
 const MarkerData = "data"
 
-// Record is what a marker in the history holds: events, in order.
+// Record is the payload of a marker: events in order.
 type Record struct {
 	Events []event.Event `json:"events"`
 }
 
-// Limits of what a history can carry. The server refuses a payload of 2 MB and
-// a message of 4 MB, each with references in place of what is in a blob store.
+// Limits of a history. The server rejects payloads above 2 MB and messages above 4 MB.
+// Payloads in the blob store count as references.
 const (
-	// MaxEventBytes is the longest JSON of a single event. Longer input is
-	// refused. It leaves room for a file of 1 MiB in base64.
+	// MaxEventBytes is the maximum JSON size of one event. It leaves room for a file of
+	// 1 MiB in base64.
 	MaxEventBytes = 1_500_000
-	// MaxInputBytes is the longest JSON of one input, which may be several
-	// events.
+	// MaxInputBytes is the maximum JSON size of one input of one or more events.
 	MaxInputBytes = 1_900_000
-	// MaxStoredBytes is the longest JSON of an event and of an input where clients
-	// and workers have a blob store: the history holds a reference then. A workflow
-	// task reads and writes it in a fraction of its ten seconds.
+	// MaxStoredBytes replaces both limits if clients and workers have a blob store, and
+	// the history a reference. A workflow task reads and writes that much in a fraction
+	// of its timeout of ten seconds.
 	MaxStoredBytes = 16_000_000
-	// MaxAppendBytes is the longest JSON of one [UpdateAppend]; what is longer
-	// comes as a signal. A workflow task carries ten updates, and answers with a
-	// copy of each: when that is more than a message may have, the run is stuck.
+	// MaxAppendBytes is the maximum JSON size of one [UpdateAppend]; larger input is sent
+	// as a signal. A workflow task carries up to ten updates and a copy of each in its
+	// completion. Exceeding the message limit there would block the run.
 	MaxAppendBytes = 64 << 10
-	// MaxRecordBytes is about how much one [Record] holds.
+	// MaxRecordBytes is the approximate maximum size of one [Record].
 	MaxRecordBytes = 1 << 20
 )
 
 // Close is the input of [SignalClose].
 type Close struct {
-	// Reason goes into the SessionEndedEvent; empty means "closed".
+	// Reason goes into the SessionEndedEvent; default "closed".
 	Reason string `json:"reason,omitempty"`
 }
 
-// Appended is the answer to [UpdateAppend].
+// Appended is the result of [UpdateAppend].
 type Appended struct {
-	// EventIDs are the ids in the log, in the order of the events. That of an
-	// event that came before, by its clientEventId, is the first one's.
+	// EventIDs are the ids in the log, in the order of the events. A duplicate by
+	// clientEventId has the id of the first.
 	EventIDs []string `json:"eventIds"`
 }
 
-// RequestStarted says that Generate sent an attempt of a request.
+// RequestStarted reports that Generate sent an attempt of a request.
 type RequestStarted struct {
 	RequestID  string `json:"requestId"`
 	Attempt    int    `json:"attempt"`
 	Through    string `json:"throughEventId"`
 	ProviderID string `json:"providerId"`
 	Model      string `json:"model"`
-	// Worker is the task queue of the process that makes the request, see
-	// [WorkerQueue]; "" when it has none.
+	// Worker is the [WorkerQueue] of the process that makes the request, or "".
 	Worker string `json:"worker,omitempty"`
 }
 
-// WorkerQueue is the task queue that only one worker process polls. The next run
-// of a context reaches an answer there that its process is making.
+// WorkerQueue is the task queue that a single worker process polls. After continue-as-new,
+// a context uses it to reach an answer that the process is generating.
 func WorkerQueue(taskQueue, process string) string { return taskQueue + "/" + process }
 
-// IsWorkerQueue reports whether a name is that of a [WorkerQueue] of a task queue.
+// IsWorkerQueue reports whether a name is a [WorkerQueue] of a task queue.
 func IsWorkerQueue(name, taskQueue string) bool {
 	return len(name) <= MaxWorkerQueue && strings.HasPrefix(name, taskQueue+"/")
 }
 
-// MaxWorkerQueue bounds the length of the name of a [WorkerQueue].
+// MaxWorkerQueue is the maximum length of a [WorkerQueue].
 const MaxWorkerQueue = 1000
 
-// State is the answer to [QueryState]. It holds no secret: keys are only ever
-// referred to.
+// State is the result of [QueryState]. It contains references to keys but no secrets.
 type State struct {
 	ContextName string `json:"contextName"`
 	Status      Status `json:"status"`
@@ -200,12 +192,12 @@ type State struct {
 	Model   string           `json:"model,omitempty"`
 	Request *reducer.Request `json:"request,omitempty"`
 	Config  reducer.Config   `json:"config"`
-	// MessageCount is the number of messages, of which Messages are the newest:
-	// as many as come to [MaxStateBytes]. The bytes of attachments are left out.
+	// MessageCount is the number of messages. Messages holds the newest of them, up to
+	// [MaxStateBytes], without the bytes of attachments.
 	MessageCount       int                  `json:"messageCount"`
 	Messages           []reducer.Message    `json:"messages"`
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
-	// UpdatedAt is when the state was last changed; zero before the first event.
+	// UpdatedAt is the time of the last change; zero before the first event.
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
 }
 
@@ -238,12 +230,12 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	}
 }
 
-// MaxStateBytes is how much JSON of messages a [State] holds. The whole answer
-// stays below the size from which payloads go into the blob store, so that
-// clients without a store can read it.
+// MaxStateBytes bounds the JSON of the messages in a [State]. It keeps the result below
+// the size at which payloads go to the blob store, so clients without a store can read
+// it.
 const MaxStateBytes = 48 << 10
 
-// sizeOf is about how many bytes a message takes.
+// sizeOf is the approximate size of a message in bytes.
 func sizeOf(m reducer.Message) int {
 	size := 100 + len(m.Content)
 	for _, c := range m.ToolCalls {
@@ -255,11 +247,11 @@ func sizeOf(m reducer.Message) int {
 	return size
 }
 
-// MaxSnapshotBytes is about how large a session may be that [QuerySnapshot]
-// answers with. A larger one is read from the log.
+// MaxSnapshotBytes is the approximate maximum size of a session in the result of
+// [QuerySnapshot]. A larger session is read from the log.
 const MaxSnapshotBytes = 1 << 20
 
-// Fits reports whether a session fits into the answer to [QuerySnapshot].
+// Fits reports whether a session fits into the result of [QuerySnapshot].
 func Fits(s reducer.Session) bool {
 	size := 0
 	for _, m := range s.Reduced.Messages {
@@ -270,18 +262,18 @@ func Fits(s reducer.Session) bool {
 	return true
 }
 
-// Wish is the answer to [QueryWish]: what a session wants of its request.
+// Wish is the result of [QueryWish].
 type Wish struct {
 	LastEventID string `json:"lastEventId"`
-	// RequestID is the running request; empty when there is none.
+	// RequestID is the running request, or "".
 	RequestID string `json:"requestId,omitempty"`
-	// Stop is why the request is to stop; empty when it is not. Trigger is the
-	// newest event that wants an answer.
+	// Stop is why the request must stop, or "". Trigger is the newest event that
+	// requires an answer.
 	Stop    event.Reason `json:"stop,omitempty"`
 	Trigger string       `json:"trigger,omitempty"`
 }
 
-// WishOf is what a session wants of its request.
+// WishOf is the result of [QueryWish] for a session.
 func WishOf(s reducer.Session) Wish {
 	w := Wish{LastEventID: s.LastEventID(), Trigger: s.Trigger}
 	if s.Request != nil {
@@ -290,20 +282,20 @@ func WishOf(s reducer.Session) Wish {
 	return w
 }
 
-// Delivery is the answer to [QueryDelivery]: the outcome of events that were sent.
+// Delivery is the result of [QueryDelivery]: the outcome of events that were sent.
 type Delivery struct {
-	// EventIDs are the ids in the log of those events that are in it, by their
-	// clientEventIds. Older events than the newest [reducer.MaxRecent] are missing.
+	// EventIDs are the ids in the log, by clientEventId, among the newest
+	// [reducer.MaxRecent] events. Events that are not in the log are missing.
 	EventIDs map[string]string `json:"eventIds"`
-	// Pending says that the run has input that is not in the log yet. If it is
-	// false, a missing event was rejected or never reached the run.
+	// Pending means that the run has input that is not in the log yet. If it is false, a
+	// missing event was rejected or never reached the run.
 	Pending bool `json:"pending,omitempty"`
 	// LastEventID is the newest event of the log.
 	LastEventID string `json:"lastEventId,omitempty"`
 	Status      Status `json:"status"`
 }
 
-// DeliveryOf is the outcome of events that were sent to a session.
+// DeliveryOf is the result of [QueryDelivery] for a session.
 func DeliveryOf(s reducer.Session, pending bool, clientEventIDs []string) Delivery {
 	d := Delivery{EventIDs: map[string]string{}, Pending: pending, LastEventID: s.LastEventID(), Status: StatusOf(s)}
 	for _, id := range clientEventIDs {
@@ -319,7 +311,7 @@ func withoutData(attachments []reducer.Attachment) []reducer.Attachment {
 	for _, a := range attachments {
 		a.Source.Data = nil
 		if a.Source.Type == event.SourceURL {
-			a.Source.URL = a.Source.String() // a data URL holds the bytes
+			a.Source.URL = a.Source.String() // truncates a data URL
 		}
 		out = append(out, a)
 	}

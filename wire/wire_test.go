@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-func TestAContextIsKnownToTemporalByItsName(t *testing.T) {
+func TestWorkflowIDRoundTripsTheContextName(t *testing.T) {
 	require.Equal(t, "context:demo", wire.WorkflowID("demo"))
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,127}`).Draw(t, "name")
@@ -24,14 +24,14 @@ func TestAContextIsKnownToTemporalByItsName(t *testing.T) {
 		require.Equal(t, name, got)
 	})
 	for name, id := range map[string]string{
-		"nothing":                 "",
-		"another workflow":        "order:demo",
-		"a name alone":            "demo",
-		"a prefix alone":          "context:",
-		"another prefix":          "Context:demo",
-		"a name with a colon":     "context:de:mo",
-		"a name with a space":     "context:de mo",
-		"a name that is too long": "context:" + strings.Repeat("x", event.MaxContextName+1),
+		"empty":                 "",
+		"another workflow":      "order:demo",
+		"a bare name":           "demo",
+		"a bare prefix":         "context:",
+		"another prefix":        "Context:demo",
+		"a name with a colon":   "context:de:mo",
+		"a name with a space":   "context:de mo",
+		"a name over the limit": "context:" + strings.Repeat("x", event.MaxContextName+1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, ok := wire.ContextName(id)
@@ -56,7 +56,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-func TestStateLeavesOutTheBytesOfAttachmentsAndChangesNothing(t *testing.T) {
+func TestStateOmitsAttachmentBytesAndKeepsTheSession(t *testing.T) {
 	blob := reducer.Attachment{
 		Source: event.Source{Type: event.SourceBlob, Data: []byte("bytes")}, MediaType: "image/png", FileName: "dot.png", Size: 5,
 	}
@@ -86,7 +86,7 @@ func TestStateLeavesOutTheBytesOfAttachmentsAndChangesNothing(t *testing.T) {
 
 	text, err := json.Marshal(state)
 	require.NoError(t, err)
-	require.NotContains(t, string(text), "Ynl0ZXM", "the bytes are nowhere")
+	require.NotContains(t, string(text), "Ynl0ZXM", "attachment bytes in the state")
 	named := blob
 	named.Source.Data = nil
 	cut := dataURL
@@ -100,7 +100,7 @@ func TestStateLeavesOutTheBytesOfAttachmentsAndChangesNothing(t *testing.T) {
 	}, state)
 }
 
-func TestStateOfANewContextIsPlainJSON(t *testing.T) {
+func TestStateOfANewContext(t *testing.T) {
 	text, err := json.Marshal(wire.StateOf(reducer.NewSession("demo"), time.Time{}))
 	require.NoError(t, err)
 	require.JSONEq(t, `{
@@ -114,7 +114,7 @@ func TestStateOfANewContextIsPlainJSON(t *testing.T) {
 	}`, string(text))
 }
 
-func TestJSONIsWrittenAsItIsRead(t *testing.T) {
+func TestJSONRoundTripsWithoutEscapes(t *testing.T) {
 	in := wire.Record{Events: []event.Event{event.New(event.UserMessage{Content: `<b>Tom & "Jerry"</b>`})}}
 	raw, err := wire.JSON(in)
 	require.NoError(t, err)

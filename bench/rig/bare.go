@@ -10,15 +10,14 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Names of the bare loop.
+// Names of the bare workflow.
 const (
 	bareName   = "Bare"
 	bareSignal = "message"
 	bareCall   = "Call"
 )
 
-// bareLoop is the least that answers messages on Temporal: it keeps nothing,
-// guards nothing and shows nothing.
+// bareLoop is the minimal workflow that answers messages, without state or retries.
 func bareLoop(ctx workflow.Context) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 	messages := workflow.GetSignalChannel(ctx, bareSignal)
@@ -31,8 +30,8 @@ func bareLoop(ctx workflow.Context) error {
 	}
 }
 
-// workBare is a worker for bare loops until its orders end. It has as many
-// pollers as one for contexts: they are no part of what is compared.
+// workBare runs a worker for bare workflows until its orders end. It has the same pollers
+// as a worker for contexts, so that the comparison excludes them.
 func workBare(s *self) error {
 	ctx := context.Background()
 	temporal, err := dial(ctx, s.Temporal)
@@ -60,22 +59,22 @@ func workBare(s *self) error {
 	return nil
 }
 
-// Bare are the bare loops of a rig.
+// Bare is the client of the bare workflows.
 type Bare struct {
 	temporal client.Client
 	watcher  *peer
 }
 
-// Begin starts a loop.
+// Begin starts a workflow.
 func (b *Bare) Begin(ctx context.Context, name string) error {
 	_, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: name, TaskQueue: bareName}, bareName)
 	return err
 }
 
-// Send gives a message to a loop. It returns when Temporal has stored it.
+// Send signals a message to a workflow. It returns when Temporal has stored it.
 func (b *Bare) Send(ctx context.Context, name string, m Message) error {
 	return b.temporal.SignalWorkflow(ctx, name, "", bareSignal, m.String())
 }
 
-// Watch lets the observer follow a loop that exists.
+// Watch makes the observer follow a running workflow.
 func (b *Bare) Watch(name string) error { return b.watcher.order(order{Follow: name, Bare: true}) }

@@ -9,9 +9,8 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// readDirectly reads the model for each order, without waiting for the one
-// before.
-func readDirectly(s *self) error {
+// callModel calls the model for each order, concurrently.
+func callModel(s *self) error {
 	client := modelClient(s.Model)
 	s.note(Note{Kind: Ready, At: time.Now()})
 	for {
@@ -20,7 +19,7 @@ func readDirectly(s *self) error {
 			return nil
 		}
 		go func() {
-			var seen sighting
+			var seen observation
 			if _, err := ask(context.Background(), client, o.Ask, seen.token); err != nil {
 				s.note(Note{Kind: Broken, Key: KeyOf(o.Ask), At: time.Now(), Value: err.Error()})
 				return
@@ -66,23 +65,23 @@ func ask(ctx context.Context, client *openai.Client, message string, onToken fun
 	}
 }
 
-// sighting is what an observer saw of an answer.
-type sighting struct {
+// observation is what an observer has seen of an answer.
+type observation struct {
 	first  time.Time
 	delays []time.Duration
 }
 
-// token is called when a token is seen.
-func (s *sighting) token(text string) {
+// token records a token.
+func (s *observation) token(text string) {
 	now := time.Now()
 	if s.first.IsZero() {
 		s.first = now
 	}
-	if at, ok := written(text); ok {
+	if at, ok := writtenAt(text); ok {
 		s.delays = append(s.delays, now.Sub(at))
 	}
 }
 
-func (s *sighting) ended(key, how string) Note {
+func (s *observation) ended(key, how string) Note {
 	return Note{Kind: Ended, Key: key, At: time.Now(), Value: how, First: s.first, Delays: s.delays}
 }

@@ -1,23 +1,21 @@
-// Package rig is what Chronicle is measured and soak-tested with: a Temporal
-// server, a NATS server, workers, a model that answers as its messages say, and
-// observers, each in a process of its own, as in production, and all on this
-// machine, so that they share a clock.
+// Package rig runs the system that benchmarks and soak tests measure: a Temporal server,
+// a NATS server, workers, a scripted model, and observers. Each is a process of its own,
+// as in production. All run on one machine and share its clock.
 //
 //	func main() {
-//		rig.Main() // this process may be one of the others
+//		rig.Main() // this process may be a part of the rig
 //		…
 //		r, err := rig.Start(ctx, rig.Options{})
 //		defer r.Stop()
 //		worker, err := r.StartWorker(ctx, rig.WorkerOptions{})
-//		ids, err := r.Contexts.Send(ctx, "demo", rig.Message{Key: "m1", Tokens: 20, Every: 5 * time.Millisecond})
+//		err = r.Contexts.Send(ctx, "demo", rig.Message{Key: "m1", Tokens: 20, Every: 5 * time.Millisecond})
 //		request, err := r.Notes.Await(ctx, rig.Requested, "m1")
 //		latency := request.At.Sub(sent)
 //
-// A [Message] carries a key and says how it is to be answered. The other
-// processes tell what they saw of it, and when, as a [Note] under that key. A
-// token of an answer carries the time at which the model wrote it.
+// A [Message] has a key and specifies its answer. Processes report what they observe of
+// it, and when, as a [Note] with that key. Each token of an answer carries the time at
+// which the model wrote it.
 //
-// Beside the contexts there are two references, which do as little as can be
-// done: [Bare], a loop on Temporal that makes the same call, and [Direct], a
-// client that reads the model itself.
+// Two references show the minimum: [Bare], a Temporal workflow that makes the same
+// request, and [Direct], a client that calls the model without Temporal.
 package rig

@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// Message is what a user says: which message it is, and how the model is to
-// answer it.
+// Message is a user message that specifies its answer.
 type Message struct {
-	// Key is unique, and one word.
+	// Key is a unique word.
 	Key string
 	// Tokens is the length of the answer, at least 1.
 	Tokens int
-	// Every is the time between two tokens; 0: none.
+	// Every is the time between two tokens.
 	Every time.Duration
-	// Padding is text that follows, to make the message long. The model ignores it.
+	// Padding makes the message longer. The model ignores it.
 	Padding string
 }
 
@@ -28,25 +27,24 @@ func (m Message) String() string {
 	return text
 }
 
-// ParseMessage reads what String wrote, without the padding.
+// ParseMessage is the inverse of String, without the padding.
 func ParseMessage(text string) (m Message, err error) {
-	text = text[:min(len(text), 200)] // a key is short, and the padding may be megabytes
+	text = text[:min(len(text), 200)] // excludes padding, which may be megabytes
 	var every string
 	if _, err := fmt.Sscanf(text, "%s %d %s", &m.Key, &m.Tokens, &every); err != nil {
-		return m, fmt.Errorf("message %q: want KEY TOKENS EVERY: %w", text, err)
+		return m, fmt.Errorf("message %q: invalid (KEY TOKENS EVERY): %w", text, err)
 	}
 	m.Every, err = time.ParseDuration(every)
 	return m, err
 }
 
-// KeyOf is the key of the message with that text.
+// KeyOf is the key of the message with a text.
 func KeyOf(text string) string {
 	key, _, _ := strings.Cut(text, " ")
 	return key
 }
 
-// token is a token as the model writes it now. The first one of an answer says
-// what it answers.
+// token is a token of an answer with the current time. The first token has the key.
 func token(key string, index int) string {
 	stamp := strconv.FormatInt(time.Now().UnixNano(), 36) + " "
 	if index == 0 {
@@ -55,9 +53,9 @@ func token(key string, index int) string {
 	return stamp
 }
 
-// written is when the model wrote a token; ok is false for several at once, as
-// whoever joins late is given them.
-func written(token string) (at time.Time, ok bool) {
+// writtenAt is the time in a token; ok is false for concatenated tokens, which late
+// viewers receive.
+func writtenAt(token string) (at time.Time, ok bool) {
 	words := strings.Fields(token)
 	if len(words) == 2 && strings.HasPrefix(words[0], "re:") {
 		words = words[1:]
@@ -69,8 +67,7 @@ func written(token string) (at time.Time, ok bool) {
 	return time.Unix(0, nanoseconds), err == nil
 }
 
-// Answered is the key of the message that an answer answers, and how many
-// tokens it has.
+// Answered is the message key and the number of tokens of an answer.
 func Answered(answer string) (key string, tokens int) {
 	words := strings.Fields(answer)
 	if len(words) == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// serveModel is a model until its orders end: an OpenAI-compatible server that
-// answers the last message of a conversation as that says, see [Message].
+// serveModel runs an OpenAI-compatible server until its orders end. It answers the last
+// message of a conversation as the message specifies, see [Message].
 func serveModel(s *self) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,12 +33,12 @@ func serveModel(s *self) error {
 
 type model struct {
 	*self
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	rand     *rand.Rand
 	requests map[string]int // by key
 }
 
-// count counts a request with a key and returns the key of its note.
+// count counts a request and returns the key of its note.
 func (m *model) count(key string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,7 +46,7 @@ func (m *model) count(key string) string {
 	return RepeatKey(key, m.requests[key])
 }
 
-// RepeatKey is the key of the [Requested] note of the n-th request with a message, from 1.
+// RepeatKey is the key of the [Requested] note of the n-th request for a message, from 1.
 func RepeatKey(key string, n int) string {
 	if n == 1 {
 		return key
@@ -54,7 +54,7 @@ func RepeatKey(key string, n int) string {
 	return fmt.Sprintf("%s#%d", key, n)
 }
 
-// chance is a number from 0 to below 1, for faults that a seed repeats.
+// chance is a random number in [0, 1), reproducible by seed.
 func (m *model) chance() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,12 +65,12 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
 	var request openai.ChatCompletionRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.Messages) == 0 {
-		http.Error(w, "want a chat completion request with a message", http.StatusBadRequest)
+		http.Error(w, "invalid chat completion request (at least one message)", http.StatusBadRequest)
 		return
 	}
 	last := request.Messages[len(request.Messages)-1]
 	if len(last.MultiContent) > 0 {
-		last.Content = last.MultiContent[0].Text // the files follow
+		last.Content = last.MultiContent[0].Text // files follow the text
 	}
 	message, err := ParseMessage(last.Content)
 	if err != nil {
@@ -89,17 +89,16 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
 			m.note(Note{Kind: Aborted, Key: message.Key, At: time.Now()})
 		}
-		// Breaks the connection instead of ending the answer.
+		// Resets the connection instead of ending the answer.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// stall is how long a model that stalls says nothing before it breaks the
-// connection.
+// stall is how long the model is silent before it resets the connection.
 const stall = 2 * time.Second
 
-// fault is one of the ways in which a model fails: it refuses, or it breaks the
-// connection, now or after some tokens.
+// fault injects a random fault: it rejects the request, or resets the connection after a
+// pause or after cut tokens.
 func (m *model) fault(w http.ResponseWriter, r *http.Request, message Message) (cut int, served bool) {
 	switch int(4 * m.chance()) {
 	case 0:
@@ -117,10 +116,10 @@ func (m *model) fault(w http.ResponseWriter, r *http.Request, message Message) (
 	}
 }
 
-// errCut breaks an answer off.
-var errCut = fmt.Errorf("the answer is cut")
+// errCut means that the answer is to be cut off.
+var errCut = fmt.Errorf("the answer is cut off")
 
-// answer streams tokens, a chunk for each. After cut of them it breaks off.
+// answer streams tokens, one per chunk, and fails after cut tokens.
 func answer(ctx context.Context, w http.ResponseWriter, message Message, cut int) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	controller := http.NewResponseController(w)
@@ -133,7 +132,7 @@ func answer(ctx context.Context, w http.ResponseWriter, message Message, cut int
 				return err
 			}
 		}
-		text, _ := json.Marshal(token(message.Key, i)) // a string has JSON
+		text, _ := json.Marshal(token(message.Key, i)) // a string always encodes
 		if _, err := io.WriteString(w, llmtest.Chunk(fmt.Sprintf(`{"content":%s}`, text), "")); err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 )
 
-// serveNATS is a NATS server until its orders end.
+// serveNATS runs a NATS server until its orders end.
 func serveNATS(s *self) error {
 	server, err := natsserver.Start(natsserver.Options{Port: s.NATSPort})
 	if err != nil {

@@ -7,46 +7,45 @@ import (
 	"time"
 )
 
-// Kind says what a note is about.
+// Kind is the kind of a note.
 type Kind string
 
-// The kinds of notes. The key is that of a message, unless it says otherwise.
+// The kinds of notes. The key is the key of a message unless noted otherwise.
 const (
-	// Ready: a process is, and Value is where it listens.
+	// Ready: a process has started; Value is its address.
 	Ready Kind = "ready"
-	// Watching: the observer has seen how what it follows begins. The key is its
+	// Watching: the observer has seen the start of a context or workflow; the key is its
 	// name.
 	Watching Kind = "watching"
-	// Requested: the model has the request. The key of a repeated request is its
-	// RepeatKey.
+	// Requested: the model has received a request; the key is a RepeatKey.
 	Requested Kind = "requested"
-	// Aborted: the client of the model has gone in the middle of the answer.
+	// Aborted: the client of the model disconnected during the answer.
 	Aborted Kind = "aborted"
 	// Ended: an observer has seen the end of the turn.
 	Ended Kind = "ended"
-	// Viewing: so many viewers follow a context. The key says how many and which.
+	// Viewing: all viewers of a context are connected; the key has their number and the
+	// context.
 	Viewing Kind = "viewing"
 	// Viewed: all viewers have seen the end of the turn.
 	Viewed Kind = "viewed"
-	// Broken: a process cannot do what it was asked to; Value is the error.
+	// Broken: a process failed; Value is the error.
 	Broken Kind = "broken"
 )
 
-// Note is what a process saw, and when.
+// Note is an observation of a process.
 type Note struct {
 	Kind  Kind      `json:"kind"`
 	Key   string    `json:"key,omitempty"`
 	At    time.Time `json:"at"`
 	Value string    `json:"value,omitempty"`
-	// First is when an observer saw the first token; zero when it saw none.
+	// First is when an observer saw the first token; zero without tokens.
 	First time.Time `json:"first,omitzero"`
-	// Delays are, for each token that an observer saw, how long it was on its
-	// way.
+	// Delays are the times from writing to observing each token.
 	Delays []time.Duration `json:"delays,omitempty"`
 }
 
-// Notes collects the notes of all processes. The first of a kind and a key is
-// kept. It is safe for concurrent use.
+// Notes collects the notes of all processes and keeps the first one of each kind and key.
+// It is safe for concurrent use.
 type Notes struct {
 	mu      sync.Mutex
 	seen    map[noteKey]Note
@@ -82,7 +81,7 @@ func (n *Notes) add(note Note) {
 	}
 }
 
-// fail ends all waiting.
+// fail makes all calls of Await fail.
 func (n *Notes) fail(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,7 +117,7 @@ func (n *Notes) Await(ctx context.Context, kind Kind, key string) (Note, error) 
 	}
 }
 
-// Find returns a note that is there already.
+// Find returns a note if it has arrived.
 func (n *Notes) Find(kind Kind, key string) (Note, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

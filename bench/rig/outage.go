@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// OwnsTemporal reports whether the Temporal server is the rig's own, which
-// RestartTemporal needs.
+// OwnsTemporal reports whether the rig started the Temporal server. RestartTemporal
+// requires it.
 func (r *Rig) OwnsTemporal() bool { return r.server != nil }
 
-// RestartTemporal ends the Temporal server, with SIGKILL or else SIGTERM, and
-// after a while starts it again with the same database and port. It is not safe for
-// concurrent use, as little as the other methods of this file.
+// RestartTemporal stops the Temporal server with SIGKILL or SIGTERM and restarts it after
+// the given time, with the same database and port. The methods in this file are not safe
+// for concurrent use.
 func (r *Rig) RestartTemporal(ctx context.Context, kill bool, down time.Duration) error {
-	at, err := url.Parse("tcp://" + r.places.Temporal)
+	at, err := url.Parse("tcp://" + r.addresses.Temporal)
 	if err != nil {
 		return err
 	}
@@ -34,38 +34,37 @@ func (r *Rig) RestartTemporal(ctx context.Context, kill bool, down time.Duration
 		}
 		<-r.server.Done()
 	}
-	_ = r.server.Stop()  // one that does not end in time is killed
-	_ = pause(ctx, down) // in any case it is started again
+	_ = r.server.Stop()  // kills it after a timeout
+	_ = pause(ctx, down) // restart even if ctx is done
 	if err := r.startsServer(context.WithoutCancel(ctx), port); err != nil {
-		return fmt.Errorf("start the temporal server again: %w", err)
+		return fmt.Errorf("restart the temporal server: %w", err)
 	}
 	return nil
 }
 
-// RestartNATS ends the NATS server and after a while starts it again on the same
+// RestartNATS stops the NATS server and restarts it after the given time, on the same
 // port.
 func (r *Rig) RestartNATS(ctx context.Context, down time.Duration) error {
-	at, err := url.Parse(r.places.NATS)
+	at, err := url.Parse(r.addresses.NATS)
 	if err != nil {
 		return err
 	}
-	again := r.places
-	if again.NATSPort, err = strconv.Atoi(at.Port()); err != nil {
+	restarted := r.addresses
+	if restarted.NATSPort, err = strconv.Atoi(at.Port()); err != nil {
 		return err
 	}
 	r.nats.stop()
-	_ = pause(ctx, down) // in any case it is started again
-	p, err := start(context.WithoutCancel(ctx), roleNATS, again, r.Notes)
+	_ = pause(ctx, down) // restart even if ctx is done
+	p, err := start(context.WithoutCancel(ctx), roleNATS, restarted, r.Notes)
 	if err != nil {
-		return fmt.Errorf("start the nats server again: %w", err)
+		return fmt.Errorf("restart the nats server: %w", err)
 	}
 	r.nats = p
 	return nil
 }
 
-// The blob store is a folder below a symbolic link, so that an outage can take it
-// away at once from all processes: the link leads through a file then, and every
-// operation fails with ENOTDIR.
+// The blob store is a folder behind a symbolic link. An outage points the link at a file,
+// so that every operation of every process fails with ENOTDIR.
 const (
 	blobLink   = "blobs"
 	blobFolder = "folder"
@@ -73,7 +72,7 @@ const (
 )
 
 func (r *Rig) prepareBlobs() error {
-	r.places.Blobs = "file://" + filepath.ToSlash(filepath.Join(r.dir, blobLink, "store"))
+	r.addresses.Blobs = "file://" + filepath.ToSlash(filepath.Join(r.dir, blobLink, "store"))
 	return errors.Join(
 		os.Mkdir(filepath.Join(r.dir, blobFolder), 0o700),
 		os.WriteFile(filepath.Join(r.dir, notAFolder), nil, 0o600),
@@ -81,7 +80,7 @@ func (r *Rig) prepareBlobs() error {
 	)
 }
 
-// linkBlobs lets the link lead elsewhere, without a moment in which there is none.
+// linkBlobs replaces the target of the link atomically.
 func (r *Rig) linkBlobs(target string) error {
 	next := filepath.Join(r.dir, blobLink+".next")
 	if err := os.Symlink(target, next); err != nil {
@@ -90,14 +89,14 @@ func (r *Rig) linkBlobs(target string) error {
 	return os.Rename(next, filepath.Join(r.dir, blobLink))
 }
 
-// TakeBlobsAway makes every operation on the blob store fail for a while.
+// TakeBlobsAway makes every operation on the blob store fail for the given time.
 func (r *Rig) TakeBlobsAway(ctx context.Context, down time.Duration) error {
 	if err := r.linkBlobs(notAFolder); err != nil {
-		return fmt.Errorf("take the blob store away: %w", err)
+		return fmt.Errorf("disconnect the blob store: %w", err)
 	}
-	_ = pause(ctx, down) // in any case it is given back
+	_ = pause(ctx, down) // restore even if ctx is done
 	if err := r.linkBlobs(blobFolder); err != nil {
-		return fmt.Errorf("give the blob store back: %w", err)
+		return fmt.Errorf("reconnect the blob store: %w", err)
 	}
 	return nil
 }

@@ -17,10 +17,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheBlobStoreComesBackAsItWas(t *testing.T) {
+func TestABlobStoreOutageLosesNothing(t *testing.T) {
 	r := &Rig{dir: t.TempDir()}
 	require.NoError(t, r.prepareBlobs())
-	store, err := blobs.Open(t.Context(), r.places.Blobs, "default")
+	store, err := blobs.Open(t.Context(), r.addresses.Blobs, "default")
 	require.NoError(t, err)
 	defer store.Close()
 	ref, err := store.Put(t.Context(), []byte("hello"))
@@ -42,16 +42,16 @@ func TestTheBlobStoreComesBackAsItWas(t *testing.T) {
 	require.Equal(t, "hello", string(data))
 }
 
-func TestNATSComesBackOnItsPort(t *testing.T) {
-	p, err := start(t.Context(), roleNATS, places{}, newNotes())
+func TestNATSRestartsOnTheSamePort(t *testing.T) {
+	p, err := start(t.Context(), roleNATS, addresses{}, newNotes())
 	require.NoError(t, err)
 	r := &Rig{nats: p, Notes: newNotes()}
-	r.places.NATS = p.where
+	r.addresses.NATS = p.address
 	defer func() { r.nats.stop() }()
 	require.NoError(t, r.RestartNATS(t.Context(), time.Millisecond))
 	require.NotEqual(t, p, r.nats)
-	require.Equal(t, r.places.NATS, r.nats.where)
-	conn, err := stream.Connect(r.places.NATS, stream.Options{Namespace: "default", Name: "test"})
+	require.Equal(t, r.addresses.NATS, r.nats.address)
+	conn, err := stream.Connect(r.addresses.NATS, stream.Options{Namespace: "default", Name: "test"})
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.Flush(t.Context()))

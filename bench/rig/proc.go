@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// clockTick is the unit of times in /proc, which Linux fixes for programs.
+// clockTick is the unit of times in /proc, fixed at 10 ms on Linux.
 const clockTick = 10 * time.Millisecond
 
-// cpu is the processor time that a process has used, see proc_pid_stat(5).
+// cpu is the processor time of a process, see proc_pid_stat(5).
 func cpu(pid int) (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The second field is a name in parentheses that may hold spaces.
+	// The second field is the command in parentheses and may contain spaces.
 	text := string(data)
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) < 13 {

@@ -14,8 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
-// role is what a process of this executable does when it is not the one that
-// the user started.
+// role selects the part of the rig that a process of this executable runs.
 type role string
 
 const (
@@ -28,8 +27,8 @@ const (
 	roleView    role = "rig-view"
 )
 
-// places are where things are, as far as they were started.
-type places struct {
+// addresses are the parts started so far, and settings of the model.
+type addresses struct {
 	Temporal string  `json:"temporal,omitempty"`
 	NATS     string  `json:"nats,omitempty"`
 	Model    string  `json:"model,omitempty"`
@@ -37,56 +36,56 @@ type places struct {
 	Gateway  string  `json:"gateway,omitempty"`
 	Faults   float64 `json:"faults,omitempty"`
 	Seed     uint64  `json:"seed,omitempty"`
-	// NATSPort is where the NATS server listens; 0: any that is free.
+	// NATSPort is the port of the NATS server; 0: any free port.
 	NATSPort int `json:"natsPort,omitempty"`
 }
 
-// self is a process of the rig from its own point of view.
+// self is the current process as a part of the rig.
 type self struct {
-	places
+	addresses
 	orders *json.Decoder
 	mu     sync.Mutex // guards out
 	out    *json.Encoder
 }
 
-// note tells what was seen.
+// note reports an observation.
 func (s *self) note(n Note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// An error means that nobody is left to be told.
+	_ = s.out.Encode(n) // an error means that the parent has ended
 	_ = s.out.Encode(n)
 }
 
-// order is what a process is asked to do while it runs.
+// order is an instruction to a running part.
 type order struct {
-	// Follow is a context, or the workflow id of a bare loop.
+	// Follow is a context, or the workflow id of a bare workflow.
 	Follow string `json:"follow,omitempty"`
 	Bare   bool   `json:"bare,omitempty"`
 	// Ask is a message for the model.
 	Ask string `json:"ask,omitempty"`
-	// View is a context for so many viewers.
+	// View is the context that Viewers follow.
 	View    string `json:"view,omitempty"`
 	Viewers int    `json:"viewers,omitempty"`
 }
 
-// next waits for an order; ok is false when there will be no more.
+// next waits for an order; ok is false at the end of the orders.
 func (s *self) next() (o order, ok bool) { return o, s.orders.Decode(&o) == nil }
 
-// Main must be called first in main. When this process was started as one of
-// the rig's, it does that work and does not return.
+// Main must be called first in main. In a process that was started as a part of the rig,
+// it runs that part and does not return.
 func Main() {
 	if len(os.Args) != 3 {
 		return
 	}
 	run, ok := map[role]func(*self) error{
-		roleNATS: serveNATS, roleModel: serveModel, roleWatch: watch, roleDirect: readDirectly, roleBare: workBare,
+		roleNATS: serveNATS, roleModel: serveModel, roleWatch: watch, roleDirect: callModel, roleBare: workBare,
 		roleGateway: serveGateway, roleView: view,
 	}[role(os.Args[1])]
 	if !ok {
 		return
 	}
 	s := &self{orders: json.NewDecoder(os.Stdin), out: json.NewEncoder(os.Stdout)}
-	err := json.Unmarshal([]byte(os.Args[2]), &s.places)
+	err := json.Unmarshal([]byte(os.Args[2]), &s.addresses)
 	if err == nil {
 		err = run(s)
 	}
@@ -97,18 +96,18 @@ func Main() {
 	os.Exit(0)
 }
 
-// peer is another process of the rig.
+// peer is a part of the rig in another process.
 type peer struct {
 	process *child.Process
 	mu      sync.Mutex // guards orders
 	orders  *json.Encoder
 	stdin   io.Closer
-	// where is what the process said when it was ready.
-	where string
+	// address is the value of its Ready note.
+	address string
 }
 
 // start starts a process and waits until it is ready.
-func start(ctx context.Context, r role, at places, notes *Notes) (*peer, error) {
+func start(ctx context.Context, r role, at addresses, notes *Notes) (*peer, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func start(ctx context.Context, r role, at places, notes *Notes) (*peer, error) 
 	}
 	cmd.Stdout = in
 	process, err := child.Start(cmd, child.Options{OwnGroup: true})
-	_ = in.Close() // the process has its own
+	_ = in.Close() // the child has a copy
 	if err != nil {
 		return nil, err
 	}
@@ -151,11 +150,11 @@ func start(ctx context.Context, r role, at places, notes *Notes) (*peer, error) 
 		}
 	}()
 	select {
-	case where, ok := <-ready:
+	case address, ok := <-ready:
 		if !ok {
 			return nil, fmt.Errorf("%s ended before it was ready: %w", r, notes.err)
 		}
-		p.where = where
+		p.address = address
 		return p, nil
 	case <-ctx.Done():
 		p.stop()
@@ -173,9 +172,9 @@ func (p *peer) order(o order) error {
 func (p *peer) stop() {
 	if p != nil {
 		_ = p.stdin.Close()
-		_ = p.process.Stop(stopWithin)
+		_ = p.process.Stop(stopTimeout)
 	}
 }
 
-// stopWithin is how long a process may take to end before it is killed.
-const stopWithin = 15 * time.Second
+// stopTimeout is how long a process may take to stop before it is killed.
+const stopTimeout = 15 * time.Second

@@ -16,24 +16,22 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// AddressVariable names the environment variable with the address of a running
-// Temporal server to use. Without it the rig starts a dev server of its own.
+// AddressVariable is the environment variable with the address of a running Temporal
+// server. If it is not set, the rig starts a dev server.
 const AddressVariable = "BENCH_TEMPORAL_ADDRESS"
 
-// Options of a rig. The zero value is a tuned server and a model without
-// faults.
+// Options of a rig. The zero value is a tuned dev server and a model without faults.
 type Options struct {
-	// Untuned leaves the dev server as shipped.
+	// Untuned runs the dev server with its default configuration.
 	Untuned bool
-	// Faults is the share of requests that the model fails, 0 to 1.
+	// Faults is the fraction of requests that the model fails, 0 to 1.
 	Faults float64
-	// Seed of the model's choice of faults.
+	// Seed makes the faults reproducible.
 	Seed uint64
-	// Minimal leaves out the bare loop, the direct client and the observer: Bare,
-	// Direct and Contexts.Watch are then not usable.
+	// Minimal omits the processes behind Bare, Direct and Contexts.Watch, which must not
+	// be used then.
 	Minimal bool
-	// LogDir is an existing directory for the logs of the workers. Empty: they are
-	// not kept.
+	// LogDir is an existing directory for the logs of the workers. Empty: none are kept.
 	LogDir string
 	// Worker is the path of the worker binary. Empty: next to this executable.
 	Worker string
@@ -41,31 +39,31 @@ type Options struct {
 	TaskQueue string
 }
 
-// Rig is a running world. Its parts are in processes of their own.
+// Rig is a running system.
 type Rig struct {
 	// Temporal is a client of the server.
 	Temporal client.Client
-	// Contexts are what is measured, Bare and Direct what it is compared with.
+	// Contexts are measured; Bare and Direct are the references.
 	Contexts *Contexts
 	Bare     *Bare
 	Direct   *Direct
-	// Notes are what all processes saw.
+	// Notes are the observations of all processes.
 	Notes *Notes
 
-	options Options
-	places  places
-	dir     string
-	// server is nil when it is not ours. startsServer starts it, on a port or with 0
-	// on any, with the database of the one before.
+	options   Options
+	addresses addresses
+	dir       string
+	// server is nil for a server that the rig did not start. startsServer starts it on a
+	// port, 0 for any, with the existing database.
 	server       *devserver.Server
 	startsServer func(ctx context.Context, port int) error
-	serverPID    int // 0 when the server is not ours
+	serverPID    int // 0 for a server that the rig did not start
 	nats         *peer
-	workers      int // how many were started
+	workers      int // number started
 	stops        []func()
 }
 
-// Start starts everything but workers. The context bounds the start.
+// Start starts everything but workers. ctx bounds the start.
 func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	if options.Worker == "" {
 		executable, err := os.Executable()
@@ -92,19 +90,19 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	if err := r.startServer(ctx, dir); err != nil {
 		return nil, err
 	}
-	if r.Temporal, err = dial(ctx, r.places.Temporal); err != nil {
+	if r.Temporal, err = dial(ctx, r.addresses.Temporal); err != nil {
 		return nil, err
 	}
 	r.stops = append(r.stops, r.Temporal.Close)
 
-	r.places.Faults, r.places.Seed = options.Faults, options.Seed
+	r.addresses.Faults, r.addresses.Seed = options.Faults, options.Seed
 	peers := map[role]*peer{}
 	roles := []role{roleNATS, roleModel, roleBare, roleDirect, roleWatch}
 	if options.Minimal {
 		roles = roles[:2]
 	}
 	for _, role := range roles {
-		p, err := start(ctx, role, r.places, r.Notes)
+		p, err := start(ctx, role, r.addresses, r.Notes)
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", role, err)
 		}
@@ -114,17 +112,17 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 		}
 		switch role {
 		case roleNATS:
-			r.nats, r.places.NATS = p, p.where
-			r.stops = append(r.stops, func() { r.nats.stop() }) // an outage replaces it
+			r.nats, r.addresses.NATS = p, p.address
+			r.stops = append(r.stops, func() { r.nats.stop() }) // RestartNATS replaces it
 		case roleModel:
-			r.places.Model = p.where
+			r.addresses.Model = p.address
 		}
 	}
 	watcher := peers[roleWatch]
 	r.Bare = &Bare{temporal: r.Temporal, watcher: watcher}
 	r.Direct = &Direct{peer: peers[roleDirect]}
 	client, err := session.Dial(ctx, session.Config{
-		Address: r.places.Temporal, NATSURL: r.places.NATS, BlobURL: r.places.Blobs, TaskQueue: options.TaskQueue,
+		Address: r.addresses.Temporal, NATSURL: r.addresses.NATS, BlobURL: r.addresses.Blobs, TaskQueue: options.TaskQueue,
 	})
 	if err != nil {
 		return nil, err
@@ -143,10 +141,10 @@ func (r *Rig) Stop() {
 	}
 }
 
-// startServer finds a Temporal server that runs already, or starts a dev server
-// with an empty database.
+// startServer uses a running Temporal server, or starts a dev server with an empty
+// database.
 func (r *Rig) startServer(ctx context.Context, dir string) error {
-	if r.places.Temporal = os.Getenv(AddressVariable); r.places.Temporal != "" {
+	if r.addresses.Temporal = os.Getenv(AddressVariable); r.addresses.Temporal != "" {
 		return nil
 	}
 	command, err := devserver.Find(ctx, func(message string) { fmt.Fprintln(os.Stderr, message) })
@@ -158,18 +156,18 @@ func (r *Rig) startServer(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		r.server, r.serverPID, r.places.Temporal = server, server.PID(), server.Address()
+		r.server, r.serverPID, r.addresses.Temporal = server, server.PID(), server.Address()
 		return nil
 	}
 	if err := r.startsServer(ctx, 0); err != nil {
 		return err
 	}
-	r.stops = append(r.stops, func() { _ = r.server.Stop() }) // an outage replaces it
+	r.stops = append(r.stops, func() { _ = r.server.Stop() }) // RestartTemporal replaces it
 	return nil
 }
 
-// ServerCPU is the processor time that the Temporal server has used; ok is
-// false when it is not the rig's own.
+// ServerCPU is the processor time of the Temporal server; ok is false for a server that
+// the rig did not start.
 func (r *Rig) ServerCPU() (used time.Duration, ok bool) {
 	if r.serverPID == 0 {
 		return 0, false
@@ -183,12 +181,12 @@ func dial(ctx context.Context, address string) (client.Client, error) {
 	defer cancel()
 	return client.DialContext(ctx, client.Options{
 		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-		// As contexts have it: what can be set is no part of what is compared.
+		// The same setting as for contexts, to compare only what differs by design.
 		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
 	})
 }
 
-// Contexts are the contexts of a rig.
+// Contexts is the client of the contexts.
 type Contexts struct {
 	*session.Client
 	watcher *peer
@@ -204,8 +202,8 @@ func (c *Contexts) Begin(ctx context.Context, name string) error {
 	return err
 }
 
-// Send gives a message to a context, creating it when there is none. It returns
-// when the message is in the log, or stored until a worker records it.
+// Send sends a message to a context, creating it if needed. It returns when the message is
+// in the log, or stored until a worker records it.
 func (c *Contexts) Send(ctx context.Context, name string, m Message) error {
 	opened, err := c.Open(name)
 	if err != nil {
@@ -215,11 +213,11 @@ func (c *Contexts) Send(ctx context.Context, name string, m Message) error {
 	return err
 }
 
-// Watch lets the observer follow a context.
+// Watch makes the observer follow a context.
 func (c *Contexts) Watch(name string) error { return c.watcher.order(order{Follow: name}) }
 
-// Direct is a client that reads the model itself.
+// Direct is a client that calls the model without Temporal.
 type Direct struct{ peer *peer }
 
-// Send gives a message to the client.
+// Send sends a message to the model.
 func (d *Direct) Send(m Message) error { return d.peer.order(order{Ask: m.String()}) }

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// watch follows contexts as a user's screen does, and bare loops, until its
-// orders end.
+// watch follows contexts as a terminal client does, and bare workflows, until its orders
+// end.
 func watch(s *self) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -46,14 +46,14 @@ func watch(s *self) error {
 	}
 }
 
-// watchContext tells of the end of each turn of a context.
+// watchContext reports the end of each turn of a context.
 func (s *self) watchContext(ctx context.Context, c *session.Context) {
 	newest := event.UserMessage{}
-	keys := map[string]string{} // of the messages, by the request that answers them
-	seen := map[string]*sighting{}
+	keys := map[string]string{} // message keys by request
+	seen := map[string]*observation{}
 	ended := func(requestID, how string) {
 		if seen[requestID] == nil {
-			seen[requestID] = &sighting{}
+			seen[requestID] = &observation{}
 		}
 		s.note(seen[requestID].ended(keys[requestID], how))
 		delete(seen, requestID)
@@ -75,7 +75,7 @@ func (s *self) watchContext(ctx context.Context, c *session.Context) {
 			keys[body.RequestID] = KeyOf(newest.Content)
 		case event.TextDelta:
 			if seen[body.RequestID] == nil {
-				seen[body.RequestID] = &sighting{}
+				seen[body.RequestID] = &observation{}
 			}
 			seen[body.RequestID].token(body.Delta)
 		case event.AssistantMessage:
@@ -90,9 +90,9 @@ func (s *self) watchContext(ctx context.Context, c *session.Context) {
 	}
 }
 
-// watchBare tells of each result in the history of a bare loop.
+// watchBare reports each result in the history of a bare workflow.
 func (s *self) watchBare(ctx context.Context, temporal client.Client, workflowID string) {
-	keys := map[int64]string{} // by the id of the history event that scheduled the call
+	keys := map[int64]string{} // message keys by the id of the scheduling history event
 	history := temporal.GetWorkflowHistory(ctx, workflowID, "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		h, err := history.Next()

@@ -18,36 +18,35 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// WorkerOptions of a worker. The zero value takes all contexts.
+// WorkerOptions of a worker. The zero value serves all contexts.
 type WorkerOptions struct {
 	// TaskQueue to work on. Empty: wire.TaskQueue.
 	TaskQueue string
-	// ContinueAsNewAfter is the number of history entries after which a run
-	// continues as new. 0: when Temporal suggests it.
+	// ContinueAsNewAfter is the number of history events after which a run continues as
+	// new. 0: when Temporal suggests it.
 	ContinueAsNewAfter int
-	// DrainTimeout is how long running answers have to finish when the worker stops.
-	// 0: the default of the worker.
+	// DrainTimeout is how long running answers may take when the worker stops. 0: the
+	// default of the worker.
 	DrainTimeout time.Duration
 }
 
 // Worker is a process of the worker binary.
 type Worker struct{ process *child.Process }
 
-// StartWorker starts a worker and returns when it takes work.
+// StartWorker starts a worker and returns when it is ready.
 func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, error) {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
 	}
 	cmd := exec.Command(r.options.Worker,
-		"--address", r.places.Temporal, "--nats-url", r.places.NATS,
-		"--blob-url", r.places.Blobs, "--task-queue", options.TaskQueue,
+		"--address", r.addresses.Temporal, "--nats-url", r.addresses.NATS,
+		"--blob-url", r.addresses.Blobs, "--task-queue", options.TaskQueue,
 		"--continue-as-new-after", strconv.Itoa(options.ContinueAsNewAfter))
 	if options.DrainTimeout > 0 {
 		cmd.Args = append(cmd.Args, "--drain-timeout", options.DrainTimeout.String())
 	}
-	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.places.Model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY=")
-	// Without a directory for logs, the log is of interest only when the worker does
-	// not start.
+	cmd.Env = append(os.Environ(), "OPENAI_BASE_URL="+r.addresses.Model, "OPENAI_MODEL=scripted", "OPENAI_API_KEY=")
+	// Without LogDir, the log is used only if the start fails.
 	log := &bytes.Buffer{}
 	cmd.Stderr = log
 	r.workers++
@@ -56,7 +55,7 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 		if err != nil {
 			return nil, err
 		}
-		defer file.Close() // the process has its own
+		defer file.Close() // the child has a copy
 		cmd.Stderr = file
 	}
 	out, in, err := os.Pipe()
@@ -66,7 +65,7 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 	defer out.Close()
 	cmd.Stdout = in
 	process, err := child.Start(cmd, child.Options{OwnGroup: true})
-	_ = in.Close() // the process has its own
+	_ = in.Close() // the child has a copy
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +74,7 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 	go func() {
 		line, err := bufio.NewReader(out).ReadString('\n')
 		if err == nil && !strings.HasPrefix(line, "ready ") {
-			err = fmt.Errorf("it said %q", line)
+			err = fmt.Errorf("unexpected output %q", line)
 		}
 		ready <- err
 	}()
@@ -92,18 +91,17 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 	}
 }
 
-// Stop tells the worker to stop, with SIGTERM, and waits for its end.
+// Stop stops the worker with SIGTERM and waits for its end.
 func (w *Worker) Stop() error {
 	if w == nil {
 		return nil
 	}
-	err := w.process.Stop(drainWithin)
+	err := w.process.Stop(workerStopTimeout)
 	return errors.Join(err, w.process.Err())
 }
 
-// drainWithin is how long a worker may take to end: longer than it lets running
-// answers finish.
-const drainWithin = 45 * time.Second
+// workerStopTimeout exceeds the default drain timeout of a worker.
+const workerStopTimeout = 45 * time.Second
 
 // HasEnded reports whether the process has ended.
 func (w *Worker) HasEnded() bool {
@@ -115,9 +113,9 @@ func (w *Worker) HasEnded() bool {
 	}
 }
 
-// Kill ends the worker at once, with SIGKILL.
+// Kill kills the worker with SIGKILL.
 func (w *Worker) Kill() {
-	// An error means that it is gone already.
+	// An error means that the process has ended.
 	_ = syscall.Kill(w.process.PID(), syscall.SIGKILL)
 	<-w.process.Done()
 }
@@ -125,5 +123,5 @@ func (w *Worker) Kill() {
 // RSS is the worker's resident memory in bytes.
 func (w *Worker) RSS() (int64, error) { return rss(w.process.PID()) }
 
-// CPU is the processor time that the worker has used.
+// CPU is the processor time of the worker.
 func (w *Worker) CPU() (time.Duration, error) { return cpu(w.process.PID()) }
