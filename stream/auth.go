@@ -11,36 +11,35 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Auth says how a client proves itself to a NATS server, and how the server
-// proves itself. The zero value is what the URL says: a user and a password or a
-// token in it, and TLS with the certificates of the system for tls://. Secrets
-// are in files or in the environment, so that no command line shows them.
+// Auth configures how a client and a NATS server authenticate each other. The zero value uses
+// only the URL: a user and password or a token in it, and for tls:// the CA certificates of the
+// system. Secrets are in files or in the environment, so that they never appear on a command
+// line.
 type Auth struct {
-	// User and its password, from the first line of PasswordFile, or Password.
+	// User, and its password in Password or in the first line of PasswordFile.
 	User, Password, PasswordFile string
-	// Token is sent alone; or the first line of TokenFile.
+	// Token, or the first line of TokenFile.
 	Token, TokenFile string
-	// CredsFile has a JWT and the seed of its key.
+	// CredsFile contains a JWT and an nkey seed.
 	CredsFile string
-	// NKeyFile has the seed of an nkey.
+	// NKeyFile contains an nkey seed.
 	NKeyFile string
-	// CAFile has the certificates, in PEM, of the authorities that may have signed
-	// the server's. It requires TLS. Empty: those of the system.
+	// CAFile contains the CA certificates for the server in PEM, and requires TLS. Empty: those
+	// of the system.
 	CAFile string
-	// CertFile and KeyFile are the client's certificate and key, in PEM. They
-	// require TLS.
+	// CertFile and KeyFile contain the client's certificate and key in PEM, and require TLS.
 	CertFile, KeyFile string
 }
 
-// AuthSetting is a field of an [Auth] as a flag and as a variable of the
-// environment. Passwords and tokens themselves have no flag.
+// AuthSetting is a field of an [Auth] that a flag or a variable sets. Passwords and tokens
+// themselves have no flag.
 type AuthSetting struct {
 	Flag, Env, Usage string
 	Value            *string
 }
 
-// Settings are the fields that flags and the environment set. The variables are
-// those of the nats command.
+// Settings returns the fields set by flags and variables. The variables are those of the nats
+// command.
 func (a *Auth) Settings() []AuthSetting {
 	return []AuthSetting{
 		{"nats-user", "NATS_USER", "`NAME` of the NATS user, whose password is in --nats-password-file or $NATS_PASSWORD", &a.User},
@@ -54,9 +53,8 @@ func (a *Auth) Settings() []AuthSetting {
 	}
 }
 
-// WithEnv fills in from the environment what is empty. Settings of one kind, a
-// user, a token and so on, are not mixed: if there is one, the environment adds
-// no other, except the password of the user.
+// WithEnv sets empty fields from the environment. If one method of authentication is set, the
+// environment adds no other, except for the password of the user.
 func (a Auth) WithEnv(getenv func(string) string) Auth {
 	chosen := a.User + a.Password + a.PasswordFile + a.Token + a.TokenFile + a.CredsFile + a.NKeyFile
 	for _, s := range a.Settings() {
@@ -74,8 +72,8 @@ func (a Auth) WithEnv(getenv func(string) string) Auth {
 	return a
 }
 
-// options are the options of a connection. Credentials and nkeys are read anew for
-// each attempt to connect, the other files once.
+// options returns the options of a connection. Each attempt to connect reads credentials and
+// nkeys again; other files are read once.
 func (a Auth) options(urls string) ([]nats.Option, error) {
 	methods := 0
 	for _, isSet := range []bool{
@@ -88,13 +86,13 @@ func (a Auth) options(urls string) ([]nats.Option, error) {
 	}
 	switch {
 	case methods > 1:
-		return nil, errors.New("more than one way to authenticate (want one of a user in the URL, --nats-user, --nats-token-file, --nats-creds and --nats-nkey, or their variables)")
+		return nil, errors.New("more than one authentication method (want one of a user in the URL, --nats-user, --nats-token-file, --nats-creds and --nats-nkey, or their variables)")
 	case (a.Password != "" || a.PasswordFile != "") && a.User == "":
 		return nil, errors.New("a password without a user (set --nats-user or NATS_USER)")
 	case a.User != "" && a.Password == "" && a.PasswordFile == "":
 		return nil, errors.New("a user without a password (set --nats-password-file or NATS_PASSWORD)")
 	case (a.CertFile == "") != (a.KeyFile == ""):
-		return nil, errors.New("--nats-cert and --nats-key (or NATS_CERT and NATS_KEY) belong together")
+		return nil, errors.New("--nats-cert and --nats-key (or NATS_CERT and NATS_KEY) require each other")
 	}
 	var options []nats.Option
 	switch {
@@ -118,7 +116,7 @@ func (a Auth) options(urls string) ([]nats.Option, error) {
 	case a.NKeyFile != "":
 		option, err := nats.NkeyOptionFromSeed(a.NKeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("nkey file %s: cannot be read as the seed of a user", a.NKeyFile)
+			return nil, fmt.Errorf("nkey file %s: not a valid user seed", a.NKeyFile)
 		}
 		options = append(options, option)
 	}
@@ -137,7 +135,7 @@ func (a Auth) options(urls string) ([]nats.Option, error) {
 	return options, nil
 }
 
-// secret is a secret, or the first line of its file.
+// secret returns a secret, or the first line of its file.
 func secret(value, file string) (string, error) {
 	if file == "" {
 		return value, nil
@@ -155,8 +153,8 @@ func secret(value, file string) (string, error) {
 
 func hasUser(urls string) bool { return strings.Contains(urls, "@") }
 
-// checkURLs reports whether each URL of a list can be read. The error of a
-// parser repeats parts of the URL, a password among them, so it is not passed on.
+// checkURLs validates a list of URLs. It omits the error of the parser, which repeats parts of
+// the URL, possibly including a password.
 func checkURLs(urls string) error {
 	for server := range strings.SplitSeq(urls, ",") {
 		server = strings.TrimSpace(server)
@@ -164,21 +162,20 @@ func checkURLs(urls string) error {
 			server = "nats://" + server
 		}
 		if u, err := url.Parse(server); err != nil || u.Hostname() == "" {
-			return errors.New("it is not a URL (want one like nats://127.0.0.1:4222 or tls://host:4222, with special characters of a password in percent-encoding)")
+			return errors.New("invalid URL (want a URL like nats://127.0.0.1:4222 or tls://host:4222, with percent-encoding of special characters in passwords)")
 		}
 	}
 	return nil
 }
 
-// RedactURL returns NATS URLs, separated by commas, without users, passwords and
-// tokens, also where a URL is malformed.
+// RedactURL removes users, passwords and tokens from NATS URLs, separated by commas, even from
+// malformed ones.
 func RedactURL(urls string) string {
 	if !hasUser(urls) {
 		return urls
 	}
 	servers := strings.Split(urls, ",")
-	// A comma in a password divides it, so what stands before the last @ of all
-	// is never shown.
+	// A comma in a password splits it, so everything before the last @ is removed.
 	last := len(servers) - 1
 	for !hasUser(servers[last]) {
 		last--

@@ -185,19 +185,19 @@ func TestAuthThatCannotBeIsRefusedWithoutItsSecret(t *testing.T) {
 		auth stream.Auth
 		want string
 	}{
-		"a slash in a password":    {url: "nats://me:pa/" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: it is not a URL"},
-		"a comma in a password":    {url: "nats://me:" + secret + "," + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: it is not a URL"},
-		"a percent in a password":  {url: "nats://me:%zz" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: it is not a URL"},
-		"two ways":                 {url: "nats://me:" + secret + "@host", auth: stream.Auth{Token: secret}, want: "more than one way to authenticate"},
+		"a slash in a password":    {url: "nats://me:pa/" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
+		"a comma in a password":    {url: "nats://me:" + secret + "," + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
+		"a percent in a password":  {url: "nats://me:%zz" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
+		"two ways":                 {url: "nats://me:" + secret + "@host", auth: stream.Auth{Token: secret}, want: "more than one authentication method"},
 		"a user without password":  {auth: stream.Auth{User: "me"}, want: "a user without a password"},
 		"a password without user":  {auth: stream.Auth{Password: secret}, want: "a password without a user"},
 		"a missing password file":  {auth: stream.Auth{User: "me", PasswordFile: "no/such"}, want: "password file: open no/such"},
 		"an empty token file":      {auth: stream.Auth{TokenFile: os.DevNull}, want: "token file: " + os.DevNull + " is empty"},
 		"a missing creds file":     {auth: stream.Auth{CredsFile: "no/such"}, want: "credentials file: stat no/such"},
-		"an nkey that is none":     {auth: stream.Auth{NKeyFile: write(t, "nkey", secret)}, want: "cannot be read as the seed of a user"},
+		"an nkey that is none":     {auth: stream.Auth{NKeyFile: write(t, "nkey", secret)}, want: "not a valid user seed"},
 		"a missing CA":             {auth: stream.Auth{CAFile: "no/such"}, want: "CA file: open no/such"},
 		"a CA that is none":        {auth: stream.Auth{CAFile: write(t, "ca", secret)}, want: "nats at nats://127.0.0.1:1: "},
-		"a key without a cert":     {auth: stream.Auth{KeyFile: "key.pem"}, want: "belong together"},
+		"a key without a cert":     {auth: stream.Auth{KeyFile: "key.pem"}, want: "require each other"},
 		"a certificate of nothing": {auth: stream.Auth{CertFile: write(t, "c", secret), KeyFile: write(t, "k", secret)}, want: "certificate "},
 	}
 	for name, test := range tests {

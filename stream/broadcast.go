@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Attempt says which attempt of which request a broadcast is of.
+// Attempt identifies an attempt of a request.
 type Attempt struct {
 	ContextName string
 	RequestID   string
@@ -18,42 +18,40 @@ type Attempt struct {
 	Number int
 }
 
-// Broadcast is one attempt at an answer, as it is heard by whoever follows the
-// context. Its methods do not wait for anyone.
+// Broadcast publishes the deltas of one attempt. Its methods never block on subscribers.
 type Broadcast struct {
 	conn    *Conn
 	attempt Attempt
 	onStop  func(Stop)
 
 	mu      sync.Mutex
-	sub     *nats.Subscription // nil before it is made, and without NATS
+	sub     *nats.Subscription // nil before it exists, and without NATS
 	closed  bool
 	through string
 	next    int
 	text    strings.Builder
 }
 
-// Broadcast begins an attempt. onStop is called, from another goroutine, each
-// time someone asks to stop the attempt's request.
+// Broadcast starts an attempt. onStop is called on another goroutine for each hint to stop the
+// request of the attempt.
 //
-// An attempt that is not the first begins with a Reset, so that what an earlier
-// one said disappears at once.
+// A second or later attempt starts with a Reset, so that the text of the previous one
+// disappears at once.
 func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 	b := &Broadcast{conn: c, attempt: attempt, onStop: onStop}
 	if c == nil {
 		return b
 	}
-	c.unhurried(b.subscribe)
+	c.inBackgroundIfDown(b.subscribe)
 	if attempt.Number > 1 {
 		b.publish("", true)
 	}
 	return b
 }
 
-// subscribe makes it possible to ask.
+// subscribe subscribes to asks.
 func (b *Broadcast) subscribe() {
-	// An error means a closed connection: then nobody can ask, and the hints
-	// take the way through Temporal.
+	// An error means a closed connection. Then hints arrive only through Temporal.
 	sub, err := b.conn.nats.Subscribe(b.conn.askSubject(b.attempt.ContextName), b.answer)
 	if err != nil {
 		return
@@ -67,15 +65,14 @@ func (b *Broadcast) subscribe() {
 	}
 }
 
-// Answering says which event is the newest that the provider was shown. It goes
-// with all that is said from then on.
+// Answering sets the latest event that the provider was shown, which all later deltas carry.
 func (b *Broadcast) Answering(throughEventID string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.through = throughEventID
 }
 
-// Say adds a piece to the answer.
+// Say publishes a piece of the answer.
 func (b *Broadcast) Say(text string) { b.publish(text, false) }
 
 func (b *Broadcast) publish(text string, reset bool) {
@@ -88,15 +85,14 @@ func (b *Broadcast) publish(text string, reset bool) {
 	index := b.next
 	b.next++
 	if !b.conn.Connected() {
-		// Whoever follows asks for the text when NATS is back, or reads it from
-		// the log.
+		// Subscribers request the text when NATS is back, or read the log.
 		return
 	}
 	data, err := encodeDelta(b.delta(index, text, reset))
 	if err != nil {
 		return
 	}
-	// An error means that NATS has just gone away.
+	// An error means that the connection has just been lost.
 	_ = b.conn.nats.Publish(b.conn.deltaSubject(b.attempt.ContextName), data)
 }
 
@@ -107,15 +103,14 @@ func (b *Broadcast) delta(index int, text string, reset bool) event.TextDelta {
 	}
 }
 
-// answer replies to an ask.
+// answer responds to an ask.
 func (b *Broadcast) answer(msg *nats.Msg) {
 	var question ask
 	if json.Unmarshal(msg.Data, &question) != nil {
 		return
 	}
 	if stop := question.Stop; stop != nil {
-		// Another request's broadcast may be about to end; it does not answer
-		// for this one.
+		// The broadcast of another request that is about to end must not respond for this one.
 		if stop.RequestID == b.attempt.RequestID {
 			_ = msg.Respond([]byte(`{}`))
 			b.onStop(*stop)
@@ -133,13 +128,13 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	}
 }
 
-// Close ends the broadcast. Nothing more is said or heard.
+// Close ends the broadcast.
 func (b *Broadcast) Close() {
 	b.mu.Lock()
 	sub := b.sub
 	b.closed = true
 	b.mu.Unlock()
 	if sub != nil {
-		b.conn.unhurried(func() { _ = sub.Unsubscribe() })
+		b.conn.inBackgroundIfDown(func() { _ = sub.Unsubscribe() })
 	}
 }

@@ -15,36 +15,32 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Options of a connection.
+// Options configure a connection.
 type Options struct {
-	// Namespace keeps the contexts of several Temporal namespaces apart.
-	// Empty: "default".
+	// Namespace separates the contexts of several Temporal namespaces. Empty: "default".
 	Namespace string
-	// Auth is how the connection is authenticated and encrypted.
+	// Auth configures authentication and TLS.
 	Auth Auth
-	// Name is what the NATS server calls the connection. Optional.
+	// Name is the name of the connection on the NATS server. Optional.
 	Name string
-	// Lost and Found are called when the connection breaks and when it is back,
-	// or there for the first time after [Connect] found none. Optional.
+	// Lost is called when the connection breaks. Found is called when it is restored, or first
+	// established after [Connect] failed to. Optional.
 	Lost  func(error)
 	Found func()
 }
 
-// Conn is a connection to NATS. A nil Conn leads nowhere: what is said on it is
-// heard by nobody. It is safe for concurrent use.
+// Conn is a connection to NATS. A nil Conn discards everything. It is safe for concurrent use.
 type Conn struct {
 	nats   *nats.Conn
 	prefix string
-	// connected is asked in place of nats, which keeps whoever asks it waiting
-	// for as long as an attempt to connect takes.
+	// connected replaces the query of nats, which blocks during an attempt to connect.
 	connected atomic.Bool
 }
 
-// ErrNobody says that no worker is answering in a context, or that NATS does
-// not reach it.
+// ErrNobody reports that no worker is answering in a context, or that NATS does not reach it.
 var ErrNobody = errors.New("nobody is answering")
 
-// DefaultURL is where NATS is expected: NATS_URL, else port 4222 on this host.
+// DefaultURL returns NATS_URL, or else the URL of port 4222 on this host.
 func DefaultURL() string {
 	if url := os.Getenv("NATS_URL"); url != "" {
 		return url
@@ -52,9 +48,8 @@ func DefaultURL() string {
 	return "nats://127.0.0.1:4222"
 }
 
-// Connect returns a connection to a NATS server, or to several, separated by
-// commas. When none can be reached it goes on trying for as long as it is open;
-// see Connected.
+// Connect connects to a NATS server, or to one of several, separated by commas. If none is
+// reachable, it keeps trying while the connection is open; see Connected.
 func Connect(url string, options Options) (*Conn, error) {
 	if options.Namespace == "" {
 		options.Namespace = "default"
@@ -67,27 +62,25 @@ func Connect(url string, options Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats at %s: %w", RedactURL(url), err)
 	}
-	var late atomic.Bool // the first attempt to connect has failed
+	var late atomic.Bool // the first attempt to connect failed
 	c.nats, err = nats.Connect(url, append(auth,
 		nats.Name(options.Name),
 		nats.Timeout(connectTimeout),
 		nats.SetCustomDialer(dialer{}),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
-		// Credentials may be renewed while the connection is away.
+		// Credentials may be renewed while disconnected.
 		nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
-		// What was said while nobody could hear it is of no use later.
+		// Deltas are worthless after a reconnection.
 		nats.ReconnectBufSize(-1),
-		// What is said is written by whoever says it. To leave it to a goroutine
-		// of the connection would hold up every delta.
+		// Publish writes at once. A goroutine of the connection would delay every delta.
 		nats.WriteBufferSize(1),
-		// A server that has fallen silent must not hold up an answer for as long
-		// as the system keeps the connection: a write waits for it once, for this
-		// long, and then the connection is broken.
+		// An unresponsive server must not block an answer for as long as the TCP timeout. A
+		// write waits for it once, for this time, and then the connection is closed.
 		nats.FlusherTimeout(time.Second),
-		// Between the answers only a ping finds out.
+		// Between answers, only pings detect an unresponsive server.
 		nats.PingInterval(10*time.Second),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			c.connected.Store(false)
@@ -96,13 +89,13 @@ func Connect(url string, options Options) (*Conn, error) {
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { c.found(options) }),
-		// The first connection is not news, unless it was waited for.
+		// The first connection is reported only if it was delayed.
 		nats.ConnectHandler(func(*nats.Conn) {
 			if late.Load() {
 				c.found(options)
 			}
 		}),
-		// A slow subscriber misses messages; it asks for the text when it does.
+		// A slow subscriber misses messages and then requests the text.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	)...)
 	if err != nil {
@@ -120,7 +113,6 @@ func (c *Conn) found(options Options) {
 	}
 }
 
-// Close ends the connection.
 func (c *Conn) Close() {
 	if c != nil {
 		c.connected.Store(false)
@@ -128,7 +120,7 @@ func (c *Conn) Close() {
 	}
 }
 
-// Problem is why the newest attempt to connect failed; nil when none did.
+// Problem returns the last connection error; nil if there was none.
 func (c *Conn) Problem() error {
 	if c == nil {
 		return nil
@@ -136,12 +128,12 @@ func (c *Conn) Problem() error {
 	return c.nats.LastError()
 }
 
-// Connected reports whether the server can be reached now.
+// Connected reports whether the server is reachable at present.
 func (c *Conn) Connected() bool { return c != nil && c.connected.Load() }
 
-// unhurried does something that needs the connection, but nobody waits for, in
-// the background when the connection is away: see connected.
-func (c *Conn) unhurried(f func()) {
+// inBackgroundIfDown runs f, which uses the connection. While disconnected it does not wait for
+// f, since nats may block.
+func (c *Conn) inBackgroundIfDown(f func()) {
 	if c.Connected() {
 		f()
 	} else {
@@ -149,13 +141,12 @@ func (c *Conn) unhurried(f func()) {
 	}
 }
 
-// Flush waits until the server has taken all that was said before, five seconds
-// at most.
+// Flush waits until the server has received all published messages, at most five seconds.
 func (c *Conn) Flush(ctx context.Context) error {
 	if c == nil {
 		return nats.ErrInvalidConnection
 	}
-	// Without a deadline NATS refuses to wait at all.
+	// NATS requires a deadline.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return c.nats.FlushWithContext(ctx)
@@ -169,8 +160,8 @@ func (c *Conn) askSubject(contextName string) string {
 	return c.prefix + "." + token(contextName) + ".ask"
 }
 
-// token makes a name one token of a subject: dots would separate tokens, and
-// other characters have a meaning of their own.
+// token encodes a name as one token of a subject: dots separate tokens, and other characters
+// have special meanings.
 func token(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -184,27 +175,25 @@ func token(name string) string {
 	return b.String()
 }
 
-// Stop asks the worker that makes a request to stop it.
+// Stop is a request to the answering worker to stop a request.
 type Stop struct {
 	RequestID string       `json:"requestId"`
 	Reason    event.Reason `json:"reason"`
-	// Through is the newest event that wants an answer. An attempt that was
-	// shown it goes on when the reason is new input.
+	// Through is the latest event that requires an answer. If the reason is new input, an
+	// attempt that was shown this event continues.
 	Through string `json:"throughEventId,omitempty"`
 }
 
-// ask is a request to whoever is answering. Without a Stop it asks for the text
-// so far.
+// ask is a message to the answering worker. Without a Stop it requests the text so far.
 type ask struct {
 	Stop *Stop `json:"stop,omitempty"`
 }
 
-// answerWithin is how long the answer to an ask is waited for.
-const answerWithin = 500 * time.Millisecond
+// askTimeout bounds the wait for the response to an ask.
+const askTimeout = 500 * time.Millisecond
 
-// Stop delivers the hint and returns once the worker has heard it. ErrNobody
-// says that none did; it comes at once when NATS knows of none, and after half a
-// second at the latest.
+// Stop sends the hint and returns when the worker has received it. It returns ErrNobody if none
+// has: at once if NATS knows of none, and after half a second at the latest.
 func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	if !c.Connected() {
 		return ErrNobody
@@ -213,7 +202,7 @@ func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if _, err := c.nats.RequestWithContext(ctx, c.askSubject(contextName), question); err != nil {
 		return fmt.Errorf("%w in context %s: %w", ErrNobody, contextName, err)

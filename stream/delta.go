@@ -7,9 +7,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// message is the JSON of a delta: that of an [event.Event] with an empty
-// envelope. Both ends know which event it is, and need not find that out for
-// each piece of an answer, which takes several times as long.
+// message is the JSON of a delta, an [event.Event] with an empty envelope. Both ends know the
+// type of the event; detecting it for each delta would take several times as long.
 type message struct {
 	Tag event.Tag `json:"_tag"`
 	event.TextDelta

@@ -8,9 +8,8 @@ import (
 // connectTimeout bounds an attempt to connect.
 const connectTimeout = 2 * time.Second
 
-// dialer dials connections that are over when a write fails. NATS would only
-// see that in what it writes from a goroutine of its own, and let everyone who
-// speaks wait for a server that has fallen silent, one after the other.
+// dialer dials connections that close when a write fails. NATS itself would notice only writes
+// of its own goroutine, and each publisher would wait in turn for an unresponsive server.
 type dialer struct{}
 
 func (dialer) Dial(network, address string) (net.Conn, error) {

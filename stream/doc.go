@@ -1,9 +1,8 @@
-// Package stream carries what lives only for a moment: the pieces of an answer
-// on its way, and the hint that an answer is to stop. It uses NATS core
-// subjects; nothing is stored.
+// Package stream carries ephemeral messages over NATS core subjects: the deltas of a running
+// answer, and hints to stop it. Nothing is stored.
 //
-// The worker that makes a request opens a [Broadcast] and gives it each piece
-// of text. Anyone who follows the context has a [Subscription]:
+// The worker that runs a request opens a [Broadcast] and publishes each piece of text. Followers
+// of the context open a [Subscription]:
 //
 //	b := conn.Broadcast(stream.Attempt{ContextName: "demo", RequestID: id, Number: 1}, onStop)
 //	b.Say("Hel")
@@ -15,13 +14,11 @@
 //		if d, ok := sub.Delta(m); ok { … }   // event.TextDelta
 //	}
 //
-// What a subscription guarantees: the deltas of one attempt come in order and
-// without a gap; whoever joins late or misses some is given the whole text so
-// far, marked as a Reset; two attempts are never glued together. What it does
-// not: that deltas come at all. Without NATS there are none, and everything
+// A subscription delivers the deltas of an attempt in order and without gaps. A subscriber that
+// joins late or misses deltas gets the whole text so far, marked as a Reset. A new attempt starts
+// with a Reset, too. Delivery is not guaranteed: without NATS there are no deltas, and everything
 // else works.
 //
-// There are two subjects for each context, below "chronicle.{namespace}":
-// "{context}.delta" for [event.TextDelta] events and "{context}.ask" for
-// requests to whoever is answering.
+// Each context has two subjects below "chronicle.{namespace}": "{context}.delta" for
+// [event.TextDelta] events and "{context}.ask" for requests to the answering worker.
 package stream

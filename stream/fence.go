@@ -2,20 +2,19 @@ package stream
 
 import "github.com/seed-9ed7edd4/chronicle/event"
 
-// fence lets through the deltas of the newest attempt of the newest request,
-// in order. It has no clock and does no I/O.
+// fence passes the deltas of the latest attempt of the latest request in order. It has no clock
+// and does no I/O.
 type fence struct {
 	request int // number of the request; 0 before the first
 	attempt int
 	next    int // index of the next delta
-	heard   int // index of the newest delta heard of, let through or not
+	newest  int // highest index received, passed or not
 	shown   bool
-	lost    bool // a gap was seen: only a Reset can go on
+	lost    bool // there is a gap: only a Reset may follow
 }
 
-// pass decides about a delta: it is let through, possibly marked as a Reset, or
-// dropped. gap says that deltas are missing, before it or after it, and that the
-// text so far should be asked for.
+// pass filters a delta: it passes, possibly marked as a Reset, or is dropped. gap reports that
+// deltas are missing before or after it, so that the text so far should be requested.
 func (f *fence) pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
 	request := event.RequestNumber(d.RequestID)
 	switch {
@@ -31,19 +30,19 @@ func (f *fence) pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
 	case d.Attempt > f.attempt:
 		shown := f.shown
 		*f = fence{request: request, attempt: d.Attempt, shown: shown, lost: d.Index > 0}
-		// The first delta begins the answer anew, whether it says so or not. A
-		// later one must not: what came before it is missing.
+		// The first delta restarts the answer, whether or not it is marked as a Reset. A later
+		// one does not, since the deltas before it are missing.
 		d.Reset = d.Reset || shown && d.Index == 0
 	case d.Index > f.next:
 		f.lost = true
 	}
-	f.heard = max(f.heard, d.Index)
+	f.newest = max(f.newest, d.Index)
 	if f.lost && !d.Reset {
 		return d, false, true
 	}
 	f.lost = false
 	f.next = d.Index + 1
 	f.shown = true
-	// What came while the text so far was on its way may go beyond it.
-	return d, true, f.next <= f.heard
+	// Deltas received during the request may go beyond its response.
+	return d, true, f.next <= f.newest
 }

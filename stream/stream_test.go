@@ -524,7 +524,7 @@ func TestNothingIsHeardAfterClose(t *testing.T) {
 
 func TestAPasswordInTheURLIsInNoError(t *testing.T) {
 	_, err := stream.Connect("nats://me:hunter2@127.0.0.1:port", stream.Options{})
-	require.ErrorContains(t, err, "nats at nats://[removed]@127.0.0.1:port: it is not a URL")
+	require.ErrorContains(t, err, "nats at nats://[removed]@127.0.0.1:port: invalid URL")
 	require.NotContains(t, err.Error(), "hunter2")
 }
 

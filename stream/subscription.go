@@ -9,30 +9,30 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// subscriptionBuffer is how many deltas a slow reader may be behind before it
-// misses some and is given the whole text instead.
+// subscriptionBuffer is the number of deltas buffered for a slow reader. Beyond it, the reader
+// misses deltas and gets the whole text instead.
 const subscriptionBuffer = 4096
 
-// Message is what a [Subscription] is sent; its Delta reads it.
+// Message is a message for a [Subscription], decoded by its method Delta.
 type Message = *nats.Msg
 
-// Subscription is what one follower of a context hears. It belongs to the
-// goroutine that reads it: to hand each delta over from another takes time.
+// Subscription receives the deltas of a context for one follower. It belongs to the goroutine
+// that reads it, which avoids a handover of each delta between goroutines.
 type Subscription struct {
 	conn     *Conn
 	name     string
 	messages chan Message
 	fence    fence
-	// inbox is the subject of the answers to ask, which stand among the deltas
-	// where they belong.
+	// inbox is the subject of responses to ask, which share the channel and its order with the
+	// deltas.
 	inbox string
-	// asked is when the text so far was asked for; zero when it was answered.
+	// asked is the time of the pending ask; zero without one.
 	asked time.Time
 	subs  []*nats.Subscription
 }
 
-// Subscribe follows the answers of a context, from what was said so far of the
-// one that is on its way.
+// Subscribe subscribes to the answers of a context, starting with the text so far of the
+// running one.
 func (c *Conn) Subscribe(contextName string) (*Subscription, error) {
 	s := &Subscription{conn: c, name: contextName, messages: make(chan Message, subscriptionBuffer)}
 	if c == nil {
@@ -51,17 +51,17 @@ func (c *Conn) Subscribe(contextName string) (*Subscription, error) {
 	return s, nil
 }
 
-// Messages are to be given to Delta, one after the other. The channel is never
-// closed, but nothing comes after Close.
+// Messages returns the channel of messages to be passed to Delta in order. It is never closed,
+// but receives nothing after Close.
 func (s *Subscription) Messages() <-chan Message { return s.messages }
 
-// Delta is the delta in a message. ok is false when there is nothing to show:
-// deltas in front of it are missing, or nobody needs it any more.
+// Delta decodes a message. ok is false if there is nothing to show: the delta is stale, or
+// earlier deltas are missing.
 func (s *Subscription) Delta(m Message) (d event.TextDelta, ok bool) {
 	if m.Subject == s.inbox {
 		s.asked = time.Time{}
 	}
-	// An answer without a delta says that nobody is answering.
+	// A response without a delta means that no worker is answering.
 	d, err := decodeDelta(m.Data)
 	if err != nil {
 		return d, false
@@ -73,18 +73,17 @@ func (s *Subscription) Delta(m Message) (d event.TextDelta, ok bool) {
 	return d, ok
 }
 
-// ask asks for the text so far, unless the answer is on its way.
+// ask requests the text so far, unless a request is pending.
 func (s *Subscription) ask() {
-	if time.Since(s.asked) < answerWithin || !s.conn.Connected() {
+	if time.Since(s.asked) < askTimeout || !s.conn.Connected() {
 		return
 	}
-	// An error means that NATS has just gone away.
+	// An error means that the connection has just been lost.
 	if err := s.conn.nats.PublishRequest(s.conn.askSubject(s.name), s.inbox, []byte(`{}`)); err == nil {
 		s.asked = time.Now()
 	}
 }
 
-// Close ends the subscription.
 func (s *Subscription) Close() {
 	for _, sub := range s.subs {
 		_ = sub.Unsubscribe()

@@ -1,18 +1,17 @@
-// Package terminal makes text from outside safe to print.
+// Package terminal makes external text safe to print.
 //
 //	fmt.Fprintln(terminal.NewWriter(os.Stdout), answer)   // for people
 //	terminal.NewJSONWriter(os.Stdout).Write(line)         // for programs
 //
-// A terminal takes control characters as commands: they move the cursor, change the
-// title, write to the clipboard (OSC 52), or answer as if the user had typed.
-// Bidirectional controls reorder what is read. Text for people loses all of them;
-// JSON keeps them as escapes, so that it stays the same JSON.
+// Terminals interpret control characters as commands that move the cursor, set the title, write
+// to the clipboard (OSC 52) or simulate input. Bidirectional controls reorder text. Text output
+// omits all of them; JSON output escapes them, which leaves its value unchanged.
 //
-// Unsafe are the C0 and C1 controls and DEL (Unicode category Cc) and the format
-// characters (Cf), which include the bidirectional controls, and the line and
-// paragraph separators. Safe among them are newline and tab, and the two joiners that
-// scripts and emoji need. Bytes that are not UTF-8 become U+FFFD: a terminal in an
-// 8-bit mode takes some of them for C1 controls.
+// Unsafe characters are the C0 and C1 controls and DEL (Unicode category Cc), the format
+// characters (Cf), which include the bidirectional controls, and the line and paragraph
+// separators. Exceptions are newline, tab and the two joiners used by scripts and emoji. Bytes
+// that are not UTF-8 become U+FFFD, since terminals in an 8-bit mode may take them for C1
+// controls.
 package terminal
 
 import (
@@ -25,7 +24,7 @@ import (
 	"unicode/utf8"
 )
 
-// unsafe reports whether a character can command a terminal or reorder its text.
+// unsafe reports whether a character can control a terminal or reorder text.
 func unsafe(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d':
@@ -36,8 +35,8 @@ func unsafe(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// Clean removes the unsafe characters. It works on pieces of a text as on the whole,
-// if no piece ends within a character.
+// Clean removes unsafe characters. It may be applied piecewise, if no piece ends within a
+// character.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unsafe(r) {
@@ -47,11 +46,11 @@ func Clean(text string) string {
 	}, text)
 }
 
-// Line is a text on one line: clean, with single spaces between its words.
+// Line cleans a text and joins its words with single spaces.
 func Line(text string) string { return strings.Join(strings.Fields(Clean(text)), " ") }
 
-// EscapeJSON replaces the unsafe characters in valid JSON by their escapes. They can
-// only stand in its strings. The newlines between values stay.
+// EscapeJSON escapes the unsafe characters in valid JSON, which only occur in strings. It keeps
+// newlines between values.
 func EscapeJSON(data []byte) []byte {
 	out := make([]byte, 0, len(data))
 	for len(data) > 0 {
@@ -72,25 +71,25 @@ func EscapeJSON(data []byte) []byte {
 	return out
 }
 
-// Writer passes on text without what is unsafe in it. It is safe for concurrent use.
+// Writer writes text without its unsafe characters. It is safe for concurrent use.
 type Writer struct {
 	to   io.Writer
 	safe func([]byte) []byte
 
 	mu   sync.Mutex
-	rest []byte // the beginning of a character whose end was not written yet
+	rest []byte // incomplete character at the end of the last write
 }
 
-// NewWriter returns a writer for people: what it writes is clean.
+// NewWriter returns a writer that cleans text.
 func NewWriter(to io.Writer) *Writer {
 	return &Writer{to: Raw(to), safe: func(text []byte) []byte { return []byte(Clean(string(text))) }}
 }
 
-// NewJSONWriter returns a writer for JSON: what it writes is escaped.
+// NewJSONWriter returns a writer that escapes JSON.
 func NewJSONWriter(to io.Writer) *Writer { return &Writer{to: Raw(to), safe: EscapeJSON} }
 
-// Raw is the writer below a [Writer], and any other writer itself. It is for the
-// escape sequences of a program's own.
+// Raw returns the writer below a [Writer], or any other writer itself. Use it for escape
+// sequences of the program itself.
 func Raw(w io.Writer) io.Writer {
 	if safe, ok := w.(*Writer); ok {
 		return safe.to
@@ -98,7 +97,7 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Write writes text. The beginning of a character at its end waits for the rest of it.
+// Write writes text. It retains an incomplete character at the end until the next write.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

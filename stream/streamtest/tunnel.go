@@ -1,5 +1,5 @@
-// Package streamtest lets tests lose the way to a NATS server as networks lose
-// it: in silence.
+// Package streamtest simulates a network failure that makes a NATS server unreachable without
+// closing connections.
 //
 //	tunnel := streamtest.Start(t, server.URL())
 //	// point the client at tunnel.URL()
@@ -14,16 +14,15 @@ import (
 	"testing"
 )
 
-// Tunnel leads to a server until it falls silent. Then it carries nothing more,
-// takes connections and never answers, and closes none, like a host that has
-// lost its network.
+// Tunnel forwards connections to a server until Silence. From then on it accepts connections
+// and closes none, but transfers nothing, like a host that lost its network.
 type Tunnel struct {
 	listener net.Listener
 	host     string
 	silent   atomic.Bool
 }
 
-// Start opens a tunnel to the server with that URL, until the end of the test.
+// Start opens a tunnel to a URL until the end of the test.
 func Start(t testing.TB, to string) *Tunnel {
 	t.Helper()
 	u, err := url.Parse(to)
@@ -44,10 +43,10 @@ func Start(t testing.TB, to string) *Tunnel {
 	return tunnel
 }
 
-// URL is where clients connect.
+// URL returns the URL of the tunnel.
 func (t *Tunnel) URL() string { return "nats://" + t.listener.Addr().String() }
 
-// Silence lets the tunnel fall silent, for ever.
+// Silence stops all transfers for good.
 func (t *Tunnel) Silence() { t.silent.Store(true) }
 
 func (t *Tunnel) serve(done <-chan struct{}) {
@@ -72,8 +71,7 @@ func (t *Tunnel) serve(done <-chan struct{}) {
 	}
 }
 
-// carry carries bytes until the tunnel is silent, or closes one end when the
-// other is gone.
+// carry copies bytes until the tunnel is silent. If one connection ends, it closes the other.
 func (t *Tunnel) carry(to, from net.Conn) {
 	buffer := make([]byte, 4096)
 	for {
