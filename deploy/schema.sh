@@ -1,7 +1,6 @@
-#!/bin/sh
-# Makes or updates the two databases of the Temporal server. What is there stays,
-# so it may run before every start. SQL_HOST, SQL_PORT, SQL_USER, SQL_PASSWORD and
-# SQL_PLUGIN, which temporal-sql-tool reads itself, say where.
+# Creates or updates the two databases of the Temporal server. Existing data is kept, so it may
+# run before each start. temporal-sql-tool reads SQL_HOST, SQL_PORT, SQL_USER, SQL_PASSWORD and
+# SQL_PLUGIN.
 set -eu
 
 for schema in temporal visibility; do

@@ -57,8 +57,8 @@ type Options struct {
 //   - By default a shard polls its task queues at most 20 times per second, which delays
 //     each task by up to 50 ms, and timers have a resolution of one second. Much more
 //     than 200 polls per second reduces batching and slows down many concurrent contexts.
-//   - Each context that opens lists workflows once; the namespace limit is 1000 here,
-//     10 per second by default.
+//   - Gateways and `starter list` list workflows; the namespace limit is 1000 lists per second
+//     here, 10 by default.
 //   - Eager execution returns an activity task with the workflow task completion instead
 //     of through a task queue, as newer servers do by default.
 //   - Updates that wait for a worker are rejected beyond what one message can carry.
