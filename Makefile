@@ -1,22 +1,22 @@
-# make            the list of targets
-# make run        a conversation, with all that it needs, in one command
-# make test       everything, on a real Temporal server
+# make            list the targets
+# make run        start everything and chat
+# make test       run all tests, on a real Temporal server
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run dev up down build test test-long e2e-s3 e2e-postgres check histories golden bench soak clean binaries
 
-# What to test: make test T=TestName P=./pkg
+# Tests to run: make test T=TestName P=./pkg
 P ?= ./...
 T ?=
 
 # Flags for the benchmark: make bench B='-quick -run signal'
 B ?=
 
-# Where to measure: make bench SERVER=postgres
+# Server to measure: make bench SERVER=postgres
 SERVER ?= dev
 
-# How long faults go on, and other flags: make soak SOAK=30s S="-seed 7"
+# Duration of the faults, and other flags: make soak SOAK=30s S="-seed 7"
 SOAK ?= 10m
 S ?=
 
@@ -27,30 +27,30 @@ W ?=
 TAGS ?=
 tags := $(if $(TAGS),-tags $(TAGS))
 
-# On Linux the race detector is linked by a C compiler.
+# On Linux the race detector requires a C compiler.
 race := $(if $(shell command -v $$(go env CC)),-race)
 
-# Tools with requirements of their own live in modules of their own.
+# Linters are in a module of their own, to keep their requirements out of go.mod.
 lint := go tool -modfile=tools/lint/go.mod
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-run: bin/temporal binaries ## Talk to a context; starts all it needs, and ends it on leaving; W='FLAGS' for the worker
+run: bin/temporal binaries ## Chat with a context; starts everything it needs and stops it on exit; W='FLAGS' for the worker
 	@bin/worker --dev $(W) -- bin/starter chat || test $$? -eq 130
 
-dev: bin/temporal binaries ## Run the worker with all it needs, until Ctrl-C
+dev: bin/temporal binaries ## Run the worker and everything it needs until Ctrl-C
 	@bin/worker --dev $(W)
 
-up: ## Start docker-compose.yml, and wait until contexts are answered at 127.0.0.1:7233
+up: ## Start docker-compose.yml and wait until the workers are ready; Temporal is at 127.0.0.1:7233
 	docker compose up --build --detach --wait
 
-down: ## Stop it; its database stays
+down: ## Stop docker-compose.yml; the database is kept
 	docker compose down
 
 build: bin/temporal binaries ## Build bin/worker, bin/starter and bin/temporal
 
-# The go command knows itself what has changed.
+# The go command detects changes itself.
 binaries:
 	@test -e bin/worker || echo "building bin/worker and bin/starter; the first time this takes about a minute"
 	@go build $(tags) -o bin/ ./worker ./starter
@@ -60,7 +60,7 @@ bin/temporal: tools/temporal/go.mod
 	@cd tools/temporal && go build -o ../../bin/temporal github.com/temporalio/cli/cmd/temporal
 	@touch bin/temporal
 
-# The servers of docker-compose.yml, for deploy/local.
+# The servers in docker-compose.yml, for deploy/local.
 production = bin/temporal-server bin/temporal-sql-tool bin/nats-server
 
 bin/temporal-server: package = go.temporal.io/server/cmd/server
@@ -72,13 +72,13 @@ $(production): tools/server/go.mod
 	@cd tools/server && go build -o ../../$@ $(package)
 	@touch $@
 
-# Runs a command with what docker-compose.yml describes, without Docker.
+# Runs a command with the services of docker-compose.yml, without Docker.
 bin/local: $(production) bin/temporal binaries
 	@go build -o bin/ ./deploy/local
 
 .PHONY: bin/local
 
-# Runs go test, and lists what was skipped.
+# Runs go test and lists skipped tests.
 gotest = bin/gotest
 bin/gotest:
 	@go build -o bin/ ./tools/gotest
@@ -89,26 +89,26 @@ test: bin/temporal bin/gotest ## Run all tests with the race detector; T=TestNam
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
 	$(gotest) $(race) -timeout 20m $(if $(T),-v -run '$(T)') $(P)
 
-# Long tests begin with a call of long.
+# Long tests begin with a call to long.
 long_tests = $(shell awk '/^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name) } /^\tlong\(t\)$$/ { print name }' e2e/*_test.go | paste -sd '|')
 
-test-long: bin/temporal bin/gotest ## Run the tests that take minutes: thousands of turns, large states
+test-long: bin/temporal bin/gotest ## Run the tests that take minutes, such as thousands of turns
 	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -v -run '^($(long_tests))$$' ./e2e
 
-# An S3-compatible server that is a Go module.
+# An S3-compatible server.
 bin/versitygw: tools/s3/go.mod
 	@echo "building $@; the first time this takes about a minute"
 	@cd tools/s3 && go build -o ../../$@ github.com/versity/versitygw/cmd/versitygw
 	@touch $@
 
-e2e-s3: bin/versitygw bin/temporal bin/gotest ## Run the end-to-end tests with an S3 server as the blob store
+e2e-s3: bin/versitygw bin/temporal bin/gotest ## Run the end-to-end tests with an S3-compatible blob store
 	@go build -o bin/ ./deploy/local
 	bin/local -s3 -- sh -c 'CHRONICLE_E2E_BLOB_URL=$$BLOB_URL $(gotest) -count=1 -tags clouds -timeout 20m $(if $(T),-v -run "$(T)") ./blobs ./e2e'
 
-e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on what docker-compose.yml describes, without Docker; needs PostgreSQL installed
+e2e-postgres: bin/local bin/gotest ## Run the end-to-end tests on the services of docker-compose.yml, without Docker; requires PostgreSQL
 	bin/local -- sh -c 'CHRONICLE_E2E_TEMPORAL=$$TEMPORAL_ADDRESS CHRONICLE_E2E_TEMPORAL_PID_FILE=$$TEMPORAL_PID_FILE CHRONICLE_E2E_NATS=$$NATS_URL $(gotest) -count=1 -timeout 20m $(if $(T),-v -run "$(T)") ./e2e'
 
-check: ## Look for mistakes without running: format, vet, lint, determinism, imports, replay, modules
+check: ## Check formatting, vet, lint, workflow determinism, imports, replay and modules
 	@echo "gofmt" && files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w:"; echo "$$files"; exit 1; }
 	go vet ./...
 	go vet -tags clouds ./worker ./starter ./e2e
@@ -120,14 +120,14 @@ check: ## Look for mistakes without running: format, vet, lint, determinism, imp
 	go mod tidy -diff
 	go mod verify
 
-histories: bin/temporal ## Record histories of stories that have none yet, for all later versions to replay
+histories: bin/temporal ## Record histories of new stories, which all later versions replay
 	go test -count=1 -timeout 20m ./e2e -histories
 	go test -count=1 -run '^TestReplayHistoriesAreUnchanged$$' ./workflows -histories
 
-golden: ## Rewrite the expected output of tests from what they print now
+golden: ## Update the golden files of the tests
 	go test $(or $(golden_packages),$(error no package has golden files)) -update
 
-bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size, in about 9 minutes; B='-quick -run signal' for some, SERVER=postgres
+bench: $(if $(filter postgres,$(SERVER)),bin/local,bin/temporal binaries) ## Measure latency, throughput and history size in about 9 minutes; B='-quick -run signal' for some, SERVER=postgres
 	@go build -o bin/ ./bench
 	@$(if $(filter postgres,$(SERVER)),bin/local -workers 0 -- sh -c 'BENCH_TEMPORAL_ADDRESS=$$TEMPORAL_ADDRESS exec bin/bench $(B)',bin/bench $(B))
 
@@ -135,8 +135,8 @@ soak: bin/temporal binaries ## Soak-test 100 contexts under faults and check the
 	@go build -o bin/ ./bench/soak
 	@bin/soak -for $(SOAK) $(S)
 
-clean: ## Remove what was built; the contexts in .chronicle stay
+clean: ## Remove bin/; the contexts in .chronicle are kept
 	rm -rf bin
 
-# Packages whose tests know -update.
+# Packages with golden files.
 golden_packages = $(shell grep -rl --include='*_test.go' 'eventtest/golden"' . | xargs -r -n1 dirname | sort -u)
