@@ -10,18 +10,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
 
-// attached is a file that is sent along.
-func attached(mediaType, name, data string) event.FileAttachment {
+// attached is an attachment with its bytes.
+func attachment(mediaType, name, data string) event.FileAttachment {
 	return event.FileAttachment{
 		Source: event.Source{Type: event.SourceBlob, Data: []byte(data)}, MediaType: mediaType, FileName: name, Size: int64(len(data)),
 	}
 }
 
-func TestAnAttachmentIsAnImageOrAFileAndRunsNothing(t *testing.T) {
+func TestAttachmentsAreInertImagesOrDownloads(t *testing.T) {
 	w := serve(t, client{log: newLog(
-		attached("image/PNG; x=y", "a.png", "PNG"),
-		attached("image/svg+xml", "a.svg", "<svg/>"),
-		attached("text/html", "ä.html", "<script>pwned</script>"),
+		attachment("image/PNG; x=y", "a.png", "PNG"),
+		attachment("image/svg+xml", "a.svg", "<svg/>"),
+		attachment("text/html", "ä.html", "<script>pwned</script>"),
 	)}, gateway.Options{})
 	for id, want := range map[string]struct{ mediaType, disposition, data string }{
 		"demo:0001": {"image/png", "inline; filename=a.png", "PNG"},
@@ -39,7 +39,7 @@ func TestAnAttachmentIsAnImageOrAFileAndRunsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatBroughtNoFileHasNone(t *testing.T) {
+func TestEventsWithoutAFileHaveNoAttachment(t *testing.T) {
 	w := serve(t, client{log: newLog(event.UserMessage{Content: "Hi"})}, gateway.Options{})
 	for _, id := range []string{"demo:0001", "demo:0002", "other:0001", "x"} {
 		got := w.do(http.MethodGet, "/contexts/demo/events/"+id+"/attachment", "")

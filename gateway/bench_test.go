@@ -20,10 +20,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
 
-// BenchmarkViewers streams an answer of fifty tokens per second to a thousand
-// viewers of its transcript. It reports how long after a token was there it has come
-// to a viewer, and what a viewer costs, its own end of the connection included: the
-// viewers are in the same process, and take the larger part of the time.
+// BenchmarkViewers streams an answer of 50 tokens per second to 1000 viewers of its
+// transcript. It reports the delay of a token and the cost of a viewer. The cost includes
+// the client side, which runs in the same process and uses most of the CPU time.
 func BenchmarkViewers(b *testing.B) {
 	const (
 		viewers = 1000
@@ -65,7 +64,7 @@ func BenchmarkViewers(b *testing.B) {
 	}
 	busy = processorTime(b) - busy
 	after := heap()
-	log.record(event.AssistantMessage{RequestID: "demo:r0001", Content: "over", ThroughEventID: through(1)})
+	log.record(event.AssistantMessage{RequestID: "demo:r0001", Content: "over", ThroughEventID: eventID(1)})
 	gone.Wait()
 	cancel()
 	if err := <-served; err != nil {
@@ -84,8 +83,8 @@ func BenchmarkViewers(b *testing.B) {
 	b.ReportMetric(float64(after-full)/viewers/float64(tokens), "B/viewer/token")
 }
 
-// processorTime is how long the process has computed. Other than a latency, it does
-// not depend on what else the machine does.
+// processorTime is the CPU time of the process. Unlike latency, it does not depend on
+// the load of the machine.
 func processorTime(b *testing.B) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -101,8 +100,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// watch reads a transcript until the answer is over, and returns how old each token
-// was when it came. begun is called when the stream has begun.
+// watch reads a transcript until the answer ends, and returns the delay of each token. It
+// calls begun when the stream has begun.
 func watch(ctx context.Context, address string, begun func()) (latencies []time.Duration) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+transcriptPath, nil)
 	if err != nil {

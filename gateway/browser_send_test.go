@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func TestAMessageIsSentUntilItIsTakenAndThenOnce(t *testing.T) {
+func TestAMessageIsRetriedUntilAcceptedAndRecordedOnce(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tries := make(chan string, 16)
 	var up, refuses bool
@@ -42,7 +42,7 @@ func TestAMessageIsSentUntilItIsTakenAndThenOnce(t *testing.T) {
 	tab.Await(`document.querySelector("#outbox .trouble")?.innerText.includes("Temporal is unreachable; trying again")`)
 	first := <-tries
 	tab.Reload()
-	require.Equal(t, first, <-tries, "the key survives that the page is loaded again")
+	require.Equal(t, first, <-tries, "the key must survive a reload")
 	l.mu.Lock()
 	up = true
 	l.mu.Unlock()
@@ -60,8 +60,8 @@ func TestAMessageIsSentUntilItIsTakenAndThenOnce(t *testing.T) {
 	tab.Await(`document.querySelector("#text").value === "And now?" && !document.querySelector("#outbox li")`)
 }
 
-func TestAGatewayThatIsAwayIsCalledSo(t *testing.T) {
-	w := serve(t, client{log: newLog(event.UserMessage{Content: "Hi"}), limits: alongside}, gateway.Options{Page: page.Handler()})
+func TestAnUnreachableGatewayIsReported(t *testing.T) {
+	w := serve(t, client{log: newLog(event.UserMessage{Content: "Hi"}), limits: inlineLimits}, gateway.Options{Page: page.Handler()})
 	tab := browsertest.Start(t).Open(w.server.URL + "/#demo")
 	tab.Await(`document.querySelector(".entry")`)
 	require.NoError(t, w.server.Listener.Close())
@@ -71,7 +71,7 @@ func TestAGatewayThatIsAwayIsCalledSo(t *testing.T) {
 	tab.Await(`document.querySelector("#banner").innerText === "Not connected: the gateway cannot be reached. Trying again…"`)
 }
 
-func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {
+func TestFilesAreAttachedByPickerDropAndPaste(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tab := show(t, l)
 	tab.Attach("#picker", fileOf(t, "Makefile", []byte("all: test")), fileOf(t, "huge.bin", make([]byte, mib+1)))
@@ -95,7 +95,7 @@ func TestFilesComeAlongByChoosingDroppingAndPasting(t *testing.T) {
 	require.Equal(t, event.UserMessage{Content: "Look"}, events[4].Body)
 }
 
-func TestTheTextOfADraftSurvivesThatThePageIsLoadedAgain(t *testing.T) {
+func TestADraftSurvivesAReload(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	reload := func() {
 		tab.Reload()
@@ -118,15 +118,15 @@ func TestTheTextOfADraftSurvivesThatThePageIsLoadedAgain(t *testing.T) {
 	reload()
 	var left string
 	tab.Eval(`document.querySelector("#text").value`, &left)
-	require.Empty(t, left, "what was sent is no draft")
+	require.Empty(t, left, "a sent message must not remain as a draft")
 }
 
-func TestAnImageInAMessageIsSeenAndOtherFilesAreLinks(t *testing.T) {
+func TestImagesAreShownAndOtherFilesAreLinked(t *testing.T) {
 	const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x00\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;"
 	tab := show(t, newLog(
-		attached("image/gif", "pixel.gif", pixel),
-		attached("image/png", "none.png", "this is no image"),
-		attached("text/plain", "a.txt", "Hello"),
+		attachment("image/gif", "pixel.gif", pixel),
+		attachment("image/png", "none.png", "this is no image"),
+		attachment("text/plain", "a.txt", "Hello"),
 		event.UserMessage{Content: "Look"},
 	))
 	tab.Await(`document.querySelectorAll(".attachments img").length === 1 && document.querySelector(".attachments img").naturalWidth === 1`)
@@ -139,8 +139,8 @@ func TestAnImageInAMessageIsSeenAndOtherFilesAreLinks(t *testing.T) {
 	}, links)
 }
 
-// held holds up the reading of a file of that name, until window.read is called.
-const held = `
+// holdFile delays the reading of slow.txt until window.read is called.
+const holdFile = `
 	const read = FileReader.prototype.readAsDataURL;
 	FileReader.prototype.readAsDataURL = function (file) {
 		if (file.name !== "slow.txt") return read.call(this, file);
@@ -153,10 +153,10 @@ const held = `
 func TestAMessageWaitsUntilItsFilesAreRead(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tab := show(t, l)
-	tab.Do(held)
+	tab.Do(holdFile)
 	tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")), fileOf(t, "fast.txt", []byte("fast")))
 	tab.Await(`document.querySelector("#files").innerText.includes("4 B")`)
-	require.Equal(t, []string{"reading…", "4 B"}, tab.Text("#files .state"), "no file waits for another")
+	require.Equal(t, []string{"reading…", "4 B"}, tab.Text("#files .state"), "files are read independently")
 	tab.Type("#text", "Look\r")
 	tab.Await(`document.querySelector("#send").disabled && document.querySelector("#text").value === "Look"`)
 	tab.Do(`await window.read()`)
@@ -168,9 +168,9 @@ func TestAMessageWaitsUntilItsFilesAreRead(t *testing.T) {
 	require.Equal(t, []byte("slow"), events[1].Body.(event.FileAttachment).Source.Data)
 }
 
-func TestAFileThatIsReadLateComesIntoTheDraftItWasChosenFor(t *testing.T) {
+func TestAFileReadLateJoinsTheDraftItWasChosenFor(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	tab.Do(held)
+	tab.Do(holdFile)
 	tab.Attach("#picker", fileOf(t, "slow.txt", []byte("slow")))
 	tab.Await(`document.querySelector("#files .state")?.innerText === "reading…"`)
 	tab.Do(`location.hash = "#droid.parser"`)
@@ -181,7 +181,7 @@ func TestAFileThatIsReadLateComesIntoTheDraftItWasChosenFor(t *testing.T) {
 	tab.Await(`document.querySelector("#files .state")?.innerText === "4 B"`)
 }
 
-func TestAFileThatCannotBeReadSaysSo(t *testing.T) {
+func TestAnUnreadableFileIsReported(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	for name, data := range map[string]string{"gone.txt": "Hello", "gone": "no type"} {
 		path := fileOf(t, name, []byte(data))
@@ -198,7 +198,7 @@ func TestAFileThatCannotBeReadSaysSo(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsRefusedIsEditedWithItsFiles(t *testing.T) {
+func TestARejectedMessageIsEditedWithItsFiles(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	var busy atomic.Bool
 	l.send = func(events []event.Event) (session.Receipt, error) {
@@ -219,7 +219,7 @@ func TestAMessageThatIsRefusedIsEditedWithItsFiles(t *testing.T) {
 	tab.Await(`document.querySelector("#outbox .refused")`)
 	tab.Do(`location.hash = "#droid.parser"`)
 	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
-	require.Empty(t, tab.Text("#outbox li"), "another context has nothing of it")
+	require.Empty(t, tab.Text("#outbox li"), "the outbox of another context")
 	tab.Reload()
 	tab.Do(`location.hash = "#demo"`)
 	tab.Await(`document.querySelector("#outbox .refused")`)
@@ -230,7 +230,7 @@ func TestAMessageThatIsRefusedIsEditedWithItsFiles(t *testing.T) {
 	require.Equal(t, []string{"a.txt", "b.txt"}, tab.Text("#files .name"))
 	tab.Do(`location.hash = "#droid.parser"`)
 	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
-	require.Empty(t, tab.Text("#files li"), "nor of its draft")
+	require.Empty(t, tab.Text("#files li"), "the draft of another context")
 	tab.Do(`location.hash = "#demo"`)
 	tab.Await(`document.querySelectorAll("#files li").length === 2`)
 
@@ -240,7 +240,7 @@ func TestAMessageThatIsRefusedIsEditedWithItsFiles(t *testing.T) {
 	require.Equal(t, []string{"a.txt · text/plain · 5 B", "b.txt · text/plain · 6 B"}, tab.Text(".attachments li"))
 }
 
-func TestAFileIsTakenByItsLengthAndType(t *testing.T) {
+func TestFilesAreAcceptedByLengthAndType(t *testing.T) {
 	stored := session.Limits{Attachment: 4 * mib, OtherAttachment: 2 * mib, Attachments: 5 * mib}
 	zeros := func(length int) []byte { return make([]byte, length) }
 	text := func(length int) []byte { return []byte(strings.Repeat("x", length)) }
@@ -254,12 +254,12 @@ func TestAFileIsTakenByItsLengthAndType(t *testing.T) {
 		{"an image", "a.png", zeros(4 * mib), "4.0 MiB"},
 		{"a long image", "a.png", zeros(4*mib + 1), "too large: at most 4.0 MiB"},
 		{"text", "a.txt", text(4 * mib), "4.0 MiB"},
-		{"text that the system takes for a film", "a.mp4", text(4 * mib), "4.0 MiB"},
-		{"text without a name", "Makefile", text(3 * mib), "3.0 MiB"},
-		{"text that is parted where it is looked at", "README", append([]byte("x"), strings.Repeat("ä", mib+1)...), "2.0 MiB"},
-		{"a film", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB for video/mp4, which models cannot be shown"},
-		{"no text without a name", "core", zeros(3 * mib), "too large: at most 2.0 MiB for application/octet-stream, which models cannot be shown"},
-		{"what models cannot be shown, but short", "a.zip", zeros(2 * mib), "2.0 MiB"},
+		{"text with the extension of a video", "a.mp4", text(4 * mib), "4.0 MiB"},
+		{"text without an extension", "Makefile", text(3 * mib), "3.0 MiB"},
+		{"text with a character across the end of the sample", "README", append([]byte("x"), strings.Repeat("ä", mib+1)...), "2.0 MiB"},
+		{"a video", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB for video/mp4, which models cannot be shown"},
+		{"binary without an extension", "core", zeros(3 * mib), "too large: at most 2.0 MiB for application/octet-stream, which models cannot be shown"},
+		{"a short file that models cannot be shown", "a.zip", zeros(2 * mib), "2.0 MiB"},
 		{"nothing", "a.txt", nil, "empty"},
 	} {
 		tab.Attach("#picker", fileOf(t, test.file, test.data))
@@ -278,7 +278,7 @@ func TestAFileIsTakenByItsLengthAndType(t *testing.T) {
 	tab.Await(`!document.querySelector("#send").disabled`)
 }
 
-func TestABrowserAsksBeforeItLosesALongFile(t *testing.T) {
+func TestTheBrowserAsksBeforeDiscardingALongFile(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	var up atomic.Bool
 	l.send = func(events []event.Event) (session.Receipt, error) {
@@ -297,7 +297,7 @@ func TestABrowserAsksBeforeItLosesALongFile(t *testing.T) {
 	}
 	tab.Type("#text", "short\r")
 	tab.Await(`document.querySelector("#outbox .trouble")`)
-	require.False(t, asks(), "it is there when the page is loaded again")
+	require.False(t, asks(), "a short message survives a reload")
 	tab.Attach("#picker", fileOf(t, "photo.jpg", make([]byte, 8*mib)))
 	tab.Type("#text", "long")
 	tab.Await(`!document.querySelector("#send").disabled`)
@@ -311,7 +311,7 @@ func TestABrowserAsksBeforeItLosesALongFile(t *testing.T) {
 	require.False(t, asks())
 }
 
-// fileOf is the path of a file.
+// fileOf writes a file and returns its path.
 func fileOf(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -319,7 +319,7 @@ func fileOf(t *testing.T, name string, data []byte) string {
 	return path
 }
 
-func TestThePageIsUsedByKeys(t *testing.T) {
+func TestThePageWorksWithTheKeyboard(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Await(`document.activeElement.id === "text" && document.querySelectorAll("#list a").length === 4`)
 	tab.Press("one")

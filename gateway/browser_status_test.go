@@ -19,49 +19,49 @@ func TestAnAnswerCanBeStoppedBeforeItsFirstWord(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tab := show(t, l)
 	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
-	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(1)})
-	tab.Await(`document.querySelector("#status").textContent === "answering"`) // the list says idle all the time
+	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(1)})
+	tab.Await(`document.querySelector("#status").textContent === "answering"`) // the list still has idle
 	tab.Click("#stop")
-	l.await(t, func() bool { return len(l.asked) > 0 })
+	l.await(t, func() bool { return len(l.calls) > 0 })
 	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
 	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
 }
 
-func TestWhatAContextDoesDependsOnNoSearch(t *testing.T) {
+func TestTheStatusDoesNotDependOnTheSearch(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
-	tab.Do(`location.hash = "#onboarding"`) // which has ended, as only the list knows
+	tab.Do(`location.hash = "#onboarding"`) // closed according to the list
 	tab.Await(`document.querySelector("#status").textContent === "closed"`)
 	tab.Type("#search", "droid")
 	tab.Await(`document.querySelectorAll("#list a").length === 1`)
 	require.Equal(t, []string{"closed"}, tab.Text("#status"))
 }
 
-func TestTheListSaysOfTheContextThatIsSeenWhatItsStreamSays(t *testing.T) {
+func TestTheListShowsTheStreamedStatusOfTheOpenContext(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tab := show(t, l)
 	const said = `document.querySelector("#list a[aria-current] .what")?.textContent`
 	tab.Await(said + ` === "idle · gpt-4o-mini"`)
-	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(1)})
+	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(1)})
 	tab.Await(said + ` === "answering · gpt-4o-mini"`)
-	var asked int
+	var before int
 	const lists = `performance.getEntriesByType("resource").filter((e) => e.name.includes("/contexts?")).length`
-	tab.Eval(lists, &asked)
-	tab.Await(fmt.Sprintf(`%s > %d`, lists, asked)) // it says idle
+	tab.Eval(lists, &before)
+	tab.Await(fmt.Sprintf(`%s > %d`, lists, before)) // the list still has idle
 	require.Equal(t, []string{"answering"}, tab.Text("#status"))
 	tab.Await(said + ` === "answering · gpt-4o-mini"`)
 	l.record(event.LLMRequestInterrupted{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
 	tab.Await(said + ` === "idle · gpt-4o-mini"`)
 }
 
-func TestStopStaysBetweenAnAnswerThatAMessageInterruptedAndTheNext(t *testing.T) {
+func TestTheStopButtonStaysBetweenAnInterruptedAnswerAndTheNext(t *testing.T) {
 	started := func(request string, counter int) event.LLMRequestStarted {
-		return event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(counter)}
+		return event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(counter)}
 	}
 	l := newLog(event.UserMessage{Content: "Hi"}, started("demo:r0001", 1))
 	tab := show(t, l)
 	const answering = `document.querySelector("#status").textContent === "answering" && !document.querySelector("#stop").hidden`
 	tab.Await(answering)
-	// The pause lasts until the test ends it.
+	// The test ends the pause explicitly.
 	tab.Do(`
 		const { setTimeout, clearTimeout } = window;
 		window.setTimeout = (then, ms) => ms < 200 ? (window.pause = then, "pause") : setTimeout(then, ms);
@@ -76,15 +76,15 @@ func TestStopStaysBetweenAnAnswerThatAMessageInterruptedAndTheNext(t *testing.T)
 	tab.Await(`document.querySelector("#status").textContent === "idle" && document.querySelector("#stop").hidden`)
 }
 
-func TestTheListIsBelievedOnlyOfASessionThatWasEndedByHand(t *testing.T) {
+func TestTheListOverridesTheStreamOnlyForATerminatedSession(t *testing.T) {
 	started := event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1}
 	logged := newLog(event.SessionStarted{}).events[0].Timestamp
 	for name, test := range map[string]struct {
 		closedAt time.Time
-		statuses []string // while a request begins, answers and ends
+		statuses []string // shown from the start to the end of a request
 	}{
-		"which the log goes on behind": {logged.Add(-time.Second), []string{"idle", "answering", "idle"}},
-		"which the log does not know":  {logged.Add(time.Second), []string{"closed"}},
+		"an end before the newest event": {logged.Add(-time.Second), []string{"idle", "answering", "idle"}},
+		"an end after the newest event":  {logged.Add(time.Second), []string{"closed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLog(event.SessionStarted{})
@@ -118,7 +118,7 @@ func TestTheListIsBelievedOnlyOfASessionThatWasEndedByHand(t *testing.T) {
 	}
 }
 
-func TestThePageSaysWhenTheListCannotBeHad(t *testing.T) {
+func TestThePageReportsAFailedList(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Do(`
 		window.works = window.fetch;

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func TestAStreamTouchesNoOtherEntry(t *testing.T) {
+func TestStreamingLeavesOtherEntriesUnchanged(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Count"})
 	for i := range 20 {
 		l.record(event.Note{Kind: event.NoteWarning, Content: fmt.Sprintf("warning %d", i)})
@@ -19,7 +19,7 @@ func TestAStreamTouchesNoOtherEntry(t *testing.T) {
 	tab.Do(`document.querySelectorAll(".entry").forEach((e) => { e.isOld = true })`)
 	for i := range 200 {
 		piece := delta(i, fmt.Sprintf("%d ", i))
-		piece.ThroughEventID = through(21)
+		piece.ThroughEventID = eventID(21)
 		l.record(piece)
 	}
 	tab.Await(`document.querySelector(".assistant-message.growing")?.innerText.trim().endsWith(" 198 199")`)
@@ -31,12 +31,12 @@ func TestAStreamTouchesNoOtherEntry(t *testing.T) {
 func TestTheWorkForATokenIsConstant(t *testing.T) {
 	tab := show(t, newLog())
 	for name, token := range map[string]string{
-		"paragraphs":      "(i) => (i % 40 ? `word${i} ` : `\\n\\n`)",
-		"code":            "(i) => (i === 0 ? '```go\\n' : i % 8 ? `word${i} ` : `\\n`)",
-		"a list":          "(i) => (i % 10 ? `word${i} ` : `\\n- `)",
-		"a single line":   "(i) => `word${i} `",
-		"text and code":   "(i) => (i % 60 === 0 ? '\\n```\\n' : i % 6 ? `word${i} ` : `\\n`)",
-		"what needs both": "(i) => (i % 50 ? `*w* [l](https://example.com) ` : `\\n\\n> `)",
+		"paragraphs":    "(i) => (i % 40 ? `word${i} ` : `\\n\\n`)",
+		"code":          "(i) => (i === 0 ? '```go\\n' : i % 8 ? `word${i} ` : `\\n`)",
+		"a list":        "(i) => (i % 10 ? `word${i} ` : `\\n- `)",
+		"a single line": "(i) => `word${i} `",
+		"text and code": "(i) => (i % 60 === 0 ? '\\n```\\n' : i % 6 ? `word${i} ` : `\\n`)",
+		"a mixed text":  "(i) => (i % 50 ? `*w* [l](https://example.com) ` : `\\n\\n> `)",
 	} {
 		var work []int
 		tab.Eval(`(async () => {
@@ -62,7 +62,7 @@ func TestTheWorkForATokenIsConstant(t *testing.T) {
 	}
 }
 
-func TestServerSentEventsAreReadHoweverTheyAreCut(t *testing.T) {
+func TestServerSentEventsParseAtAnyChunkBoundary(t *testing.T) {
 	tab := show(t, newLog())
 	const stream = ": keep-alive\n\nid: e.1\nevent: document\ndata: {\"a\":1}\n\nretry: 1500\n\r\nid: e.2\r\ndata:one\r\ndata: two\r\n\r\nevent: lost\ndata: unfinished"
 	var wrong []string
@@ -87,7 +87,7 @@ func TestServerSentEventsAreReadHoweverTheyAreCut(t *testing.T) {
 	require.Empty(t, wrong)
 }
 
-func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
+func TestASilentStreamIsAborted(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	var end []string
 	tab.Eval(`(async () => {
@@ -100,22 +100,22 @@ func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
 		}
 		return seen;
 	})()`, &end)
-	require.Equal(t, []string{"open", "document", "status", "nothing came for 0.5 s"}, end)
+	require.Equal(t, []string{"open", "document", "status", "no data for 0.5 s"}, end)
 }
 
-func TestAPageThatFollowedShowsWhatOneLoadedLaterShows(t *testing.T) {
+func TestAStreamedPageEqualsALoadedPage(t *testing.T) {
 	l := newLog()
 	tab := show(t, l)
-	bodies := append(agentAtWork(),
+	bodies := append(agentConversation(),
 		event.UserMessage{Content: "And now count to 100"},
-		event.LLMRequestStarted{RequestID: "demo:r0002", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: through(15)},
+		event.LLMRequestStarted{RequestID: "demo:r0002", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(15)},
 	)
 	for i, text := range []string{"one, ", "two, ", "three\n\n", "```\ncode\n"} {
-		bodies = append(bodies, event.TextDelta{RequestID: "demo:r0002", Attempt: 1, Index: i, Delta: text, ThroughEventID: through(15)})
+		bodies = append(bodies, event.TextDelta{RequestID: "demo:r0002", Attempt: 1, Index: i, Delta: text, ThroughEventID: eventID(15)})
 	}
 	bodies = append(bodies,
 		event.UserMessage{Content: "Never mind"},
-		event.AssistantMessage{Content: "one, two, three\n\n```\ncode\n```", RequestID: "demo:r0002", ThroughEventID: through(15), Partial: true},
+		event.AssistantMessage{Content: "one, two, three\n\n```\ncode\n```", RequestID: "demo:r0002", ThroughEventID: eventID(15), Partial: true},
 		event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonNewUserInput, PartialResponse: "one, two, three"},
 	)
 	for i, body := range bodies {

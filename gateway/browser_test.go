@@ -18,12 +18,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-var screenshots = flag.Bool("screenshots", false, "make docs/images/page-*.png anew")
+var screenshots = flag.Bool("screenshots", false, "write docs/images/page-*.png")
 
-// show shows the page of a context to a browser.
+// show opens the page of a context in a browser.
 func show(t testing.TB, l *log) *browsertest.Tab {
 	t.Helper()
-	return showWith(t, l, alongside)
+	return showWith(t, l, inlineLimits)
 }
 
 // showWith is show with other limits.
@@ -39,10 +39,10 @@ func showWith(t testing.TB, l *log, limits session.Limits) *browsertest.Tab {
 // mib is a mebibyte.
 const mib = 1 << 20
 
-// alongside are the limits without a blob store.
-var alongside = session.Limits{Attachment: mib, OtherAttachment: mib, Attachments: mib + 10_000}
+// inlineLimits are the limits without a blob store.
+var inlineLimits = session.Limits{Attachment: mib, OtherAttachment: mib, Attachments: mib + 10_000}
 
-// pageOf serves the page and returns where.
+// pageOf serves the page and returns its URL.
 func pageOf(t testing.TB, l *log, limits session.Limits) string {
 	t.Helper()
 	list := []session.Summary{
@@ -54,7 +54,6 @@ func pageOf(t testing.TB, l *log, limits session.Limits) string {
 	return serve(t, client{log: l, list: list, limits: limits}, gateway.Options{Page: page.Handler()}).server.URL + "/"
 }
 
-// toJSON is the JSON of what has some.
 func toJSON(value any) json.RawMessage {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -71,8 +70,8 @@ func result(id, value string) event.ToolResult {
 	return event.ToolResult{ToolCallID: id, Value: toJSON(value)}
 }
 
-// agentAtWork is a conversation with a coding agent.
-func agentAtWork() []event.Body {
+// agentConversation is a conversation with a coding agent.
+func agentConversation() []event.Body {
 	return []event.Body{
 		event.SessionStarted{},
 		event.UserMessage{Content: "The parser drops the last line of a log when it has no newline. Can you fix that?"},
@@ -100,7 +99,7 @@ func TestScreenshots(t *testing.T) {
 	if !*screenshots {
 		t.Skip("screenshot tests, run with -screenshots")
 	}
-	tab := show(t, newLog(agentAtWork()...))
+	tab := show(t, newLog(agentConversation()...))
 	tab.Await(`document.querySelectorAll("#list a").length === 4`)
 	tab.Do(`document.activeElement.blur()`)
 	for name, look := range map[string]browsertest.Look{
@@ -120,7 +119,7 @@ func TestScreenshots(t *testing.T) {
 }
 
 func TestToolsAreCardsWithDiffsAndExitCodes(t *testing.T) {
-	tab := show(t, newLog(agentAtWork()...))
+	tab := show(t, newLog(agentConversation()...))
 	require.Equal(t, []string{
 		"Read agentlog/lines.go done", "Run go test ./agentlog -run TestLines exit 1 failed",
 		"Edit agentlog/lines.go done", "Run go test ./agentlog exit 0 done",
@@ -131,14 +130,14 @@ func TestToolsAreCardsWithDiffsAndExitCodes(t *testing.T) {
 	require.Contains(t, added, "+\tif len(line) > 0 {\n")
 	require.Contains(t, deleted, "-\tyield(bytes.TrimSuffix(line, newline))\n")
 
-	require.NotContains(t, strings.Join(tab.Text(".tool-use"), ""), "want 2", "output is folded")
+	require.NotContains(t, strings.Join(tab.Text(".tool-use"), ""), "want 2", "output must be collapsed")
 	tab.Click(".tool-use:has(.exit.bad) summary")
 	tab.Await(`document.querySelector(".tool-use:has(.exit.bad)").innerText.includes("got 1 line, want 2")`)
 	tab.Click(".tool-use summary")
 	tab.Await(`document.querySelector(".tool-use").innerText.includes("package agentlog")`)
 }
 
-// cards are the lines of the cards, as they are read aloud.
+// cards are the lines of the cards as a screen reader reads them.
 func cards(tab *browsertest.Tab) []string {
 	var lines []string
 	tab.Eval(`[...document.querySelectorAll(".card .line")].map((line) =>
@@ -147,7 +146,7 @@ func cards(tab *browsertest.Tab) []string {
 }
 
 func TestACardStaysInPlaceWhenItIsOpened(t *testing.T) {
-	tab := show(t, newLog(agentAtWork()...))
+	tab := show(t, newLog(agentConversation()...))
 	const card = ".tool-use:has(.exit.bad)"
 	place := func() (top float64) {
 		tab.Do(`await new Promise(requestAnimationFrame); await new Promise(requestAnimationFrame)`)
@@ -163,18 +162,18 @@ func TestACardStaysInPlaceWhenItIsOpened(t *testing.T) {
 	tab.Await(`document.querySelector("#newest").hidden`)
 }
 
-func TestACardThatIsOpenStaysSoWhenItsResultComes(t *testing.T) {
+func TestAnOpenCardStaysOpenWhenItsResultArrives(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"}, call("t1", "deploy", map[string]any{"to": "staging"}))
 	tab := show(t, l)
 	require.Equal(t, []string{"deploy  running"}, cards(tab))
 	tab.Click(".card summary")
-	l.record(result("t1", "it is there"))
+	l.record(result("t1", "deployed"))
 	tab.Await(`document.querySelector("details.card[open] .status.success")`)
-	require.Contains(t, tab.Text(".card")[0], "it is there")
+	require.Contains(t, tab.Text(".card")[0], "deployed")
 	tab.Await(`document.activeElement.matches("summary")`)
 }
 
-func TestWhatOthersWriteStaysText(t *testing.T) {
+func TestForeignContentStaysText(t *testing.T) {
 	const script = `<script>window.pwned = true</script><img src=x onerror="window.pwned = true">`
 	l := newLog(
 		event.UserMessage{Content: script},
@@ -212,14 +211,14 @@ func TestWhatOthersWriteStaysText(t *testing.T) {
 	require.False(t, pwned)
 }
 
-func TestTextThatRunsTheOtherWayTurnsNothingElse(t *testing.T) {
+func TestBidirectionalTextIsIsolated(t *testing.T) {
 	const turned = "x\u202efdp"
 	tab := show(t, newLog(
 		event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("x")}, MediaType: "text/after", FileName: turned},
 		event.FileAttachment{Source: event.Source{Type: event.SourceURL, URL: "https://example.com"}, MediaType: "text/after", FileName: turned},
 		event.UserMessage{Content: turned},
-		event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: turned, Attempt: 1, ThroughEventID: through(3)},
-		event.AssistantMessage{Content: "after", RequestID: "demo:r0001", ThroughEventID: through(3)},
+		event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: turned, Attempt: 1, ThroughEventID: eventID(3)},
+		event.AssistantMessage{Content: "after", RequestID: "demo:r0001", ThroughEventID: eventID(3)},
 		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, InputTokens: 4210, FinishReason: "stop"},
 		event.AssistantMessage{Content: "`" + turned + "` after **" + turned + "** after *" + turned + "* after ~~" + turned + "~~ after [" + turned + "](https://example.com) after"},
 	))
@@ -244,7 +243,7 @@ func TestTextThatRunsTheOtherWayTurnsNothingElse(t *testing.T) {
 	require.Equal(t, []string{"after →", "after →", "after →", "tokens in →", "after →", "after →", "after →", "after →", "after →"}, ways)
 }
 
-func TestNoStringBecomesHTMLAndNothingIsFetchedFromElsewhere(t *testing.T) {
+func TestThePolicyBlocksHTMLStringsAndExternalRequests(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	var refused []string
 	tab.Eval(`(async () => {
@@ -260,7 +259,7 @@ func TestNoStringBecomesHTMLAndNothingIsFetchedFromElsewhere(t *testing.T) {
 	require.NotEmpty(t, tab.Troubles())
 }
 
-func TestTextThatGrowsReadsAsItDoesWhenItIsComplete(t *testing.T) {
+func TestStreamedMarkdownEqualsCompleteMarkdown(t *testing.T) {
 	tab := show(t, newLog())
 	const text = "# Title\n\nA *word* and `code`,\nand more.\n\n- one\n- two\n  - deeper\n\n1. first\n2. second\n\n" +
 		"```go\nfunc main() {\n\n\tprintln(`a`)\n}\n```\n\n> quoted\n> text\n\n~~~\n```\nnot the end\n~~~\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThe end <b>is</b> here"
@@ -294,10 +293,10 @@ func TestMarkdownHasListsTablesAndTasks(t *testing.T) {
 		"ol[start='3'] > li", "input[type='checkbox'][disabled]:checked", "input[type='checkbox'][disabled]:not(:checked)",
 		".wide > table td[align='right']", "blockquote > p", "pre > code.language-go",
 	].filter((selector) => !document.querySelector(".prose " + selector))`, &found)
-	require.Empty(t, found, "what is missing")
+	require.Empty(t, found, "selectors without a match")
 }
 
-func TestThePageIsDarkOrLightAsTheSystemOrAsChosen(t *testing.T) {
+func TestTheThemeFollowsTheSystemOrTheChoice(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	const isDark = `getComputedStyle(document.body).backgroundColor === "rgb(23, 22, 20)"`
 	tab.As(browsertest.Look{Width: 1200, Height: 800, Dark: true})
@@ -308,7 +307,7 @@ func TestThePageIsDarkOrLightAsTheSystemOrAsChosen(t *testing.T) {
 	tab.Await(`document.querySelector(".entry") && !(` + isDark + ")")
 }
 
-func TestThePageWorksWhereTheBrowserKeepsNothing(t *testing.T) {
+func TestThePageWorksWithoutBrowserStorage(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	tab.Before(`for (const storage of ["localStorage", "sessionStorage"]) {
 		Object.defineProperty(window, storage, { get() { throw new DOMException("storage is blocked", "SecurityError") } });
@@ -322,7 +321,7 @@ func TestThePageWorksWhereTheBrowserKeepsNothing(t *testing.T) {
 }
 
 func TestAPhoneShowsTheListOrTheConversation(t *testing.T) {
-	tab := show(t, newLog(agentAtWork()...))
+	tab := show(t, newLog(agentConversation()...))
 	tab.As(browsertest.Look{Width: 360, Height: 740})
 	tab.Await(`document.documentElement.scrollWidth <= 360 && document.querySelector("#contexts").offsetParent === null`)
 	tab.Click("#back")
@@ -331,7 +330,7 @@ func TestAPhoneShowsTheListOrTheConversation(t *testing.T) {
 	tab.Await(`document.querySelector(".entry")?.offsetParent`)
 }
 
-func TestNoticesAreInTheMiddle(t *testing.T) {
+func TestNoticesAreCentered(t *testing.T) {
 	tab := show(t, newLog(event.SessionStarted{}))
 	for _, width := range []int64{1200, 390} {
 		tab.As(browsertest.Look{Width: width, Height: 800})
@@ -346,7 +345,7 @@ func TestNoticesAreInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestEntriesOfAnotherDaySayWhichDay(t *testing.T) {
+func TestEntriesOfAnotherDayShowTheDate(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	var earlier, today string
 	const timeOf = `(async () => {
@@ -371,10 +370,10 @@ func long() *log {
 	return l
 }
 
-// loaded is true when the newest entry of long is seen.
+// loaded is an expression that is true when the newest entry of long is shown.
 const loaded = `[...document.querySelectorAll(".entry")].at(-1)?.innerText.startsWith("Answer 9999")`
 
-func TestTwentyThousandEntriesAreLoaded(t *testing.T) {
+func TestTwentyThousandEntriesLoad(t *testing.T) {
 	tab := show(t, long())
 	tab.Await(loaded)
 	tab.Reload()
@@ -386,7 +385,7 @@ func TestTwentyThousandEntriesAreLoaded(t *testing.T) {
 
 	var shown int
 	tab.Eval(`document.querySelectorAll(".entry").length`, &shown)
-	require.Less(t, shown, 1000, "old entries wait until somebody scrolls to them")
+	require.Less(t, shown, 1000, "old entries must load on scrolling")
 	tab.Do(`
 		const entries = document.querySelectorAll(".entry");
 		window.seen = entries[3];
@@ -394,13 +393,13 @@ func TestTwentyThousandEntriesAreLoaded(t *testing.T) {
 	tab.Await(fmt.Sprintf(`document.querySelectorAll(".entry").length > %d`, shown))
 	var top float64
 	tab.Eval(`seen.getBoundingClientRect().top`, &top)
-	require.InDelta(t, 300, top, 300, "what is seen stays in sight")
+	require.InDelta(t, 300, top, 300, "the visible entry must keep its place")
 	tab.Click("#newest")
 	tab.Await(`document.querySelector("#newest").hidden`)
 }
 
-// BenchmarkTwentyThousandEntries is how long it takes from the address to the
-// newest entry, of a transcript of 5 MB that the gateway has read.
+// BenchmarkTwentyThousandEntries measures the time from navigation to the newest entry,
+// for a transcript of 5 MB that the gateway has already read.
 func BenchmarkTwentyThousandEntries(b *testing.B) {
 	tab := show(b, long())
 	tab.Await(loaded)

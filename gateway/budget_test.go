@@ -21,7 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// post begins to send a body through a pipe.
+// post sends a body in the background.
 func (w *world) post(body io.Reader) <-chan reply {
 	replies := make(chan reply, 1)
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.server.URL+"/contexts/demo/events", body)
@@ -31,7 +31,7 @@ func (w *world) post(body io.Reader) <-chan reply {
 		defer close(replies)
 		response, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
-			return // the test is over
+			return // the test has ended
 		}
 		defer response.Body.Close()
 		data, _ := io.ReadAll(response.Body)
@@ -50,7 +50,7 @@ func TestBodiesInFlightAreBoundedAcrossClients(t *testing.T) {
 	}
 	w := serve(t, client{log: log}, gateway.Options{MaxBody: 1 << 20, BodyBytes: 2 << 20})
 	body := `{"_tag":"UserMessageEvent","content":"` + strings.Repeat("x", 900<<10) + `"}`
-	// A body that has come is held until the request is answered.
+	// A body counts against the budget until its request is answered.
 	first, second := w.post(strings.NewReader(body)), w.post(strings.NewReader(body))
 	<-sending
 	<-sending
@@ -60,7 +60,7 @@ func TestBodiesInFlightAreBoundedAcrossClients(t *testing.T) {
 	require.Contains(t, third.body, "urn:chronicle:problem:busy")
 	require.Len(t, log.sent, 2)
 	short := w.post(strings.NewReader(hello))
-	<-sending // there is room for it
+	<-sending // a short body still fits
 	close(sent)
 	for _, replies := range []<-chan reply{first, second, short, w.post(strings.NewReader(body))} {
 		require.Equal(t, http.StatusAccepted, (<-replies).status)
@@ -80,10 +80,10 @@ func TestADeclaredLengthReservesNothing(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, (<-w.post(strings.NewReader(hello))).status)
 }
 
-func TestAPageEndsWhereTheBudgetOfAnswersDoes(t *testing.T) {
+func TestTheResponseBudgetBoundsPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := event.UserMessage{Content: strings.Repeat("x", 6<<20)}
-		g := gateway.New(client{log: newLog(long, long, long)}, gateway.Options{AnswerBytes: 1}) // which is 20 MiB
+		g := gateway.New(client{log: newLog(long, long, long)}, gateway.Options{AnswerBytes: 1}) // raised to 20 MiB
 		defer g.Close()
 		var wait sync.WaitGroup
 		defer wait.Wait()
@@ -99,7 +99,7 @@ func TestAPageEndsWhereTheBudgetOfAnswersDoes(t *testing.T) {
 			return got.Code, len(page.Events), got.Body.String()
 		}
 		_, n, _ := get()
-		require.Equal(t, 2, n, "without others it is bounded by its own length")
+		require.Equal(t, 2, n, "an unshared budget allows two events")
 		hold()
 		hold()
 		_, n, body := get()
@@ -112,9 +112,9 @@ func TestAPageEndsWhereTheBudgetOfAnswersDoes(t *testing.T) {
 	})
 }
 
-func TestAnAttachmentWaitsForOthersToBeTaken(t *testing.T) {
+func TestAttachmentsWaitForTheResponseBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := newLog(attached("image/png", "a.png", strings.Repeat("x", 1<<20)))
+		log := newLog(attachment("image/png", "a.png", strings.Repeat("x", 1<<20)))
 		g := gateway.New(client{log: log}, gateway.Options{AnswerBytes: 1})
 		defer g.Close()
 		const path = "/contexts/demo/events/demo:0001/attachment"
@@ -124,7 +124,7 @@ func TestAnAttachmentWaitsForOthersToBeTaken(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		next := ask(t.Context(), g, http.MethodGet, path, "")
-		require.Equal(t, http.StatusServiceUnavailable, next.Code, "its time is over before the other one's")
+		require.Equal(t, http.StatusServiceUnavailable, next.Code, "the wait times out before the other download ends")
 		require.Equal(t, 30*time.Second, time.Since(began))
 		require.Contains(t, next.Body.String(), "urn:chronicle:problem:busy")
 		wait.Wait()
@@ -133,15 +133,15 @@ func TestAnAttachmentWaitsForOthersToBeTaken(t *testing.T) {
 	})
 }
 
-// downlink is a connection with deadlines whose reader takes a piece at a time, with a
-// pause after each in the time of a synctest bubble.
+// downlink is a connection with deadlines whose client reads a chunk at a time and pauses
+// after each, in the time of a synctest bubble.
 type downlink struct {
 	*httptest.ResponseRecorder
 	request  *http.Request
 	size     int
 	pause    time.Duration
 	writeBy  time.Time
-	deadline atomic.Int32 // how often it was set
+	deadline atomic.Int32 // number of calls of SetWriteDeadline
 }
 
 func newDownlink(t *testing.T, path string, size int, pause time.Duration) *downlink {
@@ -155,10 +155,10 @@ func (d *downlink) Write(b []byte) (written int, err error) {
 	for len(b) > 0 {
 		part := b[:min(len(b), d.size)]
 		if time.Now().Add(d.pause).After(d.writeBy) {
-			time.Sleep(time.Until(d.writeBy)) // as a connection waits, in the time of the bubble
+			time.Sleep(time.Until(d.writeBy)) // bubble time
 			return written, os.ErrDeadlineExceeded
 		}
-		time.Sleep(d.pause) // in the time of the bubble
+		time.Sleep(d.pause) // bubble time
 		n, _ := d.ResponseRecorder.Write(part)
 		written += n
 		b = b[n:]
@@ -174,7 +174,7 @@ func (d *downlink) SetWriteDeadline(by time.Time) error {
 	return nil
 }
 
-func TestADownloadHasTimeForAsLongAsSomeOfItIsTaken(t *testing.T) {
+func TestADownloadContinuesWhileTheClientReads(t *testing.T) {
 	const mib = 1 << 20
 	for _, path := range []string{"/contexts/demo/events?limit=1", "/contexts/demo/events/demo:0002/attachment", transcriptPath} {
 		for _, test := range []struct {
@@ -184,13 +184,13 @@ func TestADownloadHasTimeForAsLongAsSomeOfItIsTaken(t *testing.T) {
 			cut   bool
 		}{
 			{"slow", 64 << 10, 14 * time.Second, false},
-			{"in drops", 1 << 10, 200 * time.Millisecond, false},
+			{"in small chunks", 1 << 10, 200 * time.Millisecond, false},
 			{"stalled", 64 << 10, time.Hour, true},
-			{"stalled in drops", 1, time.Second, true},
+			{"byte by byte", 1, time.Second, true},
 		} {
 			t.Run(test.name+" "+path, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					log := newLog(event.UserMessage{Content: strings.Repeat("x", 8*mib)}, attached("image/png", "a.png", strings.Repeat("x", 8*mib)))
+					log := newLog(event.UserMessage{Content: strings.Repeat("x", 8*mib)}, attachment("image/png", "a.png", strings.Repeat("x", 8*mib)))
 					g := gateway.New(client{log: log}, gateway.Options{})
 					defer g.Close()
 					d := newDownlink(t, path, test.size, test.pause)
@@ -209,7 +209,7 @@ func TestADownloadHasTimeForAsLongAsSomeOfItIsTaken(t *testing.T) {
 	}
 }
 
-// countingClient counts the probes.
+// countingClient counts calls of Ping.
 type countingClient struct {
 	client
 	pings *atomic.Int32
@@ -226,7 +226,7 @@ func (c countingClient) Ping(ctx context.Context) error {
 	}
 }
 
-func TestReadinessIsProbedOnceASecondWhoeverAsks(t *testing.T) {
+func TestReadinessIsProbedOncePerSecond(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		err    error
@@ -234,8 +234,8 @@ func TestReadinessIsProbedOnceASecondWhoeverAsks(t *testing.T) {
 		status int
 	}{
 		{"up", nil, 100 * time.Millisecond, 200},
-		{"away", session.ErrUnreachable, 0, 503},
-		{"silent", nil, time.Hour, 504},
+		{"unreachable", session.ErrUnreachable, 0, 503},
+		{"unresponsive", nil, time.Hour, 504},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -244,12 +244,12 @@ func TestReadinessIsProbedOnceASecondWhoeverAsks(t *testing.T) {
 				defer g.Close()
 				began := time.Now()
 				for range 5 {
-					var asked sync.WaitGroup
+					var requests sync.WaitGroup
 					for range 100 {
-						asked.Go(func() { require.Equal(t, test.status, ask(t.Context(), g, http.MethodGet, "/readyz", "").Code) })
+						requests.Go(func() { require.Equal(t, test.status, ask(t.Context(), g, http.MethodGet, "/readyz", "").Code) })
 					}
-					asked.Wait()
-					time.Sleep(300 * time.Millisecond) // in the time of the bubble
+					requests.Wait()
+					time.Sleep(300 * time.Millisecond) // bubble time
 				}
 				require.LessOrEqual(t, int(pings.Load()), 1+int(time.Since(began)/time.Second), "after %v", time.Since(began))
 				require.Positive(t, pings.Load())

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// messages are n messages of a user.
+// messages are n user messages.
 func messages(n int) []event.Body {
 	var bodies []event.Body
 	for i := range n {
@@ -24,7 +24,7 @@ func messages(n int) []event.Body {
 	return bodies
 }
 
-func TestEventsAreReadPageByPage(t *testing.T) {
+func TestEventsArePaged(t *testing.T) {
 	w := serve(t, client{log: newLog(messages(5)...)}, gateway.Options{})
 	var seen []string
 	for next := "/contexts/demo/events?limit=2"; next != ""; {
@@ -45,20 +45,20 @@ func TestEventsAreReadPageByPage(t *testing.T) {
 	require.JSONEq(t, `{"events":[]}`, w.do(http.MethodGet, "/contexts/demo/events?from=demo:0005", "").body)
 }
 
-func TestAPageOfLongEventsHasFewer(t *testing.T) {
+func TestAPageOfLongEventsHasFewerEvents(t *testing.T) {
 	long := event.UserMessage{Content: strings.Repeat("x", 5<<20)}
 	w := serve(t, client{log: newLog(long, long, long)}, gateway.Options{})
 	got := w.do(http.MethodGet, "/contexts/demo/events", "")
 	require.Contains(t, got.body, `"next":"/contexts/demo/events?from=demo%3A0002"`)
 }
 
-func TestAStreamHasEachEventWithItsIDAndDeltasWithout(t *testing.T) {
+func TestAStreamHasEventsWithIDsAndDeltasWithout(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "<Hello>"})
 	w := serve(t, client{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
 	first := v.next()
 	require.Equal(t, "demo:0001", first.id)
-	require.Contains(t, first.data, `"content":"<Hello>"`, "nothing is escaped that need not be")
+	require.Contains(t, first.data, `"content":"<Hello>"`, "unnecessary escapes")
 	log.record(delta(0, "Good"))
 	require.Equal(t, sse{data: `{"_tag":"TextDeltaEvent","contextName":"demo","requestId":"demo:r0001","attempt":1,"index":0,` +
 		`"delta":"Good","reset":true,"throughEventId":"demo:0001"}`}, v.next())
@@ -82,7 +82,7 @@ func deltaOf(t *testing.T, e sse) event.TextDelta {
 	return parsed.Body.(event.TextDelta)
 }
 
-func TestAViewerThatComesLaterIsToldTheTextSoFar(t *testing.T) {
+func TestALateViewerReceivesTheTextSoFar(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, client{log: log}, gateway.Options{})
 	early := w.view("/contexts/demo/events?from=demo:0001")
@@ -95,19 +95,19 @@ func TestAViewerThatComesLaterIsToldTheTextSoFar(t *testing.T) {
 	require.True(t, late.Reset)
 }
 
-func TestAnotherAttemptBeginsTheAnswerAnew(t *testing.T) {
+func TestANewAttemptResetsTheAnswer(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, client{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events?from=demo:0001")
 	log.record(delta(0, "Good"))
 	v.next()
-	again := event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Reset: true, ThroughEventID: through(1)}
+	again := event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Reset: true, ThroughEventID: eventID(1)}
 	log.record(again)
 	require.Equal(t, again, deltaOf(t, v.next()),
-		"what the first attempt said disappears at once")
+		"the reset must arrive before any text")
 }
 
-func TestAStreamGoesOnBehindLastEventID(t *testing.T) {
+func TestAStreamContinuesAfterLastEventID(t *testing.T) {
 	log := newLog(messages(3)...)
 	w := serve(t, client{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events?from=demo:0001", "Last-Event-ID", "demo:0002")
@@ -120,25 +120,25 @@ func TestAViewerFarBehindReadsTheLog(t *testing.T) {
 	const n = 1000
 	log := newLog(messages(n)...)
 	w := serve(t, client{log: log}, gateway.Options{})
-	ahead := w.view(fmt.Sprintf("/contexts/demo/events?from=%s", through(n-1)))
-	require.Equal(t, through(n), ahead.next().id)
+	ahead := w.view(fmt.Sprintf("/contexts/demo/events?from=%s", eventID(n-1)))
+	require.Equal(t, eventID(n), ahead.next().id)
 	v := w.view("/contexts/demo/events")
 	for i := range n {
-		require.Equal(t, through(i+1), v.next().id)
+		require.Equal(t, eventID(i+1), v.next().id)
 	}
 	log.record(messages(1)...)
-	require.Equal(t, through(n+1), v.next().id)
-	require.Equal(t, 2, log.reads, "once for the room and once for the viewer")
+	require.Equal(t, eventID(n+1), v.next().id)
+	require.Equal(t, 2, log.reads, "reads by the room and by one viewer")
 }
 
-func TestALogWithoutItsBeginningIsStreamedFromWhereItBegins(t *testing.T) {
+func TestATruncatedLogIsStreamedFromItsFirstEvent(t *testing.T) {
 	log := newLog()
 	log.last = 500
 	log.record(messages(400)...)
 	w := serve(t, client{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
 	for i := range 400 {
-		require.Equal(t, through(501+i), v.next().id)
+		require.Equal(t, eventID(501+i), v.next().id)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestAStreamWaitsForAContext(t *testing.T) {
 	require.Equal(t, "demo:0001", v.next().id)
 }
 
-func TestOneFollowerServesAllViewersAndEndsAfterTheLast(t *testing.T) {
+func TestViewersShareAFollowerThatEndsAfterTheLast(t *testing.T) {
 	log := newLog(messages(1)...)
 	w := serve(t, client{log: log}, gateway.Options{Linger: time.Millisecond})
 	var viewers []*viewer
@@ -166,12 +166,12 @@ func TestOneFollowerServesAllViewersAndEndsAfterTheLast(t *testing.T) {
 		v.leave()
 	}
 	log.await(t, func() bool { return log.followers == 0 })
-	require.Equal(t, "demo:0001", w.view("/contexts/demo/events").next().id, "another room opens")
+	require.Equal(t, "demo:0001", w.view("/contexts/demo/events").next().id, "a new room opens")
 	log.await(t, func() bool { return log.followers == 1 })
-	require.Empty(t, log.asked, "to leave asks for nothing")
+	require.Empty(t, log.calls, "leaving must not call the context")
 }
 
-func TestAStreamThatCannotGoOnSaysWhy(t *testing.T) {
+func TestAFailedStreamReportsTheProblem(t *testing.T) {
 	log := newLog(messages(1)...)
 	w := serve(t, client{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
@@ -183,16 +183,16 @@ func TestAStreamThatCannotGoOnSaysWhy(t *testing.T) {
 	require.NotContains(t, problem.data, "10.0.0.1")
 	v.end()
 	got := w.do(http.MethodGet, "/contexts/demo/events", "", "Accept", "text/event-stream")
-	require.Equal(t, http.StatusServiceUnavailable, got.status, "before a stream has begun, it is the status")
+	require.Equal(t, http.StatusServiceUnavailable, got.status, "an error before the stream begins is a status")
 }
 
-func TestAStreamSaysThatItIsAlive(t *testing.T) {
+func TestAStreamSendsKeepAliveComments(t *testing.T) {
 	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{KeepAlive: time.Millisecond})
 	v := w.view("/contexts/demo/events?from=demo:0001")
 	require.Equal(t, sse{kind: "comment"}, v.next())
 }
 
-func TestAGatewayThatEndsTellsItsViewersWhenToComeBack(t *testing.T) {
+func TestShutdownSendsViewersARetryDelay(t *testing.T) {
 	log := newLog(messages(1)...)
 	w := serve(t, client{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
@@ -210,7 +210,7 @@ func TestAGatewayThatEndsTellsItsViewersWhenToComeBack(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/healthz", "").status)
 }
 
-func TestWhatCannotBeMeantByFromIsRefused(t *testing.T) {
+func TestInvalidFromIsRejected(t *testing.T) {
 	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{})
 	for _, path := range []string{
 		"/contexts/demo/events?from=7", "/contexts/demo/events?from=other:0001", "/contexts/demo/events?limit=0",

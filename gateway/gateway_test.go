@@ -27,7 +27,7 @@ import (
 
 const hello = `{"_tag":"UserMessageEvent","content":"Hello"}`
 
-func TestOpenAPIDescribesWhatIsServed(t *testing.T) {
+func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 	data, err := os.ReadFile("openapi.json")
 	require.NoError(t, err)
 	doc := readSpec(t)
@@ -72,10 +72,10 @@ func TestAnIdempotencyKeyGivesARepeatTheSameIDs(t *testing.T) {
 	first := ids("one", two)
 	require.NotEqual(t, first[0], first[1])
 	require.Equal(t, first, ids("one", two))
-	require.Equal(t, first, ids(`"one"`, two), "quotes are no part of the key")
-	require.Equal(t, first, ids("one", " [ "+hello+" ,\n"+hello+"]"), "spaces make no other body")
+	require.Equal(t, first, ids(`"one"`, two), "quotes around the key are optional")
+	require.Equal(t, first, ids("one", " [ "+hello+" ,\n"+hello+"]"), "formatting of the body does not matter")
 	for i, id := range ids("one", "["+hello+","+hello+","+hello+"]")[:2] {
-		require.True(t, event.ReusesKey(first[i], id), "another body is told apart")
+		require.True(t, event.ReusesKey(first[i], id), "ids of another body")
 	}
 	require.NotEqual(t, first, ids("other", two))
 	named := strings.Replace(hello, "{", `{"clientEventId":"mine",`, 1)
@@ -87,7 +87,7 @@ func TestAnIdempotencyKeyGivesARepeatTheSameIDs(t *testing.T) {
 		w.do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", `""`).status)
 }
 
-func TestAnIdempotencyKeyThatWasUsedForAnotherBodyIsRefused(t *testing.T) {
+func TestAnIdempotencyKeyWithADifferentBodyIsRejected(t *testing.T) {
 	log := newLog()
 	log.send = func(events []event.Event) (session.Receipt, error) {
 		return session.Receipt{ClientEventIDs: []string{events[0].ClientEventID}}, fmt.Errorf("send to context demo: %w", session.ErrKeyReused)
@@ -107,27 +107,27 @@ func TestErrorsAreProblems(t *testing.T) {
 	secret := "sk-" + strings.Repeat("0123456789abcdef", 2)
 	for _, test := range []struct {
 		name, method, path, body string
-		err                      error // of the context
+		err                      error // returned by the context
 		status                   int
 		kind, detail             string
 	}{
-		{"a name", "GET", "/contexts/de%20mo/state", "", nil, 400, "name", "1-128 of A-Z"},
-		{"a body that is no JSON", "POST", events, "Hello", nil, 400, "request", "not valid JSON"},
+		{"an invalid name", "GET", "/contexts/de%20mo/state", "", nil, 400, "name", "1-128 of A-Z"},
+		{"a body other than JSON", "POST", events, "Hello", nil, 400, "request", "not valid JSON"},
 		{"a body that ends early", "POST", events, `[{"_tag":"UserMessageEvent"`, nil, 400, "request", "not valid JSON"},
 		{"two bodies", "POST", events, hello + hello, nil, 400, "request", "not valid JSON"},
-		{"JSON that is no event", "POST", events, `7`, nil, 422, "event", ""},
-		{"an event of the session's own", "POST", events, `{"_tag":"SessionEndedEvent","reason":"x"}`, nil, 422, "event", "clients cannot send it"},
-		{"a field", "POST", events, `{"_tag":"UserMessageEvent"}`, nil, 422, "event", "content: missing"},
+		{"JSON other than an event", "POST", events, `7`, nil, 422, "event", ""},
+		{"an event of the session", "POST", events, `{"_tag":"SessionEndedEvent","reason":"x"}`, nil, 422, "event", "clients cannot send it"},
+		{"a missing field", "POST", events, `{"_tag":"UserMessageEvent"}`, nil, 422, "event", "content: missing"},
 		{"a raw key", "POST", events, `{"_tag":"UserMessageEvent","content":"","apiKey":"` + secret + `"}`, nil, 422, "event", "apiKey"},
 		{"a long body", "POST", events, `"` + strings.Repeat("x", 1000) + `"`, nil, 413, "too-large", "1000 bytes"},
-		{"a query", "GET", events + "?from=%zz", "", nil, 400, "request", "%zz"},
-		{"nothing there", "GET", "/nowhere", "", nil, 404, "not-found", ""},
-		{"a method", "PUT", events, hello, nil, 405, "method", "GET, HEAD, POST"},
+		{"a malformed query", "GET", events + "?from=%zz", "", nil, 400, "request", "%zz"},
+		{"an unknown path", "GET", "/nowhere", "", nil, 404, "not-found", ""},
+		{"an unsupported method", "PUT", events, hello, nil, 405, "method", "GET, HEAD, POST"},
 		{"no worker", "GET", "/contexts/demo/state", "", session.ErrNoWorker, 503, "no-worker", ""},
-		{"no Temporal", "POST", "/contexts/demo/interrupt", "", session.ErrUnreachable, 503, "unreachable", ""},
-		{"no time left", "DELETE", "/contexts/demo", "", context.DeadlineExceeded, 504, "timeout", ""},
-		{"anything else", "GET", "/contexts/demo/state", "", errors.New("key " + secret), 500, "internal", ""},
-		// Last, since the answer is cached for a second.
+		{"Temporal unreachable", "POST", "/contexts/demo/interrupt", "", session.ErrUnreachable, 503, "unreachable", ""},
+		{"a timeout", "DELETE", "/contexts/demo", "", context.DeadlineExceeded, 504, "timeout", ""},
+		{"any other error", "GET", "/contexts/demo/state", "", errors.New("key " + secret), 500, "internal", ""},
+		// Last, since the outcome is cached for one second.
 		{"no context", "GET", "/contexts/demo/state", "", session.ErrNoContext, 404, "no-context", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -149,23 +149,23 @@ func TestErrorsAreProblems(t *testing.T) {
 		})
 	}
 	require.Empty(t, log.sent)
-	require.Contains(t, operators.String(), "10.0.0.1", "operators are told more")
+	require.Contains(t, operators.String(), "10.0.0.1", "the log must have the cause")
 	require.NotContains(t, operators.String(), secret)
 }
 
-func TestARefusedInputIsFoundInTheLog(t *testing.T) {
+func TestARejectionNamesItsClientEventIDs(t *testing.T) {
 	log := newLog()
 	log.send = func([]event.Event) (session.Receipt, error) {
 		return session.Receipt{ClientEventIDs: []string{"one"}}, fmt.Errorf("send to context demo: %w: busy", session.ErrRefused)
 	}
 	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
 	require.Equal(t, http.StatusConflict, got.status)
-	require.Contains(t, got.body, "The context rejected the events", "whether it will later is for the detail to say")
+	require.Contains(t, got.body, "The context rejected the events", "the title")
 	require.Contains(t, got.body, "busy")
 	require.Contains(t, got.body, `"clientEventIds":["one"]`)
 }
 
-func TestAFullContextIsTriedAgainLater(t *testing.T) {
+func TestAFullContextAsksForARetry(t *testing.T) {
 	log := newLog()
 	log.send = func([]event.Event) (session.Receipt, error) {
 		return session.Receipt{}, fmt.Errorf("send to context demo: %w (9,200 of 10,000 signals)", session.ErrFull)
@@ -177,7 +177,7 @@ func TestAFullContextIsTriedAgainLater(t *testing.T) {
 	require.Contains(t, got.body, "send to context demo: full until a worker runs (9,200 of 10,000 signals)")
 }
 
-func TestOnlyJSONIsTaken(t *testing.T) {
+func TestOnlyJSONIsAccepted(t *testing.T) {
 	log := newLog()
 	w := serve(t, client{log: log}, gateway.Options{})
 	for kind, status := range map[string]int{
@@ -199,7 +199,7 @@ func TestOnlyJSONIsTaken(t *testing.T) {
 	require.Len(t, log.sent, 3)
 }
 
-func TestAStreamIsForThoseWhoAcceptOne(t *testing.T) {
+func TestAcceptSelectsAStream(t *testing.T) {
 	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{})
 	for accept, kind := range map[string]string{
 		"":                  "application/json",
@@ -211,8 +211,8 @@ func TestAStreamIsForThoseWhoAcceptOne(t *testing.T) {
 		"text/event-stream; q=0.000":               "application/json",
 	} {
 		ctx, leave := context.WithCancel(t.Context())
-		asked := w.request(http.MethodGet, "/contexts/demo/events", "", "Accept", accept).WithContext(ctx)
-		response, err := w.server.Client().Do(asked)
+		request := w.request(http.MethodGet, "/contexts/demo/events", "", "Accept", accept).WithContext(ctx)
+		response, err := w.server.Client().Do(request)
 		require.NoError(t, err)
 		require.Equal(t, kind, response.Header.Get("Content-Type"), accept)
 		leave()
@@ -220,19 +220,19 @@ func TestAStreamIsForThoseWhoAcceptOne(t *testing.T) {
 	}
 }
 
-func TestWhatStopsAnAnswerIsAskedFor(t *testing.T) {
+func TestInterruptAndCloseReachTheContext(t *testing.T) {
 	log := newLog()
 	w := serve(t, client{log: log}, gateway.Options{})
 	require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/contexts/demo/interrupt", "").status)
 	require.Equal(t, http.StatusAccepted, w.do(http.MethodDelete, "/contexts/demo?reason=enough", "").status)
-	require.Equal(t, []string{"interrupt", "close enough"}, log.asked)
+	require.Equal(t, []string{"interrupt", "close enough"}, log.calls)
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts/demo/state", "").status)
 }
 
-func TestReadyMeansThatTemporalAnswers(t *testing.T) {
-	for _, mute := range []bool{true, false} {
-		w := serve(t, client{log: newLog(), mute: mute}, gateway.Options{})
-		require.JSONEq(t, fmt.Sprintf(`{"status":"ok","deltas":%t}`, !mute), w.do(http.MethodGet, "/readyz", "").body)
+func TestReadyRequiresTemporal(t *testing.T) {
+	for _, noDeltas := range []bool{true, false} {
+		w := serve(t, client{log: newLog(), noDeltas: noDeltas}, gateway.Options{})
+		require.JSONEq(t, fmt.Sprintf(`{"status":"ok","deltas":%t}`, !noDeltas), w.do(http.MethodGet, "/readyz", "").body)
 		require.JSONEq(t, `{"status":"ok"}`, w.do(http.MethodGet, "/healthz", "").body)
 	}
 	away := serve(t, client{log: newLog(), err: session.ErrUnreachable}, gateway.Options{})
@@ -243,7 +243,7 @@ func TestReadyMeansThatTemporalAnswers(t *testing.T) {
 	require.Equal(t, http.StatusOK, away.do(http.MethodGet, "/healthz", "").status)
 }
 
-func TestLimitsAreThoseOfContextsAndOfABody(t *testing.T) {
+func TestLimitsCombineContextsAndMaxBody(t *testing.T) {
 	const mb = 1_000_000
 	for _, test := range []struct {
 		name           string
@@ -269,7 +269,7 @@ func TestLimitsAreThoseOfContextsAndOfABody(t *testing.T) {
 	}
 }
 
-func TestOtherSitesAreKeptOut(t *testing.T) {
+func TestCrossOriginRequestsAreRefused(t *testing.T) {
 	log := newLog()
 	w := serve(t, client{log: log}, gateway.Options{Hosts: []string{"chronicle.example:8443"}})
 	for _, test := range []struct {
@@ -277,17 +277,17 @@ func TestOtherSitesAreKeptOut(t *testing.T) {
 		header []string
 		status int
 	}{
-		{"an address", nil, 202},
+		{"an IPv4 address", nil, 202},
 		{"localhost", []string{"Host", "localhost:8080"}, 202},
-		{"an address of IPv6", []string{"Host", "[::1]:8080"}, 202},
-		{"a name of ours", []string{"Host", "Chronicle.example"}, 202},
-		{"a name that leads here", []string{"Host", "attacker.example:8080"}, 421},
-		{"a name like an address", []string{"Host", "127.0.0.1.attacker.example"}, 421},
-		{"the page itself", []string{"Origin", w.server.URL}, 202},
-		{"the page itself, as the browser says", []string{"Sec-Fetch-Site", "same-origin", "Origin", "null"}, 202},
-		{"a page of another site", []string{"Origin", "https://attacker.example"}, 403},
-		{"another page of this machine", []string{"Origin", "http://127.0.0.1:1"}, 403},
-		{"a form of another site", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"an IPv6 address", []string{"Host", "[::1]:8080"}, 202},
+		{"an allowed name", []string{"Host", "Chronicle.example"}, 202},
+		{"another name with this address", []string{"Host", "attacker.example:8080"}, 421},
+		{"a name that starts like an address", []string{"Host", "127.0.0.1.attacker.example"}, 421},
+		{"the same origin", []string{"Origin", w.server.URL}, 202},
+		{"the same origin by Sec-Fetch-Site", []string{"Sec-Fetch-Site", "same-origin", "Origin", "null"}, 202},
+		{"another origin", []string{"Origin", "https://attacker.example"}, 403},
+		{"another port of this machine", []string{"Origin", "http://127.0.0.1:1"}, 403},
+		{"another site by Sec-Fetch-Site", []string{"Sec-Fetch-Site", "cross-site"}, 403},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := len(log.sent)
@@ -299,15 +299,15 @@ func TestOtherSitesAreKeptOut(t *testing.T) {
 	}
 }
 
-func TestAnAddressMayAskOnlySoOften(t *testing.T) {
+func TestTheRateOfAnAddressIsLimited(t *testing.T) {
 	w := serve(t, client{log: newLog()}, gateway.Options{Rate: 1e-9, Burst: 2})
 	for _, status := range []int{200, 200, 429, 429} {
 		require.Equal(t, status, w.do(http.MethodGet, "/contexts", "").status)
 	}
-	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/readyz", "").status, "a supervisor may always ask")
+	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/readyz", "").status, "health checks are exempt")
 }
 
-func TestStreamsAreBoundedForAnAddressAndInAll(t *testing.T) {
+func TestStreamsAreLimitedPerAddressAndInTotal(t *testing.T) {
 	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{
 		Streams: 3, StreamsPerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
@@ -324,10 +324,10 @@ func TestStreamsAreBoundedForAnAddressAndInAll(t *testing.T) {
 	w.view("/contexts/demo/events", "X-Forwarded-For", "192.0.2.2")
 	refused("192.0.2.2", http.StatusServiceUnavailable)
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts/demo/events", "", "X-Forwarded-For", "192.0.2.1").status,
-		"what is no stream is served")
+		"requests other than streams are not limited")
 }
 
-func TestWhoeverLeavesAStreamMayOpenAnother(t *testing.T) {
+func TestAClosedStreamFreesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gateway.New(client{log: newLog(messages(1)...)}, gateway.Options{Streams: 2, StreamsPerAddress: 1})
 		defer g.Close()
@@ -345,7 +345,7 @@ func TestWhoeverLeavesAStreamMayOpenAnother(t *testing.T) {
 	})
 }
 
-func TestBehindAProxyEachClientHasItsOwnRate(t *testing.T) {
+func TestClientsBehindAProxyHaveSeparateRates(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("10.0.0.0/8")}
 	for _, test := range []struct {
 		name          string
@@ -353,19 +353,19 @@ func TestBehindAProxyEachClientHasItsOwnRate(t *testing.T) {
 		first, second string // X-Forwarded-For
 		same          bool
 	}{
-		{"others", proxies, "192.0.2.1", "192.0.2.2", false},
-		{"the same", proxies, "192.0.2.1", "192.0.2.1", true},
+		{"two clients", proxies, "192.0.2.1", "192.0.2.2", false},
+		{"one client", proxies, "192.0.2.1", "192.0.2.1", true},
 		{"behind two proxies", proxies, "192.0.2.1, 10.0.0.1", "192.0.2.2,10.0.0.1", false},
-		{"what a client writes before", proxies, "192.0.2.8, 192.0.2.1", "192.0.2.9, 192.0.2.1", true},
-		{"what a client pretends of a proxy", proxies, "192.0.2.8, 10.0.0.9, 192.0.2.1", "192.0.2.9, 10.0.0.9, 192.0.2.1", true},
-		{"what is no address", proxies, "192.0.2.8, unknown, 10.0.0.1", "192.0.2.9, unknown, 10.0.0.1", true},
-		{"ports", proxies, "192.0.2.1:1000", "192.0.2.1:2000", true},
-		{"one network of IPv6", proxies, "2001:db8::1", "[2001:db8::2]:443", true},
-		{"other networks of IPv6", proxies, "2001:db8:0:1::1", "2001:db8:0:2::1", false},
-		{"an address of IPv4 as one of IPv6", proxies, "192.0.2.1", "::ffff:192.0.2.1", true},
+		{"a forged first entry", proxies, "192.0.2.8, 192.0.2.1", "192.0.2.9, 192.0.2.1", true},
+		{"a forged entry and proxy", proxies, "192.0.2.8, 10.0.0.9, 192.0.2.1", "192.0.2.9, 10.0.0.9, 192.0.2.1", true},
+		{"an entry that is not an address", proxies, "192.0.2.8, unknown, 10.0.0.1", "192.0.2.9, unknown, 10.0.0.1", true},
+		{"two ports", proxies, "192.0.2.1:1000", "192.0.2.1:2000", true},
+		{"one IPv6 network", proxies, "2001:db8::1", "[2001:db8::2]:443", true},
+		{"two IPv6 networks", proxies, "2001:db8:0:1::1", "2001:db8:0:2::1", false},
+		{"an IPv4-mapped address", proxies, "192.0.2.1", "::ffff:192.0.2.1", true},
 		{"proxies only", proxies, "10.0.0.1", "10.0.0.2", false},
-		{"nothing", proxies, "", "", true},
-		{"a proxy that is not trusted", proxies[1:], "192.0.2.1", "192.0.2.2", true},
+		{"no header", proxies, "", "", true},
+		{"an untrusted proxy", proxies[1:], "192.0.2.1", "192.0.2.2", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := serve(t, client{log: newLog()}, gateway.Options{Rate: 1e-9, Proxies: test.proxies})
@@ -376,7 +376,7 @@ func TestBehindAProxyEachClientHasItsOwnRate(t *testing.T) {
 	}
 }
 
-func TestARequestIsFoundInTheLogByItsID(t *testing.T) {
+func TestTheLogContainsRequestIDs(t *testing.T) {
 	var operators bytes.Buffer
 	w := serve(t, client{log: newLog()}, gateway.Options{Log: slog.New(slog.NewJSONHandler(&operators, nil))})
 	got := w.do(http.MethodGet, "/contexts?q=private", "", "X-Request-Id", "mine-1")
@@ -388,7 +388,7 @@ func TestARequestIsFoundInTheLogByItsID(t *testing.T) {
 	require.NotEqual(t, "two words", other)
 }
 
-func TestThePageIsServedBesideTheRest(t *testing.T) {
+func TestThePageAndTheAPIAreServedTogether(t *testing.T) {
 	w := serve(t, client{log: newLog()}, gateway.Options{Page: page.Handler()})
 	got := w.do(http.MethodGet, "/", "")
 	require.Contains(t, got.body, "Chronicle")
@@ -403,7 +403,7 @@ func TestThePageIsServedBesideTheRest(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts", "").status)
 }
 
-func TestWhereNothingIsAProblemSaysSo(t *testing.T) {
+func TestUnknownPathsAreNotFound(t *testing.T) {
 	for _, options := range []gateway.Options{{}, {Page: page.Handler()}, {Page: http.FileServerFS(fstest.MapFS{})}} {
 		w := serve(t, client{log: newLog(messages(1)...)}, options)
 		w.server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -420,12 +420,12 @@ func TestWhereNothingIsAProblemSaysSo(t *testing.T) {
 		}
 		require.Equal(t, http.StatusNotFound, w.do(http.MethodPost, "/context/demo/events", hello).status)
 		got := w.do(http.MethodGet, "/contexts/demo", "")
-		require.Equal(t, http.StatusMethodNotAllowed, got.status, "what is there for others is no matter of the page")
+		require.Equal(t, http.StatusMethodNotAllowed, got.status, "a route with another method must not fall through to the page")
 		require.Equal(t, "DELETE", got.header.Get("Allow"))
 	}
 }
 
-func TestServeEndsInOrder(t *testing.T) {
+func TestServeDrainsOnShutdown(t *testing.T) {
 	log := newLog(messages(1)...)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -461,15 +461,15 @@ func TestServeEndsInOrder(t *testing.T) {
 	events := make(chan sse, 10)
 	readEvents(t.Context(), response.Body, events)
 	require.Equal(t, "demo:0001", (<-events).id)
-	require.NotEmpty(t, (<-events).retry, "the stream ends first")
+	require.NotEmpty(t, (<-events).retry, "the stream must end before the requests")
 	close(sent)
 	require.NoError(t, <-served)
-	require.Equal(t, http.StatusAccepted, <-answered, "what was asked is answered")
+	require.Equal(t, http.StatusAccepted, <-answered, "a running request must complete")
 	_, err = http.Get(at + "/healthz")
-	require.Error(t, err, "nobody listens any more")
+	require.Error(t, err, "the listener must be closed")
 }
 
-func TestWhoeverSendsNoMoreDoesNotTakeSilenceForSuccess(t *testing.T) {
+func TestAHalfClosedConnectionReceivesAnError(t *testing.T) {
 	for _, test := range []struct {
 		name, method, path, header string
 		status                     int
@@ -481,7 +481,7 @@ func TestWhoeverSendsNoMoreDoesNotTakeSilenceForSuccess(t *testing.T) {
 		{"before a stream begins", http.MethodGet, "/contexts/demo/events", "Accept: text/event-stream\r\n", 408, "gone"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := newSlowList(patience)
+			c := newSlowList(testTimeout)
 			c.log.unread = make(chan struct{})
 			defer close(c.log.unread)
 			w := serve(t, c, gateway.Options{})

@@ -19,39 +19,39 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// slowList is a client whose list takes a while, and is counted.
+// slowList is a client with a slow list that counts reads.
 type slowList struct {
 	client
-	takes         time.Duration
-	lists, listed *atomic.Int32 // readings, and contexts that they took
-	away          error         // what Ping says
+	delay               time.Duration
+	reads, contextsRead *atomic.Int32 // reads, and contexts read
+	pingErr             error         // the result of Ping
 }
 
-func newSlowList(takes time.Duration, list ...session.Summary) slowList {
-	return slowList{client: client{log: newLog(), list: list}, takes: takes, lists: new(atomic.Int32), listed: new(atomic.Int32)}
+func newSlowList(delay time.Duration, list ...session.Summary) slowList {
+	return slowList{client: client{log: newLog(), list: list}, delay: delay, reads: new(atomic.Int32), contextsRead: new(atomic.Int32)}
 }
 
-func (c slowList) Ping(context.Context) error { return c.away }
+func (c slowList) Ping(context.Context) error { return c.pingErr }
 
 func (c slowList) List(ctx context.Context, query string) iter.Seq2[session.Summary, error] {
 	return func(yield func(session.Summary, error) bool) {
-		c.lists.Add(1)
+		c.reads.Add(1)
 		select {
-		case <-time.After(c.takes):
+		case <-time.After(c.delay):
 		case <-ctx.Done():
 			yield(session.Summary{}, ctx.Err())
 			return
 		}
 		for s, err := range c.client.List(ctx, query) {
-			if c.listed.Add(1); !yield(s, err) {
+			if c.contextsRead.Add(1); !yield(s, err) {
 				return
 			}
 		}
 	}
 }
 
-// many are n contexts, newest first.
-func many(n int) []session.Summary {
+// summaries are n contexts, newest first.
+func summaries(n int) []session.Summary {
 	began := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	list := make([]session.Summary, n)
 	for i := range list {
@@ -62,9 +62,9 @@ func many(n int) []session.Summary {
 	return list
 }
 
-func TestAListIsReadOnceForAllWhoAskWithinASecond(t *testing.T) {
+func TestTheListIsCachedForOneSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newSlowList(100*time.Millisecond, many(3)...)
+		c := newSlowList(100*time.Millisecond, summaries(3)...)
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		for range 100 {
 			go func() {
@@ -74,34 +74,34 @@ func TestAListIsReadOnceForAllWhoAskWithinASecond(t *testing.T) {
 				}
 			}()
 		}
-		time.Sleep(999 * time.Millisecond) // of the bubble, which takes no time
+		time.Sleep(999 * time.Millisecond) // bubble time
 		require.JSONEq(t, `{"contexts":[]}`, ask(t.Context(), g, http.MethodGet, "/contexts?q=other", "").Body.String())
-		require.EqualValues(t, 1, c.lists.Load())
-		time.Sleep(time.Millisecond) // of the bubble: the second is over
+		require.EqualValues(t, 1, c.reads.Load())
+		time.Sleep(time.Millisecond) // bubble time: the cache expires
 		ask(t.Context(), g, http.MethodGet, "/contexts", "")
-		require.EqualValues(t, 2, c.lists.Load())
+		require.EqualValues(t, 2, c.reads.Load())
 	})
 }
 
-func TestWhoeverLeavesEndsTheListForNobodyElse(t *testing.T) {
+func TestADisconnectDoesNotCancelASharedListRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newSlowList(100*time.Millisecond, many(3)...)
+		c := newSlowList(100*time.Millisecond, summaries(3)...)
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan int)
 		go func() { left <- ask(ctx, g, http.MethodGet, "/contexts", "").Code }()
-		synctest.Wait() // it reads
+		synctest.Wait() // the read has started
 		stayed := make(chan int)
 		go func() { stayed <- ask(t.Context(), g, http.MethodGet, "/contexts", "").Code }()
 		synctest.Wait()
 		leave()
 		require.Equal(t, http.StatusRequestTimeout, <-left, "at once")
 		require.Equal(t, http.StatusOK, <-stayed)
-		require.EqualValues(t, 1, c.lists.Load())
+		require.EqualValues(t, 1, c.reads.Load())
 	})
 }
 
-func TestAListShowsWhatWasDoneBefore(t *testing.T) {
+func TestChangesInvalidateTheList(t *testing.T) {
 	for _, test := range []struct{ method, path, body string }{
 		{http.MethodPost, "/contexts/demo/events", hello},
 		{http.MethodPost, "/contexts/demo/interrupt", ""},
@@ -109,7 +109,7 @@ func TestAListShowsWhatWasDoneBefore(t *testing.T) {
 	} {
 		t.Run(test.method+" "+test.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newSlowList(100*time.Millisecond, many(3)...)
+				c := newSlowList(100*time.Millisecond, summaries(3)...)
 				g := gateway.New(c, gateway.Options{Rate: -1})
 				do := func() {
 					require.Equal(t, http.StatusAccepted, ask(t.Context(), g, test.method, test.path, test.body).Code)
@@ -118,7 +118,7 @@ func TestAListShowsWhatWasDoneBefore(t *testing.T) {
 				list()
 				do()
 				list()
-				require.EqualValues(t, 2, c.lists.Load(), "none that was kept")
+				require.EqualValues(t, 2, c.reads.Load(), "a cached list was used")
 
 				do()
 				before := make(chan struct{})
@@ -126,49 +126,49 @@ func TestAListShowsWhatWasDoneBefore(t *testing.T) {
 					defer close(before)
 					list()
 				}()
-				time.Sleep(150 * time.Millisecond) // of the bubble: it waits for its turn for 100 ms
-				require.EqualValues(t, 3, c.lists.Load(), "it reads")
+				time.Sleep(150 * time.Millisecond) // bubble time: the rate limit delays the read by 100 ms
+				require.EqualValues(t, 3, c.reads.Load(), "the read has started")
 				do()
 				list()
 				<-before
-				require.EqualValues(t, 4, c.lists.Load(), "none that began before")
+				require.EqualValues(t, 4, c.reads.Load(), "a read from before the change was used")
 				list()
-				require.EqualValues(t, 4, c.lists.Load(), "and that one is kept")
+				require.EqualValues(t, 4, c.reads.Load(), "the new list is cached")
 			})
 		})
 	}
 }
 
-func TestTemporalIsAskedForListsAtMostFiveTimesASecond(t *testing.T) {
+func TestListReadsAreLimitedToFivePerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newSlowList(0, many(3)...)
+		c := newSlowList(0, summaries(3)...)
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		began := time.Now()
 		for range 21 {
 			ask(t.Context(), g, http.MethodPost, "/contexts/demo/events", hello)
 			ask(t.Context(), g, http.MethodGet, "/contexts", "")
 		}
-		require.EqualValues(t, 21, c.lists.Load())
+		require.EqualValues(t, 21, c.reads.Load())
 		require.Equal(t, 4*time.Second, time.Since(began))
 	})
 }
 
-func TestAListThatFailedIsNotKept(t *testing.T) {
+func TestAFailedListIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSlowList(0)
 		c.err = session.ErrUnreachable
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		for n := range int32(2) {
 			require.Equal(t, http.StatusServiceUnavailable, ask(t.Context(), g, http.MethodGet, "/contexts", "").Code)
-			require.Equal(t, n+1, c.lists.Load())
+			require.Equal(t, n+1, c.reads.Load())
 		}
 	})
 }
 
-func TestAnOutageIsToldInsteadOfAListAtOnce(t *testing.T) {
+func TestTheListReportsAnOutageAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newSlowList(10*time.Second, many(3)...) // so long the SDK tries again
-		c.away = session.ErrUnreachable
+		c := newSlowList(10*time.Second, summaries(3)...) // as long as the SDK retries
+		c.pingErr = session.ErrUnreachable
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		began := time.Now()
 		got := ask(t.Context(), g, http.MethodGet, "/contexts", "")
@@ -178,10 +178,10 @@ func TestAnOutageIsToldInsteadOfAListAtOnce(t *testing.T) {
 	})
 }
 
-func TestPagesReadNoMoreOfALongListThanTheyNeed(t *testing.T) {
+func TestPagesReadOnlyTheNeededPartOfALongList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 100_000
-		c := newSlowList(0, many(n)...)
+		c := newSlowList(0, summaries(n)...)
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		pages, seen := 0, 0
 		for next := "/contexts?limit=100"; next != "" && pages < 12; pages++ {
@@ -196,23 +196,23 @@ func TestPagesReadNoMoreOfALongListThanTheyNeed(t *testing.T) {
 			}
 			next = page.Next
 			if seen < 1000 {
-				require.EqualValues(t, 1000, c.listed.Load(), "what Temporal gives at once is enough for page %d", pages)
+				require.EqualValues(t, 1000, c.contextsRead.Load(), "contexts read for page %d", pages)
 			}
 		}
-		require.EqualValues(t, 1+3, c.lists.Load(), "those that the head does not have, or does not know to be the last")
+		require.EqualValues(t, 1+3, c.reads.Load(), "one read of the head, then one per page beyond it")
 		require.Equal(t, 1200, seen)
 		require.Contains(t, ask(t.Context(), g, http.MethodGet, "/contexts?q=demo-99999", "").Body.String(), "demo-99999")
 	})
 }
 
-func TestContextsAreSearchedPageByPage(t *testing.T) {
+func TestContextsAreSearchedAndPaged(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 15, 4, second, 0, time.UTC) }
 	w := serve(t, client{log: newLog(), list: []session.Summary{
 		{ContextName: "newest", Status: wire.StatusAnswering, StartedAt: at(9)},
 		{ContextName: "Demo-3", Status: wire.StatusIdle, StartedAt: at(5)},
 		{ContextName: "demo-1", Status: wire.StatusIdle, StartedAt: at(5)},
 		{ContextName: "demo-0", StartedAt: at(4)},
-		// Those that ended stand behind, the last end first.
+		// Closed contexts follow, latest end first.
 		{ContextName: "demo-5", Status: wire.StatusClosed, StartedAt: at(8), ClosedAt: at(9)},
 		{ContextName: "demo-2", Status: wire.StatusClosed, StartedAt: at(3), ClosedAt: at(7)},
 		{ContextName: "demo-6", Status: wire.StatusClosed, StartedAt: at(5), ClosedAt: at(6)},

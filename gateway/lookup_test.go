@@ -19,28 +19,27 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// lookingClient counts the requests for each context. Only demo exists, once its log has
-// an event.
-type lookingClient struct {
+// countingLookups counts lookups by context. A context exists once its log has an event.
+type countingLookups struct {
 	client
 	mu    *sync.Mutex
 	looks map[string]int
 	slow  time.Duration
 }
 
-func (c lookingClient) Open(name string) (*looking, error) {
+func (c countingLookups) Open(name string) (*countedContext, error) {
 	log, err := c.client.Open(name)
-	return &looking{log, c}, err
+	return &countedContext{log, c}, err
 }
 
-func (c lookingClient) look(name string) {
+func (c countingLookups) look(name string) {
 	c.mu.Lock()
 	c.looks[name]++
 	c.mu.Unlock()
-	time.Sleep(c.slow) // in the time of the bubble
+	time.Sleep(c.slow) // bubble time
 }
 
-func (c lookingClient) all() (n int) {
+func (c countingLookups) all() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, looks := range c.looks {
@@ -49,12 +48,12 @@ func (c lookingClient) all() (n int) {
 	return n
 }
 
-type looking struct {
+type countedContext struct {
 	*log
-	client lookingClient
+	client countingLookups
 }
 
-func (l *looking) missing() error {
+func (l *countedContext) missing() error {
 	l.client.look(l.name)
 	if events, _, err := l.snapshot(); err != nil || len(events) > 0 {
 		return err
@@ -62,7 +61,7 @@ func (l *looking) missing() error {
 	return fmt.Errorf("context %s: %w", l.name, session.ErrNoContext)
 }
 
-func (l *looking) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
+func (l *countedContext) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if err := l.missing(); err != nil {
 			yield(event.Event{}, err)
@@ -72,8 +71,8 @@ func (l *looking) Events(ctx context.Context, from string) iter.Seq2[event.Event
 	}
 }
 
-// Follow looks once a second for a context that does not exist, after the delay.
-func (l *looking) Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error] {
+// Follow looks up a missing context once per second, after the delay.
+func (l *countedContext) Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for delay := options.Delay; ; delay = time.Second {
 			select {
@@ -89,49 +88,49 @@ func (l *looking) Follow(ctx context.Context, options session.FollowOptions) ite
 	}
 }
 
-func (l *looking) Attachment(ctx context.Context, id string) (event.FileAttachment, error) {
+func (l *countedContext) Attachment(ctx context.Context, id string) (event.FileAttachment, error) {
 	if err := l.missing(); err != nil {
 		return event.FileAttachment{}, err
 	}
 	return l.log.Attachment(ctx, id)
 }
 
-func (l *looking) State(ctx context.Context) (wire.State, error) {
+func (l *countedContext) State(ctx context.Context) (wire.State, error) {
 	if err := l.missing(); err != nil {
 		return wire.State{}, err
 	}
 	return l.log.State(ctx)
 }
 
-func (l *looking) Interrupt(context.Context) error     { return l.missing() }
-func (l *looking) Close(context.Context, string) error { return l.missing() }
+func (l *countedContext) Interrupt(context.Context) error     { return l.missing() }
+func (l *countedContext) Close(context.Context, string) error { return l.missing() }
 
-func newLooking(log *log) lookingClient {
-	return lookingClient{client: client{log: log}, mu: new(sync.Mutex), looks: map[string]int{}, slow: 10 * time.Millisecond}
+func newCountingLookups(log *log) countingLookups {
+	return countingLookups{client: client{log: log}, mu: new(sync.Mutex), looks: map[string]int{}, slow: 10 * time.Millisecond}
 }
 
-// readings are the requests that need a context.
-var readings = []struct{ method, path string }{
+// contextRequests are the requests that require an existing context.
+var contextRequests = []struct{ method, path string }{
 	{http.MethodGet, "/events"}, {http.MethodGet, "/transcript"}, {http.MethodGet, "/state"},
 	{http.MethodGet, "/events/demo:0001/attachment"}, {http.MethodPost, "/interrupt"}, {http.MethodDelete, ""},
 }
 
-func TestAnUnknownNameCostsOneLookupASecond(t *testing.T) {
+func TestAnUnknownNameCostsOneLookupPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newLooking(newLog())
+		c := newCountingLookups(newLog())
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		defer g.Close()
 		began := time.Now()
 		for range 5 {
-			var asked sync.WaitGroup
+			var requests sync.WaitGroup
 			for i := range 2000 {
-				r := readings[i%len(readings)]
-				asked.Go(func() {
+				r := contextRequests[i%len(contextRequests)]
+				requests.Go(func() {
 					require.Equal(t, http.StatusNotFound, ask(t.Context(), g, r.method, "/contexts/demo"+r.path, "").Code)
 				})
 			}
-			asked.Wait()
-			time.Sleep(300 * time.Millisecond) // in the time of the bubble
+			requests.Wait()
+			time.Sleep(300 * time.Millisecond) // bubble time
 		}
 		require.Positive(t, c.all())
 		require.LessOrEqual(t, c.all(), 1+int(time.Since(began)/time.Second), "10,000 requests in %v", time.Since(began))
@@ -142,37 +141,37 @@ func TestAnUnknownNameCostsOneLookupASecond(t *testing.T) {
 func TestUnknownNamesLeaveNoRooms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const names = 10_000
-		c := newLooking(newLog())
+		c := newCountingLookups(newLog())
 		g := gateway.New(c, gateway.Options{Rate: -1, Streams: -1, StreamsPerAddress: -1})
 		defer g.Close()
 		leave, cancel := context.WithCancel(t.Context())
-		var asked, streams sync.WaitGroup
+		var requests, streams sync.WaitGroup
 		var open atomic.Int32
 		for i := range names {
 			path := fmt.Sprintf("/contexts/c%d/transcript", i)
 			if i%2 == 0 {
-				asked.Go(func() { require.Equal(t, http.StatusNotFound, ask(t.Context(), g, http.MethodGet, path, "").Code) })
+				requests.Go(func() { require.Equal(t, http.StatusNotFound, ask(t.Context(), g, http.MethodGet, path, "").Code) })
 				continue
 			}
 			open.Add(1)
 			streams.Go(func() { ask(leave, g, http.MethodGet, path, "", "Accept", "text/event-stream") })
 		}
-		asked.Wait()
+		requests.Wait()
 		synctest.Wait()
-		require.Equal(t, int(open.Load()), gateway.Rooms(g), "only streams wait")
+		require.Equal(t, int(open.Load()), gateway.Rooms(g), "only streams keep rooms open")
 		require.Equal(t, names, c.all())
 		cancel()
 		streams.Wait()
 		synctest.Wait()
 		require.Zero(t, gateway.Rooms(g))
-		require.Equal(t, names, c.all(), "one lookup for each")
+		require.Equal(t, names, c.all(), "one lookup per name")
 	})
 }
 
-func TestStreamsThatWaitForAContextShareItsLookups(t *testing.T) {
+func TestWaitingStreamsShareLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog()
-		c := newLooking(log)
+		c := newCountingLookups(log)
 		g := gateway.New(c, gateway.Options{Rate: -1, Streams: -1, StreamsPerAddress: -1})
 		defer g.Close()
 		leave, cancel := context.WithCancel(t.Context())
@@ -186,15 +185,15 @@ func TestStreamsThatWaitForAContextShareItsLookups(t *testing.T) {
 			})
 		}
 		for range 50 {
-			for _, r := range readings {
+			for _, r := range contextRequests {
 				require.Equal(t, http.StatusNotFound, ask(t.Context(), g, r.method, "/contexts/demo"+r.path, "").Code)
 			}
-			time.Sleep(100 * time.Millisecond) // in the time of the bubble
+			time.Sleep(100 * time.Millisecond) // bubble time
 		}
 		require.LessOrEqual(t, c.all(), 1+int(time.Since(began)/time.Second))
 		require.Equal(t, http.StatusAccepted, ask(t.Context(), g, http.MethodPost, "/contexts/demo/events", hello).Code)
-		require.Equal(t, http.StatusOK, ask(t.Context(), g, http.MethodGet, "/contexts/demo/state", "").Code, "known from the sending on")
-		time.Sleep(2 * time.Second) // in the time of the bubble
+		require.Equal(t, http.StatusOK, ask(t.Context(), g, http.MethodGet, "/contexts/demo/state", "").Code, "the context exists after Send")
+		time.Sleep(2 * time.Second) // bubble time
 		require.Equal(t, 1, gateway.Rooms(g))
 		require.Equal(t, http.StatusOK, ask(t.Context(), g, http.MethodGet, "/contexts/demo/events", "").Code)
 		cancel()
@@ -202,26 +201,26 @@ func TestStreamsThatWaitForAContextShareItsLookups(t *testing.T) {
 		for _, body := range bodies {
 			require.Contains(t, body, "id: demo:0001")
 		}
-		require.Equal(t, 1, gateway.Rooms(g), "the room of a context that exists lingers")
+		require.Equal(t, 1, gateway.Rooms(g), "the room of an existing context lingers")
 	})
 }
 
-func TestALookupThatFailsHoldsUpNobody(t *testing.T) {
+func TestAFailedLookupDelaysOthersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog()
 		log.fail(session.ErrUnreachable)
-		c := newLooking(log)
+		c := newCountingLookups(log)
 		c.slow = 10 * time.Second
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		defer g.Close()
 		began := time.Now()
-		var asked sync.WaitGroup
+		var requests sync.WaitGroup
 		for range 50 {
-			asked.Go(func() {
+			requests.Go(func() {
 				require.Equal(t, http.StatusServiceUnavailable, ask(t.Context(), g, http.MethodGet, "/contexts/demo/state", "").Code)
 			})
 		}
-		asked.Wait()
-		require.Equal(t, 20*time.Second, time.Since(began), "one waits, the others wait for it and ask themselves")
+		requests.Wait()
+		require.Equal(t, 20*time.Second, time.Since(began), "one lookup, then all others concurrently")
 	})
 }

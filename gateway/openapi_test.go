@@ -28,7 +28,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// described are the schemas of openapi.json, by name.
+// described has the schemas of openapi.json by name.
 var described = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	data, err := os.ReadFile("openapi.json")
 	if err != nil {
@@ -50,7 +50,7 @@ var described = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	return schemas
 })
 
-// validate holds JSON against a schema of openapi.json.
+// validate validates JSON against a schema of openapi.json.
 func validate(schema string, data []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
@@ -59,14 +59,13 @@ func validate(schema string, data []byte) error {
 	return described()[schema].Validate(value)
 }
 
-// requireValid holds what is sent to a client against a schema.
+// requireValid validates the JSON of a value against a schema.
 func requireValid(t require.TestingT, schema string, value any) {
 	data, err := json.Marshal(value)
 	require.NoError(t, err)
 	require.NoError(t, validate(schema, data), "%s: %s", schema, data)
 }
 
-// readSpec reads openapi.json.
 func readSpec(t testing.TB) *openapi3.T {
 	t.Helper()
 	data, err := os.ReadFile("openapi.json")
@@ -124,7 +123,7 @@ func TestEveryTagIsDescribed(t *testing.T) {
 		name := strings.TrimSuffix(string(tag), "Event")
 		if tag.IsInput() {
 			inputs[string(tag)] = openapi3.MappingRef{Ref: "#/components/schemas/" + name}
-			require.Equal(t, []any{string(tag), name}, schemas[name].Value.Properties["_tag"].Value.Enum, "both forms are taken")
+			require.Equal(t, []any{string(tag), name}, schemas[name].Value.Properties["_tag"].Value.Enum, "tag and short tag")
 		} else {
 			require.Equal(t, string(tag), schemas[name].Value.Properties["_tag"].Value.Const)
 		}
@@ -143,9 +142,7 @@ func TestEveryTagIsDescribed(t *testing.T) {
 	require.EqualValues(t, inputs, schemas["Input"].Value.Discriminator.Mapping)
 }
 
-// TestWhatCanBeSentIsDescribed is one half of what clients may rely on: whatever a
-// context takes fits the description.
-func TestWhatCanBeSentIsDescribed(t *testing.T) {
+func TestAcceptedEventsMatchTheDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := event.New(eventtest.InputBody().Draw(t, "body"))
 		e.ClientEventID = rapid.SampledFrom([]string{"", "client-1"}).Draw(t, "client id")
@@ -164,77 +161,77 @@ func TestWhatCanBeSentIsDescribed(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeSentIsDescribed is the other half: what does not fit is refused.
-func TestWhatCannotBeSentIsDescribed(t *testing.T) {
+// Each input violates both the description and the decoder.
+func TestRejectedEventsViolateTheDescription(t *testing.T) {
 	const ref = `{"type":"blob","ref":"sha256/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}`
 	for name, input := range map[string]string{
-		"no object":                   `"Hello"`,
-		"no tag":                      `{"content":"Hello"}`,
-		"an unknown tag":              `{"_tag":"UserMessages","content":"Hello"}`,
-		"a tag of the session's own":  `{"_tag":"SessionEndedEvent","reason":"x"}`,
-		"a delta":                     `{"_tag":"TextDeltaEvent","requestId":"demo:r0001","attempt":1,"index":0,"delta":"x"}`,
-		"a typo":                      `{"_tag":"UserMessageEvent","contents":"Hello"}`,
-		"nothing":                     `{"_tag":"UserMessageEvent","content":null}`,
-		"another type":                `{"_tag":"UserMessageEvent","content":["Hello"]}`,
-		"a word for a truth":          `{"_tag":"UserMessageEvent","content":"Hello","triggersTurn":"no"}`,
-		"a client id of another type": `{"_tag":"UserMessageEvent","content":"Hello","clientEventId":1}`,
-		"a client id too long":        `{"_tag":"UserMessageEvent","content":"Hello","clientEventId":"` + strings.Repeat("x", event.MaxClientEventID+1) + `"}`,
-		"no content of a prompt":      `{"_tag":"SystemPrompt"}`,
-		"a partial answer":            `{"_tag":"AssistantMessage","content":"x","partial":1}`,
-		"no source":                   `{"_tag":"FileAttachment","mediaType":"image/png"}`,
-		"no media type":               `{"_tag":"FileAttachment","source":{"type":"file","path":"x"}}`,
-		"what is no media type":       `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"png"}`,
-		"an unknown source":           `{"_tag":"FileAttachment","source":{"type":"ftp","path":"x"},"mediaType":"image/png"}`,
-		"a file without a path":       `{"_tag":"FileAttachment","source":{"type":"file"},"mediaType":"image/png"}`,
-		"an empty path":               `{"_tag":"FileAttachment","source":{"type":"file","path":""},"mediaType":"image/png"}`,
-		"a URL of a file":             `{"_tag":"FileAttachment","source":{"type":"url","url":"file:///etc/passwd"},"mediaType":"image/png"}`,
-		"a URL with a user":           `{"_tag":"FileAttachment","source":{"type":"url","url":"https://me:pw@example.com/x"},"mediaType":"image/png"}`,
-		"a blob without bytes":        `{"_tag":"FileAttachment","source":{"type":"blob"},"mediaType":"image/png"}`,
-		"what is not base64":          `{"_tag":"FileAttachment","source":{"type":"blob","data":"a-b_"},"mediaType":"image/png"}`,
-		"a short ref":                 `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/0123"},"mediaType":"image/png","size":1}`,
-		"data and a ref":              `{"_tag":"FileAttachment","source":{"data":"AAAA",` + ref[1:] + `,"mediaType":"image/png","size":1}`,
-		"a ref without a size":        `{"_tag":"FileAttachment","source":` + ref + `,"mediaType":"image/png"}`,
-		"a ref to too much":           fmt.Sprintf(`{"_tag":"FileAttachment","source":%s,"mediaType":"image/png","size":%d}`, ref, event.MaxAttachmentBytes+1),
-		"a negative size":             `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"image/png","size":-1}`,
-		"a call without an id":        `{"_tag":"ToolCall","toolName":"weather"}`,
-		"a call with an empty one":    `{"_tag":"ToolCall","toolCallId":"","toolName":"weather"}`,
-		"a call of nothing":           `{"_tag":"ToolCall","toolCallId":"1","toolName":" "}`,
-		"a tool on two lines":         `{"_tag":"ToolCall","toolCallId":"1","toolName":"a\nb"}`,
-		"a tool with a long name":     `{"_tag":"ToolCall","toolCallId":"1","toolName":"` + strings.Repeat("x", event.MaxNameBytes+1) + `"}`,
-		"a result of nothing":         `{"_tag":"ToolResult","toolCallId":"1"}`,
-		"a value that is nothing":     `{"_tag":"ToolResult","toolCallId":"1","value":null}`,
-		"a value and an error":        `{"_tag":"ToolResult","toolCallId":"1","value":1,"error":2}`,
-		"a note of no kind":           `{"_tag":"Note","kind":"idea","content":"x"}`,
-		"negative retries":            `{"_tag":"SetRetryConfig","maxRetries":-1,"initialDelayMs":1}`,
-		"too many retries":            fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":%d,"initialDelayMs":1}`, event.MaxMaxRetries+1),
-		"retries without a delay":     `{"_tag":"SetRetryConfig","maxRetries":1}`,
-		"a delay of nothing":          `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":0}`,
-		"too long a delay":            fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":%d}`, event.MaxDelayMs+1),
-		"half a millisecond":          `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":0.5}`,
-		"a factor below one":          `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"backoffFactor":0.9}`,
-		"too large a factor":          fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"backoffFactor":%d}`, event.MaxBackoffFactor+1),
-		"a bound of no delay":         `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"maxDelayMs":0}`,
-		"no model":                    `{"_tag":"SetProviderConfig","providerId":"openai"}`,
-		"a key in place of its name":  `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","apiKeyRef":"sk-live"}`,
-		"a URL with a query":          `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"https://example.com/v1?key=x"}`,
-		"a model that steers":         `{"_tag":"SetProviderConfig","providerId":"openai","model":"m\u001b[2J"}`,
-		"a model of C1":               `{"_tag":"SetProviderConfig","providerId":"openai","model":"m\u009b2J"}`,
-		"a model from the right":      `{"_tag":"SetProviderConfig","providerId":"open\u202eai","model":"m"}`,
-		"a URL with an escape":        `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"https://example.com/%2e%2e/v1"}`,
-		"a URL with a backslash":      `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"https://example.com/\\v1"}`,
-		"a URL of a socket":           `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"unix:///run/x"}`,
-		"too hot":                     fmt.Sprintf(`{"_tag":"SetProviderConfig","providerId":"openai","model":"m","temperature":%d.1}`, event.MaxTemperature),
-		"no tokens":                   `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","maxTokens":0}`,
-		"too many tokens":             fmt.Sprintf(`{"_tag":"SetProviderConfig","providerId":"openai","model":"m","maxTokens":%d}`, event.MaxMaxTokens+1),
-		"no time":                     `{"_tag":"SetTimeout","timeoutMs":0}`,
-		"more than a day":             fmt.Sprintf(`{"_tag":"SetTimeout","timeoutMs":%d}`, event.MaxTimeoutMs+1),
-		"no time for a token":         `{"_tag":"SetTimeout","timeoutMs":1000,"firstTokenMs":0}`,
-		"no time to stall":            `{"_tag":"SetTimeout","timeoutMs":1000,"stallMs":0}`,
-		"a policy of nothing":         `{"_tag":"SetDeliveryPolicy"}`,
-		"an unknown policy":           `{"_tag":"SetDeliveryPolicy","policy":"drop"}`,
-		"a negative period":           `{"_tag":"SetDeliveryPolicy","quietPeriodMs":-1}`,
-		"too long a period":           fmt.Sprintf(`{"_tag":"SetDeliveryPolicy","quietPeriodMs":%d}`, event.MaxQuietPeriodMs+1),
-		"too long a wait":             fmt.Sprintf(`{"_tag":"SetDeliveryPolicy","maxWaitMs":%d}`, event.MaxQuietPeriodMs+1),
+		"no object":                     `"Hello"`,
+		"no tag":                        `{"content":"Hello"}`,
+		"an unknown tag":                `{"_tag":"UserMessages","content":"Hello"}`,
+		"a tag of the session":          `{"_tag":"SessionEndedEvent","reason":"x"}`,
+		"a delta":                       `{"_tag":"TextDeltaEvent","requestId":"demo:r0001","attempt":1,"index":0,"delta":"x"}`,
+		"a typo":                        `{"_tag":"UserMessageEvent","contents":"Hello"}`,
+		"null":                          `{"_tag":"UserMessageEvent","content":null}`,
+		"another type":                  `{"_tag":"UserMessageEvent","content":["Hello"]}`,
+		"a string for a boolean":        `{"_tag":"UserMessageEvent","content":"Hello","triggersTurn":"no"}`,
+		"a client id of another type":   `{"_tag":"UserMessageEvent","content":"Hello","clientEventId":1}`,
+		"a client id too long":          `{"_tag":"UserMessageEvent","content":"Hello","clientEventId":"` + strings.Repeat("x", event.MaxClientEventID+1) + `"}`,
+		"no content of a prompt":        `{"_tag":"SystemPrompt"}`,
+		"partial of another type":       `{"_tag":"AssistantMessage","content":"x","partial":1}`,
+		"no source":                     `{"_tag":"FileAttachment","mediaType":"image/png"}`,
+		"no media type":                 `{"_tag":"FileAttachment","source":{"type":"file","path":"x"}}`,
+		"an invalid media type":         `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"png"}`,
+		"an unknown source":             `{"_tag":"FileAttachment","source":{"type":"ftp","path":"x"},"mediaType":"image/png"}`,
+		"a file without a path":         `{"_tag":"FileAttachment","source":{"type":"file"},"mediaType":"image/png"}`,
+		"an empty path":                 `{"_tag":"FileAttachment","source":{"type":"file","path":""},"mediaType":"image/png"}`,
+		"a URL of a file":               `{"_tag":"FileAttachment","source":{"type":"url","url":"file:///etc/passwd"},"mediaType":"image/png"}`,
+		"a URL with a user":             `{"_tag":"FileAttachment","source":{"type":"url","url":"https://me:pw@example.com/x"},"mediaType":"image/png"}`,
+		"a blob without bytes":          `{"_tag":"FileAttachment","source":{"type":"blob"},"mediaType":"image/png"}`,
+		"invalid base64":                `{"_tag":"FileAttachment","source":{"type":"blob","data":"a-b_"},"mediaType":"image/png"}`,
+		"a short ref":                   `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/0123"},"mediaType":"image/png","size":1}`,
+		"data and a ref":                `{"_tag":"FileAttachment","source":{"data":"AAAA",` + ref[1:] + `,"mediaType":"image/png","size":1}`,
+		"a ref without a size":          `{"_tag":"FileAttachment","source":` + ref + `,"mediaType":"image/png"}`,
+		"a ref with too large a size":   fmt.Sprintf(`{"_tag":"FileAttachment","source":%s,"mediaType":"image/png","size":%d}`, ref, event.MaxAttachmentBytes+1),
+		"a negative size":               `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"image/png","size":-1}`,
+		"a call without an id":          `{"_tag":"ToolCall","toolName":"weather"}`,
+		"a call with an empty id":       `{"_tag":"ToolCall","toolCallId":"","toolName":"weather"}`,
+		"a call with a blank tool":      `{"_tag":"ToolCall","toolCallId":"1","toolName":" "}`,
+		"a tool name with a newline":    `{"_tag":"ToolCall","toolCallId":"1","toolName":"a\nb"}`,
+		"a tool with a long name":       `{"_tag":"ToolCall","toolCallId":"1","toolName":"` + strings.Repeat("x", event.MaxNameBytes+1) + `"}`,
+		"a result without a value":      `{"_tag":"ToolResult","toolCallId":"1"}`,
+		"a null value":                  `{"_tag":"ToolResult","toolCallId":"1","value":null}`,
+		"a value and an error":          `{"_tag":"ToolResult","toolCallId":"1","value":1,"error":2}`,
+		"a note of unknown kind":        `{"_tag":"Note","kind":"idea","content":"x"}`,
+		"negative retries":              `{"_tag":"SetRetryConfig","maxRetries":-1,"initialDelayMs":1}`,
+		"too many retries":              fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":%d,"initialDelayMs":1}`, event.MaxMaxRetries+1),
+		"retries without a delay":       `{"_tag":"SetRetryConfig","maxRetries":1}`,
+		"a zero delay":                  `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":0}`,
+		"too long a delay":              fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":%d}`, event.MaxDelayMs+1),
+		"half a millisecond":            `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":0.5}`,
+		"a factor below one":            `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"backoffFactor":0.9}`,
+		"too large a factor":            fmt.Sprintf(`{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"backoffFactor":%d}`, event.MaxBackoffFactor+1),
+		"a zero maximum delay":          `{"_tag":"SetRetryConfig","maxRetries":1,"initialDelayMs":1,"maxDelayMs":0}`,
+		"no model":                      `{"_tag":"SetProviderConfig","providerId":"openai"}`,
+		"a key instead of a reference":  `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","apiKeyRef":"sk-live"}`,
+		"a URL with a query":            `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"https://example.com/v1?key=x"}`,
+		"a model with controls":         `{"_tag":"SetProviderConfig","providerId":"openai","model":"m\u001b[2J"}`,
+		"a model with C1 controls":      `{"_tag":"SetProviderConfig","providerId":"openai","model":"m\u009b2J"}`,
+		"a provider with bidi controls": `{"_tag":"SetProviderConfig","providerId":"open\u202eai","model":"m"}`,
+		"a URL with an escape":          `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"https://example.com/%2e%2e/v1"}`,
+		"a URL with a backslash":        `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"https://example.com/\\v1"}`,
+		"a URL of a socket":             `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","baseUrl":"unix:///run/x"}`,
+		"too high a temperature":        fmt.Sprintf(`{"_tag":"SetProviderConfig","providerId":"openai","model":"m","temperature":%d.1}`, event.MaxTemperature),
+		"no tokens":                     `{"_tag":"SetProviderConfig","providerId":"openai","model":"m","maxTokens":0}`,
+		"too many tokens":               fmt.Sprintf(`{"_tag":"SetProviderConfig","providerId":"openai","model":"m","maxTokens":%d}`, event.MaxMaxTokens+1),
+		"a zero timeout":                `{"_tag":"SetTimeout","timeoutMs":0}`,
+		"more than a day":               fmt.Sprintf(`{"_tag":"SetTimeout","timeoutMs":%d}`, event.MaxTimeoutMs+1),
+		"a zero firstTokenMs":           `{"_tag":"SetTimeout","timeoutMs":1000,"firstTokenMs":0}`,
+		"a zero stallMs":                `{"_tag":"SetTimeout","timeoutMs":1000,"stallMs":0}`,
+		"no delivery setting":           `{"_tag":"SetDeliveryPolicy"}`,
+		"an unknown policy":             `{"_tag":"SetDeliveryPolicy","policy":"drop"}`,
+		"a negative period":             `{"_tag":"SetDeliveryPolicy","quietPeriodMs":-1}`,
+		"too long a period":             fmt.Sprintf(`{"_tag":"SetDeliveryPolicy","quietPeriodMs":%d}`, event.MaxQuietPeriodMs+1),
+		"too long a wait":               fmt.Sprintf(`{"_tag":"SetDeliveryPolicy","maxWaitMs":%d}`, event.MaxQuietPeriodMs+1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.True(t, json.Valid([]byte(input)), input)
@@ -245,7 +242,7 @@ func TestWhatCannotBeSentIsDescribed(t *testing.T) {
 	}
 }
 
-func TestEventsAreDescribed(t *testing.T) {
+func TestEventsMatchTheDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := eventtest.Event().Draw(t, "event")
 		if e.Tag() == event.TagTextDelta {
@@ -256,17 +253,17 @@ func TestEventsAreDescribed(t *testing.T) {
 		e.ID = ""
 		data, err := e.MarshalJSON()
 		require.NoError(t, err)
-		require.Error(t, validate("Event", data), "an event of a log has an id")
+		require.Error(t, validate("Event", data), "an event without an id")
 	})
 }
 
-func TestStatesAreDescribed(t *testing.T) {
+func TestStatesMatchTheDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := reducer.Load("demo", reducer.Reduce, eventtest.Log("demo").Draw(t, "log")...)
 		if rapid.Bool().Draw(t, "is answering") {
 			s.Request = &reducer.Request{
-				ID: "demo:r0001", Asked: through(1), Through: through(1), Attempt: 2, FirstAttempt: 1, ProviderID: "openai", Model: "m",
-				Fallback: rapid.Bool().Draw(t, "fallback"), Dropped: through(2), Returns: 1,
+				ID: "demo:r0001", Asked: eventID(1), Through: eventID(1), Attempt: 2, FirstAttempt: 1, ProviderID: "openai", Model: "m",
+				Fallback: rapid.Bool().Draw(t, "fallback"), Dropped: eventID(2), Returns: 1,
 				Stop: rapid.SampledFrom([]event.Reason{"", event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout}).Draw(t, "stop"),
 			}
 		}
@@ -274,7 +271,7 @@ func TestStatesAreDescribed(t *testing.T) {
 	})
 }
 
-func TestTranscriptsAreDescribed(t *testing.T) {
+func TestTranscriptsMatchTheDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { requireDescribed(t, eventtest.Log("demo").Draw(t, "log")) })
 	stories, err := filepath.Glob("../reducer/transcript/testdata/*.txtar")
 	require.NoError(t, err)
@@ -304,8 +301,7 @@ func TestTranscriptsAreDescribed(t *testing.T) {
 	})
 }
 
-// requireDescribed holds the transcript of events against the description, in all
-// that it is on its way.
+// requireDescribed validates the transcript after each event, and each patch.
 func requireDescribed(t require.TestingT, events []event.Event) {
 	p := folded.NewPatcher()
 	requireValid(t, "Document", p.Document())
@@ -322,7 +318,7 @@ func requireDescribed(t require.TestingT, events []event.Event) {
 	}
 }
 
-// eventsOf are the events and deltas in the script of a story.
+// eventsOf parses the events and deltas of a script.
 func eventsOf(t *testing.T, script []byte) (events []event.Event) {
 	last := 0
 	for line := range bytes.Lines(script) {

@@ -15,13 +15,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
 
-// uplink is a connection with deadlines, on which a body comes in pieces of a size,
-// with a pause before each: the pauses are in the time of a synctest bubble, and pass
-// at once.
+// uplink is a connection with deadlines on which a body arrives in chunks, with a pause
+// before each, in the time of a synctest bubble.
 type uplink struct {
 	*httptest.ResponseRecorder
 	body            io.Reader
-	size, left      int // of a piece
+	size, left      int // of a chunk
 	pause           time.Duration
 	readBy, writeBy time.Time
 }
@@ -29,10 +28,10 @@ type uplink struct {
 func (u *uplink) Read(p []byte) (int, error) {
 	if u.left == 0 {
 		if time.Now().Add(u.pause).After(u.readBy) {
-			time.Sleep(time.Until(u.readBy)) // as a connection waits, in the time of the bubble
+			time.Sleep(time.Until(u.readBy)) // bubble time
 			return 0, os.ErrDeadlineExceeded
 		}
-		time.Sleep(u.pause) // in the time of the bubble
+		time.Sleep(u.pause) // bubble time
 		u.left = u.size
 	}
 	n, err := u.body.Read(p[:min(len(p), u.left)])
@@ -50,7 +49,7 @@ func (u *uplink) Write(b []byte) (int, error) {
 func (u *uplink) SetReadDeadline(by time.Time) error  { u.readBy = by; return nil }
 func (u *uplink) SetWriteDeadline(by time.Time) error { u.writeBy = by; return nil }
 
-func TestABodyHasTimeForAsLongAsItComes(t *testing.T) {
+func TestAnUploadContinuesWhileDataArrives(t *testing.T) {
 	const kib, mib = 1 << 10, 1 << 20
 	for _, test := range []struct {
 		name         string
@@ -60,11 +59,11 @@ func TestABodyHasTimeForAsLongAsItComes(t *testing.T) {
 		after        time.Duration
 	}{
 		{"a file of 20 MiB at 300 kbit/s", 27 * mib, 15 * kib, 400 * time.Millisecond, 202, 0},
-		{"a message on a bad line", 10 * kib, kib, 2 * time.Second, 202, 0},
-		{"nothing", kib, kib, time.Hour, 408, 30 * time.Second},
-		{"drops", 10 * kib, 1, time.Second, 408, 30 * time.Second},
-		{"a line that breaks", mib, 100 * kib, 31 * time.Second, 408, 30 * time.Second},
-		{"no end", 30 * mib, 64 * kib, 29 * time.Second, 408, 15 * time.Minute},
+		{"a message on a slow connection", 10 * kib, kib, 2 * time.Second, 202, 0},
+		{"no data", kib, kib, time.Hour, 408, 30 * time.Second},
+		{"byte by byte", 10 * kib, 1, time.Second, 408, 30 * time.Second},
+		{"a connection that stalls", mib, 100 * kib, 31 * time.Second, 408, 30 * time.Second},
+		{"a body that takes too long", 30 * mib, 64 * kib, 29 * time.Second, 408, 15 * time.Minute},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestABodyHasTimeForAsLongAsItComes(t *testing.T) {
 				require.Equal(t, test.status, u.Code, u.Body)
 				if test.status == http.StatusAccepted {
 					require.Len(t, log.sent, 1)
-					require.Zero(t, u.readBy, "the answer may take its own time")
+					require.Zero(t, u.readBy, "the deadline for reading must be cleared")
 					return
 				}
 				require.Equal(t, test.after, time.Since(began))

@@ -21,7 +21,7 @@ import (
 
 const transcriptPath = "/contexts/demo/transcript"
 
-// transcript is what GET answers.
+// transcript is the JSON of a transcript.
 type transcript struct {
 	Version  string
 	Document json.RawMessage
@@ -36,7 +36,7 @@ func (w *world) transcript() transcript {
 	return parsed
 }
 
-// apply brings a transcript to where the next event of its stream leads.
+// apply applies an event of the stream.
 func (t *transcript) apply(e sse) error {
 	switch e.kind {
 	case "document":
@@ -61,8 +61,8 @@ func (t *transcript) apply(e sse) error {
 	return fmt.Errorf("unexpected: %+v", e)
 }
 
-// same compares documents, but for where the chunks of a text begin.
-func same(t testing.TB, want, got transcript) {
+// requireSame compares documents, except for the boundaries of chunks.
+func requireSame(t testing.TB, want, got transcript) {
 	t.Helper()
 	require.Equal(t, want.Version, got.Version)
 	require.JSONEq(t, joined(t, want), joined(t, got))
@@ -99,8 +99,8 @@ func (v *viewer) follow(t *transcript, text string) {
 	}
 }
 
-// answered is an answer of n pieces.
-func answered(n int) (deltas []event.Body, end []event.Body) {
+// answerEvents are the events of an answer of n pieces.
+func answerEvents(n int) (deltas []event.Body, end []event.Body) {
 	text := ""
 	for i := range n {
 		piece := fmt.Sprint("word ", i, " ")
@@ -108,32 +108,32 @@ func answered(n int) (deltas []event.Body, end []event.Body) {
 		deltas = append(deltas, delta(i, piece))
 	}
 	return deltas, []event.Body{
-		event.AssistantMessage{RequestID: "demo:r0001", Content: text, ThroughEventID: through(1)},
+		event.AssistantMessage{RequestID: "demo:r0001", Content: text, ThroughEventID: eventID(1)},
 		event.LLMRequestCompleted{RequestID: "demo:r0001", FinishReason: "stop"},
 	}
 }
 
-func TestPatchesMakeTheDocumentThatTheGatewayHas(t *testing.T) {
+func TestPatchesProduceTheDocumentOfTheGateway(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, client{log: log}, gateway.Options{})
 	v := w.view(transcriptPath)
 	var mine transcript
 	require.NoError(t, mine.apply(v.next()))
 	require.Contains(t, string(mine.Document), "Hello")
-	deltas, end := answered(5)
+	deltas, end := answerEvents(5)
 	for _, body := range append(deltas, end...) {
 		log.record(body)
 		require.NoError(t, mine.apply(v.next()))
-		same(t, w.transcript(), mine)
+		requireSame(t, w.transcript(), mine)
 	}
 }
 
-func TestAViewerComesBackToItsVersion(t *testing.T) {
+func TestAViewerResumesAtItsVersion(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, client{log: log}, gateway.Options{})
 	mine := w.transcript()
 	old := mine
-	deltas, end := answered(5)
+	deltas, end := answerEvents(5)
 	log.record(deltas...)
 	log.record(append(end, event.UserMessage{Content: "that is all"})...)
 	for _, open := range []func() *viewer{
@@ -147,12 +147,12 @@ func TestAViewerComesBackToItsVersion(t *testing.T) {
 		require.Equal(t, "patch", first.kind)
 		require.NoError(t, mine.apply(first))
 		v.follow(&mine, "that is all")
-		same(t, w.transcript(), mine)
+		requireSame(t, w.transcript(), mine)
 		v.leave()
 	}
 }
 
-func TestAVersionOfAnotherLifeGetsTheDocument(t *testing.T) {
+func TestAnUnknownVersionGetsTheDocument(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
 	before := serve(t, client{log: log}, gateway.Options{}).transcript()
 	after := serve(t, client{log: log}, gateway.Options{})
@@ -172,10 +172,10 @@ func TestATranscriptWaitsForAContext(t *testing.T) {
 	log.record(event.UserMessage{Content: "Hello"})
 	require.NoError(t, mine.apply(v.next()))
 	require.Contains(t, string(mine.Document), "Hello")
-	same(t, w.transcript(), mine)
+	requireSame(t, w.transcript(), mine)
 }
 
-func TestAStreamOfATranscriptSaysWhatTheContextIsDoing(t *testing.T) {
+func TestATranscriptStreamHasTheStatus(t *testing.T) {
 	started := func(number int) event.LLMRequestStarted {
 		return event.LLMRequestStarted{RequestID: event.FormatRequestID("demo", number), ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1}
 	}
@@ -187,30 +187,30 @@ func TestAStreamOfATranscriptSaysWhatTheContextIsDoing(t *testing.T) {
 		bodies []event.Body
 		status string
 	}{
-		{"a log that begins", []event.Body{event.SessionStarted{}}, "idle"},
+		{"the start of the log", []event.Body{event.SessionStarted{}}, "idle"},
 		{"a request", []event.Body{event.UserMessage{Content: "Hello"}, started(1)}, "answering"},
-		{"its answer, behind pieces of it", []event.Body{delta(0, "Good"), delta(1, " day"), event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}}, "idle"},
+		{"its answer, after deltas", []event.Body{delta(0, "Good"), delta(1, " day"), event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}}, "idle"},
 		{"another request", []event.Body{event.LLMRequestCompleted{RequestID: "demo:r0001"}, started(2)}, "answering"},
 		{"its interruption", []event.Body{
-			event.LLMRequestCompleted{RequestID: "demo:r0001"}, // of another one
+			event.LLMRequestCompleted{RequestID: "demo:r0001"}, // of an earlier request
 			event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled},
 		}, "idle"},
-		{"one that falls back", []event.Body{started(3), event.LLMRequestFellBack{RequestID: "demo:r0003", FromProvider: "a", ToProvider: "b"}}, "answering"},
-		{"and fails", []event.Body{event.LLMRequestFailed{RequestID: "demo:r0003", Error: "no"}}, "idle"},
+		{"a fallback", []event.Body{started(3), event.LLMRequestFellBack{RequestID: "demo:r0003", FromProvider: "a", ToProvider: "b"}}, "answering"},
+		{"a failure", []event.Body{event.LLMRequestFailed{RequestID: "demo:r0003", Error: "no"}}, "idle"},
 		{"the end of the session", []event.Body{event.SessionEnded{Reason: "closed"}, event.UserMessage{Content: "late"}}, "closed"},
-		{"another session", []event.Body{event.SessionStarted{}}, "idle"},
-		{"a request of a session that was ended by hand", []event.Body{started(4)}, "answering"},
-		{"and the session behind it", []event.Body{event.SessionStarted{}}, "idle"},
+		{"a new session", []event.Body{event.SessionStarted{}}, "idle"},
+		{"a request of a terminated session", []event.Body{started(4)}, "answering"},
+		{"the session after it", []event.Body{event.SessionStarted{}}, "idle"},
 	} {
 		for _, body := range step.bodies {
 			log.record(body)
 		}
 		require.Equal(t, step.status, v.status(), step.name)
-		require.Equal(t, step.status, w.view(transcriptPath).status(), "who comes later, at %s", step.name)
+		require.Equal(t, step.status, w.view(transcriptPath).status(), "a late viewer, at %s", step.name)
 	}
 }
 
-func TestATranscriptThatCannotBeReadSaysWhy(t *testing.T) {
+func TestAFailedTranscriptReportsTheProblem(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, client{log: log}, gateway.Options{})
 	v := w.view(transcriptPath)
@@ -221,10 +221,10 @@ func TestATranscriptThatCannotBeReadSaysWhy(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, w.do(http.MethodGet, transcriptPath, "").status)
 	require.Equal(t, http.StatusServiceUnavailable, w.do(http.MethodGet, transcriptPath, "", "Accept", "text/event-stream").status)
 	log.fail(nil)
-	require.Contains(t, string(w.transcript().Document), "Hello", "the next one who asks gets another room")
+	require.Contains(t, string(w.transcript().Document), "Hello", "the next request opens a new room")
 }
 
-func TestAThousandViewersSeeTheSame(t *testing.T) {
+func TestAThousandViewersReceiveTheSameDocument(t *testing.T) {
 	const viewers = 1000
 	log := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, client{log: log}, gateway.Options{})
@@ -233,7 +233,7 @@ func TestAThousandViewersSeeTheSame(t *testing.T) {
 	for i := range viewers {
 		watching.Add(1)
 		done.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*testTimeout)
 			defer cancel()
 			events := make(chan sse)
 			first := sync.OnceFunc(watching.Done)
@@ -261,19 +261,19 @@ func TestAThousandViewersSeeTheSame(t *testing.T) {
 		})
 	}
 	watching.Wait()
-	deltas, end := answered(50)
+	deltas, end := answerEvents(50)
 	for _, body := range append(deltas, append(end, event.UserMessage{Content: "that is all"})...) {
 		log.record(body)
 	}
 	done.Wait()
 	newest := w.transcript()
 	for _, document := range documents {
-		same(t, newest, document)
+		requireSame(t, newest, document)
 	}
 	require.Equal(t, 1, log.reads)
 }
 
-func TestAViewerThatDoesNotReadHoldsUpNobody(t *testing.T) {
+func TestASlowViewerDelaysNoOther(t *testing.T) {
 	for _, path := range []string{transcriptPath, "/contexts/demo/events?from=demo:0001"} {
 		t.Run(path, func(t *testing.T) {
 			log := newLog(event.UserMessage{Content: "Hello"})
@@ -295,7 +295,7 @@ func TestAViewerThatDoesNotReadHoldsUpNobody(t *testing.T) {
 				log.record(delta(i, strings.Repeat("x", 64<<10)))
 				reader.next()
 			}
-			log.record(event.AssistantMessage{RequestID: "demo:r0001", Content: "the end", ThroughEventID: through(1)})
+			log.record(event.AssistantMessage{RequestID: "demo:r0001", Content: "the end", ThroughEventID: eventID(1)})
 			require.Contains(t, reader.next().data, "the end")
 
 			ctx, cancel := context.WithCancel(t.Context())
@@ -308,7 +308,7 @@ func TestAViewerThatDoesNotReadHoldsUpNobody(t *testing.T) {
 					break
 				}
 			}
-			require.Less(t, seen, pieces, "it skips what it has not read")
+			require.Less(t, seen, pieces, "unread pieces must be coalesced")
 		})
 	}
 }

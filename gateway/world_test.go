@@ -27,26 +27,27 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// patience is how long a test waits for something that is sure to come.
-const patience = time.Minute
+// testTimeout bounds waits in tests. It only catches hangs.
+const testTimeout = time.Minute
 
-// log is a context whose log a test writes.
+// log is a fake context. Tests write its log.
 type log struct {
 	name string
 
 	mu      sync.Mutex
 	changed chan struct{}
-	events  []event.Event // with the deltas where they came
+	events  []event.Event // including deltas
 	last    int
-	// followers are those that follow now, reads the readings of the log so far.
+	// followers is the number of running calls of Follow, reads the number of calls of
+	// Events.
 	followers, reads int
-	asked            []string
+	calls            []string
 	sent             [][]event.Event
-	// unread is closed when the log may be read; nil: it may.
+	// unread blocks calls of Events until it is closed, unless it is nil.
 	unread chan struct{}
-	// send answers what is sent; nil records it.
+	// send replaces Send, which records events by default.
 	send func([]event.Event) (session.Receipt, error)
-	err  error // of everything else
+	err  error // returned by all other methods
 }
 
 func newLog(bodies ...event.Body) *log {
@@ -55,7 +56,7 @@ func newLog(bodies ...event.Body) *log {
 	return l
 }
 
-// record adds to the log as a session would.
+// record appends events to the log, and streams deltas.
 func (l *log) record(bodies ...event.Body) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,13 +73,13 @@ func (l *log) record(bodies ...event.Body) {
 	l.change()
 }
 
-// change tells whoever waits. It is called with the lock held.
+// change wakes waiting goroutines. It requires the lock.
 func (l *log) change() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// fail makes everything fail, the followers too.
+// fail makes all methods fail, including running calls of Follow.
 func (l *log) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,10 +87,10 @@ func (l *log) fail(err error) {
 	l.change()
 }
 
-// await waits until something is so.
+// await waits for a condition.
 func (l *log) await(t testing.TB, isSo func() bool) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for {
 		l.mu.Lock()
 		so, changed := isSo(), l.changed
@@ -100,7 +101,7 @@ func (l *log) await(t testing.TB, isSo func() bool) {
 		select {
 		case <-changed:
 		case <-late:
-			t.Fatal("the test waits for what does not come")
+			t.Fatal("timeout waiting for a condition")
 		}
 	}
 }
@@ -210,18 +211,18 @@ func (l *log) Close(_ context.Context, reason string) error { return l.ask("clos
 func (l *log) ask(what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked = append(l.asked, what)
+	l.calls = append(l.calls, what)
 	l.change()
 	return l.err
 }
 
-// client has one context, and a list.
+// client is a fake client with one context and a list.
 type client struct {
-	log    *log
-	list   []session.Summary
-	limits session.Limits
-	err    error // of the list and of Temporal
-	mute   bool  // there are no deltas
+	log      *log
+	list     []session.Summary
+	limits   session.Limits
+	err      error // returned by List and Ping
+	noDeltas bool  // without deltas
 }
 
 func (c client) Open(name string) (*log, error) {
@@ -249,11 +250,11 @@ func (c client) List(context.Context, string) iter.Seq2[session.Summary, error] 
 	}
 }
 
-func (c client) Live() bool                 { return !c.mute }
+func (c client) Live() bool                 { return !c.noDeltas }
 func (c client) Ping(context.Context) error { return c.err }
 func (c client) Limits() session.Limits     { return c.limits }
 
-// world is a gateway to a client, on a server.
+// world is a gateway on a test server.
 type world struct {
 	t       testing.TB
 	gateway *gateway.Gateway
@@ -276,7 +277,7 @@ func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway
 	return w
 }
 
-// specification is openapi.json.
+// specification matches requests to the operations of openapi.json.
 func specification(t testing.TB) routers.Router {
 	t.Helper()
 	router, err := gorillamux.NewRouter(readSpec(t))
@@ -299,14 +300,14 @@ func (w *world) request(method, path, body string, header ...string) *http.Reque
 	return r
 }
 
-// reply is an answer that has come to its end.
+// reply is a complete response.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// do makes a short request.
+// do makes a request and reads the response.
 func (w *world) do(method, path, body string, header ...string) reply {
 	w.t.Helper()
 	response, err := w.server.Client().Do(w.request(method, path, body, header...))
@@ -314,29 +315,28 @@ func (w *world) do(method, path, body string, header ...string) reply {
 	return w.reply(w.request(method, path, body, header...), response)
 }
 
-// reply reads an answer, and holds it against openapi.json.
-func (w *world) reply(asked *http.Request, response *http.Response) reply {
+// reply reads a response and validates it against openapi.json.
+func (w *world) reply(request *http.Request, response *http.Response) reply {
 	w.t.Helper()
 	defer response.Body.Close()
 	data, err := io.ReadAll(response.Body)
 	require.NoError(w.t, err)
 	if response.StatusCode >= http.StatusBadRequest {
-		require.Equal(w.t, "application/problem+json", response.Header.Get("Content-Type"), "%s %s", asked.Method, asked.URL)
+		require.Equal(w.t, "application/problem+json", response.Header.Get("Content-Type"), "%s %s", request.Method, request.URL)
 	}
-	asked.URL.Host, asked.URL.Scheme, asked.Host = "", "", ""
-	if route, parameters, err := w.spec.FindRoute(asked); err == nil {
+	request.URL.Host, request.URL.Scheme, request.Host = "", "", ""
+	if route, parameters, err := w.spec.FindRoute(request); err == nil {
 		require.NoError(w.t, openapi3filter.ValidateResponse(w.t.Context(), &openapi3filter.ResponseValidationInput{
-			RequestValidationInput: &openapi3filter.RequestValidationInput{Request: asked, PathParams: parameters, Route: route},
+			RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: parameters, Route: route},
 			Status:                 response.StatusCode, Header: response.Header,
 			Body:    io.NopCloser(bytes.NewReader(data)),
 			Options: &openapi3filter.Options{IncludeResponseStatus: true},
-		}), "%s %s: %d %s", asked.Method, asked.URL, response.StatusCode, data)
+		}), "%s %s: %d %s", request.Method, request.URL, response.StatusCode, data)
 	}
 	return reply{response.StatusCode, response.Header, string(data)}
 }
 
-// ask makes a request of a gateway that is on no server, so that its clock can be a
-// test's own.
+// ask makes a request without a server, for use in a synctest bubble.
 func ask(ctx context.Context, g *gateway.Gateway, method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	r.Host = "localhost"
@@ -352,7 +352,7 @@ func ask(ctx context.Context, g *gateway.Gateway, method, path, body string, hea
 // sse is a server-sent event.
 type sse struct{ id, kind, data, retry string }
 
-// schema is that of the data.
+// schema is the name of the schema of the data.
 func (e sse) schema() string {
 	switch {
 	case e.kind == "" && e.id == "":
@@ -370,7 +370,7 @@ type viewer struct {
 	events chan sse // closed at the end of the stream
 }
 
-// stream is a request for a stream.
+// stream returns a request for a stream.
 func (w *world) stream(ctx context.Context, path string, header ...string) *http.Request {
 	w.t.Helper()
 	return w.request(http.MethodGet, path, "", append(header, "Accept", "text/event-stream")...).WithContext(ctx)
@@ -397,7 +397,7 @@ func (w *world) view(path string, header ...string) *viewer {
 	return v
 }
 
-// readEvents reads server-sent events; a retry and a comment count as one, too.
+// readEvents parses server-sent events, including retries and comments.
 func readEvents(ctx context.Context, from io.Reader, to chan<- sse) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 64<<20)
@@ -428,7 +428,7 @@ func readEvents(ctx context.Context, from io.Reader, to chan<- sse) {
 	}
 }
 
-// next is the next event of the stream that is no status.
+// next is the next event of the stream except statuses.
 func (v *viewer) next() sse {
 	v.t.Helper()
 	e := v.read()
@@ -438,14 +438,14 @@ func (v *viewer) next() sse {
 	return e
 }
 
-// status is the next event of the stream that is one, without its JSON.
+// status is the status in the next status event of the stream.
 func (v *viewer) status() string {
 	v.t.Helper()
 	e := v.read()
 	for e.kind != "status" {
 		e = v.read()
 	}
-	require.Empty(v.t, e.id, "it is no version")
+	require.Empty(v.t, e.id, "a status event has no id")
 	var status struct {
 		Status string
 		Since  time.Time
@@ -464,8 +464,8 @@ func (v *viewer) read() sse {
 			require.NoError(v.t, validate(e.schema(), []byte(e.data)), "%s: %s", e.kind, e.data)
 		}
 		return e
-	case <-time.After(patience):
-		require.FailNow(v.t, "nothing comes")
+	case <-time.After(testTimeout):
+		require.FailNow(v.t, "timeout waiting for an event")
 		panic("unreachable")
 	}
 }
@@ -476,15 +476,15 @@ func (v *viewer) end() {
 	select {
 	case e, ok := <-v.events:
 		require.False(v.t, ok, "%+v", e)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.FailNow(v.t, "the stream does not end")
 	}
 }
 
-// through is the id of an event of demo.
-func through(counter int) string { return event.FormatID("demo", counter) }
+// eventID is the id of an event of demo.
+func eventID(counter int) string { return event.FormatID("demo", counter) }
 
-// delta is a piece of the first answer of demo.
+// delta is a delta of the first answer of demo.
 func delta(index int, text string) event.TextDelta {
-	return event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: index, Delta: text, ThroughEventID: through(1)}
+	return event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: index, Delta: text, ThroughEventID: eventID(1)}
 }

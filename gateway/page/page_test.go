@@ -24,7 +24,7 @@ func get(t *testing.T, path string, header http.Header) *http.Response {
 	return w.Result()
 }
 
-func TestThePageRunsNoScriptButItsOwn(t *testing.T) {
+func TestThePolicyAllowsOnlyTheScriptsOfThePage(t *testing.T) {
 	for _, path := range []string{"/", "/app.js", "/lib/marked/marked.esm.js"} {
 		header := get(t, path, nil).Header
 		require.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "+
@@ -34,7 +34,7 @@ func TestThePageRunsNoScriptButItsOwn(t *testing.T) {
 	}
 }
 
-func TestFilesAreServedAsWhatTheyAre(t *testing.T) {
+func TestFilesHaveTheirMediaType(t *testing.T) {
 	for path, want := range map[string]string{
 		"/":                             "text/html; charset=utf-8",
 		"/style.css":                    "text/css; charset=utf-8",
@@ -52,13 +52,13 @@ func TestFilesAreServedAsWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsTheSameIsNotSentAgain(t *testing.T) {
+func TestAnUnchangedFileIsNotModified(t *testing.T) {
 	tag := get(t, "/app.js", nil).Header.Get("ETag")
 	require.NotEqual(t, tag, get(t, "/style.css", nil).Header.Get("ETag"))
 	require.Equal(t, http.StatusNotModified, get(t, "/app.js", http.Header{"If-None-Match": {tag}}).StatusCode)
 }
 
-func TestLibrariesAreAsPublished(t *testing.T) {
+func TestLibrariesMatchTheirPublishedHashes(t *testing.T) {
 	readme, err := os.ReadFile("lib/README.md")
 	require.NoError(t, err)
 	published := map[string]string{}

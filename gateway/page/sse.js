@@ -15,7 +15,7 @@ export async function* events(url, { headers, signal, silence = SILENCE } = {}) 
   let timer;
   const heard = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => quiet.abort(new Error(`nothing came for ${silence / 1000} s`)), silence);
+    timer = setTimeout(() => quiet.abort(new Error(`no data for ${silence / 1000} s`)), silence);
   };
   heard();
   const end = AbortSignal.any([quiet.signal, ...(signal ? [signal] : [])]);

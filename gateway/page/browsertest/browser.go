@@ -1,4 +1,4 @@
-// Package browsertest shows pages to headless Chromium, for tests.
+// Package browsertest runs pages in headless Chromium for tests.
 //
 //	func TestMain(m *testing.M) {
 //		defer browsertest.Stop()
@@ -9,10 +9,9 @@
 //	tab.Type("#text", "Hello\r")
 //	tab.Await(`document.querySelector(".assistant-message")`)
 //
-// The tests of a package share one Chromium; each has storage, cookies and a cache
-// of its own. [Start] skips the test if there is no Chromium, so it is called before
-// anything that the end of the test checks. A test fails when a script of a page
-// throws, or when the page breaks its Content-Security-Policy.
+// The tests of a package share one Chromium process with a browser context each. [Start]
+// skips the test without Chromium, so call it before registering cleanup checks. A test
+// fails if a script throws or the page violates its Content-Security-Policy.
 package browsertest
 
 import (
@@ -36,19 +35,18 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// patience limits the wait for what a page is sure to do. It is generous, since it
-// only catches a hang.
-const patience = time.Minute
+// timeout bounds each wait. It only catches hangs.
+const timeout = time.Minute
 
-// process is the Chromium of this process. It ends with this process at the latest,
-// since its debugging pipe is closed then.
+// process is the shared Chromium. It exits with this process at the latest, when its
+// debugging pipe closes.
 var process struct {
 	sync.Mutex
 	ctx  context.Context // nil: not started
 	stop func()
 }
 
-// Stop ends Chromium and removes its files. TestMain calls it after the tests.
+// Stop stops Chromium and removes its files. Call it in TestMain after the tests.
 func Stop() {
 	process.Lock()
 	defer process.Unlock()
@@ -58,7 +56,7 @@ func Stop() {
 	}
 }
 
-// chromium returns the context of a Chromium that runs. One that died is replaced.
+// chromium returns the context of a running Chromium, and restarts one that crashed.
 func chromium(path string) (context.Context, error) {
 	process.Lock()
 	defer process.Unlock()
@@ -72,7 +70,7 @@ func chromium(path string) (context.Context, error) {
 		chromedp.Flag("force-color-profile", "srgb"),
 	)
 	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // Chromium has none for root
+		options = append(options, chromedp.NoSandbox) // Chromium has no sandbox for root
 	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
@@ -88,15 +86,15 @@ func chromium(path string) (context.Context, error) {
 	return ctx, nil
 }
 
-// Browser is a Chromium with storage, cookies and a cache of its own.
+// Browser is a browser context: it has its own storage, cookies and cache.
 type Browser struct {
 	tb  testing.TB
 	ctx context.Context
 	id  cdp.BrowserContextID
 }
 
-// Start returns a browser for the duration of the test. It skips the test if there
-// is no Chromium.
+// Start returns a browser for the duration of the test. It skips the test without
+// Chromium.
 func Start(tb testing.TB) *Browser {
 	tb.Helper()
 	ctx, err := chromium(find(tb))
@@ -108,7 +106,7 @@ func Start(tb testing.TB) *Browser {
 		tb.Fatalf("create a browser context: %v", err)
 	}
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		if _, err := chromedp.CallBrowser(ctx, target.DisposeBrowserContext,
 			target.DisposeBrowserContextParams{BrowserContextID: created.BrowserContextID}); err != nil {
@@ -130,7 +128,7 @@ func find(tb testing.TB) string {
 	return ""
 }
 
-// Tab is a page that is shown.
+// Tab is a tab with a page.
 type Tab struct {
 	tb  testing.TB
 	ctx context.Context
@@ -139,7 +137,7 @@ type Tab struct {
 	troubles []string
 }
 
-// Open shows a page of 1200 by 800 pixels in a tab of its own.
+// Open opens a page in a new tab of 1200 by 800 pixels.
 func (b *Browser) Open(url string) *Tab {
 	b.tb.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithExistingBrowserContext(b.id))
@@ -154,14 +152,13 @@ func (b *Browser) Open(url string) *Tab {
 		b.tb.Fatalf("open a tab: %v", err)
 	}
 	call(t, cdplog.Enable, cdp.Empty{})
-	// Tabs in the background draw nothing, otherwise.
+	// Without it, background tabs do not render.
 	call(t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	t.run(chromedp.EmulateViewport(1200, 800), chromedp.Navigate(url))
 	return t
 }
 
-// listen keeps what the browser complains about. That a server is away is part of
-// many tests.
+// listen records exceptions and errors. Network errors are part of many tests.
 func (t *Tab) listen(event any) {
 	var trouble string
 	switch e := event.(type) {
@@ -182,7 +179,7 @@ func (t *Tab) listen(event any) {
 	}
 }
 
-// Troubles returns what the browser has complained about, and forgets it.
+// Troubles returns and clears the recorded errors.
 func (t *Tab) Troubles() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,7 +190,7 @@ func (t *Tab) Troubles() []string {
 
 func (t *Tab) run(steps ...chromedp.Action[chromedp.Void]) {
 	t.tb.Helper()
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		t.tb.Fatalf("in the browser: %v", err)
@@ -207,8 +204,8 @@ func call[P any](t *Tab, command cdp.Command[P, cdp.Empty], params P) {
 	}
 }
 
-// Eval evaluates an expression of JavaScript, waits if it is a promise, and decodes
-// its JSON into a value.
+// Eval evaluates a JavaScript expression, awaits a promise, and decodes the JSON of the
+// result.
 func (t *Tab) Eval(expression string, into any) {
 	t.tb.Helper()
 	text, err := t.promised("(async () => JSON.stringify(await (" + expression + ")))()")
@@ -220,7 +217,7 @@ func (t *Tab) Eval(expression string, into any) {
 	}
 }
 
-// Await waits until an expression is true. It is looked at in every frame.
+// Await waits until an expression is true. It is evaluated in every frame.
 func (t *Tab) Await(expression string) {
 	t.tb.Helper()
 	_, err := t.promised(`new Promise((resolve) => {
@@ -229,19 +226,18 @@ func (t *Tab) Await(expression string) {
 	})`)
 	if err != nil {
 		seen, _ := t.promised("Promise.resolve(document.body.innerText)")
-		t.tb.Fatalf("the test waits in vain for %s: %v\nThe page says:\n%s", expression, err, seen)
+		t.tb.Fatalf("await %s: %v\nText of the page:\n%s", expression, err, seen)
 	}
 }
 
-// promised is the string that a promise is fulfilled with.
+// promised awaits a promise of a string.
 func (t *Tab) promised(promise string) (string, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, patience)
+	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[string](promise, chromedp.EvalAwaitPromise))
 }
 
-// Text is what a person reads in the elements that a selector finds, one string for
-// each.
+// Text is the visible text of each element that matches a selector.
 func (t *Tab) Text(selector string) []string {
 	t.tb.Helper()
 	var texts []string
@@ -249,15 +245,15 @@ func (t *Tab) Text(selector string) []string {
 	return texts
 }
 
-// Type focuses the element that a selector finds, and presses keys; "\r" is Enter.
+// Type focuses the first match of a selector and presses keys; "\r" is Enter.
 func (t *Tab) Type(selector, text string) {
 	t.tb.Helper()
 	t.run(chromedp.Focus(chromedp.CSS(selector)))
 	t.Press(text)
 }
 
-// Press presses keys, one for each character, wherever the focus is; package kb
-// names those without one.
+// Press presses one key per character in the focused element. Package kb has keys without
+// a character.
 func (t *Tab) Press(keys string) {
 	t.tb.Helper()
 	t.PressWith(kb.ModifierNone, keys)
@@ -270,8 +266,7 @@ func (t *Tab) PressWith(held kb.Modifier, keys string) {
 		events := kb.Encode(key)
 		down, up := events[0], events[len(events)-1]
 		if len(events) == 3 {
-			// A character in an event of its own would come although the page had
-			// prevented it.
+			// A separate char event would bypass preventDefault of the keydown.
 			down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
 		}
 		for _, e := range []*input.DispatchKeyEventParams{down, up} {
@@ -281,16 +276,16 @@ func (t *Tab) PressWith(held kb.Modifier, keys string) {
 	}
 }
 
-// Click clicks the first element that a selector finds. Like Playwright, it waits until
-// the element is visible, has kept its place for two frames, and is not covered.
+// Click clicks the first match of a selector. Like Playwright, it waits until the element
+// is visible, stable for two frames, and not covered.
 func (t *Tab) Click(selector string) {
 	t.tb.Helper()
 	t.Await(fmt.Sprintf(clickable, selector))
 	t.run(chromedp.Click(chromedp.CSS(selector)))
 }
 
-// clickable is an expression that is true when an element can be clicked. It keeps what
-// it saw in the frame before in the element.
+// clickable is an expression that is true when an element can be clicked. It stores the
+// state of the previous frame in the element.
 const clickable = `((element) => {
 	if (!element) return false;
 	element.scrollIntoView({ block: "nearest", behavior: "instant" });
@@ -301,8 +296,7 @@ const clickable = `((element) => {
 	return element.framesInPlace >= 2 && element.contains(document.elementFromPoint(x + width / 2, y + height / 2));
 })(document.querySelector(%q))`
 
-// Before runs statements of JavaScript before each page that is loaded from now on
-// runs its own.
+// Before runs JavaScript before the scripts of each page that is loaded from now on.
 func (t *Tab) Before(statements string) {
 	t.tb.Helper()
 	if _, err := chromedp.Call(t.ctx, page.AddScriptToEvaluateOnNewDocument,
@@ -311,19 +305,19 @@ func (t *Tab) Before(statements string) {
 	}
 }
 
-// Reload shows the page anew.
+// Reload reloads the page.
 func (t *Tab) Reload() {
 	t.tb.Helper()
 	t.run(chromedp.Reload())
 }
 
-// Attach chooses files for the input that a selector finds.
+// Attach selects files in the file input that matches a selector.
 func (t *Tab) Attach(selector string, paths ...string) {
 	t.tb.Helper()
 	t.run(chromedp.SetUploadFiles(chromedp.CSS(selector), paths, chromedp.NodeReady))
 }
 
-// Do runs statements of JavaScript, which may await promises.
+// Do runs JavaScript statements, which may use await.
 func (t *Tab) Do(statements string) {
 	t.tb.Helper()
 	if _, err := t.promised("(async () => {" + statements + "; return \"\"})()"); err != nil {
@@ -331,14 +325,14 @@ func (t *Tab) Do(statements string) {
 	}
 }
 
-// Look is how a page is looked at.
+// Look is the viewport and color scheme.
 type Look struct {
 	Width, Height int64
-	// Dark says that the system is dark.
+	// Dark emulates a dark color scheme.
 	Dark bool
 }
 
-// As lets the page be looked at in another way.
+// As changes the look of the page.
 func (t *Tab) As(l Look) {
 	t.tb.Helper()
 	scheme := "light"
@@ -349,12 +343,12 @@ func (t *Tab) As(l Look) {
 	call(t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme},
-			{Name: "prefers-reduced-motion", Value: "reduce"}, // so that pictures are the same each time
+			{Name: "prefers-reduced-motion", Value: "reduce"}, // for reproducible screenshots
 		},
 	})
 }
 
-// Screenshot writes what is seen to a PNG file.
+// Screenshot writes the visible page to a PNG file.
 func (t *Tab) Screenshot(path string) {
 	t.tb.Helper()
 	png, err := chromedp.Run(t.ctx, chromedp.CaptureScreenshot())
