@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func TestAnAttachmentThatIsGoneIsLogged(t *testing.T) {
+func TestMissingAttachmentIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	options := llm.Options{
 		ReadAttachment: func(string) ([]byte, error) { return nil, errors.New("no such file") },
@@ -32,7 +32,7 @@ func TestAnAttachmentThatIsGoneIsLogged(t *testing.T) {
 	require.Contains(t, log.String(), `attachment=notes.txt error="no such file"`)
 }
 
-func TestABlobIsReadForItsRequest(t *testing.T) {
+func TestReadingABlobEndsWithItsRequest(t *testing.T) {
 	var log bytes.Buffer
 	ctx, cancel := context.WithCancel(within(t))
 	options := llm.Options{

@@ -237,9 +237,9 @@ func (o operator) check(t *testing.T, n *internet, adapter *llm.Adapter, cfg red
 	}
 }
 
-// TestWhatOperatorsConfigureIsReached is the other half: these requests are made,
+// TestConfiguredDestinationsAreReached is the other half: these requests are made,
 // with these keys.
-func TestWhatOperatorsConfigureIsReached(t *testing.T) {
+func TestConfiguredDestinationsAreReached(t *testing.T) {
 	type request struct{ provider, url, ref string }
 	tests := map[string]map[request]received{
 		"nothing": {

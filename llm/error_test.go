@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func TestRefusalsAreUnderstood(t *testing.T) {
+func TestErrorResponsesAreClassified(t *testing.T) {
 	tests := map[string]struct {
 		step      llmtest.Step
 		kind      llm.Kind
@@ -75,7 +75,7 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 	}
 }
 
-func TestProviderIsAskedHowLongToWait(t *testing.T) {
+func TestRetryAfterIsReturned(t *testing.T) {
 	model := llmtest.Start(t,
 		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("7"),
 		llmtest.Status(503, "").Header("retry-after-ms", "250").RetryAfter("1"),
@@ -99,7 +99,7 @@ func TestNothingIsRetried(t *testing.T) {
 	}
 }
 
-func TestNoErrorHoldsTheKey(t *testing.T) {
+func TestErrorsDoNotContainTheKey(t *testing.T) {
 	const other = "sk-proj-abcdefghijklmnopqrstuvwxyz"
 	leak := fmt.Sprintf(`your key %s and "authorization: Bearer %s" and %s`, testKey, testKey, other)
 	steps := map[string]llmtest.Step{
@@ -153,7 +153,7 @@ func TestLongErrorIsCut(t *testing.T) {
 	require.ErrorContains(t, err, "bytes in total")
 }
 
-func TestEndlessStreamIsCutOff(t *testing.T) {
+func TestEndlessStreamIsBounded(t *testing.T) {
 	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		// One line that never ends.
 		junk := strings.Repeat("x", 1<<20)

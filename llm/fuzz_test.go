@@ -26,7 +26,7 @@ func (c canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-func FuzzWhateverComesBackIsAnAnswerOrAnError(f *testing.F) {
+func FuzzResponse(f *testing.F) {
 	f.Add(200, llmtest.Chunk(`{"content":"Hi"}`, "")+llmtest.Chunk(`{}`, "stop")+llmtest.UsageChunk(1, 2)+llmtest.Done)
 	f.Add(200, ": comment\r\ndata:{\"error\":null}\r\n")
 	f.Add(200, "data: {\"error\":{\"message\":[1],\"code\":{}}}\n")

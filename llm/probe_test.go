@@ -78,9 +78,9 @@ func probe(t *testing.T, url string) error {
 	return err
 }
 
-// TestOtherAnswersOfAConfiguredProviderAreNotRepeated: of a configured provider
+// TestErrorsRepeatOnlyErrorObjects: of a configured provider
 // only error objects are.
-func TestOtherAnswersOfAConfiguredProviderAreNotRepeated(t *testing.T) {
+func TestErrorsRepeatOnlyErrorObjects(t *testing.T) {
 	for name, step := range map[string]llmtest.Step{
 		"a page":     llmtest.Status(502, "<html>s3cr3t-page"),
 		"other JSON": llmtest.Status(500, `{"stack":"s3cr3t-page"}`),

@@ -67,7 +67,7 @@ func TestProvidersFile(t *testing.T) {
 	require.ErrorContains(t, err, "missing.toml")
 }
 
-func TestCachedInputCostsAsMuchAsInput(t *testing.T) {
+func TestCachedInputDefaultsToThePriceOfInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "providers.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[providers.openai]\nprice = {input = 2, output = 8}"), 0o600))
 	providers, err := llm.ReadProviders(file)

@@ -256,7 +256,7 @@ func send(ctx context.Context, model *llmtest.Server, options llm.Options, confi
 	return err
 }
 
-func TestConversationOfNothingIsNotSent(t *testing.T) {
+func TestEmptyConversationIsNotSent(t *testing.T) {
 	model := llmtest.Start(t)
 	_, err := target(t, model).Stream(within(t), []reducer.Message{user(""), assistant(" ")}, nil)
 	failed := requireKind(t, llm.KindBadRequest, err)
@@ -264,9 +264,9 @@ func TestConversationOfNothingIsNotSent(t *testing.T) {
 	require.ErrorContains(t, err, "the conversation has no message")
 }
 
-// TestNoConversationIsRefused sends conversations of any shape and judges what
+// TestRenderedConversationsAreValid sends conversations of any shape and judges what
 // arrives by the rules of the strictest providers.
-func TestNoConversationIsRefused(t *testing.T) {
+func TestRenderedConversationsAreValid(t *testing.T) {
 	configs := []reducer.ProviderConfig{
 		{ProviderID: "openai"}, {ProviderID: "mistral"}, {ProviderID: "anthropic"}, {ProviderID: "vllm"},
 		{ProviderID: "ollama"}, {ProviderID: "deepseek"}, {ProviderID: "vllm", Model: "gemma-3"}, {TextOnly: true},

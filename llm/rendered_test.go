@@ -42,10 +42,10 @@ func (w *wall) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: refusal, Request: req}, nil
 }
 
-// TestARequestIsTheSameWhateverWasSentBefore sends a conversation that changes in
+// TestRequestDoesNotDependOnEarlierOnes sends a conversation that changes in
 // all ways, as one that the adapter knows and as one that it has never seen.
 // Refusals tell whether an image is suspected, so they have to be the same, too.
-func TestARequestIsTheSameWhateverWasSentBefore(t *testing.T) {
+func TestRequestDoesNotDependOnEarlierOnes(t *testing.T) {
 	configs := []reducer.ProviderConfig{
 		{ProviderID: "openai"}, {ProviderID: "mistral"}, {ProviderID: "anthropic"}, {ProviderID: "vllm"},
 		{ProviderID: "ollama"}, {ProviderID: "vllm", Model: "gemma-3"}, {Model: "gemma-3"}, {TextOnly: true},
@@ -184,7 +184,7 @@ func changed(t *rapid.T, messages []reducer.Message) []reducer.Message {
 	return messages
 }
 
-func TestWhatChangesFurtherBackIsRenderedAgain(t *testing.T) {
+func TestChangedMessagesAreRenderedAgain(t *testing.T) {
 	asked := []reducer.Message{user("Go"), assistant("", call("c1", "run")), user("And?"), assistant("Wait."), user("Well?")}
 	answered := append(slices.Clip(asked), toolResult("c1", "one"), user("So?"))
 	with := func(i int, m reducer.Message) []reducer.Message {
@@ -226,7 +226,7 @@ func TestWhatChangesFurtherBackIsRenderedAgain(t *testing.T) {
 	}
 }
 
-func TestANextRequestRendersOnlyWhatIsNew(t *testing.T) {
+func TestNextRequestRendersOnlyNewMessages(t *testing.T) {
 	long := []reducer.Message{system("Be brief.")}
 	for i := range 200 {
 		long = append(long, user(fmt.Sprint("question ", i)), assistant(fmt.Sprint("answer ", i)))
@@ -273,7 +273,7 @@ func copyOf(t *testing.T, messages []reducer.Message) (copied []reducer.Message)
 	return copied
 }
 
-func TestRequestsOfOneConversationMayRunAtTheSameTime(t *testing.T) {
+func TestConcurrentRequestsOfOneConversation(t *testing.T) {
 	model := &wall{}
 	adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: model}})
 	var messages []reducer.Message
@@ -310,7 +310,7 @@ func TestRequestsOfOneConversationMayRunAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptOfConversationsIsBounded(t *testing.T) {
+func TestRenderingCacheIsBounded(t *testing.T) {
 	adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: reader{}}})
 	const atMost = 4 << 20
 	adapter.KeepAtMost(atMost)
@@ -348,7 +348,7 @@ func TestWhatIsKeptOfConversationsIsBounded(t *testing.T) {
 	require.LessOrEqual(t, size, atMost)
 }
 
-func TestAConversationOfManyMegabytesIsKept(t *testing.T) {
+func TestLargeConversationIsCached(t *testing.T) {
 	adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: reader{}}})
 	target := targetOf(t, adapter, reducer.ProviderConfig{})
 	target.Conversation = "long"

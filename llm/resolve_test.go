@@ -37,7 +37,7 @@ func (n *notes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fs.ErrClosed
 }
 
-func TestRequestsGoWithTheRightKeyToTheRightPlace(t *testing.T) {
+func TestRequestsHaveTheRightKeyAndURL(t *testing.T) {
 	variables := map[string]string{
 		"OPENAI_API_KEY": "key-of-openai", "MISTRAL_API_KEY": "key-of-mistral",
 		"OFFLINE_KEY": "key-of-offline",
@@ -106,7 +106,7 @@ func TestRequestsGoWithTheRightKeyToTheRightPlace(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
+func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
 	house := baseurl.MustParse("https://house.example/v1")
 	files := func(name string) ([]byte, error) {
 		if name == "/run/secrets/blank" {
@@ -193,7 +193,7 @@ func TestWhatIsNotSetUpSaysWhatToSet(t *testing.T) {
 	}
 }
 
-func TestKeyMayStandInAFile(t *testing.T) {
+func TestKeyFromAFile(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer("Hi"))
 	adapter := llm.New(llm.Options{
 		ReadFile:  func(string) ([]byte, error) { return []byte("from-a-file\n"), nil },
@@ -206,14 +206,14 @@ func TestKeyMayStandInAFile(t *testing.T) {
 	require.Equal(t, "Bearer from-a-file", model.Requests()[0].Header.Get("Authorization"))
 }
 
-func TestDefaultsComeFromTheVariablesOfOpenAI(t *testing.T) {
+func TestDefaultsFromEnv(t *testing.T) {
 	require.Equal(t, llm.Defaults{ProviderID: "openai"}, llm.DefaultsFromEnv(env(nil)))
 	require.Equal(t,
 		llm.Defaults{ProviderID: "openai", BaseURL: "http://x/v1", Model: "m", APIKeyRef: "env:OPENAI_API_KEY"},
 		llm.DefaultsFromEnv(env(map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://x/v1", "OPENAI_MODEL": "m"})))
 }
 
-func TestEveryPresetCanBeChosen(t *testing.T) {
+func TestEveryPresetResolves(t *testing.T) {
 	adapter := llm.New(llm.Options{Getenv: func(string) string { return testKey }, AllowLoopback: true})
 	for _, id := range llm.Presets() {
 		target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: id, Model: "m"})

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-func TestASilenceEndsTheRequestAndSaysWhichItWas(t *testing.T) {
+func TestTimeoutsBetweenTokensNameTheLimit(t *testing.T) {
 	const short = 20 * time.Millisecond
 	text := llmtest.Chunk(`{"content":"one"}`, "")
 	tests := map[string]struct {
@@ -56,7 +56,7 @@ func TestASilenceEndsTheRequestAndSaysWhichItWas(t *testing.T) {
 	}
 }
 
-func TestASilenceThatIsAllowedIsWaitedOut(t *testing.T) {
+func TestPausesBelowTheLimitAreAllowed(t *testing.T) {
 	const long = time.Minute
 	gate := llmtest.NewGate()
 	end := llmtest.Chunk(`{"content":"one"}`, "stop")

@@ -67,7 +67,7 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
-func TestAnswerArrivesPieceByPiece(t *testing.T) {
+func TestAnswerIsStreamed(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer("Hello", " there", "!").Usage(12, 3))
 	var pieces []string
 	result, err := target(t, model).Stream(within(t), hello, func(text string) { pieces = append(pieces, text) })
@@ -82,7 +82,7 @@ func TestAnswerArrivesPieceByPiece(t *testing.T) {
 	require.Equal(t, "Bearer "+testKey, request.Header.Get("Authorization"))
 }
 
-func TestStreamsOfAllShapesAreReadToTheEnd(t *testing.T) {
+func TestStreamFormats(t *testing.T) {
 	const sse = "text/event-stream"
 	text := llmtest.Chunk(`{"content":"Hi"}`, "")
 	end := llmtest.Chunk(`{}`, "stop")
@@ -122,7 +122,7 @@ func TestStreamsOfAllShapesAreReadToTheEnd(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCompleteAnswerIsAnError(t *testing.T) {
+func TestIncompleteAnswersAreErrors(t *testing.T) {
 	const sse = "text/event-stream"
 	text := llmtest.Chunk(`{"content":"Hi"}`, "")
 	tests := map[string]struct {
@@ -172,7 +172,7 @@ func TestWhatIsNoCompleteAnswerIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnswerThatAFilterStopsLaterIsAnAnswer(t *testing.T) {
+func TestAnswerStoppedLaterByAFilterIsAnAnswer(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer("Once", " upon").Finish("content_filter"))
 	result, err := target(t, model).Stream(within(t), hello, nil)
 	require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestAnswerThatAFilterStopsLaterIsAnAnswer(t *testing.T) {
 	require.Equal(t, "content_filter", result.FinishReason)
 }
 
-func TestNoCutPassesForAnAnswer(t *testing.T) {
+func TestStreamCutAnywhereIsAnError(t *testing.T) {
 	whole := llmtest.Answer("Hel", "lo").NoUsage()
 	complete := whole.Len() - len(llmtest.Done) - 1 // the finish reason is there, but for the empty line
 	model := llmtest.Start(t)
@@ -199,7 +199,7 @@ func TestNoCutPassesForAnAnswer(t *testing.T) {
 	}
 }
 
-func TestCallerWhoGivesUpKeepsWhatWasSaid(t *testing.T) {
+func TestCancelledRequestReturnsThePartialAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	model := llmtest.Start(t, llmtest.Answer("one", "two").HoldAfter(1, gate))
 	newInput := errors.New("new input")
@@ -214,7 +214,7 @@ func TestCallerWhoGivesUpKeepsWhatWasSaid(t *testing.T) {
 	require.NoError(t, model.Aborted(within(t), 1), "the provider goes on with an answer that nobody wants")
 }
 
-func TestCallerWhoGivesUpIsToldSoThoughTheStreamEndsFirst(t *testing.T) {
+func TestCancellationPrecedesTheEndOfTheStream(t *testing.T) {
 	client := &http.Client{Transport: canned{200, llmtest.Chunk(`{"content":"one"}`, "")}}
 	target, err := llm.New(llm.Options{HTTPClient: client, AllowLoopback: true}).Resolve(reducer.ProviderConfig{ProviderID: "ollama", Model: "m"})
 	require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestDeadlineIsATimeout(t *testing.T) {
 	})
 }
 
-func TestServerThatIsNotThereIsAConnectionError(t *testing.T) {
+func TestUnreachableServerIsAConnectionError(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, listener.Close())
@@ -310,7 +310,7 @@ func (b *lateEndBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestConnectionIsUsedAgainThoughItsAnswerEndsLate(t *testing.T) {
+func TestConnectionIsReusedAfterALateEnd(t *testing.T) {
 	end := make(chan struct{}, 1)
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -340,7 +340,7 @@ func TestConnectionIsUsedAgainThoughItsAnswerEndsLate(t *testing.T) {
 	require.EqualValues(t, 1, connections.Load())
 }
 
-func TestSettingsArriveAsTheProviderKnowsThem(t *testing.T) {
+func TestSettingsAreEncodedForTheProvider(t *testing.T) {
 	zero, warm, limit := 0.0, 0.7, 100
 	tests := map[string]struct {
 		config reducer.ProviderConfig

@@ -38,7 +38,7 @@ var callFragments = map[string][]string{
 	},
 }
 
-func TestToolCallsThatNobodyAskedFor(t *testing.T) {
+func TestUnexpectedToolCalls(t *testing.T) {
 	const sse = "text/event-stream"
 	for shape, fragments := range callFragments {
 		for _, finish := range []string{"tool_calls", "stop", "length"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func TestAServerWithoutVisionIsNotAskedForEver(t *testing.T) {
+func TestServerWithoutVisionIsRetriedOnce(t *testing.T) {
 	look := user("Look", blob("image/png", "a.png", []byte("png")))
 	answer := reducer.Message{Role: reducer.RoleAssistant, Content: "A cat."}
 	refusal := func(status int, message string) llmtest.Step { return llmtest.Error(status, "", message) }

@@ -18,7 +18,7 @@ func dialFake(f *fakeContext) func(context.Context, session.Config) (client, err
 	return func(context.Context, session.Config) (client, error) { return &fakeClient{context: f}, nil }
 }
 
-func TestSetSendsTheSettingAndShowsItAsRecorded(t *testing.T) {
+func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 	pointer := func(n int64) *int64 { return &n }
 	half, tokens := 0.5, 100
 	for _, test := range []struct {
@@ -178,14 +178,14 @@ func TestList(t *testing.T) {
 	require.Contains(t, got.out, `{"contextName":"demo","status":"idle","turns":7,"model":"m",`)
 }
 
-func TestInterruptAndCloseAskTheContext(t *testing.T) {
+func TestInterruptAndCloseSendTheirRequest(t *testing.T) {
 	f := newFake(t)
 	require.Zero(t, starter(t, f, "", "interrupt", "-n", "demo").code)
 	require.Zero(t, starter(t, f, "", "close", "-n", "demo", "--reason", "enough").code)
 	require.Equal(t, []string{"interrupt", "close enough"}, f.asked)
 }
 
-func TestFlagsSayWhereToConnect(t *testing.T) {
+func TestConnectionFlags(t *testing.T) {
 	var got session.Config
 	a := &app{dial: func(_ context.Context, config session.Config) (client, error) {
 		got = config
@@ -237,7 +237,7 @@ func TestChatInAPipe(t *testing.T) {
 	})
 }
 
-func TestNamesOfProvidersThatSteerATerminalAreWrongUsage(t *testing.T) {
+func TestControlCharactersInProviderNamesAreUsageErrors(t *testing.T) {
 	for flag, name := range map[string]string{"--model": "m\x1b[2J", "--provider": "p\u202e"} {
 		args := []string{"set", "provider", "-n", "demo", "--provider", "p", "--model", "m", flag, name}
 		got := starter(t, newFake(t), "", args...)

@@ -19,7 +19,7 @@ func greeted(t *testing.T) *fakeContext {
 	return f
 }
 
-func TestExportWritesTheLogInTheFormatThatIsNamed(t *testing.T) {
+func TestExportWritesTheSelectedFormat(t *testing.T) {
 	for format, want := range map[string]string{
 		"":         `{"_tag":"SessionStartedEvent","id":"demo:0001","timestamp":"2026-01-02T15:04:01Z","contextName":"demo","loadedEventCount":0}` + "\n",
 		"jsonl":    `"parentEventId":"demo:0002","content":"Hi"}` + "\n",
@@ -45,7 +45,7 @@ func TestExportWritesTheLogInTheFormatThatIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnExportThatFailsLeavesTheFileAsItWas(t *testing.T) {
+func TestFailedExportLeavesTheFileUnchanged(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "demo.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte("before"), 0o600))
@@ -61,7 +61,7 @@ func TestAnExportThatFailsLeavesTheFileAsItWas(t *testing.T) {
 	require.Equal(t, "before", string(written))
 }
 
-func TestALongExportTellsAPersonHowFarItIs(t *testing.T) {
+func TestLongExportShowsProgress(t *testing.T) {
 	f := newFake(t)
 	for range 2 * countedEvents {
 		f.recordBodies(event.UserMessage{})
@@ -85,7 +85,7 @@ func TestALongExportTellsAPersonHowFarItIs(t *testing.T) {
 	}
 }
 
-func TestALongImportTellsAPersonHowFarItIs(t *testing.T) {
+func TestLongImportShowsProgress(t *testing.T) {
 	log := strings.Repeat(`{"_tag":"UserMessage","content":"Hello"}`+"\n", 2*countedEvents)
 	for name, test := range map[string]struct {
 		errTerminal bool
@@ -106,7 +106,7 @@ func TestALongImportTellsAPersonHowFarItIs(t *testing.T) {
 	}
 }
 
-func TestImportMakesAContextOfWhatIsExported(t *testing.T) {
+func TestImportReadsAnExport(t *testing.T) {
 	log := starter(t, greeted(t), "", "export", "-n", "demo").out
 	file := filepath.Join(t.TempDir(), "demo.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(log), 0o600))
@@ -121,7 +121,7 @@ func TestImportMakesAContextOfWhatIsExported(t *testing.T) {
 	require.Equal(t, strings.ReplaceAll(log, "demo", "copy"), starter(t, f, "", "export", "-n", "copy").out)
 }
 
-func TestNothingIsImportedOfWhatCannotBeReadToItsEnd(t *testing.T) {
+func TestIncompleteInputImportsNothing(t *testing.T) {
 	f := newFake(t)
 	got := starter(t, f, `{"_tag":"UserMessage","content":"Hello"}`+"\nnonsense", "import", "-n", "demo", "-")
 	require.Equal(t, exitFailure, got.code)
@@ -131,7 +131,7 @@ func TestNothingIsImportedOfWhatCannotBeReadToItsEnd(t *testing.T) {
 	require.Empty(t, f.asked)
 }
 
-func TestAnImportThatIsRefusedSaysWhatToDo(t *testing.T) {
+func TestRejectedImportSaysWhatToDo(t *testing.T) {
 	for want, err := range map[string]error{
 		"starter: there is such a context already\n": session.ErrExists,
 		"starter: the client has no blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)\n": session.ErrNoArchive,

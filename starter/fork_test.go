@@ -8,7 +8,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func TestForkBeginsAContextAtAnEvent(t *testing.T) {
+func TestForkCreatesAContext(t *testing.T) {
 	f := newFake(t)
 	require.Equal(t, outcome{0, "", "created context copy, forked from demo:0012\n"},
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy"))
@@ -21,7 +21,7 @@ func TestForkBeginsAContextAtAnEvent(t *testing.T) {
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy"))
 }
 
-func TestForkRefusesWhatCannotBeMeant(t *testing.T) {
+func TestForkRejectsInvalidArguments(t *testing.T) {
 	f := newFake(t)
 	for _, args := range [][]string{
 		{"--as", "copy"},

@@ -113,7 +113,7 @@ func hostileTurn(end event.Body) []event.Body {
 	}
 }
 
-func TestNoCommandLetsAContextCommandTheTerminal(t *testing.T) {
+func TestNoOutputControlsTheTerminal(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)

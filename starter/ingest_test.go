@@ -29,7 +29,7 @@ func taking(t *testing.T) *fakeContext {
 	return f
 }
 
-func TestIngestAddsWhatAnAgentPrintedOnce(t *testing.T) {
+func TestIngestDeduplicatesEvents(t *testing.T) {
 	f := taking(t)
 	f.missing = true
 	require.Equal(t, outcome{0, "", "ingested 17 events into context demo\n"},
@@ -52,7 +52,7 @@ func TestIngestAddsWhatAnAgentPrintedOnce(t *testing.T) {
 	}
 }
 
-func TestIngestAddsALineAsSoonAsItIsPrinted(t *testing.T) {
+func TestIngestSendsEachLineAtOnce(t *testing.T) {
 	f := taking(t)
 	stdin, write := io.Pipe()
 	var errOut bytes.Buffer
@@ -70,7 +70,7 @@ func TestIngestAddsALineAsSoonAsItIsPrinted(t *testing.T) {
 	require.Equal(t, "ingested 3 events into context demo\n", errOut.String())
 }
 
-func TestAnIngestionThatIsInterruptedHasAddedWhatItSays(t *testing.T) {
+func TestInterruptedIngestReportsTheEventsSent(t *testing.T) {
 	f := taking(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	stdin, write := io.Pipe()
@@ -93,7 +93,7 @@ func (f *fakeContext) await(t *testing.T, count int) {
 	}
 }
 
-func TestEachInputOfAnIngestionIsOneThatAWorkerAnswersFor(t *testing.T) {
+func TestIngestInputsFitIntoUpdates(t *testing.T) {
 	long := strings.Repeat("x", wire.MaxAppendBytes)
 	var log strings.Builder
 	for n := range 2000 {
@@ -116,7 +116,7 @@ func TestEachInputOfAnIngestionIsOneThatAWorkerAnswersFor(t *testing.T) {
 	require.Greater(t, inputs, 4001/maxBatchEvents)
 }
 
-func TestWhatAContextRefusesDoesNotKeepItFromTheRest(t *testing.T) {
+func TestIngestContinuesAfterRejectedEvents(t *testing.T) {
 	f := newFake(t)
 	f.take = func(events []event.Event) error {
 		for _, e := range events {
@@ -131,7 +131,7 @@ func TestWhatAContextRefusesDoesNotKeepItFromTheRest(t *testing.T) {
 		"starter: ingest into context demo: events rejected: 1 (see why with \"starter events -n demo\")\n"}, got)
 }
 
-func TestAnIngestionGoesOnWhenTemporalIsBack(t *testing.T) {
+func TestIngestRetriesWhileTemporalIsUnreachable(t *testing.T) {
 	for name, test := range map[string]struct {
 		outage time.Duration
 		code   int
@@ -163,7 +163,7 @@ func TestAnIngestionGoesOnWhenTemporalIsBack(t *testing.T) {
 	}
 }
 
-func TestIngestAtATerminalWantsAFile(t *testing.T) {
+func TestIngestRequiresAFileOnATerminal(t *testing.T) {
 	err := runIngest(t.Context(), ingestOptions{app: &app{streams: streams{inTerminal: true}}, name: "demo", format: "droid", file: "-"})
 	require.Equal(t, exitUsage, exitCode(err))
 	require.EqualError(t, err, "log: missing (name a FILE, or pipe the log to standard input)")

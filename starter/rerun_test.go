@@ -27,7 +27,7 @@ func asked(t *testing.T, replies ...[]event.Body) (*fakeClient, *fakeContext) {
 
 var rerunArgs = []string{"rerun", "-n", "demo", "--as", "copy", "--provider", "q", "--model", "n"}
 
-func TestRerunAsksAgainWithOtherSettings(t *testing.T) {
+func TestRerunRepeatsMessagesWithOtherSettings(t *testing.T) {
 	c, again := asked(t, answered("copy:r0001", 5, "A cat."), answered("copy:r0002", 9, "That one."))
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), rerunArgs...)
 	require.Equal(t, outcome{0, `| turn | question | demo | copy |
@@ -51,7 +51,7 @@ copy: 10ms
 	require.Len(t, again.inputs[1], 1)
 }
 
-func TestRerunEndsAtAnEventAndTakesAnotherSystemPrompt(t *testing.T) {
+func TestRerunStopsAtAnEventWithAnotherSystemPrompt(t *testing.T) {
 	c, again := asked(t, []event.Body{event.LLMRequestFailed{RequestID: "copy:r0001", Error: "quota", ThroughEventID: "copy:0005"}})
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), append(rerunArgs, "--at", "demo:0005", "--system", "Be kind.", "--json")...)
 	require.Equal(t, outcome{exitFailure,
@@ -62,7 +62,7 @@ func TestRerunEndsAtAnEventAndTakesAnotherSystemPrompt(t *testing.T) {
 	require.Equal(t, event.TagSetTimeout, again.inputs[0][2].Tag())
 }
 
-func TestRerunStandsInTwoColumnsOnATerminal(t *testing.T) {
+func TestRerunPrintsTwoColumnsOnATerminal(t *testing.T) {
 	c, _ := asked(t, answered("copy:r0001", 5, "It is a cat."))
 	var out bytes.Buffer
 	a := &app{streams: streams{out: &out, err: &out, outTerminal: true, width: 23}, dial: c.dial}
@@ -70,7 +70,7 @@ func TestRerunStandsInTwoColumnsOnATerminal(t *testing.T) {
 	require.Contains(t, out.String(), "A cat.     │ It is a\n[5ms]      │ cat.\n           │ [5ms]\n")
 }
 
-func TestRerunRefusesWhatCannotBeMeant(t *testing.T) {
+func TestRerunRejectsInvalidArguments(t *testing.T) {
 	c, again := asked(t)
 	for _, test := range []struct {
 		args []string
@@ -93,7 +93,7 @@ func TestRerunRefusesWhatCannotBeMeant(t *testing.T) {
 	require.Empty(t, again.inputs)
 }
 
-func TestMessagesThatWereAnsweredTogetherHaveTheSameReply(t *testing.T) {
+func TestMessagesAnsweredTogetherShareAReply(t *testing.T) {
 	f := newFake(t)
 	f.recordBodies(event.UserMessage{Content: "One"}, event.UserMessage{Content: "Two"})
 	f.recordBodies(answered("demo:r0001", 2, "Both.")...)

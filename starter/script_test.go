@@ -14,7 +14,7 @@ import (
 
 const hello = `{"_tag":"UserMessage","content":"Hello"}` + "\n"
 
-func TestScriptPrintsWhatIsRecordedFromItsStartOn(t *testing.T) {
+func TestScriptPrintsNewEvents(t *testing.T) {
 	f := newFake(t, answered("demo:r0001", 2, "Hi"))
 	f.recordBodies(event.SessionStarted{})
 	got := starter(t, f, hello, "script", "-n", "demo")
@@ -24,7 +24,7 @@ func TestScriptPrintsWhatIsRecordedFromItsStartOn(t *testing.T) {
 	}, got.tags(t))
 }
 
-func TestScriptWithDeltasPrintsThemAndTheirResets(t *testing.T) {
+func TestScriptPrintsDeltasAndResets(t *testing.T) {
 	f := newFake(t, []event.Body{
 		event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Delta: "Hi", Reset: true},
 		event.LLMRequestCompleted{RequestID: "demo:r0001"},
@@ -35,7 +35,7 @@ func TestScriptWithDeltasPrintsThemAndTheirResets(t *testing.T) {
 	require.Contains(t, got.out, `"reset":true`)
 }
 
-func TestScriptWaitsForTheAnswerThatRuns(t *testing.T) {
+func TestScriptWaitsForTheRunningAnswer(t *testing.T) {
 	f := newFake(t, []event.Body{})
 	f.answering = true
 	asked := 0
@@ -63,7 +63,7 @@ func TestScriptSendsAnArrayAsOneInput(t *testing.T) {
 	}, got.tags(t))
 }
 
-func TestScriptNamesBadLinesAndSendsTheOthers(t *testing.T) {
+func TestScriptReportsInvalidLinesAndSendsTheOthers(t *testing.T) {
 	f := newFake(t, []event.Body{}, []event.Body{})
 	stdin := hello + "nonsense\n\n" +
 		`[{"_tag":"UserMessage","content":"not sent"},{"_tag":"SessionEnded","reason":"x"}]` + "\n" +
@@ -105,7 +105,7 @@ func TestScriptWaitsForAWorker(t *testing.T) {
 	require.Equal(t, "no worker responds; waiting for one\n", errOut.String())
 }
 
-func TestScriptPrintsALineAsSoonAsItIsRecorded(t *testing.T) {
+func TestScriptPrintsEachEventAtOnce(t *testing.T) {
 	stdin, write := io.Pipe()
 	read, stdout := io.Pipe()
 	f := newFake(t, []event.Body{}, []event.Body{})
@@ -141,7 +141,7 @@ func runScriptOn(t *testing.T, f *fakeContext, stdin string) (out outcome, err e
 	return outcome{out: stdout.String(), errOut: stderr.String()}, err
 }
 
-func TestScriptAnswersLinesThatWereSentBefore(t *testing.T) {
+func TestScriptPrintsRecordedEventsForRepeatedLines(t *testing.T) {
 	const (
 		message  = `{"_tag":"UserMessage","clientEventId":"a","content":"Hello"}`
 		settings = `{"_tag":"SetTimeout","clientEventId":"b","timeoutMs":5}`
@@ -179,7 +179,7 @@ func TestScriptAnswersLinesThatWereSentBefore(t *testing.T) {
 	}
 }
 
-func TestScriptSendsTheSameLineTwiceInOneRun(t *testing.T) {
+func TestScriptDeduplicatesWithinOneRun(t *testing.T) {
 	const line = `{"_tag":"UserMessage","clientEventId":"a","content":"Hello"}` + "\n"
 	for way, signals := range map[string]bool{"answered by a worker": false, "taken by a signal": true} {
 		t.Run(way, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestScriptSendsTheSameLineTwiceInOneRun(t *testing.T) {
 	}
 }
 
-func TestScriptSendsARefusedLineAgain(t *testing.T) {
+func TestScriptSendsARejectedLineAgain(t *testing.T) {
 	const line = `{"_tag":"UserMessage","clientEventId":"a","content":"Hello"}` + "\n"
 	f := newFake(t, []event.Body{event.InputRejected{Reason: "busy"}}, []event.Body{event.InputRejected{Reason: "busy"}}, []event.Body{})
 	got, err := runScriptOn(t, f, line+line+line)
@@ -201,7 +201,7 @@ func TestScriptSendsARefusedLineAgain(t *testing.T) {
 	require.Equal(t, []event.Tag{event.TagInputRejected, event.TagInputRejected, event.TagUserMessage}, got.tags(t))
 }
 
-func TestScriptEndsWhenTheRunThatHadALineWasTerminated(t *testing.T) {
+func TestScriptEndsWhenTheRunWithALineIsTerminated(t *testing.T) {
 	f := newFake(t)
 	f.take = func([]event.Event) error { return nil }
 	f.loses = true

@@ -95,7 +95,7 @@ func TestSendShowsTheAnswer(t *testing.T) {
 	}
 }
 
-func TestSendTakesTheMessageFromWhereItIs(t *testing.T) {
+func TestSendReadsTheMessageFromFlagOrInput(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		stdin string
@@ -120,7 +120,7 @@ func TestSendTakesTheMessageFromWhereItIs(t *testing.T) {
 	})
 }
 
-func TestSendPutsAttachmentsInFrontOfTheMessageAsOneInput(t *testing.T) {
+func TestSendPutsAttachmentsBeforeTheMessageInOneInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "note")
 	require.NoError(t, os.WriteFile(file, []byte("some text"), 0o600))
 	f := newFake(t, answered("demo:r0001", 3, "Hello"))
@@ -138,7 +138,7 @@ func TestSendPutsAttachmentsInFrontOfTheMessageAsOneInput(t *testing.T) {
 	require.Equal(t, event.UserMessage{Content: "Hi"}, f.inputs[0][2].Body)
 }
 
-func TestSendRefusesAttachments(t *testing.T) {
+func TestSendRejectsInvalidAttachments(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, size int) string {
 		path := filepath.Join(dir, name)
@@ -187,13 +187,13 @@ func TestSendAsJSON(t *testing.T) {
 	})
 }
 
-func TestSendSaysOnceThatThereAreNoLiveDeltas(t *testing.T) {
+func TestSendNotesMissingLiveDeltasOnce(t *testing.T) {
 	c := &fakeClient{context: newFake(t, answered("demo:r0001", 1, "Hello")), dead: true}
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
 	require.Equal(t, outcome{0, "Hello\n", "no live deltas (see --nats-url); each answer appears when it is complete\n"}, got)
 }
 
-func TestSendSendsAheadWhatIsTooLongForOneInput(t *testing.T) {
+func TestSendSplitsLargeInputs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "long")
 	require.NoError(t, os.WriteFile(file, make([]byte, 1<<20), 0o600))
 	f := newFake(t, []event.Body{}, answered("demo:r0001", 3, "Hello"))
@@ -203,7 +203,7 @@ func TestSendSendsAheadWhatIsTooLongForOneInput(t *testing.T) {
 	require.Len(t, f.inputs[1], 2)
 }
 
-func TestWhoWaitsForAWorkerIsTold(t *testing.T) {
+func TestWaitingForAWorkerPrintsANotice(t *testing.T) {
 	for _, args := range [][]string{
 		{"send", "-m", "Hi"}, {"send", "-m", "Hi", "--json"}, {"set", "timeout", "1s"}, {"chat"},
 	} {
@@ -223,7 +223,7 @@ func TestWhoWaitsForAWorkerIsTold(t *testing.T) {
 	}
 }
 
-func TestSendOnASignalSaysThatTheAnswerGoesOn(t *testing.T) {
+func TestSendNotesOnASignalThatTheAnswerContinues(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	f := newFake(t)

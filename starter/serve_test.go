@@ -36,7 +36,7 @@ func serve(t *testing.T, f *fakeContext, flags ...string) (at serving, stop func
 	}
 }
 
-func TestServeServesUntilItIsToldToStop(t *testing.T) {
+func TestServeServesUntilStopped(t *testing.T) {
 	at, stop := serve(t, newFake(t, []event.Body{}))
 	require.True(t, at.Deltas)
 	response, err := http.Post(at.URL+"/contexts/demo/events", "application/json",
@@ -53,7 +53,7 @@ func TestServeServesUntilItIsToldToStop(t *testing.T) {
 	require.NotContains(t, logged, "Hello")
 }
 
-func TestServeLetsEachClientOfAProxyAskSoOften(t *testing.T) {
+func TestServeLimitsTheRateOfEachClientOfAProxy(t *testing.T) {
 	at, stop := serve(t, newFake(t), "--rate", "1e-9", "--trust-proxy", "127.0.0.1", "--trust-proxy", "10.0.0.0/8")
 	for _, ask := range []struct {
 		forwarded string
@@ -71,7 +71,7 @@ func TestServeLetsEachClientOfAProxyAskSoOften(t *testing.T) {
 	require.Contains(t, logged, `"client":"192.0.2.2"`)
 }
 
-func TestServeSaysThatAPortIsInUse(t *testing.T) {
+func TestServeReportsAPortInUse(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
@@ -82,7 +82,7 @@ func TestServeSaysThatAPortIsInUse(t *testing.T) {
 	require.Empty(t, got.out, "it is not ready")
 }
 
-func TestServeSaysThatEverybodyIsLetIn(t *testing.T) {
+func TestServeWarnsAboutMissingAuthentication(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	for listen, warns := range map[string]bool{"127.0.0.1:0": false, "localhost:0": false, "0.0.0.0:0": true, ":0": true} {

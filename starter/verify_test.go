@@ -8,7 +8,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func TestVerifySaysWhetherALogIsWhole(t *testing.T) {
+func TestVerifyReportsProblems(t *testing.T) {
 	f := newFake(t)
 	f.verification = session.Verification{ContextName: "demo", Events: 7, Segments: 2, InHistory: 3, Problems: []session.Problem{}}
 	require.Equal(t, outcome{0, "ok: 7 events in 2 segments, 3 in the history of the current run\n", ""}, starter(t, f, "", "verify", "-n", "demo"))

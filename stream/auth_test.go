@@ -178,7 +178,7 @@ func TestConnectionsAreAuthenticated(t *testing.T) {
 	}
 }
 
-func TestAuthThatCannotBeIsRefusedWithoutItsSecret(t *testing.T) {
+func TestInvalidAuthIsRejectedWithoutItsSecret(t *testing.T) {
 	const secret = "s3cr3t"
 	tests := map[string]struct {
 		url  string
@@ -212,7 +212,7 @@ func TestAuthThatCannotBeIsRefusedWithoutItsSecret(t *testing.T) {
 	}
 }
 
-func TestURLsAreShownWithoutSecrets(t *testing.T) {
+func TestRedactURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"nats://127.0.0.1:4222":                 "nats://127.0.0.1:4222",
 		"nats://a:4222,tls://b:4222":            "nats://a:4222,tls://b:4222",

@@ -116,7 +116,7 @@ func (s said) through(request, attempt, index int) string {
 	return strings.Join(s[[2]int{request, attempt}][:index+1], "")
 }
 
-func TestWhateverIsLostWhatIsShownIsTheBeginningOfOneAttempt(t *testing.T) {
+func TestFenceOutputIsAPrefixOfOneAttempt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := said{}
 		var sent []event.TextDelta
@@ -176,7 +176,7 @@ func TestWhateverIsLostWhatIsShownIsTheBeginningOfOneAttempt(t *testing.T) {
 	})
 }
 
-func TestNothingIsDroppedOrAskedForWhenNothingIsLost(t *testing.T) {
+func TestFencePassesACompleteStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var f stream.Fence
 		for request := range rapid.IntRange(1, 3).Draw(t, "requests") {

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 )
 
-func TestAServerThatFallsSilentDoesNotHoldAnswersUp(t *testing.T) {
+func TestUnresponsiveServerDoesNotBlockAnswers(t *testing.T) {
 	// More than the buffers of any socket.
 	for name, of := range map[string]struct{ answers, deltas, bytes int }{
 		"a long one":      {1, 500, 100_000},
@@ -65,7 +65,7 @@ func TestAServerThatFallsSilentDoesNotHoldAnswersUp(t *testing.T) {
 
 // A write that the system has taken a part of ends the connection anyhow; it
 // cannot be made to take none by talking.
-func TestAConnectionIsOverWhenAWriteFails(t *testing.T) {
+func TestFailedWriteClosesTheConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()

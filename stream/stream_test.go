@@ -91,7 +91,7 @@ func (s *screen) until(t testing.TB, sub *stream.Subscription, text string) {
 	}
 }
 
-func TestDeltasComeInOrder(t *testing.T) {
+func TestDeltasArriveInOrder(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	sub := subscribe(t, reader, "demo")
@@ -105,7 +105,7 @@ func TestDeltasComeInOrder(t *testing.T) {
 	new(screen).until(t, sub, text.String())
 }
 
-func TestADeltaSaysWhatItIsOf(t *testing.T) {
+func TestDeltaIdentifiesItsRequest(t *testing.T) {
 	server := startServer(t)
 	conn := connect(t, server, stream.Options{})
 	sub := subscribe(t, conn, "demo")
@@ -117,7 +117,7 @@ func TestADeltaSaysWhatItIsOf(t *testing.T) {
 	}, next(t, sub))
 }
 
-func TestADeltaOnTheWayIsTheJSONOfAnEvent(t *testing.T) {
+func TestDeltaIsEncodedAsAnEvent(t *testing.T) {
 	server := startServer(t)
 	listener, err := nats.Connect(server.URL())
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestADeltaOnTheWayIsTheJSONOfAnEvent(t *testing.T) {
 	}), e)
 }
 
-func TestALateJoinerIsGivenTheTextSoFar(t *testing.T) {
+func TestLateSubscriberGetsTheTextSoFar(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
@@ -155,7 +155,7 @@ func TestALateJoinerIsGivenTheTextSoFar(t *testing.T) {
 	}, next(t, sub))
 }
 
-func TestALateJoinerWhoComesInTheMiddleOfManyDeltasHasAllOfThem(t *testing.T) {
+func TestLateSubscriberDuringManyDeltasGetsThemAll(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
@@ -179,7 +179,7 @@ func TestALateJoinerWhoComesInTheMiddleOfManyDeltasHasAllOfThem(t *testing.T) {
 	new(screen).until(t, sub, text.String())
 }
 
-func TestAReaderThatFallsBehindIsGivenTheTextSoFar(t *testing.T) {
+func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
@@ -204,7 +204,7 @@ func TestAReaderThatFallsBehindIsGivenTheTextSoFar(t *testing.T) {
 	s.until(t, sub, text.String())
 }
 
-func TestTheNextAttemptTakesBackWhatTheOneBeforeSaid(t *testing.T) {
+func TestNextAttemptResetsTheText(t *testing.T) {
 	server := startServer(t)
 	conn := connect(t, server, stream.Options{})
 	sub := subscribe(t, conn, "demo")
@@ -272,7 +272,7 @@ func encode(t *testing.T, d event.TextDelta) []byte {
 	return data
 }
 
-func TestAGapIsFilledByAsking(t *testing.T) {
+func TestGapRequestsTheText(t *testing.T) {
 	server := startServer(t)
 	s := newScript(t, server)
 	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
@@ -290,7 +290,7 @@ func TestAGapIsFilledByAsking(t *testing.T) {
 	require.Empty(t, s.asks)
 }
 
-func TestATextThatIsBehindIsAskedForOnceMore(t *testing.T) {
+func TestStaleTextIsRequestedAgain(t *testing.T) {
 	server := startServer(t)
 	s := newScript(t, server)
 	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
@@ -311,7 +311,7 @@ func TestATextThatIsBehindIsAskedForOnceMore(t *testing.T) {
 	new(screen).until(t, sub, "ab")
 }
 
-func TestStopIsHeardByTheRequestThatItIsFor(t *testing.T) {
+func TestStopReachesItsRequest(t *testing.T) {
 	server := startServer(t)
 	worker, workflow := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	heard := make(chan stream.Stop, 1)
@@ -334,7 +334,7 @@ func TestStopIsHeardByTheRequestThatItIsFor(t *testing.T) {
 	require.ErrorIs(t, workflow.Stop(ctx, "demo", stream.Stop{RequestID: "demo:r0003"}), stream.ErrNobody)
 }
 
-func TestStopThatNobodyCanHear(t *testing.T) {
+func TestStopWithoutAWorker(t *testing.T) {
 	server := startServer(t)
 	conn := connect(t, server, stream.Options{})
 	closed := connect(t, server, stream.Options{})
@@ -360,7 +360,7 @@ func TestStopThatNobodyCanHear(t *testing.T) {
 	}
 }
 
-func TestWithoutNATSNothingIsHeardAndNothingBreaks(t *testing.T) {
+func TestNilConnDiscardsEverything(t *testing.T) {
 	var conn *stream.Conn
 	require.False(t, conn.Connected())
 	require.Error(t, conn.Flush(within(t)))
@@ -379,7 +379,7 @@ func TestWithoutNATSNothingIsHeardAndNothingBreaks(t *testing.T) {
 	conn.Close()
 }
 
-func TestContextsAndNamespacesDoNotHearEachOther(t *testing.T) {
+func TestContextsAndNamespacesAreSeparate(t *testing.T) {
 	server := startServer(t)
 	worker := map[string]*stream.Conn{}
 	for _, namespace := range []string{"", "prod", "a.b", "a"} {
@@ -413,7 +413,7 @@ func TestContextsAndNamespacesDoNotHearEachOther(t *testing.T) {
 	}
 }
 
-func TestANameIsOneTokenOfASubject(t *testing.T) {
+func TestNamesAreEncodedAsOneToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
 		require.Regexp(t, `^[A-Za-z0-9_=-]*$`, stream.Token(a))
@@ -421,7 +421,7 @@ func TestANameIsOneTokenOfASubject(t *testing.T) {
 	})
 }
 
-func TestASubscriptionGoesOnWhenTheServerIsBack(t *testing.T) {
+func TestSubscriptionContinuesAfterReconnect(t *testing.T) {
 	server := startServer(t)
 	at, err := url.Parse(server.URL())
 	require.NoError(t, err)
@@ -464,7 +464,7 @@ func both(t *testing.T, of <-chan struct{}) {
 	}
 }
 
-func TestAConnectionIsMadeWhenTheServerComesLater(t *testing.T) {
+func TestConnectsWhenTheServerStartsLater(t *testing.T) {
 	server := startServer(t)
 	at, err := url.Parse(server.URL())
 	require.NoError(t, err)
@@ -496,7 +496,7 @@ func TestAConnectionIsMadeWhenTheServerComesLater(t *testing.T) {
 	require.Equal(t, "Hello", next(t, sub).Delta)
 }
 
-func TestASubscriptionOnAClosedConnectionIsAnError(t *testing.T) {
+func TestSubscribeOnAClosedConnection(t *testing.T) {
 	conn := connect(t, startServer(t), stream.Options{})
 	conn.Close()
 	_, err := conn.Subscribe("demo")
@@ -506,7 +506,7 @@ func TestASubscriptionOnAClosedConnectionIsAnError(t *testing.T) {
 	b.Close()
 }
 
-func TestNothingIsHeardAfterClose(t *testing.T) {
+func TestNothingIsDeliveredAfterClose(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
@@ -522,7 +522,7 @@ func TestNothingIsHeardAfterClose(t *testing.T) {
 	require.Len(t, sub.Messages(), heard)
 }
 
-func TestAPasswordInTheURLIsInNoError(t *testing.T) {
+func TestErrorsOmitThePasswordInTheURL(t *testing.T) {
 	_, err := stream.Connect("nats://me:hunter2@127.0.0.1:port", stream.Options{})
 	require.ErrorContains(t, err, "nats at nats://[removed]@127.0.0.1:port: invalid URL")
 	require.NotContains(t, err.Error(), "hunter2")
@@ -535,7 +535,7 @@ func TestAServerListensOnLoopback(t *testing.T) {
 	require.Equal(t, "127.0.0.1", at.Hostname(), "it asks for no password")
 }
 
-func TestDefaultURLIsNATSsOwn(t *testing.T) {
+func TestDefaultURL(t *testing.T) {
 	t.Setenv("NATS_URL", "")
 	require.Equal(t, "nats://127.0.0.1:4222", stream.DefaultURL())
 	t.Setenv("NATS_URL", "nats://elsewhere:4222")

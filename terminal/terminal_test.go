@@ -25,7 +25,7 @@ func unsafe() []string {
 		"\U000e0001", "\U000e007f")
 }
 
-func TestCleanRemovesWhatIsUnsafe(t *testing.T) {
+func TestCleanRemovesUnsafeCharacters(t *testing.T) {
 	for _, s := range unsafe() {
 		require.Equal(t, "ab", terminal.Clean("a"+s+"b"), "%q", s)
 	}
@@ -41,7 +41,7 @@ func TestCleanRemovesWhatIsUnsafe(t *testing.T) {
 	require.Equal(t, "a b c", terminal.Line(" a\n\tb\x1b \r\nc\n"))
 }
 
-func TestEscapedJSONIsTheSameJSON(t *testing.T) {
+func TestEscapeJSONKeepsTheValue(t *testing.T) {
 	for _, s := range unsafe() {
 		data, err := json.Marshal(map[string]string{"a" + s: s + "b"})
 		require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestEscapedJSONIsTheSameJSON(t *testing.T) {
 	require.Equal(t, "{\"a\":\"\\ufffd31m\"}\n", string(terminal.EscapeJSON([]byte("{\"a\":\"\x9b31m\"}\n"))))
 }
 
-func TestAWriterTakesTextInAnyPieces(t *testing.T) {
+func TestWriterAcceptsTextInAnyPieces(t *testing.T) {
 	text := []byte("é\u009b31m 👩‍💻 \U000e0001x\x1b[0m\xff\n")
 	for _, test := range []struct {
 		name string
@@ -77,7 +77,7 @@ func TestAWriterTakesTextInAnyPieces(t *testing.T) {
 	}
 }
 
-func TestRawIsBelow(t *testing.T) {
+func TestRaw(t *testing.T) {
 	var out bytes.Buffer
 	w := terminal.NewWriter(&out)
 	require.Same(t, &out, terminal.Raw(w))

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-func TestNoLogLineCommandsTheTerminal(t *testing.T) {
+func TestLogLinesDoNotControlTheTerminal(t *testing.T) {
 	const hostile = "\x1b]0;t\x07\u009b31m\u202e\x9b5m\x7f"
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
@@ -30,7 +30,7 @@ func TestNoLogLineCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheWorkerDoesNotCommandTheTerminal(t *testing.T) {
+func TestErrorsDoNotControlTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	code := execute(t.Context(), &app{out: &out, err: &out, getenv: func(string) string { return "" }}, []string{"--\x1b]0;t\x07\u009b31m"})
 	require.Equal(t, codeUsage, code)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func TestAWorkerAuthenticatesAtNATSAndShowsNoSecret(t *testing.T) {
+func TestWorkerAuthenticatesAtNATSWithoutLoggingSecrets(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-0123456789"
 	nats, err := server.NewServer(&server.Options{

@@ -179,7 +179,7 @@ func ask(t *testing.T, facts map[string]string, content string) string {
 	return answer
 }
 
-func TestDevAnswersStopsAndRemembers(t *testing.T) {
+func TestDevKeepsContextsAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 
@@ -200,7 +200,7 @@ func TestDevAnswersStopsAndRemembers(t *testing.T) {
 	requireSilence(t, facts)
 }
 
-func TestReadyLeavesNothingInTheLists(t *testing.T) {
+func TestReadinessCheckLeavesNoWorkflow(t *testing.T) {
 	t.Parallel()
 	worker := dev(t, t.TempDir())
 	facts := worker.ready()
@@ -224,7 +224,7 @@ func TestNothingOutlivesAKilledWorker(t *testing.T) {
 	requireSilence(t, facts)
 }
 
-func TestAWorkerEndsWithItsServer(t *testing.T) {
+func TestWorkerStopsWithItsServer(t *testing.T) {
 	t.Parallel()
 	temporal, err := devserver.Find(t.Context(), nil)
 	require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestAWorkerEndsWithItsServer(t *testing.T) {
 	require.NotContains(t, worker.stderr.String(), "Metrics:")
 }
 
-func TestWorkersOfOneServerShareTheWork(t *testing.T) {
+func TestWorkersShareTheWork(t *testing.T) {
 	t.Parallel()
 	server := dev(t, t.TempDir(), "--only", "activities")
 	facts := server.ready()
@@ -262,7 +262,7 @@ func TestWorkersOfOneServerShareTheWork(t *testing.T) {
 	require.Zero(t, server.exit(), server.stderr.String())
 }
 
-func TestCheckTellsWhetherAWorkerTakesWork(t *testing.T) {
+func TestCheckReportsWhetherAWorkerPolls(t *testing.T) {
 	t.Parallel()
 	worker := dev(t, t.TempDir())
 	temporal := worker.ready()["temporal"]
@@ -300,7 +300,7 @@ func TestTwoWorkersCannotShareADataDirectory(t *testing.T) {
 	require.Contains(t, second.stderr.String(), "set --data-dir")
 }
 
-func TestAPortInUseIsNamedWithItsFlag(t *testing.T) {
+func TestPortInUseIsReportedWithItsFlag(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -317,7 +317,7 @@ func TestAPortInUseIsNamedWithItsFlag(t *testing.T) {
 	}
 }
 
-func TestACommandRunsForAsLongAsItLasts(t *testing.T) {
+func TestWorkerStopsWithItsCommand(t *testing.T) {
 	t.Parallel()
 	t.Run("its exit code is the worker's, and it is told where everything is", func(t *testing.T) {
 		t.Parallel()
@@ -339,7 +339,7 @@ func TestACommandRunsForAsLongAsItLasts(t *testing.T) {
 	})
 }
 
-func TestAWorkerWithoutAModelSaysSo(t *testing.T) {
+func TestWorkerWithoutAModelWarns(t *testing.T) {
 	t.Parallel()
 	server := dev(t, t.TempDir())
 	facts := server.ready()
@@ -368,7 +368,7 @@ func TestAWorkerWithoutAModelSaysSo(t *testing.T) {
 	require.Zero(t, server.exit(), server.stderr.String())
 }
 
-func TestAWorkerWithAnotherStoreDoesNotStart(t *testing.T) {
+func TestWorkerWithAnotherStoreDoesNotStart(t *testing.T) {
 	t.Parallel()
 	server := dev(t, t.TempDir())
 	temporal := server.ready()["temporal"]
@@ -419,7 +419,7 @@ func TestOfTwoFirstWorkersWithDifferentStoresOneStarts(t *testing.T) {
 	require.Zero(t, first.exit(), first.stderr.String())
 }
 
-func TestABaseURLThatIsNoneIsWrongUsage(t *testing.T) {
+func TestInvalidBaseURLIsAUsageError(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--dev", "--data-dir", t.TempDir(), "--temporal-port", "0", "--ui-port", "0", "--nats-port", "0"}, {}} {
 		worker := prepare(t, args...)
@@ -431,7 +431,7 @@ func TestABaseURLThatIsNoneIsWrongUsage(t *testing.T) {
 	}
 }
 
-func TestWrongUsage(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	invalidProviders, err := filepath.Abs("testdata/invalid.toml")
 	require.NoError(t, err)
@@ -472,7 +472,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentMustNotContradictTheFileOfProviders(t *testing.T) {
+func TestEnvironmentMustAgreeWithTheProvidersFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "providers.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[providers.openai]\nbase_url = \"https://llm.example.com/v1\"\n"), 0o600))
@@ -483,9 +483,9 @@ func TestTheEnvironmentMustNotContradictTheFileOfProviders(t *testing.T) {
 	require.Contains(t, worker.stderr.String(), `provider "openai": base_url: OPENAI_BASE_URL names another URL (unset one of them)`)
 }
 
-// TestProvidersOfAFile starts a worker with a file that configures the default
+// TestProvidersFile starts a worker with a file that configures the default
 // provider and one whose key is missing, and asks both.
-func TestProvidersOfAFile(t *testing.T) {
+func TestProvidersFile(t *testing.T) {
 	t.Parallel()
 	model := llmtest.Start(t, llmtest.Answer("From the file."))
 	file := filepath.Join(t.TempDir(), "providers.toml")

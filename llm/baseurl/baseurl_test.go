@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 )
 
-func TestSpellings(t *testing.T) {
+func TestParse(t *testing.T) {
 	const (
 		scheme    = "does not begin with http:// or https://"
 		character = "contains a character other than letters, digits and - . _ ~ : / + = ,"

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-func TestALineHasTimeIDAndIndentedText(t *testing.T) {
+func TestLineHasTimeIDAndIndentedText(t *testing.T) {
 	e := event.New(event.UserMessage{Content: "two\nlines"})
 	e.ID, e.Timestamp = "demo:0002", time.Date(2026, 1, 2, 15, 4, 5, 0, time.Local)
 	require.Equal(t, "15:04:05  demo:0002  user: two\n    lines", show.Line(e))
@@ -69,7 +69,7 @@ func decodeAny(tag event.Tag) (event.Event, error) {
 	return e, err
 }
 
-func TestAnswerLetsThroughTheBeginningWithoutAGap(t *testing.T) {
+func TestAnswerReturnsAGaplessPrefix(t *testing.T) {
 	delta := func(attempt, index int, text string) event.TextDelta {
 		return event.TextDelta{RequestID: "r1", Attempt: attempt, Index: index, Delta: text}
 	}
