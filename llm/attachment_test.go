@@ -27,7 +27,7 @@ func TestMissingAttachmentIsLogged(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer("Hi"))
 	messages := []reducer.Message{user("Look", ref("image/png", "cat.png", "gone"), file("text/plain", "notes.txt"), link("text/plain", "data:;base64,%"))}
 	require.NoError(t, send(within(t), model, options, reducer.ProviderConfig{}, messages))
-	require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("\n")), "what never was there is not missed")
+	require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("\n")), "an invalid data URL is not logged")
 	require.Contains(t, log.String(), `level=WARN msg="cannot read an attachment; sending a note to the model instead" attachment=blob:sha256/gone error="no such blob at nats://[removed]@store"`)
 	require.Contains(t, log.String(), `attachment=notes.txt error="no such file"`)
 }
@@ -39,7 +39,7 @@ func TestReadingABlobEndsWithItsRequest(t *testing.T) {
 		ReadBlob: func(ctx context.Context, _ string) ([]byte, error) {
 			deadline, ok := ctx.Deadline()
 			require.True(t, ok)
-			require.LessOrEqual(t, time.Until(deadline), llm.BlobTimeout, "a store that does not answer is not waited for")
+			require.LessOrEqual(t, time.Until(deadline), llm.BlobTimeout, "the wait for the store is bounded")
 			cancel()
 			return nil, ctx.Err()
 		},
@@ -47,5 +47,5 @@ func TestReadingABlobEndsWithItsRequest(t *testing.T) {
 	}
 	err := send(ctx, llmtest.Start(t), options, reducer.ProviderConfig{}, []reducer.Message{user("Look", ref("image/png", "cat.png", "cat"))})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, log.String(), "nothing is wrong with a blob that nobody waits for")
+	require.Empty(t, log.String(), "a cancelled read is not logged")
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// reader is a model without a network: it reads a request to its end and answers
-// with a word.
+// reader is a model without a network. It reads a request completely and answers with a word.
 type reader struct{}
 
 func (reader) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -26,9 +25,8 @@ func (reader) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: req}, nil
 }
 
-// BenchmarkRequest10kMessages is the cost of one more turn of a conversation, to
-// where its request was read: of 10 messages, and of 10,000, short and of 400
-// bytes each.
+// BenchmarkRequest10kMessages measures one more turn of a conversation, up to the end of its
+// request, with 10 and with 10,000 messages, short and of 400 bytes each.
 func BenchmarkRequest10kMessages(b *testing.B) {
 	for _, size := range []struct{ messages, bytes int }{{10, 20}, {10_000, 20}, {10_000, 400}} {
 		b.Run(fmt.Sprintf("%d of %d bytes", size.messages, size.bytes), func(b *testing.B) {

@@ -22,15 +22,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// received is a request as a server got it.
+// received is a request received by a server.
 type received struct{ origin, path, key string }
 
-// internet is a set of listening servers that a client reaches under the names
-// of other hosts. A connection to any other host fails the test.
+// internet is a set of servers that a client reaches under the names of other hosts. A
+// connection to any other host fails the test.
 type internet struct {
 	t        *testing.T
 	client   *http.Client
-	servers  map[string]string // host:port to the address that listens
+	servers  map[string]string // address of the server by host:port
 	mu       sync.Mutex
 	requests []received
 }
@@ -83,8 +83,7 @@ func (n *internet) take() []received {
 	return taken
 }
 
-// The keys of the worker, by their references. None is ever missing, so that a
-// key that is sent is seen.
+// The keys of the worker by reference. None is missing, so that the test sees every key sent.
 var keys = map[string]string{
 	"env:OPENAI_API_KEY":        "key-of-openai",
 	"env:MISTRAL_API_KEY":       "key-of-mistral",
@@ -95,12 +94,12 @@ var keys = map[string]string{
 	"file:/run/secrets/db":      "key-of-db",
 }
 
-// operator is what an operator has configured, and by hand what follows from it:
-// which servers are reachable, and which key each may be sent.
+// operator is a configuration and its manually derived consequences: the reachable servers and
+// the key that each may receive.
 type operator struct {
 	options llm.Options
-	// reachable maps an origin to the only key that may be sent there; "" is
-	// none. Below it, only paths that begin with /v1/ are reachable.
+	// reachable maps an origin to the only key that may be sent there; "" means none. Only
+	// paths that begin with /v1/ are reachable.
 	reachable map[string]string
 }
 
@@ -146,8 +145,8 @@ func operators() map[string]operator {
 	}
 }
 
-// TestEveryKeyIsSentToItsDestinationOnly tries every combination of what an
-// operator configures and what an event says, on listening servers.
+// TestEveryKeyIsSentToItsDestinationOnly tests all combinations of configurations and events on
+// listening servers.
 func TestEveryKeyIsSentToItsDestinationOnly(t *testing.T) {
 	origins := []string{
 		"https://api.openai.com", "https://api.mistral.ai", "http://localhost:11434", "https://proxy.example",
@@ -200,11 +199,10 @@ func (n *internet) adapter(options llm.Options) *llm.Adapter {
 	return llm.New(options)
 }
 
-// check makes a request and judges what the servers received. The rules are
-// those of the README and not those of the code: what is received is received by
-// a reachable server, below its path, with the key of this server or none; a key
-// that the event names goes along or the request is refused; what is refused
-// reaches nobody, and the error says what to configure.
+// check sends a request and checks what the servers received, by the documented rules: only
+// reachable servers receive requests, below their path, with their own key or none; a key named
+// by the event is sent or the request is rejected; a rejected request reaches no server, and
+// its error says what to configure.
 func (o operator) check(t *testing.T, n *internet, adapter *llm.Adapter, cfg reducer.ProviderConfig) {
 	t.Helper()
 	described := fmt.Sprintf("provider %q (default %t), baseUrl %q, apiKeyRef %q", cfg.ProviderID, cfg.IsDefault, cfg.BaseURL, cfg.APIKeyRef)
@@ -237,8 +235,8 @@ func (o operator) check(t *testing.T, n *internet, adapter *llm.Adapter, cfg red
 	}
 }
 
-// TestConfiguredDestinationsAreReached is the other half: these requests are made,
-// with these keys.
+// TestConfiguredDestinationsAreReached is the counterpart: these requests are sent, with these
+// keys.
 func TestConfiguredDestinationsAreReached(t *testing.T) {
 	type request struct{ provider, url, ref string }
 	tests := map[string]map[request]received{

@@ -22,47 +22,47 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 		retryable bool
 		says      string
 	}{
-		"400":                       {step: llmtest.Error(400, "invalid_value", "temperature is off"), kind: llm.KindBadRequest, says: "temperature is off"},
-		"401":                       {step: llmtest.Error(401, "invalid_api_key", "who are you"), kind: llm.KindUnauthorized, says: "who are you (check the key in env:TEST_API_KEY)"},
-		"402":                       {step: llmtest.Error(402, "", "Insufficient Balance"), kind: llm.KindQuota},
-		"403":                       {step: llmtest.Error(403, "", "not in your country"), kind: llm.KindUnauthorized},
-		"404":                       {step: llmtest.Error(404, "model_not_found", "no such model"), kind: llm.KindNotFound, says: `no such model (model "model-1" at http://127.0.0.1:`},
-		"408":                       {step: llmtest.Error(408, "", ""), kind: llm.KindTimeout, retryable: true, says: "Request Timeout"},
-		"409":                       {step: llmtest.Error(409, "", ""), kind: llm.KindServer, retryable: true},
-		"413":                       {step: llmtest.Status(413, "too large"), kind: llm.KindContextTooLong},
-		"418":                       {step: llmtest.Status(418, ""), kind: llm.KindBadRequest, says: "I'm a teapot"},
-		"422":                       {step: llmtest.Status(422, `{"detail":[{"loc":["body","x"],"msg":"extra"}]}`), kind: llm.KindBadRequest, says: `"msg":"extra"`},
-		"425":                       {step: llmtest.Error(425, "", ""), kind: llm.KindServer, retryable: true},
-		"429":                       {step: llmtest.Error(429, "rate_limit_exceeded", "slow down"), kind: llm.KindRateLimited, retryable: true, says: "scripted: rate limited (429): slow down"},
-		"429 for want of money":     {step: llmtest.Error(429, "insufficient_quota", "You exceeded your current quota"), kind: llm.KindQuota},
-		"500":                       {step: llmtest.Status(500, "<html>oops</html>"), kind: llm.KindServer, retryable: true, says: "Internal Server Error"},
-		"502 without a body":        {step: llmtest.Status(502, ""), kind: llm.KindServer, retryable: true, says: "Bad Gateway"},
-		"503":                       {step: llmtest.Error(503, "overloaded", "busy"), kind: llm.KindServer, retryable: true},
-		"529":                       {step: llmtest.Error(529, "overloaded_error", "Overloaded"), kind: llm.KindServer, retryable: true},
-		"too long by its code":      {step: llmtest.Error(400, "context_length_exceeded", "too big"), kind: llm.KindContextTooLong},
-		"too long by llama.cpp":     {step: llmtest.Error(400, "exceed_context_size_error", "the request exceeds it"), kind: llm.KindContextTooLong},
-		"too long by Anthropic":     {step: llmtest.Error(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"), kind: llm.KindContextTooLong},
-		"too long by vLLM":          {step: llmtest.Error(400, "BadRequestError", "This model's maximum context length is 4096 tokens."), kind: llm.KindContextTooLong},
-		"too long by Gemini":        {step: llmtest.Status(400, `[{"error":{"code":400,"message":"The input token count (9) exceeds the maximum number of tokens allowed (8).","status":"INVALID_ARGUMENT"}}]`), kind: llm.KindContextTooLong, says: "The input token count"},
-		"filtered by Azure":         {step: llmtest.Status(400, `{"error":{"message":"no","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), kind: llm.KindContentFilter},
-		"filtered, says OpenRouter": {step: llmtest.Error(403, "403", "Your input was flagged as violence"), kind: llm.KindContentFilter},
-		"the provider behind another": {
+		"400":                  {step: llmtest.Error(400, "invalid_value", "temperature is off"), kind: llm.KindBadRequest, says: "temperature is off"},
+		"401":                  {step: llmtest.Error(401, "invalid_api_key", "who are you"), kind: llm.KindUnauthorized, says: "who are you (check the key in env:TEST_API_KEY)"},
+		"402":                  {step: llmtest.Error(402, "", "Insufficient Balance"), kind: llm.KindQuota},
+		"403":                  {step: llmtest.Error(403, "", "not in your country"), kind: llm.KindUnauthorized},
+		"404":                  {step: llmtest.Error(404, "model_not_found", "no such model"), kind: llm.KindNotFound, says: `no such model (model "model-1" at http://127.0.0.1:`},
+		"408":                  {step: llmtest.Error(408, "", ""), kind: llm.KindTimeout, retryable: true, says: "Request Timeout"},
+		"409":                  {step: llmtest.Error(409, "", ""), kind: llm.KindServer, retryable: true},
+		"413":                  {step: llmtest.Status(413, "too large"), kind: llm.KindContextTooLong},
+		"418":                  {step: llmtest.Status(418, ""), kind: llm.KindBadRequest, says: "I'm a teapot"},
+		"422":                  {step: llmtest.Status(422, `{"detail":[{"loc":["body","x"],"msg":"extra"}]}`), kind: llm.KindBadRequest, says: `"msg":"extra"`},
+		"425":                  {step: llmtest.Error(425, "", ""), kind: llm.KindServer, retryable: true},
+		"429":                  {step: llmtest.Error(429, "rate_limit_exceeded", "slow down"), kind: llm.KindRateLimited, retryable: true, says: "scripted: rate limited (429): slow down"},
+		"429 without quota":    {step: llmtest.Error(429, "insufficient_quota", "You exceeded your current quota"), kind: llm.KindQuota},
+		"500":                  {step: llmtest.Status(500, "<html>oops</html>"), kind: llm.KindServer, retryable: true, says: "Internal Server Error"},
+		"502 without a body":   {step: llmtest.Status(502, ""), kind: llm.KindServer, retryable: true, says: "Bad Gateway"},
+		"503":                  {step: llmtest.Error(503, "overloaded", "busy"), kind: llm.KindServer, retryable: true},
+		"529":                  {step: llmtest.Error(529, "overloaded_error", "Overloaded"), kind: llm.KindServer, retryable: true},
+		"too long, by code":    {step: llmtest.Error(400, "context_length_exceeded", "too big"), kind: llm.KindContextTooLong},
+		"too long, llama.cpp":  {step: llmtest.Error(400, "exceed_context_size_error", "the request exceeds it"), kind: llm.KindContextTooLong},
+		"too long, Anthropic":  {step: llmtest.Error(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"), kind: llm.KindContextTooLong},
+		"too long, vLLM":       {step: llmtest.Error(400, "BadRequestError", "This model's maximum context length is 4096 tokens."), kind: llm.KindContextTooLong},
+		"too long by Gemini":   {step: llmtest.Status(400, `[{"error":{"code":400,"message":"The input token count (9) exceeds the maximum number of tokens allowed (8).","status":"INVALID_ARGUMENT"}}]`), kind: llm.KindContextTooLong, says: "The input token count"},
+		"filtered by Azure":    {step: llmtest.Status(400, `{"error":{"message":"no","code":"content_filter","innererror":{"code":"ResponsibleAIPolicyViolation"}}}`), kind: llm.KindContentFilter},
+		"filtered, OpenRouter": {step: llmtest.Error(403, "403", "Your input was flagged as violence"), kind: llm.KindContentFilter},
+		"a provider behind OpenRouter": {
 			step: llmtest.Status(502, `{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"gpu on fire"}}}`),
 			kind: llm.KindServer, retryable: true, says: "Provider returned error: gpu on fire",
 		},
-		"a code that is a number":    {step: llmtest.Status(400, `{"error":{"message":"no","code":7}}`), kind: llm.KindBadRequest},
-		"a code that is null":        {step: llmtest.Status(400, `{"error":{"message":"no","code":null}}`), kind: llm.KindBadRequest},
-		"no code at all":             {step: llmtest.Status(400, `{"error":{"message":"no"}}`), kind: llm.KindBadRequest},
-		"an error that is a string":  {step: llmtest.Status(404, `{"error":"model \"x\" not found, try pulling it first"}`), kind: llm.KindNotFound, says: `model "x" not found`},
-		"a message that is an array": {step: llmtest.Status(400, `{"error":{"message":["a","b"]}}`), kind: llm.KindBadRequest, says: `["a","b"]`},
-		"a message outside":          {step: llmtest.Status(422, `{"object":"error","message":{"detail":[{"msg":"Extra inputs are not permitted"}]}}`), kind: llm.KindBadRequest, says: "Extra inputs are not permitted"},
-		"no such model, says a 400":  {step: llmtest.Error(400, "invalid_request_error", "Model Not Exist"), kind: llm.KindNotFound, says: `(model "model-1" at`},
-		"no such model, says a 500":  {step: llmtest.Status(500, `{"error":{"message":"model \"x\" not found, try pulling it first","code":500}}`), kind: llm.KindNotFound},
-		"its code says so":           {step: llmtest.Error(503, "model_not_found", "No available channel"), kind: llm.KindNotFound},
-		"a model that is loading":    {step: llmtest.Error(503, "unavailable_error", "Loading model"), kind: llm.KindServer, retryable: true},
-		"too long, says a 500":       {step: llmtest.Error(500, "server_error", "the request exceeds the available context size"), kind: llm.KindContextTooLong},
-		"an error that is null":      {step: llmtest.Status(400, `{"error":null}`), kind: llm.KindBadRequest, says: "Bad Request"},
-		"half an error":              {step: llmtest.Status(400, `{"error":{"mess`), kind: llm.KindBadRequest, says: "Bad Request"},
+		"a code that is a number":     {step: llmtest.Status(400, `{"error":{"message":"no","code":7}}`), kind: llm.KindBadRequest},
+		"a code that is null":         {step: llmtest.Status(400, `{"error":{"message":"no","code":null}}`), kind: llm.KindBadRequest},
+		"no code at all":              {step: llmtest.Status(400, `{"error":{"message":"no"}}`), kind: llm.KindBadRequest},
+		"an error that is a string":   {step: llmtest.Status(404, `{"error":"model \"x\" not found, try pulling it first"}`), kind: llm.KindNotFound, says: `model "x" not found`},
+		"a message that is an array":  {step: llmtest.Status(400, `{"error":{"message":["a","b"]}}`), kind: llm.KindBadRequest, says: `["a","b"]`},
+		"a message outside":           {step: llmtest.Status(422, `{"object":"error","message":{"detail":[{"msg":"Extra inputs are not permitted"}]}}`), kind: llm.KindBadRequest, says: "Extra inputs are not permitted"},
+		"400 for an unknown model":    {step: llmtest.Error(400, "invalid_request_error", "Model Not Exist"), kind: llm.KindNotFound, says: `(model "model-1" at`},
+		"no such model, says a 500":   {step: llmtest.Status(500, `{"error":{"message":"model \"x\" not found, try pulling it first","code":500}}`), kind: llm.KindNotFound},
+		"status only in the code":     {step: llmtest.Error(503, "model_not_found", "No available channel"), kind: llm.KindNotFound},
+		"a loading model":             {step: llmtest.Error(503, "unavailable_error", "Loading model"), kind: llm.KindServer, retryable: true},
+		"500 for a long conversation": {step: llmtest.Error(500, "server_error", "the request exceeds the available context size"), kind: llm.KindContextTooLong},
+		"an error that is null":       {step: llmtest.Status(400, `{"error":null}`), kind: llm.KindBadRequest, says: "Bad Request"},
+		"half an error":               {step: llmtest.Status(400, `{"error":{"mess`), kind: llm.KindBadRequest, says: "Bad Request"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestRetryAfterIsReturned(t *testing.T) {
 }
 
 func TestNothingIsRetried(t *testing.T) {
-	// A second request would come after the end of the script and fail the test.
+	// A second request would be unexpected and fail the test.
 	for _, step := range []llmtest.Step{llmtest.Drop(), llmtest.Status(503, ""), llmtest.Raw("text/event-stream")} {
 		model := llmtest.Start(t, step)
 		_, err := target(t, model).Stream(within(t), hello, nil)
@@ -116,12 +116,12 @@ func TestErrorsDoNotContainTheKey(t *testing.T) {
 			requireNoSecret(t, err, testKey, other)
 		})
 	}
-	t.Run("in a URL that cannot be reached", func(t *testing.T) {
+	t.Run("in an unreachable URL", func(t *testing.T) {
 		_, err := resolve(t, reducer.ProviderConfig{BaseURL: "http://127.0.0.1:1/" + testKey}).Stream(within(t), hello, nil)
 		requireKind(t, llm.KindConnection, err)
 		requireNoSecret(t, err, testKey)
 	})
-	t.Run("in what is printed of a target", func(t *testing.T) {
+	t.Run("in a printed target", func(t *testing.T) {
 		target := target(t, llmtest.Start(t))
 		for _, verb := range []string{"%v", "%+v", "%#v"} {
 			require.NotContains(t, fmt.Sprintf(verb, target), testKey)
@@ -130,8 +130,8 @@ func TestErrorsDoNotContainTheKey(t *testing.T) {
 	})
 }
 
-// requireNoSecret looks at everything that storing an error would store: its
-// text and those of all that it wraps.
+// requireNoSecret checks everything that would be stored of an error: its text and those of the
+// errors that it wraps.
 func requireNoSecret(t testing.TB, err error, secrets ...string) {
 	t.Helper()
 	for _, secret := range secrets {
@@ -155,7 +155,7 @@ func TestLongErrorIsCut(t *testing.T) {
 
 func TestEndlessStreamIsBounded(t *testing.T) {
 	endless := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		// One line that never ends.
+		// An endless line.
 		junk := strings.Repeat("x", 1<<20)
 		for {
 			if _, err := io.WriteString(w, junk); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// A worker without a key asks the built-in model.
+// A worker without a key uses the built-in stand-in.
 func Example() {
 	server := httptest.NewServer(offline.Handler(offline.Options{TokenDelay: -1}))
 	defer server.Close()

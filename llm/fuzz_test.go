@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// canned is a transport that gives the same answer to every request.
+// canned is a transport with the same response to every request.
 type canned struct {
 	status int
 	body   string

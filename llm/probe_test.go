@@ -17,26 +17,26 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// TestOtherServersCannotBeReadThroughErrors asks servers that are no model
-// servers, at a URL that an event names. Nothing that they send is repeated.
+// TestOtherServersCannotBeReadThroughErrors sends requests to other kinds of servers, at a URL
+// named by an event. Errors repeat none of their output.
 func TestOtherServersCannotBeReadThroughErrors(t *testing.T) {
 	const private = "s3cr3t-page"
 	sse := "text/event-stream"
 	steps := map[string]llmtest.Step{
-		"a page":                      llmtest.Raw("text/html", "<html>"+private),
-		"a page of an error":          llmtest.Status(500, "<html>"+private),
-		"a long page":                 llmtest.Status(404, strings.Repeat(private, 100_000)),
-		"a long success":              llmtest.Raw("text/plain", strings.Repeat(private+"\n", 100_000)),
-		"other JSON":                  llmtest.Raw("application/json", `{"password":"`+private+`"}`),
-		"JSON with a message":         llmtest.Raw("application/json", `{"message":"`+private+`"}`),
-		"an error object":             llmtest.Error(403, "denied", private),
-		"a code of its own":           llmtest.Error(403, private, ""),
-		"an array of errors":          llmtest.Status(400, `[{"error":{"message":"`+private+`"}}]`),
-		"an error object in a stream": llmtest.Raw(sse, `data: {"error":{"message":"`+private+`"}}`+"\n\n"),
-		"a stream of something else":  llmtest.Raw(sse, "data: "+private+"\n\n"),
-		"events of another kind":      llmtest.Raw(sse, `data: {"choices":"`+private+`"}`+"\n\n"),
-		"a type":                      llmtest.Raw("x/"+private, "x"),
-		"a redirect":                  llmtest.Status(302, private).Header("Location", "http://10.0.0.1/"+private),
+		"a page":                        llmtest.Raw("text/html", "<html>"+private),
+		"an error page":                 llmtest.Status(500, "<html>"+private),
+		"a long page":                   llmtest.Status(404, strings.Repeat(private, 100_000)),
+		"a long page with status 200":   llmtest.Raw("text/plain", strings.Repeat(private+"\n", 100_000)),
+		"other JSON":                    llmtest.Raw("application/json", `{"password":"`+private+`"}`),
+		"JSON with a message":           llmtest.Raw("application/json", `{"message":"`+private+`"}`),
+		"an error object":               llmtest.Error(403, "denied", private),
+		"an unknown code":               llmtest.Error(403, private, ""),
+		"an array of errors":            llmtest.Status(400, `[{"error":{"message":"`+private+`"}}]`),
+		"an error object in a stream":   llmtest.Raw(sse, `data: {"error":{"message":"`+private+`"}}`+"\n\n"),
+		"an event stream of other data": llmtest.Raw(sse, "data: "+private+"\n\n"),
+		"events of another kind":        llmtest.Raw(sse, `data: {"choices":"`+private+`"}`+"\n\n"),
+		"a type":                        llmtest.Raw("x/"+private, "x"),
+		"a redirect":                    llmtest.Status(302, private).Header("Location", "http://10.0.0.1/"+private),
 	}
 	for name, step := range steps {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestOtherServersCannotBeReadThroughErrors(t *testing.T) {
 	})
 }
 
-// probe asks a server that an event names by its URL, and returns the error.
+// probe sends a request to a URL named by an event and returns the error.
 func probe(t *testing.T, url string) error {
 	t.Helper()
 	adapter := llm.New(llm.Options{AllowLoopback: true})
@@ -78,8 +78,7 @@ func probe(t *testing.T, url string) error {
 	return err
 }
 
-// TestErrorsRepeatOnlyErrorObjects: of a configured provider
-// only error objects are.
+// Errors of configured providers repeat error objects and no other responses.
 func TestErrorsRepeatOnlyErrorObjects(t *testing.T) {
 	for name, step := range map[string]llmtest.Step{
 		"a page":     llmtest.Status(502, "<html>s3cr3t-page"),
@@ -102,8 +101,8 @@ func TestFinishReasonIsAWord(t *testing.T) {
 	}
 }
 
-// asProxied makes the test binary print which proxy the client uses for a URL:
-// the library reads the environment only once.
+// asProxied makes the test binary print the proxy that the client uses for a URL. The library
+// reads the environment only once per process.
 const asProxied = "CHRONICLE_TEST_PROXY_OF"
 
 func TestProxiesSeeNoKey(t *testing.T) {

@@ -49,7 +49,7 @@ func file(mediaType, path string) reducer.Attachment {
 	return reducer.Attachment{Source: event.Source{Type: event.SourceFile, Path: path}, MediaType: mediaType}
 }
 
-// lines is a rendered conversation, a line for each message.
+// lines formats a rendered conversation, one line per message.
 func lines(messages []openai.ChatCompletionMessage) []string {
 	var out []string
 	for _, m := range messages {
@@ -100,7 +100,7 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 		messages []reducer.Message
 		want     []string
 	}{
-		"text stays as it is": {
+		"text is unchanged": {
 			messages: []reducer.Message{system("Be brief."), user(" Hi \n"), assistant("Hello"), user("Bye")},
 			want:     []string{"system: Be brief.", "user:  Hi \n", "assistant: Hello", "user: Bye"},
 		},
@@ -108,80 +108,80 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 			messages: []reducer.Message{user("Tell"), {Role: reducer.RoleAssistant, Content: "Once upon ", Partial: true}, user("Stop")},
 			want:     []string{"user: Tell", "assistant: Once upon ", "user: Stop"},
 		},
-		"what says nothing is left out": {
+		"blank messages are omitted": {
 			messages: []reducer.Message{system(" "), user("Hi"), assistant(""), user(" \n"), assistant(" ")},
 			want:     []string{"user: Hi"},
 		},
-		"system messages go to the front": {
+		"system messages come first": {
 			messages: []reducer.Message{user("Hi"), system("One."), assistant("Hello"), system("Two.")},
 			want:     []string{"system: One.\n\nTwo.", "user: Hi", "assistant: Hello"},
 		},
-		"an image goes as a part, in whichever way it came": {
+		"an image becomes a part, whatever its source": {
 			messages: []reducer.Message{user("Look", blob("image/png", "a.png", pixel), link("image/jpeg", "https://x.example/b.jpg"), file("image/png", "cat.png"), link("image/png", pixelURL))},
 			want:     []string{"user: <Look><" + pixelURL + "><https://x.example/b.jpg><" + pixelURL + "><" + pixelURL + ">"},
 		},
-		"an image alone is a message": {
+		"an image without text is a message": {
 			messages: []reducer.Message{user("", link("image/png", "https://x.example/b.png"))},
 			want:     []string{"user: <https://x.example/b.png>"},
 		},
-		"an image of a kind that models do not read is mentioned": {
+		"an image in an unsupported format becomes a note": {
 			messages: []reducer.Message{user("Look", link("image/heic", "https://x.example/b.heic"))},
 			want:     []string{"user: Look\n\n[Attached: https://x.example/b.heic]"},
 		},
-		"files of text are shown": {
+		"text files are included": {
 			messages: []reducer.Message{user("Read", file("text/plain; charset=utf-8", "notes.txt"), blob("application/json", "a.json", []byte(`{"a":1}`)), blob("image/svg+xml", "a.svg", []byte("<svg/>")), link("text/csv", "data:text/csv;base64,YSxi"), link("text/csv", "data:,c%2Cd"))},
 			want:     []string{"user: Read\n\n[Attached: notes.txt]\nbuy milk\n\n[Attached: a.json]\n{\"a\":1}\n\n[Attached: a.svg]\n<svg/>\n\n[Attached: data:text/csv;base64,…]\na,b\n\n[Attached: data:,…]\nc,d"},
 		},
-		"files of text beside an image are parts": {
+		"text files next to an image become parts": {
 			messages: []reducer.Message{user("Read", file("text/plain", "notes.txt"), blob("image/png", "", pixel))},
 			want:     []string{"user: <Read><[Attached: notes.txt]\nbuy milk><" + pixelURL + ">"},
 		},
-		"anything else is mentioned": {
+		"other files become notes": {
 			messages: []reducer.Message{user("Listen", file("audio/mpeg", "song.mp3"), blob("application/pdf", "a.pdf", pixel), link("text/html", "https://x.example/page"))},
 			want:     []string{"user: Listen\n\n[Attached: song.mp3]\n\n[Attached: a.pdf]\n\n[Attached: https://x.example/page]"},
 		},
-		"what cannot be read does not end the conversation": {
+		"unreadable files become notes": {
 			messages: []reducer.Message{user("Read", file("text/plain", "/etc/passwd"), file("image/png", "/gone.png"), blob("text/plain", "b", []byte{0xff}), link("text/plain", "data:;base64,%"))},
 			want: []string{"user: Read\n\n[Attached: /etc/passwd, which could not be read]\n\n[Attached: /gone.png, which could not be read]" +
 				"\n\n[Attached: b, which could not be read]\n\n[Attached: data:;base64,…, which could not be read]"},
 		},
-		"a file that is empty is said to be": {
+		"an empty file becomes a note": {
 			messages: []reducer.Message{user("", blob("text/plain", "b.txt", []byte(" ")))},
 			want:     []string{"user: [Attached: b.txt, which is empty]"},
 		},
-		"without a way to read files they are mentioned": {
+		"files become notes without ReadAttachment": {
 			noFiles:  true,
 			messages: []reducer.Message{user("Read", file("text/plain", "notes.txt"), file("image/png", "cat.png"))},
 			want:     []string{"user: Read\n\n[Attached: notes.txt]\n\n[Attached: cat.png]"},
 		},
-		"a blob that is referred to is read": {
+		"a referenced blob is read": {
 			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "cat"), ref("text/plain", "notes.txt", "notes"))},
 			want:     []string{"user: <Look><" + pixelURL + "><[Attached: notes.txt]\nbuy milk>"},
 		},
-		"a blob that is gone does not end the conversation": {
+		"a missing blob becomes a note": {
 			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "gone"), ref("text/plain", "", "gone"))},
 			want:     []string{"user: Look\n\n[Attached: cat.png, which could not be read]\n\n[Attached: blob:sha256/gone, which could not be read]"},
 		},
-		"a blob that no model is shown is mentioned": {
+		"a blob of another media type becomes a note": {
 			messages: []reducer.Message{user("Look", ref("application/pdf", "a.pdf", "notes"), ref("audio/mpeg", "", "cat"))},
 			want:     []string{"user: Look\n\n[Attached: a.pdf]\n\n[Attached: blob:sha256/cat]"},
 		},
-		"without a way to read blobs they are not available": {
+		"blobs become notes without ReadBlob": {
 			noFiles:  true,
 			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "cat"), ref("text/plain", "notes.txt", "notes"), blob("text/plain", "b.txt", []byte("text")))},
 			want:     []string{"user: Look\n\n[Attached: cat.png, which is not available]\n\n[Attached: notes.txt, which is not available]\n\n[Attached: b.txt]\ntext"},
 		},
-		"a model of text is told of all attachments": {
+		"all attachments become notes for a text-only model": {
 			config:   reducer.ProviderConfig{TextOnly: true},
 			messages: []reducer.Message{user("Look", blob("image/png", "a.png", pixel), file("text/plain", "notes.txt"), ref("image/png", "cat.png", "cat"))},
 			want:     []string{"user: Look\n\n[Attached: a.png]\n\n[Attached: notes.txt]\n\n[Attached: cat.png]"},
 		},
-		"ollama is sent images and no links to them": {
+		"ollama gets data URLs only": {
 			config:   reducer.ProviderConfig{ProviderID: "ollama"},
 			messages: []reducer.Message{user("Look", blob("image/png", "", pixel), link("image/png", "https://x.example/b.png"))},
 			want:     []string{"user: <Look><" + pixelURL + "><[Attached: https://x.example/b.png]>"},
 		},
-		"a tool call has its result behind it": {
+		"a tool call is followed by its result": {
 			messages: []reducer.Message{user("Go"), assistant("", call("c1", "run"), call("c2", "run")), toolResult("c2", "two"), user("And?"), toolResult("c1", "one")},
 			want:     []string{"user: Go", `assistant: {c1=run({"x":1})}{c2=run({"x":1})}`, "tool: one for c1", "tool: two for c2", "user: And?"},
 		},
@@ -189,7 +189,7 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 			messages: []reducer.Message{user("Go"), assistant("Right.", call("c1", "run")), user("Stop")},
 			want:     []string{"user: Go", `assistant: Right.{c1=run({"x":1})}`, "tool: interrupted, outcome unknown for c1", "user: Stop"},
 		},
-		"a result of nothing says so": {
+		"an empty result gets a placeholder": {
 			messages: []reducer.Message{user("Go"), assistant("", call("c1", "run")), toolResult("c1", "")},
 			want:     []string{"user: Go", `assistant: {c1=run({"x":1})}`, "tool: (empty) for c1"},
 		},
@@ -198,32 +198,32 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 			want: []string{"user: Go", "user: [Result of a tool call that is not part of this conversation: one]",
 				`assistant: {c1=run({"x":1})}`, "tool: interrupted, outcome unknown for c1"},
 		},
-		"an id that is used again belongs to the call before it": {
+		"a result belongs to the previous call with its id": {
 			messages: []reducer.Message{assistant("", call("c1", "run")), toolResult("c1", "one"), assistant("", call("c1", "run")), toolResult("c1", "two")},
 			want:     []string{`assistant: {c1=run({"x":1})}`, "tool: one for c1", `assistant: {c1=run({"x":1})}`, "tool: two for c1"},
 		},
-		"names, ids and arguments take the shape that all providers know": {
+		"names, ids and arguments are converted to valid ones": {
 			messages: []reducer.Message{assistant("", reducer.ToolCall{ID: longID, Name: "files.read!", Arguments: "[1]"}, reducer.ToolCall{ID: "c", Name: "", Arguments: ""}), toolResult(longID, "one"), toolResult("c", "two")},
 			want: []string{`assistant: {3164596df4fdd018b2c567ec8c03e79b=files_read_({"input":[1]})}{c=tool({})}`,
 				"tool: one for 3164596df4fdd018b2c567ec8c03e79b", "tool: two for c"},
 		},
-		"mistral is told of tools in words, and its roles alternate": {
+		"mistral gets tool calls as text and alternating roles": {
 			config:   reducer.ProviderConfig{ProviderID: "mistral"},
 			messages: []reducer.Message{system("Be brief."), assistant("Welcome"), user("Go"), assistant("Right.", call("c1", "run")), toolResult("c1", "one"), user("And?"), user("Well?")},
 			want: []string{"system: Be brief.", "user: (The conversation begins with the assistant.)", "assistant: Welcome", "user: Go",
 				"assistant: Right.\n\n[Called the tool run with {\"x\":1}]", "user: [The tool run returned: one]\n\nAnd?\n\nWell?"},
 		},
-		"neighbours with images are merged part by part": {
+		"adjacent messages with images are merged": {
 			config:   reducer.ProviderConfig{ProviderID: "vllm"},
 			messages: []reducer.Message{user("One"), user("Two", blob("image/png", "", pixel)), user("Three")},
 			want:     []string{"user: <One><Two><" + pixelURL + "><Three>"},
 		},
-		"a model without a system role hears it from the user": {
+		"the system message becomes a user message without a system role": {
 			config:   reducer.ProviderConfig{Model: "google/gemma-3-27b-it"},
 			messages: []reducer.Message{system("Be brief."), user("Hi")},
 			want:     []string{"user: Be brief.\n\nHi"},
 		},
-		"also when the assistant speaks first": {
+		"also if the assistant comes first": {
 			config:   reducer.ProviderConfig{Model: "gemma3:4b"},
 			messages: []reducer.Message{system("Be brief."), assistant("Welcome"), user("Hi")},
 			want:     []string{"user: Be brief.", "assistant: Welcome", "user: Hi"},
@@ -242,8 +242,7 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 	}
 }
 
-// send sends the messages to a provider of the config and returns an error that
-// the adapter gave.
+// send sends the messages to a provider and returns the error of the adapter.
 func send(ctx context.Context, model *llmtest.Server, options llm.Options, config reducer.ProviderConfig, messages []reducer.Message) error {
 	config.BaseURL, options.AllowLoopback = model.URL, true
 	config.ProviderID = cmp.Or(config.ProviderID, "scripted")
@@ -264,8 +263,8 @@ func TestEmptyConversationIsNotSent(t *testing.T) {
 	require.ErrorContains(t, err, "the conversation has no message")
 }
 
-// TestRenderedConversationsAreValid sends conversations of any shape and judges what
-// arrives by the rules of the strictest providers.
+// TestRenderedConversationsAreValid sends random conversations and checks the requests by the
+// rules of the strictest providers.
 func TestRenderedConversationsAreValid(t *testing.T) {
 	configs := []reducer.ProviderConfig{
 		{ProviderID: "openai"}, {ProviderID: "mistral"}, {ProviderID: "anthropic"}, {ProviderID: "vllm"},
@@ -299,7 +298,7 @@ func TestRenderedConversationsAreValid(t *testing.T) {
 		}
 		all := strings.Join(lines(request.Messages), "\n")
 		for _, m := range messages {
-			require.Contains(rt, all, m.Content, "something that was said is lost")
+			require.Contains(rt, all, m.Content, "a text is missing")
 		}
 		if config.TextOnly || config.ProviderID == "deepseek" {
 			require.NotContains(rt, string(request.Body), "image_url")
@@ -344,10 +343,10 @@ var (
 )
 
 func requireTakenByAll(t require.TestingT, request llmtest.Request) {
-	var open []string // the calls that wait for a result
+	var open []string // calls without a result
 	for i, m := range request.Messages {
 		if m.Role != "tool" {
-			require.Empty(t, open, "message %d stands between a call and its result", i)
+			require.Empty(t, open, "message %d is between a call and its result", i)
 		}
 		hasContent := strings.TrimSpace(m.Content) != "" || len(m.MultiContent) > 0
 		require.True(t, hasContent || len(m.ToolCalls) > 0, "message %d is empty", i)
@@ -356,7 +355,7 @@ func requireTakenByAll(t require.TestingT, request llmtest.Request) {
 		}
 		switch m.Role {
 		case "system":
-			require.Zero(t, i, "a system message is not in front")
+			require.Zero(t, i, "a system message is not first")
 		case "assistant":
 			require.Nil(t, m.MultiContent)
 			for _, c := range m.ToolCalls {
@@ -367,19 +366,19 @@ func requireTakenByAll(t require.TestingT, request llmtest.Request) {
 				open = append(open, c.ID)
 			}
 		case "tool":
-			require.NotEmpty(t, open, "message %d answers no call", i)
+			require.NotEmpty(t, open, "message %d is the result of no call", i)
 			require.Equal(t, open[0], m.ToolCallID)
 			open = open[1:]
 		case "user":
 		default:
-			require.Fail(t, "a role that nobody knows", m.Role)
+			require.Fail(t, "unknown role", m.Role)
 		}
 	}
 	require.Empty(t, open, "a call has no result")
 }
 
-// requireAlternating wants the user first and no neighbours of the same role,
-// but for the results of one answer.
+// requireAlternating requires the user first and no adjacent messages of the same role, except
+// for the results of one answer.
 func requireAlternating(t require.TestingT, messages []openai.ChatCompletionMessage) {
 	before := "assistant"
 	for _, m := range messages {

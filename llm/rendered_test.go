@@ -23,7 +23,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// wall is a model without a network that notes what it is sent and refuses it.
+// wall is a model without a network that records requests and rejects them.
 type wall struct {
 	mu     sync.Mutex
 	bodies []string
@@ -42,16 +42,15 @@ func (w *wall) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: refusal, Request: req}, nil
 }
 
-// TestRequestDoesNotDependOnEarlierOnes sends a conversation that changes in
-// all ways, as one that the adapter knows and as one that it has never seen.
-// Refusals tell whether an image is suspected, so they have to be the same, too.
+// TestRequestDoesNotDependOnEarlierOnes sends a randomly changing conversation with and without
+// the cache. It compares errors, too, since they tell whether an image is suspected.
 func TestRequestDoesNotDependOnEarlierOnes(t *testing.T) {
 	configs := []reducer.ProviderConfig{
 		{ProviderID: "openai"}, {ProviderID: "mistral"}, {ProviderID: "anthropic"}, {ProviderID: "vllm"},
 		{ProviderID: "ollama"}, {ProviderID: "vllm", Model: "gemma-3"}, {Model: "gemma-3"}, {TextOnly: true},
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		var stored []byte // what files and blobs hold; nil: they cannot be read
+		var stored []byte // content of files and blobs; nil: unreadable
 		model := &wall{}
 		adapter := llm.New(llm.Options{
 			HTTPClient:     &http.Client{Transport: model},
@@ -93,7 +92,7 @@ func TestRequestDoesNotDependOnEarlierOnes(t *testing.T) {
 			require.NoError(rt, err)
 			data, err := io.ReadAll(body)
 			require.NoError(rt, err)
-			require.Equal(rt, model.bodies[i], string(data), "a request that may be on its way was changed by a later one")
+			require.Equal(rt, model.bodies[i], string(data), "a later request modified an earlier one")
 		}
 	})
 }
@@ -118,7 +117,7 @@ func targetOf(t require.TestingT, adapter *llm.Adapter, config reducer.ProviderC
 	return target
 }
 
-// asWrittenByTheClient is a body as go-openai writes it.
+// asWrittenByTheClient returns a body as encoded by go-openai.
 func asWrittenByTheClient(t require.TestingT, body string) string {
 	var request openai.ChatCompletionRequest
 	require.NoError(t, json.Unmarshal([]byte(body), &request))
@@ -127,8 +126,7 @@ func asWrittenByTheClient(t require.TestingT, body string) string {
 	return string(data)
 }
 
-// changed is a conversation that goes on, mostly at its end. The one before stays
-// as it is.
+// changed returns a changed copy of a conversation, mostly changed at its end.
 func changed(t *rapid.T, messages []reducer.Message) []reducer.Message {
 	messages = slices.Clone(messages)
 	last := len(messages) - 1
@@ -193,17 +191,17 @@ func TestChangedMessagesAreRenderedAgain(t *testing.T) {
 		return messages
 	}
 	tests := map[string]struct{ before, now []reducer.Message }{
-		"a call has its result now":                  {asked, answered},
-		"a call has its result no more":              {answered, asked},
-		"a result says something else":               {answered, with(5, toolResult("c1", "two"))},
-		"a result is that of another call":           {answered, with(5, toolResult("c2", "one"))},
-		"a call is another one":                      {answered, with(1, assistant("", call("c1", "stop")))},
-		"an answer calls a tool":                     {answered, with(3, assistant("Wait.", call("c3", "wait")))},
-		"the same was said by someone else":          {answered, with(3, user("Wait."))},
-		"a message has an attachment":                {answered, with(2, user("And?", blob("text/plain", "a.txt", []byte("text"))))},
-		"a message has no attachment any more":       {with(2, user("And?", blob("text/plain", "a.txt", []byte("text")))), answered},
-		"an attachment is another one":               {with(2, user("", blob("text/plain", "a.txt", []byte("one")))), with(2, user("", blob("text/plain", "a.txt", []byte("two"))))},
-		"a message that said nothing says something": {with(3, assistant("")), answered},
+		"a call gets a result":           {asked, answered},
+		"a call loses its result":        {answered, asked},
+		"a result changes":               {answered, with(5, toolResult("c1", "two"))},
+		"a result changes its call":      {answered, with(5, toolResult("c2", "one"))},
+		"a call changes":                 {answered, with(1, assistant("", call("c1", "stop")))},
+		"an answer calls a tool":         {answered, with(3, assistant("Wait.", call("c3", "wait")))},
+		"a role changes":                 {answered, with(3, user("Wait."))},
+		"a message gets an attachment":   {answered, with(2, user("And?", blob("text/plain", "a.txt", []byte("text"))))},
+		"a message loses its attachment": {with(2, user("And?", blob("text/plain", "a.txt", []byte("text")))), answered},
+		"an attachment changes":          {with(2, user("", blob("text/plain", "a.txt", []byte("one")))), with(2, user("", blob("text/plain", "a.txt", []byte("two"))))},
+		"a blank message gets text":      {with(3, assistant("")), answered},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -235,13 +233,13 @@ func TestNextRequestRendersOnlyNewMessages(t *testing.T) {
 		config reducer.ProviderConfig
 		next   []reducer.Message
 	}{
-		"at the end":                     {next: append(slices.Clip(long), user("Well?"))},
-		"where an answer comes late":     {next: slices.Insert(slices.Clone(long), len(long)-1, assistant("Hm,"))},
-		"where roles alternate":          {config: reducer.ProviderConfig{ProviderID: "vllm"}, next: append(slices.Clip(long), user("Well?"))},
-		"where it has no system role":    {config: reducer.ProviderConfig{Model: "gemma-3"}, next: append(slices.Clip(long), user("Well?"))},
-		"behind an attachment":           {next: append(slices.Clip(long), user("Look", file("image/png", "a.png")), assistant("A cat."), user("Well?"))},
-		"behind another system prompt":   {next: append([]reducer.Message{system("Be kind.")}, long[1:]...)},
-		"when it is read from elsewhere": {next: copyOf(t, long)},
+		"at the end":                {next: append(slices.Clip(long), user("Well?"))},
+		"after a late answer":       {next: slices.Insert(slices.Clone(long), len(long)-1, assistant("Hm,"))},
+		"with alternating roles":    {config: reducer.ProviderConfig{ProviderID: "vllm"}, next: append(slices.Clip(long), user("Well?"))},
+		"without a system role":     {config: reducer.ProviderConfig{Model: "gemma-3"}, next: append(slices.Clip(long), user("Well?"))},
+		"after an attachment":       {next: append(slices.Clip(long), user("Look", file("image/png", "a.png")), assistant("A cat."), user("Well?"))},
+		"after a new system prompt": {next: append([]reducer.Message{system("Be kind.")}, long[1:]...)},
+		"from a decoded copy":       {next: copyOf(t, long)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -329,22 +327,22 @@ func TestRenderingCacheIsBounded(t *testing.T) {
 			say("often", 8<<10)
 		}
 	}
-	require.Less(t, heap()-before, int64(2*atMost), "of more than 24 MiB")
+	require.Less(t, heap()-before, int64(2*atMost), "more than 24 MiB")
 	kept, size := adapter.Kept()
 	require.LessOrEqual(t, size, atMost)
 	require.Greater(t, size, atMost*9/10)
-	require.Equal(t, "context-2999", kept[0], "the newest is in front")
+	require.Equal(t, "context-2999", kept[0], "most recently used first")
 	require.Contains(t, kept, "often")
 	require.NotContains(t, kept, "first")
 
 	say("large", atMost*3/4)
 	kept, _ = adapter.Kept()
-	require.NotContains(t, kept, "large", "one conversation does not push out all others")
+	require.NotContains(t, kept, "large", "one conversation does not evict all others")
 	say("with a picture", 1000, blob("image/png", "a.png", bytes.Repeat([]byte("x"), atMost)))
 	say("with a link", 1000, reducer.Attachment{MediaType: "image/png", Source: event.Source{Type: event.SourceURL, URL: "data:image/png;base64," + strings.Repeat("A", atMost)}})
 	kept, size = adapter.Kept()
-	require.NotContains(t, kept, "with a picture", "the messages hold it")
-	require.NotContains(t, kept, "with a link", "the messages hold it")
+	require.NotContains(t, kept, "with a picture", "attachments count, too")
+	require.NotContains(t, kept, "with a link", "attachments count, too")
 	require.LessOrEqual(t, size, atMost)
 }
 
@@ -360,7 +358,7 @@ func TestLargeConversationIsCached(t *testing.T) {
 	require.Greater(t, size, 8<<20)
 }
 
-// heap is how much memory is in use.
+// heap returns the memory in use.
 func heap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

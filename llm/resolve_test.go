@@ -28,8 +28,7 @@ func env(variables map[string]string) func(string) string {
 	return func(name string) string { return variables[name] }
 }
 
-// notes is a transport that notes where requests would have gone, and with
-// which credentials.
+// notes is a transport that records the URLs and credentials of requests.
 type notes struct{ url, authorization string }
 
 func (n *notes) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -49,21 +48,21 @@ func TestRequestsHaveTheRightKeyAndURL(t *testing.T) {
 		config   reducer.ProviderConfig
 		url, key string
 	}{
-		"a fresh context asks openai": {
+		"a new context uses openai": {
 			config: initial, url: "https://api.openai.com/v1", key: "key-of-openai",
 		},
-		"a fresh context asks the provider of its worker": {
+		"a new context uses the provider of its worker": {
 			defaults: atWork, config: initial, url: "https://proxy.example/v1", key: "key-of-openai",
 		},
-		"a fresh context asks the model that the worker brings along": {
+		"a new context uses the model of its worker": {
 			defaults: llm.Defaults{ProviderID: "offline", BaseURL: "http://127.0.0.1:9/v1", Model: "offline-echo"},
 			config:   initial, url: "http://127.0.0.1:9/v1",
 		},
-		"a context that names openai asks at the worker's URL": {
+		"openai in a context has the worker's URL": {
 			defaults: atWork, config: reducer.ProviderConfig{ProviderID: "openai", Model: "m"},
 			url: "https://proxy.example/v1", key: "key-of-openai",
 		},
-		"a context that repeats the worker's URL is not foreign": {
+		"a context may repeat the worker's URL": {
 			defaults: atWork, config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", BaseURL: "https://proxy.example/v1"},
 			url: "https://proxy.example/v1", key: "key-of-openai",
 		},
@@ -71,19 +70,19 @@ func TestRequestsHaveTheRightKeyAndURL(t *testing.T) {
 			defaults: atWork, config: reducer.ProviderConfig{ProviderID: "mistral", Model: "m"},
 			url: "https://api.mistral.ai/v1", key: "key-of-mistral",
 		},
-		"a local server needs no key": {
+		"a local server requires no key": {
 			config: reducer.ProviderConfig{ProviderID: "ollama", Model: "m"}, url: "http://localhost:11434/v1",
 		},
-		"any other id goes to a URL that is allowed": {
+		"any other id with an allowed URL": {
 			config: reducer.ProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://model.example/v1/"},
 			url:    "http://model.example/v1",
 		},
-		"the key of a worker does not go to another provider's URL": {
+		"the key of a worker is not sent to another provider's URL": {
 			defaults: llm.Defaults{ProviderID: "offline", BaseURL: "http://127.0.0.1:9/v1", APIKeyRef: "env:OFFLINE_KEY"},
 			config:   reducer.ProviderConfig{ProviderID: "other", Model: "m", BaseURL: "http://127.0.0.1:9/v1"},
 			url:      "http://127.0.0.1:9/v1",
 		},
-		"a default URL without a key of its own gets none of the preset's": {
+		"a default URL without a key does not get the preset's": {
 			defaults: llm.Defaults{ProviderID: "openai", BaseURL: "http://lmstudio.example/v1"},
 			config:   initial, url: "http://lmstudio.example/v1",
 		},
@@ -142,7 +141,7 @@ func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
 			want: "ollama: the worker may not connect to http://localhost:11434/v1 (its operator can allow it with " +
 				"--allow-base-url http://localhost:11434/v1, or configure a provider with this URL in the file of --providers)",
 		},
-		"a URL with an odd spelling": {
+		"a URL in non-canonical form": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", BaseURL: "https://api.openai.com/v1/../v1"},
 			want:   "openai: baseUrl is invalid: dot segment in the path (want an http or https URL like https://api.openai.com/v1)",
 		},
@@ -154,11 +153,11 @@ func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
 			config: reducer.ProviderConfig{ProviderID: "file-blank", Model: "m"},
 			want:   "file-blank: no API key: the file /run/secrets/blank is empty",
 		},
-		"a key that cannot be one": {
+		"an invalid key": {
 			config: reducer.ProviderConfig{ProviderID: "two-lines", Model: "m"},
 			want:   "two-lines: no API key: the content of the environment variable TWO_LINES_API_KEY is not a key (want one word of ASCII)",
 		},
-		"a key in the place of a reference": {
+		"a key instead of a reference": {
 			config: reducer.ProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-secret"},
 			want:   "openai: apiKeyRef is neither env:NAME nor file:/path",
 		},
@@ -167,7 +166,7 @@ func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
 			want: "opeanai: unknown provider (want one of anthropic, cerebras, deepseek, file-blank, file-key, gemini, groq, house, " +
 				"llamacpp, mistral, ollama, openai, openrouter, together, two-lines, vllm, or let the worker's operator add it to the file of --providers)",
 		},
-		"a URL that is none": {
+		"an invalid URL": {
 			defaults: llm.Defaults{ProviderID: "openai", BaseURL: "localhost:8080/v1"},
 			config:   reducer.Initial().Config.Primary,
 			want: "openai: the base URL of the provider is invalid: does not begin with http:// or https:// " +

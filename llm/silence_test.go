@@ -23,11 +23,11 @@ func TestTimeoutsBetweenTokensNameTheLimit(t *testing.T) {
 			step: llmtest.Stall(), firstToken: short,
 			says: "did not begin within 20ms (firstTokenMs)",
 		},
-		"behind the headers": {
+		"after the headers": {
 			step: llmtest.Raw("text/event-stream", "", text).HoldAfter(1, llmtest.NewGate()), firstToken: short,
 			says: "did not begin within 20ms (firstTokenMs)",
 		},
-		"comments do not break it": {
+		"comments do not count": {
 			step: llmtest.Raw("text/event-stream", ": queued\n\n", text).HoldAfter(1, llmtest.NewGate()), firstToken: short,
 			says: "did not begin within 20ms (firstTokenMs)",
 		},
@@ -64,9 +64,9 @@ func TestPausesBelowTheLimitAreAllowed(t *testing.T) {
 		step              llmtest.Step
 		firstToken, stall time.Duration
 	}{
-		"no bound for the first token, though one for a stall": {step: llmtest.Raw("text/event-stream", end).HoldAfter(0, gate), stall: long},
-		"no bound for a stall, though one for the first token": {step: llmtest.Answer("on", "e").HoldAfter(1, gate), firstToken: long},
-		"bounds that are not reached":                          {step: llmtest.Answer("on", "e").HoldAfter(1, gate), firstToken: long, stall: long},
+		"no limit for the first token, but one for a stall": {step: llmtest.Raw("text/event-stream", end).HoldAfter(0, gate), stall: long},
+		"no limit for a stall, but one for the first token": {step: llmtest.Answer("on", "e").HoldAfter(1, gate), firstToken: long},
+		"limits that are not reached":                       {step: llmtest.Answer("on", "e").HoldAfter(1, gate), firstToken: long, stall: long},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestPausesBelowTheLimitAreAllowed(t *testing.T) {
 			require.Equal(t, "one", result.Text)
 		})
 	}
-	t.Run("a silence behind the finish reason costs nothing but the wait", func(t *testing.T) {
+	t.Run("a timeout after the finish reason does not fail the answer", func(t *testing.T) {
 		model := llmtest.Start(t, llmtest.Raw("text/event-stream", end, llmtest.Done).HoldAfter(1, llmtest.NewGate()))
 		target := target(t, model)
 		target.Stall = 20 * time.Millisecond

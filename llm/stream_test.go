@@ -20,12 +20,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// testKey is long enough that finding it in an error is no accident.
+// testKey is too long to occur in an error by accident.
 const testKey = "test-key-d41d8cd98f00b204"
 
 var hello = []reducer.Message{{Role: reducer.RoleUser, Content: "Hello"}}
 
-// modelExample allows the base URL of models that are answered in the process.
+// modelExample allows the base URL of models within the process.
 var modelExample = []baseurl.URL{baseurl.MustParse("http://model.example")}
 
 // resolve configures a provider with the base URL of a config, and testKey.
@@ -51,7 +51,7 @@ func target(t testing.TB, model *llmtest.Server) *llm.Target {
 	return resolve(t, reducer.ProviderConfig{BaseURL: model.URL})
 }
 
-// requireKind is the error as an *llm.Error of the kind.
+// requireKind requires an *llm.Error of a kind and returns it.
 func requireKind(t testing.TB, kind llm.Kind, err error) *llm.Error {
 	t.Helper()
 	var failed *llm.Error
@@ -60,7 +60,7 @@ func requireKind(t testing.TB, kind llm.Kind, err error) *llm.Error {
 	return failed
 }
 
-// within is a context for what is over at once unless something is wrong.
+// within returns a context with a generous limit for fast operations.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	t.Cleanup(cancel)
@@ -90,26 +90,26 @@ func TestStreamFormats(t *testing.T) {
 		step   llmtest.Step
 		tokens int
 	}{
-		"an end without [DONE]":                        {step: llmtest.Raw(sse, text, end)},
-		"an end without a last line feed":              {step: llmtest.Raw(sse, text, strings.TrimSpace(end))},
-		"a content of null first":                      {step: llmtest.Raw(sse, llmtest.Chunk(`{"role":"assistant","content":null}`, ""), text, end)},
-		"an empty content first":                       {step: llmtest.Raw(sse, llmtest.Chunk(`{"content":""}`, ""), text, end)},
-		"no content first":                             {step: llmtest.Raw(sse, llmtest.Chunk(`{"role":"assistant"}`, ""), text, end)},
-		"reasoning before the text":                    {step: llmtest.Raw(sse, llmtest.Chunk(`{"reasoning_content":"hm"}`, ""), text, end)},
-		"text beside the finish reason":                {step: llmtest.Raw(sse, llmtest.Chunk(`{"content":"Hi"}`, "stop"), llmtest.Done)},
-		"usage behind the last choice":                 {step: llmtest.Raw(sse, text, end, llmtest.UsageChunk(7, 1), llmtest.Done), tokens: 1},
-		"usage beside the last choice":                 {step: llmtest.Raw(sse, text, strings.Replace(end, `"usage":null`, `"usage":{"completion_tokens":1}`, 1)), tokens: 1},
-		"no usage ever":                                {step: llmtest.Answer("Hi").NoUsage()},
-		"a chunk without choices first":                {step: llmtest.Raw(sse, `data: {"choices":[],"prompt_filter_results":[]}`+"\n\n", text, end)},
-		"an error of null in every chunk":              {step: llmtest.Raw(sse, strings.Replace(text, "{", `{"error":null,`, 1), end)},
-		"a type of text/plain":                         {step: llmtest.Raw("text/plain", text, end, llmtest.Done)},
-		"CRLF":                                         {step: llmtest.Raw(sse, strings.ReplaceAll(text+end+llmtest.Done, "\n", "\r\n"))},
-		"no space behind data:":                        {step: llmtest.Raw(sse, strings.ReplaceAll(text+end, "data: ", "data:"))},
-		"event names and ids":                          {step: llmtest.Raw(sse, "event: chunk\nid: 1\n"+text+"event: chunk\nid: 2\n"+end)},
-		"comments before, between and in great number": {step: llmtest.Raw(sse, strings.Repeat(": keep-alive\n\n", 2000), text, strings.Repeat(":\n\n", 2000), end)},
-		"chunks cut anywhere":                          {step: llmtest.Raw(sse, strings.Split(text+end+llmtest.Done, "")...)},
-		"a cut behind the finish reason":               {step: llmtest.Raw(sse, text, end+": more").CutAt(len(text + end))},
-		"a refusal of the model, which is its answer":  {step: llmtest.Raw(sse, llmtest.Chunk(`{"refusal":"Hi"}`, ""), end)},
+		"an end without [DONE]":                       {step: llmtest.Raw(sse, text, end)},
+		"an end without a last line feed":             {step: llmtest.Raw(sse, text, strings.TrimSpace(end))},
+		"a content of null first":                     {step: llmtest.Raw(sse, llmtest.Chunk(`{"role":"assistant","content":null}`, ""), text, end)},
+		"an empty content first":                      {step: llmtest.Raw(sse, llmtest.Chunk(`{"content":""}`, ""), text, end)},
+		"no content first":                            {step: llmtest.Raw(sse, llmtest.Chunk(`{"role":"assistant"}`, ""), text, end)},
+		"reasoning before the text":                   {step: llmtest.Raw(sse, llmtest.Chunk(`{"reasoning_content":"hm"}`, ""), text, end)},
+		"text beside the finish reason":               {step: llmtest.Raw(sse, llmtest.Chunk(`{"content":"Hi"}`, "stop"), llmtest.Done)},
+		"usage after the last choice":                 {step: llmtest.Raw(sse, text, end, llmtest.UsageChunk(7, 1), llmtest.Done), tokens: 1},
+		"usage beside the last choice":                {step: llmtest.Raw(sse, text, strings.Replace(end, `"usage":null`, `"usage":{"completion_tokens":1}`, 1)), tokens: 1},
+		"no usage":                                    {step: llmtest.Answer("Hi").NoUsage()},
+		"a chunk without choices first":               {step: llmtest.Raw(sse, `data: {"choices":[],"prompt_filter_results":[]}`+"\n\n", text, end)},
+		"an error of null in every chunk":             {step: llmtest.Raw(sse, strings.Replace(text, "{", `{"error":null,`, 1), end)},
+		"media type text/plain":                       {step: llmtest.Raw("text/plain", text, end, llmtest.Done)},
+		"CRLF":                                        {step: llmtest.Raw(sse, strings.ReplaceAll(text+end+llmtest.Done, "\n", "\r\n"))},
+		"no space after data:":                        {step: llmtest.Raw(sse, strings.ReplaceAll(text+end, "data: ", "data:"))},
+		"event names and ids":                         {step: llmtest.Raw(sse, "event: chunk\nid: 1\n"+text+"event: chunk\nid: 2\n"+end)},
+		"many comments":                               {step: llmtest.Raw(sse, strings.Repeat(": keep-alive\n\n", 2000), text, strings.Repeat(":\n\n", 2000), end)},
+		"chunks cut anywhere":                         {step: llmtest.Raw(sse, strings.Split(text+end+llmtest.Done, "")...)},
+		"a cut after the finish reason":               {step: llmtest.Raw(sse, text, end+": more").CutAt(len(text + end))},
+		"a refusal of the model, which is its answer": {step: llmtest.Raw(sse, llmtest.Chunk(`{"refusal":"Hi"}`, ""), end)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -135,8 +135,8 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 		isCutOff bool
 	}{
 		"a connection closed before the headers": {step: llmtest.Drop(), kind: llm.KindConnection, says: "closed before a response"},
-		"an empty success":                       {step: llmtest.Raw(sse), kind: llm.KindTruncated, says: "the answer is empty", isCutOff: true},
-		"a success of HTML":                      {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "the answer is not an event stream but text/html", isCutOff: true},
+		"an empty response with status 200":      {step: llmtest.Raw(sse), kind: llm.KindTruncated, says: "the answer is empty", isCutOff: true},
+		"HTML with status 200":                   {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "the answer is not an event stream but text/html", isCutOff: true},
 		"a success with a JSON error":            {step: llmtest.Raw("application/json", `{"error":{"message":"bad model","type":"invalid_request_error"}}`), kind: llm.KindBadRequest, says: "bad model", final: true},
 		"a success with a JSON answer":           {step: llmtest.Raw("application/json", `{"choices":[{"message":{"content":"Hi"}}]}`), kind: llm.KindTruncated, isCutOff: true},
 		"[DONE] and nothing else":                {step: llmtest.Raw(sse, llmtest.Done), kind: llm.KindTruncated, says: "without a finish reason", isCutOff: true},
@@ -146,15 +146,15 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 		"a cut between events":                   {step: llmtest.Raw(sse, text, text).CutAt(len(text)), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
 		"a cut inside an event":                  {step: llmtest.Raw(sse, text, text).CutAt(len(text) + 20), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
 		"a cut before the first event":           {step: llmtest.Raw(sse, text).CutAt(0), kind: llm.KindTruncated, isCutOff: true},
-		"an event that is no JSON":               {step: llmtest.Raw(sse, text, "data: {\"cho\n\n"), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
+		"an event with invalid JSON":             {step: llmtest.Raw(sse, text, "data: {\"cho\n\n"), kind: llm.KindTruncated, text: "Hi", isCutOff: true},
 		"an error object in the stream":          {step: llmtest.Raw(sse, text, `data: {"error":{"message":"engine down","type":"server_error","code":null}}`+"\n\n"), kind: llm.KindServer, says: "engine down", text: "Hi"},
 		"an error object behind comments":        {step: llmtest.Raw(sse, ": PROCESSING\n\n", text, "event: error\n", `data: {"error":{"message":"engine down"}}`+"\n\n"), kind: llm.KindServer, says: "engine down", text: "Hi"},
 		"an error object beside an empty choice": {step: llmtest.Raw(sse, text, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"error"}],"error":{"code":429,"message":"slow down"}}`+"\n\n"), kind: llm.KindRateLimited, status: 429, says: "slow down", text: "Hi"},
 		"an error that is a string":              {step: llmtest.Raw(sse, `data: {"error":"model runner died"}`+"\n\n"), kind: llm.KindServer, says: "model runner died"},
 		"an error with a code that is a string":  {step: llmtest.Raw(sse, `data: {"error":{"message":"too big","code":"context_length_exceeded"}}`+"\n\n"), kind: llm.KindContextTooLong, final: true},
 		"an error without any text":              {step: llmtest.Raw(sse, `data: {"error":{}}`+"\n\n"), kind: llm.KindServer, says: "no reason given"},
-		"a finish reason of error":               {step: llmtest.Answer("Hi").Finish("error"), kind: llm.KindServer, text: "Hi"},
-		"a filter before the first word":         {step: llmtest.Answer().Finish("content_filter"), kind: llm.KindContentFilter, final: true},
+		"finish reason error":                    {step: llmtest.Answer("Hi").Finish("error"), kind: llm.KindServer, text: "Hi"},
+		"a filter before any text":               {step: llmtest.Answer().Finish("content_filter"), kind: llm.KindContentFilter, final: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 			require.ErrorContains(t, err, test.says)
 			require.Equal(t, !test.final, failed.Retryable())
 			require.Equal(t, test.isCutOff, errors.Is(err, io.ErrUnexpectedEOF))
-			require.NotErrorIs(t, err, io.EOF, "an EOF would read as an end")
+			require.NotErrorIs(t, err, io.EOF, "an EOF would look like a complete answer")
 			require.Equal(t, test.text, result.Text)
 			require.Empty(t, result.FinishReason)
 		})
@@ -182,7 +182,7 @@ func TestAnswerStoppedLaterByAFilterIsAnAnswer(t *testing.T) {
 
 func TestStreamCutAnywhereIsAnError(t *testing.T) {
 	whole := llmtest.Answer("Hel", "lo").NoUsage()
-	complete := whole.Len() - len(llmtest.Done) - 1 // the finish reason is there, but for the empty line
+	complete := whole.Len() - len(llmtest.Done) - 1 // includes the finish reason, without the empty line after it
 	model := llmtest.Start(t)
 	for n := range whole.Len() {
 		model.Then(whole.CutAt(n))
@@ -211,7 +211,7 @@ func TestCancelledRequestReturnsThePartialAnswer(t *testing.T) {
 	require.ErrorIs(t, err, newInput)
 	require.False(t, failed.Retryable())
 	require.Equal(t, "one", result.Text)
-	require.NoError(t, model.Aborted(within(t), 1), "the provider goes on with an answer that nobody wants")
+	require.NoError(t, model.Aborted(within(t), 1), "the connection to the provider is not closed")
 }
 
 func TestCancellationPrecedesTheEndOfTheStream(t *testing.T) {
@@ -235,7 +235,7 @@ func TestDeadlineIsATimeout(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			model := llmtest.Start(t, test.step)
-			// The deadline passes when the test says so.
+			// The test ends the deadline.
 			ctx, cancel := context.WithCancelCause(within(t))
 			go func() {
 				_, _ = model.Request(ctx, 1)
@@ -250,7 +250,7 @@ func TestDeadlineIsATimeout(t *testing.T) {
 			require.Equal(t, test.text, result.Text)
 		})
 	}
-	t.Run("that was over before the start", func(t *testing.T) {
+	t.Run("that passed before the start", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 0)
 		defer cancel()
 		_, err := target(t, llmtest.Start(t)).Stream(ctx, hello, nil)
@@ -269,7 +269,7 @@ func TestUnreachableServerIsAConnectionError(t *testing.T) {
 }
 
 func TestRedirectIsNotFollowed(t *testing.T) {
-	elsewhere := llmtest.Start(t) // fails the test when it is asked
+	elsewhere := llmtest.Start(t) // fails the test on any request
 	model := llmtest.Start(t, llmtest.Status(http.StatusTemporaryRedirect, "").Header("Location", elsewhere.URL))
 	_, err := target(t, model).Stream(within(t), hello, nil)
 	failed := requireKind(t, llm.KindBadRequest, err)
@@ -279,8 +279,8 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	require.NotContains(t, err.Error(), elsewhere.URL)
 }
 
-// lateEnd is a transport that lets the server end an answer only when the
-// client reads on behind [DONE].
+// lateEnd is a transport that lets the server end a response only after the client has read
+// beyond [DONE].
 type lateEnd struct {
 	http.RoundTripper
 	end chan struct{}
@@ -347,20 +347,20 @@ func TestSettingsAreEncodedForTheProvider(t *testing.T) {
 		has    []string
 		hasNot []string
 	}{
-		"nothing is sent that was not set": {
+		"unset fields are omitted": {
 			hasNot: []string{`"temperature"`, `"max_tokens"`, `"max_completion_tokens"`},
 		},
-		"a temperature of 0 is a true 0": {
+		"a temperature of 0 is sent as 0": {
 			config: reducer.ProviderConfig{Temperature: &zero}, has: []string{`"temperature":0,`},
 		},
 		"a temperature keeps its digits": {
 			config: reducer.ProviderConfig{Temperature: &warm}, has: []string{`"temperature":0.7,`},
 		},
-		"a limit is max_tokens for most": {
+		"a limit is max_tokens by default": {
 			config: reducer.ProviderConfig{MaxTokens: &limit},
 			has:    []string{`"max_tokens":100`}, hasNot: []string{`"max_completion_tokens"`},
 		},
-		"a limit is max_tokens for a server that only poses as openai": {
+		"a limit is max_tokens for another server named openai": {
 			config: reducer.ProviderConfig{ProviderID: "openai", MaxTokens: &limit},
 			has:    []string{`"max_tokens":100`}, hasNot: []string{`"max_completion_tokens"`},
 		},
@@ -368,7 +368,7 @@ func TestSettingsAreEncodedForTheProvider(t *testing.T) {
 			config: reducer.ProviderConfig{Model: "openai/o3-mini", MaxTokens: &limit},
 			has:    []string{`"max_completion_tokens":100`}, hasNot: []string{`"max_tokens"`},
 		},
-		"mistral is not asked for usage": {
+		"mistral gets no stream options": {
 			config: reducer.ProviderConfig{ProviderID: "mistral"}, hasNot: []string{"stream_options"},
 		},
 	}
@@ -387,7 +387,7 @@ func TestSettingsAreEncodedForTheProvider(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what the model cannot do is not even sent", func(t *testing.T) {
+	t.Run("settings that the model does not support are not sent", func(t *testing.T) {
 		model := llmtest.Start(t)
 		_, err := resolve(t, reducer.ProviderConfig{BaseURL: model.URL, Model: "o3", Temperature: &warm}).Stream(within(t), hello, nil)
 		failed := requireKind(t, llm.KindConfiguration, err)
@@ -396,8 +396,7 @@ func TestSettingsAreEncodedForTheProvider(t *testing.T) {
 	})
 }
 
-// BenchmarkStream is the cost of an answer of 200 tokens over loopback, the
-// server's included.
+// BenchmarkStream measures an answer of 200 tokens over loopback, including the server.
 func BenchmarkStream(b *testing.B) {
 	answer := llmtest.Answer(strings.Split(strings.Repeat("token ", 200), " ")...)
 	model := llmtest.Start(b, llmtest.Func(func(llmtest.Request) llmtest.Step { return answer }))

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// callFragments are the shapes in which servers stream one call of a tool.
+// callFragments are the formats in which servers stream a tool call.
 var callFragments = map[string][]string{
 	"without an index on any fragment": {
 		llmtest.Chunk(`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"weather","arguments":""}}]}`, ""),
@@ -24,7 +24,7 @@ var callFragments = map[string][]string{
 	"in one piece": {
 		llmtest.Chunk(`{"content":"","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}]}`, ""),
 	},
-	"with arguments that are cut": {
+	"with incomplete arguments": {
 		llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"ci"}}]}`, ""),
 	},
 	"with arguments as an object": {
@@ -33,7 +33,7 @@ var callFragments = map[string][]string{
 	"as a function call with an object": {
 		llmtest.Chunk(`{"content":null,"function_call":{"name":"weather","arguments":{}}}`, ""),
 	},
-	"as a function call, the older way": {
+	"as a function call, the deprecated form": {
 		llmtest.Chunk(`{"content":null,"function_call":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}`, ""),
 	},
 }

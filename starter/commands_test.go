@@ -79,13 +79,13 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 			require.Equal(t, []event.Tag{test.want.Tag()}, asJSON.tags(t))
 		})
 	}
-	t.Run("and says when that began a context", func(t *testing.T) {
+	t.Run("and notes that it created the context", func(t *testing.T) {
 		require.Equal(t, "created context demo\n", starter(t, newFake(t, []event.Body{}), "", "set", "timeout", "1s", "-n", "demo").errOut)
 		f := newFake(t, []event.Body{})
 		f.recordBodies(event.SessionStarted{}, event.UserMessage{Content: "Hi"})
 		require.Empty(t, starter(t, f, "", "set", "timeout", "1s", "-n", "demo").errOut)
 	})
-	t.Run("and fails when it is refused", func(t *testing.T) {
+	t.Run("and fails if it is rejected", func(t *testing.T) {
 		f := newFake(t, []event.Body{event.InputRejected{Reason: "busy"}})
 		got := starter(t, f, "", "set", "timeout", "1s", "-n", "demo")
 		require.Equal(t, outcome{exitFailure, "", "starter: input rejected: busy\n"}, got)
@@ -105,14 +105,14 @@ func TestEvents(t *testing.T) {
 		require.Contains(t, got.out, "demo:0002  user: two\n    lines\n")
 		require.Contains(t, got.out, "demo:0003  session ended: closed\n")
 	})
-	t.Run("begins after the event that is named", func(t *testing.T) {
+	t.Run("starts after the given event", func(t *testing.T) {
 		got := starter(t, fill(newFake(t)), "", "events", "-n", "demo", "--json", "--from", "demo:0002")
 		require.Equal(t, []event.Tag{event.TagSessionEnded}, got.tags(t))
 	})
-	t.Run("takes no id of another context", func(t *testing.T) {
+	t.Run("rejects an id of another context", func(t *testing.T) {
 		require.Equal(t, exitUsage, starter(t, newFake(t), "", "events", "-n", "demo", "--from", "other:0002").code)
 	})
-	t.Run("of no context exits 3", func(t *testing.T) {
+	t.Run("exits 3 without a context", func(t *testing.T) {
 		f := newFake(t)
 		f.missing = true
 		require.Equal(t, exitNoContext, starter(t, f, "", "events", "-n", "demo").code)
@@ -129,7 +129,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// cancelAfter collects output and cancels when a number of lines has come.
+// cancelAfter collects output and cancels after a number of lines.
 type cancelAfter struct {
 	strings.Builder
 	lines  int
@@ -146,7 +146,7 @@ func (c *cancelAfter) Write(p []byte) (int, error) {
 func TestState(t *testing.T) {
 	f := newFake(t)
 	f.recordBodies(event.SystemPrompt{Content: "Be\nbrief."}, event.UserMessage{Content: "Hello"})
-	t.Run("is a table for people", func(t *testing.T) {
+	t.Run("prints a table", func(t *testing.T) {
 		got := starter(t, f, "", "state", "-n", "demo")
 		require.Zero(t, got.code)
 		for _, row := range []string{
@@ -156,7 +156,7 @@ func TestState(t *testing.T) {
 			require.Contains(t, got.out, row)
 		}
 	})
-	t.Run("is one line of JSON", func(t *testing.T) {
+	t.Run("prints one line of JSON", func(t *testing.T) {
 		got := starter(t, f, "", "state", "-n", "demo", "--json")
 		var state wire.State
 		require.NoError(t, json.Unmarshal([]byte(got.out), &state))
@@ -204,7 +204,7 @@ func TestChatInAPipe(t *testing.T) {
 		require.Equal(t, outcome{0, "one\ntwo\n", ""}, got)
 		require.Equal(t, event.UserMessage{Content: "second"}, f.inputs[1][0].Body)
 	})
-	t.Run("goes on after a failure and exits 1", func(t *testing.T) {
+	t.Run("continues after a failure and exits 1", func(t *testing.T) {
 		f := newFake(t, []event.Body{event.LLMRequestFailed{RequestID: "demo:r0001", Error: "quota"}}, answered("demo:r0002", 3, "two"))
 		got := starter(t, f, "first\nsecond\n", "chat", "-n", "demo")
 		require.Equal(t, exitFailure, got.code)
@@ -217,7 +217,7 @@ func TestChatInAPipe(t *testing.T) {
 		require.Zero(t, got.code, got.errOut)
 		require.Len(t, f.inputs[0], 2)
 	})
-	t.Run("goes on after a command that failed and exits 1", func(t *testing.T) {
+	t.Run("continues after a failed command and exits 1", func(t *testing.T) {
 		f := newFake(t, answered("demo:r0001", 1, "one"))
 		got := starter(t, f, "/attach missing\n/nonsense\nfirst\n", "chat", "-n", "demo")
 		require.Equal(t, exitFailure, got.code)
@@ -230,7 +230,7 @@ func TestChatInAPipe(t *testing.T) {
 		require.Equal(t, outcome{}, got)
 		require.Equal(t, event.SystemPrompt{Content: "Be brief."}, f.inputs[0][0].Body)
 	})
-	t.Run("is called chat without a name", func(t *testing.T) {
+	t.Run("uses the name chat by default", func(t *testing.T) {
 		f := newFake(t)
 		f.name = "chat"
 		require.Zero(t, starter(t, f, "", "chat").code)

@@ -70,9 +70,9 @@ func TestLongExportShowsProgress(t *testing.T) {
 		streams streams
 		want    string
 	}{
-		"at a terminal":                         {streams{errTerminal: true}, "\r1000 events\r2000 events\r\x1b[K"},
-		"not where it would stand in the log":   {streams{errTerminal: true, outTerminal: true}, ""},
-		"not in a file that errors are kept in": {streams{}, ""},
+		"on a terminal": {streams{errTerminal: true}, "\r1000 events\r2000 events\r\x1b[K"},
+		"not on standard output that is a terminal": {streams{errTerminal: true, outTerminal: true}, ""},
+		"not on standard error that is a file":      {streams{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
@@ -91,8 +91,8 @@ func TestLongImportShowsProgress(t *testing.T) {
 		errTerminal bool
 		want        string
 	}{
-		"at a terminal":                         {true, "\r1000 events\r2000 events\r\x1b[K"},
-		"not in a file that errors are kept in": {false, ""},
+		"on a terminal":                        {true, "\r1000 events\r2000 events\r\x1b[K"},
+		"not on standard error that is a file": {false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer

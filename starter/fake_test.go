@@ -21,44 +21,43 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// fakeContext is a context in memory. What it answers is a script, one reply
-// for each input; it fails the test when an input comes and the script has run
-// out.
+// fakeContext is a scripted context in memory with one reply per input. It fails the test on an
+// unexpected input.
 type fakeContext struct {
 	t       *testing.T
 	name    string
 	missing bool
-	// replies are recorded behind the inputs, in order.
+	// replies are recorded after the inputs, in order.
 	replies [][]event.Body
-	// answering is what State says; onState is called before it is looked at.
+	// answering is returned by State; onState is called first.
 	answering bool
 	onState   func()
-	// err is what everything fails with, once the script is through.
+	// err is returned by all methods after the last reply.
 	err          error
 	verification session.Verification
-	// take takes the place of the script, where nobody can say how many inputs
-	// come. Its error is that of Send, and nothing is recorded then.
+	// take replaces the script if the number of inputs varies. Send returns its error and then
+	// records nothing.
 	take func(events []event.Event) error
-	// slow is asked before an input is recorded.
+	// slow is called before an input is recorded.
 	slow func()
-	// signals says that no worker answers for what is sent.
+	// signals simulates inputs sent by signal, without a worker's response.
 	signals bool
-	// loses says that what is taken is never recorded.
+	// loses drops accepted inputs.
 	loses bool
 
 	mu      sync.Mutex
-	log     []event.Event // with the deltas where they came
+	log     []event.Event // with deltas
 	changed chan struct{}
 	counter int
 	inputs  [][]event.Event
-	asked   []string // all but what is sent
+	asked   []string // calls other than Send
 }
 
 func newFake(t *testing.T, replies ...[]event.Body) *fakeContext {
 	return &fakeContext{t: t, name: "demo", replies: replies, changed: make(chan struct{})}
 }
 
-// record adds to the log as a session would.
+// record appends to the log like a session.
 func (f *fakeContext) record(events ...event.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,8 +106,8 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Re
 		if f.err != nil {
 			return session.Receipt{}, f.err
 		}
-		f.t.Errorf("the script has run out and there is another input: %v", events)
-		return session.Receipt{}, fmt.Errorf("no reply is left")
+		f.t.Errorf("unexpected input: %v", events)
+		return session.Receipt{}, fmt.Errorf("unexpected input")
 	}
 	reply := f.replies[0]
 	f.replies = f.replies[1:]
@@ -141,7 +140,7 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Re
 	return sent, nil
 }
 
-// known are the ids of events that were all recorded before; else nil.
+// known returns the ids of events that were all recorded before; else nil.
 func (f *fakeContext) known(events []event.Event) (ids []string) {
 	for _, e := range events {
 		i := slices.IndexFunc(f.since(0), func(other event.Event) bool {
@@ -174,7 +173,7 @@ func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[
 }
 
 func (f *fakeContext) RunEvents(context.Context, string, string) iter.Seq2[event.Event, error] {
-	panic("the log of a run is not asked for")
+	panic("unexpected call of RunEvents")
 }
 
 func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
@@ -246,7 +245,7 @@ func (f *fakeContext) State(context.Context) (wire.State, error) {
 	return state, nil
 }
 
-// Delivery asks as State does. What was sent and is not in the log was lost.
+// Delivery reports events that are not in the log as lost.
 func (f *fakeContext) Delivery(ctx context.Context, clientEventIDs ...string) (session.Delivery, error) {
 	state, err := f.State(ctx)
 	d := session.Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, LastEventID: state.LastEventID, Status: state.Status}}
@@ -289,7 +288,7 @@ func (f *fakeContext) Fork(_ context.Context, at, as string) error {
 	return f.err
 }
 
-// fakeClient has a context, maybe others, and a list.
+// fakeClient has one or more contexts and a list.
 type fakeClient struct {
 	context *fakeContext
 	others  []*fakeContext
@@ -305,7 +304,7 @@ func (c *fakeClient) Open(name string) (conversation, error) {
 		}
 	}
 	if name != c.context.name {
-		return nil, fmt.Errorf("the test opens %q, and there is only %q", name, c.context.name)
+		return nil, fmt.Errorf("unexpected context %q: there is only %q", name, c.context.name)
 	}
 	return c.context, nil
 }
@@ -329,13 +328,13 @@ func (c *fakeClient) Shutdown()  {}
 func (c *fakeClient) Ping(context.Context) error { return nil }
 func (c *fakeClient) Limits() session.Limits     { return session.Limits{} }
 
-// outcome is what a run of the command line leaves behind.
+// outcome is the result of a command line.
 type outcome struct {
 	code        int
 	out, errOut string
 }
 
-// lines are the tags and texts of JSONL output.
+// tags returns the tags of JSONL output.
 func (o outcome) tags(t *testing.T) []event.Tag {
 	var tags []event.Tag
 	for line := range strings.Lines(o.out) {
@@ -346,7 +345,7 @@ func (o outcome) tags(t *testing.T) []event.Tag {
 	return tags
 }
 
-// starter runs the command line against a context in memory.
+// starter runs a command line with a context in memory.
 func starter(t *testing.T, f *fakeContext, stdin string, args ...string) outcome {
 	t.Helper()
 	return starterWith(t, t.Context(), &fakeClient{context: f}, strings.NewReader(stdin), args...)
@@ -362,12 +361,12 @@ func starterWith(t *testing.T, ctx context.Context, c *fakeClient, stdin io.Read
 		},
 	}, args)
 	if c.context != nil && !t.Failed() {
-		require.Empty(t, c.context.replies, "replies that nobody asked for")
+		require.Empty(t, c.context.replies, "unused replies")
 	}
 	return outcome{code, out.String(), errOut.String()}
 }
 
-// answered is a whole turn that says the parts.
+// answered is a turn whose answer consists of parts.
 func answered(request string, through int, parts ...string) []event.Body {
 	bodies := []event.Body{event.LLMRequestStarted{
 		RequestID: request, ProviderID: "p", Model: "m", ThroughEventID: event.FormatID("demo", through), Attempt: 1,

@@ -21,14 +21,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// hostile is text that commands a terminal: OSC 0 and 52, CSI in 7 and 8 bits and as
-// C1, a carriage return, NUL, DEL, NEL, bidirectional controls, separators.
+// hostile is text that controls a terminal: OSC 0 and 52, CSI in 7 and 8 bits and as C1,
+// carriage return, NUL, DEL, NEL, bidirectional controls and separators.
 const hostile = "X\x1b]0;title\x07\x1b]52;c;cm0=\x1b\\\x1b[2J\u009b31m\u009d0;t\u009c\r\x00\x08\x7f\u0085\u202e\u2066\u200f\u2028\u2029\U000e0041\x9b5mY"
 
-// hostileJSON is JSON with such text in it: what JSON need not escape stands as it is.
+// hostileJSON is JSON that contains hostile text, escaped only where JSON requires it.
 const hostileJSON = `{"X` + "\u009b31m\u202e\x7f\x9b" + `":"` + "\u009d0;t\u009c\u2066\u2028\x9b" + `\u001b]0;t\u0007"}`
 
-// requireHarmless fails if text can command a terminal.
+// requireHarmless fails if text can control a terminal.
 func requireHarmless(t *testing.T, text string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(text), "%q", text)
@@ -40,7 +40,7 @@ func requireHarmless(t *testing.T, text string) {
 	}
 }
 
-// poison makes every text in a value hostile, and what a body points to.
+// poison makes every string in a value hostile.
 func poison(v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
@@ -65,14 +65,14 @@ func poison(v reflect.Value) {
 	}
 }
 
-// poisoned is a body whose every text is hostile.
+// poisoned returns a body with hostile strings.
 func poisoned[B event.Body]() event.Body {
 	var body B
 	poison(reflect.ValueOf(&body).Elem())
 	return body
 }
 
-// poisonedBodies has one of every tag, and the variants that are shown in other words.
+// poisonedBodies returns a body for each tag and each variant of its text.
 func poisonedBodies(t *testing.T) []event.Body {
 	file := poisoned[event.FileAttachment]().(event.FileAttachment)
 	unnamed := file
@@ -100,7 +100,7 @@ func poisonedBodies(t *testing.T) []event.Body {
 	return bodies
 }
 
-// hostileTurn is a turn that falls back and says hostile things.
+// hostileTurn is a turn with a fallback and hostile text.
 func hostileTurn(end event.Body) []event.Body {
 	const request = "demo:r0001"
 	return []event.Body{
@@ -134,7 +134,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		args    []string
 		stdin   string
 		replies [][]event.Body
-		// noLog leaves the context without its log.
+		// noLog creates the context without a log.
 		noLog bool
 	}{
 		{args: []string{"events", "-n", "demo"}},
@@ -204,16 +204,16 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 					}
 					got := runHostile(t, c, mode == "on a terminal", color, test.stdin, args)
 					if color && mode == "on a terminal" {
-						// Colors of the program's own.
+						// Remove the colors of the program itself.
 						for _, code := range []string{"1", "2", "31", "33", "0"} {
 							got.out = strings.ReplaceAll(got.out, "\x1b["+code+"m", "")
 							got.errOut = strings.ReplaceAll(got.errOut, "\x1b["+code+"m", "")
 						}
-						require.NotContains(t, got.out+got.errOut, "[2J\x1b", "no other text is colored")
+						require.NotContains(t, got.out+got.errOut, "[2J\x1b", "hostile text sets no colors")
 					}
 					requireHarmless(t, got.out)
 					requireHarmless(t, got.errOut)
-					require.NotEmpty(t, got.out+got.errOut, "it says something")
+					require.NotEmpty(t, got.out+got.errOut, "there is output")
 					if mode == "--json" || slices.Contains([]string{"script", "export"}, args[0]) && !slices.Contains(args, "markdown") {
 						for line := range strings.Lines(got.out) {
 							require.True(t, json.Valid([]byte(line)), "%s", line)
@@ -223,7 +223,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 			}
 		}
 	}
-	t.Run("every command is tried", func(t *testing.T) {
+	t.Run("covers every command", func(t *testing.T) {
 		source, err := os.ReadFile("hostile_test.go")
 		require.NoError(t, err)
 		for _, command := range leaves(newRootCommand(&app{})) {
@@ -233,7 +233,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 	})
 }
 
-// leaves are the commands that do something.
+// leaves returns the commands without subcommands.
 func leaves(command *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, c := range command.Commands() {
@@ -245,13 +245,13 @@ func leaves(command *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// hasFlag reports whether the command of the arguments has a flag.
+// hasFlag reports whether the command of args has a flag.
 func hasFlag(args []string, flag string) bool {
 	command, _, err := newRootCommand(&app{}).Find(args)
 	return err == nil && (command.Flags().Lookup(flag) != nil || command.InheritedFlags().Lookup(flag) != nil)
 }
 
-// hostileClient has a context whose every text is hostile, and one to copy it to.
+// hostileClient has a context with hostile text, and an empty one to copy it to.
 func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient {
 	f := newFake(t, slices.Clone(replies)...)
 	if !noLog {
@@ -278,6 +278,6 @@ func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin strin
 		streams: streams{in: strings.NewReader(stdin), out: &out, err: &errOut, outTerminal: isTerminal, errTerminal: isTerminal, color: color, width: 60},
 		dial:    func(context.Context, session.Config) (client, error) { return c, nil },
 	}, args)
-	require.NoError(t, ctx.Err(), "it ends by itself")
+	require.NoError(t, ctx.Err(), "the command exits without a timeout")
 	return outcome{code, out.String(), errOut.String()}
 }

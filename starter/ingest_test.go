@@ -22,7 +22,7 @@ const (
 	claudeLog = "../agentlog/testdata/claude.jsonl"
 )
 
-// taking is a context that takes everything.
+// taking returns a context that accepts all inputs.
 func taking(t *testing.T) *fakeContext {
 	f := newFake(t)
 	f.take = func([]event.Event) error { return nil }
@@ -47,7 +47,7 @@ func TestIngestDeduplicatesEvents(t *testing.T) {
 	require.Len(t, f.log, 38)
 	for _, e := range f.log {
 		if m, ok := e.Body.(event.UserMessage); ok {
-			require.False(t, m.Triggers(), "no model is asked")
+			require.False(t, m.Triggers(), "no model is called")
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestInterruptedIngestReportsTheEventsSent(t *testing.T) {
 		starterWith(t, ctx, &fakeClient{context: f}, stdin, "ingest", "-n", "demo", "--format", "droid"))
 }
 
-// await waits until so many events are recorded.
+// await waits until a number of events is recorded.
 func (f *fakeContext) await(t *testing.T, count int) {
 	for e := range f.Follow(t.Context(), session.FollowOptions{}) {
 		if event.Counter(e.ID) >= count {

@@ -10,7 +10,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"starter": main})
 }
 
-// TestScripts runs the binary as a user would, where no server is needed.
+// TestScripts runs the binary without a server.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata", RequireExplicitExec: true})
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// asked is a context that was asked twice, and what is asked again of another.
+// asked returns a client with a context that has two questions, and the empty context in which
+// a rerun repeats them.
 func asked(t *testing.T, replies ...[]event.Body) (*fakeClient, *fakeContext) {
 	old := newFake(t)
 	old.recordBodies(event.SystemPrompt{Content: "Be brief."}, event.SetProviderConfig{ProviderID: "p", Model: "m"}, event.SetTimeout{TimeoutMs: 7},

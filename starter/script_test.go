@@ -126,7 +126,7 @@ func TestScriptPrintsEachEventAtOnce(t *testing.T) {
 	require.Zero(t, <-code)
 }
 
-// runScriptOn runs a script that looks for the outcome of its lines at once.
+// runScriptOn runs a script that checks the outcome of its lines at once.
 func runScriptOn(t *testing.T, f *fakeContext, stdin string) (out outcome, err error) {
 	t.Helper()
 	var stdout, stderr strings.Builder
@@ -148,14 +148,14 @@ func TestScriptPrintsRecordedEventsForRepeatedLines(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		lines   []string
-		replies int // to lines that were not sent before
+		replies int // to new lines
 		want    []event.Tag
 	}{
 		"a message":              {[]string{message}, 0, []event.Tag{event.TagUserMessage}},
 		"settings":               {[]string{settings}, 0, []event.Tag{event.TagSetTimeout}},
 		"an array":               {[]string{"[" + message + "," + settings + "]"}, 0, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
 		"twice":                  {[]string{message, message}, 0, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
-		"before a line of today": {[]string{message, strings.TrimSpace(hello)}, 1, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
+		"before a new line":      {[]string{message, strings.TrimSpace(hello)}, 1, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
 		"behind a line of today": {[]string{strings.TrimSpace(hello), settings}, 1, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
 	} {
 		for way, signals := range map[string]bool{"answered by a worker": false, "taken by a signal": true} {

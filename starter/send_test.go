@@ -32,23 +32,23 @@ func TestSendShowsTheAnswer(t *testing.T) {
 		errOut string
 	}{
 		{
-			name:  "as deltas with a newline at the end",
+			name:  "as deltas with a final newline",
 			reply: answered(request, 1, "Hel", "lo"),
 			out:   "Hello\n",
 		}, {
-			name:  "from the log when there are no deltas",
+			name:  "from the log without deltas",
 			reply: []event.Body{whole("Hello"), completed},
 			out:   "Hello\n",
 		}, {
-			name:  "from the log from where a delta is missing",
+			name:  "from the log after a missing delta",
 			reply: []event.Body{delta(1, 0, "He", false), delta(1, 2, "o", false), whole("Hello"), completed},
 			out:   "Hello\n",
 		}, {
-			name:  "without gluing two attempts together",
+			name:  "without joining two attempts",
 			reply: []event.Body{delta(1, 0, "Hel", false), delta(2, 0, "Hi", true), whole("Hi"), completed},
 			out:   "Hel\n" + restarted + "\nHi\n",
 		}, {
-			name: "up to where it was interrupted, and exits 130",
+			name: "up to its interruption, and exits 130",
 			reply: []event.Body{delta(1, 0, "Hel", false),
 				event.AssistantMessage{RequestID: request, Content: "Hell", ThroughEventID: "demo:0001", Partial: true},
 				event.LLMRequestInterrupted{RequestID: request, PartialResponse: "Hell", Reason: event.ReasonCancelled}},
@@ -56,18 +56,18 @@ func TestSendShowsTheAnswer(t *testing.T) {
 			out:    "Hell\n",
 			errOut: "starter: the answer was interrupted: cancelled\n",
 		}, {
-			name: "and exits 1 when it took too long",
+			name: "and exits 1 on a timeout",
 			reply: []event.Body{
 				event.LLMRequestInterrupted{RequestID: request, Reason: event.ReasonTimeout}},
 			code:   exitFailure,
 			errOut: "starter: the answer was interrupted: timeout\n",
 		}, {
-			name:   "and exits 1 when it failed",
+			name:   "and exits 1 on a failure",
 			reply:  []event.Body{event.LLMRequestFailed{RequestID: request, Error: "quota", RetriesAttempted: 3}},
 			code:   exitFailure,
 			errOut: "starter: failed: quota (after 3 retries)\n",
 		}, {
-			name:   "and exits 1 when the input was refused",
+			name:   "and exits 1 if the input is rejected",
 			reply:  []event.Body{event.InputRejected{Reason: "busy"}},
 			code:   exitFailure,
 			errOut: "starter: input rejected: busy\n",
@@ -79,7 +79,7 @@ func TestSendShowsTheAnswer(t *testing.T) {
 			out:    "Hello\n",
 			errOut: "fell back: from a to b: 401\n",
 		}, {
-			name: "and not what is left of the answer that it interrupted",
+			name: "and not the rest of the interrupted answer",
 			reply: []event.Body{
 				event.TextDelta{RequestID: "demo:r0000", Attempt: 1, Index: 7, Delta: "old"},
 				event.AssistantMessage{RequestID: "demo:r0000", Content: "very old", ThroughEventID: "demo:0000", Partial: true},
@@ -113,7 +113,7 @@ func TestSendReadsTheMessageFromFlagOrInput(t *testing.T) {
 			require.Equal(t, event.UserMessage{Content: test.want}, f.inputs[0][0].Body)
 		})
 	}
-	t.Run("nowhere is wrong usage, and so is an empty message", func(t *testing.T) {
+	t.Run("a missing or empty message is a usage error", func(t *testing.T) {
 		got := starter(t, newFake(t), " \n", "send", "-n", "demo")
 		require.Equal(t, exitUsage, got.code)
 		require.Contains(t, got.errOut, "message: empty (want text or an attachment)")
@@ -173,15 +173,15 @@ func TestSendAsJSON(t *testing.T) {
 		require.Equal(t, durable, got.tags(t))
 		require.Contains(t, got.out, `"content":"<b>"`)
 	})
-	t.Run("with deltas prints these in between", func(t *testing.T) {
+	t.Run("prints deltas in between", func(t *testing.T) {
 		got := starter(t, newFake(t, answered("demo:r0001", 1, "a", "b")), "", "send", "-n", "demo", "-m", "Hi", "--json", "--deltas")
 		require.Len(t, got.tags(t), len(durable)+2)
 	})
-	t.Run("without waiting prints the ids", func(t *testing.T) {
+	t.Run("prints the ids without waiting", func(t *testing.T) {
 		got := starter(t, newFake(t, []event.Body{}), "", "send", "-n", "demo", "-m", "Hi", "--json", "--no-wait")
 		require.Equal(t, outcome{0, `{"contextName":"demo","clientEventIds":["client-0-0"],"eventIds":["demo:0001"]}` + "\n", ""}, got)
 	})
-	t.Run("exits like the text form", func(t *testing.T) {
+	t.Run("has the exit codes of the text output", func(t *testing.T) {
 		failed := []event.Body{event.LLMRequestFailed{RequestID: "demo:r0001", Error: "quota"}}
 		require.Equal(t, exitFailure, starter(t, newFake(t, failed), "", "send", "-n", "demo", "-m", "Hi", "--json").code)
 	})

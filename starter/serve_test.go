@@ -16,7 +16,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// serve serves until it is told to stop, which returns the exit code and the log.
+// serve runs the command until the returned function stops it and returns the exit code and the
+// log.
 func serve(t *testing.T, f *fakeContext, flags ...string) (at serving, stop func() (code int, logged string)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +49,7 @@ func TestServeServesUntilStopped(t *testing.T) {
 	require.Equal(t, http.StatusAccepted, response.StatusCode, "%s", body)
 	require.Contains(t, string(body), `"eventIds":["demo:0001"]`)
 	code, logged := stop()
-	require.Zero(t, code, "to be told to stop is how it ends")
+	require.Zero(t, code, "stopping it is not an error")
 	require.Contains(t, logged, `"path":"/contexts/demo/events"`)
 	require.NotContains(t, logged, "Hello")
 }
@@ -79,7 +80,7 @@ func TestServeReportsAPortInUse(t *testing.T) {
 	got := starter(t, newFake(t), "", "serve", "--listen", address)
 	require.Equal(t, exitFailure, got.code)
 	require.Equal(t, "starter: --listen "+address+": the address is in use (stop the program that uses it, or choose another port)\n", got.errOut)
-	require.Empty(t, got.out, "it is not ready")
+	require.Empty(t, got.out, "no ready line")
 }
 
 func TestServeWarnsAboutMissingAuthentication(t *testing.T) {

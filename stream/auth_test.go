@@ -23,7 +23,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
-// guardedServer starts a NATS server that asks for more than an address.
+// guardedServer starts a NATS server that requires authentication or TLS.
 func guardedServer(t *testing.T, options *server.Options) (address string) {
 	t.Helper()
 	options.Host, options.Port, options.NoLog, options.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, true
@@ -42,8 +42,7 @@ func write(t *testing.T, name, content string) (path string) {
 	return path
 }
 
-// certificates are an authority and a certificate that it signed for 127.0.0.1,
-// as files.
+// certificates writes a CA certificate and a certificate for 127.0.0.1 signed by it to files.
 type certificates struct {
 	ca, cert, key string
 	pool          *x509.CertPool
@@ -74,8 +73,7 @@ func newCertificates(t *testing.T) certificates {
 	return c
 }
 
-// newCredentials are the credentials of a user, and a server that trusts the
-// operator behind them.
+// newCredentials returns credentials of a user and a server that accepts them.
 func newCredentials(t *testing.T) (file string, options *server.Options) {
 	t.Helper()
 	pair := func(create func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
@@ -147,13 +145,13 @@ func TestConnectionsAreAuthenticated(t *testing.T) {
 			env: map[string]string{"NATS_CA": certs.ca, "NATS_CERT": certs.cert, "NATS_KEY": certs.key}, want: true,
 		},
 
-		"nothing":                             {server: byUser},
-		"another password":                    {server: byUser, url: "nats://chronicle:" + secret + "x@HOST"},
-		"another token":                       {server: byToken, env: map[string]string{"NATS_TOKEN": secret + "x"}},
-		"TLS of an unknown authority":         {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST"},
-		"TLS of another authority":            {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: otherCA}},
-		"no client certificate":               {server: &server.Options{TLS: true, TLSVerify: true, TLSConfig: mutualTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: certs.ca}},
-		"an authority, and a server in clear": {server: byToken, auth: stream.Auth{CAFile: certs.ca}, env: map[string]string{"NATS_TOKEN": secret}},
+		"nothing":                       {server: byUser},
+		"another password":              {server: byUser, url: "nats://chronicle:" + secret + "x@HOST"},
+		"another token":                 {server: byToken, env: map[string]string{"NATS_TOKEN": secret + "x"}},
+		"TLS with an unknown CA":        {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST"},
+		"TLS with another CA":           {server: &server.Options{TLS: true, TLSConfig: serverTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: otherCA}},
+		"no client certificate":         {server: &server.Options{TLS: true, TLSVerify: true, TLSConfig: mutualTLS}, url: "tls://HOST", auth: stream.Auth{CAFile: certs.ca}},
+		"a CA and a server without TLS": {server: byToken, auth: stream.Auth{CAFile: certs.ca}, env: map[string]string{"NATS_TOKEN": secret}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -185,20 +183,20 @@ func TestInvalidAuthIsRejectedWithoutItsSecret(t *testing.T) {
 		auth stream.Auth
 		want string
 	}{
-		"a slash in a password":    {url: "nats://me:pa/" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
-		"a comma in a password":    {url: "nats://me:" + secret + "," + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
-		"a percent in a password":  {url: "nats://me:%zz" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
-		"two ways":                 {url: "nats://me:" + secret + "@host", auth: stream.Auth{Token: secret}, want: "more than one authentication method"},
-		"a user without password":  {auth: stream.Auth{User: "me"}, want: "a user without a password"},
-		"a password without user":  {auth: stream.Auth{Password: secret}, want: "a password without a user"},
-		"a missing password file":  {auth: stream.Auth{User: "me", PasswordFile: "no/such"}, want: "password file: open no/such"},
-		"an empty token file":      {auth: stream.Auth{TokenFile: os.DevNull}, want: "token file: " + os.DevNull + " is empty"},
-		"a missing creds file":     {auth: stream.Auth{CredsFile: "no/such"}, want: "credentials file: stat no/such"},
-		"an nkey that is none":     {auth: stream.Auth{NKeyFile: write(t, "nkey", secret)}, want: "not a valid user seed"},
-		"a missing CA":             {auth: stream.Auth{CAFile: "no/such"}, want: "CA file: open no/such"},
-		"a CA that is none":        {auth: stream.Auth{CAFile: write(t, "ca", secret)}, want: "nats at nats://127.0.0.1:1: "},
-		"a key without a cert":     {auth: stream.Auth{KeyFile: "key.pem"}, want: "require each other"},
-		"a certificate of nothing": {auth: stream.Auth{CertFile: write(t, "c", secret), KeyFile: write(t, "k", secret)}, want: "certificate "},
+		"a slash in a password":   {url: "nats://me:pa/" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
+		"a comma in a password":   {url: "nats://me:" + secret + "," + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
+		"a percent in a password": {url: "nats://me:%zz" + secret + "@host:4222", want: "nats at nats://[removed]@host:4222: invalid URL"},
+		"two methods":             {url: "nats://me:" + secret + "@host", auth: stream.Auth{Token: secret}, want: "more than one authentication method"},
+		"a user without password": {auth: stream.Auth{User: "me"}, want: "a user without a password"},
+		"a password without user": {auth: stream.Auth{Password: secret}, want: "a password without a user"},
+		"a missing password file": {auth: stream.Auth{User: "me", PasswordFile: "no/such"}, want: "password file: open no/such"},
+		"an empty token file":     {auth: stream.Auth{TokenFile: os.DevNull}, want: "token file: " + os.DevNull + " is empty"},
+		"a missing creds file":    {auth: stream.Auth{CredsFile: "no/such"}, want: "credentials file: stat no/such"},
+		"an invalid nkey":         {auth: stream.Auth{NKeyFile: write(t, "nkey", secret)}, want: "not a valid user seed"},
+		"a missing CA":            {auth: stream.Auth{CAFile: "no/such"}, want: "CA file: open no/such"},
+		"an invalid CA":           {auth: stream.Auth{CAFile: write(t, "ca", secret)}, want: "nats at nats://127.0.0.1:1: "},
+		"a key without a cert":    {auth: stream.Auth{KeyFile: "key.pem"}, want: "require each other"},
+		"an invalid certificate":  {auth: stream.Auth{CertFile: write(t, "c", secret), KeyFile: write(t, "k", secret)}, want: "certificate "},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

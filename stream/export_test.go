@@ -2,7 +2,7 @@ package stream
 
 import "github.com/seed-9ed7edd4/chronicle/event"
 
-// Fence gives the tests a fence of their own.
+// Fence exports fence.
 type Fence struct{ fence fence }
 
 func (f *Fence) Pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) { return f.fence.pass(d) }

@@ -25,53 +25,53 @@ func reset(d event.TextDelta) event.TextDelta {
 func TestFence(t *testing.T) {
 	type step struct {
 		in   event.TextDelta
-		want string // what is shown after it; ends with ? when the text so far is asked for
+		want string // text shown after it; ends with ? if the text so far is requested
 	}
 	tests := map[string][]step{
-		"an answer that loses nothing is shown as it comes": {
+		"a complete answer passes": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 1, "b"), "ab"}, {delta(1, 1, 2, "c"), "abc"},
 		},
-		"what comes twice is shown once": {
+		"duplicates are dropped": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 1, "b"), "ab"}, {delta(1, 1, 0, "a"), "ab"},
 		},
-		"a late joiner shows nothing before the text so far": {
+		"a late subscriber shows nothing before the text so far": {
 			{delta(1, 1, 3, "d"), "?"}, {reset(delta(1, 1, 3, "abcd")), "abcd"}, {delta(1, 1, 4, "e"), "abcde"},
 		},
-		"nothing is shown behind a gap until it is filled": {
+		"nothing passes after a gap until it is filled": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 2, "c"), "a?"}, {delta(1, 1, 3, "d"), "a?"},
 			{reset(delta(1, 1, 3, "abcd")), "abcd"}, {delta(1, 1, 4, "e"), "abcde"},
 		},
-		"what was missing and comes late does not fill the gap": {
+		"a late delta does not fill the gap": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 2, "c"), "a?"}, {delta(1, 1, 1, "b"), "a?"},
 			{reset(delta(1, 1, 2, "abc")), "abc"},
 		},
-		"the text so far asks once more when a newer delta was dropped meanwhile": {
+		"a text older than a dropped delta is requested again": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 2, "c"), "a?"}, {delta(1, 1, 3, "d"), "a?"},
 			{reset(delta(1, 1, 2, "abc")), "abc?"}, {reset(delta(1, 1, 3, "abcd")), "abcd"},
 		},
-		"the text so far ends a gap even if it holds no more than was shown": {
+		"the text so far fills a gap even if it adds nothing": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 2, "c"), "a?"},
 			{reset(delta(1, 1, 0, "a")), "a?"}, {reset(delta(1, 1, 2, "abc")), "abc"},
 		},
-		"the text so far that nobody needs is dropped": {
+		"an unneeded text so far is dropped": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 1, 1, "b"), "ab"}, {reset(delta(1, 1, 1, "ab")), "ab"}, {reset(delta(1, 1, 0, "a")), "ab"},
 		},
-		"a second attempt begins with a reset": {
+		"a second attempt starts with a reset": {
 			{delta(1, 1, 0, "a"), "a"}, {reset(delta(1, 2, 0, "")), ""}, {delta(1, 2, 1, "x"), "x"},
 		},
-		"the first delta of an attempt stands in for its reset": {
+		"the first delta of an attempt replaces its lost reset": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 2, 0, "x"), "x"},
 		},
-		"an attempt whose reset was lost takes nothing back until its text is there": {
+		"a later delta of an attempt without its reset does not pass": {
 			{delta(1, 1, 0, "a"), "a"}, {delta(1, 2, 1, "x"), "a?"}, {reset(delta(1, 2, 1, "x")), "x"},
 		},
-		"an attempt that was given up says no more": {
+		"deltas of an earlier attempt are dropped": {
 			{delta(1, 1, 0, "a"), "a"}, {reset(delta(1, 2, 0, "")), ""}, {delta(1, 1, 1, "b"), ""}, {reset(delta(1, 1, 1, "ab")), ""},
 		},
-		"a request that is over says no more": {
+		"deltas of an earlier request are dropped": {
 			{delta(2, 1, 0, "x"), "x"}, {delta(1, 1, 0, "a"), "x"}, {reset(delta(1, 3, 5, "abc")), "x"},
 		},
-		"what is no request is dropped": {
+		"a delta without a valid request id is dropped": {
 			{event.TextDelta{RequestID: "x", Attempt: 1, Delta: "a"}, ""},
 		},
 	}
@@ -94,7 +94,7 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// screen shows deltas as every reader of a subscription does.
+// screen applies deltas like a reader of a subscription.
 type screen struct {
 	request string
 	text    string
@@ -108,10 +108,10 @@ func (s *screen) show(d event.TextDelta) {
 	s.text += d.Delta
 }
 
-// said is all that was ever broadcast, by request and attempt.
+// said is all published text, by request and attempt.
 type said map[[2]int][]string
 
-// through is what the attempt had said up to an index.
+// through returns the text of the attempt up to an index.
 func (s said) through(request, attempt, index int) string {
 	return strings.Join(s[[2]int{request, attempt}][:index+1], "")
 }
@@ -152,14 +152,14 @@ func TestFenceOutputIsAPrefixOfOneAttempt(t *testing.T) {
 					"nothing new is dropped in silence: %+v", d)
 				return
 			}
-			require.Equal(t, position(d) < heard, gap, "what was heard of and is not shown is asked for")
+			require.Equal(t, position(d) < heard, gap, "dropped deltas are requested")
 			s.show(out)
-			require.GreaterOrEqual(t, position(out), shown, "nothing old comes back")
+			require.GreaterOrEqual(t, position(out), shown, "no earlier attempt reappears")
 			shown = position(out)
 			require.Equal(t, all.through(event.RequestNumber(out.RequestID), out.Attempt, out.Index), s.text)
 		}
 		for len(held) > 0 {
-			// One of the next few arrives, or is lost, or stays to come again.
+			// One of the next messages is delivered, lost or delivered twice.
 			i := rapid.IntRange(0, min(3, len(held)-1)).Draw(t, "which")
 			d := held[i]
 			fate := rapid.SampledFrom([]string{"arrives", "arrives", "arrives", "is lost", "comes twice"}).Draw(t, "fate")
@@ -172,7 +172,7 @@ func TestFenceOutputIsAPrefixOfOneAttempt(t *testing.T) {
 		}
 		whole := all.through(event.RequestNumber(newest.RequestID), newest.Attempt, newest.Index)
 		pass(reset(delta(event.RequestNumber(newest.RequestID), newest.Attempt, newest.Index, whole)))
-		require.Equal(t, whole, s.text, "after the newest text so far nothing is missing")
+		require.Equal(t, whole, s.text, "the latest text so far leaves no gap")
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 func TestUnresponsiveServerDoesNotBlockAnswers(t *testing.T) {
-	// More than the buffers of any socket.
+	// More than any socket buffers.
 	for name, of := range map[string]struct{ answers, deltas, bytes int }{
 		"a long one":      {1, 500, 100_000},
 		"many short ones": {50, 500, 2_000},
@@ -39,7 +39,7 @@ func TestUnresponsiveServerDoesNotBlockAnswers(t *testing.T) {
 					for range of.deltas {
 						b.Say(text)
 					}
-					// And then the next ones.
+					// Then the next ones.
 					for i := range 100 {
 						b := conn.Broadcast(first(name, i+2), neverStopped(t))
 						b.Say("Hello")
@@ -63,8 +63,7 @@ func TestUnresponsiveServerDoesNotBlockAnswers(t *testing.T) {
 	}
 }
 
-// A write that the system has taken a part of ends the connection anyhow; it
-// cannot be made to take none by talking.
+// A partial write ends the connection in any case; a test cannot force a write of nothing.
 func TestFailedWriteClosesTheConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
-// within bounds a wait for something that is sure to come.
+// within is a generous limit for waits.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	t.Cleanup(cancel)
@@ -47,7 +47,7 @@ func subscribe(t testing.TB, conn *stream.Conn, contextName string) *stream.Subs
 	sub, err := conn.Subscribe(contextName)
 	require.NoError(t, err)
 	t.Cleanup(sub.Close)
-	require.NoError(t, conn.Flush(within(t)), "from here on the server knows of the subscription")
+	require.NoError(t, conn.Flush(within(t)), "from here on the server has the subscription")
 	return sub
 }
 
@@ -55,7 +55,7 @@ func broadcast(t testing.TB, conn *stream.Conn, attempt stream.Attempt, onStop f
 	t.Helper()
 	b := conn.Broadcast(attempt, onStop)
 	t.Cleanup(b.Close)
-	require.NoError(t, conn.Flush(within(t)), "from here on it can be asked")
+	require.NoError(t, conn.Flush(within(t)), "from here on it receives asks")
 	return b
 }
 
@@ -82,7 +82,7 @@ func next(t testing.TB, sub *stream.Subscription) event.TextDelta {
 	}
 }
 
-// until shows deltas until the screen has the text.
+// until applies deltas until the screen has the text.
 func (s *screen) until(t testing.TB, sub *stream.Subscription, text string) {
 	t.Helper()
 	for s.text != text {
@@ -198,7 +198,7 @@ func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
 		say(" " + strconv.Itoa(i))
 	}
 	require.NoError(t, worker.Flush(within(t)))
-	require.NoError(t, reader.Flush(within(t)), "all that the reader is sent has come, and half of it had no room")
+	require.NoError(t, reader.Flush(within(t)), "all messages have arrived and half of them were dropped")
 	s.show(next(t, sub))
 	say(" and that is all")
 	s.until(t, sub, text.String())
@@ -222,7 +222,7 @@ func TestNextAttemptResetsTheText(t *testing.T) {
 	require.Equal(t, event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Index: 1, Delta: "Hello"}, next(t, sub))
 }
 
-// script is a worker by hand: it speaks the JSON of the documented subjects.
+// script is a scripted worker that uses the JSON of the documented subjects.
 type script struct {
 	t    *testing.T
 	nats *nats.Conn
@@ -246,8 +246,8 @@ func (s *script) publish(data []byte) {
 	require.NoError(s.t, s.nats.Publish("chronicle.default.demo.delta", data))
 }
 
-// asked waits until the reader of a subscription asks for the text so far, and
-// is shown nothing meanwhile.
+// asked waits until the subscription requests the text so far, and requires that it shows
+// nothing in the meantime.
 func (s *script) asked(sub *stream.Subscription) *nats.Msg {
 	s.t.Helper()
 	waited := within(s.t).Done()
@@ -258,9 +258,9 @@ func (s *script) asked(sub *stream.Subscription) *nats.Msg {
 			return msg
 		case m := <-sub.Messages():
 			d, ok := sub.Delta(m)
-			require.False(s.t, ok, "shown behind a gap: %+v", d)
+			require.False(s.t, ok, "shown after a gap: %+v", d)
 		case <-waited:
-			s.t.Fatal("nobody asked for the text so far")
+			s.t.Fatal("the text so far was not requested")
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestGapRequestsTheText(t *testing.T) {
 	server := startServer(t)
 	s := newScript(t, server)
 	sub := subscribe(t, connect(t, server, stream.Options{}), "demo")
-	require.NoError(t, s.asked(sub).Respond([]byte(`what?`)), "an answer that nobody understands does no harm")
+	require.NoError(t, s.asked(sub).Respond([]byte(`what?`)), "a malformed response is ignored")
 
 	s.publish([]byte(`neither does a delta`))
 	s.publish(encode(t, delta(1, 1, 0, "a")))
@@ -286,7 +286,7 @@ func TestGapRequestsTheText(t *testing.T) {
 	require.Equal(t, reset(delta(1, 1, 2, "abc")), next(t, sub))
 	s.publish(encode(t, delta(1, 1, 1, "b")))
 	s.publish(encode(t, delta(1, 1, 3, "d")))
-	require.Equal(t, delta(1, 1, 3, "d"), next(t, sub), "what came late is not shown twice")
+	require.Equal(t, delta(1, 1, 3, "d"), next(t, sub), "a late delta is not shown twice")
 	require.Empty(t, s.asks)
 }
 
@@ -299,8 +299,7 @@ func TestStaleTextIsRequestedAgain(t *testing.T) {
 	require.NoError(t, s.nats.Flush())
 	require.NoError(t, ask.Respond(encode(t, reset(delta(1, 1, 0, "a")))))
 	whole := encode(t, reset(delta(1, 1, 1, "ab")))
-	// Whichever of the two the subscription looks at first, the text is whole in
-	// the end although nothing more is said.
+	// In either order of the two messages, the subscription ends up with the whole text.
 	go func() {
 		select {
 		case msg := <-s.asks:
@@ -327,8 +326,8 @@ func TestStopReachesItsRequest(t *testing.T) {
 		t.Fatal("the hint was answered and not handed on")
 	}
 
-	// Nobody answers for another request. How long that takes to know is of no
-	// matter here.
+	// No worker responds for another request. The time until that is known does not matter
+	// here.
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, workflow.Stop(ctx, "demo", stream.Stop{RequestID: "demo:r0003"}), stream.ErrNobody)
@@ -346,16 +345,16 @@ func TestStopWithoutAWorker(t *testing.T) {
 		conn        *stream.Conn
 		contextName string
 	}{
-		"without NATS":                     {nil, "demo"},
-		"in a context that is idle":        {conn, "demo"},
-		"after the broadcast was closed":   {conn, "over"},
-		"on a connection that was closed":  {closed, "demo"},
-		"in a context with a name of dots": {conn, "a.b.c"},
+		"without NATS":                       {nil, "demo"},
+		"in an idle context":                 {conn, "demo"},
+		"after the broadcast was closed":     {conn, "over"},
+		"on a closed connection":             {closed, "demo"},
+		"in a context with dots in its name": {conn, "a.b.c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := of.conn.Stop(within(t), of.contextName, stream.Stop{RequestID: "demo:r0001"})
 			require.ErrorIs(t, err, stream.ErrNobody)
-			require.NotErrorIs(t, err, context.DeadlineExceeded, "NATS says at once that there is nobody")
+			require.NotErrorIs(t, err, context.DeadlineExceeded, "NATS reports missing responders at once")
 		})
 	}
 }
@@ -387,13 +386,13 @@ func TestContextsAndNamespacesAreSeparate(t *testing.T) {
 	}
 	type place struct{ namespace, context string }
 	for name, of := range map[string]struct{ speaker, listener place }{
-		"another namespace":                     {place{"", "demo"}, place{"prod", "demo"}},
-		"a context that is a part of the other": {place{"", "a.b"}, place{"", "a"}},
-		"names that differ in a dot":            {place{"", "a.b"}, place{"", "a_b"}},
-		"a name that looks like another's code": {place{"", "a.b"}, place{"", "a=2Eb"}},
-		"a namespace with a dot":                {place{"a.b", "c"}, place{"a", "b.c"}},
-		"a wildcard":                            {place{"", "demo"}, place{"", "*"}},
-		"names that differ in a capital letter": {place{"", "demo"}, place{"", "Demo"}},
+		"another namespace":                              {place{"", "demo"}, place{"prod", "demo"}},
+		"a context whose name is a prefix":               {place{"", "a.b"}, place{"", "a"}},
+		"names that differ by a dot":                     {place{"", "a.b"}, place{"", "a_b"}},
+		"a name that looks like the encoding of another": {place{"", "a.b"}, place{"", "a=2Eb"}},
+		"a namespace with a dot":                         {place{"a.b", "c"}, place{"a", "b.c"}},
+		"a wildcard":                                     {place{"", "demo"}, place{"", "*"}},
+		"names that differ by case":                      {place{"", "demo"}, place{"", "Demo"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sub := subscribe(t, worker[of.listener.namespace], of.listener.context)
@@ -417,7 +416,7 @@ func TestNamesAreEncodedAsOneToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
 		require.Regexp(t, `^[A-Za-z0-9_=-]*$`, stream.Token(a))
-		require.Equal(t, a == b, stream.Token(a) == stream.Token(b), "two names never have the same")
+		require.Equal(t, a == b, stream.Token(a) == stream.Token(b), "the encoding is unique")
 	})
 }
 
@@ -514,7 +513,7 @@ func TestNothingIsDeliveredAfterClose(t *testing.T) {
 	b.Say("Hel")
 	new(screen).until(t, sub, "Hel")
 	sub.Close()
-	sub.Close() // once more does no harm
+	sub.Close() // a second call has no effect
 	heard := len(sub.Messages())
 	b.Say("lo")
 	require.NoError(t, worker.Flush(within(t)))
@@ -532,7 +531,7 @@ func TestAServerListensOnLoopback(t *testing.T) {
 	server := startServer(t)
 	at, err := url.Parse(server.URL())
 	require.NoError(t, err)
-	require.Equal(t, "127.0.0.1", at.Hostname(), "it asks for no password")
+	require.Equal(t, "127.0.0.1", at.Hostname(), "it requires no password")
 }
 
 func TestDefaultURL(t *testing.T) {
@@ -542,8 +541,8 @@ func TestDefaultURL(t *testing.T) {
 	require.Equal(t, "nats://elsewhere:4222", stream.DefaultURL())
 }
 
-// BenchmarkDelta is the time from Say to the reader of a subscription, through
-// a server on loopback.
+// BenchmarkDelta measures the time from Say to the reader of a subscription, through a server
+// on loopback.
 func BenchmarkDelta(b *testing.B) {
 	server := startServer(b)
 	worker, reader := connect(b, server, stream.Options{}), connect(b, server, stream.Options{})
@@ -551,7 +550,7 @@ func BenchmarkDelta(b *testing.B) {
 	var broadcast *stream.Broadcast
 	request := 0
 	for i := 0; b.Loop(); i++ {
-		// An answer has about so many deltas.
+		// The typical number of deltas of an answer.
 		if i%500 == 0 {
 			request++
 			broadcast = worker.Broadcast(first("demo", request), neverStopped(b))

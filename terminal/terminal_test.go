@@ -12,8 +12,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// unsafe holds every control character, the ends of what else is unsafe, and
-// sequences made of them.
+// unsafe contains all control characters, the boundaries of the other unsafe ranges, and escape
+// sequences.
 func unsafe() []string {
 	var all []string
 	for r := rune(0); r < 0xa0; r++ {

@@ -5,7 +5,7 @@ import "go.uber.org/zap"
 // Main runs the worker in a copy of the test binary.
 var Main = main
 
-// ReadyLine gives tests the line for people.
+// ReadyLine formats the ready line.
 func ReadyLine(facts map[string]string, order ...string) string {
 	var fields []zap.Field
 	for _, key := range order {
@@ -14,8 +14,8 @@ func ReadyLine(facts map[string]string, order ...string) string {
 	return readyLine(fields)
 }
 
-// AttachmentReader gives tests the reader of attachments.
+// AttachmentReader exports attachmentReader.
 var AttachmentReader = attachmentReader
 
-// ParkingBudget gives tests the bound on cached sessions.
+// ParkingBudget exports parkingBudget.
 var ParkingBudget = parkingBudget

@@ -24,7 +24,7 @@ func TestLogLinesDoNotControlTheTerminal(t *testing.T) {
 			for decoder := json.NewDecoder(&out); decoder.More(); {
 				var line map[string]any
 				require.NoError(t, decoder.Decode(&line))
-				require.Contains(t, line["msg"], "\x1b]0;t\x07\u009b31m\u202e", "JSON keeps the text")
+				require.Contains(t, line["msg"], "\x1b]0;t\x07\u009b31m\u202e", "JSON preserves the text")
 			}
 		}
 	}

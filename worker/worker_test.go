@@ -31,7 +31,7 @@ import (
 	main "github.com/seed-9ed7edd4/chronicle/worker"
 )
 
-// asWorker makes a copy of the test binary be the worker.
+// asWorker makes a copy of the test binary run the worker.
 const asWorker = "CHRONICLE_TEST_AS_WORKER"
 
 func TestTheWorkerPrintsItsVersion(t *testing.T) {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		main.Main()
 		return
 	}
-	// Built here once, if at all, and not by every worker at the same time.
+	// Build the server once, rather than in all workers at the same time.
 	if _, err := devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -68,7 +68,7 @@ func run(t *testing.T, args ...string) *running {
 	return r
 }
 
-// prepare makes a worker without any key in its environment.
+// prepare returns a worker without keys in its environment.
 func prepare(t *testing.T, args ...string) *running {
 	t.Helper()
 	executable, err := os.Executable()
@@ -76,7 +76,7 @@ func prepare(t *testing.T, args ...string) *running {
 	r := &running{t: t, cmd: exec.Command(executable, args...)}
 	r.cmd.Env = []string{asWorker + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	if !slices.Contains(args, "--dev") {
-		r.cmd.Dir = t.TempDir() // for the default store; --dev is given a folder, and finds its server from here
+		r.cmd.Dir = t.TempDir() // for the default store; --dev needs the current directory to find its server
 	}
 	r.cmd.Stderr = &r.stderr
 	r.cmd.WaitDelay = 10 * time.Second
@@ -105,7 +105,7 @@ func devArgs(dataDir string, args ...string) []string {
 	}, args...)
 }
 
-// line waits for a line on stdout.
+// line waits for a line on standard output.
 func (r *running) line() string {
 	r.t.Helper()
 	if !r.stdout.Scan() {
@@ -114,7 +114,7 @@ func (r *running) line() string {
 	return r.stdout.Text()
 }
 
-// ready waits for the line that says so.
+// ready waits for the ready line.
 func (r *running) ready() (facts map[string]string) {
 	r.t.Helper()
 	require.NoError(r.t, json.Unmarshal([]byte(r.line()), &facts))
@@ -127,7 +127,7 @@ func (r *running) signal(s syscall.Signal) {
 	require.NoError(r.t, r.cmd.Process.Signal(s))
 }
 
-// exit waits for the end and returns the exit code, -1 when it was killed.
+// exit waits for the process and returns its exit code, -1 if it was killed.
 func (r *running) exit() int {
 	r.t.Helper()
 	err := r.cmd.Wait()
@@ -138,7 +138,7 @@ func (r *running) exit() int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// requireSilence waits until nothing listens at what a worker had started.
+// requireSilence waits until no server of the worker listens any more.
 func requireSilence(t *testing.T, facts map[string]string) {
 	t.Helper()
 	for _, key := range []string{"temporal", "ui", "nats"} {
@@ -228,7 +228,7 @@ func TestWorkerStopsWithItsServer(t *testing.T) {
 	t.Parallel()
 	temporal, err := devserver.Find(t.Context(), nil)
 	require.NoError(t, err)
-	// A temporal command on PATH is used, here one that tells its pid.
+	// The worker prefers a temporal command on PATH; this one reports its pid.
 	bin := t.TempDir()
 	pidFile := filepath.Join(bin, "pid")
 	script := fmt.Sprintf("#!/bin/sh\necho $$ >%q\nexec %q \"$@\"\n", pidFile, temporal)
@@ -272,10 +272,10 @@ func TestCheckReportsWhetherAWorkerPolls(t *testing.T) {
 		code int
 		want string
 	}{
-		{name: "of the task queue that it works on", code: 0},
+		{name: "of its task queue", code: 0},
 		{name: "of another task queue", args: []string{"--task-queue", "other"}, code: 1, want: `for workflow tasks of task queue "other" within 2m0s`},
 		{name: "of activities of another task queue", args: []string{"--task-queue", "other", "--only", "activities"}, code: 1, want: "for activity tasks"},
-		{name: "in a namespace that is not there", args: []string{"--namespace", "elsewhere"}, code: 1, want: "elsewhere"},
+		{name: "in an unknown namespace", args: []string{"--namespace", "elsewhere"}, code: 1, want: "elsewhere"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestPortInUseIsReportedWithItsFlag(t *testing.T) {
 
 func TestWorkerStopsWithItsCommand(t *testing.T) {
 	t.Parallel()
-	t.Run("its exit code is the worker's, and it is told where everything is", func(t *testing.T) {
+	t.Run("the worker passes addresses to it and returns its exit code", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		worker := dev(t, dir, "--", "/bin/sh", "-c", `echo "$TEMPORAL_ADDRESS $NATS_URL"; exit 7`)
@@ -328,11 +328,11 @@ func TestWorkerStopsWithItsCommand(t *testing.T) {
 		requireSilence(t, map[string]string{"temporal": temporal, "nats": nats, "ui": temporal})
 		require.FileExists(t, filepath.Join(dir, "worker.log"))
 	})
-	t.Run("a worker that is told to stop stops it", func(t *testing.T) {
+	t.Run("stopping the worker stops it", func(t *testing.T) {
 		t.Parallel()
 		worker := dev(t, t.TempDir(), "--", "/bin/sh", "-c", `trap 'echo stopped; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
 		require.Equal(t, "up", worker.line())
-		worker.signal(syscall.SIGINT) // is the command's business
+		worker.signal(syscall.SIGINT) // handled by the command
 		worker.signal(syscall.SIGTERM)
 		require.Equal(t, "stopped", worker.line())
 		require.Zero(t, worker.exit(), worker.stderr.String())
@@ -442,24 +442,24 @@ func TestUsageErrors(t *testing.T) {
 		want string
 	}{
 		{name: "an unknown flag", args: []string{"--prod"}, code: 2, want: "unknown flag: --prod"},
-		{name: "an argument that is none", args: []string{"now"}, code: 2, want: `unexpected argument "now"`},
+		{name: "an unexpected argument", args: []string{"now"}, code: 2, want: `unexpected argument "now"`},
 		{name: "a check with dev", args: []string{"--dev", "--check"}, code: 2, want: "--check: cannot be used with --dev"},
-		{name: "a check of a server that is not there", args: []string{"--check", "--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
+		{name: "a check of an unreachable server", args: []string{"--check", "--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
 		{name: "a command without dev", args: []string{"--", "ls"}, code: 2, want: "COMMAND: requires --dev"},
 		{name: "a flag of dev without it", args: []string{"--ui-port", "1"}, code: 2, want: "--ui-port: requires --dev"},
 		{name: "an address with dev", args: []string{"--dev", "--address", "a:1"}, code: 2, want: "--address: cannot be used with --dev"},
-		{name: "a port that is none", args: []string{"--dev", "--ui-port", "65536"}, code: 2, want: "--ui-port 65536: want 0 to 65535"},
-		{name: "a part that is none", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want workflows or activities`},
+		{name: "an invalid port", args: []string{"--dev", "--ui-port", "65536"}, code: 2, want: "--ui-port 65536: want 0 to 65535"},
+		{name: "an invalid part", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want workflows or activities`},
 		{name: "no store", args: []string{"--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker requires a blob store`},
 		{name: "no store with dev", args: []string{"--dev", "--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker requires a blob store`},
 		{name: "a negative delay", args: []string{"--dev", "--offline-token-delay", "-1s"}, code: 2, want: "--offline-token-delay -1s: want 0s or more"},
-		{name: "the former patterns of keys", args: []string{"--key-refs", ""}, code: 2, want: "unknown flag: --key-refs"},
+		{name: "a removed flag", args: []string{"--key-refs", ""}, code: 2, want: "unknown flag: --key-refs"},
 		{name: "an invalid base URL", args: []string{"--allow-base-url", "http://me:s3cr3t@host"}, code: 2, want: "--allow-base-url: contains an @"},
-		{name: "a file of providers that is missing", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
-		{name: "an invalid file of providers", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
-		{name: "a directory that is missing", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
-		{name: "a profile that is missing", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
-		{name: "a server that is not there", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
+		{name: "a missing providers file", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
+		{name: "an invalid providers file", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
+		{name: "a missing directory", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
+		{name: "a missing profile", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
+		{name: "an unreachable server", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -483,8 +483,8 @@ func TestEnvironmentMustAgreeWithTheProvidersFile(t *testing.T) {
 	require.Contains(t, worker.stderr.String(), `provider "openai": base_url: OPENAI_BASE_URL names another URL (unset one of them)`)
 }
 
-// TestProvidersFile starts a worker with a file that configures the default
-// provider and one whose key is missing, and asks both.
+// TestProvidersFile starts a worker with a file that configures the default provider and one
+// whose key is missing, and sends messages to both.
 func TestProvidersFile(t *testing.T) {
 	t.Parallel()
 	model := llmtest.Start(t, llmtest.Answer("From the file."))

@@ -131,7 +131,7 @@ func TestParse(t *testing.T) {
 			again, err := baseurl.Parse(u.String())
 			require.NoError(t, err)
 			require.Equal(t, u, again)
-			// The HTTP client connects to the host that was checked.
+			// The HTTP client connects to the host that was validated.
 			parsed, err := url.Parse(u.String())
 			require.NoError(t, err)
 			require.Equal(t, u.String(), parsed.String())

@@ -43,7 +43,7 @@ func TestNote(t *testing.T) {
 			require.Equal(t, test.want, show.Note(test.body))
 		})
 	}
-	t.Run("has words of its own for every tag", func(t *testing.T) {
+	t.Run("describes every tag", func(t *testing.T) {
 		for _, tag := range event.Tags() {
 			e, err := decodeAny(tag)
 			require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestNote(t *testing.T) {
 	})
 }
 
-// decodeAny makes an event of a tag from fields that satisfy all of them.
+// decodeAny returns an event of a tag, from fields that are valid for all tags.
 func decodeAny(tag event.Tag) (event.Event, error) {
 	var e event.Event
 	source, policy, reason := `{"type":"url","url":"http://h/"}`, "queue", "cancelled"
@@ -63,7 +63,7 @@ func decodeAny(tag event.Tag) (event.Event, error) {
 		"throughEventId":"","durationMs":1,"finishReason":"","partialResponse":"","error":"e","retriesAttempted":0,
 		"fromProvider":"a","toProvider":"b","input":"","kind":"error","attempt":1,"index":0,"delta":""}`))
 	if tag == event.TagToolResult {
-		// It has a value or an error, and the fields above have both.
+		// It has a value or an error, but the fields above contain both.
 		return event.New(event.ToolResult{ToolCallID: "t", Value: []byte("1")}), nil
 	}
 	return e, err
@@ -113,7 +113,7 @@ func TestAnswerReturnsAGaplessPrefix(t *testing.T) {
 			require.Empty(t, late)
 		})
 	}
-	t.Run("and leaves alone what a client puts in between", func(t *testing.T) {
+	t.Run("and ignores assistant messages of clients", func(t *testing.T) {
 		var a show.Answer
 		a.Add(delta(1, 0, "a"))
 		rest, void := a.Complete(event.AssistantMessage{Content: "from a client"})
