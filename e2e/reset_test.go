@@ -44,14 +44,22 @@ func (w *world) taskBehind(c *session.Context, runID string, counter int) (task 
 }
 
 // reset resets a run behind the workflow task that recorded an event, and returns
-// the new run. The task that recorded the next event is done again.
+// the new run. The task that recorded the next event is done again. What was sent
+// later is lost.
 func (w *world) reset(c *session.Context, runID string, counter int) string {
+	w.t.Helper()
+	return w.resetWithout(c, runID, counter, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
+}
+
+// resetWithout is reset, and the server delivers again what was sent later, unless it
+// is excluded.
+func (w *world) resetWithout(c *session.Context, runID string, counter int, excluded ...enumspb.ResetReapplyExcludeType) string {
 	w.t.Helper()
 	answer, err := w.temporal.WorkflowService().ResetWorkflowExecution(w.ctx, &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace:         "default",
 		WorkflowExecution: &common.WorkflowExecution{WorkflowId: wire.WorkflowID(c.Name()), RunId: runID},
 		Reason:            "a test", WorkflowTaskFinishEventId: w.taskBehind(c, runID, counter), RequestId: fmt.Sprint(w.t.Name(), counter, runID),
-		ResetReapplyExcludeTypes: []enumspb.ResetReapplyExcludeType{enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE},
+		ResetReapplyExcludeTypes: excluded,
 	})
 	require.NoError(w.t, err)
 	return answer.GetRunId()

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -56,4 +58,66 @@ func TestAskEndsWithTheRunThatWasToRecord(t *testing.T) {
 	}
 	require.NoError(t, w.temporal.TerminateWorkflow(w.ctx, id, "", "by hand"))
 	require.ErrorIs(t, <-done, session.ErrLost)
+}
+
+func TestAskEndsWhenTheRunIsReset(t *testing.T) {
+	t.Parallel()
+	const (
+		message   = iota // to behind the message
+		turn             // to behind the turn before
+		beginning        // to behind the beginning of the session
+		first            // to the first workflow task
+	)
+	signal, update := enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE
+	for name, test := range map[string]struct {
+		to       int
+		excluded []enumspb.ResetReapplyExcludeType
+		want     error // nil: the answer
+	}{
+		"behind the message":                          {to: message},
+		"behind the message, later input is lost":     {message, []enumspb.ResetReapplyExcludeType{signal, update}, nil},
+		"behind the turn before":                      {to: turn},
+		"behind the turn before, later input is lost": {turn, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+		"behind the first event":                      {to: beginning},
+		"behind the first event, later input is lost": {beginning, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+		"to the first task":                           {to: first},
+		"to the first task, later input is lost":      {first, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+	} {
+		for which, isSecond := range map[string]bool{"in the first session": false, "in the second session": true} {
+			t.Run(name+" "+which, func(t *testing.T) {
+				t.Parallel()
+				gate := llmtest.NewGate()
+				t.Cleanup(gate.Open)
+				var isHeld atomic.Bool
+				w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+					if r.LastUser() == "Listen" && isHeld.CompareAndSwap(false, true) {
+						return llmtest.Answer("I", " listen").HoldAfter(1, gate)
+					}
+					return echo(r)
+				}))
+				w.worker()
+				c := w.open("asked")
+				began := 1
+				if isSecond {
+					w.say(c, "m0")
+					w.close(c, "for today")
+					began = len(w.from(c, "")) + 1
+				}
+				w.say(c, "m1")
+				before := len(w.from(c, ""))
+				asked := w.ask(c, "Listen")
+				asked.underWay()
+				counter := map[int]int{message: before + 1, turn: before, beginning: began, first: began - 1}[test.to]
+				w.resetWithout(c, w.runs(c)[0], counter, test.excluded...)
+				err := asked.outcome()
+				if test.want != nil {
+					require.ErrorIs(t, err, test.want)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, event.TagLLMRequestCompleted, asked.seen[len(asked.seen)-1].Tag())
+				require.Contains(t, texts(asked.seen), "You said: Listen")
+			})
+		}
+	}
 }

@@ -22,7 +22,7 @@ import (
 // with what followed from them.
 //
 // After a reset of the run in the middle of the turn, Ask yields the turn again
-// as the new run records it. The error is ErrLost when the run has ended without
+// from the reset point on, as the new run records it. The error is ErrLost when the run has ended without
 // recording the events, and ErrUnanswered when it has ended without answering.
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
@@ -115,7 +115,7 @@ func (a asking) follow(ctx context.Context, f *follower, from string) (again boo
 				a.yield(entry.Event, entry.Err)
 				return false, nil
 			}
-			last = max(last, event.Counter(entry.Event.ID))
+			last = cmp.Or(event.Counter(entry.Event.ID), last)
 			mine, over := t.see(entry.Event)
 			if mine && !a.yield(entry.Event, nil) || over {
 				return false, nil
@@ -226,15 +226,22 @@ func (c *Context) before(eventIDs []string) string {
 
 // turn finds, in a log, the turn of some events that were sent.
 type turn struct {
-	// waiting are the client ids of the events that were not seen yet.
+	// waiting are the client ids of the events that were not seen yet, and seen are
+	// those that were.
 	waiting []string
-	begun   bool
-	// trigger is the counter of the newest of them that wants an answer; 0
-	// when none does.
-	trigger int
+	seen    []seenEvent
+	// last is the counter of the newest event of the log.
+	last int
 	// through is the counter of the newest event that the newest request had
 	// seen.
 	through int
+}
+
+// seenEvent is an event that was sent and is in the log.
+type seenEvent struct {
+	clientEventID string
+	counter       int
+	triggers      bool // it wants an answer
 }
 
 // newTurn is the turn of events with client ids. An id that occurs twice is one
@@ -251,32 +258,62 @@ func newTurn(ids []string) turn {
 
 // see reports whether the event belongs to the turn and whether it is its last.
 func (t *turn) see(e event.Event) (mine, over bool) {
+	if counter := event.Counter(e.ID); counter > 0 {
+		if counter <= t.last {
+			t.goBack(counter)
+		}
+		t.last = counter
+	}
+	isBegun := len(t.seen) > 0
 	if e.Tag() == event.TagInputRejected {
 		isMine := slices.Contains(t.waiting, e.ClientEventID)
-		return isMine || t.begun, isMine
+		return isMine || isBegun, isMine
 	}
 	if i := slices.Index(t.waiting, e.ClientEventID); i >= 0 && e.ClientEventID != "" {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
-		t.begun = true
-		if m, ok := e.Body.(event.UserMessage); ok && m.Triggers() {
-			t.trigger = event.Counter(e.ID)
-		}
-		return true, len(t.waiting) == 0 && t.trigger == 0
+		m, ok := e.Body.(event.UserMessage)
+		t.seen = append(t.seen, seenEvent{e.ClientEventID, event.Counter(e.ID), ok && m.Triggers()})
+		return true, len(t.waiting) == 0 && t.trigger() == 0
 	}
 	switch body := e.Body.(type) {
 	case event.LLMRequestStarted:
 		t.through = event.Counter(body.ThroughEventID)
 	case event.LLMRequestCompleted:
-		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
+		return isBegun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
 	case event.LLMRequestFailed:
-		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
+		return isBegun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
 	case event.LLMRequestInterrupted:
-		return t.begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
+		return isBegun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
 	case event.SessionStarted:
 		// In another run: that of the turn was terminated, and nobody answers.
-		return t.begun, t.begun && body.PreviousRunID != ""
+		return isBegun, isBegun && body.PreviousRunID != ""
 	}
-	return t.begun, false
+	return isBegun, false
 }
 
-func (t *turn) answeredBy(through int) bool { return t.trigger > 0 && through >= t.trigger }
+// goBack forgets what was in the log from an event on: the run was reset, and the log
+// goes on with other events.
+func (t *turn) goBack(counter int) {
+	t.seen = slices.DeleteFunc(t.seen, func(e seenEvent) bool {
+		if e.counter < counter {
+			return false
+		}
+		t.waiting = append(t.waiting, e.clientEventID)
+		return true
+	})
+}
+
+// trigger is the counter of the newest event that wants an answer; 0 when none does.
+func (t *turn) trigger() (counter int) {
+	for _, e := range t.seen {
+		if e.triggers {
+			counter = max(counter, e.counter)
+		}
+	}
+	return counter
+}
+
+func (t *turn) answeredBy(through int) bool {
+	trigger := t.trigger()
+	return trigger > 0 && through >= trigger
+}

@@ -221,3 +221,40 @@ func TestTurn(t *testing.T) {
 		})
 	}
 }
+
+func TestATurnGoesBackWithTheLog(t *testing.T) {
+	message := event.UserMessage{Content: "Hello"}
+	again := event.SessionStarted{PreviousRunID: "run"}
+	type step struct {
+		n        int
+		body     event.Body
+		clientID string
+		over     bool
+	}
+	for name, steps := range map[string][]step{
+		"behind the message": {
+			{2, message, "a", false}, {3, started(1, 2), "", false},
+			{3, started(1, 2), "", false}, {4, completed(1), "", true},
+		},
+		"to before the message, which is delivered again": {
+			{4, message, "a", false}, {5, started(1, 4), "", false},
+			{2, event.Note{}, "", false}, {3, message, "a", false}, {4, started(1, 3), "", false}, {5, completed(1), "", true},
+		},
+		"to the beginning of the session": {
+			{3, again, "", false}, {4, message, "a", false}, {5, started(1, 4), "", false},
+			{3, again, "", false}, {4, message, "a", false}, {5, started(1, 4), "", false}, {6, completed(1), "", true},
+		},
+		"and the new run is terminated": {
+			{3, again, "", false}, {4, message, "a", false},
+			{3, again, "", false}, {4, message, "a", false}, {5, again, "", true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			turn := session.NewTurn("a")
+			for i, s := range steps {
+				_, over := turn.See(recorded(s.n, s.body, s.clientID))
+				require.Equal(t, s.over, over, "step %d", i)
+			}
+		})
+	}
+}
