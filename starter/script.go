@@ -22,15 +22,15 @@ type scriptOptions struct {
 	*app
 	name   string
 	deltas bool
-	// askAgain is the wait before a worker that does not answer is asked again.
-	askAgain time.Duration
-	// lookAfter is how long the log is silent before the script asks for the
-	// outcome of what it waits for.
-	lookAfter time.Duration
+	// retryInterval is the delay before a query is sent again without a worker.
+	retryInterval time.Duration
+	// lookInterval is how long the log may be silent before the script queries the outcome of
+	// its pending inputs.
+	lookInterval time.Duration
 }
 
 func newScriptCommand(a *app) *cobra.Command {
-	o := scriptOptions{app: a, askAgain: time.Second, lookAfter: 2 * time.Second}
+	o := scriptOptions{app: a, retryInterval: time.Second, lookInterval: 2 * time.Second}
 	command := &cobra.Command{
 		Use:   "script -n NAME [--deltas]",
 		Short: "Send events from standard input and print the log, both as JSONL",
@@ -79,7 +79,7 @@ func runScript(ctx context.Context, o scriptOptions) error {
 	return s.run(ctx, readLines(ctx, o.in), session.Entries(ctx, log, 0))
 }
 
-// lastID is the id of the newest event; "" when there is no log yet.
+// lastID returns the id of the latest event; "" without a log.
 func lastID(ctx context.Context, of conversation) (string, error) {
 	last := ""
 	for e, err := range of.Events(ctx, "") {
@@ -94,28 +94,27 @@ func lastID(ctx context.Context, of conversation) (string, error) {
 	return last, nil
 }
 
-// script is a script at work. One goroutine sends and prints, so that it always
-// knows what was sent when it sees what was recorded.
+// script is a running script. One goroutine sends and prints, so that it knows everything that
+// was sent when it sees an event.
 type script struct {
 	scriptOptions
 	to conversation
 
 	lines, bad int
-	// inputEnded says that there is nothing more to send.
+	// inputEnded is set after the last line was sent.
 	inputEnded bool
-	// pending are the inputs that were sent and are not in the log.
+	// pending are the inputs that were sent and are not recorded yet.
 	pending []sentInput
-	// noted ends the wait for something of what is pending to be recorded; nil
-	// when nothing is pending.
-	noted func()
-	// printed counts the newest event that was printed.
+	// stopNotice stops the notice about a missing worker; nil without pending inputs.
+	stopNotice func()
+	// printed is the counter of the latest printed event.
 	printed int
-	// goal counts the event at which the context was found idle; 0 before.
+	// goal is the counter of the last event of the idle context; 0 while unknown.
 	goal int
 }
 
-// sentInput is a line that was sent. What it waits for is known by id when a
-// worker has answered, and else by client id.
+// sentInput is a sent line and the events that it waits for, by event id after the response of
+// a worker and by client event id before.
 type sentInput struct {
 	line      int
 	eventIDs  []string
@@ -126,7 +125,7 @@ func (in sentInput) isDone() bool { return len(in.eventIDs) == 0 && len(in.clien
 
 func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan session.Entry) error {
 	defer s.await(false)
-	look := time.NewTimer(s.lookAfter)
+	look := time.NewTimer(s.lookInterval)
 	defer look.Stop()
 	for {
 		select {
@@ -151,7 +150,7 @@ func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan sess
 			if l.Err != nil {
 				return l.Err
 			}
-			look.Reset(s.lookAfter)
+			look.Reset(s.lookInterval)
 			if err := s.take(l.Event); err != nil {
 				return err
 			}
@@ -159,7 +158,7 @@ func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan sess
 				continue
 			}
 		case <-look.C:
-			look.Reset(s.lookAfter)
+			look.Reset(s.lookInterval)
 			if err := s.look(ctx); err != nil {
 				return err
 			}
@@ -170,7 +169,7 @@ func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan sess
 	}
 }
 
-// send sends a line. Only what ends the script is returned as an error.
+// send sends a line. It returns only errors that end the script.
 func (s *script) send(ctx context.Context, text []byte) error {
 	s.lines++
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -187,7 +186,7 @@ func (s *script) send(ctx context.Context, text []byte) error {
 		}
 		var sent session.Receipt
 		sent, err = s.to.Send(ctx, events...)
-		if err == nil || errors.Is(err, session.ErrRefused) { // the log tells of that
+		if err == nil || errors.Is(err, session.ErrRefused) { // the log reports refusals
 			switch {
 			case sent.RefusalID != "":
 				in.eventIDs, in.clientIDs = []string{sent.RefusalID}, nil
@@ -198,7 +197,7 @@ func (s *script) send(ctx context.Context, text []byte) error {
 				return err
 			}
 			s.pending = append(s.pending, in)
-			if s.noted == nil {
+			if s.stopNotice == nil {
 				s.await(true)
 			}
 			return nil
@@ -212,9 +211,8 @@ func (s *script) send(ctx context.Context, text []byte) error {
 	return nil
 }
 
-// printRepeated prints those events of an input that were recorded before and
-// that the script therefore will not see any more: the input was sent before, in
-// this script or in another.
+// printRepeated prints those events of an input that were recorded before, by this script or
+// another, and that the script therefore will not see in the log.
 func (s *script) printRepeated(ctx context.Context, in *sentInput) error {
 	var rest []string
 	for _, id := range in.eventIDs {
@@ -241,7 +239,7 @@ func (s *script) printRepeated(ctx context.Context, in *sentInput) error {
 	return nil
 }
 
-// take prints what was recorded and removes it from what is pending.
+// take prints an event and removes it from the pending inputs.
 func (s *script) take(e event.Event) error {
 	if counter := event.Counter(e.ID); counter > 0 {
 		s.printed = counter
@@ -258,20 +256,19 @@ func (s *script) take(e event.Event) error {
 	return s.printJSON(e)
 }
 
-// await begins anew, or ends, the wait for something to be recorded, of which a
-// person is told when it takes long.
+// await restarts or stops the notice about a missing worker.
 func (s *script) await(more bool) {
-	if s.noted != nil {
-		s.noted()
-		s.noted = nil
+	if s.stopNotice != nil {
+		s.stopNotice()
+		s.stopNotice = nil
 	}
 	if more {
-		s.noted = s.noticeNoWorker()
+		s.stopNotice = s.noticeNoWorker()
 	}
 }
 
-// strike removes what was recorded from what the input waits for, and reports
-// whether it waited for that. A rejection is of the whole input.
+// strike removes an event from those that the input waits for, and reports whether it was one
+// of them. A rejection is of the whole input.
 func (in *sentInput) strike(e event.Event) bool {
 	if i := slices.Index(in.eventIDs, e.ID); i >= 0 && e.ID != "" {
 		in.eventIDs = slices.DeleteFunc(in.eventIDs, func(id string) bool { return id == e.ID })
@@ -288,13 +285,13 @@ func (in *sentInput) strike(e event.Event) bool {
 	return true
 }
 
-// mayBeIdle reports whether the context may have become idle with an event.
+// mayBeIdle reports whether the context may be idle after an event.
 func (s *script) mayBeIdle(e event.Event) bool {
 	return endsTurn(e.Body) || e.ID != "" && s.goal == 0 || e.ID != "" && s.printed == s.goal
 }
 
-// look asks for what the log never says: that a line which no worker answered
-// for was in the log before, or that the run that had it was terminated or reset.
+// look queries what the log does not tell: that a line sent by signal is a repeat, or that the
+// run that received it was terminated or reset.
 func (s *script) look(ctx context.Context) error {
 	if len(s.pending) == 0 {
 		return nil
@@ -332,8 +329,7 @@ func (s *script) look(ctx context.Context) error {
 	return nil
 }
 
-// isDone reports whether everything was sent, recorded and answered, and
-// printed.
+// isDone reports whether all lines were sent, recorded, answered and printed.
 func (s *script) isDone(ctx context.Context) (bool, error) {
 	if !s.inputEnded || len(s.pending) > 0 {
 		return false, nil
@@ -341,7 +337,7 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 	d, err := s.delivery(ctx)
 	switch {
 	case errors.Is(err, session.ErrNoContext):
-		// Nothing was ever sent.
+		// No line was sent.
 	case err != nil:
 		return false, err
 	default:
@@ -356,7 +352,7 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// delivery asks what the context is doing until a worker answers.
+// delivery queries the status of the context until a worker responds.
 func (s *script) delivery(ctx context.Context) (session.Delivery, error) {
 	for noted := false; ; noted = true {
 		d, err := s.to.Delivery(ctx)
@@ -369,7 +365,7 @@ func (s *script) delivery(ctx context.Context) (session.Delivery, error) {
 		select {
 		case <-ctx.Done():
 			return d, ctx.Err()
-		case <-time.After(s.askAgain):
+		case <-time.After(s.retryInterval):
 		}
 	}
 }
@@ -379,8 +375,8 @@ type readLine struct {
 	err  error
 }
 
-// readLines reads lines of any length until the end of input, where the channel
-// is closed, or an error.
+// readLines reads lines of any length until an error or the end of input, where it closes the
+// channel.
 func readLines(ctx context.Context, r io.Reader) <-chan readLine {
 	lines := make(chan readLine)
 	go func() {

@@ -94,9 +94,9 @@ func TestScriptWaitsForAWorker(t *testing.T) {
 	}
 	var out, errOut strings.Builder
 	o := scriptOptions{
-		app:      &app{streams: streams{in: strings.NewReader(""), out: &out, err: &errOut}},
-		name:     "demo",
-		askAgain: time.Nanosecond, lookAfter: time.Hour,
+		app:           &app{streams: streams{in: strings.NewReader(""), out: &out, err: &errOut}},
+		name:          "demo",
+		retryInterval: time.Nanosecond, lookInterval: time.Hour,
 	}
 	s := script{scriptOptions: o, to: f, inputEnded: true}
 	done, err := s.isDone(t.Context())
@@ -135,7 +135,7 @@ func runScriptOn(t *testing.T, f *fakeContext, stdin string) (out outcome, err e
 			streams: streams{in: strings.NewReader(stdin), out: &stdout, err: &stderr},
 			dial:    dialFake(f),
 		},
-		name: "demo", askAgain: time.Nanosecond, lookAfter: time.Millisecond,
+		name: "demo", retryInterval: time.Nanosecond, lookInterval: time.Millisecond,
 	}
 	err = runScript(t.Context(), o)
 	return outcome{out: stdout.String(), errOut: stderr.String()}, err

@@ -26,7 +26,7 @@ import (
 // attributes.
 const readyTimeout = 90 * time.Second
 
-// readyRetryIntervalInterval is the minimum time between two attempts.
+// readyRetryInterval is the minimum time between two attempts.
 const readyRetryInterval = 250 * time.Millisecond
 
 // readyName is the type of the workflow and its activity, and the name of its update.

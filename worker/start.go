@@ -100,11 +100,12 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	})
 }
 
-// bindStore returns the identity of the blob store, if it is that of the namespace.
+// bindStore returns the identity of the blob store, after recording it in the namespace or
+// finding it there.
 func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap.Logger) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	// A worker with another store is not to write into that.
+	// A worker must not write an identity into its store if the namespace has another store.
 	id, err := r.blobs.Known(ctx)
 	if err == nil && id == "" {
 		id, err = contexts.BoundStore(ctx, r.client, namespace)
@@ -121,7 +122,7 @@ func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap
 	}
 	err = contexts.BindStore(ctx, r.client, namespace, id)
 	if errors.Is(err, contexts.ErrStoreRefused) {
-		log.Warn("the namespace does not remember the blob store: give all workers and clients the same --blob-url", zap.Error(err))
+		log.Warn("cannot record the blob store in the namespace: use the same --blob-url for all workers and clients", zap.Error(err))
 		err = nil
 	}
 	return id, err

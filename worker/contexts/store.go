@@ -19,25 +19,25 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// ErrStoreRefused: the namespace cannot remember its blob store.
+// ErrStoreRefused reports that the namespace cannot record its blob store.
 var ErrStoreRefused = errors.New("the blob store is not recorded in the namespace")
 
 const (
-	// claimPrefix begins the keys of the workers that are about to record a store.
+	// claimPrefix is the prefix of the keys by which workers claim a namespace for their store.
 	claimPrefix = wire.MemoStore + "/"
-	// bindRetry is the pause before the data of a namespace is read again.
-	bindRetry = 50 * time.Millisecond
+	// bindRetryInterval is the delay before the data of a namespace is read again.
+	bindRetryInterval = 50 * time.Millisecond
 )
 
-// BindStore records in a namespace the identity of the blob store of its contexts,
-// once. The error is blobs.ErrOtherStore when the namespace has another store, and
-// ErrStoreRefused when recording is not allowed or not possible here.
+// BindStore records the identity of the blob store of a namespace, once. It returns
+// blobs.ErrOtherStore if the namespace has another store, and ErrStoreRefused if the server
+// does not allow or support recording.
 //
-// Workers with different stores may call it at the same time. Each adds a claim of
-// its own first. The server applies the updates of a namespace one after the other
-// and answers with the outcome, so exactly one of them sees no other claim. That one
-// records its store, and the others wait for that. A worker that is killed in between
-// leaves its claim: then workers with other stores fail until it is started again.
+// Workers with different stores may call it concurrently. Each one first adds a claim of its
+// own. The server serializes the updates of a namespace and responds with the result, so
+// exactly one of them sees no other claim. That one records its store, and the others wait for
+// it. If it is killed in between, its claim remains, and workers with other stores fail until
+// it starts again.
 func BindStore(ctx context.Context, c client.Client, namespaceName, id string) error {
 	isClaimed := false
 	for {
@@ -59,10 +59,10 @@ func BindStore(ctx context.Context, c client.Client, namespaceName, id string) e
 		case bound != "":
 			return blobs.OtherStore("namespace "+namespaceName, bound, id)
 		}
-		// Another worker is about to record its store, or has updated the namespace at
-		// the same moment, which is an error.
+		// Another worker is recording its store, or has updated the namespace concurrently,
+		// which is an error.
 		select {
-		case <-time.After(bindRetry):
+		case <-time.After(bindRetryInterval):
 		case <-ctx.Done():
 			if err == nil && len(others) > 0 {
 				err = fmt.Errorf("%w (start a worker with that store, or clear its claim with: "+
@@ -74,7 +74,7 @@ func BindStore(ctx context.Context, c client.Client, namespaceName, id string) e
 	}
 }
 
-// claims are the stores, other than that with an id, that workers are about to record.
+// claims returns the other stores that workers have claimed the namespace for.
 func claims(data map[string]string, id string) (others []string) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if other, isClaim := strings.CutPrefix(key, claimPrefix); isClaim && other != id && data[key] != "" {
@@ -84,8 +84,7 @@ func claims(data map[string]string, id string) (others []string) {
 	return others
 }
 
-// BoundStore is the identity of the blob store that is recorded in a namespace; ""
-// when there is none.
+// BoundStore returns the identity of the blob store recorded in a namespace; "" without one.
 func BoundStore(ctx context.Context, c client.Client, namespaceName string) (string, error) {
 	data, err := namespaceData(ctx, c, namespaceName)
 	return data[wire.MemoStore], err
@@ -105,7 +104,7 @@ func updateNamespace(ctx context.Context, c client.Client, namespaceName, key, v
 	return updated.GetNamespaceInfo().GetData(), storeError("update", namespaceName, err)
 }
 
-// storeError tells what cannot be done here from what went wrong.
+// storeError distinguishes refusals from failures.
 func storeError(verb, namespaceName string, err error) error {
 	if err == nil {
 		return nil
