@@ -71,7 +71,6 @@ func devBlobURL() string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
 }
 
-// isLocal reports whether Temporal runs on this machine.
 func (a *app) isLocal() bool {
 	host, _, err := net.SplitHostPort(a.address())
 	ip := net.ParseIP(host)

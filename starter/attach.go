@@ -18,7 +18,6 @@ import (
 var attachUsage = fmt.Sprintf("`FILE|URL` to attach; files have at most %d MiB, or 1 MiB without a blob store; "+
 	"http and https URLs are sent as links; may be repeated", event.MaxAttachmentBytes>>20)
 
-// attachAll returns attachments of files and URLs, in order.
 func attachAll(places []string) ([]event.Event, error) {
 	var events []event.Event
 	for _, place := range places {

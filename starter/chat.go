@@ -142,7 +142,6 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 	return nil
 }
 
-// count formats a number of things.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

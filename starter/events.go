@@ -92,7 +92,6 @@ func (o eventsOptions) print(events iter.Seq2[event.Event, error]) error {
 	return nil
 }
 
-// printEvent prints an event, as JSON or as text.
 func (a *app) printEvent(e event.Event, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(e)

@@ -30,7 +30,6 @@ const exitHelp = `Exit codes:
 // exitReference is the short form of exitHelp for the help of the commands.
 const exitReference = `Exit codes: 0 success, 1 failure; for others see "starter --help".`
 
-// exitCode maps the error of a command to its exit code.
 func exitCode(err error) int {
 	switch {
 	case err == nil:

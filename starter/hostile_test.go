@@ -233,7 +233,6 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 	})
 }
 
-// leaves returns the commands without subcommands.
 func leaves(command *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, c := range command.Commands() {
@@ -245,7 +244,6 @@ func leaves(command *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// hasFlag reports whether the command of args has a flag.
 func hasFlag(args []string, flag string) bool {
 	command, _, err := newRootCommand(&app{}).Find(args)
 	return err == nil && (command.Flags().Lookup(flag) != nil || command.InheritedFlags().Lookup(flag) != nil)

@@ -76,7 +76,6 @@ func runImport(ctx context.Context, o importOptions) error {
 	return nil
 }
 
-// read reads the whole log.
 func (o importOptions) read() ([]event.Event, error) {
 	var r io.Reader = o.in
 	if o.file != "-" {

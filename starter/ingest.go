@@ -93,7 +93,6 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	return errors.Join(err, i.report())
 }
 
-// log opens the file or standard input.
 func (o ingestOptions) log() (io.ReadCloser, error) {
 	switch {
 	case o.file != "-":
@@ -147,7 +146,6 @@ const (
 	maxBatchWait   = 20 * time.Millisecond
 )
 
-// ingestion is a running ingestion.
 type ingestion struct {
 	ingestOptions
 	ingested
@@ -263,7 +261,6 @@ func (i *ingestion) send(ctx context.Context, events []event.Event) error {
 	}
 }
 
-// report prints the result.
 func (i *ingestion) report() error {
 	if i.json {
 		if err := i.printJSON(i.ingested); err != nil {

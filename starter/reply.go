@@ -59,7 +59,6 @@ func replyTo(log []event.Event, i int) reply {
 	return r
 }
 
-// costs formats the tokens and the duration.
 func (r reply) costs() string {
 	var parts []string
 	if r.InputTokens > 0 || r.OutputTokens > 0 {
@@ -71,7 +70,6 @@ func (r reply) costs() string {
 	return strings.Join(parts, ", ")
 }
 
-// text formats the reply with its problem and costs.
 func (r reply) text() string {
 	text := r.Answer
 	for _, more := range []string{r.Problem, r.costs()} {
@@ -82,7 +80,6 @@ func (r reply) text() string {
 	return strings.TrimPrefix(text, "\n")
 }
 
-// add adds the costs of another reply.
 func (r *reply) add(other reply) {
 	r.InputTokens += other.InputTokens
 	r.OutputTokens += other.OutputTokens
@@ -96,7 +93,6 @@ type question struct {
 	reply  reply
 }
 
-// text formats the messages and attachments.
 func (q question) text() string {
 	text := ""
 	for _, e := range q.inputs {

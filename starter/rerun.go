@@ -63,7 +63,6 @@ type compared struct {
 	New      reply  `json:"new"`
 }
 
-// totals sums up the turns.
 type totals struct {
 	Turns int `json:"turns"`
 	// Same is the number of identical answers, Failed that of missing or incomplete new ones.
@@ -168,7 +167,6 @@ func mustBeNew(ctx context.Context, c conversation) error {
 	return fmt.Errorf("rerun as context %s: %w", c.Name(), session.ErrExists)
 }
 
-// compare asks the questions and prints the replies.
 func (o rerunOptions) compare(ctx context.Context, to conversation, questions []question) error {
 	if !o.json && !o.outTerminal {
 		fmt.Fprintf(o.out, "| turn | question | %s | %s |\n|---|---|---|---|\n", o.name, o.as)
@@ -199,7 +197,6 @@ func (o rerunOptions) compare(ctx context.Context, to conversation, questions []
 	return nil
 }
 
-// askAgain asks a question and returns the reply.
 func (o rerunOptions) askAgain(ctx context.Context, to conversation, q question) (reply, error) {
 	asked := -1
 	var log []event.Event

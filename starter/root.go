@@ -28,8 +28,7 @@ type app struct {
 	dial func(ctx context.Context, config session.Config) (client, error)
 	// self is the name that the program was called by. Empty: "starter".
 	self string
-	// noticeAfter is how long an input may remain unrecorded before a notice says why. 0:
-	// [noticeAfter].
+	// noticeAfter replaces the constant [noticeAfter] unless 0.
 	noticeAfter time.Duration
 	// grace is the time that the command has to end after a signal, if longer than [grace]. It
 	// holds a time.Duration.
@@ -77,7 +76,6 @@ func (a *app) address() string {
 	return cmp.Or(a.connection.Address, profile.HostPort, "127.0.0.1:7233")
 }
 
-// taskQueue returns the task queue of new contexts.
 func (a *app) taskQueue() string { return cmp.Or(a.connection.TaskQueue, wire.TaskQueue) }
 
 // program returns the program name to print in suggested commands.
@@ -146,7 +144,6 @@ temporal command.
 	return root
 }
 
-// noArguments rejects positional arguments.
 func noArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("unexpected argument %q", args[0])
@@ -154,7 +151,6 @@ func noArguments(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// atMostOneArgument accepts one optional positional argument.
 func atMostOneArgument(command *cobra.Command, args []string) error {
 	return noArguments(command, args[min(1, len(args)):])
 }
@@ -169,7 +165,6 @@ func oneArgument(name string) cobra.PositionalArgs {
 	}
 }
 
-// nameFlag adds the flag -n, --name.
 func nameFlag(command *cobra.Command, name *string, value, usage string) {
 	command.Flags().StringVarP(name, "name", "n", value, usage)
 }

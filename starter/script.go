@@ -94,8 +94,8 @@ func lastID(ctx context.Context, of conversation) (string, error) {
 	return last, nil
 }
 
-// script is a running script. One goroutine sends and prints, so that it knows everything that
-// was sent when it sees an event.
+// One goroutine sends and prints, so that it knows everything that was sent when it sees an
+// event.
 type script struct {
 	scriptOptions
 	to conversation

@@ -94,7 +94,6 @@ func runSend(ctx context.Context, o sendOptions) error {
 	return err
 }
 
-// events returns the attachments and, last, the message.
 func (o sendOptions) events() ([]event.Event, error) {
 	events, err := attachAll(o.attachments)
 	if err != nil {
@@ -149,7 +148,6 @@ func (o sendOptions) deliver(ctx context.Context, to conversation, events []even
 	return nil
 }
 
-// printTurn sends events and prints those of the turn as JSON.
 func (o sendOptions) printTurn(ctx context.Context, to conversation, events []event.Event) error {
 	var end event.Body
 	for e, err := range o.turn(ctx, to, events) {

@@ -123,7 +123,6 @@ type serving struct {
 	Deltas   bool   `json:"deltas"`
 }
 
-// announce prints the ready line.
 func (o serveOptions) announce(c client, listener net.Listener) error {
 	s := serving{URL: "http://" + listener.Addr().String(), Temporal: event.Redact(o.address(), 0), Deltas: c.Live()}
 	if o.json {

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// setOptions are the options shared by all settings.
 type setOptions struct {
 	*app
 	name string
@@ -42,7 +41,6 @@ if it does not exist.
 	return command
 }
 
-// runSet sends a setting and prints the recorded event.
 func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	if err := checkName(o.name); err != nil {
 		return err
@@ -66,7 +64,6 @@ func runSet(ctx context.Context, o setOptions, body event.Body) error {
 	return o.printEvent(recorded, o.json)
 }
 
-// set sends a setting and returns the recorded event.
 func (a *app) set(ctx context.Context, to conversation, setting event.Event) (event.Event, error) {
 	for e, err := range a.turn(ctx, to, []event.Event{setting}) {
 		if err != nil {

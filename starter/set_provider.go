@@ -45,7 +45,6 @@ other provider fail.
 	return command
 }
 
-// providerFlags adds the flags that select a provider and a model.
 func providerFlags(command *cobra.Command, body *event.SetProviderConfig) {
 	flags := command.Flags()
 	flags.StringVar(&body.ProviderID, "provider", "",

@@ -14,14 +14,12 @@ import (
 // streams are the standard streams of a command. While a command runs, out and err are each a
 // [terminal.Writer], which removes control characters.
 type streams struct {
-	in  io.Reader
-	out io.Writer
-	err io.Writer
-	// inTerminal, outTerminal and errTerminal report which of them are terminals.
+	in                                   io.Reader
+	out                                  io.Writer
+	err                                  io.Writer
 	inTerminal, outTerminal, errTerminal bool
 	// width of the terminal out, in cells; 0 if unknown.
 	width int
-	// color enables colors on terminals.
 	color bool
 }
 

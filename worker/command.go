@@ -47,7 +47,6 @@ type app struct {
 	parsed bool
 }
 
-// settings are the values of the flags.
 type settings struct {
 	address, namespace, profile string
 	natsURL, blobURL            string

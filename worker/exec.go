@@ -82,7 +82,7 @@ const (
 // variableEndsAll tells a COMMAND that everything stops when it exits.
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-// commandEnvironment reendpoints all variables about Temporal, NATS and blobs, since keys of other
+// commandEnvironment replaces all variables about Temporal, NATS and blobs, since keys of other
 // servers must not be used with these.
 func commandEnvironment(environment []string, at endpoints) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {

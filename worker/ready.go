@@ -144,7 +144,6 @@ func await(ctx context.Context, c client.Client, namespace, taskQueue string, in
 	}
 }
 
-// attempt runs the check once.
 func attempt(ctx context.Context, c client.Client, namespace, taskQueue string, in readyInput) error {
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID:                       "ready:" + uuid.NewString(),
@@ -159,7 +158,6 @@ func attempt(ctx context.Context, c client.Client, namespace, taskQueue string, 
 	return outcome(ctx, c, run)
 }
 
-// outcome waits for the result of the workflow.
 func outcome(ctx context.Context, c client.Client, run client.WorkflowRun) error {
 	update, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID:   run.GetID(),

@@ -154,7 +154,6 @@ func sdkLogger(log *zap.Logger) sdklog.Logger {
 	return sdklog.NewStructuredLogger(structured(log, "temporal-sdk", zap.WarnLevel))
 }
 
-// dial connects to Temporal.
 func dial(ctx context.Context, at endpoints) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

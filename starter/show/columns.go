@@ -8,7 +8,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
-// between separates two columns.
 const between = " │ "
 
 // Columns wraps two texts side by side. Width is in terminal cells.

@@ -9,7 +9,6 @@ import (
 // Style removes control characters from text and colors it (ECMA-48, "SGR"). The zero value
 // uses no colors.
 type Style struct {
-	// Color enables colors.
 	Color bool
 }
 

@@ -20,17 +20,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// cluster is a Temporal with one namespace, of which workers read and write the data.
-// As the server does, it applies updates one after the other, refuses one that was
-// overtaken by another, and answers with the outcome. A call of anything else panics.
+// cluster is a fake Temporal server with one namespace, whose data workers read and write. Like
+// the server, it serializes updates, rejects an update that conflicts with a concurrent one,
+// and responds with the result. It panics on any other call.
 type cluster struct {
 	workflowservice.WorkflowServiceClient
 
 	mu   sync.Mutex
 	data map[string]string
-	// readonly refuses updates.
+	// readonly rejects updates.
 	readonly bool
-	// conflicts is how many updates are overtaken.
+	// conflicts is the number of updates to reject as conflicts.
 	conflicts int
 	// before is called before each call, with its number.
 	before func(call int)
@@ -88,8 +88,7 @@ func (s *cluster) UpdateNamespace(_ context.Context, in *workflowservice.UpdateN
 	return &workflowservice.UpdateNamespaceResponse{NamespaceInfo: s.info()}, nil
 }
 
-// bind has workers with stores bind a namespace at the same time, and returns how that
-// ends for each.
+// bind calls BindStore concurrently for workers with these stores and returns their results.
 func bind(ctx context.Context, s *cluster, ids ...string) []error {
 	errs := make([]error, len(ids))
 	var wg sync.WaitGroup
@@ -100,8 +99,8 @@ func bind(ctx context.Context, s *cluster, ids ...string) []error {
 	return errs
 }
 
-// requireOneWinner wants all workers with one of the stores to have bound it, and the
-// others to name both.
+// requireOneWinner requires that all workers with one of the stores succeed and that the errors
+// of the others name both stores.
 func requireOneWinner(t *testing.T, s *cluster, ids []string, errs []error) {
 	t.Helper()
 	bound, err := contexts.BoundStore(t.Context(), temporal{cluster: s}, "default")
@@ -125,9 +124,9 @@ func TestOfWorkersThatStartAtTheSameTimeOneStoreWins(t *testing.T) {
 	}
 }
 
-// TestAStoreWinsHoweverTwoWorkersAreInterleaved lets one worker pause before each of its
-// calls, while another one binds its store or waits for the first.
-func TestAStoreWinsHoweverTwoWorkersAreInterleaved(t *testing.T) {
+// TestOneStoreWinsInEveryInterleaving pauses one worker before each of its calls
+// while another one binds its store or waits for the first.
+func TestOneStoreWinsInEveryInterleaving(t *testing.T) {
 	for pause := 1; pause <= 3; pause++ {
 		t.Run(fmt.Sprintf("before call %d", pause), func(t *testing.T) {
 			s := &cluster{}
@@ -136,7 +135,7 @@ func TestAStoreWinsHoweverTwoWorkersAreInterleaved(t *testing.T) {
 				if call != pause {
 					return
 				}
-				// The first worker goes on when the second has ended, or looks again.
+				// The first worker continues when the second has returned or polls.
 				again := make(chan struct{})
 				s.mu.Lock()
 				s.before = func(call int) {
