@@ -116,7 +116,7 @@ func requireOneWinner(t *testing.T, s *cluster, ids []string, errs []error) {
 	}
 }
 
-func TestOfWorkersThatStartAtTheSameTimeOneStoreWins(t *testing.T) {
+func TestOneStoreOfConcurrentWorkersWins(t *testing.T) {
 	ids := []string{"A", "B", "B", "C"}
 	for range 20 {
 		s := &cluster{conflicts: 1}
@@ -157,7 +157,7 @@ func TestOneStoreWinsInEveryInterleaving(t *testing.T) {
 	}
 }
 
-func TestAClaimThatWasLeftRefusesOtherStores(t *testing.T) {
+func TestRemainingClaimRejectsOtherStores(t *testing.T) {
 	s := &cluster{data: map[string]string{wire.MemoStore + "/A": "claimed"}}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -171,7 +171,7 @@ func TestAClaimThatWasLeftRefusesOtherStores(t *testing.T) {
 	require.NoError(t, contexts.BindStore(t.Context(), temporal{cluster: s}, "default", "A"))
 }
 
-func TestANamespaceThatCannotRememberItsStoreIsAnErrorOfItsOwn(t *testing.T) {
+func TestBindStoreWithoutPermission(t *testing.T) {
 	require.ErrorIs(t, contexts.BindStore(t.Context(), temporal{cluster: &cluster{readonly: true}}, "default", "A"), contexts.ErrStoreRefused)
 	bound := &cluster{readonly: true, data: map[string]string{wire.MemoStore: "A"}}
 	require.NoError(t, contexts.BindStore(t.Context(), temporal{cluster: bound}, "default", "A"))
