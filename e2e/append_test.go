@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// note is a message that wants no answer.
+// note is a message that triggers no turn.
 func note(clientEventID, text string) event.Event {
 	no := false
 	e := event.New(event.UserMessage{Content: text, TriggersTurn: &no})
@@ -23,7 +23,7 @@ func note(clientEventID, text string) event.Event {
 	return e
 }
 
-func TestASenderLearnsTheIdsOfItsEvents(t *testing.T) {
+func TestSendReturnsTheIDsOfItsEvents(t *testing.T) {
 	w := newWorld(t)
 	w.worker()
 	c := w.open("appended")
@@ -32,8 +32,7 @@ func TestASenderLearnsTheIdsOfItsEvents(t *testing.T) {
 	first := event.Counter(sent.EventIDs[0])
 	require.Equal(t, []string{event.FormatID(c.Name(), first), event.FormatID(c.Name(), first+1)}, sent.EventIDs)
 
-	// Nobody knows whether it arrived, so it is sent again, alone and with more,
-	// and by another way.
+	// Repeats are deduplicated: alone, as a signal, and together with new events.
 	again, err := c.Send(w.ctx, note("two", "Two"))
 	require.NoError(t, err)
 	require.Equal(t, sent.EventIDs[1:], again.EventIDs)
@@ -46,7 +45,7 @@ func TestASenderLearnsTheIdsOfItsEvents(t *testing.T) {
 	w.close(c, "for today")
 	late, err := c.Send(w.ctx, note("one", "One"))
 	require.NoError(t, err)
-	require.Equal(t, sent.EventIDs[:1], late.EventIDs, "the next session knows it still")
+	require.Equal(t, sent.EventIDs[:1], late.EventIDs, "the next session must deduplicate")
 	require.Equal(t, story(`
 		SessionStarted after 0
 		UserMessage "One"
@@ -58,16 +57,15 @@ func TestASenderLearnsTheIdsOfItsEvents(t *testing.T) {
 	w.replay(c, "appended")
 }
 
-func TestInputThatNoWorkerTookIsRecordedOnce(t *testing.T) {
+func TestInputSentWithoutAWorkerIsRecordedOnce(t *testing.T) {
 	w := newWorld(t)
 	c := w.open("patient")
 	for _, text := range []string{"One", "Two"} {
 		sent, err := c.Send(w.ctx, note(text, text))
 		require.NoError(t, err)
-		require.Empty(t, sent.EventIDs, "nobody is there to say")
+		require.Empty(t, sent.EventIDs, "no worker has recorded the event")
 	}
-	// The server still holds the updates that nobody answered, and the signals
-	// that took their place.
+	// The server has both the unanswered updates and the signals sent in their place.
 	w.worker()
 	sent, err := c.Send(w.ctx, note("Three", "Three"))
 	require.NoError(t, err)
@@ -82,18 +80,18 @@ func TestInputThatNoWorkerTookIsRecordedOnce(t *testing.T) {
 	require.ElementsMatch(t, []string{"One", "Two", "Three"}, said)
 }
 
-func TestBadInputIsRefusedBeforeItIsInTheHistory(t *testing.T) {
+func TestInvalidUpdatesDoNotEnterTheHistory(t *testing.T) {
 	w := newWorld(t)
 	w.worker()
 	c := w.open("strict")
 	w.send(c, note("one", "One"))
 	before := w.historyLength(c)
 	for name, input := range map[string]any{
-		"no object":      "Hello",
+		"a string":       "Hello",
 		"an unknown tag": map[string]any{"_tag": "Nonsense"},
 		"a raw key":      map[string]any{"_tag": "UserMessage", "content": "x", "apiKey": "sk-live-abcdefghijkl"},
-		"a long one":     map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxAppendBytes)},
-		"no event":       []any{},
+		"a long input":   map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxAppendBytes)},
+		"an empty array": []any{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			handle, err := w.temporal.UpdateWorkflow(w.ctx, client.UpdateWorkflowOptions{
@@ -120,7 +118,7 @@ func (w *world) historyLength(c *session.Context) int64 {
 	return d.GetWorkflowExecutionInfo().GetHistoryLength()
 }
 
-func TestARefusalIsToldToTheSender(t *testing.T) {
+func TestSendReportsARejection(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
 	w.worker()
@@ -142,13 +140,13 @@ func TestARefusalIsToldToTheSender(t *testing.T) {
 	require.Equal(t, event.TagInputRejected, again[0].Tag())
 	require.Equal(t, 2, countOf(w, c, event.TagInputRejected))
 	require.False(t, w.has(c, func(e event.Event) bool { return event.Counter(e.ID) > event.Counter(again[0].ID) }),
-		"it is the refusal of this time")
+		"the rejection must be the newest event")
 	gate.Open()
 	first.rest()
 	no := false
 	two.Body = event.UserMessage{Content: "Two", TriggersTurn: &no}
 	sent, err := c.Send(w.ctx, two)
-	require.NoError(t, err, "what was not taken may be sent again")
+	require.NoError(t, err, "rejected events may be sent again")
 	require.Len(t, sent.EventIDs, 1)
 }
 
@@ -166,7 +164,7 @@ func TestEventsAreAppendedWithTheTemporalCommand(t *testing.T) {
 	w.await(c, isTag(event.TagLLMRequestCompleted))
 }
 
-func TestClientsThatBeginAContextAtTheSameMomentShareASession(t *testing.T) {
+func TestConcurrentFirstClientsShareASession(t *testing.T) {
 	w := newWorld(t)
 	w.worker()
 	c := w.open("shared")
@@ -189,6 +187,6 @@ func TestClientsThatBeginAContextAtTheSameMomentShareASession(t *testing.T) {
 	w.close(c, "for today")
 	sendAll("second")
 	w.log(c)
-	require.Equal(t, 2, countOf(w, c, event.TagSessionStarted), "one for each life of the context")
+	require.Equal(t, 2, countOf(w, c, event.TagSessionStarted), "one event per session")
 	require.Equal(t, 2*clients, countOf(w, c, event.TagUserMessage))
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// forget takes runs that have ended from the server, as its retention does. The
-// server takes up to a minute, for all of them together.
-func (w *world) forget(c *session.Context, runs ...string) {
+// deleteRuns deletes ended runs from the server, as its retention does. This takes up to a
+// minute in total.
+func (w *world) deleteRuns(c *session.Context, runs ...string) {
 	w.t.Helper()
 	for _, run := range runs {
 		_, err := w.temporal.WorkflowService().DeleteWorkflowExecution(w.ctx, &workflowservice.DeleteWorkflowExecutionRequest{
@@ -37,19 +37,19 @@ func (w *world) forget(c *session.Context, runs ...string) {
 		for {
 			_, err := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT).Next()
 			if err != nil {
-				if !errors.As(err, new(*serviceerror.NotFound)) { // with a database the history goes before the rest
+				if !errors.As(err, new(*serviceerror.NotFound)) { // a database deletes the history first
 					require.ErrorContains(w.t, err, "history not found, may have passed retention period")
 				}
 				break
 			}
-			time.Sleep(100 * time.Millisecond) // nothing tells
+			time.Sleep(100 * time.Millisecond) // there is no event to await
 		}
 	}
 }
 
-func TestAContextIsWholeAfterTheServerForgotItsRuns(t *testing.T) {
+func TestAContextSurvivesTheDeletionOfItsRuns(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: 5 * time.Minute}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: 5 * time.Minute}, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("forgotten")
 	for i := range 12 {
@@ -60,15 +60,15 @@ func TestAContextIsWholeAfterTheServerForgotItsRuns(t *testing.T) {
 	before := w.log(c)
 
 	current := w.runs(c)[0]
-	ended := slices.DeleteFunc(w.listed(c), func(run string) bool { return run == current })
+	ended := slices.DeleteFunc(w.listedRuns(c), func(run string) bool { return run == current })
 	require.Greater(t, len(ended), 2)
-	w.forget(c, ended...)
+	w.deleteRuns(c, ended...)
 	require.Equal(t, before, w.log(c))
 
-	// Even with nothing left but the archive the context goes on.
+	// The archive alone is enough to continue the context.
 	w.close(c, "for good")
 	before = w.log(c)
-	w.forget(c, current)
+	w.deleteRuns(c, current)
 	require.Equal(t, before, w.log(c))
 	said := w.say(c, "Message 13")
 	require.Equal(t, event.TagLLMRequestCompleted, said[len(said)-1].Tag())
@@ -79,21 +79,21 @@ func TestAContextIsWholeAfterTheServerForgotItsRuns(t *testing.T) {
 	require.Equal(t, 3, countOf(w, c, event.TagSessionStarted))
 }
 
-// reach is the counter up to which an archive has the log of a context.
-func reach(w *world, a *archive.Archive, c *session.Context) (reach int) {
+// archivedThrough is the counter of the last archived event of a context.
+func archivedThrough(w *world, a *archive.Archive, c *session.Context) (last int) {
 	w.t.Helper()
 	folder, err := a.Folder(w.ctx, c.Name())
 	require.NoError(w.t, err)
 	parts, err := folder.View(w.ctx, "", 0)
 	require.NoError(w.t, err)
 	for _, p := range parts {
-		reach = max(reach, p.Reach())
+		last = max(last, p.Reach())
 	}
-	return reach
+	return last
 }
 
-// listed are the runs of a context by the server's list.
-func (w *world) listed(c *session.Context) (runs []string) {
+// listedRuns are the runs of a context according to visibility.
+func (w *world) listedRuns(c *session.Context) (runs []string) {
 	w.t.Helper()
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))}
 	for {
@@ -108,20 +108,20 @@ func (w *world) listed(c *session.Context) (runs []string) {
 	}
 }
 
-func TestAConversationGoesOnWhileTheArchiveIsAway(t *testing.T) {
+func TestAConversationContinuesDuringAnArchiveOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, llmtest.Func(echo))
 	bucket := blobstest.New(t)
 	w.worker(shortRuns, func(o *contexts.Options) { o.Archive, o.StoreID = archive.New(bucket.Store), "" })
 	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, Archive: archive.New(bucket.Store), TaskQueue: w.queue})
 	c := w.open("away")
-	w.say(c, "Hello") // a context is not opened before it is known what there is of it
+	w.say(c, "Hello") // opening a context reads the archive
 	bucket.Fail(errors.New("no route to the store"))
 	const turns = 10
 	for i := range turns {
 		w.say(c, fmt.Sprintf("Message %d", i))
 	}
-	require.Len(t, w.runs(c), 1, "no run ends that is not archived")
+	require.Len(t, w.runs(c), 1, "a run must not end before it is archived")
 	require.NoError(t, c.Close(w.ctx, "for today"))
 	w.await(c, isTag(event.TagSessionEnded))
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
@@ -130,11 +130,11 @@ func TestAConversationGoesOnWhileTheArchiveIsAway(t *testing.T) {
 
 	bucket.Fail(nil)
 	require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
-	last := reach(w, archive.New(bucket.Store), c)
+	last := archivedThrough(w, archive.New(bucket.Store), c)
 	newest := 0
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(t, err)
 		newest = event.Counter(e.ID)
 	}
-	require.Equal(t, newest, last, "all of it is archived now")
+	require.Equal(t, newest, last, "the whole log must be archived")
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// echo answers each message by its words.
+// echo repeats the message.
 func echo(r llmtest.Request) llmtest.Step { return llmtest.Answer("You said: ", r.LastUser()) }
 
 func shortRuns(o *contexts.Options) { o.ContinueAfter = 60 }
@@ -39,7 +39,7 @@ func (w *world) runs(c *session.Context) (runs []string) {
 	return runs
 }
 
-func TestAConversationGoesOnOverTheEndsOfRuns(t *testing.T) {
+func TestAConversationContinuesAsNew(t *testing.T) {
 	w := newWorld(t, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("long")
@@ -51,7 +51,7 @@ func TestAConversationGoesOnOverTheEndsOfRuns(t *testing.T) {
 	}
 	runs := w.runs(c)
 	require.Greater(t, len(runs), 5)
-	w.log(c) // dense ids, an unbroken chain
+	w.log(c) // checks ids and parents
 	state, err := c.State(w.ctx)
 	require.NoError(t, err)
 	require.Equal(t, turns, state.Turns)
@@ -63,12 +63,12 @@ func TestAConversationGoesOnOverTheEndsOfRuns(t *testing.T) {
 		}
 		require.Equal(t, want, m.Content)
 	}
-	require.Equal(t, 1, countOf(w, c, event.TagSessionStarted), "it is one session")
+	require.Equal(t, 1, countOf(w, c, event.TagSessionStarted), "all runs belong to one session")
 	w.replay(c, "continued")
 	w.replayRun(c, runs[len(runs)-1], "handed-over")
 }
 
-// countOf is how many events of a tag the log has.
+// countOf counts the events with a tag.
 func countOf(w *world, c *session.Context, tag event.Tag) (n int) {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, "") {
@@ -80,12 +80,12 @@ func countOf(w *world, c *session.Context, tag event.Tag) (n int) {
 	return n
 }
 
-func TestAStreamOfMessagesWithoutAGapDoesNotKeepARunForEver(t *testing.T) {
+func TestConstantInputDoesNotPreventContinueAsNew(t *testing.T) {
 	w := newWorld(t, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("dense")
 	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}))
-	// The stream goes on until three runs have ended under it.
+	// The senders stop after three continuations.
 	const senders, ends = 3, 3
 	var (
 		wg   sync.WaitGroup
@@ -134,28 +134,28 @@ func TestAStreamOfMessagesWithoutAGapDoesNotKeepARunForEver(t *testing.T) {
 	require.ElementsMatch(t, sent, said)
 }
 
-// forgetful is the reducer of a conversation that is longer than what any model
-// reads: of its messages the newest are shown.
-func forgetful(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
+// newestOnly is a reducer for conversations that exceed any context window: it keeps the
+// newest messages.
+func newestOnly(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
 	const shown = 40
 	current = reducer.Reduce(current, events...)
 	current.Messages = current.Messages[max(0, len(current.Messages)-shown):]
 	return current
 }
 
-// TestFiveThousandTurns is one conversation through many runs, as its clients see
-// it: messages by update and by signal, interruptions, another client who puts in
-// notes, and one who follows all the time.
+// TestFiveThousandTurns checks one conversation over many runs from its clients' view:
+// messages by update and by signal, interruptions, notes of a second client, and a
+// follower.
 func TestFiveThousandTurns(t *testing.T) {
 	long(t)
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: 15 * time.Minute}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: 15 * time.Minute}, llmtest.Func(echo))
 	turns, after := 5_000, 4_000
 	if os.Getenv(temporalVariable) != "" {
-		// As many runs, and not the time that as many turns take on PostgreSQL.
+		// The same number of runs with fewer turns, which are slow on PostgreSQL.
 		turns, after = 800, 800
 	}
-	w.worker(func(o *contexts.Options) { o.ContinueAfter, o.Reduce = after, forgetful })
+	w.worker(func(o *contexts.Options) { o.ContinueAfter, o.Reduce = after, newestOnly })
 	c := w.open("years")
 	var none int64
 	w.send(c, event.New(event.SetDeliveryPolicy{QuietPeriodMs: &none}))
@@ -227,7 +227,7 @@ func TestFiveThousandTurns(t *testing.T) {
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(t, err)
 		require.Less(t, n, len(followed))
-		require.Equal(t, followed[n], e, "the follower saw what is in the log")
+		require.Equal(t, followed[n], e, "the follower must see the log")
 		if n++; n > 1 {
 			require.Equal(t, followed[n-2].ID, e.ParentID)
 		}
@@ -243,20 +243,19 @@ func TestFiveThousandTurns(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(followed), n)
-	require.Empty(t, sent, "nothing is lost, and nothing is there twice")
+	require.Empty(t, sent, "messages missing in the log")
 	require.Len(t, requests, turns)
 	for id, times := range requests {
 		require.Equal(t, 1, times, id)
 	}
 }
 
-// TestAnAnswerGoesOnInTheNextRun sends so much during an answer that its run
-// continues as new. The answer is neither restarted nor lost, and an interrupt
-// reaches it in the new run.
+// TestAnAnswerGoesOnInTheNextRun makes a run continue as new during an answer. The answer
+// is neither restarted nor lost, and an interrupt reaches it in the new run.
 func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, surroundings{patience: largePatience},
+	w := newWorldOn(t, environment{timeout: largeTimeout},
 		llmtest.Answer("Once", " upon", " a time").HoldAfter(1, gate),
 		llmtest.Answer("All", " noted").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Fine."),
@@ -273,14 +272,14 @@ func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
 			}
 			sent, err := c.Send(w.ctx, note("", "appended"))
 			require.NoError(t, err)
-			require.NotEmpty(t, sent.EventIDs, "an update is answered")
+			require.NotEmpty(t, sent.EventIDs, "the update must complete")
 		}
 	}
 	continueAsNew(3)
 	gate.Open()
 	last := turn.rest()
 	require.Equal(t, event.TagLLMRequestCompleted, last.Tag())
-	require.Equal(t, "Once upon a time", spoken(turn.seen), w.withoutNotes(c))
+	require.Equal(t, "Once upon a time", deltaText(turn.seen), w.withoutNotes(c))
 	requireOneAttempt(t, turn.seen)
 	require.Len(t, w.model.Requests(), 1)
 
@@ -291,14 +290,14 @@ func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
 	require.NoError(t, w.model.Aborted(w.ctx, 2))
 	require.Equal(t, event.TagLLMRequestInterrupted, second.rest().Tag())
 	requireOneAttempt(t, second.seen)
-	require.Equal(t, "Fine.", spoken(w.say(c, "Go on")))
+	require.Equal(t, "Fine.", deltaText(w.say(c, "Go on")))
 	w.log(c)
 	for _, run := range w.runs(c) {
 		w.replayRun(c, run, "")
 	}
 }
 
-// withoutNotes is the log of a context without its many short messages.
+// withoutNotes is the log of a context without the short notes.
 func (w *world) withoutNotes(c *session.Context) string {
 	var lines []string
 	for line := range strings.Lines(w.log(c)) {
@@ -315,7 +314,7 @@ func requireOneAttempt(t *testing.T, seen []event.Event) {
 	for _, e := range seen {
 		switch b := e.Body.(type) {
 		case event.TextDelta:
-			require.False(t, b.Reset && b.Attempt > 1, "viewers see no restart")
+			require.False(t, b.Reset && b.Attempt > 1, "viewers must see no restart")
 			require.Equal(t, 1, b.Attempt)
 		case event.LLMRequestStarted:
 			require.Equal(t, 1, b.Attempt)

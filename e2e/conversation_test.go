@@ -44,7 +44,7 @@ func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
 		AssistantMessage "Bye" through 12
 		LLMRequestCompleted 3 stop
 	`), w.log(c))
-	require.Equal(t, "Hello there", spoken(first), "the deltas add up to the answer")
+	require.Equal(t, "Hello there", deltaText(first), "the deltas must add up to the answer")
 
 	var asked []string
 	for _, m := range w.model.Requests()[2].Messages {
@@ -68,8 +68,8 @@ func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
 	w.replay(c, "conversation")
 }
 
-// spoken is what the deltas of a turn add up to.
-func spoken(events []event.Event) string {
+// deltaText is the concatenated text of the deltas.
+func deltaText(events []event.Event) string {
 	var b strings.Builder
 	for _, e := range events {
 		if d, ok := e.Body.(event.TextDelta); ok {
@@ -82,7 +82,7 @@ func spoken(events []event.Event) string {
 	return b.String()
 }
 
-func TestNewInputInterruptsAndKeepsWhatWasSaid(t *testing.T) {
+func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t,
 		llmtest.Answer("Once upon", " a time").HoldAfter(1, gate),
@@ -109,11 +109,11 @@ func TestNewInputInterruptsAndKeepsWhatWasSaid(t *testing.T) {
 		LLMRequestCompleted 2 stop
 	`), w.log(c))
 	require.Equal(t, []string{"user: Tell me a story", "assistant: Once upon", "user: Shorter"},
-		contents(w.model.Requests()[1]), "the model sees what it had said before what came then")
+		contents(w.model.Requests()[1]), "the partial answer precedes the interrupting message")
 	w.replay(c, "interruption")
 }
 
-func TestAskingToInterruptStopsTheAnswer(t *testing.T) {
+func TestInterruptStopsTheAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("One", " two").HoldAfter(1, gate))
 	w.worker()
@@ -137,7 +137,7 @@ func TestAskingToInterruptStopsTheAnswer(t *testing.T) {
 	w.replay(c, "interrupt")
 }
 
-func TestQuickMessagesBecomeOneRequest(t *testing.T) {
+func TestQuickMessagesAreDebouncedIntoOneRequest(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Both."))
 	w.worker()
 	c := w.open("quick")
@@ -160,7 +160,7 @@ func TestQuickMessagesBecomeOneRequest(t *testing.T) {
 	w.replay(c, "quick-messages")
 }
 
-func TestAQueuedMessageIsAnsweredAfterTheAnswer(t *testing.T) {
+func TestAQueuedMessageIsAnsweredAfterTheRunningAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("First", " answer").HoldAfter(1, gate), llmtest.Answer("Second answer"))
 	w.worker()
@@ -193,7 +193,7 @@ func TestARejectedMessageIsInTheLog(t *testing.T) {
 	w.replay(c, "reject")
 }
 
-func TestAFailedProviderAndAFallback(t *testing.T) {
+func TestAFailedProviderFallsBack(t *testing.T) {
 	w := newWorld(t,
 		llmtest.Error(401, "invalid_api_key", "Incorrect API key provided: sk-live-abcdefghijkl"),
 		llmtest.Answer("Here I am."),
@@ -218,7 +218,7 @@ func TestAFailedProviderAndAFallback(t *testing.T) {
 	w.replay(c, "fallback")
 }
 
-func TestAFailedRequestLeavesTheContextAlive(t *testing.T) {
+func TestAContextContinuesAfterAFailedRequest(t *testing.T) {
 	w := newWorld(t,
 		llmtest.Error(500, "server_error", "down"),
 		llmtest.Error(500, "server_error", "still down"),
@@ -230,8 +230,7 @@ func TestAFailedRequestLeavesTheContextAlive(t *testing.T) {
 	failed := w.say(c, "Hello?")
 	require.Equal(t, event.TagLLMRequestFailed, failed[len(failed)-1].Tag())
 	w.say(c, "And now?")
-	// The second attempt may begin before or after the session has heard of the
-	// first.
+	// The second attempt may begin before or after the session has recorded the first.
 	require.Equal(t, story(`
 		SessionStarted after 0
 		SetRetryConfig
@@ -247,7 +246,7 @@ func TestAFailedRequestLeavesTheContextAlive(t *testing.T) {
 	w.replay(c, "failure")
 }
 
-func TestAClosedContextGoesOnInANewSession(t *testing.T) {
+func TestAClosedContextContinuesInANewSession(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."))
 	w.worker()
 	c := w.open("closed")
@@ -312,7 +311,7 @@ func TestTheLogIsReadWithoutAWorker(t *testing.T) {
 	require.Equal(t, []string{"AssistantMessageEvent", "LLMRequestCompletedEvent"}, from)
 }
 
-func TestAWorkerThatStopsHandsItsRequestBack(t *testing.T) {
+func TestAStoppingWorkerHandsItsRequestBack(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t,
 		llmtest.Answer("I was", " saying").HoldAfter(1, gate),
@@ -327,7 +326,7 @@ func TestAWorkerThatStopsHandsItsRequestBack(t *testing.T) {
 	stop()
 	w.worker()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, "I was saying: hello.", spoken(turn.seen), "a reset takes back what the first attempt said")
+	require.Equal(t, "I was saying: hello.", deltaText(turn.seen), "a reset discards the text of the first attempt")
 	require.Equal(t, story(`
 		SessionStarted after 0
 		SetRetryConfig
@@ -337,11 +336,11 @@ func TestAWorkerThatStopsHandsItsRequestBack(t *testing.T) {
 		AssistantMessage "I was saying: hello." through 4
 		LLMRequestCompleted 1 stop
 	`), w.log(c))
-	require.NotContains(t, w.history(c), "ActivityTaskTimedOut", "the worker gave the request back, nobody had to miss it")
+	require.NotContains(t, w.history(c), "ActivityTaskTimedOut", "the worker must hand the request back")
 	w.replay(c, "handed-back")
 }
 
-func TestAWorkerFoldsWithTheReducerItIsGiven(t *testing.T) {
+func TestAWorkerUsesACustomReducer(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("OK"))
 	w.worker(func(o *contexts.Options) {
 		o.Reduce = func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
@@ -358,7 +357,7 @@ func TestAWorkerFoldsWithTheReducerItIsGiven(t *testing.T) {
 	c := w.open("loud")
 	w.say(c, "be loud")
 	require.Equal(t, []string{"user: BE LOUD"}, contents(w.model.Requests()[0]))
-	require.Contains(t, w.log(c), `UserMessage "be loud"`, "the log keeps what was said")
+	require.Contains(t, w.log(c), `UserMessage "be loud"`, "the log must have the original message")
 }
 
 func TestContextsWorkWithoutNATS(t *testing.T) {

@@ -13,101 +13,101 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// line leads to Temporal until something is said on it. Then the server is heard
-// no more, and what was said gets to it or not. When the line is cut it takes
-// nobody, until it is mended.
-type line struct {
+// lossyProxy forwards connections to Temporal until a client sends a given text. From then
+// on it drops responses, and forwards or drops requests. After cut it refuses connections
+// until mend.
+type lossyProxy struct {
 	listener net.Listener
 	to       string
 	text     []byte
-	arrives  bool // what was said gets to the server
-	// said gets a value each time that the text is on the line. missed is closed
-	// when somebody was turned away since it was cut.
+	arrives  bool // whether the text is forwarded
+	// said receives a value each time the text is sent. missed is closed when a
+	// connection was refused after cut.
 	said, missed chan struct{}
 
-	mu      sync.Mutex
-	state   lineState
-	missing sync.Once
-	ends    map[net.Conn]struct{}
+	mu    sync.Mutex
+	state proxyState
+	once  sync.Once
+	ends  map[net.Conn]struct{}
 }
 
-type lineState int
+type proxyState int
 
 const (
-	lineWhole lineState = iota
-	lineUnheard
-	lineCut
-	lineMended
+	proxyForwards proxyState = iota
+	proxyDrops
+	proxyCut
+	proxyMended
 )
 
-// newLine opens a line to the server at an address, until the end of the test.
-func newLine(t *testing.T, to, text string, arrives bool) *line {
+// newLossyProxy starts a proxy for the duration of the test.
+func newLossyProxy(t *testing.T, to, text string, arrives bool) *lossyProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	l := &line{
+	p := &lossyProxy{
 		listener: listener, to: to, text: []byte(text), arrives: arrives,
 		said: make(chan struct{}, 8), missed: make(chan struct{}), ends: map[net.Conn]struct{}{},
 	}
 	t.Cleanup(func() {
 		_ = listener.Close()
-		l.hangUp(lineCut)
+		p.closeAll(proxyCut)
 	})
-	go l.serve()
-	return l
+	go p.serve()
+	return p
 }
 
-func (l *line) address() string { return l.listener.Addr().String() }
+func (p *lossyProxy) address() string { return p.listener.Addr().String() }
 
-// cut ends all connections.
-func (l *line) cut() { l.hangUp(lineCut) }
+// cut closes all connections and refuses new ones.
+func (p *lossyProxy) cut() { p.closeAll(proxyCut) }
 
-// mend takes connections again.
-func (l *line) mend() { l.hangUp(lineMended) }
+// mend accepts and forwards connections again.
+func (p *lossyProxy) mend() { p.closeAll(proxyMended) }
 
-func (l *line) hangUp(state lineState) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state = state
-	for end := range l.ends {
+func (p *lossyProxy) closeAll(state proxyState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = state
+	for end := range p.ends {
 		_ = end.Close()
 	}
-	clear(l.ends)
+	clear(p.ends)
 }
 
-func (l *line) serve() {
+func (p *lossyProxy) serve() {
 	for {
-		in, err := l.listener.Accept()
+		in, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
-		out, err := net.Dial("tcp", l.to)
-		if err != nil || !l.takes(in, out) {
+		out, err := net.Dial("tcp", p.to)
+		if err != nil || !p.register(in, out) {
 			_ = in.Close()
 			if err == nil {
 				_ = out.Close()
 			}
 			continue
 		}
-		go l.carry(out, in, l.listen())
-		go l.carry(in, out, l.isHeard)
+		go p.forward(out, in, p.listen())
+		go p.forward(in, out, p.passesResponse)
 	}
 }
 
-// takes reports whether a connection with two ends is taken.
-func (l *line) takes(in, out net.Conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state == lineCut {
-		l.missing.Do(func() { close(l.missed) })
+// register registers a connection unless the proxy is cut.
+func (p *lossyProxy) register(in, out net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == proxyCut {
+		p.once.Do(func() { close(p.missed) })
 		return false
 	}
-	l.ends[in], l.ends[out] = struct{}{}, struct{}{}
+	p.ends[in], p.ends[out] = struct{}{}, struct{}{}
 	return true
 }
 
-// carry carries what may pass, and ends the connection with either end.
-func (l *line) carry(to, from net.Conn, passes func([]byte) bool) {
+// forward copies data that passes, and closes the connection when either end closes.
+func (p *lossyProxy) forward(to, from net.Conn, passes func([]byte) bool) {
 	defer to.Close()
 	buffer := make([]byte, 64<<10)
 	for {
@@ -124,43 +124,43 @@ func (l *line) carry(to, from net.Conn, passes func([]byte) bool) {
 	}
 }
 
-// listen returns a function that listens to one connection for the text.
-func (l *line) listen() (passes func([]byte) bool) {
-	var heard []byte // the text may come in two pieces
+// listen returns a function that searches one connection for the text.
+func (p *lossyProxy) listen() (passes func([]byte) bool) {
+	var sent []byte // the text may span two reads
 	return func(piece []byte) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		heard = append(heard, piece...)
-		if l.state < lineCut && bytes.Contains(heard, l.text) {
-			l.state = lineUnheard
-			l.said <- struct{}{}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		sent = append(sent, piece...)
+		if p.state < proxyCut && bytes.Contains(sent, p.text) {
+			p.state = proxyDrops
+			p.said <- struct{}{}
 		}
-		heard = heard[max(0, len(heard)-len(l.text)+1):]
-		return l.state != lineUnheard || l.arrives
+		sent = sent[max(0, len(sent)-len(p.text)+1):]
+		return p.state != proxyDrops || p.arrives
 	}
 }
 
-func (l *line) isHeard([]byte) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state != lineUnheard
+func (p *lossyProxy) passesResponse([]byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state != proxyDrops
 }
 
-func TestAMessageWhoseConnectionIsCutIsSentOnce(t *testing.T) {
+func TestAMessageIsRecordedOnceAfterAConnectionLoss(t *testing.T) {
 	t.Parallel()
 	_, err := built()
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		arrives bool
-		times   int // that it is said before the cut
+		times   int // how often the client sends before the cut
 	}{
-		"before the server has it":                   {false, 1},
-		"when it has it and has not answered":        {true, 1},
-		"when it has it twice, by update and signal": {true, 2},
+		"before the server receives it":               {false, 1},
+		"after the server received it":                {true, 1},
+		"after the server received update and signal": {true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const text = "say this once and no more"
-			w := newWorldOn(t, surroundings{patience: building}, llmtest.Answer("Once."))
+			w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("Once."))
 			w.worker()
 			c := w.open("cut")
 			w.send(c, note("before", "Nothing yet"))
@@ -169,31 +169,31 @@ func TestAMessageWhoseConnectionIsCutIsSentOnce(t *testing.T) {
 				return ok && m.Content == text
 			}
 
-			line := newLine(t, w.on.temporal, text, test.arrives)
-			far := *w // the same world at the other end of the line
-			far.on.temporal = line.address()
+			proxy := newLossyProxy(t, w.on.temporal, text, test.arrives)
+			far := *w // the same world behind the proxy
+			far.on.temporal = proxy.address()
 			type outcome struct {
-				out, complaint string
-				err            error
+				out, errOut string
+				err         error
 			}
 			done := make(chan outcome, 1)
 			go func() {
-				out, complaint, err := far.tryStarter("", "send", "-n", c.Name(), "-m", text, "--json")
-				done <- outcome{out, complaint, err}
+				out, errOut, err := far.tryStarter("", "send", "-n", c.Name(), "-m", text, "--json")
+				done <- outcome{out, errOut, err}
 			}()
 			for range test.times {
-				w.wait(line.said)
+				w.wait(proxy.said)
 			}
 			if test.arrives {
 				w.await(c, said)
 			}
-			line.cut()
-			w.wait(line.missed)
+			proxy.cut()
+			w.wait(proxy.missed)
 			require.Equal(t, test.arrives, w.has(c, said))
-			line.mend()
+			proxy.mend()
 
 			got := <-done
-			require.NoError(t, got.err, got.complaint)
+			require.NoError(t, got.err, got.errOut)
 			var recorded []string
 			for e, err := range c.Events(w.ctx, "") {
 				require.NoError(t, err)
@@ -221,12 +221,12 @@ func (w *world) has(c *session.Context, found func(event.Event) bool) bool {
 	return false
 }
 
-// wait waits for what is sure to come.
+// wait waits for a channel.
 func (w *world) wait(done <-chan struct{}) {
 	w.t.Helper()
 	select {
 	case <-done:
 	case <-w.ctx.Done():
-		require.Fail(w.t, "what the test waits for did not come")
+		require.Fail(w.t, "timeout waiting for a channel")
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// TestTwoWorkersAreReplacedUnderTwentyAnswers is a rolling deploy: no answer is
-// cut off or made twice.
-func TestTwoWorkersAreReplacedUnderTwentyAnswers(t *testing.T) {
+// TestARollingDeployCompletesTwentyAnswers is a rolling deploy: every answer completes
+// with a single request.
+func TestARollingDeployCompletesTwentyAnswers(t *testing.T) {
 	t.Parallel()
 	gates := map[string]*llmtest.Gate{"first": llmtest.NewGate(), "second": llmtest.NewGate()}
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		return llmtest.Answer("An", " answer", " to", " the "+r.LastUser()).HoldAfter(2, gates[r.LastUser()])
 	}))
 	old := []*process{w.drainingProcess(), w.drainingProcess()}
@@ -39,7 +39,7 @@ func TestTwoWorkersAreReplacedUnderTwentyAnswers(t *testing.T) {
 		}
 		w.drainingProcess()
 		require.NoError(t, syscall.Kill(old[i].PID(), syscall.SIGTERM))
-		// A message that comes during the drain is recorded by the other worker.
+		// The other worker records messages during the drain.
 		for _, c := range all[:5] {
 			w.send(c, note("", "during the drain"))
 		}
@@ -47,8 +47,8 @@ func TestTwoWorkersAreReplacedUnderTwentyAnswers(t *testing.T) {
 		for n, turn := range turns {
 			require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 			want := "An answer to the " + text
-			// The log may overtake the last delta.
-			require.True(t, strings.HasPrefix(want, spoken(turn.seen)), "context %d: %q", n, spoken(turn.seen))
+			// The answer may be recorded before the last delta arrives.
+			require.True(t, strings.HasPrefix(want, deltaText(turn.seen)), "context %d: %q", n, deltaText(turn.seen))
 			require.True(t, slices.ContainsFunc(turn.seen, func(e event.Event) bool {
 				answer, ok := e.Body.(event.AssistantMessage)
 				return ok && answer.Content == want && !answer.Partial
@@ -57,18 +57,17 @@ func TestTwoWorkersAreReplacedUnderTwentyAnswers(t *testing.T) {
 		}
 		<-old[i].Done()
 	}
-	require.Len(t, w.model.Requests(), 2*len(all), "no request was made twice")
+	require.Len(t, w.model.Requests(), 2*len(all), "requests must not be repeated")
 	for _, c := range all {
 		w.log(c)
 	}
 }
 
-// TestTheAnswerOfAKilledWorkerIsMadeByAnother bounds the time only so that a
-// return to waits of more than ten seconds is noticed. The benchmark has the
-// figure.
-func TestTheAnswerOfAKilledWorkerIsMadeByAnother(t *testing.T) {
+// The time bound only detects a regression to waits of more than ten seconds. The
+// benchmark has the figure.
+func TestAnotherWorkerRepeatsTheRequestOfAKilledWorker(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience},
+	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("One", " two", " three"))
 	first := w.process(contexts.Both)

@@ -16,10 +16,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// buildTags are the build tags of the binaries that tests build.
+// buildTags are the build tags for binaries built by tests.
 var buildTags string
 
-// built builds the command line, once for all tests.
+// built builds the starter once for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(scratch, "starter")
 	out, err := exec.Command("go", "build", "-tags", buildTags, "-o", file, "../starter").CombinedOutput()
@@ -29,38 +29,37 @@ var built = sync.OnceValues(func() (string, error) {
 	return file, err
 })
 
-// building is the patience of a test that may have to build the command line.
-const building = 5 * time.Minute
+// buildTimeout is the timeout of a test that may build the starter.
+const buildTimeout = 5 * time.Minute
 
-// starter runs the command line, which succeeds, and returns what it prints.
+// starter runs the starter, requires success, and returns its standard output.
 func (w *world) starter(stdin string, args ...string) string {
 	w.t.Helper()
-	out, complaint, err := w.tryStarter(stdin, args...)
-	require.NoError(w.t, err, complaint)
+	out, errOut, err := w.tryStarter(stdin, args...)
+	require.NoError(w.t, err, errOut)
 	return out
 }
 
-// tryStarter runs the command line and returns what it prints and what it
-// complains about.
-func (w *world) tryStarter(stdin string, args ...string) (out, complaint string, err error) {
+// tryStarter runs the starter and returns its standard output and standard error.
+func (w *world) tryStarter(stdin string, args ...string) (out, errOut string, err error) {
 	w.t.Helper()
 	file, err := built()
 	require.NoError(w.t, err)
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(w.ctx, file, w.placed(args)...)
+	cmd := exec.CommandContext(w.ctx, file, w.withAddresses(args)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	err = cmd.Run()
 	return stdout.String(), stderr.String(), err
 }
 
-// placed adds to arguments of the command line where everything is.
-func (w *world) placed(args []string) []string {
+// withAddresses appends the flags that select the servers of the world.
+func (w *world) withAddresses(args []string) []string {
 	return append(args, "--address", w.on.temporal, "--nats-url", w.on.nats, "--task-queue", w.queue, "--blob-url", w.blobURL)
 }
 
-func TestALogGoesOutAndComesBack(t *testing.T) {
+func TestALogIsExportedAndImported(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("exported")
 	for _, text := range []string{"One", "Two", "Three"} {
@@ -82,7 +81,7 @@ func TestALogGoesOutAndComesBack(t *testing.T) {
 
 	w.say(copied, "Four")
 	require.Len(t, w.model.Requests()[3].Messages, 7)
-	_, complaint, err := w.tryStarter(exported, "import", "-n", copied.Name(), "-")
+	_, errOut, err := w.tryStarter(exported, "import", "-n", copied.Name(), "-")
 	require.Error(t, err)
-	require.Contains(t, complaint, "there is such a context already")
+	require.Contains(t, errOut, "there is such a context already")
 }

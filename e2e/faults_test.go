@@ -17,25 +17,23 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// faultPatience is the patience of a test in which a dead worker has to be
-// noticed, which takes a heartbeat timeout of 10 s.
-const faultPatience = 2 * time.Minute
+// faultTimeout is the timeout of a test that detects a dead worker, which takes a
+// heartbeat timeout of 10 s.
+const faultTimeout = 2 * time.Minute
 
 func isTag(tag event.Tag) func(event.Event) bool {
 	return func(e event.Event) bool { return e.Tag() == tag }
 }
 
-// underWay goes on until the answer is being said and the log knows that it was
-// asked for.
+// underWay waits until the answer is streaming and the log has its request.
 func (t *turn) underWay() {
 	t.w.t.Helper()
 	t.until(isTag(event.TagTextDelta))
 	t.until(isTag(event.TagLLMRequestStarted))
 }
 
-// requireWhole checks that nothing in the log of a context is lost or doubled:
-// every user message is there once, in order, and every request that was made
-// ended once, with one whole answer at most. It returns the whole answers.
+// requireWhole checks that the log has every user message once, in order, and that every
+// request ended once, with at most one complete answer. It returns the complete answers.
 func (w *world) requireWhole(c *session.Context, messages ...string) (answers []string) {
 	w.t.Helper()
 	w.log(c) // checks the ids
@@ -58,7 +56,7 @@ func (w *world) requireWhole(c *session.Context, messages ...string) (answers []
 			}
 		case event.LLMRequestStarted:
 			require.Contains(w.t, []string{"", b.RequestID}, open, "two requests at once")
-			require.False(w.t, ended[b.RequestID], "request %s goes on after its end", b.RequestID)
+			require.False(w.t, ended[b.RequestID], "request %s continues after its end", b.RequestID)
 			open = b.RequestID
 		case event.LLMRequestCompleted:
 			require.True(w.t, answered[b.RequestID], "request %s is completed without an answer", b.RequestID)
@@ -74,11 +72,11 @@ func (w *world) requireWhole(c *session.Context, messages ...string) (answers []
 	return answers
 }
 
-func TestAWorkerIsKilledInTheMiddleOfAnAnswer(t *testing.T) {
-	for name, retries := range map[string]int{"with attempts left": 3, "with none left": 0} {
+func TestAKilledWorkerRestartsTheAnswer(t *testing.T) {
+	for name, retries := range map[string]int{"with retries left": 3, "without retries": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldOn(t, surroundings{patience: faultPatience},
+			w := newWorldOn(t, environment{timeout: faultTimeout},
 				llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 				llmtest.Answer("I was", " saying: hello."),
 			)
@@ -98,8 +96,8 @@ func TestAWorkerIsKilledInTheMiddleOfAnAnswer(t *testing.T) {
 			require.True(t, slices.ContainsFunc(turn.seen, func(e event.Event) bool {
 				d, ok := e.Body.(event.TextDelta)
 				return ok && d.Reset && d.Attempt == 2
-			}), "whoever follows is told to forget the first attempt")
-			require.Equal(t, "I was saying: hello.", spoken(turn.seen))
+			}), "followers must receive a reset")
+			require.Equal(t, "I was saying: hello.", deltaText(turn.seen))
 			require.Equal(t, story(`
 				SessionStarted after 0
 				SetRetryConfig
@@ -115,9 +113,9 @@ func TestAWorkerIsKilledInTheMiddleOfAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAMessageInterruptsAnAnswerWhoseWorkerWasKilled(t *testing.T) {
+func TestAMessageInterruptsTheAnswerOfAKilledWorker(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience},
+	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Yes."),
 	)
@@ -129,16 +127,15 @@ func TestAMessageInterruptsAnAnswerWhoseWorkerWasKilled(t *testing.T) {
 	w.process(contexts.Both)
 	last := w.say(c, "Still there?")
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-	// It interrupts the answer, unless the server gave its task to the dead worker
-	// first: then the next attempt, after the same ten seconds, has seen it.
+	// The message interrupts the answer, unless the server dispatched its task to the dead
+	// worker. Then the next attempt, after the same ten seconds, includes the message.
 	require.Contains(t, []event.Tag{event.TagLLMRequestInterrupted, event.TagLLMRequestCompleted}, turn.rest().Tag())
 	require.Equal(t, []string{"Yes."}, w.requireWhole(c, "Hello", "Still there?"))
 	require.Equal(t, []string{"user: Hello", "user: Still there?"}, contents(w.model.Requests()[1]))
 	w.replay(c, "")
 }
 
-// startNATS starts a NATS server of the test's own on the port of the URL, or
-// any when it is empty.
+// startNATS starts a NATS server for one test, on the port of the URL or any port.
 func startNATS(t *testing.T, at string) *natsserver.Server {
 	t.Helper()
 	port := 0
@@ -154,11 +151,11 @@ func startNATS(t *testing.T, at string) *natsserver.Server {
 	return s
 }
 
-func TestNATSGoesAwayInTheMiddleOfAnAnswer(t *testing.T) {
+func TestANATSOutageDuringAnswers(t *testing.T) {
 	gate := llmtest.NewGate()
 	own := startNATS(t, "")
 	found := make(chan struct{}, 10)
-	w := newWorldOn(t, surroundings{nats: own.URL(), natsFound: func() { found <- struct{}{} }},
+	w := newWorldOn(t, environment{nats: own.URL(), natsFound: func() { found <- struct{}{} }},
 		llmtest.Answer("One", " two").HoldAfter(1, gate),
 		llmtest.Answer("Three", " four").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Five", " six").HoldAfter(1, llmtest.NewGate()),
@@ -169,7 +166,7 @@ func TestNATSGoesAwayInTheMiddleOfAnAnswer(t *testing.T) {
 		select {
 		case <-found:
 		case <-w.ctx.Done():
-			t.Fatal("nobody has found NATS again")
+			t.Fatal("no reconnection to NATS")
 		}
 	}
 	w.worker()
@@ -180,7 +177,7 @@ func TestNATSGoesAwayInTheMiddleOfAnAnswer(t *testing.T) {
 	own.Shutdown()
 	gate.Open()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag(), "the turn completes")
-	require.Equal(t, "One", spoken(turn.seen), "and only live deltas stop")
+	require.Equal(t, "One", deltaText(turn.seen), "and only live deltas stop")
 
 	again()
 	turn = w.ask(c, "Go on")
@@ -191,8 +188,8 @@ func TestNATSGoesAwayInTheMiddleOfAnAnswer(t *testing.T) {
 	require.NoError(t, w.model.Aborted(w.ctx, 2))
 	took := time.Since(asked)
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
-	t.Logf("without NATS, an interrupt has stopped the model after %v", took.Round(time.Millisecond))
-	// What is promised is 2 s; a busy machine is given more.
+	t.Logf("without NATS, an interrupt stopped the model after %v", took.Round(time.Millisecond))
+	// The documented bound is 2 s; a busy machine needs more.
 	require.Less(t, took, 5*time.Second)
 
 	again()
@@ -225,10 +222,10 @@ func TestNATSGoesAwayInTheMiddleOfAnAnswer(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestNATSFallsSilentInTheMiddleOfAnAnswer(t *testing.T) {
+func TestASilentNATSDuringAnswers(t *testing.T) {
 	gate := llmtest.NewGate()
 	tunnel := streamtest.Start(t, nats.URL())
-	w := newWorldOn(t, surroundings{nats: tunnel.URL(), patience: faultPatience},
+	w := newWorldOn(t, environment{nats: tunnel.URL(), timeout: faultTimeout},
 		llmtest.Answer("One", " two").HoldAfter(1, gate),
 		llmtest.Answer("Three", " four").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Five", " six").HoldAfter(1, llmtest.NewGate()),
@@ -242,7 +239,7 @@ func TestNATSFallsSilentInTheMiddleOfAnAnswer(t *testing.T) {
 	tunnel.Silence()
 	gate.Open()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag(), "the turn completes")
-	require.Equal(t, "One", spoken(turn.seen), "and only live deltas stop")
+	require.Equal(t, "One", deltaText(turn.seen), "and only live deltas stop")
 
 	turn = w.ask(c, "Go on")
 	turn.until(isTag(event.TagLLMRequestStarted))
@@ -251,8 +248,8 @@ func TestNATSFallsSilentInTheMiddleOfAnAnswer(t *testing.T) {
 	require.NoError(t, w.model.Aborted(w.ctx, 2))
 	took := time.Since(asked)
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
-	t.Logf("with a NATS that says nothing, an interrupt has stopped the model after %v", took.Round(time.Millisecond))
-	// Half a second more than without NATS.
+	t.Logf("with a silent NATS, an interrupt stopped the model after %v", took.Round(time.Millisecond))
+	// Half a second longer than without NATS.
 	require.Less(t, took, 6*time.Second)
 
 	turn = w.ask(c, "And on")
@@ -265,7 +262,7 @@ func TestNATSFallsSilentInTheMiddleOfAnAnswer(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAModelFailsInEveryWayAndThenAnswers(t *testing.T) {
+func TestEveryModelFailureIsRetried(t *testing.T) {
 	half := llmtest.Answer("Half", " of it")
 	w := newWorld(t,
 		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("1"),
@@ -284,7 +281,7 @@ func TestAModelFailsInEveryWayAndThenAnswers(t *testing.T) {
 		event.New(event.SetTimeout{TimeoutMs: 15_000, FirstTokenMs: new(int64(silence)), StallMs: new(int64(silence))}))
 	turn := w.say(c, "Hello?")
 	require.Equal(t, event.TagLLMRequestCompleted, turn[len(turn)-1].Tag())
-	require.Equal(t, "All of it.", spoken(turn))
+	require.Equal(t, "All of it.", deltaText(turn))
 	require.Equal(t, story(`
 		SessionStarted after 0
 		SetRetryConfig
@@ -304,11 +301,11 @@ func TestAModelFailsInEveryWayAndThenAnswers(t *testing.T) {
 	milliseconds := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	requests := w.model.Requests()
 	for i, want := range []time.Duration{
-		time.Second,                 // as the model asked
-		milliseconds(20),            // the initial delay, doubled for each attempt before
+		time.Second,                 // Retry-After
+		milliseconds(20),            // the initial delay, doubled per attempt
 		milliseconds(40),            //
-		milliseconds(silence + 80),  // the wait for the first token, too
-		milliseconds(silence + 160), // the stall, too
+		milliseconds(silence + 80),  // plus the timeout of the first token
+		milliseconds(silence + 160), // plus the stall timeout
 		milliseconds(320),
 	} {
 		require.GreaterOrEqual(t, requests[i+1].At.Sub(requests[i].At), want, "between attempts %d and %d", i+1, i+2)
@@ -316,7 +313,7 @@ func TestAModelFailsInEveryWayAndThenAnswers(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAStallWithoutAnAttemptLeftKeepsWhatWasSaid(t *testing.T) {
+func TestAStallWithoutRetriesKeepsThePartialAnswer(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Once", " upon a time").HoldAfter(1, llmtest.NewGate()))
 	w.worker()
 	c := w.open("stalled")
@@ -336,7 +333,7 @@ func TestAStallWithoutAnAttemptLeftKeepsWhatWasSaid(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAModelThatFailsAtAnImageIsAskedOnceMore(t *testing.T) {
+func TestAModelThatFailsOnAnImageIsRetriedOnce(t *testing.T) {
 	w := newWorld(t, llmtest.Status(500, "oops"), llmtest.Status(500, "oops"))
 	w.worker()
 	c := w.open("blind")
@@ -351,7 +348,7 @@ func TestAModelThatFailsAtAnImageIsAskedOnceMore(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAnExhaustedProviderHandsOverToTheFallback(t *testing.T) {
+func TestAnExhaustedProviderFallsBack(t *testing.T) {
 	w := newWorld(t,
 		llmtest.Error(500, "server_error", "down"),
 		llmtest.Error(503, "overloaded", "still down"),

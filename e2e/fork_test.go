@@ -11,9 +11,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func TestAForkGoesItsOwnWay(t *testing.T) {
+func TestAForkIsIndependentOfItsOrigin(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("origin")
 	for w.say(c, "Hello"); len(w.runs(c)) < 2; {
@@ -21,7 +21,7 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	}
 	said := w.say(c, "Is this in the history alone?")
 	at := said[len(said)-1].ID
-	archived := reach(w, w.archive, c)
+	archived := archivedThrough(w, w.archive, c)
 	require.Less(t, archived, event.Counter(at))
 	shared := w.starter("", "export", "-n", c.Name())
 	w.say(c, "This is the origin's")
@@ -37,18 +37,18 @@ func TestAForkGoesItsOwnWay(t *testing.T) {
 	require.Contains(t, w.log(c), "This is the origin's")
 	require.NotContains(t, w.log(c), "This is the fork's")
 
-	// Another session of the fork is not its beginning.
+	// A new session of the fork must not change where it begins.
 	w.close(fork, "for today")
 	w.say(fork, "And on")
 	require.Equal(t, 1, strings.Count(w.starter("", "export", "-n", fork.Name()), `"forkedFrom":"`+at+`"`))
 	require.Contains(t, w.starter("", "verify", "-n", fork.Name()), "ok: ")
 	require.Contains(t, w.starter("", "verify", "-n", c.Name()), "ok: ")
-	_, complaint, err := w.tryStarter("", "fork", "-n", c.Name(), "--at", at, "--as", fork.Name())
+	_, errOut, err := w.tryStarter("", "fork", "-n", c.Name(), "--at", at, "--as", fork.Name())
 	require.Error(t, err)
-	require.Contains(t, complaint, "there is such a context already")
+	require.Contains(t, errOut, "there is such a context already")
 }
 
-func TestAForkWithinARequestCutsItsAnswerOff(t *testing.T) {
+func TestAForkWithinARequestInterruptsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, llmtest.Func(echo))
 	w.worker()
@@ -71,7 +71,7 @@ func TestAForkWithinARequestCutsItsAnswerOff(t *testing.T) {
 	require.Equal(t, event.TagLLMRequestCompleted, again[len(again)-1].Tag())
 }
 
-// from are the events of a context after one of them.
+// from are the events of a context after an id.
 func (w *world) from(c *session.Context, id string) (events []event.Event) {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, id) {

@@ -15,8 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// signalAll signals notes to a context as any Temporal client does, without a
-// blob store.
+// signalAll signals notes to a context like a plain Temporal client.
 func (w *world) signalAll(c *session.Context, temporal client.Client, notes []event.Event) {
 	w.t.Helper()
 	id := wire.WorkflowID(c.Name())
@@ -51,7 +50,7 @@ func (w *world) requireAll(c *session.Context, notes []event.Event) {
 		}
 	}
 	require.Empty(w.t, missing)
-	w.log(c) // dense
+	w.log(c) // checks ids
 	seen := map[string]int{}
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(w.t, err)
@@ -65,12 +64,12 @@ func (w *world) requireAll(c *session.Context, notes []event.Event) {
 	}
 }
 
-func TestLargeMessagesThatWaitForAWorkerDoNotEndTheRun(t *testing.T) {
+func TestLargeMessagesWaitingForAWorkerDoNotEndTheRun(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience})
+	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("large-waiting")
 	var notes []event.Event
-	for i := range 30 { // 57 MB, where the server ends a run at 50
+	for i := range 30 { // 57 MB; the server terminates a run at 50 MB
 		n := note(fmt.Sprintf("large-%d", i), strings.Repeat("x", 1_890_000))
 		_, err := c.Send(w.ctx, n)
 		require.NoError(t, err)
@@ -88,9 +87,9 @@ func (w *world) historySize(c *session.Context) int64 {
 	return d.GetWorkflowExecutionInfo().GetHistorySizeBytes()
 }
 
-func TestAContextWhoseHistoryHasNoRoomTakesInputAgainOnceAWorkerRuns(t *testing.T) {
+func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience})
+	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("full-bytes")
 	var notes []event.Event
 	for i := range 12 {
@@ -103,9 +102,9 @@ func TestAContextWhoseHistoryHasNoRoomTakesInputAgainOnceAWorkerRuns(t *testing.
 	require.ErrorContains(t, err, "context "+c.Name()+": full until a worker runs (21.6 of 50 MB")
 	line, err := late.MarshalJSON()
 	require.NoError(t, err)
-	_, complaint, err := w.tryStarter(string(line), "script", "-n", c.Name())
+	_, errOut, err := w.tryStarter(string(line), "script", "-n", c.Name())
 	require.Error(t, err)
-	require.Contains(t, complaint, "full until a worker runs")
+	require.Contains(t, errOut, "full until a worker runs")
 
 	w.worker()
 	for {
@@ -117,9 +116,9 @@ func TestAContextWhoseHistoryHasNoRoomTakesInputAgainOnceAWorkerRuns(t *testing.
 	w.requireAll(c, append(slices.Clone(notes), late))
 }
 
-func TestNineThousandSignalsWaitForAWorkerAndNoMore(t *testing.T) {
+func TestAtMostNineThousandSignalsWaitForAWorker(t *testing.T) {
 	long(t)
-	w := newWorldOn(t, surroundings{patience: largePatience})
+	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("full-signals")
 	var notes []event.Event
 	for i := range 9_000 {

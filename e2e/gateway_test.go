@@ -19,7 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// browser is what a page does with a gateway to the contexts of a world.
+// browser is an HTTP client of a gateway to the contexts of a world.
 type browser struct {
 	w       *world
 	url     string // of the context
@@ -42,7 +42,7 @@ func (b *browser) close() {
 	b.server.Close()
 }
 
-// do makes a request and returns the JSON that it is answered with.
+// do makes a request and returns the response.
 func (b *browser) do(method, url, body string, header ...string) (status int, answer string) {
 	b.w.t.Helper()
 	r, err := http.NewRequestWithContext(b.w.ctx, method, url, strings.NewReader(body))
@@ -72,7 +72,7 @@ func (b *browser) say(text, key string) string {
 	return sent.EventIDs[0]
 }
 
-// view is a transcript that a page keeps.
+// view is a transcript that follows a stream.
 type view struct {
 	b        *browser
 	leave    context.CancelFunc
@@ -81,7 +81,7 @@ type view struct {
 	document []byte
 }
 
-// view follows the transcript from a version on.
+// view follows the transcript from a version.
 func (b *browser) view(version string, document []byte) *view {
 	b.w.t.Helper()
 	ctx, cancel := context.WithCancel(b.w.ctx)
@@ -98,7 +98,7 @@ func (b *browser) view(version string, document []byte) *view {
 	return v
 }
 
-// until applies what comes until the document has a text.
+// until applies events until the document contains a text.
 func (v *view) until(text string) {
 	v.b.w.t.Helper()
 	kind := ""
@@ -134,14 +134,14 @@ func (v *view) apply(kind string, data []byte) {
 	require.NoError(v.b.w.t, err)
 }
 
-func TestAPageSeesAnAnswerComeAndStopsIt(t *testing.T) {
+func TestTheGatewayStreamsAnAnswerAndStopsIt(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate), llmtest.Answer("Fine."))
 	w.worker()
 	c := w.open("page")
 	b := w.browser(c)
 	v := b.view("", nil)
-	v.until(`"entries":[]`) // before there is a context
+	v.until(`"entries":[]`) // the context does not exist yet
 	b.say("Tell me a story", "one")
 	v.until("Once upon")
 	require.Equal(t, b.say("Tell me a story", "one"), event.FormatID(c.Name(), 2), "a repeat is the same message")
@@ -161,7 +161,7 @@ func TestAPageSeesAnAnswerComeAndStopsIt(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log, `UserMessage "Tell me a story"`))
 }
 
-func TestAPageThatIsReloadedInTheMiddleMissesNothing(t *testing.T) {
+func TestAStreamResumesDuringAnAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Once upon", " a time").HoldAfter(1, gate))
 	w.worker()
@@ -175,7 +175,7 @@ func TestAPageThatIsReloadedInTheMiddleMissesNothing(t *testing.T) {
 	again := b.view(first.version, first.document)
 	reloaded := b.view("", nil)
 	reloaded.until("Once upon")
-	restarted := w.browser(c) // another gateway, which knows nothing of the versions
+	restarted := w.browser(c) // another gateway does not know the version
 	elsewhere := restarted.view(first.version, []byte(`"of another life"`))
 	elsewhere.until("Once upon")
 	gate.Open()
@@ -183,10 +183,10 @@ func TestAPageThatIsReloadedInTheMiddleMissesNothing(t *testing.T) {
 		v.until("Once upon a time")
 		require.Equal(t, 1, strings.Count(string(v.document), "Tell me a story"))
 	}
-	require.Contains(t, w.log(c), `AssistantMessage "Once upon a time" through 2`, "to leave has stopped nothing")
+	require.Contains(t, w.log(c), `AssistantMessage "Once upon a time" through 2`, "disconnecting must not stop the answer")
 }
 
-func TestEventsAreStreamedOverARestartOfTheGateway(t *testing.T) {
+func TestEventsAreStreamedAcrossAGatewayRestart(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Good", " day"), llmtest.Answer("Bye"))
 	w.worker()
 	c := w.open("resumed")
@@ -231,7 +231,7 @@ func TestEventsAreStreamedOverARestartOfTheGateway(t *testing.T) {
 	require.JSONEq(t, `{"status":"ok","deltas":true}`, answer)
 }
 
-func TestAContextThatIsNotThereIsNotFound(t *testing.T) {
+func TestAnUnknownContextIsNotFound(t *testing.T) {
 	w := newWorld(t)
 	b := w.browser(w.open("missing"))
 	for _, path := range []string{"/events", "/transcript", "/state"} {
@@ -245,7 +245,7 @@ func TestAContextThatIsNotThereIsNotFound(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
-func TestAnIdempotencyKeyIsForOneBodyAlsoAfterARestartOfTheGateway(t *testing.T) {
+func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
 	w := newWorld(t)
 	w.worker()
 	c := w.open("keyed")
@@ -272,9 +272,9 @@ func TestAnIdempotencyKeyIsForOneBodyAlsoAfterARestartOfTheGateway(t *testing.T)
 	require.NotContains(t, log, "Goodbye")
 }
 
-// TestAViewerOfAContextToComeSeesItsFirstAnswerFromTheFirstDelta holds the answer after
-// its first token: a viewer who came late to it would see both tokens as one delta.
-func TestAViewerOfAContextToComeSeesItsFirstAnswerFromTheFirstDelta(t *testing.T) {
+// The answer is held after its first token: a late viewer would receive both tokens as one
+// delta.
+func TestAWaitingViewerReceivesTheFirstDeltaOfANewContext(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Good", " day").HoldAfter(1, gate))
 	w.worker()

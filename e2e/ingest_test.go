@@ -16,11 +16,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func TestWhatAnAgentPrintsIsInTheLogAsItIsPrinted(t *testing.T) {
+func TestAgentOutputIsIngestedWhileItIsPrinted(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"droid", "claude"} {
 		t.Run(format, func(t *testing.T) {
-			w := newWorldOn(t, surroundings{patience: building})
+			w := newWorldOn(t, environment{timeout: buildTimeout})
 			w.worker()
 			file := "../agentlog/testdata/" + format + ".jsonl"
 			printed, err := os.ReadFile(file)
@@ -44,17 +44,17 @@ func TestWhatAnAgentPrintsIsInTheLogAsItIsPrinted(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(w.starter("", "ingest", "-n", c.Name(), "--format", format, file, "--json")), &again))
 			require.Zero(t, again.Events)
 			require.Equal(t, events, again.Repeated)
-			require.Equal(t, string(want), w.sent(c), "nothing is there twice")
+			require.Equal(t, string(want), w.sent(c), "a repeated import must add nothing")
 			require.Empty(t, w.model.Requests())
 			w.replay(c, "")
 		})
 	}
 }
 
-func TestALongLogOfAnAgentIsAddedOnce(t *testing.T) {
+func TestALongAgentLogIsIngestedOnce(t *testing.T) {
 	t.Parallel()
 	const calls, megabytes = 1500, 3
-	w := newWorldOn(t, surroundings{patience: building})
+	w := newWorldOn(t, environment{timeout: buildTimeout})
 	w.worker()
 	c := w.open("long")
 	var log strings.Builder
@@ -73,13 +73,13 @@ func TestALongLogOfAnAgentIsAddedOnce(t *testing.T) {
 	require.Equal(t, 3002, strings.Count(w.sent(c), "\n"))
 }
 
-// ingesting starts the command line with the output of an agent as its input.
-// What ends the output waits for the end of the command and returns its note.
+// ingesting runs starter ingest on the output of an agent. stop closes the output, waits
+// for the command, and returns its standard error.
 func (w *world) ingesting(c *session.Context, format string) (agent io.Writer, stop func() string) {
 	w.t.Helper()
 	file, err := built()
 	require.NoError(w.t, err)
-	cmd := exec.CommandContext(w.ctx, file, w.placed([]string{"ingest", "-n", c.Name(), "--format", format})...)
+	cmd := exec.CommandContext(w.ctx, file, w.withAddresses([]string{"ingest", "-n", c.Name(), "--format", format})...)
 	var note bytes.Buffer
 	cmd.Stderr = &note
 	in, err := cmd.StdinPipe()
@@ -92,14 +92,14 @@ func (w *world) ingesting(c *session.Context, format string) (agent io.Writer, s
 	}
 }
 
-// sent is the log of a context as its clients sent it, one event per line.
+// sent has the events that clients sent, one per line, without assigned fields.
 func (w *world) sent(c *session.Context) string {
 	w.t.Helper()
 	var b bytes.Buffer
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(w.t, err)
 		if e.ClientEventID == "" {
-			continue // of the session
+			continue // written by the session
 		}
 		line, err := event.Event{ClientEventID: e.ClientEventID, Body: e.Body, Extra: e.Extra}.MarshalJSON()
 		require.NoError(w.t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// requireNoRunEnded requires that the server ended no run of a context.
+// requireNoRunEnded checks that the server terminated no run of a context.
 func (w *world) requireNoRunEnded(c *session.Context) {
 	w.t.Helper()
 	for i, run := range w.runs(c) {
@@ -32,9 +32,9 @@ func (w *world) requireNoRunEnded(c *session.Context) {
 	}
 }
 
-func TestAScriptWithFortyLargeAttachmentsEndsNoRun(t *testing.T) {
+func TestFortyLargeAttachmentsEndNoRun(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience})
+	w := newWorldOn(t, environment{timeout: largeTimeout})
 	w.worker()
 	c := w.open("attachments")
 	random := rand.New(rand.NewPCG(1, 2))
@@ -51,10 +51,10 @@ func TestAScriptWithFortyLargeAttachmentsEndsNoRun(t *testing.T) {
 	w.requireNoRunEnded(c)
 }
 
-func TestThirteenLargeInputsBehindOneAnswerEndNoRun(t *testing.T) {
+func TestThirteenLargeInputsDuringOneAnswerEndNoRun(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, surroundings{patience: largePatience},
+	w := newWorldOn(t, environment{timeout: largeTimeout},
 		llmtest.Answer("I", " listen").HoldAfter(1, gate), llmtest.Answer("Done."))
 	w.worker()
 	c := w.open("large-queue")
@@ -71,8 +71,8 @@ func TestThirteenLargeInputsBehindOneAnswerEndNoRun(t *testing.T) {
 	}
 	gate.Open()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, "I listen", spoken(turn.seen))
-	require.Equal(t, "Done.", strings.TrimSpace(spoken(w.say(c, "And now?"))))
+	require.Equal(t, "I listen", deltaText(turn.seen))
+	require.Equal(t, "Done.", strings.TrimSpace(deltaText(w.say(c, "And now?"))))
 	w.log(c) // dense
 	recorded := map[string]int{}
 	for e, err := range c.Events(w.ctx, "") {

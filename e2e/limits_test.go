@@ -17,17 +17,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// largePatience is the patience of a test with megabytes of text, of which the
-// race detector watches every byte.
-const largePatience = 5 * time.Minute
+// largeTimeout is the timeout of a test with megabytes of text, which is slow under the
+// race detector.
+const largeTimeout = 5 * time.Minute
 
-func TestManyLargeMessagesThatWaitedForAWorkerAreAllRecorded(t *testing.T) {
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("That was a lot."))
+func TestLargeMessagesWaitingForAWorkerAreRecorded(t *testing.T) {
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("That was a lot."))
 	c := w.open("large")
 	no := false
 	const messages = 6
 	for range messages {
-		// Together they are more than one workflow task may carry.
+		// In total, they exceed the limit of one workflow task.
 		_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: strings.Repeat("<", 900_000), TriggersTurn: &no}))
 		require.NoError(t, err)
 	}
@@ -37,7 +37,7 @@ func TestManyLargeMessagesThatWaitedForAWorkerAreAllRecorded(t *testing.T) {
 	require.Len(t, w.model.Requests()[0].Messages, messages+1)
 }
 
-// noise is text that does not get smaller when it is compressed.
+// noise is incompressible text.
 func noise(random *rand.Rand, bytes int) string {
 	text := make([]byte, bytes)
 	for i := range text {
@@ -46,9 +46,9 @@ func noise(random *rand.Rand, bytes int) string {
 	return string(text)
 }
 
-func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
+func TestALargeClosedContextContinues(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("I remember."))
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I remember."))
 	w.worker()
 	c := w.open("large-closed")
 	no := false
@@ -63,9 +63,9 @@ func TestAClosedContextThatIsLargeGoesOn(t *testing.T) {
 	require.Len(t, w.model.Requests()[0].Messages, messages+1)
 }
 
-func TestALargeConversationIsAnsweredByAWorkerThatHasOnlyActivities(t *testing.T) {
+func TestAnActivityWorkerAnswersALargeConversation(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("I have read it all."))
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I have read it all."))
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities })
 	c := w.open("large-split")
@@ -74,13 +74,13 @@ func TestALargeConversationIsAnsweredByAWorkerThatHasOnlyActivities(t *testing.T
 	for range messages {
 		w.send(c, event.New(event.UserMessage{Content: strings.Repeat("x", 1<<20), TriggersTurn: &no}))
 	}
-	// A query could not carry it.
+	// The session exceeds the limit of a query.
 	last := w.say(c, "Done")
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
 	require.Len(t, w.model.Requests()[0].Messages, messages+1)
 }
 
-func TestAMessageThatCannotBeRecordedIsRefusedToItsSender(t *testing.T) {
+func TestSendRejectsAMessageOverTheLimit(t *testing.T) {
 	w := newWorld(t)
 	for name, sender := range map[string]struct {
 		client *session.Client
@@ -100,14 +100,14 @@ func TestAMessageThatCannotBeRecordedIsRefusedToItsSender(t *testing.T) {
 	}
 }
 
-// counts answers each message with its length in bytes.
-func counts(r llmtest.Request) llmtest.Step {
+// byteCount answers each message with its length in bytes.
+func byteCount(r llmtest.Request) llmtest.Step {
 	return llmtest.Answer(fmt.Sprintf("%d bytes.", len(r.LastUser())))
 }
 
-func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
+func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	stop := w.worker(shortRuns)
 	c := w.open("three-megabytes")
 	large := strings.Repeat("<3 ", 1<<20)
@@ -116,14 +116,14 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
 		return ok && m.Content == large
 	}
 	said := w.say(c, large)
-	require.Equal(t, "3145728 bytes.", spoken(said))
+	require.Equal(t, "3145728 bytes.", deltaText(said))
 	require.True(t, slices.ContainsFunc(said, hasIt))
 	require.True(t, hasIt(w.await(c, hasIt)))
 
 	stop()
-	w.worker(shortRuns) // which replays
+	w.worker(shortRuns) // replays the history
 	for i := range 8 {
-		require.Equal(t, "6 bytes.", spoken(w.say(c, fmt.Sprintf("Short%d", i))))
+		require.Equal(t, "6 bytes.", deltaText(w.say(c, fmt.Sprintf("Short%d", i))))
 	}
 	for _, r := range w.model.Requests() {
 		require.Equal(t, large, r.Messages[0].Content)
@@ -133,7 +133,7 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
 	for _, run := range runs {
 		w.replayRun(c, run, "")
 	}
-	archived := reach(w, w.archive, c)
+	archived := archivedThrough(w, w.archive, c)
 	require.GreaterOrEqual(t, archived, 5)
 	w.log(c)
 	var found []event.Event
@@ -146,9 +146,9 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndKept(t *testing.T) {
 	require.Len(t, found, 1)
 }
 
-func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
+func TestAConversationOfAMillionTokensContinues(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
 	c := w.open("million")
 	no := false
@@ -162,31 +162,31 @@ func TestAConversationOfAMillionTokensGoesOn(t *testing.T) {
 		w.send(c, events...)
 	}
 	turns := 0
-	for ; turns < 10 || len(w.runs(c)) == 1; turns++ { // a run whose archive is late tries again some turns later
-		require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
+	for ; turns < 10 || len(w.runs(c)) == 1; turns++ { // if the archive is late, a run continues some turns later
+		require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
 	}
 	requests := w.model.Requests()
 	require.Len(t, requests[turns-1].Messages, inputs*each+2*turns-1)
 	w.log(c)
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 	require.NoError(t, err)
-	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(1<<20), "the history holds none of the session")
+	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(1<<20), "the history must not contain the session")
 
 	w.close(c, "for today")
-	require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
+	require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
 	state, err := c.State(w.ctx)
 	require.NoError(t, err)
 	require.Equal(t, inputs*each+2*turns+2, state.MessageCount)
 	d, err = w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 	require.NoError(t, err)
-	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(1<<20), "nor what the next session recalls")
+	require.Less(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(1<<20), "the history must not contain the restored session")
 	w.replay(c, "")
 }
 
-func TestAStateOfTenMegabytesIsCarriedOverReopenedAndExported(t *testing.T) {
+func TestAStateOfTenMegabytesIsContinuedReopenedAndExported(t *testing.T) {
 	long(t)
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Func(counts))
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
 	c := w.open("ten-megabytes")
 	no := false
@@ -199,30 +199,30 @@ func TestAStateOfTenMegabytesIsCarriedOverReopenedAndExported(t *testing.T) {
 		}
 		w.send(c, events...)
 	}
-	require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
+	require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
 	notes := 0
 	for begun := len(w.runs(c)); len(w.runs(c)) == begun; notes++ {
-		w.send(c, note(fmt.Sprintf("note-%d", notes), "Go on")) // which is cheaper than another turn
+		w.send(c, note(fmt.Sprintf("note-%d", notes), "Go on")) // cheaper than turns
 	}
-	w.listedAs(c, wire.StatusIdle)
+	w.awaitListed(c, wire.StatusIdle)
 
 	w.close(c, "for today")
-	w.listedAs(c, wire.StatusClosed)
+	w.awaitListed(c, wire.StatusClosed)
 	exported := w.starter("", "export", "-n", c.Name())
 	require.Greater(t, len(exported), 10<<20)
 
-	require.Equal(t, "4 bytes.", spoken(w.say(c, "And?")))
+	require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
 	state, err := c.State(w.ctx)
 	require.NoError(t, err)
 	require.Equal(t, inputs*each+notes+4, state.MessageCount)
 	request := w.model.Requests()[1]
 	require.Len(t, request.Messages, inputs*each+notes+3)
 	require.Greater(t, len(request.Body), 10<<20)
-	require.True(t, strings.HasPrefix(w.starter("", "export", "-n", c.Name()), exported), "the log went on")
+	require.True(t, strings.HasPrefix(w.starter("", "export", "-n", c.Name()), exported), "the new log must extend the exported one")
 }
 
-// listedAs waits until the newest session of a context is listed with a status.
-func (w *world) listedAs(c *session.Context, status wire.Status) {
+// awaitListed waits until the newest session of a context is listed with a status.
+func (w *world) awaitListed(c *session.Context, status wire.Status) {
 	w.t.Helper()
 	query := fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))
 	for !strings.Contains(w.starter("", "list", "--query", query, "--json"), fmt.Sprintf(`"status":%q`, status)) {

@@ -5,12 +5,11 @@ import (
 	"testing"
 )
 
-// longVariable enables the long stories. `make test-long` sets it.
+// longVariable enables the long tests. `make test-long` sets it.
 const longVariable = "CHRONICLE_LONG_TESTS"
 
-// long marks a test that takes minutes: thousands of turns, large states. It is
-// the first statement of the test, alone on its line, since `make test-long`
-// selects tests by it. Long tests run without the race detector.
+// long marks a test that takes minutes. It must be a statement on its own line, because
+// `make test-long` selects tests by it. Long tests run without the race detector.
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv(longVariable) != "1" {

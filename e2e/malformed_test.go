@@ -18,18 +18,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// rawKey looks like the key of a provider. A context is sent it in every way,
-// and must show it in none.
+// rawKey looks like a provider's key. It must never appear in the output of a context.
 const rawKey = "sk-live-0123456789abcdef"
 
-// payload is a signal's input as its bytes, whatever the encoding says.
+// payload is a signal input with raw bytes and any encoding.
 func payload(encoding, data string) converter.RawValue {
 	return converter.NewRawValue(&commonpb.Payload{
 		Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encoding)}, Data: []byte(data),
 	})
 }
 
-// malformed are signals that no context takes, and what it says of each.
+// malformed are invalid signals, with a part of the reason for rejection.
 var malformed = []struct {
 	name   string
 	signal string
@@ -41,36 +40,36 @@ var malformed = []struct {
 	{"no input", "event", nil, "signal event"},
 	{"binary", "event", payload("binary/plain", "\x00\xff"), `encoding "binary/plain"`},
 	{"no encoding", "event", converter.NewRawValue(&commonpb.Payload{Data: []byte(`{"_tag":"UserMessage","content":"x"}`)}), `encoding ""`},
-	{"encrypted by others", "event", payload("binary/encrypted", "\x01"+rawKey), `encoding "binary/encrypted"`},
+	{"encrypted input", "event", payload("binary/encrypted", "\x01"+rawKey), `encoding "binary/encrypted"`},
 	{"not UTF-8", "event", payload("json/plain", "{\"_tag\":\"UserMessage\",\"content\":\"\xff\"}"), "want a JSON object"},
-	{"nested without end", "event", payload("json/plain", strings.Repeat("[", 100_000)), "want a JSON array"},
+	{"deep nesting", "event", payload("json/plain", strings.Repeat("[", 100_000)), "want a JSON array"},
 	{"a string", "event", "just text", "got a string"},
 	{"an empty array", "event", []any{}, "the array has no events"},
 	{"an array of arrays", "event", []any{[]any{}}, "event 1 of 1"},
 	{"an unknown tag", "event", map[string]any{"_tag": "Nonsense"}, "unknown"},
 	{"no tag", "event", map[string]any{"content": "x"}, "_tag: missing"},
 	{"a number for a text", "event", map[string]any{"_tag": "UserMessage", "content": 5}, "UserMessageEvent.content"},
-	{"a message of nothing", "event", map[string]any{"_tag": "UserMessage", "content": "  "}, "empty"},
-	{"a message for another", "event", map[string]any{"_tag": "UserMessage", "content": "x", "contextName": "another"}, "another context"},
+	{"a blank message", "event", map[string]any{"_tag": "UserMessage", "content": "  "}, "empty"},
+	{"a message for another context", "event", map[string]any{"_tag": "UserMessage", "content": "x", "contextName": "another"}, "another context"},
 	{"a timeout of zero", "event", map[string]any{"_tag": "SetTimeout", "timeoutMs": 0}, "SetTimeoutEvent.timeoutMs"},
 	{"a forged end", "event", map[string]any{"_tag": "SessionEnded", "reason": "forged"}, "reserved for the session"},
-	{"a result of no call", "event", map[string]any{"_tag": "ToolResult", "toolCallId": "c9", "value": 1}, "no tool call"},
+	{"a result without a call", "event", map[string]any{"_tag": "ToolResult", "toolCallId": "c9", "value": 1}, "no tool call"},
 	{"one bad event among good ones", "event", []any{map[string]any{"_tag": "UserMessage", "content": "good"}, map[string]any{"_tag": "Bad"}}, "event 2 of 2"},
-	{"more than can be recorded", "event", map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxStoredBytes)}, "can be recorded"},
+	{"too large an event", "event", map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", wire.MaxStoredBytes)}, "can be recorded"},
 	{"a raw key", "event", map[string]any{"_tag": "SetProviderConfig", "providerId": "openai", "model": "m", "apiKey": rawKey}, "apiKey: a raw key is not allowed"},
 	{"a raw key as a reference", "event", map[string]any{"_tag": "SetProviderConfig", "providerId": "openai", "model": "m", "apiKeyRef": rawKey}, "apiKeyRef"},
-	{"a raw key deep inside", "event", map[string]any{"_tag": "UserMessage", "content": "x", "headers": []any{map[string]any{"x-api-key": rawKey}}}, "headers.0.x-api-key: a raw key is not allowed"},
+	{"a nested raw key", "event", map[string]any{"_tag": "UserMessage", "content": "x", "headers": []any{map[string]any{"x-api-key": rawKey}}}, "headers.0.x-api-key: a raw key is not allowed"},
 	{"a raw key of the wrong type", "event", map[string]any{"_tag": "UserMessage", "content": map[string]any{"api_key": []string{rawKey}}}, "content"},
 	{"a raw key in a URL", "event", map[string]any{"_tag": "SetProviderConfig", "providerId": "p", "model": "m", "baseUrl": "https://" + rawKey + "@example.com/v1"}, "baseUrl"},
-	{"a raw key for a tag", "event", map[string]any{"_tag": rawKey}, "unknown"},
+	{"a raw key as tag", "event", map[string]any{"_tag": rawKey}, "unknown"},
 	{"a raw key in broken JSON", "event", payload("json/plain", `{"apiKey":"`+rawKey), "want a JSON object"},
 	{"an unknown signal", "typo", "the key is " + rawKey, "want one of event, interrupt, close"},
 	{"a forged start", "request-started", rawKey, "request-started"},
 }
 
-func TestMalformedSignalsAreRejectedAndTheNextGoodMessageIsAnswered(t *testing.T) {
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Answer("Still here."))
-	running := w.process(contexts.Both) // whose log can be read
+func TestMalformedSignalsAreRejected(t *testing.T) {
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Still here."))
+	running := w.process(contexts.Both) // a process, to read its log
 	c := w.open("bad")
 	id := wire.WorkflowID(c.Name())
 	w.send(c, event.New(event.SetTimeout{TimeoutMs: 10_000}))
@@ -78,7 +77,7 @@ func TestMalformedSignalsAreRejectedAndTheNextGoodMessageIsAnswered(t *testing.T
 		require.NoError(t, w.temporal.SignalWorkflow(w.ctx, id, "", bad.signal, bad.input), bad.name)
 	}
 
-	// What is too large for Temporal is an error to its sender.
+	// Temporal itself rejects larger payloads.
 	huge := strings.Repeat("x", 3<<20)
 	require.ErrorContains(t, w.dial(nil).SignalWorkflow(w.ctx, id, "", "event", map[string]any{"_tag": "UserMessage", "content": huge}), "Blob data size exceeds limit")
 
@@ -98,16 +97,15 @@ func TestMalformedSignalsAreRejectedAndTheNextGoodMessageIsAnswered(t *testing.T
 		require.Contains(t, rejected[i].Reason, bad.reason, bad.name)
 		text, err := json.Marshal(rejected[i])
 		require.NoError(t, err)
-		require.Less(t, len(text), 4000, "what is kept of %s is cut", bad.name)
+		require.Less(t, len(text), 4000, "%s must be truncated", bad.name)
 	}
-	require.NoError(t, running.Stop(faultPatience))
+	require.NoError(t, running.Stop(faultTimeout))
 	requireNoRawKey(t, w, c, running.output.String())
 	w.replay(c, "")
 }
 
-// requireNoRawKey looks for the key wherever a context shows itself. The signals
-// are in the history as they came; that is Temporal's, and nothing else there
-// may hold it.
+// requireNoRawKey searches all output of a context for the key. Only the signal events in
+// the history may contain it.
 func requireNoRawKey(t *testing.T, w *world, c *session.Context, logged string) {
 	t.Helper()
 	require.NotEmpty(t, logged)

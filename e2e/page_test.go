@@ -19,9 +19,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// pageOf serves the page of a context of the world and returns where. The cable
-// in between can be cut.
-func (w *world) pageOf(c *session.Context) (url string, between *cable) {
+// pageOf serves the page of a context behind a proxy.
+func (w *world) pageOf(c *session.Context) (url string, proxy *cutProxy) {
 	w.t.Helper()
 	g := gateway.New(w.client, gateway.Options{Page: page.Handler()})
 	server := httptest.NewServer(g)
@@ -30,26 +29,26 @@ func (w *world) pageOf(c *session.Context) (url string, between *cable) {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	between = newCable(w.t, server.Listener.Addr().String())
-	return "http://" + between.listener.Addr().String() + "/#" + c.Name(), between
+	proxy = newCutProxy(w.t, server.Listener.Addr().String())
+	return "http://" + proxy.listener.Addr().String() + "/#" + c.Name(), proxy
 }
 
-// show shows the page of a context. Tests start the browser before the world:
-// without one they are skipped, with nothing set up.
+// show opens the page of a context. Tests start the browser before the world, so that they
+// are skipped early without a browser.
 func (w *world) show(browser *browsertest.Browser, c *session.Context) *browsertest.Tab {
 	w.t.Helper()
 	url, _ := w.pageOf(c)
 	return shown(browser, url)
 }
 
-// shown is a page that follows its context.
+// shown opens a page and waits until it follows its context.
 func shown(browser *browsertest.Browser, url string) *browsertest.Tab {
 	tab := browser.Open(url)
 	tab.Await(`document.querySelector(".entry") || !document.querySelector("#empty").hidden`)
 	return tab
 }
 
-// seen is what is said in the page, by whom.
+// seen is the conversation on the page.
 func seen(tab *browsertest.Tab) string {
 	var lines []string
 	tab.Eval(`[...document.querySelectorAll(":is(.user-message, .assistant-message)")].map((e) =>
@@ -57,18 +56,18 @@ func seen(tab *browsertest.Tab) string {
 	return strings.Join(lines, "\n")
 }
 
-// answered awaits an answer that is complete.
+// answered awaits a complete answer.
 func answered(tab *browsertest.Tab, text string) {
 	tab.Await(`[...document.querySelectorAll(".assistant-message:not(.growing) .prose")].some((e) => e.innerText.trim() === "` + text + `")`)
 }
 
-// growing awaits a part of an answer.
+// growing awaits a partial answer.
 func growing(tab *browsertest.Tab, text string) {
 	tab.Await(`document.querySelector(".assistant-message.growing .prose")?.innerText.trim() === "` + text + `"`)
 }
 
-// cable carries connections to a server, until it is cut.
-type cable struct {
+// cutProxy forwards connections to a server unless it is cut.
+type cutProxy struct {
 	listener net.Listener
 	to       string
 
@@ -77,11 +76,11 @@ type cable struct {
 	open  map[net.Conn]bool
 }
 
-func newCable(t *testing.T, to string) *cable {
+func newCutProxy(t *testing.T, to string) *cutProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	c := &cable{listener: listener, to: to, open: map[net.Conn]bool{}}
+	c := &cutProxy{listener: listener, to: to, open: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		_ = listener.Close()
 		c.cut()
@@ -92,13 +91,13 @@ func newCable(t *testing.T, to string) *cable {
 			if err != nil {
 				return
 			}
-			go c.carry(in)
+			go c.forward(in)
 		}
 	}()
 	return c
 }
 
-func (c *cable) carry(in net.Conn) {
+func (c *cutProxy) forward(in net.Conn) {
 	defer in.Close()
 	c.mu.Lock()
 	c.open[in] = true
@@ -119,8 +118,8 @@ func (c *cable) carry(in net.Conn) {
 	_, _ = io.Copy(in, out)
 }
 
-// cut ends all connections and lets none through.
-func (c *cable) cut() {
+// cut closes all connections and refuses new ones.
+func (c *cutProxy) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.isCut = true
@@ -130,17 +129,17 @@ func (c *cable) cut() {
 	}
 }
 
-// mend lets connections through again.
-func (c *cable) mend() { c.lead(c.to) }
+// mend accepts connections again.
+func (c *cutProxy) mend() { c.redirect(c.to) }
 
-// lead is mend, to another server.
-func (c *cable) lead(to string) {
+// redirect is mend with another server.
+func (c *cutProxy) redirect(to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.to, c.isCut = to, false
 }
 
-func TestAPersonTypesAndSeesTheAnswerAsItIsWritten(t *testing.T) {
+func TestThePageStreamsTheAnswerToATypedMessage(t *testing.T) {
 	browser := browsertest.Start(t)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Hel", "lo ", "**there**").HoldAfter(2, gate), llmtest.Answer("Bye"))
@@ -160,7 +159,7 @@ func TestAPersonTypesAndSeesTheAnswerAsItIsWritten(t *testing.T) {
 	tab.Await(`document.querySelector("#list a[aria-current] .name").textContent === document.querySelector("#name").textContent`)
 }
 
-func TestAnAnswerIsStoppedByTheButtonOrByEscape(t *testing.T) {
+func TestTheStopButtonAndEscapeStopTheAnswer(t *testing.T) {
 	browser := browsertest.Start(t)
 	first, second := llmtest.NewGate(), llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("One ", "never").HoldAfter(1, first), llmtest.Answer("Two ", "never").HoldAfter(1, second))
@@ -183,7 +182,7 @@ func TestAnAnswerIsStoppedByTheButtonOrByEscape(t *testing.T) {
 	require.Equal(t, "user: Count\nassistant: One\nuser: Count\nassistant: Two", seen(tab))
 }
 
-func TestAPageThatIsLoadedAgainInMidStreamGoesOn(t *testing.T) {
+func TestAReloadedPageContinuesTheStream(t *testing.T) {
 	browser := browsertest.Start(t)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("one ", "two ", "three").HoldAfter(2, gate))
@@ -198,25 +197,25 @@ func TestAPageThatIsLoadedAgainInMidStreamGoesOn(t *testing.T) {
 	require.Equal(t, "user: Count\nassistant: one two three", seen(tab))
 }
 
-func TestACutConnectionLosesNothingAndDoublesNothing(t *testing.T) {
+func TestThePageRecoversFromAConnectionLoss(t *testing.T) {
 	browser := browsertest.Start(t)
 	first, second := llmtest.NewGate(), llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("one ", "two ", "three").HoldAfter(1, first), llmtest.Answer("four ", "five").HoldAfter(1, second))
 	w.worker()
 	c := w.open("demo")
-	url, between := w.pageOf(c)
+	url, proxy := w.pageOf(c)
 	tab := shown(browser, url)
 	tab.Type("#text", "Count\r")
 	growing(tab, "one")
 	tab.Do(`document.querySelector(".user-message").isOld = true`)
 
-	between.cut()
+	proxy.cut()
 	tab.Await(`document.querySelector("#banner").innerText.includes("Trying again")`)
 	first.Open()
 	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagLLMRequestCompleted })
 	tab.Type("#text", "Go on\r")
 	tab.Await(`document.querySelector("#outbox .trouble")`)
-	between.mend()
+	proxy.mend()
 	growing(tab, "four")
 	second.Open()
 	answered(tab, "four five")
@@ -226,25 +225,25 @@ func TestACutConnectionLosesNothingAndDoublesNothing(t *testing.T) {
 	require.Equal(t, 2, strings.Count(w.log(c), "UserMessage"))
 }
 
-func TestAPageGoesOnWithAnotherGateway(t *testing.T) {
+func TestThePageContinuesWithAnotherGateway(t *testing.T) {
 	browser := browsertest.Start(t)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("one ", "two").HoldAfter(1, gate))
 	w.worker()
 	c := w.open("demo")
-	url, between := w.pageOf(c)
+	url, proxy := w.pageOf(c)
 	tab := shown(browser, url)
 	tab.Type("#text", "Count\r")
 	growing(tab, "one")
-	between.cut()
+	proxy.cut()
 	_, other := w.pageOf(c)
-	between.lead(other.to)
+	proxy.redirect(other.to)
 	gate.Open()
 	answered(tab, "one two")
 	require.Equal(t, "user: Count\nassistant: one two", seen(tab))
 }
 
-func TestTwoWindowsShowTheSame(t *testing.T) {
+func TestTwoWindowsShowTheSameConversation(t *testing.T) {
 	browser := browsertest.Start(t)
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Hello ", "there").HoldAfter(1, gate))
@@ -276,9 +275,9 @@ func TestScriptsInAnAnswerStayText(t *testing.T) {
 	require.False(t, pwned)
 }
 
-func TestTheLogOfADroidIsSeenWhileItWorks(t *testing.T) {
+func TestThePageShowsAnIngestedAgentLog(t *testing.T) {
 	browser := browsertest.Start(t)
-	w := newWorldOn(t, surroundings{patience: building})
+	w := newWorldOn(t, environment{timeout: buildTimeout})
 	w.worker()
 	c := w.open("droid")
 	tab := w.show(browser, c)

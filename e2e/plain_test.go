@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// temporal runs the temporal command and returns what it prints.
+// temporalCommand runs the temporal command and returns its output.
 func (w *world) temporalCommand(args ...string) string {
 	w.t.Helper()
 	args = append(args, "--address", server.Address(), "--color", "never")
@@ -23,7 +23,7 @@ func (w *world) temporalCommand(args ...string) string {
 	return string(out)
 }
 
-// await follows the context until an event and fails if it does not come.
+// await follows the context until a matching event.
 func (w *world) await(c *session.Context, found func(event.Event) bool) event.Event {
 	w.t.Helper()
 	for e, err := range c.Follow(w.ctx, session.FollowOptions{}) {
@@ -32,11 +32,11 @@ func (w *world) await(c *session.Context, found func(event.Event) bool) event.Ev
 			return e
 		}
 	}
-	w.t.Fatal("the event did not come")
+	w.t.Fatal("the log ended before the awaited event")
 	return event.Event{}
 }
 
-func TestAContextIsUsedWithNothingButTheTemporalCommand(t *testing.T) {
+func TestTheTemporalCommandIsEnoughToUseAContext(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Hello", " yourself"), llmtest.Answer("Again"))
 	w.worker()
 	c := w.open("plain")

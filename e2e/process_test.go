@@ -25,11 +25,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// asWorker makes a copy of the test binary be a worker. Its value is the JSON
-// of a workerSettings.
+// asWorker is the environment variable that makes the test binary a worker. Its value is
+// the JSON of workerSettings.
 const asWorker = "CHRONICLE_E2E_WORKER"
 
-// workerSettings are what a worker needs that is a process of its own.
+// workerSettings configure a worker process.
 type workerSettings struct {
 	Temporal  string        `json:"temporal"`
 	NATS      string        `json:"nats"`
@@ -37,12 +37,11 @@ type workerSettings struct {
 	BlobURL   string        `json:"blobUrl"`
 	TaskQueue string        `json:"taskQueue"`
 	Part      contexts.Part `json:"part"`
-	// DrainTimeout is that of contexts.Options.
+	// DrainTimeout is contexts.Options.DrainTimeout.
 	DrainTimeout time.Duration `json:"drainTimeout"`
 }
 
-// serveContexts is the life of such a worker. It logs all that there is to log,
-// and far more than the worker of the product does.
+// serveContexts runs a worker process. It logs at debug level, more than the real worker.
 func serveContexts(settings string) (code int) {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if err := runContexts(settings, logger); err != nil {
@@ -82,7 +81,7 @@ func runContexts(settings string, logger *slog.Logger) error {
 	}).Run(worker.InterruptCh())
 }
 
-// scripted is the adapter of a worker whose default model is a scripted one.
+// scripted is an adapter with the scripted model as default.
 func scripted(url string) *llm.Adapter {
 	return llm.New(llm.Options{
 		Getenv:        func(string) string { return "" },
@@ -91,23 +90,21 @@ func scripted(url string) *llm.Adapter {
 	})
 }
 
-// process is a worker in a process of its own.
+// process is a worker process.
 type process struct {
 	*child.Process
 	w      *world
-	output bytes.Buffer // to be read when the process has ended
+	output bytes.Buffer // readable after the process has ended
 }
 
-// process starts a worker process for a part of the work. What it is asked to
-// do before it is ready waits for it at the server. It is stopped at the end of
-// the test, unless it was killed before.
+// process starts a worker process for a part of the work. It does not wait until the
+// worker is ready. The process is stopped at the end of the test.
 func (w *world) process(part contexts.Part) *process {
 	w.t.Helper()
 	return w.processWith(workerSettings{Part: part})
 }
 
-// drainingProcess starts a worker process that lets answers finish when it is
-// told to stop.
+// drainingProcess starts a worker process that completes running answers before it stops.
 func (w *world) drainingProcess() *process {
 	w.t.Helper()
 	return w.processWith(workerSettings{DrainTimeout: 30 * time.Second})
@@ -123,8 +120,7 @@ func (w *world) processWith(s workerSettings) *process {
 	return w.start(exec.CommandContext(context.Background(), executable), asWorker+"="+string(settings))
 }
 
-// start starts a worker process that is told all by its environment and its
-// arguments.
+// start starts a worker process with the given environment and arguments only.
 func (w *world) start(cmd *exec.Cmd, environment ...string) *process {
 	w.t.Helper()
 	p := &process{w: w}
@@ -142,20 +138,20 @@ func (w *world) start(cmd *exec.Cmd, environment ...string) *process {
 		require.NoError(w.t, p.Stop(30*time.Second))
 		require.NotContains(w.t, p.output.String(), "WARNING: DATA RACE")
 		if w.t.Failed() {
-			w.t.Logf("worker process %d said\n%s", p.PID(), p.complaints())
+			w.t.Logf("log of worker process %d:\n%s", p.PID(), p.complaints())
 		}
 	})
 	return p
 }
 
-// kill ends the process as a crash would: it has no time for anything.
+// kill kills the process with SIGKILL.
 func (p *process) kill() {
 	p.w.t.Helper()
 	require.NoError(p.w.t, syscall.Kill(p.PID(), syscall.SIGKILL))
 	<-p.Done()
 }
 
-// complaints are the lines of the log that are worth reading first.
+// complaints are the warnings and errors in the log.
 func (p *process) complaints() string {
 	var b strings.Builder
 	for line := range strings.Lines(p.output.String()) {

@@ -12,10 +12,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// TestWorkflowsAndActivitiesInProcessesOfTheirOwn has no process in which
-// Generate could find the session: it must ask for it by query.
-func TestWorkflowsAndActivitiesInProcessesOfTheirOwn(t *testing.T) {
-	w := newWorldOn(t, surroundings{patience: faultPatience},
+// Generate must query the session, because no activity process has it in memory.
+func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
+	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("Hello", " there"),
 		llmtest.Answer("Once upon", " a time").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Fine."),
@@ -26,7 +25,7 @@ func TestWorkflowsAndActivitiesInProcessesOfTheirOwn(t *testing.T) {
 	w.process(contexts.OnlyActivities)
 	c := w.open("apart")
 	first := w.say(c, "Hi", event.New(event.SystemPrompt{Content: "Be brief."}))
-	require.Equal(t, "Hello there", spoken(first))
+	require.Equal(t, "Hello there", deltaText(first))
 
 	turn := w.ask(c, "Tell me a story")
 	turn.underWay()
@@ -74,7 +73,7 @@ func TestWorkflowsAndActivitiesInProcessesOfTheirOwn(t *testing.T) {
 		LLMRequestStarted 5 scripted attempt 1 through 22
 		AssistantMessage "All three." through 22
 		LLMRequestCompleted 5 stop
-	`), w.log(c), "the log is what one process would have made of it")
+	`), w.log(c), "the log must equal that of a single process")
 	require.Equal(t, []string{
 		"system: Be brief.", "user: Hi", "assistant: Hello there",
 		"user: Tell me a story", "assistant: Once upon", "user: Shorter", "assistant: Fine.",
@@ -83,11 +82,11 @@ func TestWorkflowsAndActivitiesInProcessesOfTheirOwn(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestOneOfTwoWorkersIsKilledUnderFiftyContexts(t *testing.T) {
+func TestFiftyContextsSurviveAKilledWorker(t *testing.T) {
 	t.Parallel()
-	const each = 25 // contexts that were there before the second worker, and after
+	const each = 25 // contexts before and after the second worker starts
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		answer := llmtest.Answer("Answer", " to "+r.LastUser())
 		if r.LastUser() == "Hello" {
 			return answer.HoldAfter(1, gate)
@@ -107,12 +106,12 @@ func TestOneOfTwoWorkersIsKilledUnderFiftyContexts(t *testing.T) {
 		require.NoError(t, err)
 	}
 	first := w.process(contexts.Both)
-	greet() // all of them at the first worker
+	greet() // all on the first worker
 	w.process(contexts.Both)
-	greet() // at either
+	greet() // on either worker
 
-	// All are in the middle of an answer. A third of them are left alone, a third
-	// get more to do at once, and a third are told to stop.
+	// All contexts are answering. One third receives nothing, one third a message, and one
+	// third an interrupt.
 	first.kill()
 	gate.Open()
 	for i, c := range all {
@@ -140,7 +139,7 @@ func TestOneOfTwoWorkersIsKilledUnderFiftyContexts(t *testing.T) {
 			w.requireWhole(c, "Hello", more)
 		case 2:
 			w.await(c, func(e event.Event) bool {
-				// The answer may have been faster than the wish to stop it.
+				// The answer may complete before the interrupt arrives.
 				return e.Tag() == event.TagLLMRequestCompleted || e.Tag() == event.TagLLMRequestInterrupted
 			})
 			w.requireWhole(c, "Hello")
@@ -152,7 +151,7 @@ func TestOneOfTwoWorkersIsKilledUnderFiftyContexts(t *testing.T) {
 			greetings++
 		}
 	}
-	require.Greater(t, greetings, len(all), "requests of the worker that is gone are made again")
+	require.Greater(t, greetings, len(all), "requests of the killed worker must be repeated")
 	for i, c := range all {
 		if i%10 == 0 {
 			w.replay(c, "")

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-func TestAnotherModelIsAskedTheSame(t *testing.T) {
+func TestRerunSendsTheSameMessagesToAnotherModel(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 		return llmtest.Answer(r.Model, " was told: ", r.LastUser())
 	}))
 	w.worker()
@@ -31,7 +31,7 @@ func TestAnotherModelIsAskedTheSame(t *testing.T) {
 	requests := w.model.Requests()
 	require.Equal(t, []string{"system: Be brief.", "user: One", "assistant: newer was told: One", "user: Two"}, contents(requests[3]))
 
-	_, complaint, err := w.tryStarter("", "rerun", "-n", c.Name(), "--as", again.Name(), "--provider", "other", "--model", "newer")
+	_, errOut, err := w.tryStarter("", "rerun", "-n", c.Name(), "--as", again.Name(), "--provider", "other", "--model", "newer")
 	require.Error(t, err)
-	require.True(t, strings.HasSuffix(complaint, "there is such a context already\n"), complaint)
+	require.True(t, strings.HasSuffix(errOut, "there is such a context already\n"), errOut)
 }

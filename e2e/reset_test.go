@@ -17,9 +17,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// taskBehind is the history id of the last workflow task that ended before an
-// event of a context was recorded; 0 is the first task.
-func (w *world) taskBehind(c *session.Context, runID string, counter int) (task int64) {
+// taskAfter is the history id of the last workflow task that completed before the event
+// after the given one was recorded. For counter 0 it is the first task.
+func (w *world) taskAfter(c *session.Context, runID string, counter int) (task int64) {
 	w.t.Helper()
 	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var first int64
@@ -43,29 +43,29 @@ func (w *world) taskBehind(c *session.Context, runID string, counter int) (task 
 	return task
 }
 
-// reset resets a run behind the workflow task that recorded an event, and returns
-// the new run. The task that recorded the next event is done again. What was sent
-// later is lost.
+// reset resets a run to the end of the workflow task that recorded an event, and returns
+// the new run. The server repeats the task that recorded the next event. Later input is
+// lost.
 func (w *world) reset(c *session.Context, runID string, counter int) string {
 	w.t.Helper()
 	return w.resetWithout(c, runID, counter, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
 }
 
-// resetWithout is reset, and the server delivers again what was sent later, unless it
-// is excluded.
+// resetWithout is reset with later input of the types that are not excluded delivered
+// again.
 func (w *world) resetWithout(c *session.Context, runID string, counter int, excluded ...enumspb.ResetReapplyExcludeType) string {
 	w.t.Helper()
 	answer, err := w.temporal.WorkflowService().ResetWorkflowExecution(w.ctx, &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace:         "default",
 		WorkflowExecution: &common.WorkflowExecution{WorkflowId: wire.WorkflowID(c.Name()), RunId: runID},
-		Reason:            "a test", WorkflowTaskFinishEventId: w.taskBehind(c, runID, counter), RequestId: fmt.Sprint(w.t.Name(), counter, runID),
+		Reason:            "a test", WorkflowTaskFinishEventId: w.taskAfter(c, runID, counter), RequestId: fmt.Sprint(w.t.Name(), counter, runID),
 		ResetReapplyExcludeTypes: excluded,
 	})
 	require.NoError(w.t, err)
 	return answer.GetRunId()
 }
 
-// texts is what was said in a log.
+// texts has the messages of a log.
 func texts(log []event.Event) string {
 	var said []string
 	for _, e := range log {
@@ -79,9 +79,9 @@ func texts(log []event.Event) string {
 	return strings.Join(said, "|")
 }
 
-func TestAfterAResetReadersSeeTheLogThatTheModelSees(t *testing.T) {
+func TestAfterAResetReadersAndTheModelSeeTheSameLog(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
 	c := w.open("reset")
 	for i := range 4 {
@@ -108,9 +108,9 @@ func TestAfterAResetReadersSeeTheLogThatTheModelSees(t *testing.T) {
 	for _, m := range requests[len(requests)-1].Messages {
 		shown = append(shown, m.Content)
 	}
-	require.NotContains(t, shown, "m3", "the model sees what readers see")
+	require.NotContains(t, shown, "m3", "the model must see the log that readers see")
 
-	// The abandoned branch stays, and the new one can be reset, too.
+	// The abandoned branch is kept, and the new one can be reset again.
 	var abandoned []event.Event
 	for e, err := range c.RunEvents(w.ctx, base, "") {
 		require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestAfterAResetReadersSeeTheLogThatTheModelSees(t *testing.T) {
 	w.say(c, "third")
 	require.NotContains(t, texts(w.from(c, "")), "other")
 	w.close(c, "for good")
-	require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), again).Get(w.ctx, nil), "closing does not retry for ever")
+	require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), again).Get(w.ctx, nil), "closing must complete")
 	w.say(c, "fourth")
 	require.Contains(t, texts(w.from(c, "")), "third")
 	found, err := c.Verify(w.ctx)
@@ -130,9 +130,9 @@ func TestAfterAResetReadersSeeTheLogThatTheModelSees(t *testing.T) {
 	w.replayRun(c, again, "")
 }
 
-func TestAFollowerGoesBackToTheResetPoint(t *testing.T) {
+func TestAFollowerReturnsToTheResetPoint(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
 	c := w.open("reset-followed")
 	w.say(c, "m0")
@@ -159,9 +159,9 @@ func TestAFollowerGoesBackToTheResetPoint(t *testing.T) {
 	require.Equal(t, w.from(c, ""), seen)
 }
 
-func TestAResetToTheFirstTaskBeginsAgain(t *testing.T) {
+func TestAResetToTheFirstTaskRestoresThePreviousSession(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
 	c := w.open("reset-first")
 	w.say(c, "m0")
@@ -178,9 +178,9 @@ func TestAResetToTheFirstTaskBeginsAgain(t *testing.T) {
 	require.Equal(t, before[0], log[0])
 }
 
-func TestAContextThatWasTerminatedLosesNothingWhenTheServerForgetsIt(t *testing.T) {
+func TestATerminatedRunIsArchivedBeforeItIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
 	c := w.open("terminated-forgotten")
 	w.say(c, "m0")
@@ -188,7 +188,7 @@ func TestAContextThatWasTerminatedLosesNothingWhenTheServerForgetsIt(t *testing.
 	require.NoError(t, w.temporal.TerminateWorkflow(w.ctx, wire.WorkflowID(c.Name()), ended, "a test"))
 	w.say(c, "m1")
 	before := w.from(c, "")
-	w.forget(c, ended)
+	w.deleteRuns(c, ended)
 	require.Equal(t, before, w.from(c, ""))
 	require.Contains(t, texts(before), "m0")
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// mortal is a Temporal server that a test may kill.
-type mortal interface {
+// killableServer is a Temporal server that a test can kill.
+type killableServer interface {
 	Address() string
-	// kill ends the server as a crash would: it has no time for anything.
+	// kill kills the server with SIGKILL.
 	kill()
-	// start returns when it works again.
+	// start starts the server and returns when it is ready.
 	start()
 }
 
-// ownServer is a dev server of a test's own.
+// ownServer is a dev server for one test.
 type ownServer struct {
 	*devserver.Server
 	t       *testing.T
@@ -58,8 +58,7 @@ func (s *ownServer) kill() {
 	<-s.Done()
 }
 
-// keptServer is the server that all tests share, which deploy/local starts again
-// when it is killed.
+// keptServer is the shared server, which deploy/local restarts when it is killed.
 type keptServer struct {
 	running
 	t       *testing.T
@@ -85,34 +84,34 @@ func (s keptServer) kill() {
 	connection, err := net.Dial("tcp", s.Address())
 	require.NoError(s.t, err)
 	defer connection.Close()
-	require.NoError(s.t, connection.SetDeadline(time.Now().Add(patience)))
+	require.NoError(s.t, connection.SetDeadline(time.Now().Add(testTimeout)))
 	require.NoError(s.t, syscall.Kill(pid, syscall.SIGKILL))
-	// It is gone when its connections are closed.
+	// The server has ended when its connections are closed.
 	_, err = io.Copy(io.Discard, connection)
 	require.NotErrorIs(s.t, err, os.ErrDeadlineExceeded)
 }
 
 func (s keptServer) start() {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return register(s.Address()) == nil }, patience, 50*time.Millisecond)
+	require.Eventually(s.t, func() bool { return register(s.Address()) == nil }, testTimeout, 50*time.Millisecond)
 }
 
-func TestTheServerIsKilledAndStartedAgainOnItsFile(t *testing.T) {
+func TestContextsSurviveAKilledDevServer(t *testing.T) {
 	devServerOnly(t)
 	t.Parallel()
-	goesOnWhenItsServerIsKilled(t, startOwnServer(t))
+	contextSurvivesAKilledServer(t, startOwnServer(t))
 }
 
-// It is not parallel to others, whose server it kills.
-func TestTheServerIsKilledAndStartedAgainOnItsDatabase(t *testing.T) {
-	goesOnWhenItsServerIsKilled(t, findKeptServer(t))
+// It is not parallel, because it kills the shared server.
+func TestContextsSurviveAKilledServerOnPostgreSQL(t *testing.T) {
+	contextSurvivesAKilledServer(t, findKeptServer(t))
 }
 
-func goesOnWhenItsServerIsKilled(t *testing.T, own mortal) {
+func contextSurvivesAKilledServer(t *testing.T, own killableServer) {
 	t.Helper()
 	gates := map[string]*llmtest.Gate{"Two": llmtest.NewGate(), "Three": llmtest.NewGate(), "Four": llmtest.NewGate()}
-	w := newWorldOn(t, surroundings{temporal: own.Address(), patience: faultPatience},
-		// A worker may make a request again when the server was away for long.
+	w := newWorldOn(t, environment{temporal: own.Address(), timeout: faultTimeout},
+		// A worker may repeat a request after a long outage.
 		llmtest.Func(func(r llmtest.Request) llmtest.Step {
 			answer := llmtest.Answer("Answer", " to "+r.LastUser())
 			if gate := gates[r.LastUser()]; gate != nil {
@@ -130,14 +129,14 @@ func goesOnWhenItsServerIsKilled(t *testing.T, own mortal) {
 	turn := w.ask(c, "Two")
 	turn.underWay()
 
-	// In the middle of an answer, which goes on when the server is back.
+	// During an answer, which continues after the restart.
 	own.kill()
 	own.start()
 	gates["Two"].Open()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, "Answer to Two", spoken(turn.seen))
+	require.Equal(t, "Answer to Two", deltaText(turn.seen))
 
-	// In the middle of an answer, which ends while the server is away.
+	// During an answer, which ends during the outage.
 	turn = w.ask(c, "Three")
 	turn.underWay()
 	own.kill()
@@ -149,7 +148,7 @@ func goesOnWhenItsServerIsKilled(t *testing.T, own mortal) {
 	own.start()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
 
-	// In the middle of an answer, which is then interrupted.
+	// During an answer, which is interrupted afterwards.
 	turn = w.ask(c, "Four")
 	turn.underWay()
 	own.kill()

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// script runs starter script and returns what it printed, one event per line.
+// script runs starter script and returns the events it prints.
 func (w *world) script(c *session.Context, lines ...string) []event.Event {
 	w.t.Helper()
 	var events []event.Event
@@ -25,7 +25,7 @@ func (w *world) script(c *session.Context, lines ...string) []event.Event {
 	return events
 }
 
-// printed are the tags and clientEventIds of events that the session did not write itself.
+// printed has the tag, clientEventId and counter of each event that a client sent.
 func printed(events []event.Event) []string {
 	var out []string
 	for _, e := range events {
@@ -37,8 +37,8 @@ func printed(events []event.Event) []string {
 	return out
 }
 
-func TestAScriptAnswersRepeatedLinesWithTheRecordedEvents(t *testing.T) {
-	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Yes.") }))
+func TestAScriptPrintsTheRecordedEventsOfRepeatedLines(t *testing.T) {
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Yes.") }))
 	w.worker()
 	const (
 		message  = `{"_tag":"UserMessage","clientEventId":"message","content":"Hello"}`
@@ -50,12 +50,12 @@ func TestAScriptAnswersRepeatedLinesWithTheRecordedEvents(t *testing.T) {
 	first := w.script(c, message, settings, long)
 	require.Equal(t, []string{"UserMessage message 2", "SetTimeout settings 3"}, printed(first)[:2])
 
-	// In a later run of the program, and in a later session.
+	// Repeats in a later process, and in a later session.
 	for range 2 {
 		require.ElementsMatch(t, printed(first), printed(w.script(c, message, settings, long)))
 		w.close(c, "")
 	}
-	// The same line twice in one run, alone and in an array with a new one.
+	// Repeats in one process, alone and in an array with a new event.
 	again := w.script(c, fresh, fresh, "["+message+","+fresh+"]")
 	require.Subset(t, printed(again), []string{"UserMessage message 2"})
 	require.Contains(t, strings.Join(printed(again), "\n"), "UserMessage fresh ")

@@ -15,20 +15,20 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 )
 
-// Servers that run already are used instead of a dev server and a NATS server
-// of the tests' own, when both variables are set. `make e2e-postgres` sets them.
+// If both variables are set, tests use running servers instead of starting a dev server
+// and a NATS server. `make e2e-postgres` sets them.
 const (
 	temporalVariable = "CHRONICLE_E2E_TEMPORAL" // host:port
 	natsVariable     = "CHRONICLE_E2E_NATS"     // URL
-	// A file with the pid of a Temporal server that is started again when it is
-	// killed. Optional.
+	// A file with the pid of a Temporal server that is restarted when it is killed.
+	// Optional.
 	pidFileVariable = "CHRONICLE_E2E_TEMPORAL_PID_FILE"
-	// The URL of a bucket, in which each test uses a prefix of its own. Default: a
-	// temporary folder for each test. `make e2e-s3` sets it.
+	// The URL of a bucket; each test uses its own prefix. Default: a temporary folder for
+	// each test. `make e2e-s3` sets it.
 	blobVariable = "CHRONICLE_E2E_BLOB_URL"
 )
 
-// blobURL returns the URL of a blob store that no other test uses.
+// blobURL returns the URL of an unused blob store.
 func blobURL(t *testing.T, prefix string) string {
 	t.Helper()
 	bucket := os.Getenv(blobVariable)
@@ -43,13 +43,13 @@ func blobURL(t *testing.T, prefix string) string {
 	return u.String()
 }
 
-// running is the address of a server that others started.
+// running is the address of a server that the tests did not start.
 type running string
 
 func (r running) Address() string { return string(r) }
 func (r running) URL() string     { return string(r) }
 
-// findServers sets server and nats, and starts them if need be.
+// findServers sets server and nats, starting them unless they are running.
 func findServers(dir string) (stop func(), err error) {
 	temporal, broker := os.Getenv(temporalVariable), os.Getenv(natsVariable)
 	if (temporal == "") != (broker == "") {
@@ -74,7 +74,7 @@ func findServers(dir string) (stop func(), err error) {
 	}, nil
 }
 
-// devServerOnly skips a test that kills a dev server of its own.
+// devServerOnly skips a test on other servers than the dev server.
 func devServerOnly(t *testing.T) {
 	t.Helper()
 	if address, others := server.(running); others {
@@ -82,8 +82,7 @@ func devServerOnly(t *testing.T) {
 	}
 }
 
-// topologyOnly skips a test that needs what only the servers of deploy/local
-// have.
+// topologyOnly skips a test on other servers than those of deploy/local.
 func topologyOnly(t *testing.T) {
 	t.Helper()
 	if _, others := server.(running); !others {

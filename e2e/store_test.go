@@ -16,7 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// otherStore is a store that is not that of the world.
+// otherStore is a second store.
 func (w *world) otherStore() (store *blobs.Store, id string) {
 	w.t.Helper()
 	store, err := blobs.Open(w.ctx, blobURL(w.t, w.queue+"-other"), "default")
@@ -27,7 +27,7 @@ func (w *world) otherStore() (store *blobs.Store, id string) {
 	return store, id
 }
 
-// requireUnused wants nothing but its identity in a store.
+// requireUnused checks that a store contains only its identity.
 func (w *world) requireUnused(store *blobs.Store) {
 	w.t.Helper()
 	var names []string
@@ -38,7 +38,7 @@ func (w *world) requireUnused(store *blobs.Store) {
 	require.Equal(w.t, []string{"store.json"}, names)
 }
 
-// workerWith starts a worker with a store.
+// workerWith starts a worker with the given store.
 func (w *world) workerWith(store *blobs.Store, id string) (stop func()) {
 	w.t.Helper()
 	return w.workerOn(w.dial(store), contexts.Options{
@@ -46,8 +46,8 @@ func (w *world) workerWith(store *blobs.Store, id string) (stop func()) {
 	})
 }
 
-// awaitRefusal waits until a workflow task of the newest run of a context has failed
-// with an error that names two stores.
+// awaitRefusal waits until a workflow task of the newest run fails with an error that
+// names the given stores.
 func (w *world) awaitRefusal(c *session.Context, ids ...string) {
 	w.t.Helper()
 	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -63,12 +63,12 @@ func (w *world) awaitRefusal(c *session.Context, ids ...string) {
 	}
 }
 
-func TestAWorkerWithAnotherStoreChangesNothing(t *testing.T) {
+func TestAWorkerWithAnotherStoreIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, isClosed := range map[string]bool{"in a session": false, "in the next session": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(echo))
+			w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 			stop := w.worker()
 			c := w.open("other-store")
 			w.say(c, "m0")
@@ -92,9 +92,9 @@ func TestAWorkerWithAnotherStoreChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAClientWithAnotherStoreChangesNothing(t *testing.T) {
+func TestAClientWithAnotherStoreIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
 	c := w.open("other-client")
 	w.say(c, "m0")
@@ -121,11 +121,11 @@ func TestAClientWithAnotherStoreChangesNothing(t *testing.T) {
 	w.requireUnused(other)
 }
 
-// TestAnImportByAClientWithAnotherStoreIsRefusedByTheWorker is what remains where the
-// namespace cannot remember its store: a new context has none to compare.
-func TestAnImportByAClientWithAnotherStoreIsRefusedByTheWorker(t *testing.T) {
+// The worker is the last line of defense if the namespace has no record of its store: a new
+// context has no store to compare.
+func TestTheWorkerRefusesAnImportIntoAnotherStore(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
 	c := w.open("imported")
 	w.say(c, "m0")

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-func TestTheServerIsWhatTheComposeFileAsksFor(t *testing.T) {
+func TestTheServerMatchesTheComposeFile(t *testing.T) {
 	topologyOnly(t)
 	w := newWorld(t)
 	info, err := w.temporal.WorkflowService().GetClusterInfo(w.ctx, &workflowservice.GetClusterInfoRequest{})
@@ -31,16 +31,15 @@ func TestTheServerIsWhatTheComposeFileAsksFor(t *testing.T) {
 	require.Equal(t, "postgres12", info.GetVisibilityStore())
 }
 
-func TestTwoWorkerProcessesShareContextsThatChooseTheirProvider(t *testing.T) {
+func TestTwoWorkerProcessesShareContexts(t *testing.T) {
 	topologyOnly(t)
 	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Here", " I am") }))
 	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, TaskQueue: wire.TaskQueue})
 	var mu sync.Mutex
 	answeredBy := map[string]int{}
-	// The server gives tasks to whom it likes. As many as wait for one are asked at
-	// a time, until each worker has had one.
+	// The server chooses the worker. Repeat rounds until each worker has answered.
 	for round := 0; len(answeredBy) < 2; round++ {
-		require.NoError(t, w.ctx.Err(), "both workers answer: %v", answeredBy)
+		require.NoError(t, w.ctx.Err(), "only some workers answered: %v", answeredBy)
 		var all sync.WaitGroup
 		for i := range 20 {
 			c := w.open(fmt.Sprintf("shared-%d-%d", round, i))
@@ -71,7 +70,7 @@ func TestTwoWorkerProcessesShareContextsThatChooseTheirProvider(t *testing.T) {
 	}
 }
 
-// startedActivity is the identity of the worker that ran the first activity.
+// startedActivity is the identity of the worker of the first activity.
 func startedActivity(ctx context.Context, temporal client.Client, workflowID string) (string, error) {
 	events := temporal.GetWorkflowHistory(ctx, workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -97,14 +96,13 @@ func TestAContextIsFoundByItsSearchAttributes(t *testing.T) {
 			return err == nil && found.ContextName == c.Name() && found.Turns == 1
 		}
 		return false
-	}, patience, 20*time.Millisecond)
+	}, testTimeout, 20*time.Millisecond)
 }
 
-func TestTheCancellationOfAnActivityIsPushedToItsWorker(t *testing.T) {
+func TestActivityCancellationIsPushedToTheWorker(t *testing.T) {
 	topologyOnly(t)
 	w := newWorld(t)
-	// It never tells that it is alive, so no answer to that can tell it that it
-	// is cancelled.
+	// Without heartbeats, their responses cannot deliver the cancellation.
 	started := make(chan struct{})
 	listen := func(ctx context.Context) error {
 		close(started)
@@ -135,5 +133,5 @@ func TestTheCancellationOfAnActivityIsPushedToItsWorker(t *testing.T) {
 	require.NoError(t, w.temporal.SignalWorkflow(w.ctx, execution.GetID(), execution.GetRunID(), "cancel", nil))
 	asked := time.Now()
 	require.ErrorContains(t, execution.Get(w.ctx, nil), "canceled")
-	t.Logf("told after %v", time.Since(asked).Round(time.Millisecond))
+	t.Logf("cancelled after %v", time.Since(asked).Round(time.Millisecond))
 }

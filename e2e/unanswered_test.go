@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// outcome goes to the end of a turn and returns its error.
+// outcome waits for the end of a turn and returns its error.
 func (t *turn) outcome() error {
 	for {
 		e, err, ok := t.next()
@@ -24,7 +24,7 @@ func (t *turn) outcome() error {
 	}
 }
 
-func TestAskEndsWithTheRunThatWasToAnswer(t *testing.T) {
+func TestAskFailsWhenItsRunIsTerminatedDuringTheAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	defer gate.Open()
 	w := newWorld(t, llmtest.Answer("Never", " said").HoldAfter(1, gate))
@@ -36,7 +36,7 @@ func TestAskEndsWithTheRunThatWasToAnswer(t *testing.T) {
 	require.ErrorIs(t, turn.outcome(), session.ErrUnanswered)
 }
 
-func TestAskEndsWithTheRunThatWasToRecord(t *testing.T) {
+func TestAskFailsWhenItsRunIsTerminatedBeforeRecording(t *testing.T) {
 	w := newWorld(t) // no worker
 	c := w.open("unrecorded")
 	done := make(chan error, 1)
@@ -63,25 +63,25 @@ func TestAskEndsWithTheRunThatWasToRecord(t *testing.T) {
 func TestAskEndsWhenTheRunIsReset(t *testing.T) {
 	t.Parallel()
 	const (
-		message   = iota // to behind the message
-		turn             // to behind the turn before
-		beginning        // to behind the beginning of the session
-		first            // to the first workflow task
+		message   = iota // reset to after the message
+		turn             // reset to after the previous turn
+		beginning        // reset to after the first event of the session
+		first            // reset to the first workflow task
 	)
 	signal, update := enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE
 	for name, test := range map[string]struct {
 		to       int
 		excluded []enumspb.ResetReapplyExcludeType
-		want     error // nil: the answer
+		want     error // nil: answered
 	}{
-		"behind the message":                          {to: message},
-		"behind the message, later input is lost":     {message, []enumspb.ResetReapplyExcludeType{signal, update}, nil},
-		"behind the turn before":                      {to: turn},
-		"behind the turn before, later input is lost": {turn, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
-		"behind the first event":                      {to: beginning},
-		"behind the first event, later input is lost": {beginning, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
-		"to the first task":                           {to: first},
-		"to the first task, later input is lost":      {first, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+		"after the message":                              {to: message},
+		"after the message, excluding later input":       {message, []enumspb.ResetReapplyExcludeType{signal, update}, nil},
+		"after the previous turn":                        {to: turn},
+		"after the previous turn, excluding later input": {turn, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+		"after the first event":                          {to: beginning},
+		"after the first event, excluding later input":   {beginning, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+		"to the first task":                              {to: first},
+		"to the first task, excluding later input":       {first, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
 	} {
 		for which, isSecond := range map[string]bool{"in the first session": false, "in the second session": true} {
 			t.Run(name+" "+which, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestAskEndsWhenTheRunIsReset(t *testing.T) {
 				gate := llmtest.NewGate()
 				t.Cleanup(gate.Open)
 				var isHeld atomic.Bool
-				w := newWorldOn(t, surroundings{patience: faultPatience}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
+				w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(func(r llmtest.Request) llmtest.Step {
 					if r.LastUser() == "Listen" && isHeld.CompareAndSwap(false, true) {
 						return llmtest.Answer("I", " listen").HoldAfter(1, gate)
 					}

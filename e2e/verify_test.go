@@ -10,9 +10,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-func TestALogIsWholeUntilItsArchiveIsDamaged(t *testing.T) {
+func TestVerifyReportsADamagedArchive(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: building}, llmtest.Func(echo))
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("verified")
 	for w.say(c, "Hello"); len(w.runs(c)) < 3; {
@@ -28,8 +28,8 @@ func TestALogIsWholeUntilItsArchiveIsDamaged(t *testing.T) {
 	entry, err := bucket.List(&blob.ListOptions{Prefix: fmt.Sprintf("default/contexts/%s/%s/%012d-", c.Name(), first, 1)}).Next(w.ctx)
 	require.NoError(t, err)
 	require.NoError(t, bucket.Delete(w.ctx, entry.Key))
-	out, complaint, err := w.tryStarter("", "verify", "-n", c.Name())
+	out, errOut, err := w.tryStarter("", "verify", "-n", c.Name())
 	require.Error(t, err)
 	require.Regexp(t, fmt.Sprintf("^contexts/%s/%s/: events 1 to [0-9]+ are missing\n$", c.Name(), first), out)
-	require.Contains(t, complaint, "problems found: 1")
+	require.Contains(t, errOut, "problems found: 1")
 }

@@ -35,14 +35,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows/replaytest"
 )
 
-// server and nats are shared by all tests of the package: each test has a task
-// queue and contexts of its own. They are started here, unless servers_test.go
-// is told to use others.
+// server and nats are shared by all tests of the package. Each test has its own task queue
+// and contexts.
 var (
 	server  interface{ Address() string }
 	nats    interface{ URL() string }
 	command string // the temporal command
-	scratch string // a folder that is taken away at the end
+	scratch string // a temporary folder for the whole run
 )
 
 func TestMain(m *testing.M) {
@@ -55,27 +54,27 @@ func TestMain(m *testing.M) {
 func runMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "chronicle-e2e-")
 	if err != nil {
-		return complain(err)
+		return reportError(err)
 	}
 	defer os.RemoveAll(dir)
 	scratch = dir
 	command, err = devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) })
 	if err != nil {
-		return complain(err)
+		return reportError(err)
 	}
 	stop, err := findServers(dir)
 	if err != nil {
-		return complain(err)
+		return reportError(err)
 	}
 	defer stop()
 	defer browsertest.Stop()
 	if err := register(server.Address()); err != nil {
-		return complain(err)
+		return reportError(err)
 	}
 	return m.Run()
 }
 
-// register makes the search attributes known to a server.
+// register registers the search attributes.
 func register(address string) error {
 	c, err := client.Dial(client.Options{HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
@@ -85,30 +84,29 @@ func register(address string) error {
 	return contexts.RegisterSearchAttributes(context.Background(), c, client.DefaultNamespace)
 }
 
-func complain(err error) int {
+func reportError(err error) int {
 	fmt.Fprintln(os.Stderr, "the end-to-end tests cannot start:", err)
 	return 1
 }
 
-// patience is how long a test waits for something that is sure to come. It is
-// generous, since it only catches a hang.
-const patience = time.Minute
+// testTimeout is the default timeout of a test. It only catches hangs.
+const testTimeout = time.Minute
 
-// surroundings are the servers that a world is on, and how long its test may
-// take. What is zero is shared by all tests.
-type surroundings struct {
+// environment has the servers of a world and the timeout of its test. Zero fields stand for
+// the shared servers and testTimeout.
+type environment struct {
 	temporal string // address
 	nats     string // URL
-	patience time.Duration
-	// natsFound is called when NATS is back. Optional.
+	timeout  time.Duration
+	// natsFound is called on reconnection to NATS. Optional.
 	natsFound func()
 }
 
-// world is what one test has to itself: a scripted model, a worker and a client.
+// world is the private setup of a test: a scripted model, workers and a client.
 type world struct {
 	t        *testing.T
 	ctx      context.Context
-	on       surroundings
+	on       environment
 	temporal client.Client
 	stream   *stream.Conn
 	model    *llmtest.Server
@@ -121,19 +119,19 @@ type world struct {
 
 var worlds atomic.Int64
 
-// newWorld makes a world whose model follows the script.
+// newWorld creates a world with a scripted model.
 func newWorld(t *testing.T, steps ...llmtest.Step) *world {
 	t.Helper()
-	return newWorldOn(t, surroundings{}, steps...)
+	return newWorldOn(t, environment{}, steps...)
 }
 
-// newWorldOn is newWorld on other servers.
-func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
+// newWorldOn is newWorld with other servers or another timeout.
+func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	t.Helper()
 	on.temporal = cmp.Or(on.temporal, server.Address())
 	on.nats = cmp.Or(on.nats, nats.URL())
-	on.patience = cmp.Or(on.patience, patience)
-	ctx, cancel := context.WithTimeout(context.Background(), on.patience)
+	on.timeout = cmp.Or(on.timeout, testTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), on.timeout)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, on: on, queue: fmt.Sprintf("e2e-%d-%d", os.Getpid(), worlds.Add(1))}
 	w.blobURL = blobURL(t, w.queue)
@@ -153,7 +151,7 @@ func newWorldOn(t *testing.T, on surroundings, steps ...llmtest.Step) *world {
 	return w
 }
 
-// dial connects to Temporal, with a blob store or, nil, without.
+// dial connects to Temporal, with a blob store unless store is nil.
 func (w *world) dial(store *blobs.Store) client.Client {
 	w.t.Helper()
 	c, err := client.DialContext(w.ctx, client.Options{
@@ -161,15 +159,14 @@ func (w *world) dial(store *blobs.Store) client.Client {
 		Identity:          "e2e",
 		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ExternalStorage:   blobs.ExternalStorage(store),
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as everywhere
+		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as in production
 	})
 	require.NoError(w.t, err)
 	w.t.Cleanup(c.Close)
 	return c
 }
 
-// worker starts a worker. It is stopped at the end of the test, unless stop is
-// called before.
+// worker starts a worker and stops it at the end of the test at the latest.
 func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
 	options := contexts.Options{
@@ -182,7 +179,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	return w.workerOn(w.temporal, options)
 }
 
-// workerOn is worker on another connection.
+// workerOn is worker with the given connection and options.
 func (w *world) workerOn(temporal client.Client, options contexts.Options) (stop func()) {
 	w.t.Helper()
 	running := contexts.NewWorker(temporal, options)
@@ -198,7 +195,7 @@ func (w *world) workerOn(temporal client.Client, options contexts.Options) (stop
 	return stop
 }
 
-// open returns a context that no other test uses.
+// open returns an unused context.
 func (w *world) open(name string) *session.Context {
 	w.t.Helper()
 	c, err := w.client.Open(fmt.Sprintf("%s.%s", name, w.queue))
@@ -212,11 +209,10 @@ func (w *world) open(name string) *session.Context {
 }
 
 var keepHistories = flag.Bool("histories", false,
-	"add the histories of stories that have none yet to those that are replayed for ever; what is there is never changed")
+	"record the histories of stories without a committed history; existing ones are never changed")
 
-// replay replays the newest run of a context, which must bear out every
-// decision that was recorded. With -histories it also keeps the history under
-// a name, for all later code to replay.
+// replay replays the newest run of a context and requires that it is deterministic. With
+// -histories and a name, it also records the history for replay tests.
 func (w *world) replay(c *session.Context, story string) {
 	w.t.Helper()
 	w.replayRun(c, "", story)
@@ -238,7 +234,7 @@ func (w *world) replayRun(c *session.Context, runID, story string) {
 	}
 }
 
-// history is what the server has of a context, to explain a failure.
+// history formats the history of a context for failure messages.
 func (w *world) history(c *session.Context) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -256,7 +252,7 @@ func (w *world) history(c *session.Context) string {
 	return b.String()
 }
 
-// say sends a user message and returns what its turn yielded.
+// say sends a user message and returns the events of its turn.
 func (w *world) say(c *session.Context, text string, before ...event.Event) []event.Event {
 	w.t.Helper()
 	var out []event.Event
@@ -268,8 +264,7 @@ func (w *world) say(c *session.Context, text string, before ...event.Event) []ev
 	return out
 }
 
-// send sends events and waits until they are recorded, without asking for an
-// answer to them.
+// send sends events and waits until they are recorded.
 func (w *world) send(c *session.Context, events ...event.Event) {
 	w.t.Helper()
 	sent, err := c.Send(w.ctx, events...)
@@ -293,14 +288,14 @@ func (w *world) close(c *session.Context, reason string) {
 	require.NoError(w.t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
 }
 
-// turn is a turn that a test goes through step by step.
+// turn is a turn that a test consumes event by event.
 type turn struct {
 	w    *world
 	next func() (event.Event, error, bool)
 	seen []event.Event
 }
 
-// ask sends a user message, and returns once it is sent.
+// ask sends a user message and returns when it is recorded.
 func (w *world) ask(c *session.Context, text string) *turn {
 	w.t.Helper()
 	next, stop := iter.Pull2(c.Ask(w.ctx, event.New(event.UserMessage{Content: text})))
@@ -310,7 +305,7 @@ func (w *world) ask(c *session.Context, text string) *turn {
 	return turn
 }
 
-// until goes on to an event, which may have been seen already.
+// until continues to a matching event, unless one was seen before.
 func (t *turn) until(found func(event.Event) bool) {
 	t.w.t.Helper()
 	if slices.ContainsFunc(t.seen, found) {
@@ -319,7 +314,7 @@ func (t *turn) until(found func(event.Event) bool) {
 	for {
 		e, err, ok := t.next()
 		require.NoError(t.w.t, err)
-		require.True(t.w.t, ok, "the turn ended before what the test waits for")
+		require.True(t.w.t, ok, "the turn ended before the awaited event")
 		t.seen = append(t.seen, e)
 		if found(e) {
 			return
@@ -327,7 +322,7 @@ func (t *turn) until(found func(event.Event) bool) {
 	}
 }
 
-// rest goes on to the end of the turn and returns its last event.
+// rest continues to the end of the turn and returns its last event.
 func (t *turn) rest() event.Event {
 	t.w.t.Helper()
 	for {
@@ -340,7 +335,7 @@ func (t *turn) rest() event.Event {
 	}
 }
 
-// contents are the messages of a request that have plain text.
+// contents are the messages of a request with their role.
 func contents(r llmtest.Request) []string {
 	var out []string
 	for _, m := range r.Messages {
@@ -349,7 +344,7 @@ func contents(r llmtest.Request) []string {
 	return out
 }
 
-// log is the recorded log of a context, one line for each event.
+// log is the log of a context, one line per event. It checks ids and parents.
 func (w *world) log(c *session.Context) string {
 	w.t.Helper()
 	var lines []string
@@ -366,7 +361,7 @@ func (w *world) log(c *session.Context) string {
 	return strings.Join(lines, "\n")
 }
 
-// describe is an event in a line, without what differs from run to run.
+// describe formats an event in a line, without what varies between runs.
 func describe(e event.Event) string {
 	line := strings.TrimSuffix(string(e.Tag()), "Event")
 	number := func(id string) int { return max(event.Counter(id), event.RequestNumber(id)) }
@@ -402,13 +397,13 @@ func describe(e event.Event) string {
 	return line
 }
 
-// withoutPlaces leaves out of a log what each event had seen: how soon one
-// attempt follows another decides whether it was shown the start of that.
+// withoutPlaces removes the positions from a log: whether an attempt includes the start of
+// the previous one depends on timing.
 func withoutPlaces(log string) string { return places.ReplaceAllString(log, "") }
 
 var places = regexp.MustCompile(` through \d+`)
 
-// story turns an expected log into what log returns: indentation is dropped.
+// story removes the indentation of an expected log.
 func story(text string) string {
 	var lines []string
 	for line := range strings.Lines(strings.TrimSpace(text)) {
