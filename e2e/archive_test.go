@@ -92,7 +92,6 @@ func archivedThrough(w *world, a *archive.Archive, c *session.Context) (last int
 	return last
 }
 
-// listedRuns are the runs of a context according to visibility.
 func (w *world) listedRuns(c *session.Context) (runs []string) {
 	w.t.Helper()
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))}

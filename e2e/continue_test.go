@@ -20,7 +20,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// echo repeats the message.
 func echo(r llmtest.Request) llmtest.Step { return llmtest.Answer("You said: ", r.LastUser()) }
 
 func shortRuns(o *contexts.Options) { o.ContinueAfter = 60 }
@@ -68,7 +67,6 @@ func TestAConversationContinuesAsNew(t *testing.T) {
 	w.replayRun(c, runs[len(runs)-1], "handed-over")
 }
 
-// countOf counts the events with a tag.
 func countOf(w *world, c *session.Context, tag event.Tag) (n int) {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, "") {
@@ -297,7 +295,6 @@ func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
 	}
 }
 
-// withoutNotes is the log of a context without the short notes.
 func (w *world) withoutNotes(c *session.Context) string {
 	var lines []string
 	for line := range strings.Lines(w.log(c)) {
@@ -308,7 +305,6 @@ func (w *world) withoutNotes(c *session.Context) string {
 	return strings.Join(lines, "")
 }
 
-// requireOneAttempt requires that viewers saw no restart of an answer.
 func requireOneAttempt(t *testing.T, seen []event.Event) {
 	t.Helper()
 	for _, e := range seen {

@@ -68,7 +68,6 @@ func TestAConversationOfThreeTurnsWithAnAttachment(t *testing.T) {
 	w.replay(c, "conversation")
 }
 
-// deltaText is the concatenated text of the deltas.
 func deltaText(events []event.Event) string {
 	var b strings.Builder
 	for _, e := range events {

@@ -40,7 +40,6 @@ const (
 	proxyMended
 )
 
-// newLossyProxy starts a proxy for the duration of the test.
 func newLossyProxy(t *testing.T, to, text string, arrives bool) *lossyProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,7 +93,6 @@ func (p *lossyProxy) serve() {
 	}
 }
 
-// register registers a connection unless the proxy is cut.
 func (p *lossyProxy) register(in, out net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +207,6 @@ func TestAMessageIsRecordedOnceAfterAConnectionLoss(t *testing.T) {
 	}
 }
 
-// has reports whether an event is in the log.
 func (w *world) has(c *session.Context, found func(event.Event) bool) bool {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, "") {
@@ -221,7 +218,6 @@ func (w *world) has(c *session.Context, found func(event.Event) bool) bool {
 	return false
 }
 
-// wait waits for a channel.
 func (w *world) wait(done <-chan struct{}) {
 	w.t.Helper()
 	select {

@@ -40,7 +40,6 @@ func (w *world) starter(stdin string, args ...string) string {
 	return out
 }
 
-// tryStarter runs the starter and returns its standard output and standard error.
 func (w *world) tryStarter(stdin string, args ...string) (out, errOut string, err error) {
 	w.t.Helper()
 	file, err := built()
@@ -52,7 +51,6 @@ func (w *world) tryStarter(stdin string, args ...string) (out, errOut string, er
 	return stdout.String(), stderr.String(), err
 }
 
-// withAddresses appends the flags that select the servers of the world.
 func (w *world) withAddresses(args []string) []string {
 	return append(args, "--address", w.on.temporal, "--nats-url", w.on.nats, "--task-queue", w.queue, "--blob-url", w.blobURL)
 }

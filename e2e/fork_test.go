@@ -71,7 +71,6 @@ func TestAForkWithinARequestInterruptsIt(t *testing.T) {
 	require.Equal(t, event.TagLLMRequestCompleted, again[len(again)-1].Tag())
 }
 
-// from are the events of a context after an id.
 func (w *world) from(c *session.Context, id string) (events []event.Event) {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, id) {

@@ -42,7 +42,6 @@ func (b *browser) close() {
 	b.server.Close()
 }
 
-// do makes a request and returns the response.
 func (b *browser) do(method, url, body string, header ...string) (status int, answer string) {
 	b.w.t.Helper()
 	r, err := http.NewRequestWithContext(b.w.ctx, method, url, strings.NewReader(body))
@@ -72,7 +71,6 @@ func (b *browser) say(text, key string) string {
 	return sent.EventIDs[0]
 }
 
-// view is a transcript that follows a stream.
 type view struct {
 	b        *browser
 	leave    context.CancelFunc
@@ -81,7 +79,6 @@ type view struct {
 	document []byte
 }
 
-// view follows the transcript from a version.
 func (b *browser) view(version string, document []byte) *view {
 	b.w.t.Helper()
 	ctx, cancel := context.WithCancel(b.w.ctx)

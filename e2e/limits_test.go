@@ -100,7 +100,6 @@ func TestSendRejectsAMessageOverTheLimit(t *testing.T) {
 	}
 }
 
-// byteCount answers each message with its length in bytes.
 func byteCount(r llmtest.Request) llmtest.Step {
 	return llmtest.Answer(fmt.Sprintf("%d bytes.", len(r.LastUser())))
 }

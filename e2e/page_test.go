@@ -19,7 +19,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// pageOf serves the page of a context behind a proxy.
 func (w *world) pageOf(c *session.Context) (url string, proxy *cutProxy) {
 	w.t.Helper()
 	g := gateway.New(w.client, gateway.Options{Page: page.Handler()})
@@ -48,7 +47,6 @@ func shown(browser *browsertest.Browser, url string) *browsertest.Tab {
 	return tab
 }
 
-// seen is the conversation on the page.
 func seen(tab *browsertest.Tab) string {
 	var lines []string
 	tab.Eval(`[...document.querySelectorAll(":is(.user-message, .assistant-message)")].map((e) =>
@@ -56,12 +54,10 @@ func seen(tab *browsertest.Tab) string {
 	return strings.Join(lines, "\n")
 }
 
-// answered awaits a complete answer.
 func answered(tab *browsertest.Tab, text string) {
 	tab.Await(`[...document.querySelectorAll(".assistant-message:not(.growing) .prose")].some((e) => e.innerText.trim() === "` + text + `")`)
 }
 
-// growing awaits a partial answer.
 func growing(tab *browsertest.Tab, text string) {
 	tab.Await(`document.querySelector(".assistant-message.growing .prose")?.innerText.trim() === "` + text + `"`)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// temporalCommand runs the temporal command and returns its output.
 func (w *world) temporalCommand(args ...string) string {
 	w.t.Helper()
 	args = append(args, "--address", server.Address(), "--color", "never")
@@ -23,7 +22,6 @@ func (w *world) temporalCommand(args ...string) string {
 	return string(out)
 }
 
-// await follows the context until a matching event.
 func (w *world) await(c *session.Context, found func(event.Event) bool) event.Event {
 	w.t.Helper()
 	for e, err := range c.Follow(w.ctx, session.FollowOptions{}) {

@@ -29,15 +29,13 @@ import (
 // the JSON of workerSettings.
 const asWorker = "CHRONICLE_E2E_WORKER"
 
-// workerSettings configure a worker process.
 type workerSettings struct {
-	Temporal  string        `json:"temporal"`
-	NATS      string        `json:"nats"`
-	ModelURL  string        `json:"modelUrl"`
-	BlobURL   string        `json:"blobUrl"`
-	TaskQueue string        `json:"taskQueue"`
-	Part      contexts.Part `json:"part"`
-	// DrainTimeout is contexts.Options.DrainTimeout.
+	Temporal     string        `json:"temporal"`
+	NATS         string        `json:"nats"`
+	ModelURL     string        `json:"modelUrl"`
+	BlobURL      string        `json:"blobUrl"`
+	TaskQueue    string        `json:"taskQueue"`
+	Part         contexts.Part `json:"part"`
 	DrainTimeout time.Duration `json:"drainTimeout"`
 }
 
@@ -81,7 +79,6 @@ func runContexts(settings string, logger *slog.Logger) error {
 	}).Run(worker.InterruptCh())
 }
 
-// scripted is an adapter with the scripted model as default.
 func scripted(url string) *llm.Adapter {
 	return llm.New(llm.Options{
 		Getenv:        func(string) string { return "" },
@@ -90,7 +87,6 @@ func scripted(url string) *llm.Adapter {
 	})
 }
 
-// process is a worker process.
 type process struct {
 	*child.Process
 	w      *world
@@ -151,7 +147,6 @@ func (p *process) kill() {
 	<-p.Done()
 }
 
-// complaints are the warnings and errors in the log.
 func (p *process) complaints() string {
 	var b strings.Builder
 	for line := range strings.Lines(p.output.String()) {

@@ -65,7 +65,6 @@ func (w *world) resetWithout(c *session.Context, runID string, counter int, excl
 	return answer.GetRunId()
 }
 
-// texts has the messages of a log.
 func texts(log []event.Event) string {
 	var said []string
 	for _, e := range log {

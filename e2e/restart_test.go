@@ -19,13 +19,11 @@ import (
 // killableServer is a Temporal server that a test can kill.
 type killableServer interface {
 	Address() string
-	// kill kills the server with SIGKILL.
 	kill()
 	// start starts the server and returns when it is ready.
 	start()
 }
 
-// ownServer is a dev server for one test.
 type ownServer struct {
 	*devserver.Server
 	t       *testing.T

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// script runs starter script and returns the events it prints.
 func (w *world) script(c *session.Context, lines ...string) []event.Event {
 	w.t.Helper()
 	var events []event.Event

@@ -28,7 +28,6 @@ const (
 	blobVariable = "CHRONICLE_E2E_BLOB_URL"
 )
 
-// blobURL returns the URL of an unused blob store.
 func blobURL(t *testing.T, prefix string) string {
 	t.Helper()
 	bucket := os.Getenv(blobVariable)

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// otherStore is a second store.
 func (w *world) otherStore() (store *blobs.Store, id string) {
 	w.t.Helper()
 	store, err := blobs.Open(w.ctx, blobURL(w.t, w.queue+"-other"), "default")
@@ -27,7 +26,6 @@ func (w *world) otherStore() (store *blobs.Store, id string) {
 	return store, id
 }
 
-// requireUnused checks that a store contains only its identity.
 func (w *world) requireUnused(store *blobs.Store) {
 	w.t.Helper()
 	var names []string
@@ -38,7 +36,6 @@ func (w *world) requireUnused(store *blobs.Store) {
 	require.Equal(w.t, []string{"store.json"}, names)
 }
 
-// workerWith starts a worker with the given store.
 func (w *world) workerWith(store *blobs.Store, id string) (stop func()) {
 	w.t.Helper()
 	return w.workerOn(w.dial(store), contexts.Options{

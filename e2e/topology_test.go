@@ -70,7 +70,6 @@ func TestTwoWorkerProcessesShareContexts(t *testing.T) {
 	}
 }
 
-// startedActivity is the identity of the worker of the first activity.
 func startedActivity(ctx context.Context, temporal client.Client, workflowID string) (string, error) {
 	events := temporal.GetWorkflowHistory(ctx, workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {

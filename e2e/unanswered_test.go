@@ -13,7 +13,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// outcome waits for the end of a turn and returns its error.
 func (t *turn) outcome() error {
 	for {
 		e, err, ok := t.next()

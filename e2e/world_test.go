@@ -74,7 +74,6 @@ func runMain(m *testing.M) int {
 	return m.Run()
 }
 
-// register registers the search attributes.
 func register(address string) error {
 	c, err := client.Dial(client.Options{HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
@@ -119,7 +118,6 @@ type world struct {
 
 var worlds atomic.Int64
 
-// newWorld creates a world with a scripted model.
 func newWorld(t *testing.T, steps ...llmtest.Step) *world {
 	t.Helper()
 	return newWorldOn(t, environment{}, steps...)
@@ -179,7 +177,6 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	return w.workerOn(w.temporal, options)
 }
 
-// workerOn is worker with the given connection and options.
 func (w *world) workerOn(temporal client.Client, options contexts.Options) (stop func()) {
 	w.t.Helper()
 	running := contexts.NewWorker(temporal, options)
@@ -195,7 +192,6 @@ func (w *world) workerOn(temporal client.Client, options contexts.Options) (stop
 	return stop
 }
 
-// open returns an unused context.
 func (w *world) open(name string) *session.Context {
 	w.t.Helper()
 	c, err := w.client.Open(fmt.Sprintf("%s.%s", name, w.queue))
@@ -234,7 +230,6 @@ func (w *world) replayRun(c *session.Context, runID, story string) {
 	}
 }
 
-// history formats the history of a context for failure messages.
 func (w *world) history(c *session.Context) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -264,7 +259,6 @@ func (w *world) say(c *session.Context, text string, before ...event.Event) []ev
 	return out
 }
 
-// send sends events and waits until they are recorded.
 func (w *world) send(c *session.Context, events ...event.Event) {
 	w.t.Helper()
 	sent, err := c.Send(w.ctx, events...)
@@ -288,7 +282,6 @@ func (w *world) close(c *session.Context, reason string) {
 	require.NoError(w.t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
 }
 
-// turn is a turn that a test consumes event by event.
 type turn struct {
 	w    *world
 	next func() (event.Event, error, bool)
@@ -335,7 +328,6 @@ func (t *turn) rest() event.Event {
 	}
 }
 
-// contents are the messages of a request with their role.
 func contents(r llmtest.Request) []string {
 	var out []string
 	for _, m := range r.Messages {
@@ -403,7 +395,6 @@ func withoutPlaces(log string) string { return places.ReplaceAllString(log, "") 
 
 var places = regexp.MustCompile(` through \d+`)
 
-// story removes the indentation of an expected log.
 func story(text string) string {
 	var lines []string
 	for line := range strings.Lines(strings.TrimSpace(text)) {

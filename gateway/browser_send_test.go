@@ -311,7 +311,6 @@ func TestTheBrowserAsksBeforeDiscardingALongFile(t *testing.T) {
 	require.False(t, asks())
 }
 
-// fileOf writes a file and returns its path.
 func fileOf(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

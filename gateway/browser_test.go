@@ -20,13 +20,11 @@ import (
 
 var screenshots = flag.Bool("screenshots", false, "write docs/images/page-*.png")
 
-// show opens the page of a context in a browser.
 func show(t testing.TB, l *log) *browsertest.Tab {
 	t.Helper()
 	return showWith(t, l, inlineLimits)
 }
 
-// showWith is show with other limits.
 func showWith(t testing.TB, l *log, limits session.Limits) *browsertest.Tab {
 	t.Helper()
 	browser := browsertest.Start(t)
@@ -36,13 +34,11 @@ func showWith(t testing.TB, l *log, limits session.Limits) *browsertest.Tab {
 	return tab
 }
 
-// mib is a mebibyte.
 const mib = 1 << 20
 
 // inlineLimits are the limits without a blob store.
 var inlineLimits = session.Limits{Attachment: mib, OtherAttachment: mib, Attachments: mib + 10_000}
 
-// pageOf serves the page and returns its URL.
 func pageOf(t testing.TB, l *log, limits session.Limits) string {
 	t.Helper()
 	list := []session.Summary{
@@ -70,7 +66,6 @@ func result(id, value string) event.ToolResult {
 	return event.ToolResult{ToolCallID: id, Value: toJSON(value)}
 }
 
-// agentConversation is a conversation with a coding agent.
 func agentConversation() []event.Body {
 	return []event.Body{
 		event.SessionStarted{},

@@ -12,14 +12,13 @@ import (
 type budget struct {
 	free *semaphore.Weighted
 	size int64
-	what string // the name of what the bytes are used for
+	what string // the use of the bytes, for errors
 }
 
 func newBudget(what string, size int64) *budget {
 	return &budget{free: semaphore.NewWeighted(size), size: size, what: what}
 }
 
-// full is the error when the budget is exhausted.
 func (b *budget) full() error {
 	return problem("busy", http.StatusServiceUnavailable, "The gateway is busy",
 		"the limit of %d bytes for %s is reached; retry later", b.size, b.what)

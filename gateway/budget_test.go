@@ -209,7 +209,6 @@ func TestADownloadContinuesWhileTheClientReads(t *testing.T) {
 	}
 }
 
-// countingClient counts calls of Ping.
 type countingClient struct {
 	client
 	pings *atomic.Int32

@@ -17,7 +17,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// state is GET /contexts/{name}/state.
 func (g *Gateway) state(w http.ResponseWriter, r *http.Request) error {
 	of, err := g.context(r)
 	if err != nil {
@@ -33,7 +32,6 @@ func (g *Gateway) state(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// interrupt is POST /contexts/{name}/interrupt.
 func (g *Gateway) interrupt(w http.ResponseWriter, r *http.Request) error {
 	return g.act(w, r, Context.Interrupt)
 }
@@ -61,13 +59,11 @@ func (g *Gateway) act(w http.ResponseWriter, r *http.Request, action func(Contex
 	return nil
 }
 
-// Page sizes of lists.
 const (
 	defaultPage = 100
 	maxPage     = 1000
 )
 
-// limit parses the limit parameter.
 func limit(query url.Values) (int, error) {
 	text := query.Get("limit")
 	if text == "" {
@@ -80,7 +76,6 @@ func limit(query url.Values) (int, error) {
 	return n, nil
 }
 
-// contextPage is a page of contexts.
 type contextPage struct {
 	Contexts []session.Summary `json:"contexts"`
 	// Next is the path of the next page; empty on the last one.
@@ -216,7 +211,6 @@ func compareEnds(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// health is the body of a successful health check.
 type health struct {
 	Status string `json:"status"`
 	// Deltas reports whether answers can be streamed; only in /readyz.

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// events is GET /contexts/{name}/events: a page of the log, or a stream of it.
+// events is GET /contexts/{name}/events: a page of the log, or a stream.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	of, err := g.context(r)
 	if err != nil {
@@ -30,14 +30,13 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	return g.pageOfEvents(w, r, of, from)
 }
 
-// eventPage is a page of a log.
 type eventPage struct {
 	Events []json.RawMessage `json:"events"`
-	// Next is the path of the page behind it; empty when there is none now.
+	// Next is the path of the next page; empty at the end of the log.
 	Next string `json:"next,omitempty"`
 }
 
-// maxPageBytes is about how long a page of events is at most.
+// maxPageBytes is the approximate maximum size of a page of events.
 const maxPageBytes = 8 << 20
 
 func (g *Gateway) pageOfEvents(w http.ResponseWriter, r *http.Request, of Context, from string) error {
@@ -113,7 +112,7 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, of Contex
 	})
 }
 
-// readLog sends what the log has behind a place, and moves it.
+// readLog sends the log after a position, and advances the position.
 func readLog(ctx context.Context, of Context, at *eventPlace, out *stream) error {
 	from := ""
 	if at.last > 0 {

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// messages are n user messages.
 func messages(n int) []event.Body {
 	var bodies []event.Body
 	for i := range n {

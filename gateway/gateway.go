@@ -71,11 +71,10 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Timeouts.
 const (
 	headerTimeout = 10 * time.Second
 	// bodyTimeout applies to each chunk of a body, bodyEnd to the whole body, see
-	// [upload]. Together they require 300 kbit/s for a body of the maximum size.
+	// [upload]. A body of the maximum size requires 300 kbit/s.
 	bodyTimeout = 30 * time.Second
 	bodyEnd     = 15 * time.Minute
 	// writeTimeout applies to each chunk of a response, see [response.Write].
@@ -139,7 +138,6 @@ func New[C Context](client Client[C], options Options) *Gateway {
 	return g
 }
 
-// ServeHTTP serves a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
 
 // Close ends all streams, each with a retry delay, and returns when no context is

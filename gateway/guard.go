@@ -69,7 +69,6 @@ var requestIDs = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 type requestIDKey struct{}
 
-// requestID is the id that guard assigned to a request.
 func requestID(r *http.Request) string {
 	id, _ := r.Context().Value(requestIDKey{}).(string)
 	return id
@@ -79,7 +78,6 @@ func requestID(r *http.Request) string {
 // the rate limit.
 func isProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
-// isAllowedHost reports whether the gateway accepts a Host.
 func (g *Gateway) isAllowedHost(host string) bool {
 	host = bareHost(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
@@ -100,10 +98,9 @@ func bareHost(host string) string {
 // client keeps reading.
 type response struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	status  int
-	bytes   int64
-	// deadline is the current write deadline.
+	control  *http.ResponseController
+	status   int
+	bytes    int64
 	deadline time.Time
 }
 

@@ -38,7 +38,6 @@ func parseAddress(text string) netip.Addr {
 	return address.Unmap().WithZone("")
 }
 
-// rateLimiter bounds the request rate of each client.
 type rateLimiter struct {
 	rate  rate.Limit
 	burst int
@@ -52,7 +51,6 @@ func newRateLimiter(options Options) *rateLimiter {
 	return &rateLimiter{rate: rate.Limit(options.Rate), burst: options.Burst, limiters: map[netip.Prefix]*rate.Limiter{}}
 }
 
-// allow reports whether a client may make a request now.
 func (l *rateLimiter) allow(client netip.Addr) bool {
 	if l.rate < 0 {
 		return true
@@ -83,7 +81,6 @@ func (l *rateLimiter) sweep() {
 	l.sweepAt = 2 * len(l.limiters)
 }
 
-// streamLimiter bounds the open streams.
 type streamLimiter struct {
 	max, maxPerAddress int // negative: unlimited
 
@@ -126,6 +123,6 @@ func clientPrefix(client netip.Addr) netip.Prefix {
 	if client.Is6() {
 		bits = 64
 	}
-	prefix, _ := client.Prefix(bits) // bits fits the address
+	prefix, _ := client.Prefix(bits) // bits is in range
 	return prefix
 }

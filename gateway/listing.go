@@ -34,8 +34,7 @@ const (
 	// headSize is the maximum number of contexts in a head, and the page size of
 	// Temporal: a head costs one call.
 	headSize = 1000
-	// headTTL is how long a head is cached.
-	headTTL = time.Second
+	headTTL  = time.Second
 	// headInterval is the minimum time between two reads.
 	headInterval = 200 * time.Millisecond
 )
@@ -53,7 +52,6 @@ type head struct {
 	complete bool // there are no further contexts
 }
 
-// all yields the contexts of the head.
 func (h *head) all() iter.Seq2[session.Summary, error] {
 	return func(yield func(session.Summary, error) bool) {
 		for _, s := range h.contexts {
@@ -64,7 +62,7 @@ func (h *head) all() iter.Seq2[session.Summary, error] {
 	}
 }
 
-// invalidate ensures that requests from now on see the changes before.
+// invalidate discards the cached head, so that later requests see earlier changes.
 func (l *listing) invalidate() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// unknownTTL is how long a failed lookup is cached.
+	// unknownTTL is how long a name is unknown after a lookup found no context.
 	unknownTTL = time.Second
-	// maxNames bounds the cache of names.
-	maxNames = 10_000
+	maxNames   = 10_000
 )
 
 // names caches which contexts exist, so that an unknown name costs one lookup per
@@ -77,7 +76,7 @@ func (n *names) begin(ctx context.Context, name string) (finish func(error), err
 			return nil, ctx.Err()
 		}
 		if running.failed {
-			// Waiting in turn for one lookup after another would add up their timeouts.
+			// Serializing further lookups would add up their timeouts.
 			return func(err error) { n.note(name, err) }, nil
 		}
 	}
@@ -94,7 +93,6 @@ func (n *names) finish(name string, own *lookup, err error) {
 	close(own.done)
 }
 
-// note caches the outcome of a request.
 func (n *names) note(name string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -28,7 +28,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// described has the schemas of openapi.json by name.
 var described = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	data, err := os.ReadFile("openapi.json")
 	if err != nil {
@@ -50,7 +49,6 @@ var described = sync.OnceValue(func() map[string]*jsonschema.Schema {
 	return schemas
 })
 
-// validate validates JSON against a schema of openapi.json.
 func validate(schema string, data []byte) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// probeTTL is how long the outcome of a probe is cached.
 const probeTTL = time.Second
 
 // probe checks the health of Temporal, at most once per probeTTL for all callers. It

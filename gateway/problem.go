@@ -31,12 +31,10 @@ type Problem struct {
 // Error is the title, with the detail if there is one.
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
 
-// problem returns a Problem of a kind.
 func problem(kind string, status int, title, format string, args ...any) *Problem {
 	return &Problem{Type: "urn:chronicle:problem:" + kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// badRequest reports an invalid parameter, header or body.
 func badRequest(format string, args ...any) *Problem {
 	return problem("request", http.StatusBadRequest, "Invalid request", format, args...)
 }
@@ -45,11 +43,9 @@ func badRequest(format string, args ...any) *Problem {
 // the log again.
 var errReset = problem("reset", http.StatusServiceUnavailable, "The context was reset", "read it again")
 
-// errClosing means that the gateway is shutting down.
 var errClosing = problem("closing", http.StatusServiceUnavailable, "The gateway is shutting down", "")
 
-// kinds map the errors of a session to responses. Without detail, the text of the error
-// is only logged; so is every other error.
+// kinds maps errors to responses. The text of an error is sent only if detail is set.
 var kinds = []struct {
 	err    error
 	kind   string
@@ -97,16 +93,15 @@ func problemOf(err error) *Problem {
 	return problem("internal", http.StatusInternalServerError, "Internal error", "see the log of the gateway")
 }
 
-// fail answers a request with an error.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
-		// Usually nobody reads this. A client that closed only its sending side must not
-		// take silence for success.
+		// Most clients have disconnected. One that only closed its sending side still
+		// reads the response.
 		err = problem("gone", http.StatusRequestTimeout, "The client closed the connection", "")
 	}
 	p := *problemOf(err)
 	p.RequestID = requestID(r)
-	// A Problem that the gateway made itself, such as too many streams, is no failure.
+	// Problems that the gateway creates itself, such as too many streams, are not logged.
 	if p.Status >= http.StatusInternalServerError && !errors.As(err, new(*Problem)) {
 		g.options.Log.Error("request failed", "request_id", p.RequestID, "error", event.Redact(err.Error(), 0))
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// rooms are those of the contexts that have viewers, or had some a moment ago. A room
-// for an unknown name ends with its first lookup, or with the last stream that waits for
-// the context.
+// rooms has the rooms of all contexts with viewers, and of those that lost their last
+// viewer within linger. The room of an unknown name ends with its first lookup, or with
+// the last stream that waits for the context.
 type rooms struct {
-	ctx    context.Context // bounds all of them
+	ctx    context.Context // parent of all rooms
 	linger time.Duration
 	names  *names
 	ended  sync.WaitGroup
@@ -27,9 +27,8 @@ type rooms struct {
 	closed bool
 }
 
-// enter returns the room of a context, which stays until the viewer has left. The
-// room of a viewer with isStream waits for a context that does not exist. The error is
-// that no room opens any more.
+// enter returns the room of a context and keeps it open until leave is called. For a
+// stream, the room waits for a context that does not exist. It fails on shutdown.
 func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -46,7 +45,7 @@ func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err err
 		rs.ended.Go(func() {
 			defer cancel()
 			err := r.follow(ctx, c, rs)
-			rs.forget(r) // before its viewers are told, who may come back at once
+			rs.forget(r) // first, since viewers may reconnect at once
 			r.publish(func() { r.err = err })
 		})
 	}
@@ -73,8 +72,8 @@ func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err err
 	}), nil
 }
 
-// await reports whether streams wait for the context of a room, which does not exist.
-// Without any, the room ends.
+// await reports whether streams wait for the missing context of a room. If none do, the
+// room ends.
 func (rs *rooms) await(r *room) bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -84,7 +83,7 @@ func (rs *rooms) await(r *room) bool {
 	return r.isWaiting
 }
 
-// exists ends the waiting of a room.
+// exists marks the context of a room as existing.
 func (rs *rooms) exists(r *room) {
 	rs.names.note(r.name, nil)
 	rs.mu.Lock()
@@ -92,7 +91,7 @@ func (rs *rooms) exists(r *room) {
 	r.isWaiting = false
 }
 
-// leaveEmpty ends a room, unless a viewer came at the last moment.
+// leaveEmpty ends a room unless a viewer has entered since its timer fired.
 func (rs *rooms) leaveEmpty(r *room) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -102,22 +101,21 @@ func (rs *rooms) leaveEmpty(r *room) {
 	}
 }
 
-// forget lets the next viewer have another room.
+// forget removes a room, so that the next viewer opens a new one.
 func (rs *rooms) forget(r *room) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	rs.drop(r)
 }
 
-// drop is called with the lock held.
+// drop requires the lock.
 func (rs *rooms) drop(r *room) {
 	if rs.open[r.name] == r {
 		delete(rs.open, r.name)
 	}
 }
 
-// close lets no room open any more, and waits until those that ctx has ended follow
-// no context.
+// close prevents new rooms and waits until all have ended. Cancel ctx before.
 func (rs *rooms) close() {
 	rs.mu.Lock()
 	rs.closed = true
@@ -125,28 +123,28 @@ func (rs *rooms) close() {
 	rs.ended.Wait()
 }
 
-// room follows one context for all its viewers. What changes is published by
-// closing a channel: each viewer then asks for what it has not seen, when it is
-// ready to, and how many there are is nothing to the room.
+// room follows one context for all its viewers. It announces changes by closing a
+// channel; each viewer then asks for what it has not seen. The cost of a change does not
+// depend on the number of viewers.
 type room struct {
 	name string
-	// epoch tells the versions of this room from those of another life.
+	// epoch distinguishes the versions of this room from those of other rooms.
 	epoch string
 
-	// Of rooms.
+	// Guarded by the lock of rooms.
 	viewers, streams int
-	// isWaiting says that the context does not exist and streams wait for it.
+	// isWaiting means that the context does not exist and streams wait for it.
 	isWaiting bool
 	empty     *time.Timer
 	end       context.CancelFunc
 
 	mu      sync.Mutex
-	changed chan struct{} // nil: nobody waits for a change
-	// present says that what was there when the room began has been read.
+	changed chan struct{} // nil: no viewer waits
+	// present means that the log up to the opening of the room has been read.
 	present bool
-	// missing says that there is no such context yet.
+	// missing means that the context does not exist yet.
 	missing bool
-	err     error // why the room has ended
+	err     error // why the room ended
 	last    int   // counter of the newest event
 	recent  recent
 	answer  answerSoFar
@@ -158,11 +156,11 @@ func newRoom(name string) *room {
 	return &room{name: name, epoch: rand.Text()[:10], scene: newScene()}
 }
 
-// follow follows the context until ctx is done, and returns what viewers are told then.
+// follow follows the context until ctx is done, and returns the error for viewers.
 func (r *room) follow(ctx context.Context, c Context, of *rooms) error {
 	err := r.read(ctx, c, of)
 	if ctx.Err() != nil {
-		return errClosing // or there is nobody to be told
+		return errClosing // or no viewers are left
 	}
 	return err
 }
@@ -171,7 +169,7 @@ func (r *room) read(ctx context.Context, c Context, of *rooms) error {
 	options := session.FollowOptions{Deltas: true}
 	for e, err := range c.Events(ctx, "") {
 		if errors.Is(err, session.ErrNoContext) && of.await(r) {
-			r.missing = true // nobody looks before it is present
+			r.missing = true // read only after present is set
 			var stop func()
 			options.Delay, stop = of.names.wait(r.name)
 			defer stop()
@@ -203,7 +201,7 @@ func (r *room) read(ctx context.Context, c Context, of *rooms) error {
 	return nil
 }
 
-// publish changes what viewers may look at, and tells those that wait.
+// publish applies a change and wakes waiting viewers.
 func (r *room) publish(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,7 +212,7 @@ func (r *room) publish(change func()) {
 	}
 }
 
-// more is closed when there is something new. It is called with the lock held.
+// more returns a channel that is closed on the next change. It requires the lock.
 func (r *room) more() <-chan struct{} {
 	if r.changed == nil {
 		r.changed = make(chan struct{})
@@ -222,7 +220,7 @@ func (r *room) more() <-chan struct{} {
 	return r.changed
 }
 
-// see takes in an event or a delta.
+// see applies an event or a delta.
 func (r *room) see(e event.Event) {
 	var recorded []byte
 	if e.Tag() != event.TagTextDelta {
@@ -242,21 +240,18 @@ func (r *room) see(e event.Event) {
 	})
 }
 
-// eventFrame is an event as it is streamed.
 func eventFrame(e event.Event) []byte {
-	data, _ := e.MarshalJSON() // it was read from JSON
+	data, _ := e.MarshalJSON() // decoded from JSON before
 	return frame(e.ID, "", data)
 }
 
-// recent are the newest events, as frames.
 type recent struct {
-	first  int // counter of the first of them
+	first  int // counter of the first frame
 	frames [][]byte
 	bytes  int
 }
 
-// How much is kept for viewers that are a little behind. Those that are further
-// behind read the log.
+// Bounds of the buffer. Viewers that are further behind read the log.
 const (
 	recentEvents = 256
 	recentBytes  = 4 << 20
@@ -264,7 +259,7 @@ const (
 
 func (n *recent) add(counter int, frame []byte) {
 	if counter != n.first+len(n.frames) {
-		*n = recent{first: counter} // without an archive, a log may begin anywhere
+		*n = recent{first: counter} // without an archive, a log may begin at any event
 	}
 	n.frames = append(n.frames, frame)
 	n.bytes += len(frame)
@@ -276,12 +271,12 @@ func (n *recent) add(counter int, frame []byte) {
 	}
 }
 
-// doing is what a context is doing, by its log. Of a session that was ended by hand
-// the log does not tell.
+// doing is the status of a context according to its log. The log does not show that a
+// session was terminated from outside.
 type doing struct {
 	status  wire.Status
 	since   time.Time
-	request string // that is under way
+	request string // the running request
 }
 
 func (d *doing) see(e event.Event) {
@@ -306,7 +301,6 @@ func (d doing) frame() []byte {
 	}{d.status, d.since}))
 }
 
-// endedBy is the request that has ended when the log has an event; "" for none.
 func endedBy(e event.Event) string {
 	if e.Tag() == event.TagAssistantMessage || e.Tag().EndsRequest() {
 		return event.RequestOf(e.Body)
@@ -314,15 +308,13 @@ func endedBy(e event.Event) string {
 	return ""
 }
 
-// answerSoFar is the text of the answer that is on its way.
 type answerSoFar struct {
-	newest event.TextDelta // of the text
+	newest event.TextDelta
 	text   strings.Builder
-	// life counts the beginnings of answers: of another life, nothing that a viewer
-	// has seen is valid.
+	// life counts answers. A viewer discards what it has seen of another life.
 	life   int
 	over   string         // the request whose answer is in the log
-	pieces map[int][]byte // frames of the text from an offset on
+	pieces map[int][]byte // frames of the text, by the offset they start at
 }
 
 func (a *answerSoFar) add(d event.TextDelta) {
@@ -337,7 +329,7 @@ func (a *answerSoFar) add(d event.TextDelta) {
 	a.text.WriteString(d.Delta)
 }
 
-// see ends the answer when the log has it.
+// see discards the answer when it is in the log.
 func (a *answerSoFar) see(e event.Event) {
 	ended := endedBy(e)
 	if ended != "" && ended == a.newest.RequestID {
@@ -345,8 +337,7 @@ func (a *answerSoFar) see(e event.Event) {
 	}
 }
 
-// piece is the frame of the text from an offset on, as one delta; from the
-// beginning it is a Reset.
+// piece is the frame of the text from an offset, as one delta. At offset 0 it is a reset.
 func (a *answerSoFar) piece(contextName string, offset int) []byte {
 	if f, ok := a.pieces[offset]; ok {
 		return f
@@ -355,7 +346,7 @@ func (a *answerSoFar) piece(contextName string, offset int) []byte {
 	d.Delta, d.Reset = a.text.String()[offset:], offset == 0
 	e := event.New(d)
 	e.ContextName = contextName
-	data, _ := e.MarshalJSON() // it has JSON
+	data, _ := e.MarshalJSON() // a delta always encodes
 	if a.pieces == nil {
 		a.pieces = map[int][]byte{}
 	}
@@ -363,33 +354,33 @@ func (a *answerSoFar) piece(contextName string, offset int) []byte {
 	return a.pieces[offset]
 }
 
-// eventPlace is how far a viewer of events has seen: the counter of the newest
-// event, and so many bytes of an answer.
+// eventPlace is the position of a viewer of events: the counter of the newest event it
+// has seen, and the offset in the running answer.
 type eventPlace struct {
 	last         int
 	life, offset int
 }
 
-// eventNews is what a viewer of events has not seen.
+// eventNews is what a viewer of events has yet to see.
 type eventNews struct {
 	frames [][]byte
-	at     eventPlace // behind them
-	// begun says that the room has something to say.
+	at     eventPlace // after frames
+	// begun means that the stream can begin.
 	begun bool
-	// behind says that the log has what comes next, and the room only what comes
-	// behind at.
+	// behind means that the events up to at are no longer buffered: read them from the
+	// log.
 	behind bool
 	more   <-chan struct{}
 }
 
-// eventsAfter returns what comes after a place. The error is why the room has ended.
+// eventsAfter returns what follows a position. The error is why the room ended.
 func (r *room) eventsAfter(at eventPlace) (eventNews, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	news := eventNews{at: at, begun: r.present || r.last > 0}
 	if at.last < r.last {
 		if at.last+1 < r.recent.first && !r.present && r.err == nil {
-			// All who came with the room would read what it is about to have.
+			// Wait: otherwise all viewers would read the log that the room is reading.
 			news.more = r.more()
 			return news, nil
 		}
@@ -400,10 +391,10 @@ func (r *room) eventsAfter(at eventPlace) (eventNews, error) {
 		news.frames = append(news.frames, r.recent.frames[at.last+1-r.recent.first:]...)
 		news.at.last = r.last
 	}
-	// Who read the log may be ahead of the room, and has seen the end of an answer
-	// that is on its way here.
+	// A viewer that read the log may be ahead of the room, and has seen the end of the
+	// answer that still runs here.
 	if at.last <= r.last {
-		// To whom another answer was shown, even an empty beginning is news.
+		// A reset without text is news to a viewer of another answer.
 		begins := at.life != r.answer.life && r.answer.newest.RequestID != ""
 		if at.life != r.answer.life {
 			news.at.life, news.at.offset = r.answer.life, 0
@@ -423,5 +414,5 @@ func (r *room) eventsAfter(at eventPlace) (eventNews, error) {
 	return news, nil
 }
 
-// closedChannel says that there is more at once.
+// closedChannel is the more channel of news with more available already.
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

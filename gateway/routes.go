@@ -128,5 +128,4 @@ func wantsStream(r *http.Request) bool {
 	return false
 }
 
-// context opens the context that a request names.
 func (g *Gateway) context(r *http.Request) (Context, error) { return g.open(r.PathValue("name")) }

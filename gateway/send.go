@@ -16,7 +16,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-// send is POST /contexts/{name}/events.
 func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	to, err := g.context(r)
 	if err != nil {
@@ -118,7 +117,6 @@ func (u *upload) Read(p []byte) (int, error) {
 // messageRoom is the part of a body that is reserved for everything but files.
 const messageRoom = 64 << 10
 
-// limits is GET /limits.
 func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
 	limits := g.client.Limits()
 	body := max(0, g.options.MaxBody-messageRoom) / 4 * 3 // without base64

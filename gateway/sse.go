@@ -30,7 +30,6 @@ func frame(id, kind string, data []byte) []byte {
 	return b.Bytes()
 }
 
-// stream is the response to one viewer.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -57,7 +56,6 @@ func (s *stream) begin() error {
 // errGone means that the viewer disconnected or stopped reading.
 var errGone = errors.New("the viewer disconnected")
 
-// send writes frames and flushes them.
 func (s *stream) send(frames ...[]byte) error {
 	if err := s.begin(); err != nil {
 		return err

@@ -56,7 +56,6 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// writeTranscript waits until the room has read the log.
 func writeTranscript(w http.ResponseWriter, r *http.Request, of *room) error {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
@@ -79,11 +78,9 @@ func writeTranscript(w http.ResponseWriter, r *http.Request, of *room) error {
 	}
 }
 
-// scene is the transcript of a room.
 type scene struct {
 	patcher *transcript.Patcher
-	// patches are the encoded patches to the newest version, by the version they start
-	// from.
+	// patches has the patches to the newest version, by start version.
 	patches map[int]*patch
 	// cached is the last document that was built.
 	cached *document
@@ -127,8 +124,8 @@ func (p *patch) frame(id string) []byte {
 	return p.encoded
 }
 
-// documentTTL is how long a document is reused. Its viewers get a patch to the newest
-// version next. Encoding a long document for each version would be too expensive.
+// documentTTL is how long an outdated document is sent to new viewers, followed by a
+// patch. Encoding a long document for each version would be too expensive.
 const documentTTL = time.Second
 
 // documentNow is the newest document, or an older one of at most maxAge.
@@ -173,10 +170,8 @@ func encode(value any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// formatVersion is the public form of a version.
 func formatVersion(epoch string, version int) string { return fmt.Sprintf("%s.%d", epoch, version) }
 
-// noVersion is a version that no room knows.
 const noVersion = -1
 
 // parseVersion is the inverse of formatVersion; noVersion for any other text.

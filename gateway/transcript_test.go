@@ -21,7 +21,6 @@ import (
 
 const transcriptPath = "/contexts/demo/transcript"
 
-// transcript is the JSON of a transcript.
 type transcript struct {
 	Version  string
 	Document json.RawMessage
@@ -36,7 +35,6 @@ func (w *world) transcript() transcript {
 	return parsed
 }
 
-// apply applies an event of the stream.
 func (t *transcript) apply(e sse) error {
 	switch e.kind {
 	case "document":
@@ -99,7 +97,6 @@ func (v *viewer) follow(t *transcript, text string) {
 	}
 }
 
-// answerEvents are the events of an answer of n pieces.
 func answerEvents(n int) (deltas []event.Body, end []event.Body) {
 	text := ""
 	for i := range n {

@@ -87,7 +87,6 @@ func (l *log) fail(err error) {
 	l.change()
 }
 
-// await waits for a condition.
 func (l *log) await(t testing.TB, isSo func() bool) {
 	t.Helper()
 	late := time.After(testTimeout)
@@ -277,7 +276,6 @@ func serve[C gateway.Context](t testing.TB, c gateway.Client[C], options gateway
 	return w
 }
 
-// specification matches requests to the operations of openapi.json.
 func specification(t testing.TB) routers.Router {
 	t.Helper()
 	router, err := gorillamux.NewRouter(readSpec(t))
@@ -300,14 +298,12 @@ func (w *world) request(method, path, body string, header ...string) *http.Reque
 	return r
 }
 
-// reply is a complete response.
 type reply struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// do makes a request and reads the response.
 func (w *world) do(method, path, body string, header ...string) reply {
 	w.t.Helper()
 	response, err := w.server.Client().Do(w.request(method, path, body, header...))
@@ -349,7 +345,6 @@ func ask(ctx context.Context, g *gateway.Gateway, method, path, body string, hea
 	return w
 }
 
-// sse is a server-sent event.
 type sse struct{ id, kind, data, retry string }
 
 // schema is the name of the schema of the data.
@@ -363,20 +358,17 @@ func (e sse) schema() string {
 	return map[string]string{"document": "Transcript", "patch": "Patch", "status": "StatusChange", "problem": "Problem"}[e.kind]
 }
 
-// viewer reads a stream.
 type viewer struct {
 	t      testing.TB
 	leave  func()
 	events chan sse // closed at the end of the stream
 }
 
-// stream returns a request for a stream.
 func (w *world) stream(ctx context.Context, path string, header ...string) *http.Request {
 	w.t.Helper()
 	return w.request(http.MethodGet, path, "", append(header, "Accept", "text/event-stream")...).WithContext(ctx)
 }
 
-// view opens a stream.
 func (w *world) view(path string, header ...string) *viewer {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -481,7 +473,6 @@ func (v *viewer) end() {
 	}
 }
 
-// eventID is the id of an event of demo.
 func eventID(counter int) string { return event.FormatID("demo", counter) }
 
 // delta is a delta of the first answer of demo.

@@ -183,7 +183,6 @@ const MaxWorkerQueue = 1000
 type State struct {
 	ContextName string `json:"contextName"`
 	Status      Status `json:"status"`
-	// EventCount is the number of events in the log.
 	EventCount  int    `json:"eventCount"`
 	LastEventID string `json:"lastEventId,omitempty"`
 	// Turns is the number of requests that ended.

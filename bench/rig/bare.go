@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// Names of the bare workflow.
 const (
 	bareName   = "Bare"
 	bareSignal = "message"
@@ -65,7 +64,6 @@ type Bare struct {
 	watcher  *peer
 }
 
-// Begin starts a workflow.
 func (b *Bare) Begin(ctx context.Context, name string) error {
 	_, err := b.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: name, TaskQueue: bareName}, bareName)
 	return err

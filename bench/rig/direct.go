@@ -35,7 +35,6 @@ func modelClient(url string) *openai.Client {
 	return openai.NewClientWithConfig(config)
 }
 
-// ask streams an answer and returns its text.
 func ask(ctx context.Context, client *openai.Client, message string, onToken func(string)) (string, error) {
 	stream, err := client.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{
 		Model:    "scripted",
@@ -65,13 +64,11 @@ func ask(ctx context.Context, client *openai.Client, message string, onToken fun
 	}
 }
 
-// observation is what an observer has seen of an answer.
 type observation struct {
 	first  time.Time
 	delays []time.Duration
 }
 
-// token records a token.
 func (s *observation) token(text string) {
 	now := time.Now()
 	if s.first.IsZero() {

@@ -61,7 +61,6 @@ func (r *Rig) StartGateway(ctx context.Context) (*Gateway, error) {
 	return &Gateway{gateway: server, viewers: viewers, notes: r.Notes}, nil
 }
 
-// Stop ends the viewers and the gateway.
 func (g *Gateway) Stop() {
 	g.viewers.stop()
 	g.gateway.stop()
@@ -110,7 +109,6 @@ func view(s *self) error {
 	}
 }
 
-// audience is the viewers of one transcript.
 type audience struct {
 	viewers int
 	note    func(Note)
@@ -119,7 +117,6 @@ type audience struct {
 	seen map[string]*views // by message key
 }
 
-// views is what the viewers have seen of an answer.
 type views struct {
 	viewers int
 	delays  []time.Duration
@@ -199,7 +196,6 @@ func (a *audience) watch(ctx context.Context, address, name string, connected fu
 	}
 }
 
-// addition is what a patch appends to a transcript.
 type addition struct {
 	text string // of a streaming answer
 	end  bool

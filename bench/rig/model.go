@@ -38,7 +38,6 @@ type model struct {
 	requests map[string]int // by key
 }
 
-// count counts a request and returns the key of its note.
 func (m *model) count(key string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -116,7 +115,6 @@ func (m *model) fault(w http.ResponseWriter, r *http.Request, message Message) (
 	}
 }
 
-// errCut means that the answer is to be cut off.
 var errCut = fmt.Errorf("the answer is cut off")
 
 // answer streams tokens, one per chunk, and fails after cut tokens.

@@ -6,7 +6,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 )
 
-// serveNATS runs a NATS server until its orders end.
 func serveNATS(s *self) error {
 	server, err := natsserver.Start(natsserver.Options{Port: s.NATSPort})
 	if err != nil {

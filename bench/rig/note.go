@@ -7,7 +7,6 @@ import (
 	"time"
 )
 
-// Kind is the kind of a note.
 type Kind string
 
 // The kinds of notes. The key is the key of a message unless noted otherwise.
@@ -81,7 +80,6 @@ func (n *Notes) add(note Note) {
 	}
 }
 
-// fail makes all calls of Await fail.
 func (n *Notes) fail(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -80,7 +80,6 @@ func (r *Rig) prepareBlobs() error {
 	)
 }
 
-// linkBlobs replaces the target of the link atomically.
 func (r *Rig) linkBlobs(target string) error {
 	next := filepath.Join(r.dir, blobLink+".next")
 	if err := os.Symlink(target, next); err != nil {

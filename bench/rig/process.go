@@ -48,7 +48,6 @@ type self struct {
 	out    *json.Encoder
 }
 
-// note reports an observation.
 func (s *self) note(n Note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,13 +95,11 @@ func Main() {
 	os.Exit(0)
 }
 
-// peer is a part of the rig in another process.
 type peer struct {
 	process *child.Process
 	mu      sync.Mutex // guards orders
 	orders  *json.Encoder
 	stdin   io.Closer
-	// address is the value of its Ready note.
 	address string
 }
 
@@ -168,7 +165,6 @@ func (p *peer) order(o order) error {
 	return p.orders.Encode(o)
 }
 
-// stop ends the process.
 func (p *peer) stop() {
 	if p != nil {
 		_ = p.stdin.Close()

@@ -46,7 +46,6 @@ func watch(s *self) error {
 	}
 }
 
-// watchContext reports the end of each turn of a context.
 func (s *self) watchContext(ctx context.Context, c *session.Context) {
 	newest := event.UserMessage{}
 	keys := map[string]string{} // message keys by request
@@ -90,7 +89,6 @@ func (s *self) watchContext(ctx context.Context, c *session.Context) {
 	}
 }
 
-// watchBare reports each result in the history of a bare workflow.
 func (s *self) watchBare(ctx context.Context, temporal client.Client, workflowID string) {
 	keys := map[int64]string{} // message keys by the id of the scheduling history event
 	history := temporal.GetWorkflowHistory(ctx, workflowID, "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -103,7 +103,6 @@ func (w *Worker) Stop() error {
 // workerStopTimeout exceeds the default drain timeout of a worker.
 const workerStopTimeout = 45 * time.Second
 
-// HasEnded reports whether the process has ended.
 func (w *Worker) HasEnded() bool {
 	select {
 	case <-w.process.Done():

@@ -230,7 +230,6 @@ func (t *Tab) Await(expression string) {
 	}
 }
 
-// promised awaits a promise of a string.
 func (t *Tab) promised(promise string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, timeout)
 	defer cancel()
