@@ -19,6 +19,8 @@ import (
 type Options struct {
 	// Temporal is a client of the namespace of the contexts.
 	Temporal client.Client
+	// Namespace is that namespace. Empty: "default".
+	Namespace string
 	// Models makes the requests.
 	Models *llm.Adapter
 	// Stream carries the deltas; nil: there are none.
@@ -63,7 +65,7 @@ func New(options Options) *Activities {
 	}
 	options.Rules = cmp.Or(options.Rules, reducer.CurrentRules)
 	return &Activities{
-		options: options, log: eventlog.New(options.Temporal, options.Archive), running: newGenerations(),
+		options: options, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newGenerations(),
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -63,16 +63,16 @@ func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any
 	return client.NewValue(payloads), err
 }
 
-// GetWorkflowHistory fails as the query did: the log is no way out here.
-func (s *server) GetWorkflowHistory(context.Context, string, string, bool, enumspb.HistoryEventFilterType) client.HistoryEventIterator {
-	return noHistory{}
+func (s *server) WorkflowService() workflowservice.WorkflowServiceClient { return noHistory{} }
+
+// noHistory fails as the query did: the log is no way out here.
+type noHistory struct {
+	workflowservice.WorkflowServiceClient
 }
 
-type noHistory struct{}
-
-func (noHistory) HasNext() bool { return true }
-
-func (noHistory) Next() (*historypb.HistoryEvent, error) { return nil, errors.New("no history") }
+func (noHistory) GetWorkflowExecutionHistory(context.Context, *workflowservice.GetWorkflowExecutionHistoryRequest, ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	return nil, errors.New("no history")
+}
 
 func (s *server) SignalWorkflow(_ context.Context, _, run, name string, input any) error {
 	if name != wire.SignalRequestStarted || run != runID {

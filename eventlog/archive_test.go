@@ -133,7 +133,7 @@ func TestTheArchiveIsReadFirstAndThenNoFurtherBackThanNeeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := threeRuns(t)
 			a, _ := kept(t, tc.segments...)
-			require.Equal(t, tc.want, told(t, eventlog.New(s, a).Events(t.Context(), "demo", tc.from)))
+			require.Equal(t, tc.want, told(t, eventlog.New(s, "", a).Events(t.Context(), "demo", tc.from)))
 			read := ""
 			for _, run := range []string{"A", "B", "C"} {
 				if s.read[run] > 0 {
@@ -191,7 +191,7 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 		}
 
 		from := rapid.IntRange(0, events).Draw(r, "from")
-		got, err := toldUntil(t, eventlog.New(s, a), event.FormatID("demo", from))
+		got, err := toldUntil(t, eventlog.New(s, "", a), event.FormatID("demo", from))
 		// Of each run, the archive is read up to the first damage, and then the history.
 		end := from
 		for _, p := range parts {
@@ -218,15 +218,15 @@ func TestWhatNobodyHasAnyMoreIsAnError(t *testing.T) {
 	s := threeRuns(t)
 	s.runs[0].isDeleted = true
 	a, _ := kept(t, [2]int{1, 1})
-	got, err := toldUntil(t, eventlog.New(s, a), "")
+	got, err := toldUntil(t, eventlog.New(s, "", a), "")
 	require.Equal(t, lines(1, 1), got)
 	require.EqualError(t, err, "events 2 to 3 of context demo are in no history of the server and not in the archive; the log goes on behind demo:0003")
-	require.Equal(t, lines(4, 9), told(t, eventlog.New(s, a).Events(t.Context(), "demo", "demo:0003")))
+	require.Equal(t, lines(4, 9), told(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "demo:0003")))
 }
 
 func TestAContextThatTheServerHasForgottenIsStillRead(t *testing.T) {
 	a, bucket := kept(t, [2]int{1, 9})
-	log := eventlog.New(newServer(t), a)
+	log := eventlog.New(newServer(t), "", a)
 	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
 	require.Equal(t, lines(5, 9), told(t, log.Events(t.Context(), "demo", "demo:0004")))
 	require.Empty(t, told(t, log.Events(t.Context(), "demo", "demo:0009")))
@@ -241,14 +241,14 @@ func TestAContextThatTheServerHasForgottenIsStillRead(t *testing.T) {
 }
 
 func TestAContextThatNobodyKnowsIsAnErrorOfItsOwn(t *testing.T) {
-	log := eventlog.New(newServer(t), archive.New(blobstest.New(t).Store))
+	log := eventlog.New(newServer(t), "", archive.New(blobstest.New(t).Store))
 	_, err := toldUntil(t, log, "")
 	require.ErrorIs(t, err, eventlog.ErrNoContext)
 	require.EqualError(t, err, "look for context demo: no such context: no such workflow")
 }
 
 func TestAContextThatHasNotOpenedYetHasNoEvents(t *testing.T) {
-	log := eventlog.New(newServer(t, newRun("A", "")), archive.New(blobstest.New(t).Store))
+	log := eventlog.New(newServer(t, newRun("A", "")), "", archive.New(blobstest.New(t).Store))
 	require.Empty(t, told(t, log.Events(t.Context(), "demo", "")))
 }
 
@@ -257,7 +257,7 @@ func TestAServerThatIsAwayIsAnErrorBehindTheArchive(t *testing.T) {
 	s := threeRuns(t)
 	away := errors.New("no route")
 	s.fail = func(string) error { return away }
-	read, err := toldUntil(t, eventlog.New(s, a), "")
+	read, err := toldUntil(t, eventlog.New(s, "", a), "")
 	require.Equal(t, lines(1, 6), read)
 	require.ErrorIs(t, err, away)
 }
@@ -270,10 +270,10 @@ func TestAForkBeginsWithTheEventsOfItsOrigin(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: "source", RunID: "S", At: 3}}))
 	s := newServer(t, newRun("A", ""))
-	require.Equal(t, lines(1, 3), told(t, eventlog.New(s, a).Events(t.Context(), "demo", "")), "before its first session")
+	require.Equal(t, lines(1, 3), told(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "")), "before its first session")
 	register(t, a, "demo", "A", archive.ForkID, 3)
 	s.runs[0] = spokenRun(t, "A", "", 4, 6)
-	log := eventlog.New(s, a)
+	log := eventlog.New(s, "", a)
 	require.Equal(t, lines(1, 6), told(t, log.Events(t.Context(), "demo", "")))
 	require.Equal(t, lines(3, 6), followed(t, log, "demo:0002", 4))
 }
@@ -283,7 +283,7 @@ func TestTheLogOfAResetIsThatOfTheNewRun(t *testing.T) {
 	a, _ := kept(t)
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
-	log := eventlog.New(s, a)
+	log := eventlog.New(s, "", a)
 	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "before it has registered")
 	register(t, a, "demo", "R", "B", 4)
 	require.Equal(t, lines(1, 4)+" 5:other", told(t, log.Events(t.Context(), "demo", "")))
@@ -300,7 +300,7 @@ func TestFollowingGoesBackToTheResetPoint(t *testing.T) {
 		register(t, a, "demo", "R", "B", 4)
 		s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
 	}
-	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, a), "", 10))
+	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, "", a), "", 10))
 }
 
 func TestFollowingFromAnEventGoesBackToTheResetPoint(t *testing.T) {
@@ -310,7 +310,7 @@ func TestFollowingFromAnEventGoesBackToTheResetPoint(t *testing.T) {
 		register(t, a, "demo", "R", "B", 4)
 		s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
 	}
-	require.Equal(t, "5:other", followed(t, eventlog.New(s, a), "demo:0009", 1))
+	require.Equal(t, "5:other", followed(t, eventlog.New(s, "", a), "demo:0009", 1))
 }
 
 // polled is a server that says when it is asked for the newest run.
@@ -344,7 +344,7 @@ func TestFollowingWaitsUntilARunIsRegistered(t *testing.T) {
 			s.runs = append(s.runs, spokenRun(t, "E", "D", 12, 12))
 		}
 	}
-	require.Equal(t, lines(1, 12), followed(t, eventlog.New(s, a), "", 12))
+	require.Equal(t, lines(1, 12), followed(t, eventlog.New(s, "", a), "", 12))
 }
 
 func TestFollowingFindsInTheArchiveWhatTheServerHasForgotten(t *testing.T) {
@@ -357,7 +357,7 @@ func TestFollowingFindsInTheArchiveWhatTheServerHasForgotten(t *testing.T) {
 		all[1].isDeleted = true
 		s.runs = all
 	}
-	require.Equal(t, lines(1, 9), followed(t, eventlog.New(s, a), "", 9))
+	require.Equal(t, lines(1, 9), followed(t, eventlog.New(s, "", a), "", 9))
 }
 
 func TestFollowingEndsWithAGap(t *testing.T) {
@@ -366,7 +366,7 @@ func TestFollowingEndsWithAGap(t *testing.T) {
 	s.runs[1].isDeleted = true
 	var said []string
 	var last error
-	for e, err := range eventlog.New(s, a).Follow(t.Context(), "demo", "", nil) {
+	for e, err := range eventlog.New(s, "", a).Follow(t.Context(), "demo", "", nil) {
 		if last = err; err == nil {
 			said = append(said, line(e))
 		}
@@ -386,14 +386,14 @@ func TestFollowingWaitsForAnArchiveThatIsAway(t *testing.T) {
 			bucket.Fail(nil)
 		}
 	}
-	require.Equal(t, lines(1, 9), followed(t, eventlog.New(s, a), "", 9))
+	require.Equal(t, lines(1, 9), followed(t, eventlog.New(s, "", a), "", 9))
 }
 
 func TestOpeningArchivesWhatTheRunBeforeLeft(t *testing.T) {
 	a, _ := kept(t, [2]int{1, 7})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", ""))
-	log := eventlog.New(s, a)
+	log := eventlog.New(s, "", a)
 	opened, err := log.Open(t.Context(), "demo", "D", "")
 	require.NoError(t, err)
 	require.Equal(t, archive.Run{ID: "D", After: 9, Behind: "C"}, archive.Run{ID: opened.Run.ID, After: opened.Run.After, Behind: opened.Run.Behind})
@@ -409,10 +409,10 @@ func TestContinuingAsNewReadsNoHistoryThatIsArchived(t *testing.T) {
 	a, _ := kept(t, [2]int{1, 9})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", "C"))
-	require.NoError(t, eventlog.New(s, a).Continue(t.Context(), "demo", archive.Run{ID: "D", After: 9, Behind: "C"}, false))
+	require.NoError(t, eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "D", After: 9, Behind: "C"}, false))
 	require.Empty(t, s.read)
 	s.runs = append(s.runs, newRun("E", "D"))
-	require.NoError(t, eventlog.New(s, a).Continue(t.Context(), "demo", archive.Run{ID: "E", After: 9, Behind: "D"}, true))
+	require.NoError(t, eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "E", After: 9, Behind: "D"}, true))
 	require.Equal(t, map[string]int{"D": 1}, s.read, "a reset archives the branch that it leaves")
 }
 
@@ -421,7 +421,7 @@ func TestARunThatWasTerminatedDoesNotRegister(t *testing.T) {
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", ""), newRun("E", ""))
 	before := bucket.Names()
-	_, err := eventlog.New(s, a).Open(t.Context(), "demo", "D", "")
+	_, err := eventlog.New(s, "", a).Open(t.Context(), "demo", "D", "")
 	require.ErrorContains(t, err, "register run D: the run was terminated")
 	require.Equal(t, before, bucket.Names())
 }
@@ -430,7 +430,7 @@ func TestAResetBeforeOpeningOpensLikeItsBase(t *testing.T) {
 	a, _ := kept(t, [2]int{1, 9})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("R", ""))
-	opened, err := eventlog.New(s, a).Open(t.Context(), "demo", "R", "B")
+	opened, err := eventlog.New(s, "", a).Open(t.Context(), "demo", "R", "B")
 	require.NoError(t, err)
 	require.Equal(t, 3, opened.Run.After)
 	require.Equal(t, "A", opened.Run.Behind)
@@ -440,7 +440,7 @@ func TestAResetBeforeOpeningOpensLikeItsBase(t *testing.T) {
 func TestWhileTheArchiveIsAwayTheHistoriesAreRead(t *testing.T) {
 	a, bucket := kept(t)
 	s := threeRuns(t)
-	log := eventlog.New(s, a)
+	log := eventlog.New(s, "", a)
 	bucket.Fail(errors.New("no route"))
 	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
 	s.runs = append(s.runs, newRun("D", "C")) // it has not opened yet
@@ -478,25 +478,25 @@ func TestRecordsThatAreKeptInTheStoreAreReadThere(t *testing.T) {
 	a := archive.New(bucket.Store)
 	register(t, a, "demo", "A", "", 0)
 	s := newServer(t, newRun("A", "", outside(t, bucket.Store, 1, spoken(1, 3)...), record(t, 4, spoken(4, 5)...)))
-	require.Equal(t, lines(1, 5), told(t, eventlog.New(s, a).Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(1, 5), told(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "")))
 
-	_, err := toldUntil(t, eventlog.New(s, nil), "")
+	_, err := toldUntil(t, eventlog.New(s, "", nil), "")
 	require.ErrorIs(t, err, eventlog.ErrNoArchive)
-	require.ErrorContains(t, err, "run A: history event 5 is in a blob store")
+	require.ErrorContains(t, err, "run A: history event 2 is in a blob store")
 
 	for _, name := range bucket.Names() {
 		if strings.HasPrefix(name, "sha256/") {
 			bucket.Set(name, nil)
 		}
 	}
-	_, err = toldUntil(t, eventlog.New(s, a), "")
+	_, err = toldUntil(t, eventlog.New(s, "", a), "")
 	require.ErrorIs(t, err, blobs.ErrNotFound)
-	require.ErrorContains(t, err, "run A: history event 5 holds no record: blob sha256/")
+	require.ErrorContains(t, err, "run A: history event 2 holds no record: blob sha256/")
 }
 
 func TestWhatIsNotArchivedYetIsWrittenAsOneSegment(t *testing.T) {
 	a, bucket := kept(t, [2]int{1, 2})
-	log := eventlog.New(threeRuns(t), a)
+	log := eventlog.New(threeRuns(t), "", a)
 	for _, through := range []int{2, 5, 4} {
 		run, err := log.Archive(t.Context(), "demo", through)
 		require.NoError(t, err)
@@ -528,7 +528,7 @@ func TestTheBaseOfAResetIsTheNewestRunThatRegistered(t *testing.T) {
 	register(t, a, "demo", "A", "", 0)
 	runs := []*run{spokenRun(t, "A", "", 1, 3), newRun("B", "", reset("A")), newRun("C", "", reset("B"))}
 	base := func(server *server) string {
-		base, err := eventlog.New(server, a).Base(t.Context(), "demo", "C")
+		base, err := eventlog.New(server, "", a).Base(t.Context(), "demo", "C")
 		require.NoError(t, err)
 		return base
 	}
@@ -544,7 +544,7 @@ func TestContinuingIsTriedAgainUntilTheRunBeforeIsArchived(t *testing.T) {
 	s.runs = append(s.runs, newRun("D", "C"))
 	away := errors.New("away")
 	s.fail = func(runID string) error { return away }
-	log := eventlog.New(s, a)
+	log := eventlog.New(s, "", a)
 	next := archive.Run{ID: "D", After: 9, Behind: "C"}
 	require.ErrorIs(t, log.Continue(t.Context(), "demo", next, false), away, "it is registered, and not more")
 	s.fail = nil
@@ -576,5 +576,5 @@ func TestFollowingWaitsForAResetRunToRegisterWhenTheArchiveComesBack(t *testing.
 			register(t, a, "demo", "R", "B", 4)
 		}
 	}
-	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, a), "", 10))
+	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, "", a), "", 10))
 }

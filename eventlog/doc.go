@@ -1,7 +1,7 @@
 // Package eventlog reads the events of a context back out of Temporal and the
 // archive: all of them, or those that come as they come.
 //
-//	log := eventlog.New(temporal, archive)
+//	log := eventlog.New(temporal, "default", archive)
 //	for e, err := range log.Events(ctx, "demo", "") { … }   // what is there
 //	for e, err := range log.Follow(ctx, "demo", "demo:0007", nil) { … }   // and goes on
 //

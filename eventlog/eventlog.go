@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // ErrNoContext says that there is no context of that name.
@@ -29,15 +29,17 @@ var ErrNoArchive = errors.New("the client has no blob store (" + StoreAdvice + "
 
 // Log reads the contexts of one namespace. It is safe for concurrent use.
 type Log struct {
-	temporal client.Client
-	archive  *archive.Archive // nil: there is none
+	temporal  client.Client
+	namespace string
+	archive   *archive.Archive // nil: there is none
+	bookmarks *bookmarks
 }
 
 // New returns a log that reads what the archive has, and the rest through the
-// client, in its namespace. The archive may be nil: then a log is what the server
-// still has of it.
-func New(temporal client.Client, archive *archive.Archive) *Log {
-	return &Log{temporal, archive}
+// client. The namespace is that of the client; empty: "default". The archive may be
+// nil: then a log is what the server still has of it.
+func New(temporal client.Client, namespace string, archive *archive.Archive) *Log {
+	return &Log{temporal, cmp.Or(namespace, client.DefaultNamespace), archive, newBookmarks()}
 }
 
 // Events yields the events of a context that are there now, beginning after the
@@ -85,7 +87,7 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 		gaps := 0
 		done := "" // the newest run that was read to its end
 		for ctx.Err() == nil {
-			run, err := l.currentRun(ctx, contextName)
+			run, _, err := l.currentRun(ctx, contextName)
 			var v view
 			if errors.Is(err, ErrNoContext) && l.archive != nil && done == "" {
 				// The server may have forgotten it.
@@ -137,14 +139,14 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 
 // awaitMarker waits until a run has recorded a marker, or has ended.
 func (l *Log) awaitMarker(ctx context.Context, contextName, runID string) error {
-	history := l.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(contextName), runID, true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		h, err := history.Next()
+	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, following) {
 		if err != nil {
-			return noContext(err)
+			return err
 		}
-		if h.GetEventType() == enumspb.EVENT_TYPE_MARKER_RECORDED {
-			return nil
+		for _, h := range page.entries {
+			if h.GetEventType() == enumspb.EVENT_TYPE_MARKER_RECORDED {
+				return nil
+			}
 		}
 	}
 	return nil
@@ -191,26 +193,37 @@ func mayPass(err error) bool {
 		errors.As(err, &aborted) || errors.As(err, &internal) || errors.As(err, &cancelled)
 }
 
-// run yields the events of one run; with wait, until the run has ended.
-func (l *Log) run(ctx context.Context, contextName, runID string, wait bool) iter.Seq2[event.Event, error] {
+// run yields the events of one run from a page on that is not behind an event. The
+// length is that of [Log.pages].
+func (l *Log) run(ctx context.Context, contextName, runID string, after int, length int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		history := l.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(contextName), runID, wait,
-			enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		for history.HasNext() {
-			h, err := history.Next()
-			if err != nil {
-				yield(event.Event{}, fmt.Errorf("read the log of context %s: %w", contextName, noContext(err)))
+		from := l.bookmarks.find(runID, after)
+		counter := from.counter
+		for page, err := range l.pages(ctx, contextName, runID, from, length) {
+			if err != nil && from.entry > 0 && (!mayPass(err) || errors.As(err, new(*serviceerror.Internal))) {
+				l.bookmarks.forget(runID) // the server may have refused the token
+				l.run(ctx, contextName, runID, after, length)(yield)
 				return
 			}
-			events, err := l.decode(ctx, h)
 			if err != nil {
 				yield(event.Event{}, fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err))
 				return
 			}
-			for _, e := range events {
-				if !yield(e, nil) {
+			for _, h := range page.entries {
+				events, err := l.decode(ctx, h)
+				if err != nil {
+					yield(event.Event{}, fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err))
 					return
 				}
+				for _, e := range events {
+					counter = event.Counter(e.ID)
+					if !yield(e, nil) {
+						return
+					}
+				}
+			}
+			if page.next.counter = counter; len(page.next.token) > 0 {
+				l.bookmarks.add(runID, page.next)
 			}
 		}
 	}

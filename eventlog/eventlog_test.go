@@ -2,9 +2,9 @@ package eventlog_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +19,7 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
@@ -103,10 +104,16 @@ type server struct {
 	client.Client
 	t    testing.TB
 	runs []*run
-	// read counts how often the history of each run was read.
-	read map[string]int
-	// fail is called before each history is read.
+	// read counts the pages of each run that were read, and entries those in them.
+	read    map[string]int
+	entries int
+	// fail is called before each page is read.
 	fail func(runID string) error
+	// tokens are those that the server accepts, and given is how many it has given out.
+	tokens map[string]token
+	given  int
+	// isRaw: it sends histories as it stores them.
+	isRaw bool
 }
 
 type run struct {
@@ -118,16 +125,22 @@ type run struct {
 	onEnd func()
 }
 
+// token is where a page begins, and where the history ended for its reader.
+type token struct {
+	runID     string
+	next, end int
+}
+
 var epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 func newServer(t testing.TB, runs ...*run) *server {
-	return &server{t: t, runs: runs, read: map[string]int{}}
+	return &server{t: t, runs: runs, read: map[string]int{}, tokens: map[string]token{}}
 }
 
 // newRun is a run that was begun by a client, or by another one's end.
 func newRun(id, continued string, records ...*historypb.HistoryEvent) *run {
 	started := &historypb.HistoryEvent{
-		EventId: 1, EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{ContinuedExecutionRunId: continued},
 		},
@@ -135,64 +148,95 @@ func newRun(id, continued string, records ...*historypb.HistoryEvent) *run {
 	return &run{id: id, history: append([]*historypb.HistoryEvent{started}, records...)}
 }
 
+// find returns a run; with "", the newest.
+func (s *server) find(runID string) *run {
+	for _, r := range slices.Backward(s.runs) {
+		if !r.isDeleted && (runID == "" || r.id == runID) {
+			return r
+		}
+	}
+	return nil
+}
+
 func (s *server) DescribeWorkflowExecution(_ context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	require.Equal(s.t, "context:demo", workflowID)
-	require.Empty(s.t, runID)
-	if len(s.runs) == 0 {
+	r := s.find(runID)
+	if r == nil {
 		return nil, serviceerror.NewNotFound("no such workflow")
 	}
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
-		Execution: &commonpb.WorkflowExecution{RunId: s.runs[len(s.runs)-1].id},
+		Execution: &commonpb.WorkflowExecution{RunId: r.id}, HistoryLength: int64(len(r.history)),
 	}}, nil
 }
 
-func (s *server) GetWorkflowHistory(ctx context.Context, workflowID, runID string, wait bool, _ enumspb.HistoryEventFilterType) client.HistoryEventIterator {
-	require.Equal(s.t, "context:demo", workflowID)
+func (s *server) WorkflowService() workflowservice.WorkflowServiceClient { return service{server: s} }
+
+type service struct {
+	workflowservice.WorkflowServiceClient
+	server *server
+}
+
+func (s service) GetWorkflowExecutionHistory(_ context.Context, request *workflowservice.GetWorkflowExecutionHistoryRequest, _ ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	return s.server.page(request)
+}
+
+// page gives out pages and tokens as a Temporal server does: with the first page it
+// decides where the history ends. Behind that end a request that waits for new entries
+// makes it decide anew, and a reader learns that the run has ended.
+func (s *server) page(request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+	require.Equal(s.t, "default", request.GetNamespace())
+	require.Equal(s.t, "context:demo", request.GetExecution().GetWorkflowId())
+	runID := request.GetExecution().GetRunId()
 	s.read[runID]++
-	if s.read[runID] > 100 {
+	if s.read[runID] > 1000 {
 		panic("run " + runID + " is read again and again")
 	}
 	if s.fail != nil {
 		if err := s.fail(runID); err != nil {
-			return &history{err: err}
+			return nil, err
 		}
 	}
-	for _, r := range s.runs {
-		if r.id == runID && !r.isDeleted {
-			h := &history{events: r.history}
-			if wait {
-				h.onEnd = r.onEnd
+	r := s.find(runID)
+	if r == nil {
+		return nil, serviceerror.NewNotFound("no such run")
+	}
+	at := token{runID: runID, end: len(r.history)}
+	if name := string(request.GetNextPageToken()); name != "" {
+		var ok bool
+		if at, ok = s.tokens[name]; !ok || at.runID != runID {
+			return nil, serviceerror.NewInvalidArgument("invalid NextPageToken")
+		}
+	}
+	if at.next == at.end && request.GetWaitNewEvent() {
+		if at.end = len(r.history); at.next == at.end {
+			if r.onEnd != nil {
+				r.onEnd()
+				r.onEnd = nil
 			}
-			return h
+			if at.end = len(r.history); at.next == at.end {
+				return &workflowservice.GetWorkflowExecutionHistoryResponse{}, nil
+			}
 		}
 	}
-	return &history{err: serviceerror.NewNotFound("no such run")}
-}
-
-// history yields events and then err, if there is one.
-type history struct {
-	events []*historypb.HistoryEvent
-	err    error
-	onEnd  func()
-}
-
-func (h *history) HasNext() bool {
-	if len(h.events) == 0 && h.onEnd != nil {
-		h.onEnd()
-		h.onEnd = nil
+	response := &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{}}
+	for size := request.GetMaximumPageSize(); size > 0 && at.next < at.end; size-- {
+		entry := r.history[at.next]
+		at.next++
+		entry.EventId = int64(at.next)
+		response.History.Events = append(response.History.Events, entry)
+		s.entries++
 	}
-	return len(h.events) > 0 || h.err != nil
-}
-
-func (h *history) Next() (*historypb.HistoryEvent, error) {
-	if len(h.events) == 0 {
-		err := h.err
-		h.err = nil
-		return nil, err
+	if s.isRaw {
+		response.RawHistory, response.History = raw(s.t, response.History), nil
 	}
-	first := h.events[0]
-	h.events = h.events[1:]
-	return first, nil
+	if at.next == at.end && !request.GetWaitNewEvent() {
+		return response, nil
+	}
+	s.given++
+	name := fmt.Sprint("token ", s.given)
+	s.tokens[name] = at
+	response.NextPageToken = []byte(name)
+	return response, nil
 }
 
 // told is a log in a line: the counter and what was said.
@@ -224,7 +268,7 @@ func TestALogReachesOverRunsAndSessions(t *testing.T) {
 		newRun("B", "", record(t, 4, session("A")), record(t, 5, says("c")...)),
 		newRun("C", "B", record(t, 6, says("d", "e")...)),
 	)
-	log := eventlog.New(s, nil)
+	log := eventlog.New(s, "", nil)
 	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c 6:d 7:e", told(t, log.Events(t.Context(), "demo", "")))
 	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c", told(t, log.Run(t.Context(), "demo", "B", "")))
 }
@@ -235,7 +279,7 @@ func TestALogIsReadFromAnyEventOnAndNoFurtherBackThanNeeded(t *testing.T) {
 	} {
 		t.Run(event.FormatID("demo", from), func(t *testing.T) {
 			s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...), record(t, 4, says("d", "e")...)))
-			require.Equal(t, want, told(t, eventlog.New(s, nil).Events(t.Context(), "demo", event.FormatID("demo", from))))
+			require.Equal(t, want, told(t, eventlog.New(s, "", nil).Events(t.Context(), "demo", event.FormatID("demo", from))))
 			require.Equal(t, from < 2, s.read["A"] > 0, "the run before is read only for what it has")
 		})
 	}
@@ -245,7 +289,7 @@ func TestAReaderMayStopAnywhere(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...)))
 	for n := 1; n <= 3; n++ {
 		seen := 0
-		for range eventlog.New(s, nil).Events(t.Context(), "demo", "") {
+		for range eventlog.New(s, "", nil).Events(t.Context(), "demo", "") {
 			if seen++; seen == n {
 				break
 			}
@@ -255,7 +299,7 @@ func TestAReaderMayStopAnywhere(t *testing.T) {
 }
 
 func TestAContextThatIsNotThereIsAnErrorOfItsOwn(t *testing.T) {
-	for _, err := range eventlog.New(newServer(t), nil).Events(t.Context(), "demo", "") {
+	for _, err := range eventlog.New(newServer(t), "", nil).Events(t.Context(), "demo", "") {
 		require.ErrorIs(t, err, eventlog.ErrNoContext)
 		require.EqualError(t, err, "look for context demo: no such context: no such workflow")
 	}
@@ -265,7 +309,7 @@ func TestWhatTheRetentionHasTakenIsMissingInFront(t *testing.T) {
 	old := newRun("A", "", record(t, 1, says("a")...))
 	old.isDeleted = true
 	s := newServer(t, old, newRun("B", "", record(t, 2, session("A")), record(t, 3, says("b")...)))
-	require.Equal(t, "2:(SessionStarted) 3:b", told(t, eventlog.New(s, nil).Events(t.Context(), "demo", "")))
+	require.Equal(t, "2:(SessionStarted) 3:b", told(t, eventlog.New(s, "", nil).Events(t.Context(), "demo", "")))
 }
 
 func TestARunWithoutEventsIsPassedOver(t *testing.T) {
@@ -274,7 +318,7 @@ func TestARunWithoutEventsIsPassedOver(t *testing.T) {
 		newRun("B", ""), // terminated before its first task
 		newRun("C", "", record(t, 2, session("A")), record(t, 3, says("b")...)),
 	)
-	log := eventlog.New(s, nil)
+	log := eventlog.New(s, "", nil)
 	require.Equal(t, "1:a 2:(SessionStarted) 3:b", told(t, log.Events(t.Context(), "demo", "")))
 }
 
@@ -283,13 +327,13 @@ func TestARecordThatCannotBeReadIsAnErrorBehindWhatCould(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a")...), broken))
 	var seen []string
 	var last error
-	for e, err := range eventlog.New(s, nil).Events(t.Context(), "demo", "") {
+	for e, err := range eventlog.New(s, "", nil).Events(t.Context(), "demo", "") {
 		if last = err; err == nil {
 			seen = append(seen, line(e))
 		}
 	}
 	require.Equal(t, []string{"1:a"}, seen)
-	require.ErrorContains(t, last, "read the log of context demo, run A: history event 5 holds no record")
+	require.ErrorContains(t, last, "read the log of context demo, run A: history event 3 holds no record")
 }
 
 // followed follows until the reader has seen n events.
@@ -315,13 +359,13 @@ func TestFollowingGoesOnOverTheEndsOfRuns(t *testing.T) {
 			s.runs = append(s.runs, newRun("C", "", record(t, 4, session("B")), record(t, 5, says("d")...)))
 		}
 	}
-	require.Equal(t, "1:a 2:b 3:c 4:(SessionStarted) 5:d", followed(t, eventlog.New(s, nil), "", 5))
+	require.Equal(t, "1:a 2:b 3:c 4:(SessionStarted) 5:d", followed(t, eventlog.New(s, "", nil), "", 5))
 }
 
 func TestFollowingFromAnEventLeavesOutWhatWasBefore(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)))
 	s.runs[0].onEnd = func() { s.runs = append(s.runs, newRun("B", "A", record(t, 3, says("c")...))) }
-	require.Equal(t, "2:b 3:c", followed(t, eventlog.New(s, nil), "demo:0001", 2))
+	require.Equal(t, "2:b 3:c", followed(t, eventlog.New(s, "", nil), "demo:0001", 2))
 }
 
 func TestFollowingYieldsNothingTwiceWhenTheServerWasAway(t *testing.T) {
@@ -336,7 +380,7 @@ func TestFollowingYieldsNothingTwiceWhenTheServerWasAway(t *testing.T) {
 		}
 		return err
 	}
-	require.Equal(t, "1:a 2:b", followed(t, eventlog.New(s, nil), "", 2))
+	require.Equal(t, "1:a 2:b", followed(t, eventlog.New(s, "", nil), "", 2))
 	require.Empty(t, failures)
 }
 
@@ -345,7 +389,7 @@ func TestFollowingEndsWithAnErrorThatWaitingCannotMend(t *testing.T) {
 	denied := serviceerror.NewPermissionDenied("not yours", "")
 	s.fail = func(string) error { return denied }
 	n := 0
-	for _, err := range eventlog.New(s, nil).Follow(t.Context(), "demo", "", nil) {
+	for _, err := range eventlog.New(s, "", nil).Follow(t.Context(), "demo", "", nil) {
 		n++
 		require.ErrorIs(t, err, denied)
 	}
@@ -357,7 +401,7 @@ func TestFollowingWaitsForAContextAndEndsInSilenceWithItsOwnEnd(t *testing.T) {
 	defer cancel()
 	s := &late{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
 	var lines []string
-	for e, err := range eventlog.New(s, nil).Follow(ctx, "demo", "", nil) {
+	for e, err := range eventlog.New(s, "", nil).Follow(ctx, "demo", "", nil) {
 		require.NoError(t, err)
 		lines = append(lines, line(e))
 		cancel()
@@ -376,7 +420,7 @@ func TestAReaderThatIsWokenLooksForTheContextAtOnce(t *testing.T) {
 			s.isThere.Store(true)
 			wake <- struct{}{}
 		}()
-		for _, err := range eventlog.New(s, nil).Follow(ctx, "demo", "", wake) {
+		for _, err := range eventlog.New(s, "", nil).Follow(ctx, "demo", "", wake) {
 			require.NoError(t, err)
 			cancel()
 		}
@@ -412,20 +456,4 @@ func (s *late) DescribeWorkflowExecution(ctx context.Context, workflowID, runID 
 		return nil, serviceerror.NewNotFound("not yet")
 	}
 	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
-}
-
-func TestTheRunThatAnotherHasHandedOverTo(t *testing.T) {
-	gone := &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionContinuedAsNewEventAttributes{
-		WorkflowExecutionContinuedAsNewEventAttributes: &historypb.WorkflowExecutionContinuedAsNewEventAttributes{NewExecutionRunId: "B"},
-	}}
-	s := newServer(t, newRun("A", "", gone), newRun("B", "A"))
-	for run, want := range map[string]string{"A": "B", "B": "", "taken by the retention": ""} {
-		next, err := eventlog.New(s, nil).Next(t.Context(), "demo", run)
-		require.NoError(t, err)
-		require.Equal(t, want, next)
-	}
-	away := errors.New("away")
-	s.fail = func(string) error { return away }
-	_, err := eventlog.New(s, nil).Next(t.Context(), "demo", "A")
-	require.ErrorIs(t, err, away)
 }

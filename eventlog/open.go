@@ -12,7 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // Opening is what a run opens with.
@@ -137,7 +136,7 @@ func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run,
 // register registers a run behind those that a folder lists, unless it is no
 // longer the current run: then others do not continue it.
 func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName string, run archive.Run) error {
-	current, err := l.currentRun(ctx, contextName)
+	current, _, err := l.currentRun(ctx, contextName)
 	if err != nil {
 		return err
 	}
@@ -172,17 +171,17 @@ func (l *Log) Base(ctx context.Context, contextName, runID string) (string, erro
 
 // base is the run that was reset to make another one; "" when the server does not know.
 func (l *Log) base(ctx context.Context, contextName, runID string) (base string, err error) {
-	history := l.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(contextName), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		h, err := history.Next()
-		if err = noContext(err); errors.Is(err, ErrNoContext) {
+	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, 0) {
+		if errors.Is(err, ErrNoContext) {
 			return "", nil // the retention of the server has taken it
 		}
 		if err != nil {
 			return "", err
 		}
-		if failed := h.GetWorkflowTaskFailedEventAttributes(); failed.GetCause() == enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW {
-			base = failed.GetBaseRunId()
+		for _, h := range page.entries {
+			if failed := h.GetWorkflowTaskFailedEventAttributes(); failed.GetCause() == enumspb.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW {
+				base = failed.GetBaseRunId()
+			}
 		}
 	}
 	return base, nil

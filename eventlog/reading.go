@@ -65,7 +65,14 @@ func (r *reading) read(ctx context.Context, v view, yield func(event.Event, erro
 		isNewest := i == len(parts)-1 && p.Through == math.MaxInt
 		isGone := !IsRun(p.RunID) || v.isGone && p.ContextName == r.contextName
 		if r.last < p.Through && !isGone {
-			for e, err := range r.log.run(ctx, p.ContextName, p.RunID, r.wait && isNewest) {
+			length := int64(0)
+			switch {
+			case isNewest && r.wait:
+				length = following
+			case p.RunID == v.run && p.ContextName == r.contextName:
+				length = v.length
+			}
+			for e, err := range r.log.run(ctx, p.ContextName, p.RunID, max(r.last, p.After), length) {
 				if isGone = errors.Is(err, ErrNoContext); isGone {
 					break
 				}

@@ -7,38 +7,38 @@ import (
 	"math"
 	"slices"
 
-	enumspb "go.temporal.io/api/enums/v1"
-
 	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// currentRun is the newest run of a context.
-func (l *Log) currentRun(ctx context.Context, contextName string) (string, error) {
+// currentRun is the newest run of a context, and the length of its history.
+func (l *Log) currentRun(ctx context.Context, contextName string) (runID string, length int64, err error) {
 	d, err := l.temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(contextName), "")
 	if err != nil {
-		return "", fmt.Errorf("look for context %s: %w", contextName, noContext(err))
+		return "", 0, fmt.Errorf("look for context %s: %w", contextName, noContext(err))
 	}
 	info := d.GetWorkflowExecutionInfo()
 	bound, err := wire.StoreOf(info.GetMemo())
 	if err != nil {
-		return "", fmt.Errorf("look for context %s: %w", contextName, err)
+		return "", 0, fmt.Errorf("look for context %s: %w", contextName, err)
 	}
 	if bound != "" && l.archive != nil {
 		id, err := l.archive.Store().Known(ctx)
 		if err == nil && id != bound {
-			return "", blobs.OtherStore("context "+contextName, bound, id)
+			return "", 0, blobs.OtherStore("context "+contextName, bound, id)
 		}
 	}
-	return info.GetExecution().GetRunId(), nil
+	return info.GetExecution().GetRunId(), info.GetHistoryLength(), nil
 }
 
 // view is what the log of a run is made of, oldest part first.
 type view struct {
-	run   string
-	parts []archive.Part
+	run string
+	// length is that of the history of the run; 0 when it is not known.
+	length int64
+	parts  []archive.Part
 	// away is why the archive did not say so: the parts are what the histories tell.
 	away error
 	// isGone says that the server knows no run of the context.
@@ -48,7 +48,7 @@ type view struct {
 // current is the log of the current run; before that has registered, or when the
 // server knows none, the log of the newest run that has.
 func (l *Log) current(ctx context.Context, contextName string, after int) (view, error) {
-	run, err := l.currentRun(ctx, contextName)
+	run, length, err := l.currentRun(ctx, contextName)
 	isGone := errors.Is(err, ErrNoContext)
 	if err != nil && (!isGone || l.archive == nil) {
 		return view{}, err
@@ -56,6 +56,7 @@ func (l *Log) current(ctx context.Context, contextName string, after int) (view,
 	v, viewErr := view{}, error(archive.ErrNoRun)
 	if !isGone {
 		v, viewErr = l.view(ctx, contextName, run, after)
+		v.length = length
 	}
 	if errors.Is(viewErr, archive.ErrNoRun) {
 		v, viewErr = l.view(ctx, contextName, "", after)
@@ -135,47 +136,26 @@ func (l *Log) histories(ctx context.Context, contextName, runID string, after in
 // beginning reads how a run begins: the counter of its first event, or 0 when
 // there is none yet, and the run before it, or "".
 func (l *Log) beginning(ctx context.Context, contextName, runID string) (first int, previous string, err error) {
-	history := l.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(contextName), runID, false,
-		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for history.HasNext() {
-		h, err := history.Next()
+	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, 0) {
 		if err != nil {
-			return 0, "", fmt.Errorf("read the log of context %s: %w", contextName, noContext(err))
+			return 0, "", fmt.Errorf("read the log of context %s: %w", contextName, err)
 		}
-		if started := h.GetWorkflowExecutionStartedEventAttributes(); started != nil {
-			previous = started.GetContinuedExecutionRunId()
+		for _, h := range page.entries {
+			if started := h.GetWorkflowExecutionStartedEventAttributes(); started != nil {
+				previous = started.GetContinuedExecutionRunId()
+			}
+			events, err := l.decode(ctx, h)
+			if err != nil {
+				return 0, "", fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err)
+			}
+			if len(events) == 0 {
+				continue
+			}
+			if body, ok := events[0].Body.(event.SessionStarted); ok {
+				previous = body.PreviousRunID
+			}
+			return event.Counter(events[0].ID), previous, nil
 		}
-		events, err := l.decode(ctx, h)
-		if err != nil {
-			return 0, "", fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err)
-		}
-		if len(events) == 0 {
-			continue
-		}
-		if body, ok := events[0].Body.(event.SessionStarted); ok {
-			previous = body.PreviousRunID
-		}
-		return event.Counter(events[0].ID), previous, nil
 	}
 	return 0, previous, nil
-}
-
-// Next is the run that another one has handed over to; "" when there is none, or
-// the retention of the server has taken the one that did.
-func (l *Log) Next(ctx context.Context, contextName, runID string) (string, error) {
-	end := l.temporal.GetWorkflowHistory(ctx, wire.WorkflowID(contextName), runID, false,
-		enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
-	for end.HasNext() {
-		h, err := end.Next()
-		if err = noContext(err); errors.Is(err, ErrNoContext) {
-			return "", nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("look for the end of run %s of context %s: %w", runID, contextName, err)
-		}
-		if next := h.GetWorkflowExecutionContinuedAsNewEventAttributes().GetNewExecutionRunId(); next != "" {
-			return next, nil
-		}
-	}
-	return "", nil
 }

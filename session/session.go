@@ -126,7 +126,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		}
 		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, options.HostPort, err)
 	}
-	c := New(Options{Temporal: temporal, Archive: logs, TaskQueue: config.TaskQueue})
+	c := New(Options{Temporal: temporal, Namespace: options.Namespace, Archive: logs, TaskQueue: config.TaskQueue})
 	c.owned, c.blobs, c.namespace = true, store, options.Namespace
 	if err := c.checkNamespace(dial); err != nil {
 		c.Shutdown()
@@ -199,6 +199,8 @@ func (l *lazyStream) close() {
 // Options are the connections of a [Client].
 type Options struct {
 	Temporal client.Client
+	// Namespace is that of Temporal. Empty: "default".
+	Namespace string
 	// Stream carries live deltas; nil: there are none.
 	Stream *stream.Conn
 	// TaskQueue on which new contexts start. Empty: wire.TaskQueue.
@@ -226,7 +228,7 @@ type Client struct {
 // New returns a client on connections that the caller owns.
 func New(options Options) *Client {
 	options.TaskQueue = cmp.Or(options.TaskQueue, wire.TaskQueue)
-	return &Client{options: options, log: eventlog.New(options.Temporal, options.Archive), stream: lazyStream{conn: options.Stream}}
+	return &Client{options: options, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), stream: lazyStream{conn: options.Stream}}
 }
 
 // Live reports whether live deltas arrive now.

@@ -67,6 +67,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	cacheBytes := parkingBudget(s.cacheBytes, log)
 	worker.SetStickyWorkflowCacheSize(int(s.cacheBytes / activities.SlotBytes))
 	w := contexts.NewWorker(c, contexts.Options{
+		Namespace:        at.temporal.Namespace,
 		TaskQueue:        s.taskQueue,
 		Part:             s.only,
 		Models:           llm.New(models),

@@ -48,6 +48,8 @@ const MinContinueAfter = 50
 
 // Options configure a worker.
 type Options struct {
+	// Namespace of the Temporal client. Empty: "default".
+	Namespace string
 	// TaskQueue to poll. Empty: wire.TaskQueue.
 	TaskQueue string
 	// Part to run. Zero: both.
@@ -133,6 +135,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	}
 	all := activities.Options{
 		Temporal:         temporal,
+		Namespace:        options.Namespace,
 		Models:           options.Models,
 		Stream:           options.Stream,
 		Snapshots:        snapshots,

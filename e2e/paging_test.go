@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/seed-9ed7edd4/chronicle/blobs"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// historyMeter counts what a client reads of histories.
+type historyMeter struct {
+	mu sync.Mutex
+	historyReads
+}
+
+type historyReads struct{ requests, entries, bytes int }
+
+func (m *historyMeter) count(ctx context.Context, method string, request, response any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := invoke(ctx, method, request, response, conn, options...)
+	if page, ok := response.(*workflowservice.GetWorkflowExecutionHistoryResponse); ok {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.requests++
+		m.entries += len(page.GetHistory().GetEvents())
+		m.bytes += proto.Size(page)
+	}
+	return err
+}
+
+// take returns what was read since it was last called.
+func (m *historyMeter) take() historyReads {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reads := m.historyReads
+	m.historyReads = historyReads{}
+	return reads
+}
+
+// metered is a client of its own with a meter.
+func (w *world) metered() (*session.Client, *historyMeter) {
+	w.t.Helper()
+	meter := &historyMeter{}
+	temporal, err := client.DialContext(w.ctx, client.Options{
+		HostPort: w.on.temporal, ExternalStorage: blobs.ExternalStorage(w.archive.Store()),
+		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(meter.count)}},
+	})
+	require.NoError(w.t, err)
+	w.t.Cleanup(temporal.Close)
+	return session.New(session.Options{Temporal: temporal, Archive: w.archive, TaskQueue: w.queue}), meter
+}
+
+// somePage returns the next events of a log, as a page of the gateway has them.
+func (w *world) somePage(c *session.Context, from string, most int) (ids []string) {
+	w.t.Helper()
+	for e, err := range c.Events(w.ctx, from) {
+		require.NoError(w.t, err)
+		if len(ids) == most {
+			break // there is a next page
+		}
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// pagesOf reads a log page by page.
+func (w *world) pagesOf(c *session.Context, most int) (ids []string) {
+	w.t.Helper()
+	for from := ""; ; from = ids[len(ids)-1] {
+		page := w.somePage(c, from, most)
+		ids = append(ids, page...)
+		if len(page) < most {
+			return ids
+		}
+	}
+}
+
+// idsOf are the ids of the first n events of a context.
+func idsOf(c *session.Context, n int) (ids []string) {
+	for counter := range n {
+		ids = append(ids, event.FormatID(c.Name(), counter+1))
+	}
+	return ids
+}
+
+// fill records so many events, one after the other. Each tenth is a file.
+func (w *world) fill(c *session.Context, events int) {
+	w.t.Helper()
+	no := false
+	for i := range events {
+		e := event.New(event.UserMessage{Content: fmt.Sprintf("Message %d", i), TriggersTurn: &no})
+		if i%10 == 9 {
+			e = event.New(event.FileAttachment{
+				Source: event.Source{Type: event.SourceBlob, Data: []byte("a file")}, MediaType: "text/plain", FileName: "a.txt",
+			})
+		}
+		w.send(c, e)
+	}
+}
+
+func TestPagesOfALogReadTheHistoryOnceInAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.worker()
+	c := w.open("pages")
+	w.fill(c, 300)
+	client, meter := w.metered()
+	reader, err := client.Open(c.Name())
+	require.NoError(t, err)
+	length := func() int {
+		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
+		require.NoError(t, err)
+		return int(d.GetWorkflowExecutionInfo().GetHistoryLength())
+	}
+
+	// The most that one request reads: 64 batches of at most 3 entries.
+	const page = 3 * 64
+	require.Equal(t, idsOf(c, 301), w.pagesOf(reader, 20))
+	reads := meter.take()
+	t.Logf("16 pages of a history of %d entries: %+v", length(), reads)
+	require.LessOrEqual(t, reads.entries, length()+16*page)
+
+	for _, counter := range []int{151, 11, 291} {
+		_, err := reader.Attachment(w.ctx, event.FormatID(c.Name(), counter))
+		require.NoError(t, err)
+		reads := meter.take()
+		t.Logf("attachment of event %d: %+v", counter, reads)
+		require.LessOrEqual(t, reads.requests, 2)
+		require.LessOrEqual(t, reads.entries, 2*page)
+	}
+
+	// The end of the history is not that of the first reading.
+	w.fill(c, 100)
+	require.Equal(t, idsOf(c, 401)[301:], w.somePage(reader, event.FormatID(c.Name(), 301), 500))
+	reads = meter.take()
+	t.Logf("100 new events: %+v", reads)
+	require.LessOrEqual(t, reads.entries, 100*7+page)
+	require.Empty(t, w.somePage(reader, event.FormatID(c.Name(), 401), 10))
+	require.LessOrEqual(t, meter.take().entries, page)
+
+	// From the archive, when the session has ended.
+	w.close(c, "")
+	require.Equal(t, idsOf(c, 402), w.pagesOf(reader, 50))
+	require.LessOrEqual(t, meter.take().entries, 9*page)
+}
+
+func TestPagesOfALogAreReadOnWhenTheServerWasStartedAgain(t *testing.T) {
+	devServerOnly(t)
+	t.Parallel()
+	own := startOwnServer(t)
+	w := newWorldOn(t, surroundings{temporal: own.Address(), patience: faultPatience})
+	w.worker()
+	c := w.open("restarted")
+	w.fill(c, 100)
+	client, meter := w.metered()
+	reader, err := client.Open(c.Name())
+	require.NoError(t, err)
+	require.Equal(t, idsOf(c, 101), w.pagesOf(reader, 10))
+	own.kill()
+	own.start()
+	meter.take()
+	require.Equal(t, idsOf(c, 101), w.pagesOf(reader, 10))
+	t.Logf("after the restart: %+v", meter.take())
+	w.fill(c, 10)
+	require.Equal(t, idsOf(c, 111), w.pagesOf(reader, 10))
+}
