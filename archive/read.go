@@ -8,13 +8,15 @@ import (
 )
 
 // Reader reads what the archive has of a log. The segments that come next are
-// fetched ahead, many at once, so that a slow store costs few round trips.
+// fetched ahead: the more the reader has read, the more at once, so that one that
+// wants a page fetches few, and one that wants a long log waits for few round trips.
 type Reader struct {
 	archive *Archive
 	ctx     context.Context
 	cancel  context.CancelFunc
 	jobs    []*job
 	started int
+	ahead   int // how many segments are fetched at once
 }
 
 // job is one segment to fetch.
@@ -31,7 +33,7 @@ type job struct {
 // Read prepares to read parts of a log behind a counter. The reader is to be
 // closed.
 func (a *Archive) Read(ctx context.Context, parts []Part, after int) *Reader {
-	r := &Reader{archive: a}
+	r := &Reader{archive: a, ahead: 1}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	for _, p := range parts {
 		from := max(p.After, after) + 1
@@ -56,6 +58,7 @@ func (r *Reader) Part(p Part) iter.Seq2[event.Event, error] {
 				return
 			}
 			r.prefetch()
+			r.ahead = min(4*r.ahead, readers)
 			r.jobs = r.jobs[1:]
 			r.started--
 			<-j.fetched
@@ -89,7 +92,7 @@ func (r *Reader) skip(p Part) {
 
 // prefetch starts to fetch what comes next.
 func (r *Reader) prefetch() {
-	for ; r.started < min(readers, len(r.jobs)); r.started++ {
+	for ; r.started < min(r.ahead, len(r.jobs)); r.started++ {
 		j := r.jobs[r.started]
 		go func() {
 			j.segment, j.packed, j.err = r.archive.fetch(r.ctx, j.part.ContextName, j.part.RunID, j.span)
