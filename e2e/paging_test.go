@@ -108,7 +108,7 @@ func (w *world) fill(c *session.Context, events int) {
 	}
 }
 
-func TestPagesOfALogReadTheHistoryOnceInAll(t *testing.T) {
+func TestLogPagesReadAHistoryOnceInTotal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.worker()
@@ -154,11 +154,11 @@ func TestPagesOfALogReadTheHistoryOnceInAll(t *testing.T) {
 	require.LessOrEqual(t, meter.take().entries, 9*page)
 }
 
-func TestPagesOfALogAreReadOnWhenTheServerWasStartedAgain(t *testing.T) {
+func TestLogPagesResumeAfterAServerRestart(t *testing.T) {
 	devServerOnly(t)
 	t.Parallel()
 	own := startOwnServer(t)
-	w := newWorldOn(t, surroundings{temporal: own.Address(), patience: faultPatience})
+	w := newWorldOn(t, environment{temporal: own.Address(), timeout: faultTimeout})
 	w.worker()
 	c := w.open("restarted")
 	w.fill(c, 100)

@@ -56,7 +56,7 @@ func span(first, last int) (numbers []int) {
 	return numbers
 }
 
-func TestPagesReadAHistoryOnceInAll(t *testing.T) {
+func TestPagesReadAHistoryOnceInTotal(t *testing.T) {
 	const events, page = 2_000, 100
 	s := longRun(t, events)
 	log := eventlog.New(s, "", nil)
@@ -68,7 +68,7 @@ func TestPagesReadAHistoryOnceInAll(t *testing.T) {
 	require.LessOrEqual(t, s.entries, len(s.runs[0].history)+events/page*3*64)
 }
 
-func TestAnEventIsReadWithoutThoseBeforeItAfterTheFirstReading(t *testing.T) {
+func TestOneEventIsReadWithoutThoseBeforeIt(t *testing.T) {
 	s := longRun(t, 2_000)
 	log := eventlog.New(s, "", nil)
 	part(t, log, 0, 2_000)
@@ -82,7 +82,7 @@ func TestAnEventIsReadWithoutThoseBeforeItAfterTheFirstReading(t *testing.T) {
 	}
 }
 
-func TestAReaderWhoseTokenIsRefusedStartsAtTheBeginning(t *testing.T) {
+func TestARefusedTokenRestartsAtTheBeginning(t *testing.T) {
 	for name, refuse := range map[string]func(s *server) error{
 		"as invalid":  func(s *server) error { s.tokens = map[string]token{}; return nil },
 		"as internal": func(*server) error { return serviceerror.NewInternal("unknown version of the token") },
@@ -99,7 +99,7 @@ func TestAReaderWhoseTokenIsRefusedStartsAtTheBeginning(t *testing.T) {
 	}
 }
 
-func TestAServerThatRefusesEveryTokenIsAnError(t *testing.T) {
+func TestAServerThatRefusesEverythingIsAnError(t *testing.T) {
 	s := longRun(t, 500)
 	log := eventlog.New(s, "", nil)
 	part(t, log, 0, 500)
@@ -110,8 +110,8 @@ func TestAServerThatRefusesEveryTokenIsAnError(t *testing.T) {
 	}
 }
 
-// The slow and obvious twin is the list of numbers.
-func TestPartsOfAGrowingLogAreWhole(t *testing.T) {
+// The reference model is the list of counters.
+func TestPagesOfAGrowingLogAreComplete(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := longRun(t, 1)
 		log := eventlog.New(s, "", nil)
@@ -132,7 +132,7 @@ func TestPartsOfAGrowingLogAreWhole(t *testing.T) {
 	})
 }
 
-func TestAFollowerGoesOnWhereAReaderHasStopped(t *testing.T) {
+func TestFollowingResumesAtABookmark(t *testing.T) {
 	s := longRun(t, 500)
 	log := eventlog.New(s, "", nil)
 	part(t, log, 0, 500)
@@ -142,7 +142,7 @@ func TestAFollowerGoesOnWhereAReaderHasStopped(t *testing.T) {
 	require.LessOrEqual(t, s.entries, 3*64)
 }
 
-func TestAHistoryIsReadAsTheServerStoresIt(t *testing.T) {
+func TestRawHistoriesAreDecoded(t *testing.T) {
 	s := longRun(t, 100)
 	s.isRaw = true
 	require.Equal(t, span(1, 100), part(t, eventlog.New(s, "", nil), 0, 100))
@@ -172,7 +172,7 @@ func TestBookmarksAreBounded(t *testing.T) {
 	require.Greater(t, bytes, 7<<20)
 }
 
-func TestAPageOfTheArchiveFetchesFewSegments(t *testing.T) {
+func TestAPageFetchesFewSegments(t *testing.T) {
 	bucket := blobstest.New(t)
 	a := archive.New(bucket.Store)
 	register(t, a, "demo", "A", "", 0)
