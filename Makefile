@@ -87,13 +87,20 @@ bin/gotest:
 
 test: bin/temporal bin/gotest ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
-	$(gotest) $(race) -timeout 20m $(if $(T),-v -run '$(T)') $(P)
+	$(if $(large),@echo "running tests with megabytes of text without the race detector"; $(gotest) -timeout 20m -run '^($(call begin_with,large))$$' ./e2e)
+	@$(gotest) $(race) -timeout 20m $(if $(large),-skip '^($(call begin_with,large))$$') $(if $(T),-v -run '$(T)') $(slowest) $(P)
 
-# Long tests begin with a call to long.
-long_tests = $(shell awk '/^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name) } /^\tlong\(t\)$$/ { print name }' e2e/*_test.go | paste -sd '|')
+# Large tests, with megabytes of text, run without the race detector, unless T names them.
+large = $(if $(race),$(if $(T),,$(filter ./... ./e2e,$(P))))
+
+# Packages that take longest start first.
+slowest = $(if $(filter ./...,$(P)),./e2e ./gateway ./worker)
+
+# The end-to-end tests that begin with a call to a function, for -run.
+begin_with = $(shell awk '/^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name) } /^\t$(1)\(t\)$$/ { print name }' e2e/*_test.go | paste -sd '|')
 
 test-long: bin/temporal bin/gotest ## Run the tests that take minutes, such as thousands of turns
-	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -v -run '^($(long_tests))$$' ./e2e
+	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -v -run '^($(call begin_with,long))$$' ./e2e
 
 # An S3-compatible server.
 bin/versitygw: tools/s3/go.mod

@@ -58,6 +58,7 @@ func TestSendReturnsTheIDsOfItsEvents(t *testing.T) {
 }
 
 func TestInputSentWithoutAWorkerIsRecordedOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.open("patient")
 	for _, text := range []string{"One", "Two"} {

@@ -39,6 +39,7 @@ func (w *world) runs(c *session.Context) (runs []string) {
 }
 
 func TestAConversationContinuesAsNew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("long")
@@ -79,6 +80,7 @@ func countOf(w *world, c *session.Context, tag event.Tag) (n int) {
 }
 
 func TestConstantInputDoesNotPreventContinueAsNew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, llmtest.Func(echo))
 	w.worker(shortRuns)
 	c := w.open("dense")

@@ -311,6 +311,7 @@ func TestTheLogIsReadWithoutAWorker(t *testing.T) {
 }
 
 func TestAStoppingWorkerHandsItsRequestBack(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t,
 		llmtest.Answer("I was", " saying").HoldAfter(1, gate),
@@ -360,6 +361,7 @@ func TestAWorkerUsesACustomReducer(t *testing.T) {
 }
 
 func TestContextsWorkWithoutNATS(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Quiet", " now").HoldAfter(1, gate), llmtest.Answer("Yes"))
 	w.worker(func(o *contexts.Options) { o.Stream = nil })

@@ -152,6 +152,7 @@ func startNATS(t *testing.T, at string) *natsserver.Server {
 }
 
 func TestANATSOutageDuringAnswers(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	own := startNATS(t, "")
 	found := make(chan struct{}, 10)
@@ -223,6 +224,7 @@ func TestANATSOutageDuringAnswers(t *testing.T) {
 }
 
 func TestASilentNATSDuringAnswers(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	tunnel := streamtest.Start(t, nats.URL())
 	w := newWorldOn(t, environment{nats: tunnel.URL(), timeout: faultTimeout},
@@ -263,6 +265,7 @@ func TestASilentNATSDuringAnswers(t *testing.T) {
 }
 
 func TestEveryModelFailureIsRetried(t *testing.T) {
+	t.Parallel()
 	half := llmtest.Answer("Half", " of it")
 	w := newWorld(t,
 		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("1"),

@@ -65,7 +65,7 @@ func (w *world) requireAll(c *session.Context, notes []event.Event) {
 }
 
 func TestLargeMessagesWaitingForAWorkerDoNotEndTheRun(t *testing.T) {
-	t.Parallel()
+	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("large-waiting")
 	var notes []event.Event
@@ -88,7 +88,7 @@ func (w *world) historySize(c *session.Context) int64 {
 }
 
 func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
-	t.Parallel()
+	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("full-bytes")
 	var notes []event.Event

@@ -52,7 +52,7 @@ func TestAgentOutputIsIngestedWhileItIsPrinted(t *testing.T) {
 }
 
 func TestALongAgentLogIsIngestedOnce(t *testing.T) {
-	t.Parallel()
+	large(t)
 	const calls, megabytes = 1500, 3
 	w := newWorldOn(t, environment{timeout: buildTimeout})
 	w.worker()

@@ -33,7 +33,7 @@ func (w *world) requireNoRunEnded(c *session.Context) {
 }
 
 func TestFortyLargeAttachmentsEndNoRun(t *testing.T) {
-	t.Parallel()
+	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	w.worker()
 	c := w.open("attachments")
@@ -52,7 +52,7 @@ func TestFortyLargeAttachmentsEndNoRun(t *testing.T) {
 }
 
 func TestThirteenLargeInputsDuringOneAnswerEndNoRun(t *testing.T) {
-	t.Parallel()
+	large(t)
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
 		llmtest.Answer("I", " listen").HoldAfter(1, gate), llmtest.Answer("Done."))

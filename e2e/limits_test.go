@@ -22,6 +22,7 @@ import (
 const largeTimeout = 5 * time.Minute
 
 func TestLargeMessagesWaitingForAWorkerAreRecorded(t *testing.T) {
+	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("That was a lot."))
 	c := w.open("large")
 	no := false
@@ -47,7 +48,7 @@ func noise(random *rand.Rand, bytes int) string {
 }
 
 func TestALargeClosedContextContinues(t *testing.T) {
-	t.Parallel()
+	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I remember."))
 	w.worker()
 	c := w.open("large-closed")
@@ -64,7 +65,7 @@ func TestALargeClosedContextContinues(t *testing.T) {
 }
 
 func TestAnActivityWorkerAnswersALargeConversation(t *testing.T) {
-	t.Parallel()
+	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I have read it all."))
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
 	w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyActivities })
@@ -105,7 +106,7 @@ func byteCount(r llmtest.Request) llmtest.Step {
 }
 
 func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded(t *testing.T) {
-	t.Parallel()
+	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	stop := w.worker(shortRuns)
 	c := w.open("three-megabytes")
@@ -146,7 +147,7 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded(t *testing.T) {
 }
 
 func TestAConversationOfAMillionTokensContinues(t *testing.T) {
-	t.Parallel()
+	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
 	c := w.open("million")

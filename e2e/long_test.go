@@ -16,3 +16,11 @@ func long(t *testing.T) {
 		t.Skip("long tests, run by make test-long")
 	}
 }
+
+// large marks a test with megabytes of text, most of whose time under the race detector
+// is spent in encoding. It is the first statement of the test, alone on its line, since
+// `make test` selects tests by it, and runs them without the race detector.
+func large(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+}

@@ -14,6 +14,7 @@ import (
 
 // Generate must query the session, because no activity process has it in memory.
 func TestWorkflowsAndActivitiesRunInSeparateProcesses(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("Hello", " there"),
 		llmtest.Answer("Once upon", " a time").HoldAfter(1, llmtest.NewGate()),

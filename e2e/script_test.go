@@ -37,6 +37,7 @@ func printed(events []event.Event) []string {
 }
 
 func TestAScriptPrintsTheRecordedEventsOfRepeatedLines(t *testing.T) {
+	t.Parallel()
 	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Yes.") }))
 	w.worker()
 	const (

@@ -24,6 +24,7 @@ func (t *turn) outcome() error {
 }
 
 func TestAskFailsWhenItsRunIsTerminatedDuringTheAnswer(t *testing.T) {
+	t.Parallel()
 	gate := llmtest.NewGate()
 	defer gate.Open()
 	w := newWorld(t, llmtest.Answer("Never", " said").HoldAfter(1, gate))
@@ -36,6 +37,7 @@ func TestAskFailsWhenItsRunIsTerminatedDuringTheAnswer(t *testing.T) {
 }
 
 func TestAskFailsWhenItsRunIsTerminatedBeforeRecording(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t) // no worker
 	c := w.open("unrecorded")
 	done := make(chan error, 1)

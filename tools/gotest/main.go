@@ -5,6 +5,10 @@
 // It takes the arguments of go test, prints what go test prints and exits with
 // its exit code. Tests skip with a message of the form "browser tests, no
 // Chromium on PATH": what they are, in the plural, and why they do not run.
+//
+// Since many tests wait for servers, it runs one package more than there are
+// processors at a time, and two parallel tests per processor in each; -p and
+// -parallel change that.
 package main
 
 import (
@@ -16,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,7 +28,9 @@ import (
 
 func main() {
 	args := os.Args[1:]
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+	processors := runtime.NumCPU()
+	cmd := exec.Command("go", append([]string{"test", "-json",
+		fmt.Sprintf("-p=%d", processors+1), fmt.Sprintf("-parallel=%d", 2*processors)}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
