@@ -347,7 +347,7 @@ func TestAModelThatFailsOnAnImageIsRetriedOnce(t *testing.T) {
 	failed, ok := turn[len(turn)-1].Body.(event.LLMRequestFailed)
 	require.True(t, ok)
 	require.Equal(t, 1, failed.RetriesAttempted)
-	require.Contains(t, failed.Error, "Internal Server Error (with textOnly set, images are mentioned to the model instead of sent)")
+	require.Contains(t, failed.Error, "Internal Server Error (set textOnly to send a note instead of each image)")
 	w.replay(c, "")
 }
 
