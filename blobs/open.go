@@ -61,8 +61,24 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 	case strings.Trim(u.Path, "/") != "":
 		return nil, "", fmt.Errorf("a bucket has no path; want the parameter prefix=%s/", strings.Trim(u.Path, "/"))
 	}
-	bucket, err = mux.OpenBucketURL(ctx, u)
+	bucket, err = mux.OpenBucketURL(ctx, withS3Defaults(u))
 	return bucket, "", err
+}
+
+// withS3Defaults adds to a URL of S3 that the SDK validates responses only where a
+// request asks for it. Else it writes a warning to stderr for each object that it
+// cannot validate: those above 16 MB, which are uploaded in parts, and all of servers
+// without its checksums. [Store.Get] validates what it reads by its hash.
+func withS3Defaults(u *url.URL) *url.URL {
+	const name = "response_checksum_validation"
+	query := u.Query()
+	if u.Scheme != "s3" || query.Has(name) {
+		return u
+	}
+	query.Set(name, "when_required")
+	changed := *u
+	changed.RawQuery = query.Encode()
+	return &changed
 }
 
 // cloudSchemes are those that package clouds registers.
