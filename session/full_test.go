@@ -113,6 +113,10 @@ func (f *silent) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*w
 	return nil, ctx.Err()
 }
 
+func (f *silent) NewWithStartWorkflowOperation(client.StartWorkflowOptions, any, ...any) client.WithStartWorkflowOperation {
+	return nil
+}
+
 func (f *silent) UpdateWithStartWorkflow(ctx context.Context, _ client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
