@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
@@ -47,8 +48,8 @@ func TestAScriptPrintsTheRecordedEventsOfRepeatedLines(t *testing.T) {
 	)
 	long := fmt.Sprintf(`{"_tag":"UserMessage","clientEventId":"long","content":%q,"triggersTurn":false}`, strings.Repeat("x", 100_000))
 	c := w.open("script")
-	first := w.script(c, message, settings, long)
-	require.Equal(t, []string{"UserMessage message 2", "SetTimeout settings 3"}, printed(first)[:2])
+	first := w.script(c, settings, message, long)
+	require.Equal(t, []string{"SetTimeout settings 2", "UserMessage message 3"}, printed(first)[:2])
 
 	// Repeats in a later process, and in a later session.
 	for range 2 {
@@ -57,7 +58,27 @@ func TestAScriptPrintsTheRecordedEventsOfRepeatedLines(t *testing.T) {
 	}
 	// Repeats in one process, alone and in an array with a new event.
 	again := w.script(c, fresh, fresh, "["+message+","+fresh+"]")
-	require.Subset(t, printed(again), []string{"UserMessage message 2"})
+	require.Subset(t, printed(again), []string{"UserMessage message 3"})
 	require.Contains(t, strings.Join(printed(again), "\n"), "UserMessage fresh ")
 	require.Equal(t, 4, countOf(w, c, event.TagUserMessage)+countOf(w, c, event.TagSetTimeout))
+}
+
+func TestAScriptAnswersALineThatTheSessionHasForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
+	w.worker()
+	c := w.open("forgotten")
+	w.send(c, note("old", "Hello"))
+	var events []event.Event
+	for i := range reducer.MaxRecent {
+		events = append(events, note(fmt.Sprint(i), "Filler"))
+	}
+	w.send(c, events...)
+	d, err := c.Delivery(w.ctx, "old")
+	require.NoError(t, err)
+	require.Empty(t, d.EventIDs, "the session has forgotten the event")
+
+	line := `{"_tag":"UserMessageEvent","clientEventId":"old","content":"Hello","triggersTurn":false}`
+	require.Equal(t, []string{"UserMessage old 2"}, printed(w.script(c, line)))
+	require.Len(t, w.from(c, ""), 1+1+reducer.MaxRecent)
 }

@@ -44,6 +44,8 @@ type fakeContext struct {
 	signals bool
 	// loses drops accepted inputs.
 	loses bool
+	// recent is the number of newest events for deduplication; 0 is all.
+	recent int
 
 	mu      sync.Mutex
 	log     []event.Event // with deltas
@@ -142,14 +144,18 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Re
 
 // known returns the ids of events that were all recorded before; else nil.
 func (f *fakeContext) known(events []event.Event) (ids []string) {
+	log := f.since(0)
+	if f.recent > 0 {
+		log = log[max(0, len(log)-f.recent):]
+	}
 	for _, e := range events {
-		i := slices.IndexFunc(f.since(0), func(other event.Event) bool {
+		i := slices.IndexFunc(log, func(other event.Event) bool {
 			return e.ClientEventID != "" && other.ClientEventID == e.ClientEventID && other.Tag() != event.TagInputRejected
 		})
 		if i < 0 {
 			return nil
 		}
-		ids = append(ids, f.since(0)[i].ID)
+		ids = append(ids, log[i].ID)
 	}
 	return ids
 }

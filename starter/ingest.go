@@ -82,7 +82,7 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 		return err
 	}
 	defer c.Shutdown()
-	known, err := clientEventIDs(ctx, to)
+	known, _, err := clientEventIDs(ctx, to)
 	if err != nil {
 		return err
 	}
@@ -108,22 +108,23 @@ func (o ingestOptions) log() (io.ReadCloser, error) {
 	}
 }
 
-// clientEventIDs returns the client event ids of the whole log. The context itself deduplicates
-// only by the newest thousand.
-func clientEventIDs(ctx context.Context, of conversation) (map[string]bool, error) {
-	ids := map[string]bool{}
+// clientEventIDs returns the counters of all recorded events by their client event ids, and the id
+// of the newest event, "" without a log. The context itself deduplicates only by the newest thousand.
+func clientEventIDs(ctx context.Context, of conversation) (counters map[string]int, last string, err error) {
+	counters = map[string]int{}
 	for e, err := range of.Events(ctx, "") {
 		if errors.Is(err, session.ErrNoContext) {
-			return ids, nil
+			return counters, "", nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
+		last = e.ID
 		if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
-			ids[e.ClientEventID] = true
+			counters[e.ClientEventID] = event.Counter(e.ID)
 		}
 	}
-	return ids, nil
+	return counters, last, nil
 }
 
 // ingested is the output of ingest --json.
@@ -150,7 +151,7 @@ type ingestion struct {
 	ingestOptions
 	ingested
 	to    conversation
-	known map[string]bool
+	known map[string]int
 	// batch holds the events to send next, and size the bytes of their JSON.
 	batch []event.Event
 	size  int
@@ -188,7 +189,7 @@ func (i *ingestion) run(ctx context.Context, entries <-chan session.Entry) error
 
 // take adds an event to the batch, and sends a full batch first.
 func (i *ingestion) take(ctx context.Context, e event.Event) error {
-	if i.known[e.ClientEventID] {
+	if _, ok := i.known[e.ClientEventID]; ok {
 		i.Repeated++
 		return nil
 	}

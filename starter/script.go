@@ -3,11 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -68,30 +70,15 @@ func runScript(ctx context.Context, o scriptOptions) error {
 	if o.deltas {
 		o.noteNotLive(c)
 	}
-	from, err := lastID(ctx, to)
+	recorded, from, err := clientEventIDs(ctx, to)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := script{scriptOptions: o, to: to, printed: event.Counter(from)}
+	s := script{scriptOptions: o, to: to, recorded: recorded, printed: event.Counter(from)}
 	log := to.Follow(ctx, session.FollowOptions{From: from, Deltas: o.deltas})
 	return s.run(ctx, readLines(ctx, o.in), session.Entries(ctx, log, 0))
-}
-
-// lastID returns the id of the latest event; "" without a log.
-func lastID(ctx context.Context, of conversation) (string, error) {
-	last := ""
-	for e, err := range of.Events(ctx, "") {
-		if errors.Is(err, session.ErrNoContext) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		last = e.ID
-	}
-	return last, nil
 }
 
 // One goroutine sends and prints, so that it knows everything that was sent when it sees an
@@ -109,6 +96,9 @@ type script struct {
 	stopNotice func()
 	// printed is the counter of the latest printed event.
 	printed int
+	// recorded are the counters of recorded events by client event id. The context deduplicates
+	// only by the latest thousand.
+	recorded map[string]int
 	// goal is the counter of the last event of the idle context; 0 while unknown.
 	goal int
 }
@@ -178,20 +168,29 @@ func (s *script) send(ctx context.Context, text []byte) error {
 	events, err := event.DecodeInput(text)
 	if err == nil {
 		in := sentInput{line: s.lines}
-		for i := range events {
-			if events[i].ClientEventID == "" {
-				events[i].ClientEventID = rand.Text()
+		var fresh []event.Event
+		for _, e := range events {
+			if counter, ok := s.recorded[e.ClientEventID]; ok {
+				in.eventIDs = append(in.eventIDs, event.FormatID(s.to.Name(), counter))
+				continue
 			}
-			in.clientIDs = append(in.clientIDs, events[i].ClientEventID)
+			e.ClientEventID = cmp.Or(e.ClientEventID, rand.Text())
+			in.clientIDs = append(in.clientIDs, e.ClientEventID)
+			fresh = append(fresh, e)
 		}
 		var sent session.Receipt
-		sent, err = s.to.Send(ctx, events...)
+		if len(fresh) > 0 {
+			sent, err = s.to.Send(ctx, fresh...)
+		}
 		if err == nil || errors.Is(err, session.ErrRefused) { // the log reports refusals
 			switch {
 			case sent.RefusalID != "":
-				in.eventIDs, in.clientIDs = []string{sent.RefusalID}, nil
+				in.eventIDs, in.clientIDs = append(in.eventIDs, sent.RefusalID), nil
 			case sent.EventIDs != nil:
-				in.eventIDs, in.clientIDs = sent.EventIDs, nil
+				for i, id := range sent.EventIDs {
+					s.recorded[in.clientIDs[i]] = event.Counter(id)
+				}
+				in.eventIDs, in.clientIDs = append(in.eventIDs, sent.EventIDs...), nil
 			}
 			if err := s.printRepeated(ctx, &in); err != nil || in.isDone() {
 				return err
@@ -242,7 +241,12 @@ func (s *script) printRepeated(ctx context.Context, in *sentInput) error {
 // take prints an event and removes it from the pending inputs.
 func (s *script) take(e event.Event) error {
 	if counter := event.Counter(e.ID); counter > 0 {
-		s.printed = counter
+		if counter <= s.printed { // the run was reset
+			maps.DeleteFunc(s.recorded, func(_ string, recorded int) bool { return recorded >= counter })
+		}
+		if s.printed = counter; e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
+			s.recorded[e.ClientEventID] = counter
+		}
 	}
 	before := len(s.pending)
 	struck := false

@@ -209,3 +209,43 @@ func TestScriptEndsWhenTheRunWithALineIsTerminated(t *testing.T) {
 	require.ErrorIs(t, err, session.ErrLost)
 	require.ErrorContains(t, err, "line 1: ")
 }
+
+func TestScriptAnswersLinesThatTheContextHasForgotten(t *testing.T) {
+	const (
+		old   = `{"_tag":"UserMessage","clientEventId":"a","content":"Hello"}`
+		fresh = `{"_tag":"SetTimeout","clientEventId":"b","timeoutMs":5}`
+		other = `{"_tag":"UserMessage","content":"Hello"}`
+	)
+	for name, test := range map[string]struct {
+		lines []string
+		sent  int
+		want  []event.Tag
+	}{
+		"alone":       {[]string{old}, 0, []event.Tag{event.TagUserMessage}},
+		"in an array": {[]string{"[" + old + "," + fresh + "]"}, 1, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
+		"sent by the script": {[]string{fresh, other, other, other, fresh}, 4,
+			[]event.Tag{event.TagSetTimeout, event.TagUserMessage, event.TagUserMessage, event.TagUserMessage}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			f.recent = 2
+			events, err := event.DecodeInput([]byte(old))
+			require.NoError(t, err)
+			f.record(events...)
+			f.recordBodies(event.Note{}, event.Note{}, event.Note{})
+			for range test.sent {
+				f.replies = append(f.replies, []event.Body{})
+			}
+			got, err := runScriptOn(t, f, strings.Join(test.lines, "\n")+"\n")
+			require.NoError(t, err, got.errOut)
+			require.Subset(t, test.want, got.tags(t))
+			require.Subset(t, got.tags(t), test.want)
+			recorded := map[string]int{}
+			for _, e := range f.since(0) {
+				recorded[e.ClientEventID]++
+			}
+			require.Equal(t, 1, recorded["a"])
+			require.Len(t, f.inputs, test.sent)
+		})
+	}
+}
