@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -69,16 +70,16 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 		if err != nil {
 			return nil, fmt.Errorf("list the archive of context %s: %w", contextName, err)
 		}
-		var s span
-		var number int
 		run := path.Base(path.Dir(name))
-		// An error leaves zeros, which are the name of no entry.
-		_, _ = fmt.Sscanf(path.Base(name), "%d-%d.json", &s.first, &s.last)
-		_, _ = fmt.Sscanf(path.Base(name), "%d.json", &number)
+		first, last, isSpan := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), "-")
+		// An error leaves zero, which is in the name of no entry.
+		var s span
+		s.first, _ = strconv.Atoi(first)
+		s.last, _ = strconv.Atoi(last)
 		switch {
-		case name == runEntry(contextName, number) && number > 0:
-			f.newest = max(f.newest, number)
-		case name == s.entry(contextName, run) && 1 <= s.first && s.first <= s.last:
+		case !isSpan && s.first > 0 && name == runEntry(contextName, s.first):
+			f.newest = max(f.newest, s.first)
+		case isSpan && 1 <= s.first && s.first <= s.last && name == s.entry(contextName, run):
 			f.spans[run] = append(f.spans[run], s)
 		default:
 			f.unknown = append(f.unknown, name)

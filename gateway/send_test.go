@@ -58,12 +58,12 @@ func TestAnUploadContinuesWhileDataArrives(t *testing.T) {
 		status       int
 		after        time.Duration
 	}{
-		{"a file of 20 MiB at 300 kbit/s", 27 * mib, 15 * kib, 400 * time.Millisecond, 202, 0},
+		{"a file of 5 MiB at 75 kbit/s", 7 * mib, 4 * kib, 400 * time.Millisecond, 202, 0},
 		{"a message on a slow connection", 10 * kib, kib, 2 * time.Second, 202, 0},
 		{"no data", kib, kib, time.Hour, 408, 30 * time.Second},
 		{"byte by byte", 10 * kib, 1, time.Second, 408, 30 * time.Second},
 		{"a connection that stalls", mib, 100 * kib, 31 * time.Second, 408, 30 * time.Second},
-		{"a body that takes too long", 30 * mib, 64 * kib, 29 * time.Second, 408, 15 * time.Minute},
+		{"a body that takes too long", 3 * mib, 64 * kib, 29 * time.Second, 408, 15 * time.Minute},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
