@@ -78,7 +78,8 @@ func (c *Client) checkNamespace(ctx context.Context) error {
 	described, err := c.options.Temporal.WorkflowService().DescribeNamespace(ctx,
 		&workflowservice.DescribeNamespaceRequest{Namespace: c.namespace})
 	if err != nil {
-		return nil // others say what is wrong with the namespace
+		c.stores.add("", false)
+		return nil // other calls report the error
 	}
 	isSame, err := c.hasStore(ctx, "namespace "+c.namespace, described.GetNamespaceInfo().GetData()[wire.MemoStore])
 	if err == nil {
@@ -108,11 +109,11 @@ func (c *Context) checkStore(ctx context.Context, verb string) error {
 	if c.client.options.Archive == nil || c.isCompared() {
 		return nil
 	}
-	if err := c.client.checkNamespace(ctx); err != nil || c.isCompared() {
-		return err
-	}
 	look, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
+	if err := c.client.checkNamespace(look); err != nil || c.isCompared() {
+		return err
+	}
 	d, err := c.client.options.Temporal.DescribeWorkflowExecution(look, wire.WorkflowID(c.name), "")
 	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
 		return c.explain(ctx, verb, err, ErrUnreachable)
