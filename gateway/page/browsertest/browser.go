@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
@@ -217,17 +218,36 @@ func (t *Tab) Eval(expression string, into any) {
 	}
 }
 
-// Await waits until an expression is true. It is evaluated in every frame.
+// Await waits until an expression is true. It is evaluated in every frame; an exception
+// counts as false.
 func (t *Tab) Await(expression string) {
 	t.tb.Helper()
-	_, err := t.promised(`new Promise((resolve) => {
-		const look = () => ((` + expression + `) ? resolve("") : requestAnimationFrame(look));
+	t.await(expression)
+}
+
+// await returns the JSON of the value that is true.
+func (t *Tab) await(expression string) string {
+	t.tb.Helper()
+	value, err := t.promised(`new Promise((resolve) => {
+		const value = () => {
+			try {
+				return (` + expression + `);
+			} catch {
+				return false;
+			}
+		};
+		const look = () => {
+			const found = value();
+			if (found) resolve(JSON.stringify(found) ?? "");
+			else requestAnimationFrame(look);
+		};
 		look();
 	})`)
 	if err != nil {
 		seen, _ := t.promised("Promise.resolve(document.body.innerText)")
 		t.tb.Fatalf("await %s: %v\nText of the page:\n%s", expression, err, seen)
 	}
+	return value
 }
 
 func (t *Tab) promised(promise string) (string, error) {
@@ -247,9 +267,15 @@ func (t *Tab) Text(selector string) []string {
 // Type focuses the first match of a selector and presses keys; "\r" is Enter.
 func (t *Tab) Type(selector, text string) {
 	t.tb.Helper()
-	t.run(chromedp.Focus(chromedp.CSS(selector)))
+	t.Await(fmt.Sprintf(focused, selector))
 	t.Press(text)
 }
+
+// focused is an expression that focuses an element and is true when it has the focus.
+const focused = `((element) => {
+	element.focus();
+	return document.activeElement === element;
+})(document.querySelector(%q))`
 
 // Press presses one key per character in the focused element. Package kb has keys without
 // a character.
@@ -279,20 +305,27 @@ func (t *Tab) PressWith(held kb.Modifier, keys string) {
 // is visible, stable for two frames, and not covered.
 func (t *Tab) Click(selector string) {
 	t.tb.Helper()
-	t.Await(fmt.Sprintf(clickable, selector))
-	t.run(chromedp.Click(chromedp.CSS(selector)))
+	var at struct{ X, Y float64 }
+	if err := json.Unmarshal([]byte(t.await(fmt.Sprintf(clickable, selector))), &at); err != nil {
+		t.tb.Fatalf("click %s: %v", selector, err)
+	}
+	for _, kind := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
+		call(t, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+			Type: kind, X: at.X, Y: at.Y, Button: input.MouseButtonLeft, ClickCount: 1,
+		})
+	}
 }
 
-// clickable is an expression that is true when an element can be clicked. It stores the
+// clickable is an expression for the point where an element can be clicked. It stores the
 // state of the previous frame in the element.
 const clickable = `((element) => {
-	if (!element) return false;
 	element.scrollIntoView({ block: "nearest", behavior: "instant" });
 	const { x, y, width, height } = element.getBoundingClientRect();
 	const place = [x, y, width, height].join();
 	element.framesInPlace = element.lastPlace === place ? element.framesInPlace + 1 : 0;
 	element.lastPlace = place;
-	return element.framesInPlace >= 2 && element.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+	const middle = { x: x + width / 2, y: y + height / 2 };
+	return element.framesInPlace >= 2 && element.contains(document.elementFromPoint(middle.x, middle.y)) && middle;
 })(document.querySelector(%q))`
 
 // Before runs JavaScript before the scripts of each page that is loaded from now on.
@@ -313,7 +346,11 @@ func (t *Tab) Reload() {
 // Attach selects files in the file input that matches a selector.
 func (t *Tab) Attach(selector string, paths ...string) {
 	t.tb.Helper()
-	t.run(chromedp.SetUploadFiles(chromedp.CSS(selector), paths, chromedp.NodeReady))
+	found, err := chromedp.Call(t.ctx, runtime.Evaluate, runtime.EvaluateParams{Expression: fmt.Sprintf("document.querySelector(%q)", selector)})
+	if err != nil {
+		t.tb.Fatalf("attach to %s: %v", selector, err)
+	}
+	call(t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: found.Result.ObjectID})
 }
 
 // Do runs JavaScript statements, which may use await.
@@ -331,7 +368,7 @@ type Look struct {
 	Dark bool
 }
 
-// As changes the look of the page.
+// As changes the look of the page and waits until it has changed.
 func (t *Tab) As(l Look) {
 	t.tb.Helper()
 	scheme := "light"
@@ -345,6 +382,7 @@ func (t *Tab) As(l Look) {
 			{Name: "prefers-reduced-motion", Value: "reduce"}, // for reproducible screenshots
 		},
 	})
+	t.Await(fmt.Sprintf("innerWidth === %d && innerHeight === %d && matchMedia('(prefers-color-scheme: %s)').matches", l.Width, l.Height, scheme))
 }
 
 // Screenshot writes the visible page to a PNG file.
