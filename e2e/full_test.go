@@ -118,6 +118,7 @@ func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
 
 func TestAtMostNineThousandSignalsWaitForAWorker(t *testing.T) {
 	long(t)
+	t.Parallel()
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("full-signals")
 	var notes []event.Event
