@@ -23,8 +23,9 @@ const (
 	// A file with the pid of a Temporal server that is restarted when it is killed.
 	// Optional.
 	pidFileVariable = "CHRONICLE_E2E_TEMPORAL_PID_FILE"
-	// The URL of a bucket; each test uses its own prefix. Default: a temporary folder for
-	// each test. `make e2e-s3` sets it.
+	// The URL of a bucket, in which each test uses its own prefix, or of a folder that all
+	// tests share. Default: a temporary folder for each test. `make e2e-s3` and
+	// `make e2e-postgres` set it.
 	blobVariable = "CHRONICLE_E2E_BLOB_URL"
 )
 
@@ -36,6 +37,9 @@ func blobURL(t *testing.T, prefix string) string {
 	}
 	u, err := url.Parse(bucket)
 	require.NoError(t, err)
+	if u.Scheme == "file" {
+		return bucket // that of the workers, to which the namespace is bound
+	}
 	query := u.Query()
 	query.Set("prefix", prefix+"/")
 	u.RawQuery = query.Encode()

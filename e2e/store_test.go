@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,7 @@ import (
 
 func (w *world) otherStore() (store *blobs.Store, id string) {
 	w.t.Helper()
-	store, err := blobs.Open(w.ctx, blobURL(w.t, w.queue+"-other"), "default")
+	store, err := blobs.Open(w.ctx, "file://"+filepath.ToSlash(w.t.TempDir()), "default")
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, store.Close()) })
 	id, err = store.Identity(w.ctx)
