@@ -298,7 +298,7 @@ func TestTheBrowserAsksBeforeDiscardingALongFile(t *testing.T) {
 	tab.Type("#text", "short\r")
 	tab.Await(`document.querySelector("#outbox .trouble")`)
 	require.False(t, asks(), "a short message survives a reload")
-	tab.Attach("#picker", fileOf(t, "photo.jpg", make([]byte, 8*mib)))
+	tab.Attach("#picker", fileOf(t, "photo.jpg", make([]byte, 4*mib)))
 	tab.Type("#text", "long")
 	tab.Await(`!document.querySelector("#send").disabled`)
 	tab.Press(kb.Enter)
@@ -307,7 +307,7 @@ func TestTheBrowserAsksBeforeDiscardingALongFile(t *testing.T) {
 	up.Store(true)
 	tab.Do(`dispatchEvent(new Event("online"))`)
 	tab.Await(`document.querySelectorAll(".user-message").length === 3 && !document.querySelector("#outbox li")`)
-	require.Equal(t, []string{"photo.jpg · image/jpeg · 8.0 MiB"}, tab.Text(".attachments li"))
+	require.Equal(t, []string{"photo.jpg · image/jpeg · 4.0 MiB"}, tab.Text(".attachments li"))
 	require.False(t, asks())
 }
 

@@ -140,7 +140,7 @@ func TestAnUnknownNameCostsOneLookupPerSecond(t *testing.T) {
 
 func TestUnknownNamesLeaveNoRooms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const names = 10_000
+		const names = 2_000
 		c := newCountingLookups(newLog())
 		g := gateway.New(c, gateway.Options{Rate: -1, Streams: -1, StreamsPerAddress: -1})
 		defer g.Close()
