@@ -127,7 +127,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, options.HostPort, err)
 	}
 	c := New(Options{Temporal: temporal, Namespace: options.Namespace, Archive: logs, TaskQueue: config.TaskQueue})
-	c.owned, c.blobs, c.namespace = true, store, options.Namespace
+	c.owned, c.blobs = true, store
 	if err := c.checkNamespace(dial); err != nil {
 		c.Shutdown()
 		return nil, err
@@ -199,7 +199,8 @@ func (l *lazyStream) close() {
 // Options are the connections of a [Client].
 type Options struct {
 	Temporal client.Client
-	// Namespace is that of Temporal. Empty: "default".
+	// Namespace of Temporal, whose record of the blob store is compared with the store of
+	// the client. Empty: "default", and nothing is compared.
 	Namespace string
 	// Stream carries live deltas; nil: there are none.
 	Stream *stream.Conn
@@ -219,10 +220,8 @@ type Client struct {
 	room    room
 	wakes   wakes
 	stores  storeChecks
-	// namespace of Temporal; "" when the caller owns the connection.
-	namespace string
-	owned     bool         // the connections are ours to close
-	blobs     *blobs.Store // ours, if there is one
+	owned   bool         // the connections are ours to close
+	blobs   *blobs.Store // ours, if there is one
 }
 
 // New returns a client on connections that the caller owns.

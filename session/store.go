@@ -70,18 +70,18 @@ func (s *storeChecks) opened(contextName string) {
 // checkNamespace returns ErrOtherStore when the namespace has another blob store than
 // the client. A namespace that cannot be read, or has none, is no error.
 func (c *Client) checkNamespace(ctx context.Context) error {
-	if isCached, _ := c.stores.find(""); isCached || c.namespace == "" || c.options.Archive == nil {
+	if isCached, _ := c.stores.find(""); isCached || c.options.Namespace == "" || c.options.Archive == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
 	described, err := c.options.Temporal.WorkflowService().DescribeNamespace(ctx,
-		&workflowservice.DescribeNamespaceRequest{Namespace: c.namespace})
+		&workflowservice.DescribeNamespaceRequest{Namespace: c.options.Namespace})
 	if err != nil {
 		c.stores.add("", false)
 		return nil // other calls report the error
 	}
-	isSame, err := c.hasStore(ctx, "namespace "+c.namespace, described.GetNamespaceInfo().GetData()[wire.MemoStore])
+	isSame, err := c.hasStore(ctx, "namespace "+c.options.Namespace, described.GetNamespaceInfo().GetData()[wire.MemoStore])
 	if err == nil {
 		c.stores.add("", isSame)
 	}

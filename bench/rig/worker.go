@@ -121,6 +121,3 @@ func (w *Worker) Kill() {
 
 // RSS is the worker's resident memory in bytes.
 func (w *Worker) RSS() (int64, error) { return rss(w.process.PID()) }
-
-// CPU is the processor time of the worker.
-func (w *Worker) CPU() (time.Duration, error) { return cpu(w.process.PID()) }
