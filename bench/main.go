@@ -56,6 +56,7 @@ var scenarios = []scenario{
 	{"crowd", "50 contexts at once", crowd, tuned},
 	{"viewers", "1,000 viewers of one context", viewers, tuned},
 	{"memory", "500 contexts at once", memory, tuned},
+	{"cached", "1,000 contexts of 1 MB each", cached, tuned},
 	{"failover", "a worker that is killed during an answer", failover, tuned},
 	{"long", "a context of 5,000 turns, and a worker that does not know it", long, tuned},
 	{"opening", "an archive of 2,000 segments", opening, none},
