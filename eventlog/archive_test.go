@@ -578,3 +578,19 @@ func TestFollowingWaitsForAResetRunToRegisterWhenTheArchiveComesBack(t *testing.
 	}
 	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, "", a), "", 10))
 }
+
+func TestFollowingLeavesAResetRunThatNeverRegistered(t *testing.T) {
+	a, bucket := kept(t)
+	s := threeRuns(t)
+	reset := newRun("R", "A", record(t, 3, says("another")...), record(t, 4, says("branch")...))
+	s.runs[2].onEnd = func() {
+		bucket.Fail(errors.New("away")) // so its history is read
+		s.runs = append(s.runs, reset)
+	}
+	reset.onEnd = func() { // it is terminated, and another run opens behind those that registered
+		bucket.Fail(nil)
+		register(t, a, "demo", "D", "C", 9)
+		s.runs = append(s.runs, newRun("D", "", record(t, 10, says("next")...)))
+	}
+	require.Equal(t, lines(1, 9)+" 3:another 4:branch "+lines(1, 9)+" 10:next", followed(t, eventlog.New(s, "", a), "", 21))
+}

@@ -98,7 +98,7 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 			} else if err == nil && run != done {
 				v, err = l.view(ctx, contextName, run, max(0, r.last-1))
 				if err == nil {
-					err = r.goBack(ctx, v)
+					v, err = r.goBack(ctx, v)
 				}
 				if errors.Is(err, archive.ErrNoRun) {
 					// It registers before it records anything. The archive may have been

@@ -112,8 +112,8 @@ func (r *reading) read(ctx context.Context, v view, yield func(event.Event, erro
 }
 
 // goBack returns to the reset point when the newest event that was read is not in a
-// log any more.
-func (r *reading) goBack(ctx context.Context, v view) error {
+// log any more. It returns what is to be read next.
+func (r *reading) goBack(ctx context.Context, v view) (view, error) {
 	if r.run == "" {
 		for _, p := range v.parts {
 			if p.After < r.last && r.last <= p.Through {
@@ -122,19 +122,21 @@ func (r *reading) goBack(ctx context.Context, v view) error {
 		}
 	}
 	if r.run == "" || slices.ContainsFunc(v.parts, func(p archive.Part) bool { return p.RunID == r.run && r.last <= p.Through }) {
-		return nil
-	}
-	before, err := r.log.view(ctx, r.contextName, r.run, 0)
-	if err != nil {
-		return err
+		return v, nil
 	}
 	now, err := r.log.view(ctx, r.contextName, v.run, 0)
 	if err != nil {
-		return err
+		return v, err
+	}
+	// A run that was read by its history, while the archive was away, may have ended
+	// before it registered. It never does then, and nothing says where its log began.
+	before, err := r.log.view(ctx, r.contextName, r.run, 0)
+	if err != nil && !errors.Is(err, archive.ErrNoRun) {
+		return v, err
 	}
 	r.last = min(r.last, common(before.parts, now.parts))
 	r.run = ""
-	return nil
+	return now, nil // v may begin behind that
 }
 
 // common is the counter up to which two logs of a context are the same.
