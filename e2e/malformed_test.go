@@ -68,7 +68,7 @@ var malformed = []struct {
 }
 
 func TestMalformedSignalsAreRejected(t *testing.T) {
-	t.Parallel()
+	large(t)
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Answer("Still here."))
 	running := w.process(contexts.Both) // a process, to read its log
 	c := w.open("bad")
