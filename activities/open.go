@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 
 	"go.temporal.io/sdk/activity"
 
@@ -26,6 +27,8 @@ type OpenInput struct {
 	// After is the counter of the newest event of the session of a run that does
 	// not restore one.
 	After int `json:"after,omitempty"`
+	// Unarchived says that the run archives the log of ContinuedRunID later.
+	Unarchived bool `json:"unarchived,omitempty"`
 	// Reset says that the run was made by a reset. HasSession says that the reset
 	// left it the session.
 	Reset      bool `json:"reset,omitempty"`
@@ -76,8 +79,15 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		}
 	}
 	if in.ContinuedRunID != "" || in.HasSession {
+		through := in.After
+		switch {
+		case base != "":
+			through = math.MaxInt // the reset leaves a branch
+		case in.Unarchived:
+			through = 0
+		}
 		return result, a.log.Continue(ctx, in.ContextName,
-			archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}, base != "")
+			archive.Run{ID: result.RunID, After: in.After, Behind: cmp.Or(in.ContinuedRunID, base)}, through)
 	}
 	opened, err := a.log.Open(ctx, in.ContextName, result.RunID, base)
 	if err != nil {

@@ -92,8 +92,8 @@ func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("full-bytes")
 	var notes []event.Event
-	for i := range 12 {
-		notes = append(notes, note(fmt.Sprintf("plain-%d", i), strings.Repeat("x", 1_800_000)))
+	for i := range 48 {
+		notes = append(notes, note(fmt.Sprintf("plain-%d", i), strings.Repeat("x", 450_000)))
 	}
 	w.signalAll(c, w.dial(nil), notes)
 	late := note("late", "One more")

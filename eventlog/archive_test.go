@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -409,10 +410,10 @@ func TestContinuingAsNewReadsNoHistoryThatIsArchived(t *testing.T) {
 	a, _ := kept(t, [2]int{1, 9})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", "C"))
-	require.NoError(t, eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "D", After: 9, Behind: "C"}, false))
+	require.NoError(t, eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "D", After: 9, Behind: "C"}, 9))
 	require.Empty(t, s.read)
 	s.runs = append(s.runs, newRun("E", "D"))
-	require.NoError(t, eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "E", After: 9, Behind: "D"}, true))
+	require.NoError(t, eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "E", After: 9, Behind: "D"}, math.MaxInt))
 	require.Equal(t, map[string]int{"D": 1}, s.read, "a reset archives the branch that it leaves")
 }
 
@@ -546,9 +547,9 @@ func TestContinuingIsTriedAgainUntilTheRunBeforeIsArchived(t *testing.T) {
 	s.fail = func(runID string) error { return away }
 	log := eventlog.New(s, "", a)
 	next := archive.Run{ID: "D", After: 9, Behind: "C"}
-	require.ErrorIs(t, log.Continue(t.Context(), "demo", next, false), away, "it is registered, and not more")
+	require.ErrorIs(t, log.Continue(t.Context(), "demo", next, 9), away, "it is registered, and not more")
 	s.fail = nil
-	require.NoError(t, log.Continue(t.Context(), "demo", next, false))
+	require.NoError(t, log.Continue(t.Context(), "demo", next, 9))
 	s.runs = s.runs[3:]
 	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "the server has forgotten the runs")
 }

@@ -103,13 +103,9 @@ func (l *Log) prepare(ctx context.Context, contextName, runID, base string) (o O
 	return o, folder, nil
 }
 
-// Continue registers a run that has the session of another: it continues that as
-// new, or was made by a reset of it, which leaves a branch that is archived, too.
-func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run, isReset bool) error {
-	through := run.After
-	if isReset {
-		through = math.MaxInt
-	}
+// Continue registers a run that has the session of the run behind it, and archives
+// the events of that one up to a counter. With 0 it archives nothing.
+func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run, through int) error {
 	for {
 		folder, err := l.archive.Folder(ctx, contextName)
 		if err == nil {
@@ -123,7 +119,7 @@ func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run,
 		if errors.Is(err, blobs.ErrExists) {
 			continue
 		}
-		if err == nil {
+		if err == nil && through > 0 {
 			err = l.archiveRun(ctx, contextName, run.Behind, through)
 		}
 		if err != nil {

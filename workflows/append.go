@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -22,6 +23,7 @@ import (
 // appending is an update under way.
 type appending struct {
 	events     []event.Event
+	size       int // of the input, in bytes
 	isRecorded bool
 	// known are the ids of events that were in the log before, by their
 	// ClientEventIDs.
@@ -37,11 +39,12 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	if err != nil {
 		return wire.Appended{}, err // not if the validator of this code was asked
 	}
-	a := &appending{events: events}
+	a := &appending{events: events, size: proto.Size(in.Payload())}
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a})
 	// Never an error: the context of a handler is not cancelled.
 	_ = workflow.Await(ctx, func() bool { return a.isRecorded })
+	r.unanswered--
 	return a.result, a.err
 }
 

@@ -16,25 +16,29 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// The server ends a run at 51,200 history entries, 50 MB or 10,000 signals, and a
-// context has no end. So a run continues as new before that: its events are
-// archived, and the next run begins with the session and with the signals that
-// were not taken yet. Nothing is recorded, so the context does not change.
+// The server ends a run at 51,200 history entries or 50 MB, and refuses signals from
+// 10,000 on, and a context has no end. So a run continues as new before that: its
+// events are archived, and the next run begins with the session and with the signals
+// that were not taken yet. Nothing is recorded, so the context does not change.
 //
-// A run continues between two requests if it can. When a request takes too long
-// for that, its answer goes on: the next run adopts the generation, which runs
+// A run continues as new between two requests if it can. When a request takes too
+// long for that, its answer goes on: the next run adopts the generation, which runs
 // detached in its worker process.
+//
+// Signals that arrive during a workflow task make the server refuse the end of the
+// run once, with UnhandledCommand. It then repeats the task, and delays new signals
+// until that task completes, so a flood of signals slows down and the second attempt
+// succeeds, if the task waits for nothing.
 
 const (
-	// maxCarriedInbox is how many bytes of signals are carried. When there are more,
-	// the run takes them first.
-	maxCarriedInbox = wire.MaxStoredBytes
-	// archivePatience is how long a run waits for the archive, and an answer that
-	// is to be asked for with it. Archiving goes on, for the next try.
-	archivePatience = 250 * time.Millisecond
-	// carryAgain is how many entries a history grows before a run that could not
-	// be archived tries again, and how many events the archive may lag behind.
-	carryAgain = 200
+	// archiveWait is how long a run waits for the archive, and an answer that is to
+	// be requested with it. Archiving goes on, for the next attempt.
+	archiveWait = 250 * time.Millisecond
+	// maxCarriedInbox is how many bytes of signals go to the next run, which takes them
+	// with its input.
+	maxCarriedInbox = 24 << 20
+	// maxUnarchived is how many events the archive may lag behind.
+	maxUnarchived = 200
 )
 
 // extent is how far a run is on its way to a limit of the server.
@@ -48,16 +52,48 @@ func (e extent) reaches(limit extent) bool {
 	return e.entries >= limit.entries || e.bytes >= limit.bytes || e.signals >= limit.signals || e.updates >= limit.updates
 }
 
-// When a run continues as new. The server ends it at 51,200 entries, 50 MB or
-// 10,000 signals, and refuses updates from 2,000 on.
+// When a run continues as new. The server ends it at 51,200 entries or 50 MB, and
+// refuses signals from 10,000 on and updates from 2,000 on. The differences are room
+// for what arrives until the run has ended.
 var (
 	// longRun: between two requests. The entries are a setting, see isLong.
-	longRun = extent{entries: 4_096, bytes: 4 << 20, signals: 5_000, updates: 1_000}
+	longRun = extent{entries: 4_096, bytes: 4 << 20, signals: 3_000, updates: 1_000}
 	// overdueRun: during an answer. It may have half as many entries again.
-	overdueRun = extent{bytes: 8 << 20, signals: 7_000, updates: 1_500}
-	// endangeredRun: without delay, even when the answer has to be asked for again.
-	endangeredRun = extent{entries: 45_000, bytes: 40 << 20, signals: 9_000, updates: 1_900}
+	overdueRun = extent{bytes: 6 << 20, signals: 3_500, updates: 1_500}
+	// endangeredRun: without delay, even when the archive lags behind or the answer
+	// has to be requested again.
+	endangeredRun = extent{entries: 45_000, bytes: 16 << 20, signals: 4_000, updates: 1_900}
 )
+
+// floodBytes is how much a history grows from one workflow task to the next in a flood
+// of signals. A larger input of a client with a blob store is a reference in the history.
+const floodBytes = 1 << 20
+
+// task describes the current workflow task.
+type task struct {
+	// length and size are those of the history when the task began; grown is the
+	// difference of size to the task before.
+	length, size, grown int
+	// recorded is how many bytes of events the task has recorded.
+	recorded int
+}
+
+// noteTask updates r.task when a workflow task has begun.
+func (r *run) noteTask() {
+	info := workflow.GetInfo(r.ctx)
+	if length := info.GetCurrentHistoryLength(); length != r.task.length {
+		size := info.GetCurrentHistorySize()
+		r.task = task{length: length, size: size, grown: size - r.task.size}
+	}
+}
+
+// isTaskFull reports whether the workflow task has recorded as much as it may.
+func (r *run) isTaskFull() bool {
+	if r.isEndangered() {
+		return r.task.recorded >= maxLastTaskBytes
+	}
+	return r.task.recorded >= maxTaskBytes
+}
 
 // carried is the input of a run that another one has handed over to.
 type carried struct {
@@ -70,6 +106,8 @@ type carried struct {
 	// Inbox are the signals that were not taken yet.
 	Inbox     []carriedSignal `json:"inbox,omitempty"`
 	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
+	// Unarchived says that the archive may lack events of earlier runs.
+	Unarchived bool `json:"unarchived,omitempty"`
 	// Status, Turns and ShownAt are of what the search attributes show.
 	Status  wire.Status `json:"status,omitempty"`
 	Turns   int         `json:"turns,omitempty"`
@@ -109,12 +147,14 @@ func (r *run) isLong() bool {
 		long.entries = r.continueAfter
 	}
 	switch {
-	case r.session.Ended || now.entries < r.carryFrom && !r.isOverdue():
+	case r.session.Ended:
 		return false
+	case r.isEndangered():
+		return true
 	case r.generate == nil:
 		return now.reaches(long) || workflow.GetInfo(r.ctx).GetContinueAsNewSuggested()
 	default:
-		return r.isEndangered() || r.isOverdue() && r.isAdoptable()
+		return r.isOverdue() && r.isAdoptable()
 	}
 }
 
@@ -137,31 +177,33 @@ func (r *run) isAdoptable() bool {
 }
 
 // isEndangered reports whether the server would end the run soon.
-func (r *run) isEndangered() bool { return r.extent().reaches(endangeredRun) }
+func (r *run) isEndangered() bool { return r.extent().reaches(endangeredRun) || r.isFlooded() }
 
-// handOver ends the run and begins another, unless there is a reason to go on
-// for a while; then it returns nil.
-func (r *run) handOver() error {
+// isFlooded reports whether signals arrive so fast that the run has to continue as new
+// early: every task before that lets more of them in.
+func (r *run) isFlooded() bool {
+	return r.task.grown >= floodBytes && (r.generate == nil || r.isAdoptable())
+}
+
+// isLeaving reports whether the run continues as new at once, with what is in the
+// inbox. The less its task does, the fewer signals arrive in the meantime.
+func (r *run) isLeaving() bool {
+	return r.isLong() && r.isEndangered() && r.inbox.size <= maxCarriedInbox && (r.generate == nil || r.isAdoptable())
+}
+
+// continueAsNew ends the run with an error that starts the next one. It returns nil
+// when there is a reason to go on for a while.
+func (r *run) continueAsNew() error {
 	if !r.isEndangered() && !r.isArchived() {
 		return nil
 	}
-	// Updates that were answered just now deliver their answers first.
-	r.await(func() bool { return workflow.AllHandlersFinished(r.ctx) || !r.inbox.empty() })
+	// Updates whose events are recorded return their results first.
+	r.await(func() bool { return r.unanswered == 0 })
 	isReady := r.generate != nil && r.generate.IsReady()
-	if (r.inbox.isAwaited() || isReady) && !r.isEndangered() || r.isCancelled() {
+	if (r.inbox.isAwaited() || isReady) && !r.isEndangered() || r.inbox.size > maxCarriedInbox || r.isCancelled() {
 		return nil // it is taken first
 	}
-	input, ok := r.carry()
-	if !ok {
-		return r.carryLater()
-	}
-	return workflow.NewContinueAsNewError(r.ctx, wire.WorkflowType, input)
-}
-
-// carryLater lets the run go on for a while.
-func (r *run) carryLater() error {
-	r.carryFrom = workflow.GetInfo(r.ctx).GetCurrentHistoryLength() + carryAgain
-	return nil
+	return workflow.NewContinueAsNewError(r.ctx, wire.WorkflowType, r.carry())
 }
 
 // isArchived reports whether the archive has the log up to an event not long ago,
@@ -170,21 +212,26 @@ func (r *run) carryLater() error {
 // while the store is away no run can open, so none continues.
 func (r *run) isArchived() bool {
 	if r.archiving == nil && !r.isRecent(r.archivedThrough) {
-		r.archiving, r.archivingThrough = r.archive(r.ctx), r.session.EventCount
-		_, _ = workflow.AwaitWithTimeout(r.ctx, archivePatience, r.archiving.IsReady)
+		r.startArchiving()
+		_, _ = workflow.AwaitWithTimeout(r.ctx, archiveWait, r.archiving.IsReady)
 	}
 	if r.archiving != nil && r.archiving.IsReady() {
 		if r.archiving.Get(r.ctx, nil) == nil {
-			r.archivedThrough = r.archivingThrough
+			r.archivedThrough, r.isUnarchived = r.archivingThrough, false
 		}
 		r.archiving = nil
 	}
 	return r.isRecent(r.archivedThrough)
 }
 
+// startArchiving archives the log up to now in the background.
+func (r *run) startArchiving() {
+	r.archiving, r.archivingThrough = r.archive(r.ctx), r.session.EventCount
+}
+
 // isRecent reports whether the next run can archive what comes after an event.
 func (r *run) isRecent(through int) bool {
-	return through > 0 && (r.isOverdue() || r.session.EventCount-through <= carryAgain)
+	return through > 0 && (r.isOverdue() || r.session.EventCount-through <= maxUnarchived)
 }
 
 // archive archives the log up to now.
@@ -194,7 +241,7 @@ func (r *run) archive(ctx workflow.Context) workflow.Future {
 	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 5 * time.Second}
 	options.Summary = "archive up to " + r.session.LastEventID()
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Archive,
-		activities.ArchiveInput{ContextName: r.session.ContextName, Through: r.session.EventCount})
+		activities.ArchiveInput{ContextName: r.session.ContextName, Through: r.session.EventCount, Earlier: r.isUnarchived})
 }
 
 // archiveEnd archives the log of a session that has ended, however long that
@@ -206,9 +253,10 @@ func (r *run) archiveEnd() {
 	r.await(func() bool { return done.IsReady() || !r.inbox.empty() })
 }
 
-// carry is what goes along; ok is false when it is too much.
-func (r *run) carry() (_ carried, ok bool) {
-	c := carried{UpdatedAt: r.updatedAt, Status: r.status, Turns: r.turns, ShownAt: r.shownAt}
+// carry returns the input of the next run. A large one is a reference in the history.
+func (r *run) carry() carried {
+	c := carried{Session: pack(r.session), UpdatedAt: r.updatedAt, Status: r.status, Turns: r.turns, ShownAt: r.shownAt}
+	c.Unarchived = r.isUnarchived || r.isOverdue() || r.isEndangered()
 	for _, effect := range r.effects {
 		// What else there is follows from the session, see reducer.Continued.
 		if start, ok := effect.(reducer.StartRequest); ok {
@@ -218,7 +266,6 @@ func (r *run) carry() (_ carried, ok bool) {
 	if c.Start == nil && r.session.Request != nil {
 		c.Running = &r.running
 	}
-	size := 0
 	for _, s := range r.inbox.signals {
 		if s.append != nil {
 			// The update fails with the end of the run, and its sender sends it again.
@@ -228,13 +275,9 @@ func (r *run) carry() (_ carried, ok bool) {
 		if err != nil {
 			panic(fmt.Sprintf("a signal cannot be written: %v", err))
 		}
-		if size += len(data); size > maxCarriedInbox {
-			return c, false
-		}
 		c.Inbox = append(c.Inbox, carriedSignal{s.name, data})
 	}
-	c.Session = pack(r.session)
-	return c, true
+	return c
 }
 
 func pack(session reducer.Session) []byte {
@@ -253,21 +296,28 @@ func (r *run) takeOver(c *carried) error {
 	}
 	if err := r.begin(activities.OpenInput{
 		ContextName: r.session.ContextName, ContinuedRunID: workflow.GetInfo(r.ctx).ContinuedExecutionRunID, After: session.EventCount,
+		Unarchived: c.Unarchived,
 	}); err != nil {
 		return err
 	}
 	session.Rules = r.session.Rules
 	r.session = session
 	r.updatedAt, r.status, r.turns, r.shownAt = c.UpdatedAt, c.Status, c.Turns, c.ShownAt
-	var before []signal
+	if r.isUnarchived = c.Unarchived; r.isUnarchived {
+		r.startArchiving()
+	}
+	after := r.inbox.signals
+	r.inbox.signals, r.inbox.size = nil, 0
 	for _, s := range c.Inbox {
 		payloads := &commonpb.Payloads{}
 		if err := proto.Unmarshal(s.Payloads, payloads); err != nil {
 			panic(fmt.Sprintf("a signal that was handed over cannot be read: %v", err))
 		}
-		before = append(before, signal{name: s.Name, payloads: payloads})
+		r.inbox.put(signal{name: s.Name, payloads: payloads})
 	}
-	r.inbox.signals = append(before, r.inbox.signals...)
+	for _, s := range after {
+		r.inbox.put(s)
+	}
 	switch {
 	case c.Start != nil:
 		r.effects = append(r.effects, *c.Start)

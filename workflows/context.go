@@ -84,6 +84,7 @@ type run struct {
 	resting bool
 	// updatedAt is when the session last changed.
 	updatedAt time.Time
+	task      task
 	// events were not recorded yet, and take size bytes; effects were not
 	// performed yet.
 	events  []event.Event
@@ -107,14 +108,17 @@ type run struct {
 	// registeredAt is the history length at which this run, or its base, registered
 	// after a reset.
 	registeredAt int
+	// unanswered is the number of appends that are recorded and whose handlers have
+	// not returned yet.
+	unanswered int
 	// continueAfter is the length from which on a history is long, 0 for the
-	// default; carryFrom is the one from which on the run may continue as new.
-	// Events up to archivedThrough were archived by this run; archiving is the
-	// activity that archives up to archivingThrough, nil without one.
+	// default. Events up to archivedThrough were archived by this run; archiving is
+	// the activity that archives up to archivingThrough, nil without one.
+	// isUnarchived says that the archive may lack events of earlier runs.
+	isUnarchived     bool
 	archiving        workflow.Future
 	archivingThrough int
 	continueAfter    int
-	carryFrom        int
 	archivedThrough  int
 	status           wire.Status
 	turns            int
@@ -192,6 +196,13 @@ func (r *run) loop(c *carried) error {
 	if err := begin(); err != nil {
 		return err
 	}
+	if c != nil && c.Running != nil && !r.inbox.empty() {
+		// The run adopts the answer before it takes what arrived in the meantime.
+		if err := r.perform(); err != nil {
+			return err
+		}
+		endTask(r.ctx)
+	}
 	for {
 		if err := r.perform(); err != nil {
 			return err
@@ -209,6 +220,7 @@ func (r *run) loop(c *carried) error {
 			return !r.inbox.empty() || r.generate != nil && r.generate.IsReady() || r.isCancelled()
 		})
 		r.wake()
+		r.noteTask()
 		r.receive()
 	}
 }
@@ -238,9 +250,10 @@ func (r *run) newest() (reducer.Session, error) {
 }
 
 // receive takes every signal that is there, in order, and then the result of
-// the request, until what they made would not fit into one workflow task.
+// the request, up to the bytes that one workflow task takes. A run that may have to
+// end before it gets to the last signal takes the result, which the next run cannot.
 func (r *run) receive() {
-	for !r.inbox.empty() && r.size < wire.MaxRecordBytes {
+	for !r.inbox.empty() && r.size < maxTaskBytes && !r.isLeaving() {
 		in := r.inbox.take()
 		in.append.recall(r.session)
 		r.take(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName))
@@ -248,7 +261,7 @@ func (r *run) receive() {
 			r.appended = append(r.appended, in.append.settle(r.session, r.events))
 		}
 	}
-	if r.inbox.empty() && r.generate != nil && r.generate.IsReady() {
+	if (r.inbox.empty() || r.isEndangered()) && r.generate != nil && r.generate.IsReady() {
 		ended := r.result()
 		r.generate = nil
 		r.take(ended)
@@ -287,16 +300,19 @@ func (r *run) perform() error {
 	if len(r.events) > 0 {
 		r.updatedAt = r.events[len(r.events)-1].Timestamp
 		record(r.ctx, r.events, r.register)
+		r.noteTask()
+		r.task.recorded += r.size
 		r.events, r.size = nil, 0
 	}
 	for _, a := range r.appended {
 		a.isRecorded = true
 	}
+	r.unanswered += len(r.appended)
 	r.appended = nil
 	r.slot.Put(r.session)
 	r.show()
 	if r.isLong() {
-		if err := r.handOver(); err != nil {
+		if err := r.continueAsNew(); err != nil {
 			return err
 		}
 	}
@@ -314,6 +330,9 @@ func (r *run) perform() error {
 			r.interruptRequest(effect)
 		}
 	}
+	if r.noteTask(); r.isTaskFull() {
+		endTask(r.ctx)
+	}
 	return nil
 }
 
@@ -322,6 +341,7 @@ func (r *run) open() error {
 	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName}); err != nil {
 		return err
 	}
+	r.noteTask()
 	r.take(reducer.Opened{At: r.now(), PreviousRunID: r.previousRunID, ForkedFrom: r.forkedFrom})
 	r.receive()
 	return nil

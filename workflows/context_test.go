@@ -54,7 +54,7 @@ func bareWorld(t *testing.T, workflowID string, interceptors ...interceptor.Work
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w := &world{t: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
 	w.SetTestTimeout(10 * time.Second)
-	w.SetWorkerOptions(worker.Options{Interceptors: interceptors})
+	w.SetWorkerOptions(worker.Options{Interceptors: interceptors, DeadlockDetectionTimeout: 30 * time.Second})
 	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflowID})
 	w.RegisterActivity(activities.New(activities.Options{}))
 	w.RegisterWorkflowWithOptions(workflows.New(workflows.Options{Reduce: w.reduce}), workflow.RegisterOptions{Name: wire.WorkflowType})

@@ -2,15 +2,22 @@ package workflows_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
 func TestARunAdoptsTheRunningRequestOfThePreviousRun(t *testing.T) {
@@ -59,4 +66,77 @@ func TestAWaitingContextAnswersWhichEventsWereDelivered(t *testing.T) {
 	})
 	w.at(2*time.Minute, w.close)
 	w.run("SessionStarted", "UserMessage Hello", "SessionEnded done")
+}
+
+// registers opens a run that knows that it is registered, as on a server.
+func (w *world) registers() {
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{RunID: "default-test-run-id"}, nil).Once()
+}
+
+// TestAFloodedRunContinuesAsNewWithItsInbox has 1.5 MB of signals arrive in a run whose
+// history grows fast. It records none of them: the next run does.
+func TestAFloodedRunContinuesAsNewWithItsInbox(t *testing.T) {
+	const signals = 5
+	text := strings.Repeat("x", 300_000)
+	first := newWorld(t)
+	first.registers()
+	first.at(time.Minute, func() {
+		first.SetCurrentHistoryLength(100)
+		first.SetCurrentHistorySize(2 << 20)
+		for i := range signals {
+			send := first.SignalWorkflowSkippingWorkflowTask
+			if i == signals-1 {
+				send = first.SignalWorkflow
+			}
+			send(wire.SignalEvent, map[string]any{
+				"_tag": "UserMessage", "content": text, "clientEventId": fmt.Sprint(i), "triggersTurn": false,
+			})
+		}
+	})
+	first.ExecuteWorkflow(wire.WorkflowType)
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, first.GetWorkflowError(), &next)
+	require.Equal(t, []string{"SessionStarted"}, first.log)
+	var input map[string]any
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
+	require.Len(t, input["inbox"], signals)
+	require.Equal(t, true, input["unarchived"])
+
+	second := bareWorld(t, "context:demo", workflows.Interceptor())
+	second.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(func(_ context.Context, in activities.OpenInput) (activities.OpenResult, error) {
+		require.True(t, in.Unarchived)
+		return activities.OpenResult{}, nil
+	}).Once()
+	second.OnActivity(acts.Archive, mock.Anything, activities.ArchiveInput{ContextName: "demo", Through: 1, Earlier: true}).Return(nil).Once()
+	second.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil) // at the end
+	second.at(time.Minute, second.close)
+	second.SetContinuedExecutionRunID("previous")
+	second.ExecuteWorkflow(wire.WorkflowType, input)
+	require.NoError(t, second.GetWorkflowError())
+	second.AssertExpectations(t)
+	want := slices.Repeat([]string{"UserMessage " + text}, signals)
+	require.Equal(t, append(want, "SessionEnded done"), second.log)
+}
+
+// TestAFloodedRunTakesTheResultOfItsAnswer has the answer end in the workflow task with
+// which the run has to continue as new, before the run gets to the last signal.
+func TestAFloodedRunTakesTheResultOfItsAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.registers()
+	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+		w.SetCurrentHistoryLength(100)
+		w.SetCurrentHistorySize(17 << 20)
+		for range 3 {
+			w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{
+				"_tag": "UserMessage", "content": strings.Repeat("x", 3_500_000), "triggersTurn": false,
+			})
+		}
+		return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Completed, Text: "Hello"}, nil
+	})
+	w.at(time.Minute, func() { w.says("Hi") })
+	w.ExecuteWorkflow(wire.WorkflowType)
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, w.GetWorkflowError(), &next)
+	require.Contains(t, w.log, "AssistantMessage Hello")
+	require.Contains(t, w.log, "LLMRequestCompleted")
 }

@@ -23,4 +23,5 @@ func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) e
 var (
 	Details = details
 	Fitting = fitting
+	SizeOf  = sizeOf
 )

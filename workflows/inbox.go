@@ -6,6 +6,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/proto"
 )
 
 // A workflow has one channel for each name of a signal, so the order of two
@@ -20,9 +21,19 @@ type signal struct {
 	append   *appending // nil for a signal
 }
 
+// size returns the bytes of the input.
+func (s signal) size() int {
+	if s.append != nil {
+		return s.append.size
+	}
+	return proto.Size(s.payloads)
+}
+
 // inbox holds the signals of a run that were not taken yet, oldest first.
 type inbox struct {
 	signals []signal
+	// size is their size in bytes.
+	size int
 	// signalled and updated count the signals and updates that the run received.
 	signalled, updated int
 }
@@ -34,11 +45,15 @@ func (b *inbox) isAwaited() bool {
 	return slices.ContainsFunc(b.signals, func(s signal) bool { return s.append != nil })
 }
 
-func (b *inbox) put(s signal) { b.signals = append(b.signals, s) }
+func (b *inbox) put(s signal) {
+	b.signals = append(b.signals, s)
+	b.size += s.size()
+}
 
 func (b *inbox) take() signal {
 	first := b.signals[0]
 	b.signals = b.signals[1:]
+	b.size -= first.size()
 	return first
 }
 

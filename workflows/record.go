@@ -17,12 +17,9 @@ import (
 func record(ctx workflow.Context, events []event.Event, before func(after int)) {
 	for len(events) > 0 {
 		before(event.Counter(events[0].ID) - 1)
-		n, size := fitting(events)
+		n := fitting(events)
 		recordOne(ctx, events[:n])
 		events = events[n:]
-		if len(events) > 0 || size >= wire.MaxRecordBytes {
-			endTask(ctx)
-		}
 	}
 }
 
@@ -56,8 +53,16 @@ func recordOne(ctx workflow.Context, events []event.Event) {
 	}
 }
 
-// endTask begins a new workflow task: the commands of one have a limit in
-// bytes. Waiting for anything ends the task.
+const (
+	// maxTaskBytes is how many bytes of events a workflow task records before it ends,
+	// so that few signals arrive while it runs.
+	maxTaskBytes = 4 << 20
+	// maxLastTaskBytes is maxTaskBytes for a run that has to continue as new. Signals
+	// are delayed then, and the task has to complete within its ten seconds.
+	maxLastTaskBytes = 16 << 20
+)
+
+// endTask begins a new workflow task. Waiting for anything ends the task.
 func endTask(ctx workflow.Context) { _ = workflow.Sleep(ctx, time.Millisecond) }
 
 // summary is what the Temporal UI shows of a record.
@@ -69,17 +74,16 @@ func summary(events []event.Event) string {
 	return cut(strings.Join(names, ", "), shownTags)
 }
 
-// fitting is how many of the events go into one record, at least one, and how
-// many bytes they take.
-func fitting(events []event.Event) (n, size int) {
+// fitting is how many of the events go into one record, at least one.
+func fitting(events []event.Event) int {
+	size := 0
 	for i, e := range events {
-		next := sizeOf(e)
-		if i > 0 && size+next > wire.MaxRecordBytes {
-			return i, size
+		size += sizeOf(e)
+		if i > 0 && size > wire.MaxRecordBytes {
+			return i
 		}
-		size += next
 	}
-	return len(events), size
+	return len(events)
 }
 
 // sizeOf is how many bytes an event takes in a record. It is exact: no estimate

@@ -63,17 +63,29 @@ type Options struct {
 //     of through a task queue, as newer servers do by default.
 //   - Updates that wait for a worker are rejected beyond what one message can carry.
 //   - A run can continue as new within its first second without being delayed.
+//   - Up to 32 MiB or 4,000 signals may arrive during one workflow task; by default the
+//     task fails and is repeated from 2 MiB or 100 on, so that a flood of signals keeps
+//     it from ever completing. All of them are stored in one transaction.
+//   - The history of a run may have 100 MiB, 50 MiB by default. Runs continue as new long
+//     before; the difference is room for what arrives until a busy worker gets to it.
+//   - A payload in a history has at most 512 KiB, 2 MiB by default. Contexts keep those
+//     from 64 KiB on in the blob store, so that this bounds plain signals.
 //
 // A test keeps deploy/dynamicconfig.yaml in sync.
 var Tuning = map[string]string{
-	"history.transferProcessorMaxPollRPS":    `200`,
-	"history.timerProcessorMaxPollRPS":       `200`,
-	"history.timerProcessorMaxTimeShift":     `"1ms"`,
-	"frontend.namespaceRPS.visibility":       `1000`,
-	"system.enableActivityEagerExecution":    `true`,
-	"history.maxInFlightUpdatePayloads":      `1048576`,
-	"history.workflowIdReuseMinimalInterval": `"1ms"`,
-	"history.maximumBufferedEventsBatch":     `1000`,
+	"history.transferProcessorMaxPollRPS":      `200`,
+	"history.timerProcessorMaxPollRPS":         `200`,
+	"history.timerProcessorMaxTimeShift":       `"1ms"`,
+	"frontend.namespaceRPS.visibility":         `1000`,
+	"system.enableActivityEagerExecution":      `true`,
+	"history.maxInFlightUpdatePayloads":        `1048576`,
+	"history.workflowIdReuseMinimalInterval":   `"1ms"`,
+	"history.maximumBufferedEventsBatch":       `4000`,
+	"history.maximumBufferedEventsSizeInBytes": `33554432`,
+	"system.transactionSizeLimit":              `50331648`,
+	"limit.mutableStateSize.error":             `50331648`,
+	"limit.historySize.error":                  `104857600`,
+	"limit.blobSize.error":                     `524288`,
 }
 
 // Server is a running development server.

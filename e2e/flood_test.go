@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	updatepb "go.temporal.io/api/update/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// flood is a number of plain signals of a size from a number of concurrent senders.
+type flood struct{ signals, bytes, senders int }
+
+func TestAFloodOfSignalsDuringAnAnswer(t *testing.T) {
+	floodDuringAnAnswer(t, flood{250, 62_000, 8}) // 18 MB
+}
+
+// These exceed what a server accepts for one run by default: 50 MB or 10,000 signals.
+
+func TestAFloodOfMoreThanAHistoryHolds(t *testing.T) {
+	long(t)
+	floodDuringAnAnswer(t, flood{900, 62_000, 8}) // 66 MB
+}
+
+func TestAFloodOfLargeSignalsOfMoreThanAHistoryHolds(t *testing.T) {
+	long(t)
+	floodDuringAnAnswer(t, flood{130, 440_000, 2}) // 68 MB
+}
+
+func TestAFloodOfMoreSignalsThanARunMayHave(t *testing.T) {
+	long(t)
+	floodDuringAnAnswer(t, flood{12_000, 20, 16})
+}
+
+// floodDuringAnAnswer sends a flood of signals while a worker runs and a model
+// answers. All signals are recorded once, the server terminates no run, and the
+// answer is not restarted.
+func floodDuringAnAnswer(t *testing.T, f flood) {
+	gate := llmtest.NewGate()
+	w := newWorldOn(t, surroundings{patience: largePatience},
+		llmtest.Answer("I", " listen").HoldAfter(1, gate), llmtest.Answer("Done."))
+	w.worker()
+	c := w.open("flood")
+	w.send(c, event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}), event.New(event.SetTimeout{TimeoutMs: 600_000}))
+	turn := w.ask(c, "Listen")
+	turn.underWay()
+
+	w.flood(c, f)
+	gate.Open()
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Equal(t, "I listen", spoken(turn.seen))
+	requireOneAttempt(t, turn.seen)
+	require.Equal(t, "Done.", spoken(w.say(c, "And now?")))
+	w.requireFlood(c, f)
+	runs := w.runs(c)
+	require.Greater(t, len(runs), 1)
+	w.requireNoRunEnded(c)
+	for _, run := range runs {
+		w.replayRun(c, run, "")
+	}
+}
+
+// flood sends plain signals as any Temporal client does, without a blob store.
+// Signals that Temporal delays for so long that the client gives up are sent again.
+func (w *world) flood(c *session.Context, f flood) {
+	w.t.Helper()
+	plain := w.dial(nil)
+	text := noise(rand.New(rand.NewPCG(5, 6)), f.bytes)
+	var senders sync.WaitGroup
+	for s := range f.senders {
+		senders.Go(func() {
+			for i := s; i < f.signals; i += f.senders {
+				e := note(fmt.Sprintf("flood-%d", i), text)
+				err := context.DeadlineExceeded
+				for isDelayed(err) && w.ctx.Err() == nil {
+					err = plain.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, e)
+				}
+				if !assert.NoError(w.t, err) {
+					return
+				}
+			}
+		})
+	}
+	senders.Wait()
+	require.False(w.t, w.t.Failed())
+}
+
+// isDelayed reports whether a signal was not accepted in time.
+func isDelayed(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.ResourceExhausted))
+}
+
+// requireFlood requires that the log has each signal of a flood once.
+func (w *world) requireFlood(c *session.Context, f flood) {
+	w.t.Helper()
+	want := map[string]int{}
+	for i := range f.signals {
+		want[fmt.Sprintf("flood-%d", i)] = 1
+	}
+	recorded := map[string]int{}
+	counter := 0
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(w.t, err)
+		counter++
+		require.Equal(w.t, event.FormatID(c.Name(), counter), e.ID, "ids are dense")
+		if _, ok := want[e.ClientEventID]; ok {
+			recorded[e.ClientEventID]++
+		}
+	}
+	require.Equal(w.t, want, recorded)
+}
+
+// TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce has an update accepted by a run
+// that continues as new before it gets to it. Its events go to the next run, and a
+// sender that sends them again learns their ids.
+func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, surroundings{patience: largePatience})
+	c := w.open("update")
+	id := wire.WorkflowID(c.Name())
+	_, err := c.Send(w.ctx, note("first", "One")) // no worker: starts the run with a signal
+	require.NoError(t, err)
+	f := flood{80, 440_000, 4} // 42 MB
+	w.flood(c, f)
+	updated := make(chan error, 1)
+	go func() {
+		handle, err := w.temporal.UpdateWorkflow(w.ctx, client.UpdateWorkflowOptions{
+			WorkflowID: id, UpdateID: "update", UpdateName: wire.UpdateAppend, Args: []any{note("appended", "Two")},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err == nil {
+			err = handle.Get(w.ctx, nil)
+		}
+		updated <- err
+	}()
+	w.awaitAdmitted(c, "update")
+	w.worker()
+	require.ErrorContains(t, <-updated, "the Workflow completed before the Update completed")
+
+	var sent session.Receipt
+	for sent.EventIDs == nil { // while the worker is busy, Send does not learn the ids
+		sent, err = c.Send(w.ctx, note("appended", "Two"))
+		require.NoError(t, err)
+	}
+	w.requireFlood(c, f)
+	var found []string
+	for e, err := range c.Events(w.ctx, "") {
+		require.NoError(t, err)
+		if e.ClientEventID == "appended" {
+			found = append(found, e.ID)
+		}
+	}
+	require.Equal(t, sent.EventIDs, found)
+	require.Greater(t, len(w.runs(c)), 1)
+	w.requireNoRunEnded(c)
+}
+
+// awaitAdmitted waits until the server has an update for the next workflow task.
+func (w *world) awaitAdmitted(c *session.Context, updateID string) {
+	w.t.Helper()
+	for {
+		_, err := w.temporal.WorkflowService().PollWorkflowExecutionUpdate(w.ctx, &workflowservice.PollWorkflowExecutionUpdateRequest{
+			Namespace: client.DefaultNamespace,
+			UpdateRef: &updatepb.UpdateRef{
+				WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: wire.WorkflowID(c.Name())}, UpdateId: updateID,
+			},
+			WaitPolicy: &updatepb.WaitPolicy{LifecycleStage: enumspb.UPDATE_WORKFLOW_EXECUTION_LIFECYCLE_STAGE_ADMITTED},
+		})
+		if err == nil {
+			return
+		}
+		require.ErrorAs(w.t, err, new(*serviceerror.NotFound))
+	}
+}
+
+// TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself is what the README says about plain
+// signals without a worker: the server terminates the run, the signals are not in the
+// log, and the next session goes on with everything that was recorded.
+func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself(t *testing.T) {
+	long(t)
+	t.Parallel()
+	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("Hello"), llmtest.Answer("Again"))
+	stop := w.worker()
+	c := w.open("unattended")
+	require.Equal(t, "Hello", spoken(w.say(c, "Hello?")))
+	stop()
+	id := wire.WorkflowID(c.Name())
+	run := w.runs(c)[0]
+	plain := w.dial(nil)
+	text := noise(rand.New(rand.NewPCG(7, 8)), 440_000)
+	var err error
+	accepted := 0
+	for ; err == nil; accepted++ {
+		err = plain.SignalWorkflow(w.ctx, id, run, wire.SignalEvent, note(fmt.Sprintf("flood-%d", accepted), text))
+	}
+	t.Log(accepted, "signals, then:", err)
+	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, id, run)
+	require.NoError(t, err)
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, d.GetWorkflowExecutionInfo().GetStatus())
+	require.Greater(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(50<<20))
+
+	w.worker()
+	require.Equal(t, "Again", spoken(w.say(c, "Again?")))
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Hello?"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		AssistantMessage "Hello" through 2
+		LLMRequestCompleted 1 stop
+		SessionStarted after 5
+		UserMessage "Again?"
+		LLMRequestStarted 2 scripted attempt 1 through 7
+		AssistantMessage "Again" through 7
+		LLMRequestCompleted 2 stop
+	`), w.log(c))
+}
