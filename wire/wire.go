@@ -123,8 +123,9 @@ type Record struct {
 	Events []event.Event `json:"events"`
 }
 
-// Limits of a history. The server rejects payloads above 2 MB and messages above 4 MB.
-// Payloads in the blob store count as references.
+// Limits of a history. The server rejects payloads above 2 MB (512 KiB with
+// devserver.Tuning) and messages above 4 MB. Payloads in the blob store count as
+// references.
 const (
 	// MaxEventBytes is the maximum JSON size of one event. It leaves room for a file of
 	// 1 MiB in base64.
