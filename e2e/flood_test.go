@@ -52,7 +52,7 @@ func TestAFloodOfMoreSignalsThanARunMayHave(t *testing.T) {
 // answer is not restarted.
 func floodDuringAnAnswer(t *testing.T, f flood) {
 	gate := llmtest.NewGate()
-	w := newWorldOn(t, surroundings{patience: largePatience},
+	w := newWorldOn(t, environment{timeout: largeTimeout},
 		llmtest.Answer("I", " listen").HoldAfter(1, gate), llmtest.Answer("Done."))
 	w.worker()
 	c := w.open("flood")
@@ -63,9 +63,9 @@ func floodDuringAnAnswer(t *testing.T, f flood) {
 	w.flood(c, f)
 	gate.Open()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
-	require.Equal(t, "I listen", spoken(turn.seen))
+	require.Equal(t, "I listen", deltaText(turn.seen))
 	requireOneAttempt(t, turn.seen)
-	require.Equal(t, "Done.", spoken(w.say(c, "And now?")))
+	require.Equal(t, "Done.", deltaText(w.say(c, "And now?")))
 	w.requireFlood(c, f)
 	runs := w.runs(c)
 	require.Greater(t, len(runs), 1)
@@ -131,7 +131,7 @@ func (w *world) requireFlood(c *session.Context, f flood) {
 // sender that sends them again learns their ids.
 func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience})
+	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("update")
 	id := wire.WorkflowID(c.Name())
 	_, err := c.Send(w.ctx, note("first", "One")) // no worker: starts the run with a signal
@@ -195,10 +195,10 @@ func (w *world) awaitAdmitted(c *session.Context, updateID string) {
 func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself(t *testing.T) {
 	long(t)
 	t.Parallel()
-	w := newWorldOn(t, surroundings{patience: largePatience}, llmtest.Answer("Hello"), llmtest.Answer("Again"))
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("Hello"), llmtest.Answer("Again"))
 	stop := w.worker()
 	c := w.open("unattended")
-	require.Equal(t, "Hello", spoken(w.say(c, "Hello?")))
+	require.Equal(t, "Hello", deltaText(w.say(c, "Hello?")))
 	stop()
 	id := wire.WorkflowID(c.Name())
 	run := w.runs(c)[0]
@@ -216,7 +216,7 @@ func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself(t *testing.T) {
 	require.Greater(t, d.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(50<<20))
 
 	w.worker()
-	require.Equal(t, "Again", spoken(w.say(c, "Again?")))
+	require.Equal(t, "Again", deltaText(w.say(c, "Again?")))
 	require.Equal(t, story(`
 		SessionStarted after 0
 		UserMessage "Hello?"
