@@ -52,6 +52,7 @@ func (b *inbox) put(s signal) {
 
 func (b *inbox) take() signal {
 	first := b.signals[0]
+	b.signals[0] = signal{} // releases the payload: idle contexts keep the array
 	b.signals = b.signals[1:]
 	b.size -= first.size()
 	return first
