@@ -264,7 +264,7 @@ func TestAFollowerIsToldTheLogAndGoesBackOnlyAfterResets(t *testing.T) {
 	require.NoError(t, none.checkTold(answered, tell(answered...)))
 	require.NoError(t, none.checkTold(answered, tell(answered[:3]...)), "the log may have grown")
 	require.NoError(t, one.checkTold(answered, twice))
-	require.ErrorContains(t, none.checkTold(answered, twice), "sent back 1 times, after 0 resets")
+	require.ErrorContains(t, none.checkTold(answered, twice), "sent back 1 times, after 0 resets and 0 terminations")
 	require.ErrorContains(t, one.checkTold(answered, tell(abandoned...)), "was told UserMessageEvent demo:0002 as event 2")
 	require.ErrorContains(t, none.checkTold(answered[:3], tell(answered...)), "which is not in the log")
 	behindAGap := view{}
