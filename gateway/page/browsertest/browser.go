@@ -110,7 +110,7 @@ func Start(tb testing.TB) *Browser {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		if _, err := chromedp.CallBrowser(ctx, target.DisposeBrowserContext,
-			target.DisposeBrowserContextParams{BrowserContextID: created.BrowserContextID}); err != nil {
+			target.DisposeBrowserContextParams(created)); err != nil {
 			tb.Errorf("dispose of a browser context: %v", err)
 		}
 	})
