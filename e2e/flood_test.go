@@ -27,6 +27,7 @@ import (
 type flood struct{ signals, bytes, senders int }
 
 func TestAFloodOfSignalsDuringAnAnswer(t *testing.T) {
+	large(t)
 	floodDuringAnAnswer(t, flood{250, 62_000, 8}) // 18 MB
 }
 
@@ -130,7 +131,7 @@ func (w *world) requireFlood(c *session.Context, f flood) {
 // that continues as new before it gets to it. Its events go to the next run, and a
 // sender that sends them again learns their ids.
 func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
-	t.Parallel()
+	long(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("update")
 	id := wire.WorkflowID(c.Name())
@@ -194,7 +195,6 @@ func (w *world) awaitAdmitted(c *session.Context, updateID string) {
 // log, and the next session goes on with everything that was recorded.
 func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself(t *testing.T) {
 	long(t)
-	t.Parallel()
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("Hello"), llmtest.Answer("Again"))
 	stop := w.worker()
 	c := w.open("unattended")
