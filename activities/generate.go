@@ -126,6 +126,12 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 		}
 		return g.join(ctx, g.attach(info.WorkflowExecution))
 	}
+	select {
+	case <-a.options.HandBack:
+		// An attempt that starts while the worker shuts down is neither sent nor announced.
+		return GenerateResult{Attempted: Attempted{Attempt: number}, Outcome: reducer.Returned}, nil
+	default:
+	}
 	g := &generation{Activities: a, in: in, key: key, info: info, began: time.Now(), ended: make(chan struct{})}
 	g.attempted.Attempt = number
 	// The generation outlives this activity when the run continues as new.

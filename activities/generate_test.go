@@ -356,6 +356,17 @@ func TestAWorkerThatShutsDownGivesTheRequestBack(t *testing.T) {
 	require.Equal(t, activities.GenerateResult{Attempted: sent, Outcome: reducer.Returned}, result)
 }
 
+func TestAWorkerThatShutsDownSendsNoNewRequest(t *testing.T) {
+	w := newWorld(t, asked())
+	w.handBack = make(chan struct{})
+	close(w.handBack)
+	w.use(nil)
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, activities.GenerateResult{Attempted: activities.Attempted{Attempt: 1}, Outcome: reducer.Returned}, result)
+	require.Empty(t, w.server.news, "an attempt that is not sent is not announced")
+}
+
 // failure is the error of an attempt, and the attempt in its details.
 func failure(t *testing.T, err error) (*temporal.ApplicationError, activities.Attempted) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 
 // faultTimeout is the timeout of a test that detects a dead worker, which takes a
 // heartbeat timeout of 10 s.
-const faultTimeout = 2 * time.Minute
+const faultTimeout = 5 * time.Minute
 
 func isTag(tag event.Tag) func(event.Event) bool {
 	return func(e event.Event) bool { return e.Tag() == tag }

@@ -89,7 +89,7 @@ func reportError(err error) int {
 }
 
 // testTimeout is the default timeout of a test. It only catches hangs.
-const testTimeout = time.Minute
+const testTimeout = 3 * time.Minute
 
 // environment has the servers of a world and the timeout of its test. Zero fields stand for
 // the shared servers and testTimeout.
