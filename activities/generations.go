@@ -21,8 +21,9 @@ import (
 // the number of the attempt stay the same, so viewers notice nothing.
 
 // adoptWithin is how long a generation goes on, and its result is kept, while no
-// activity waits for it.
-const adoptWithin = 10 * time.Second
+// activity waits for it. A flood of signals delays the next run by more than 10 s. The
+// results that are kept are at most the text that the process streamed in this time.
+const adoptWithin = time.Minute
 
 // AdoptTimeout is how long the process of a generation has to notice that the
 // next run wants to adopt it.
