@@ -54,8 +54,8 @@ func fill(ctx context.Context, contexts *rig.Contexts, name, content string) err
 	return ctx.Err()
 }
 
-// text returns words of so many bytes, which compress about as well as prose. The same seed
-// gives the same text.
+// text returns random words that compress about as well as prose, of the given size in
+// bytes. It is deterministic for a seed.
 func text(seed, bytes int) string {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	words := make([]string, 2_000)

@@ -38,7 +38,7 @@ func (m *historyMeter) count(ctx context.Context, method string, request, respon
 	return err
 }
 
-// take returns what was read since it was last called.
+// take returns the reads since the last call and resets the counters.
 func (m *historyMeter) take() historyReads {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +93,7 @@ func idsOf(c *session.Context, n int) (ids []string) {
 	return ids
 }
 
-// fill records so many events, one after the other. Each tenth is a file.
+// fill sends the given number of events sequentially. Every tenth is a file.
 func (w *world) fill(c *session.Context, events int) {
 	w.t.Helper()
 	no := false

@@ -28,7 +28,7 @@ func (r *run) grow(t testing.TB, first, last int) {
 	}
 }
 
-// longRun is a server with one run that has recorded so many events.
+// longRun returns a server with one run that has recorded the given number of events.
 func longRun(t testing.TB, events int) *server {
 	s := newServer(t, newRun("A", ""))
 	s.runs[0].grow(t, 1, events)

@@ -26,8 +26,8 @@ func newChatCommand(a *app) *cobra.Command {
 		Use:   "chat [-n NAME]",
 		Short: "Chat with a context, in a terminal or in a pipe",
 		Long: `Chat with a context. On a terminal, the answer appears as it is generated. A line
-typed meanwhile is sent at once; the delivery policy decides what happens to the
-answer, see "starter set policy". Ctrl-C interrupts a running answer, Ctrl-D
+that is typed during an answer is sent at once; the delivery policy decides what
+happens to the answer, see "starter set policy". Ctrl-C interrupts a running answer, Ctrl-D
 exits, and the arrow keys up and down recall earlier lines.
 
 If standard input or output is not a terminal, each line of input is one

@@ -206,10 +206,10 @@ func (r *run) continueAsNew() error {
 	return workflow.NewContinueAsNewError(r.ctx, wire.WorkflowType, r.carry())
 }
 
-// isArchived reports whether the archive has the log up to an event not long ago,
-// and else archives in the background. What is not archived stands in the history,
-// and the next run archives it; so of a run that is overdue any part is enough. But
-// while the store is away no run can open, so none continues.
+// isArchived reports whether the archive lags behind by at most maxUnarchived events,
+// which the next run archives. If it lags further, isArchived archives in the background.
+// An overdue run may lag behind by more. While the store is unavailable no run can open,
+// so none continues as new.
 func (r *run) isArchived() bool {
 	if r.archiving == nil && !r.isRecent(r.archivedThrough) {
 		r.startArchiving()

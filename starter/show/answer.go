@@ -48,7 +48,7 @@ func (a *Answer) Add(d event.TextDelta) (text string, restart bool) {
 }
 
 // Complete processes the recorded answer and returns the text still to be shown. If restart is
-// true, it replaces what was shown of this answer.
+// true, that text replaces the text of this answer that was already shown.
 func (a *Answer) Complete(m event.AssistantMessage) (rest string, restart bool) {
 	if m.RequestID == "" || m.RequestID != a.requestID {
 		return m.Content, false
