@@ -24,46 +24,49 @@ var ErrOtherStore = blobs.ErrOtherStore
 // it, it compares its store with the one in the memo of the context, which is there
 // once a worker has opened it.
 
-// storeChecks caches comparisons by context name; "" is the namespace.
+// storeChecks caches comparisons by context name; "" is the namespace. A namespace and
+// a context keep their store, so only a comparison that lacked one of the stores is
+// repeated, after unknownTTL.
 type storeChecks struct {
-	mu    sync.Mutex
-	until map[string]time.Time
+	mu   sync.Mutex
+	done map[string]storeCheck
+}
+
+// storeCheck is a comparison. Unless isSame is set, one of the stores was unknown.
+type storeCheck struct {
+	at     time.Time
+	isSame bool
 }
 
 const (
-	// A namespace and a context keep their store. A comparison that found nothing to
-	// compare is repeated after unknownTime.
-	sameTime    = 365 * 24 * time.Hour
-	unknownTime = time.Second
-	maxChecks   = 10_000
+	unknownTTL = time.Second
+	maxChecks  = 10_000
 )
 
 // find returns whether a comparison is cached, and whether it found the same store.
 func (s *storeChecks) find(contextName string) (isCached, isSame bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := time.Until(s.until[contextName])
-	return left > 0, left > unknownTime
+	check, ok := s.done[contextName]
+	return ok && (check.isSame || time.Since(check.at) < unknownTTL), check.isSame
 }
 
 func (s *storeChecks) add(contextName string, isSame bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.until == nil || len(s.until) >= maxChecks {
-		s.until = map[string]time.Time{}
+	if s.done == nil || len(s.done) >= maxChecks {
+		s.done = map[string]storeCheck{}
 	}
-	s.until[contextName] = time.Now().Add(unknownTime)
-	if isSame {
-		s.until[contextName] = time.Now().Add(sameTime)
-	}
+	s.done[contextName] = storeCheck{time.Now(), isSame}
 }
 
-// opened drops a comparison of a context that no worker had opened: now one has.
+// opened drops a comparison that lacked the store of a context: a worker has opened the
+// context since.
 func (s *storeChecks) opened(contextName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Until(s.until[contextName]) <= unknownTime {
-		delete(s.until, contextName)
+	if !s.done[contextName].isSame {
+		delete(s.done, contextName)
 	}
 }
 
