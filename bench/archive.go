@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/exchange"
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/formats/chat"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -58,7 +58,7 @@ func archived(l *lab) error {
 			}
 		}
 		began := time.Now()
-		if err := exchange.Write(io.Discard, exchange.JSONL, log); err != nil {
+		if err := chat.Write(io.Discard, chat.JSONL, log); err != nil {
 			return err
 		}
 		export = append(export, float64(n)/time.Since(began).Seconds())
@@ -109,7 +109,7 @@ func notes(n int) []event.Event {
 }
 
 // fork measures how long a fork at an event takes.
-func (l *lab) fork(ctx context.Context, c *session.Context, at, number int, took *samples) error {
+func (l *lab) fork(ctx context.Context, c *client.Context, at, number int, took *samples) error {
 	fork, err := l.rig.Contexts.Open(fmt.Sprintf("%s-fork-%d", c.Name(), number))
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (l *lab) fork(ctx context.Context, c *session.Context, at, number int, took
 }
 
 // closeContext closes a context and waits until its run has ended and is archived.
-func (l *lab) closeContext(ctx context.Context, c *session.Context) error {
+func (l *lab) closeContext(ctx context.Context, c *client.Context) error {
 	if err := c.Close(ctx, "measured"); err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // cached gives a new worker 1,000 contexts of 1 MB each, twice what it caches by default,
@@ -46,7 +46,7 @@ func fill(ctx context.Context, contexts *rig.Contexts, name, content string) err
 	if _, err := c.Send(ctx, event.New(event.UserMessage{Content: content, TriggersTurn: new(false)})); err != nil {
 		return err
 	}
-	for e, err := range c.Follow(ctx, session.FollowOptions{}) {
+	for e, err := range c.Follow(ctx, client.FollowOptions{}) {
 		if err != nil || e.Tag() == event.TagUserMessage {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // fold reduces chat logs event by event, as a session does.
 func fold(l *lab) error {
 	for _, n := range []int{1_000, 100_000} {
-		log := chat(n)
+		log := conversation(n)
 		var perEvent samples
 		for range l.times(5) {
 			result := testing.Benchmark(func(b *testing.B) {
@@ -29,8 +29,8 @@ func fold(l *lab) error {
 	return nil
 }
 
-// chat returns a log of n events.
-func chat(n int) []event.Event {
+// conversation returns a log of n events.
+func conversation(n int) []event.Event {
 	var log []event.Event
 	last := func() string { return event.FormatID("bench", len(log)) }
 	add := func(body event.Body) {

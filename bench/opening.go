@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
-	"github.com/seed-9ed7edd4/chronicle/archive"
-	"github.com/seed-9ed7edd4/chronicle/blobs"
-	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -58,7 +58,7 @@ const (
 
 // fillArchive writes the runs and the segments of the context bench.
 func fillArchive(ctx context.Context, a *archive.Archive) error {
-	log := chat(openingEvents)
+	log := conversation(openingEvents)
 	behind := ""
 	const each, segment = openingEvents / openingRuns, openingEvents / openingSegments
 	for run := range openingRuns {

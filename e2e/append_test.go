@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -95,9 +95,9 @@ func TestInvalidUpdatesDoNotEnterTheHistory(t *testing.T) {
 		"an empty array": []any{},
 	} {
 		t.Run(name, func(t *testing.T) {
-			handle, err := w.temporal.UpdateWorkflow(w.ctx, client.UpdateWorkflowOptions{
+			handle, err := w.temporal.UpdateWorkflow(w.ctx, sdkclient.UpdateWorkflowOptions{
 				WorkflowID: wire.WorkflowID(c.Name()), UpdateName: wire.UpdateAppend,
-				Args: []any{input}, WaitForStage: client.WorkflowUpdateStageCompleted,
+				Args: []any{input}, WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
 			})
 			if err == nil {
 				err = handle.Get(w.ctx, nil)
@@ -112,7 +112,7 @@ func TestInvalidUpdatesDoNotEnterTheHistory(t *testing.T) {
 	w.send(c, note("two", "Two"))
 }
 
-func (w *world) historyLength(c *session.Context) int64 {
+func (w *world) historyLength(c *client.Context) int64 {
 	w.t.Helper()
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 	require.NoError(w.t, err)
@@ -130,7 +130,7 @@ func TestSendReportsARejection(t *testing.T) {
 	two := event.New(event.UserMessage{Content: "Two"})
 	two.ClientEventID = "two"
 	_, err := c.Send(w.ctx, two)
-	require.ErrorIs(t, err, session.ErrRefused)
+	require.ErrorIs(t, err, client.ErrRefused)
 	require.ErrorContains(t, err, "policy is reject")
 	var again []event.Event
 	for e, err := range c.Ask(w.ctx, two) {

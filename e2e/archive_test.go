@@ -13,18 +13,18 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"github.com/seed-9ed7edd4/chronicle/archive"
-	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // deleteRuns deletes ended runs from the server, as its retention does. This takes up to a
 // minute in total.
-func (w *world) deleteRuns(c *session.Context, runs ...string) {
+func (w *world) deleteRuns(c *client.Context, runs ...string) {
 	w.t.Helper()
 	for _, run := range runs {
 		_, err := w.temporal.WorkflowService().DeleteWorkflowExecution(w.ctx, &workflowservice.DeleteWorkflowExecutionRequest{
@@ -80,7 +80,7 @@ func TestAContextSurvivesTheDeletionOfItsRuns(t *testing.T) {
 }
 
 // archivedThrough is the counter of the last archived event of a context.
-func archivedThrough(w *world, a *archive.Archive, c *session.Context) (last int) {
+func archivedThrough(w *world, a *archive.Archive, c *client.Context) (last int) {
 	w.t.Helper()
 	folder, err := a.Folder(w.ctx, c.Name())
 	require.NoError(w.t, err)
@@ -92,7 +92,7 @@ func archivedThrough(w *world, a *archive.Archive, c *session.Context) (last int
 	return last
 }
 
-func (w *world) listedRuns(c *session.Context) (runs []string) {
+func (w *world) listedRuns(c *client.Context) (runs []string) {
 	w.t.Helper()
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))}
 	for {
@@ -112,7 +112,7 @@ func TestAConversationContinuesDuringAnArchiveOutage(t *testing.T) {
 	w := newWorld(t, llmtest.Func(echo))
 	bucket := blobstest.New(t)
 	w.worker(shortRuns, func(o *contexts.Options) { o.Archive, o.StoreID = archive.New(bucket.Store), "" })
-	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, Archive: archive.New(bucket.Store), TaskQueue: w.queue})
+	w.client = client.New(client.Options{Temporal: w.temporal, Stream: w.stream, Archive: archive.New(bucket.Store), TaskQueue: w.queue})
 	c := w.open("away")
 	w.say(c, "Hello") // opening a context reads the archive
 	bucket.Fail(errors.New("no route to the store"))

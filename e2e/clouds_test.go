@@ -2,6 +2,6 @@
 
 package e2e
 
-import _ "github.com/seed-9ed7edd4/chronicle/blobs/clouds"
+import _ "github.com/seed-9ed7edd4/chronicle/eventlog/blobs/clouds"
 
 func init() { buildTags = "clouds" }

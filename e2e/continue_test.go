@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -25,7 +25,7 @@ func echo(r llmtest.Request) llmtest.Step { return llmtest.Answer("You said: ", 
 func shortRuns(o *contexts.Options) { o.ContinueAfter = 60 }
 
 // runs are the runs of a context, newest first.
-func (w *world) runs(c *session.Context) (runs []string) {
+func (w *world) runs(c *client.Context) (runs []string) {
 	w.t.Helper()
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 	require.NoError(w.t, err)
@@ -68,7 +68,7 @@ func TestAConversationContinuesAsNew(t *testing.T) {
 	w.replayRun(c, runs[len(runs)-1], "handed-over")
 }
 
-func countOf(w *world, c *session.Context, tag event.Tag) (n int) {
+func countOf(w *world, c *client.Context, tag event.Tag) (n int) {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(w.t, err)
@@ -166,7 +166,7 @@ func TestFiveThousandTurns(t *testing.T) {
 	ctx, stop := context.WithCancel(w.ctx)
 	defer stop()
 	go func() {
-		for e, err := range c.Follow(ctx, session.FollowOptions{}) {
+		for e, err := range c.Follow(ctx, client.FollowOptions{}) {
 			if err != nil {
 				following <- err
 				return
@@ -297,7 +297,7 @@ func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
 	}
 }
 
-func (w *world) withoutNotes(c *session.Context) string {
+func (w *world) withoutNotes(c *client.Context) string {
 	var lines []string
 	for line := range strings.Lines(w.log(c)) {
 		if !strings.HasPrefix(line, "UserMessage \"x\"") {

@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -365,7 +365,7 @@ func TestContextsWorkWithoutNATS(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Quiet", " now").HoldAfter(1, gate), llmtest.Answer("Yes"))
 	w.worker(func(o *contexts.Options) { o.Stream = nil })
-	w.client = session.New(session.Options{Temporal: w.temporal, TaskQueue: w.queue})
+	w.client = client.New(client.Options{Temporal: w.temporal, TaskQueue: w.queue})
 	c := w.open("no-nats")
 	turn := w.ask(c, "Speak")
 	require.NoError(t, gate.Reached(w.ctx))

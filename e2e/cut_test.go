@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // lossyProxy forwards connections to Temporal until a client sends a given text. From then
@@ -207,7 +207,7 @@ func TestAMessageIsRecordedOnceAfterAConnectionLoss(t *testing.T) {
 	}
 }
 
-func (w *world) has(c *session.Context, found func(event.Event) bool) bool {
+func (w *world) has(c *client.Context, found func(event.Event) bool) bool {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(w.t, err)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -25,7 +25,7 @@ func TestARollingDeployCompletesTwentyAnswers(t *testing.T) {
 		return llmtest.Answer("An", " answer", " to", " the "+r.LastUser()).HoldAfter(2, gates[r.LastUser()])
 	}))
 	old := []*process{w.drainingProcess(), w.drainingProcess()}
-	var all []*session.Context
+	var all []*client.Context
 	for i := range 20 {
 		all = append(all, w.open(fmt.Sprintf("deployed-%d", i)))
 	}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/stream/streamtest"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -34,7 +34,7 @@ func (t *turn) underWay() {
 
 // requireWhole checks that the log has every user message once, in order, and that every
 // request ended once, with at most one complete answer. It returns the complete answers.
-func (w *world) requireWhole(c *session.Context, messages ...string) (answers []string) {
+func (w *world) requireWhole(c *client.Context, messages ...string) (answers []string) {
 	w.t.Helper()
 	w.log(c) // checks the ids
 	var said []string

@@ -15,11 +15,11 @@ import (
 	"go.temporal.io/api/serviceerror"
 	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -78,7 +78,7 @@ func floodDuringAnAnswer(t *testing.T, f flood) {
 
 // flood sends plain signals as any Temporal client does, without a blob store.
 // Signals that Temporal delays for so long that the client gives up are sent again.
-func (w *world) flood(c *session.Context, f flood) {
+func (w *world) flood(c *client.Context, f flood) {
 	w.t.Helper()
 	plain := w.dial(nil)
 	text := noise(rand.New(rand.NewPCG(5, 6)), f.bytes)
@@ -108,7 +108,7 @@ func isDelayed(err error) bool {
 }
 
 // requireFlood requires that the log has each signal of a flood once.
-func (w *world) requireFlood(c *session.Context, f flood) {
+func (w *world) requireFlood(c *client.Context, f flood) {
 	w.t.Helper()
 	want := map[string]int{}
 	for i := range f.signals {
@@ -141,9 +141,9 @@ func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
 	w.flood(c, f)
 	updated := make(chan error, 1)
 	go func() {
-		handle, err := w.temporal.UpdateWorkflow(w.ctx, client.UpdateWorkflowOptions{
+		handle, err := w.temporal.UpdateWorkflow(w.ctx, sdkclient.UpdateWorkflowOptions{
 			WorkflowID: id, UpdateID: "update", UpdateName: wire.UpdateAppend, Args: []any{note("appended", "Two")},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
+			WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
 		})
 		if err == nil {
 			err = handle.Get(w.ctx, nil)
@@ -154,7 +154,7 @@ func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
 	w.worker()
 	require.ErrorContains(t, <-updated, "the Workflow completed before the Update completed")
 
-	var sent session.Receipt
+	var sent client.Receipt
 	for sent.EventIDs == nil { // while the worker is busy, Send does not learn the ids
 		sent, err = c.Send(w.ctx, note("appended", "Two"))
 		require.NoError(t, err)
@@ -173,11 +173,11 @@ func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
 }
 
 // awaitAdmitted waits until the server has an update for the next workflow task.
-func (w *world) awaitAdmitted(c *session.Context, updateID string) {
+func (w *world) awaitAdmitted(c *client.Context, updateID string) {
 	w.t.Helper()
 	for {
 		_, err := w.temporal.WorkflowService().PollWorkflowExecutionUpdate(w.ctx, &workflowservice.PollWorkflowExecutionUpdateRequest{
-			Namespace: client.DefaultNamespace,
+			Namespace: sdkclient.DefaultNamespace,
 			UpdateRef: &updatepb.UpdateRef{
 				WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: wire.WorkflowID(c.Name())}, UpdateId: updateID,
 			},

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 func TestAForkIsIndependentOfItsOrigin(t *testing.T) {
@@ -71,7 +71,7 @@ func TestAForkWithinARequestInterruptsIt(t *testing.T) {
 	require.Equal(t, event.TagLLMRequestCompleted, again[len(again)-1].Tag())
 }
 
-func (w *world) from(c *session.Context, id string) (events []event.Event) {
+func (w *world) from(c *client.Context, id string) (events []event.Event) {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, id) {
 		require.NoError(w.t, err)

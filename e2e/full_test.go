@@ -8,15 +8,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // signalAll signals notes to a context like a plain Temporal client.
-func (w *world) signalAll(c *session.Context, temporal client.Client, notes []event.Event) {
+func (w *world) signalAll(c *client.Context, temporal sdkclient.Client, notes []event.Event) {
 	w.t.Helper()
 	id := wire.WorkflowID(c.Name())
 	const senders = 16
@@ -26,7 +26,7 @@ func (w *world) signalAll(c *session.Context, temporal client.Client, notes []ev
 			var err error
 			for n := i; n < len(notes) && err == nil; n += senders {
 				_, err = temporal.SignalWithStartWorkflow(w.ctx, id, wire.SignalEvent, notes[n],
-					client.StartWorkflowOptions{ID: id, TaskQueue: w.queue}, wire.WorkflowType)
+					sdkclient.StartWorkflowOptions{ID: id, TaskQueue: w.queue}, wire.WorkflowType)
 			}
 			failed <- err
 		}()
@@ -37,13 +37,13 @@ func (w *world) signalAll(c *session.Context, temporal client.Client, notes []ev
 }
 
 // requireAll waits until the log has every note once.
-func (w *world) requireAll(c *session.Context, notes []event.Event) {
+func (w *world) requireAll(c *client.Context, notes []event.Event) {
 	w.t.Helper()
 	missing := map[string]bool{}
 	for _, n := range notes {
 		missing[n.ClientEventID] = true
 	}
-	for e, err := range c.Follow(w.ctx, session.FollowOptions{}) {
+	for e, err := range c.Follow(w.ctx, client.FollowOptions{}) {
 		require.NoError(w.t, err)
 		if delete(missing, e.ClientEventID); len(missing) == 0 {
 			break
@@ -80,7 +80,7 @@ func TestLargeMessagesWaitingForAWorkerDoNotEndTheRun(t *testing.T) {
 	require.Less(t, w.historySize(c), int64(1<<20))
 }
 
-func (w *world) historySize(c *session.Context) int64 {
+func (w *world) historySize(c *client.Context) int64 {
 	w.t.Helper()
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 	require.NoError(w.t, err)
@@ -98,7 +98,7 @@ func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
 	w.signalAll(c, w.dial(nil), notes)
 	late := note("late", "One more")
 	_, err := c.Send(w.ctx, late)
-	require.ErrorIs(t, err, session.ErrFull)
+	require.ErrorIs(t, err, client.ErrFull)
 	require.ErrorContains(t, err, "context "+c.Name()+": full until a worker runs (21.6 of 50 MB")
 	line, err := late.MarshalJSON()
 	require.NoError(t, err)
@@ -108,7 +108,7 @@ func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
 
 	w.worker()
 	for {
-		if _, err = c.Send(w.ctx, late); !errors.Is(err, session.ErrFull) {
+		if _, err = c.Send(w.ctx, late); !errors.Is(err, client.ErrFull) {
 			break
 		}
 	}
@@ -128,13 +128,13 @@ func TestAtMostNineThousandSignalsWaitForAWorker(t *testing.T) {
 	w.signalAll(c, w.dial(nil), notes)
 	late := note("late", "One more")
 	_, err := c.Send(w.ctx, late)
-	require.ErrorIs(t, err, session.ErrFull)
+	require.ErrorIs(t, err, client.ErrFull)
 	require.ErrorContains(t, err, "full until a worker runs (9,00")
 	require.ErrorContains(t, err, "of 10,000 signals)")
 
 	w.worker()
 	for {
-		if _, err = c.Send(w.ctx, late); !errors.Is(err, session.ErrFull) {
+		if _, err = c.Send(w.ctx, late); !errors.Is(err, client.ErrFull) {
 			break
 		}
 	}

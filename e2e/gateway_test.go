@@ -13,10 +13,10 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // browser is an HTTP client of a gateway to the contexts of a world.
@@ -27,7 +27,7 @@ type browser struct {
 	gateway *gateway.Gateway
 }
 
-func (w *world) browser(c *session.Context) *browser {
+func (w *world) browser(c *client.Context) *browser {
 	w.t.Helper()
 	b := &browser{w: w, gateway: gateway.New(w.client, gateway.Options{})}
 	b.server = httptest.NewServer(b.gateway)
@@ -65,7 +65,7 @@ func (b *browser) say(text, key string) string {
 	require.NoError(b.w.t, err)
 	status, answer := b.do(http.MethodPost, b.url+"/events", string(data), "Idempotency-Key", key)
 	require.Equal(b.w.t, http.StatusAccepted, status, answer)
-	var sent session.Receipt
+	var sent client.Receipt
 	require.NoError(b.w.t, json.Unmarshal([]byte(answer), &sent))
 	require.Len(b.w.t, sent.EventIDs, 1)
 	return sent.EventIDs[0]
@@ -289,7 +289,7 @@ func TestAWaitingViewerReceivesTheFirstDeltaOfANewContext(t *testing.T) {
 	defer cancel()
 	deltas := make(chan event.TextDelta, 10)
 	go func() {
-		for e, err := range c.Follow(follow, session.FollowOptions{Deltas: true}) {
+		for e, err := range c.Follow(follow, client.FollowOptions{Deltas: true}) {
 			if delta, ok := e.Body.(event.TextDelta); ok && err == nil {
 				deltas <- delta
 			}

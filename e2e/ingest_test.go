@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 func TestAgentOutputIsIngestedWhileItIsPrinted(t *testing.T) {
@@ -22,10 +22,10 @@ func TestAgentOutputIsIngestedWhileItIsPrinted(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			w := newWorldOn(t, environment{timeout: buildTimeout})
 			w.worker()
-			file := "../agentlog/testdata/" + format + ".jsonl"
+			file := "../formats/agent/testdata/" + format + ".jsonl"
 			printed, err := os.ReadFile(file)
 			require.NoError(t, err)
-			want, err := os.ReadFile("../agentlog/testdata/" + format + ".events")
+			want, err := os.ReadFile("../formats/agent/testdata/" + format + ".events")
 			require.NoError(t, err)
 			c := w.open(format)
 
@@ -75,7 +75,7 @@ func TestALongAgentLogIsIngestedOnce(t *testing.T) {
 
 // ingesting runs starter ingest on the output of an agent. stop closes the output, waits
 // for the command, and returns its standard error.
-func (w *world) ingesting(c *session.Context, format string) (agent io.Writer, stop func() string) {
+func (w *world) ingesting(c *client.Context, format string) (agent io.Writer, stop func() string) {
 	w.t.Helper()
 	file, err := built()
 	require.NoError(w.t, err)
@@ -93,7 +93,7 @@ func (w *world) ingesting(c *session.Context, format string) (agent io.Writer, s
 }
 
 // sent has the events that clients sent, one per line, without assigned fields.
-func (w *world) sent(c *session.Context) string {
+func (w *world) sent(c *client.Context) string {
 	w.t.Helper()
 	var b bytes.Buffer
 	for e, err := range c.Events(w.ctx, "") {

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // requireNoRunEnded checks that the server terminated no run of a context.
-func (w *world) requireNoRunEnded(c *session.Context) {
+func (w *world) requireNoRunEnded(c *client.Context) {
 	w.t.Helper()
 	for i, run := range w.runs(c) {
 		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), run)

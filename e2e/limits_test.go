@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -84,12 +84,12 @@ func TestAnActivityWorkerAnswersALargeConversation(t *testing.T) {
 func TestSendRejectsAMessageOverTheLimit(t *testing.T) {
 	w := newWorld(t)
 	for name, sender := range map[string]struct {
-		client *session.Client
+		client *client.Client
 		bytes  int
 		limit  string
 	}{
 		"with a store":    {w.client, wire.MaxStoredBytes, "at most 16000000 can be recorded"},
-		"without a store": {session.New(session.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), wire.MaxAppendBytes, "at most 65536 can be sent without a blob store"},
+		"without a store": {client.New(client.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), wire.MaxAppendBytes, "at most 65536 can be sent without a blob store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := sender.client.Open("too-large." + w.queue)
@@ -222,7 +222,7 @@ func TestAStateOfTenMegabytesIsContinuedReopenedAndExported(t *testing.T) {
 }
 
 // awaitListed waits until the newest session of a context is listed with a status.
-func (w *world) awaitListed(c *session.Context, status wire.Status) {
+func (w *world) awaitListed(c *client.Context, status wire.Status) {
 	w.t.Helper()
 	query := fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(c.Name()))
 	for !strings.Contains(w.starter("", "list", "--query", query, "--json"), fmt.Sprintf(`"status":%q`, status)) {

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -107,12 +107,12 @@ func TestMalformedSignalsAreRejected(t *testing.T) {
 
 // requireNoRawKey searches all output of a context for the key. Only the signal events in
 // the history may contain it.
-func requireNoRawKey(t *testing.T, w *world, c *session.Context, logged string) {
+func requireNoRawKey(t *testing.T, w *world, c *client.Context, logged string) {
 	t.Helper()
 	require.NotEmpty(t, logged)
 	require.NotContains(t, logged, rawKey, "a line of the worker's log")
 	w.worker() // the queries need one
-	for _, query := range []string{wire.QueryState, wire.QuerySnapshot, client.QueryTypeStackTrace, "__temporal_workflow_metadata"} {
+	for _, query := range []string{wire.QueryState, wire.QuerySnapshot, sdkclient.QueryTypeStackTrace, "__temporal_workflow_metadata"} {
 		value, err := w.temporal.QueryWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", query)
 		require.NoError(t, err, query)
 		var answer converter.RawValue

@@ -11,15 +11,15 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func (w *world) pageOf(c *session.Context) (url string, proxy *cutProxy) {
+func (w *world) pageOf(c *client.Context) (url string, proxy *cutProxy) {
 	w.t.Helper()
 	g := gateway.New(w.client, gateway.Options{Page: page.Handler()})
 	server := httptest.NewServer(g)
@@ -34,7 +34,7 @@ func (w *world) pageOf(c *session.Context) (url string, proxy *cutProxy) {
 
 // show opens the page of a context. Tests start the browser before the world, so that they
 // are skipped early without a browser.
-func (w *world) show(browser *browsertest.Browser, c *session.Context) *browsertest.Tab {
+func (w *world) show(browser *browsertest.Browser, c *client.Context) *browsertest.Tab {
 	w.t.Helper()
 	url, _ := w.pageOf(c)
 	return shown(browser, url)

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/seed-9ed7edd4/chronicle/blobs"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -48,20 +48,20 @@ func (m *historyMeter) take() historyReads {
 }
 
 // metered is a client of its own with a meter.
-func (w *world) metered() (*session.Client, *historyMeter) {
+func (w *world) metered() (*client.Client, *historyMeter) {
 	w.t.Helper()
 	meter := &historyMeter{}
-	temporal, err := client.DialContext(w.ctx, client.Options{
+	temporal, err := sdkclient.DialContext(w.ctx, sdkclient.Options{
 		HostPort: w.on.temporal, ExternalStorage: blobs.ExternalStorage(w.archive.Store()),
-		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(meter.count)}},
+		ConnectionOptions: sdkclient.ConnectionOptions{DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(meter.count)}},
 	})
 	require.NoError(w.t, err)
 	w.t.Cleanup(temporal.Close)
-	return session.New(session.Options{Temporal: temporal, Archive: w.archive, TaskQueue: w.queue}), meter
+	return client.New(client.Options{Temporal: temporal, Archive: w.archive, TaskQueue: w.queue}), meter
 }
 
 // somePage returns the next events of a log, as a page of the gateway has them.
-func (w *world) somePage(c *session.Context, from string, most int) (ids []string) {
+func (w *world) somePage(c *client.Context, from string, most int) (ids []string) {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, from) {
 		require.NoError(w.t, err)
@@ -74,7 +74,7 @@ func (w *world) somePage(c *session.Context, from string, most int) (ids []strin
 }
 
 // pagesOf reads a log page by page.
-func (w *world) pagesOf(c *session.Context, most int) (ids []string) {
+func (w *world) pagesOf(c *client.Context, most int) (ids []string) {
 	w.t.Helper()
 	for from := ""; ; from = ids[len(ids)-1] {
 		page := w.somePage(c, from, most)
@@ -86,7 +86,7 @@ func (w *world) pagesOf(c *session.Context, most int) (ids []string) {
 }
 
 // idsOf are the ids of the first n events of a context.
-func idsOf(c *session.Context, n int) (ids []string) {
+func idsOf(c *client.Context, n int) (ids []string) {
 	for counter := range n {
 		ids = append(ids, event.FormatID(c.Name(), counter+1))
 	}
@@ -94,7 +94,7 @@ func idsOf(c *session.Context, n int) (ids []string) {
 }
 
 // fill sends the given number of events sequentially. Every tenth is a file.
-func (w *world) fill(c *session.Context, events int) {
+func (w *world) fill(c *client.Context, events int) {
 	w.t.Helper()
 	no := false
 	for i := range events {
@@ -114,8 +114,8 @@ func TestLogPagesReadAHistoryOnceInTotal(t *testing.T) {
 	w.worker()
 	c := w.open("pages")
 	w.fill(c, 300)
-	client, meter := w.metered()
-	reader, err := client.Open(c.Name())
+	metered, meter := w.metered()
+	reader, err := metered.Open(c.Name())
 	require.NoError(t, err)
 	length := func() int {
 		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
@@ -162,8 +162,8 @@ func TestLogPagesResumeAfterAServerRestart(t *testing.T) {
 	w.worker()
 	c := w.open("restarted")
 	w.fill(c, 100)
-	client, meter := w.metered()
-	reader, err := client.Open(c.Name())
+	metered, meter := w.metered()
+	reader, err := metered.Open(c.Name())
 	require.NoError(t, err)
 	require.Equal(t, idsOf(c, 101), w.pagesOf(reader, 10))
 	own.kill()

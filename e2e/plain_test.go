@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -22,9 +22,9 @@ func (w *world) temporalCommand(args ...string) string {
 	return string(out)
 }
 
-func (w *world) await(c *session.Context, found func(event.Event) bool) event.Event {
+func (w *world) await(c *client.Context, found func(event.Event) bool) event.Event {
 	w.t.Helper()
-	for e, err := range c.Follow(w.ctx, session.FollowOptions{}) {
+	for e, err := range c.Follow(w.ctx, client.FollowOptions{}) {
 		require.NoError(w.t, err)
 		if found(e) {
 			return e

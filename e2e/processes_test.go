@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -95,7 +95,7 @@ func TestFiftyContextsSurviveAKilledWorker(t *testing.T) {
 		return answer
 	}))
 	hello := event.New(event.UserMessage{Content: "Hello"})
-	var all []*session.Context
+	var all []*client.Context
 	greet := func() {
 		for range each {
 			c := w.open(fmt.Sprintf("many-%d", len(all)))

@@ -10,16 +10,16 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // taskAfter is the history id of the last workflow task that completed before the event
 // after the given one was recorded. For counter 0 it is the first task.
-func (w *world) taskAfter(c *session.Context, runID string, counter int) (task int64) {
+func (w *world) taskAfter(c *client.Context, runID string, counter int) (task int64) {
 	w.t.Helper()
 	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var first int64
@@ -46,14 +46,14 @@ func (w *world) taskAfter(c *session.Context, runID string, counter int) (task i
 // reset resets a run to the end of the workflow task that recorded an event, and returns
 // the new run. The server repeats the task that recorded the next event. Later input is
 // lost.
-func (w *world) reset(c *session.Context, runID string, counter int) string {
+func (w *world) reset(c *client.Context, runID string, counter int) string {
 	w.t.Helper()
 	return w.resetWithout(c, runID, counter, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
 }
 
 // resetWithout is reset with later input of the types that are not excluded delivered
 // again.
-func (w *world) resetWithout(c *session.Context, runID string, counter int, excluded ...enumspb.ResetReapplyExcludeType) string {
+func (w *world) resetWithout(c *client.Context, runID string, counter int, excluded ...enumspb.ResetReapplyExcludeType) string {
 	w.t.Helper()
 	answer, err := w.temporal.WorkflowService().ResetWorkflowExecution(w.ctx, &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace:         "default",
@@ -140,7 +140,7 @@ func TestAFollowerReturnsToTheResetPoint(t *testing.T) {
 	last := w.from(c, "")[len(w.from(c, ""))-1].ID
 	base := w.runs(c)[0]
 	var seen []event.Event
-	for e, err := range c.Follow(w.ctx, session.FollowOptions{}) {
+	for e, err := range c.Follow(w.ctx, client.FollowOptions{}) {
 		require.NoError(t, err)
 		n := event.Counter(e.ID)
 		require.LessOrEqual(t, n, len(seen)+1)

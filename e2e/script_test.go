@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
-func (w *world) script(c *session.Context, lines ...string) []event.Event {
+func (w *world) script(c *client.Context, lines ...string) []event.Event {
 	w.t.Helper()
 	var events []event.Event
 	for line := range strings.Lines(w.starter(strings.Join(lines, "\n")+"\n", "script", "-n", c.Name())) {

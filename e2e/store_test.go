@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/seed-9ed7edd4/chronicle/archive"
-	"github.com/seed-9ed7edd4/chronicle/blobs"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -46,7 +46,7 @@ func (w *world) workerWith(store *blobs.Store, id string) (stop func()) {
 
 // awaitRefusal waits until a workflow task of the newest run fails with an error that
 // names the given stores.
-func (w *world) awaitRefusal(c *session.Context, ids ...string) {
+func (w *world) awaitRefusal(c *client.Context, ids ...string) {
 	w.t.Helper()
 	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for {
@@ -98,8 +98,8 @@ func TestAClientWithAnotherStoreIsRefused(t *testing.T) {
 	w.say(c, "m0")
 	before := w.from(c, "")
 	other, id := w.otherStore()
-	client := session.New(session.Options{Temporal: w.dial(other), Archive: archive.New(other), TaskQueue: w.queue})
-	theirs, err := client.Open(c.Name())
+	stranger := client.New(client.Options{Temporal: w.dial(other), Archive: archive.New(other), TaskQueue: w.queue})
+	theirs, err := stranger.Open(c.Name())
 	require.NoError(t, err)
 	for name, change := range map[string]func(context.Context) error{
 		"send": func(ctx context.Context) error {
@@ -112,7 +112,7 @@ func TestAClientWithAnotherStoreIsRefused(t *testing.T) {
 		"fork":      func(ctx context.Context) error { return theirs.Fork(ctx, before[0].ID, c.Name()+".fork") },
 	} {
 		err := change(w.ctx)
-		require.ErrorIs(t, err, session.ErrOtherStore, name)
+		require.ErrorIs(t, err, client.ErrOtherStore, name)
 		require.ErrorContains(t, err, "it belongs to blob store "+w.storeID+", and this is "+id, name)
 	}
 	require.Equal(t, before, w.from(c, ""))
@@ -128,8 +128,8 @@ func TestTheWorkerRefusesAnImportIntoAnotherStore(t *testing.T) {
 	c := w.open("imported")
 	w.say(c, "m0")
 	other, id := w.otherStore()
-	client := session.New(session.Options{Temporal: w.dial(other), Archive: archive.New(other), TaskQueue: w.queue})
-	theirs, err := client.Open(c.Name() + ".copy")
+	stranger := client.New(client.Options{Temporal: w.dial(other), Archive: archive.New(other), TaskQueue: w.queue})
+	theirs, err := stranger.Open(c.Name() + ".copy")
 	require.NoError(t, err)
 	var log []event.Event
 	for _, e := range w.from(c, "") {

@@ -11,12 +11,12 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -34,7 +34,7 @@ func TestTheServerMatchesTheComposeFile(t *testing.T) {
 func TestTwoWorkerProcessesShareContexts(t *testing.T) {
 	topologyOnly(t)
 	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Here", " I am") }))
-	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, TaskQueue: wire.TaskQueue})
+	w.client = client.New(client.Options{Temporal: w.temporal, Stream: w.stream, TaskQueue: wire.TaskQueue})
 	var mu sync.Mutex
 	answeredBy := map[string]int{}
 	// The server chooses the worker. Repeat rounds until each worker has answered.
@@ -70,7 +70,7 @@ func TestTwoWorkerProcessesShareContexts(t *testing.T) {
 	}
 }
 
-func startedActivity(ctx context.Context, temporal client.Client, workflowID string) (string, error) {
+func startedActivity(ctx context.Context, temporal sdkclient.Client, workflowID string) (string, error) {
 	events := temporal.GetWorkflowHistory(ctx, workflowID, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
@@ -122,7 +122,7 @@ func TestActivityCancellationIsPushedToTheWorker(t *testing.T) {
 	running.RegisterWorkflowWithOptions(cancelIt, workflow.RegisterOptions{Name: "CancelIt"})
 	require.NoError(t, running.Start())
 	t.Cleanup(running.Stop)
-	execution, err := w.temporal.ExecuteWorkflow(w.ctx, client.StartWorkflowOptions{TaskQueue: w.queue}, "CancelIt")
+	execution, err := w.temporal.ExecuteWorkflow(w.ctx, sdkclient.StartWorkflowOptions{TaskQueue: w.queue}, "CancelIt")
 	require.NoError(t, err)
 	select {
 	case <-started:

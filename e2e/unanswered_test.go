@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -33,7 +33,7 @@ func TestAskFailsWhenItsRunIsTerminatedDuringTheAnswer(t *testing.T) {
 	turn := w.ask(c, "Hello")
 	turn.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
 	require.NoError(t, w.temporal.TerminateWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", "by hand"))
-	require.ErrorIs(t, turn.outcome(), session.ErrUnanswered)
+	require.ErrorIs(t, turn.outcome(), client.ErrUnanswered)
 }
 
 func TestAskFailsWhenItsRunIsTerminatedBeforeRecording(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAskFailsWhenItsRunIsTerminatedBeforeRecording(t *testing.T) {
 		require.NoError(t, w.ctx.Err())
 	}
 	require.NoError(t, w.temporal.TerminateWorkflow(w.ctx, id, "", "by hand"))
-	require.ErrorIs(t, <-done, session.ErrLost)
+	require.ErrorIs(t, <-done, client.ErrLost)
 }
 
 func TestAskEndsWhenTheRunIsReset(t *testing.T) {
@@ -78,11 +78,11 @@ func TestAskEndsWhenTheRunIsReset(t *testing.T) {
 		"after the message":                              {to: message},
 		"after the message, excluding later input":       {message, []enumspb.ResetReapplyExcludeType{signal, update}, nil},
 		"after the previous turn":                        {to: turn},
-		"after the previous turn, excluding later input": {turn, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+		"after the previous turn, excluding later input": {turn, []enumspb.ResetReapplyExcludeType{signal, update}, client.ErrLost},
 		"after the first event":                          {to: beginning},
-		"after the first event, excluding later input":   {beginning, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+		"after the first event, excluding later input":   {beginning, []enumspb.ResetReapplyExcludeType{signal, update}, client.ErrLost},
 		"to the first task":                              {to: first},
-		"to the first task, excluding later input":       {first, []enumspb.ResetReapplyExcludeType{signal, update}, session.ErrLost},
+		"to the first task, excluding later input":       {first, []enumspb.ResetReapplyExcludeType{signal, update}, client.ErrLost},
 	} {
 		for which, isSecond := range map[string]bool{"in the first session": false, "in the second session": true} {
 			t.Run(name+" "+which, func(t *testing.T) {

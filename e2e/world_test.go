@@ -19,16 +19,16 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
-	"github.com/seed-9ed7edd4/chronicle/archive"
-	"github.com/seed-9ed7edd4/chronicle/blobs"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
@@ -75,12 +75,12 @@ func runMain(m *testing.M) int {
 }
 
 func register(address string) error {
-	c, err := client.Dial(client.Options{HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c, err := sdkclient.Dial(sdkclient.Options{HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return contexts.RegisterSearchAttributes(context.Background(), c, client.DefaultNamespace)
+	return contexts.RegisterSearchAttributes(context.Background(), c, sdkclient.DefaultNamespace)
 }
 
 func reportError(err error) int {
@@ -106,10 +106,10 @@ type world struct {
 	t        *testing.T
 	ctx      context.Context
 	on       environment
-	temporal client.Client
+	temporal sdkclient.Client
 	stream   *stream.Conn
 	model    *llmtest.Server
-	client   *session.Client
+	client   *client.Client
 	blobURL  string
 	archive  *archive.Archive
 	storeID  string
@@ -145,19 +145,19 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	t.Cleanup(w.stream.Close)
 	require.NoError(t, w.stream.Flush(ctx))
 	w.model = llmtest.Start(t, steps...)
-	w.client = session.New(session.Options{Temporal: w.temporal, Stream: w.stream, Archive: w.archive, TaskQueue: w.queue})
+	w.client = client.New(client.Options{Temporal: w.temporal, Stream: w.stream, Archive: w.archive, TaskQueue: w.queue})
 	return w
 }
 
 // dial connects to Temporal, with a blob store unless store is nil.
-func (w *world) dial(store *blobs.Store) client.Client {
+func (w *world) dial(store *blobs.Store) sdkclient.Client {
 	w.t.Helper()
-	c, err := client.DialContext(w.ctx, client.Options{
+	c, err := sdkclient.DialContext(w.ctx, sdkclient.Options{
 		HostPort:          w.on.temporal,
 		Identity:          "e2e",
 		Logger:            log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		ExternalStorage:   blobs.ExternalStorage(store),
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}}, // as in production
+		ConnectionOptions: sdkclient.ConnectionOptions{GrpcCompression: &sdkclient.GrpcCompressionNone{}}, // as in production
 	})
 	require.NoError(w.t, err)
 	w.t.Cleanup(c.Close)
@@ -177,7 +177,7 @@ func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	return w.workerOn(w.temporal, options)
 }
 
-func (w *world) workerOn(temporal client.Client, options contexts.Options) (stop func()) {
+func (w *world) workerOn(temporal sdkclient.Client, options contexts.Options) (stop func()) {
 	w.t.Helper()
 	running := contexts.NewWorker(temporal, options)
 	require.NoError(w.t, running.Start())
@@ -192,7 +192,7 @@ func (w *world) workerOn(temporal client.Client, options contexts.Options) (stop
 	return stop
 }
 
-func (w *world) open(name string) *session.Context {
+func (w *world) open(name string) *client.Context {
 	w.t.Helper()
 	c, err := w.client.Open(fmt.Sprintf("%s.%s", name, w.queue))
 	require.NoError(w.t, err)
@@ -209,13 +209,13 @@ var keepHistories = flag.Bool("histories", false,
 
 // replay replays the newest run of a context and requires that it is deterministic. With
 // -histories and a name, it also records the history for replay tests.
-func (w *world) replay(c *session.Context, story string) {
+func (w *world) replay(c *client.Context, story string) {
 	w.t.Helper()
 	w.replayRun(c, "", story)
 }
 
 // replayRun is replay for any run.
-func (w *world) replayRun(c *session.Context, runID, story string) {
+func (w *world) replayRun(c *client.Context, runID, story string) {
 	w.t.Helper()
 	var h historypb.History
 	events := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -230,7 +230,7 @@ func (w *world) replayRun(c *session.Context, runID, story string) {
 	}
 }
 
-func (w *world) history(c *session.Context) string {
+func (w *world) history(c *client.Context) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var b strings.Builder
@@ -248,7 +248,7 @@ func (w *world) history(c *session.Context) string {
 }
 
 // say sends a user message and returns the events of its turn.
-func (w *world) say(c *session.Context, text string, before ...event.Event) []event.Event {
+func (w *world) say(c *client.Context, text string, before ...event.Event) []event.Event {
 	w.t.Helper()
 	var out []event.Event
 	for e, err := range c.Ask(w.ctx, append(before, event.New(event.UserMessage{Content: text}))...) {
@@ -259,14 +259,14 @@ func (w *world) say(c *session.Context, text string, before ...event.Event) []ev
 	return out
 }
 
-func (w *world) send(c *session.Context, events ...event.Event) {
+func (w *world) send(c *client.Context, events ...event.Event) {
 	w.t.Helper()
 	sent, err := c.Send(w.ctx, events...)
 	require.NoError(w.t, err)
 	if sent.EventIDs != nil {
 		return
 	}
-	for e, err := range c.Follow(w.ctx, session.FollowOptions{}) {
+	for e, err := range c.Follow(w.ctx, client.FollowOptions{}) {
 		require.NoError(w.t, err)
 		if e.ClientEventID == sent.ClientEventIDs[len(sent.ClientEventIDs)-1] {
 			return
@@ -276,7 +276,7 @@ func (w *world) send(c *session.Context, events ...event.Event) {
 }
 
 // close closes the context and waits until its workflow has ended.
-func (w *world) close(c *session.Context, reason string) {
+func (w *world) close(c *client.Context, reason string) {
 	w.t.Helper()
 	require.NoError(w.t, c.Close(w.ctx, reason))
 	require.NoError(w.t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
@@ -289,7 +289,7 @@ type turn struct {
 }
 
 // ask sends a user message and returns when it is recorded.
-func (w *world) ask(c *session.Context, text string) *turn {
+func (w *world) ask(c *client.Context, text string) *turn {
 	w.t.Helper()
 	next, stop := iter.Pull2(c.Ask(w.ctx, event.New(event.UserMessage{Content: text})))
 	w.t.Cleanup(stop)
@@ -337,7 +337,7 @@ func contents(r llmtest.Request) []string {
 }
 
 // log is the log of a context, one line per event. It checks ids and parents.
-func (w *world) log(c *session.Context) string {
+func (w *world) log(c *client.Context) string {
 	w.t.Helper()
 	var lines []string
 	counter := 0

@@ -14,10 +14,10 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 
-	"github.com/seed-9ed7edd4/chronicle/archive"
-	"github.com/seed-9ed7edd4/chronicle/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 )
 
 // grow adds events to a run, each with two other entries before it.

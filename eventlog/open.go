@@ -9,9 +9,9 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/seed-9ed7edd4/chronicle/archive"
-	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
 // Opening is what a run opens with.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/seed-9ed7edd4/chronicle/archive"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
 // reading is a pass through a log: of each part, what the archive has, and the

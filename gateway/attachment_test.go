@@ -18,7 +18,7 @@ func attachment(mediaType, name, data string) event.FileAttachment {
 }
 
 func TestAttachmentsAreInertImagesOrDownloads(t *testing.T) {
-	w := serve(t, client{log: newLog(
+	w := serve(t, fakeClient{log: newLog(
 		attachment("image/PNG; x=y", "a.png", "PNG"),
 		attachment("image/svg+xml", "a.svg", "<svg/>"),
 		attachment("text/html", "ä.html", "<script>pwned</script>"),
@@ -40,7 +40,7 @@ func TestAttachmentsAreInertImagesOrDownloads(t *testing.T) {
 }
 
 func TestEventsWithoutAFileHaveNoAttachment(t *testing.T) {
-	w := serve(t, client{log: newLog(event.UserMessage{Content: "Hi"})}, gateway.Options{})
+	w := serve(t, fakeClient{log: newLog(event.UserMessage{Content: "Hi"})}, gateway.Options{})
 	for _, id := range []string{"demo:0001", "demo:0002", "other:0001", "x"} {
 		got := w.do(http.MethodGet, "/contexts/demo/events/"+id+"/attachment", "")
 		require.Equal(t, http.StatusNotFound, got.status, id)

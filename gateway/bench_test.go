@@ -29,7 +29,7 @@ func BenchmarkViewers(b *testing.B) {
 		every   = 20 * time.Millisecond
 	)
 	log := newLog(event.UserMessage{Content: "Hello"})
-	g := gateway.New(client{log: log}, gateway.Options{Rate: -1, Log: slog.New(slog.DiscardHandler)})
+	g := gateway.New(fakeClient{log: log}, gateway.Options{Rate: -1, Log: slog.New(slog.DiscardHandler)})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

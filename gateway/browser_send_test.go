@@ -11,18 +11,18 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 func TestAMessageIsRetriedUntilAcceptedAndRecordedOnce(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tries := make(chan string, 16)
 	var up, refuses bool
-	l.send = func(events []event.Event) (session.Receipt, error) {
+	l.send = func(events []event.Event) (client.Receipt, error) {
 		last := events[len(events)-1]
 		tries <- last.ClientEventID
 		l.mu.Lock()
@@ -30,12 +30,12 @@ func TestAMessageIsRetriedUntilAcceptedAndRecordedOnce(t *testing.T) {
 		l.mu.Unlock()
 		switch {
 		case refusing:
-			return session.Receipt{}, fmt.Errorf("%w: it is busy", session.ErrRefused)
+			return client.Receipt{}, fmt.Errorf("%w: it is busy", client.ErrRefused)
 		case !isUp:
-			return session.Receipt{}, session.ErrUnreachable
+			return client.Receipt{}, client.ErrUnreachable
 		}
 		l.record(last.Body)
-		return session.Receipt{ClientEventIDs: []string{last.ClientEventID}}, nil
+		return client.Receipt{ClientEventIDs: []string{last.ClientEventID}}, nil
 	}
 	tab := show(t, l)
 	tab.Type("#text", "Are you there?\r")
@@ -61,7 +61,7 @@ func TestAMessageIsRetriedUntilAcceptedAndRecordedOnce(t *testing.T) {
 }
 
 func TestAnUnreachableGatewayIsReported(t *testing.T) {
-	w := serve(t, client{log: newLog(event.UserMessage{Content: "Hi"}), limits: inlineLimits}, gateway.Options{Page: page.Handler()})
+	w := serve(t, fakeClient{log: newLog(event.UserMessage{Content: "Hi"}), limits: inlineLimits}, gateway.Options{Page: page.Handler()})
 	tab := browsertest.Start(t).Open(w.server.URL + "/#demo")
 	tab.Await(`document.querySelector(".entry")`)
 	require.NoError(t, w.server.Listener.Close())
@@ -201,14 +201,14 @@ func TestAnUnreadableFileIsReported(t *testing.T) {
 func TestARejectedMessageIsEditedWithItsFiles(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	var busy atomic.Bool
-	l.send = func(events []event.Event) (session.Receipt, error) {
+	l.send = func(events []event.Event) (client.Receipt, error) {
 		if busy.Load() {
-			return session.Receipt{}, fmt.Errorf("%w: it is busy", session.ErrRefused)
+			return client.Receipt{}, fmt.Errorf("%w: it is busy", client.ErrRefused)
 		}
 		for _, e := range events {
 			l.record(e.Body)
 		}
-		return session.Receipt{}, nil
+		return client.Receipt{}, nil
 	}
 	busy.Store(true)
 	tab := show(t, l)
@@ -241,7 +241,7 @@ func TestARejectedMessageIsEditedWithItsFiles(t *testing.T) {
 }
 
 func TestFilesAreAcceptedByLengthAndType(t *testing.T) {
-	stored := session.Limits{Attachment: 4 * mib, OtherAttachment: 2 * mib, Attachments: 5 * mib}
+	stored := client.Limits{Attachment: 4 * mib, OtherAttachment: 2 * mib, Attachments: 5 * mib}
 	zeros := func(length int) []byte { return make([]byte, length) }
 	text := func(length int) []byte { return []byte(strings.Repeat("x", length)) }
 	tab := showWith(t, newLog(event.UserMessage{Content: "Hi"}), stored)
@@ -281,16 +281,16 @@ func TestFilesAreAcceptedByLengthAndType(t *testing.T) {
 func TestTheBrowserAsksBeforeDiscardingALongFile(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	var up atomic.Bool
-	l.send = func(events []event.Event) (session.Receipt, error) {
+	l.send = func(events []event.Event) (client.Receipt, error) {
 		if !up.Load() {
-			return session.Receipt{}, session.ErrUnreachable
+			return client.Receipt{}, client.ErrUnreachable
 		}
 		for _, e := range events {
 			l.record(e.Body)
 		}
-		return session.Receipt{}, nil
+		return client.Receipt{}, nil
 	}
-	tab := showWith(t, l, session.Limits{Attachment: 20 * mib, OtherAttachment: mib})
+	tab := showWith(t, l, client.Limits{Attachment: 20 * mib, OtherAttachment: mib})
 	asks := func() (asks bool) {
 		tab.Eval(`!dispatchEvent(new Event("beforeunload", { cancelable: true }))`, &asks)
 		return asks

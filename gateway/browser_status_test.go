@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -88,8 +88,8 @@ func TestTheListOverridesTheStreamOnlyForATerminatedSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLog(event.SessionStarted{})
-			list := []session.Summary{{ContextName: "demo", Status: wire.StatusClosed, ClosedAt: test.closedAt}, {ContextName: "other"}}
-			world := serve(t, client{log: l, list: list}, gateway.Options{Page: page.Handler()})
+			list := []client.Summary{{ContextName: "demo", Status: wire.StatusClosed, ClosedAt: test.closedAt}, {ContextName: "other"}}
+			world := serve(t, fakeClient{log: l, list: list}, gateway.Options{Page: page.Handler()})
 			tab := browsertest.Start(t).Open(world.server.URL + "/#demo")
 			tab.Await(`document.querySelectorAll("#list a").length === 2 && document.querySelector(".entry")`)
 			tab.Type("#search", "other")

@@ -10,11 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -25,7 +25,7 @@ func show(t testing.TB, l *log) *browsertest.Tab {
 	return showWith(t, l, inlineLimits)
 }
 
-func showWith(t testing.TB, l *log, limits session.Limits) *browsertest.Tab {
+func showWith(t testing.TB, l *log, limits client.Limits) *browsertest.Tab {
 	t.Helper()
 	browser := browsertest.Start(t)
 	tab := browser.Open(pageOf(t, l, limits) + "#" + l.name)
@@ -37,17 +37,17 @@ func showWith(t testing.TB, l *log, limits session.Limits) *browsertest.Tab {
 const mib = 1 << 20
 
 // inlineLimits are the limits without a blob store.
-var inlineLimits = session.Limits{Attachment: mib, OtherAttachment: mib, Attachments: mib + 10_000}
+var inlineLimits = client.Limits{Attachment: mib, OtherAttachment: mib, Attachments: mib + 10_000}
 
-func pageOf(t testing.TB, l *log, limits session.Limits) string {
+func pageOf(t testing.TB, l *log, limits client.Limits) string {
 	t.Helper()
-	list := []session.Summary{
+	list := []client.Summary{
 		{ContextName: l.name, Status: wire.StatusIdle, Model: "gpt-4o-mini"},
 		{ContextName: "release-notes", Status: wire.StatusAnswering, Model: "gpt-4o"},
 		{ContextName: "droid.parser", Status: wire.StatusIdle, Model: "gpt-4o"},
 		{ContextName: "onboarding", Status: wire.StatusClosed, Model: "gpt-4o"},
 	}
-	return serve(t, client{log: l, list: list, limits: limits}, gateway.Options{Page: page.Handler()}).server.URL + "/"
+	return serve(t, fakeClient{log: l, list: list, limits: limits}, gateway.Options{Page: page.Handler()}).server.URL + "/"
 }
 
 func toJSON(value any) json.RawMessage {

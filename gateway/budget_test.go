@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // post sends a body in the background.
@@ -43,12 +43,12 @@ func (w *world) post(body io.Reader) <-chan reply {
 func TestBodiesInFlightAreBoundedAcrossClients(t *testing.T) {
 	log := newLog()
 	sending, sent := make(chan struct{}, 10), make(chan struct{})
-	log.send = func([]event.Event) (session.Receipt, error) {
+	log.send = func([]event.Event) (client.Receipt, error) {
 		sending <- struct{}{}
 		<-sent
-		return session.Receipt{ClientEventIDs: []string{"one"}}, nil
+		return client.Receipt{ClientEventIDs: []string{"one"}}, nil
 	}
-	w := serve(t, client{log: log}, gateway.Options{MaxBody: 1 << 20, BodyBytes: 2 << 20})
+	w := serve(t, fakeClient{log: log}, gateway.Options{MaxBody: 1 << 20, BodyBytes: 2 << 20})
 	body := `{"_tag":"UserMessageEvent","content":"` + strings.Repeat("x", 900<<10) + `"}`
 	// A body counts against the budget until its request is answered.
 	first, second := w.post(strings.NewReader(body)), w.post(strings.NewReader(body))
@@ -69,7 +69,7 @@ func TestBodiesInFlightAreBoundedAcrossClients(t *testing.T) {
 
 func TestADeclaredLengthReservesNothing(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{MaxBody: 1 << 20, BodyBytes: 1 << 20})
+	w := serve(t, fakeClient{log: log}, gateway.Options{MaxBody: 1 << 20, BodyBytes: 1 << 20})
 	for range 8 {
 		body, writer := io.Pipe()
 		defer writer.Close()
@@ -83,7 +83,7 @@ func TestADeclaredLengthReservesNothing(t *testing.T) {
 func TestTheResponseBudgetBoundsPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		long := event.UserMessage{Content: strings.Repeat("x", 6<<20)}
-		g := gateway.New(client{log: newLog(long, long, long)}, gateway.Options{AnswerBytes: 1}) // raised to 20 MiB
+		g := gateway.New(fakeClient{log: newLog(long, long, long)}, gateway.Options{AnswerBytes: 1}) // raised to 20 MiB
 		defer g.Close()
 		var wait sync.WaitGroup
 		defer wait.Wait()
@@ -115,7 +115,7 @@ func TestTheResponseBudgetBoundsPages(t *testing.T) {
 func TestAttachmentsWaitForTheResponseBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog(attachment("image/png", "a.png", strings.Repeat("x", 1<<20)))
-		g := gateway.New(client{log: log}, gateway.Options{AnswerBytes: 1})
+		g := gateway.New(fakeClient{log: log}, gateway.Options{AnswerBytes: 1})
 		defer g.Close()
 		const path = "/contexts/demo/events/demo:0001/attachment"
 		slow := newDownlink(t, path, 64<<10, 10*time.Second)
@@ -191,7 +191,7 @@ func TestADownloadContinuesWhileTheClientReads(t *testing.T) {
 			t.Run(test.name+" "+path, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					log := newLog(event.UserMessage{Content: strings.Repeat("x", 2*mib)}, attachment("image/png", "a.png", strings.Repeat("x", 2*mib)))
-					g := gateway.New(client{log: log}, gateway.Options{})
+					g := gateway.New(fakeClient{log: log}, gateway.Options{})
 					defer g.Close()
 					d := newDownlink(t, path, test.size, test.pause)
 					began := time.Now()
@@ -210,7 +210,7 @@ func TestADownloadContinuesWhileTheClientReads(t *testing.T) {
 }
 
 type countingClient struct {
-	client
+	fakeClient
 	pings *atomic.Int32
 	slow  time.Duration
 }
@@ -233,13 +233,13 @@ func TestReadinessIsProbedOncePerSecond(t *testing.T) {
 		status int
 	}{
 		{"up", nil, 100 * time.Millisecond, 200},
-		{"unreachable", session.ErrUnreachable, 0, 503},
+		{"unreachable", client.ErrUnreachable, 0, 503},
 		{"unresponsive", nil, time.Hour, 504},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var pings atomic.Int32
-				g := gateway.New(countingClient{client{log: newLog(), err: test.err}, &pings, test.slow}, gateway.Options{})
+				g := gateway.New(countingClient{fakeClient{log: newLog(), err: test.err}, &pings, test.slow}, gateway.Options{})
 				defer g.Close()
 				began := time.Now()
 				for range 5 {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -77,7 +77,7 @@ func limit(query url.Values) (int, error) {
 }
 
 type contextPage struct {
-	Contexts []session.Summary `json:"contexts"`
+	Contexts []client.Summary `json:"contexts"`
 	// Next is the path of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
 }
@@ -106,8 +106,8 @@ func parseSearch(query url.Values) (search, error) {
 }
 
 // in returns the matches in a list, and whether there are more.
-func (s search) in(list iter.Seq2[session.Summary, error]) (found []session.Summary, more bool, err error) {
-	found = []session.Summary{}
+func (s search) in(list iter.Seq2[client.Summary, error]) (found []client.Summary, more bool, err error) {
+	found = []client.Summary{}
 	for c, err := range list {
 		if err != nil {
 			return nil, false, err
@@ -153,7 +153,7 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// listPlace is a position in the list of [session.Client.List], after the context with
+// listPlace is a position in the list of [client.Client.List], after the context with
 // the given name, start and end. The zero value is the beginning.
 type listPlace struct {
 	Closed time.Time `json:"closed,omitzero"`
@@ -163,7 +163,7 @@ type listPlace struct {
 	passed bool
 }
 
-func placeOf(s session.Summary) listPlace {
+func placeOf(s client.Summary) listPlace {
 	return listPlace{Closed: s.ClosedAt, At: s.StartedAt, Name: s.ContextName}
 }
 
@@ -189,7 +189,7 @@ func parsePlace(text string) (listPlace, error) {
 
 // isBefore reports whether the next context of the list precedes the position. Contexts
 // with equal start and end precede it up to and including its name.
-func (p *listPlace) isBefore(s session.Summary) bool {
+func (p *listPlace) isBefore(s client.Summary) bool {
 	order := cmp.Or(-compareEnds(s.ClosedAt, p.Closed), -s.StartedAt.Compare(p.At))
 	if p.At.IsZero() || order > 0 || order == 0 && p.passed {
 		return false

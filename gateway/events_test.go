@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 func messages(n int) []event.Body {
@@ -24,7 +24,7 @@ func messages(n int) []event.Body {
 }
 
 func TestEventsArePaged(t *testing.T) {
-	w := serve(t, client{log: newLog(messages(5)...)}, gateway.Options{})
+	w := serve(t, fakeClient{log: newLog(messages(5)...)}, gateway.Options{})
 	var seen []string
 	for next := "/contexts/demo/events?limit=2"; next != ""; {
 		got := w.do(http.MethodGet, next, "")
@@ -46,14 +46,14 @@ func TestEventsArePaged(t *testing.T) {
 
 func TestAPageOfLongEventsHasFewerEvents(t *testing.T) {
 	long := event.UserMessage{Content: strings.Repeat("x", 5<<20)}
-	w := serve(t, client{log: newLog(long, long, long)}, gateway.Options{})
+	w := serve(t, fakeClient{log: newLog(long, long, long)}, gateway.Options{})
 	got := w.do(http.MethodGet, "/contexts/demo/events", "")
 	require.Contains(t, got.body, `"next":"/contexts/demo/events?from=demo%3A0002"`)
 }
 
 func TestAStreamHasEventsWithIDsAndDeltasWithout(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "<Hello>"})
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
 	first := v.next()
 	require.Equal(t, "demo:0001", first.id)
@@ -83,7 +83,7 @@ func deltaOf(t *testing.T, e sse) event.TextDelta {
 
 func TestALateViewerReceivesTheTextSoFar(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	early := w.view("/contexts/demo/events?from=demo:0001")
 	log.record(delta(0, "Good"))
 	require.Equal(t, "Good", deltaOf(t, early.next()).Delta)
@@ -96,7 +96,7 @@ func TestALateViewerReceivesTheTextSoFar(t *testing.T) {
 
 func TestANewAttemptResetsTheAnswer(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events?from=demo:0001")
 	log.record(delta(0, "Good"))
 	v.next()
@@ -108,7 +108,7 @@ func TestANewAttemptResetsTheAnswer(t *testing.T) {
 
 func TestAStreamContinuesAfterLastEventID(t *testing.T) {
 	log := newLog(messages(3)...)
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events?from=demo:0001", "Last-Event-ID", "demo:0002")
 	require.Equal(t, "demo:0003", v.next().id)
 	log.record(messages(1)...)
@@ -118,7 +118,7 @@ func TestAStreamContinuesAfterLastEventID(t *testing.T) {
 func TestAViewerFarBehindReadsTheLog(t *testing.T) {
 	const n = 1000
 	log := newLog(messages(n)...)
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	ahead := w.view(fmt.Sprintf("/contexts/demo/events?from=%s", eventID(n-1)))
 	require.Equal(t, eventID(n), ahead.next().id)
 	v := w.view("/contexts/demo/events")
@@ -134,7 +134,7 @@ func TestATruncatedLogIsStreamedFromItsFirstEvent(t *testing.T) {
 	log := newLog()
 	log.last = 500
 	log.record(messages(400)...)
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
 	for i := range 400 {
 		require.Equal(t, eventID(501+i), v.next().id)
@@ -143,7 +143,7 @@ func TestATruncatedLogIsStreamedFromItsFirstEvent(t *testing.T) {
 
 func TestAStreamWaitsForAContext(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	require.Equal(t, http.StatusNotFound, w.do(http.MethodGet, "/contexts/demo/events", "").status)
 	v := w.view("/contexts/demo/events")
 	log.record(messages(1)...)
@@ -152,7 +152,7 @@ func TestAStreamWaitsForAContext(t *testing.T) {
 
 func TestViewersShareAFollowerThatEndsAfterTheLast(t *testing.T) {
 	log := newLog(messages(1)...)
-	w := serve(t, client{log: log}, gateway.Options{Linger: time.Millisecond})
+	w := serve(t, fakeClient{log: log}, gateway.Options{Linger: time.Millisecond})
 	var viewers []*viewer
 	for range 5 {
 		v := w.view("/contexts/demo/events")
@@ -172,10 +172,10 @@ func TestViewersShareAFollowerThatEndsAfterTheLast(t *testing.T) {
 
 func TestAFailedStreamReportsTheProblem(t *testing.T) {
 	log := newLog(messages(1)...)
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
 	v.next()
-	log.fail(fmt.Errorf("at 10.0.0.1: %w", session.ErrUnreachable))
+	log.fail(fmt.Errorf("at 10.0.0.1: %w", client.ErrUnreachable))
 	problem := v.next()
 	require.Equal(t, "problem", problem.kind)
 	require.Contains(t, problem.data, `"type":"urn:chronicle:problem:unreachable"`)
@@ -186,14 +186,14 @@ func TestAFailedStreamReportsTheProblem(t *testing.T) {
 }
 
 func TestAStreamSendsKeepAliveComments(t *testing.T) {
-	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{KeepAlive: time.Millisecond})
+	w := serve(t, fakeClient{log: newLog(messages(1)...)}, gateway.Options{KeepAlive: time.Millisecond})
 	v := w.view("/contexts/demo/events?from=demo:0001")
 	require.Equal(t, sse{kind: "comment"}, v.next())
 }
 
 func TestShutdownSendsViewersARetryDelay(t *testing.T) {
 	log := newLog(messages(1)...)
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view("/contexts/demo/events")
 	v.next()
 	w.gateway.Close()
@@ -210,7 +210,7 @@ func TestShutdownSendsViewersARetryDelay(t *testing.T) {
 }
 
 func TestInvalidFromIsRejected(t *testing.T) {
-	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{})
+	w := serve(t, fakeClient{log: newLog(messages(1)...)}, gateway.Options{})
 	for _, path := range []string{
 		"/contexts/demo/events?from=7", "/contexts/demo/events?from=other:0001", "/contexts/demo/events?limit=0",
 		"/contexts/demo/events?limit=1001", "/contexts/demo/events?limit=many",

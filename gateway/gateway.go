@@ -12,26 +12,26 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Client is the part of [session.Client] that the gateway uses.
+// Client is the part of [client.Client] that the gateway uses.
 type Client[C Context] interface {
 	Open(name string) (C, error)
-	List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
+	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	Live() bool
 	Ping(ctx context.Context) error
-	Limits() session.Limits
+	Limits() client.Limits
 }
 
-// Context is the part of [session.Context] that the gateway uses.
+// Context is the part of [client.Context] that the gateway uses.
 type Context interface {
 	Name() string
-	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
+	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
-	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]
+	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error
@@ -95,7 +95,7 @@ type Gateway struct {
 	client  interface {
 		Live() bool
 		Ping(ctx context.Context) error
-		Limits() session.Limits
+		Limits() client.Limits
 	}
 	probe   *probe
 	bodies  *budget
@@ -107,7 +107,7 @@ type Gateway struct {
 	handler http.Handler
 }
 
-// New returns a gateway to the contexts of a client, usually a [*session.Client]. The
+// New returns a gateway to the contexts of a client, usually a [*client.Client]. The
 // caller shuts the client down after Close.
 func New[C Context](client Client[C], options Options) *Gateway {
 	options.Rate = cmp.Or(options.Rate, 50)

@@ -19,10 +19,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 const hello = `{"_tag":"UserMessageEvent","content":"Hello"}`
@@ -39,14 +39,14 @@ func TestOpenAPIDescribesEveryRoute(t *testing.T) {
 			described = append(described, method+" "+path)
 		}
 	}
-	w := serve(t, client{log: newLog()}, gateway.Options{})
+	w := serve(t, fakeClient{log: newLog()}, gateway.Options{})
 	require.ElementsMatch(t, gateway.Routes(w.gateway), described)
 	require.Equal(t, string(data), w.do(http.MethodGet, "/openapi.json", "").body)
 }
 
 func TestEventsAreSent(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	got := w.do(http.MethodPost, "/contexts/demo/events", hello)
 	require.Equal(t, http.StatusAccepted, got.status, got.body)
 	require.Contains(t, got.body, `"eventIds":["demo:0001"]`)
@@ -59,12 +59,12 @@ func TestEventsAreSent(t *testing.T) {
 
 func TestAnIdempotencyKeyGivesARepeatTheSameIDs(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	ids := func(key, body string) []string {
 		t.Helper()
 		got := w.do(http.MethodPost, "/contexts/demo/events", body, "Idempotency-Key", key)
 		require.Equal(t, http.StatusAccepted, got.status, got.body)
-		var sent session.Receipt
+		var sent client.Receipt
 		require.NoError(t, json.Unmarshal([]byte(got.body), &sent))
 		return sent.ClientEventIDs
 	}
@@ -89,10 +89,10 @@ func TestAnIdempotencyKeyGivesARepeatTheSameIDs(t *testing.T) {
 
 func TestAnIdempotencyKeyWithADifferentBodyIsRejected(t *testing.T) {
 	log := newLog()
-	log.send = func(events []event.Event) (session.Receipt, error) {
-		return session.Receipt{ClientEventIDs: []string{events[0].ClientEventID}}, fmt.Errorf("send to context demo: %w", session.ErrKeyReused)
+	log.send = func(events []event.Event) (client.Receipt, error) {
+		return client.Receipt{ClientEventIDs: []string{events[0].ClientEventID}}, fmt.Errorf("send to context demo: %w", client.ErrKeyReused)
 	}
-	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", "one")
+	got := serve(t, fakeClient{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello, "Idempotency-Key", "one")
 	require.Equal(t, http.StatusUnprocessableEntity, got.status, got.body)
 	require.Contains(t, got.body, "urn:chronicle:problem:key-reused")
 	require.Contains(t, got.body, "used with a different body")
@@ -102,7 +102,7 @@ func TestAnIdempotencyKeyWithADifferentBodyIsRejected(t *testing.T) {
 func TestErrorsAreProblems(t *testing.T) {
 	log := newLog()
 	var operators bytes.Buffer
-	w := serve(t, client{log: log}, gateway.Options{MaxBody: 1000, Log: slog.New(slog.NewTextHandler(&operators, nil))})
+	w := serve(t, fakeClient{log: log}, gateway.Options{MaxBody: 1000, Log: slog.New(slog.NewTextHandler(&operators, nil))})
 	const events = "/contexts/demo/events"
 	secret := "sk-" + strings.Repeat("0123456789abcdef", 2)
 	for _, test := range []struct {
@@ -123,12 +123,12 @@ func TestErrorsAreProblems(t *testing.T) {
 		{"a malformed query", "GET", events + "?from=%zz", "", nil, 400, "request", "%zz"},
 		{"an unknown path", "GET", "/nowhere", "", nil, 404, "not-found", ""},
 		{"an unsupported method", "PUT", events, hello, nil, 405, "method", "GET, HEAD, POST"},
-		{"no worker", "GET", "/contexts/demo/state", "", session.ErrNoWorker, 503, "no-worker", ""},
-		{"Temporal unreachable", "POST", "/contexts/demo/interrupt", "", session.ErrUnreachable, 503, "unreachable", ""},
+		{"no worker", "GET", "/contexts/demo/state", "", client.ErrNoWorker, 503, "no-worker", ""},
+		{"Temporal unreachable", "POST", "/contexts/demo/interrupt", "", client.ErrUnreachable, 503, "unreachable", ""},
 		{"a timeout", "DELETE", "/contexts/demo", "", context.DeadlineExceeded, 504, "timeout", ""},
 		{"any other error", "GET", "/contexts/demo/state", "", errors.New("key " + secret), 500, "internal", ""},
 		// Last, since the outcome is cached for one second.
-		{"no context", "GET", "/contexts/demo/state", "", session.ErrNoContext, 404, "no-context", ""},
+		{"no context", "GET", "/contexts/demo/state", "", client.ErrNoContext, 404, "no-context", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log.fail(nil)
@@ -155,10 +155,10 @@ func TestErrorsAreProblems(t *testing.T) {
 
 func TestARejectionNamesItsClientEventIDs(t *testing.T) {
 	log := newLog()
-	log.send = func([]event.Event) (session.Receipt, error) {
-		return session.Receipt{ClientEventIDs: []string{"one"}}, fmt.Errorf("send to context demo: %w: busy", session.ErrRefused)
+	log.send = func([]event.Event) (client.Receipt, error) {
+		return client.Receipt{ClientEventIDs: []string{"one"}}, fmt.Errorf("send to context demo: %w: busy", client.ErrRefused)
 	}
-	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
+	got := serve(t, fakeClient{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
 	require.Equal(t, http.StatusConflict, got.status)
 	require.Contains(t, got.body, "The context rejected the events", "the title")
 	require.Contains(t, got.body, "busy")
@@ -167,10 +167,10 @@ func TestARejectionNamesItsClientEventIDs(t *testing.T) {
 
 func TestAFullContextAsksForARetry(t *testing.T) {
 	log := newLog()
-	log.send = func([]event.Event) (session.Receipt, error) {
-		return session.Receipt{}, fmt.Errorf("send to context demo: %w (9,200 of 10,000 signals)", session.ErrFull)
+	log.send = func([]event.Event) (client.Receipt, error) {
+		return client.Receipt{}, fmt.Errorf("send to context demo: %w (9,200 of 10,000 signals)", client.ErrFull)
 	}
-	got := serve(t, client{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
+	got := serve(t, fakeClient{log: log}, gateway.Options{}).do(http.MethodPost, "/contexts/demo/events", hello)
 	require.Equal(t, http.StatusServiceUnavailable, got.status)
 	require.NotEmpty(t, got.header.Get("Retry-After"))
 	require.Contains(t, got.body, "urn:chronicle:problem:full")
@@ -179,7 +179,7 @@ func TestAFullContextAsksForARetry(t *testing.T) {
 
 func TestOnlyJSONIsAccepted(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	for kind, status := range map[string]int{
 		"text/plain": 415, "application/x-www-form-urlencoded": 415, "": 415,
 		"application/json; charset=utf-8": 202, `application/json;charset="UTF-8"`: 202,
@@ -200,7 +200,7 @@ func TestOnlyJSONIsAccepted(t *testing.T) {
 }
 
 func TestAcceptSelectsAStream(t *testing.T) {
-	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{})
+	w := serve(t, fakeClient{log: newLog(messages(1)...)}, gateway.Options{})
 	for accept, kind := range map[string]string{
 		"":                  "application/json",
 		"*/*":               "application/json",
@@ -222,7 +222,7 @@ func TestAcceptSelectsAStream(t *testing.T) {
 
 func TestInterruptAndCloseReachTheContext(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	require.Equal(t, http.StatusAccepted, w.do(http.MethodPost, "/contexts/demo/interrupt", "").status)
 	require.Equal(t, http.StatusAccepted, w.do(http.MethodDelete, "/contexts/demo?reason=enough", "").status)
 	require.Equal(t, []string{"interrupt", "close enough"}, log.calls)
@@ -231,11 +231,11 @@ func TestInterruptAndCloseReachTheContext(t *testing.T) {
 
 func TestReadyRequiresTemporal(t *testing.T) {
 	for _, noDeltas := range []bool{true, false} {
-		w := serve(t, client{log: newLog(), noDeltas: noDeltas}, gateway.Options{})
+		w := serve(t, fakeClient{log: newLog(), noDeltas: noDeltas}, gateway.Options{})
 		require.JSONEq(t, fmt.Sprintf(`{"status":"ok","deltas":%t}`, !noDeltas), w.do(http.MethodGet, "/readyz", "").body)
 		require.JSONEq(t, `{"status":"ok"}`, w.do(http.MethodGet, "/healthz", "").body)
 	}
-	away := serve(t, client{log: newLog(), err: session.ErrUnreachable}, gateway.Options{})
+	away := serve(t, fakeClient{log: newLog(), err: client.ErrUnreachable}, gateway.Options{})
 	got := away.do(http.MethodGet, "/readyz", "")
 	require.Equal(t, http.StatusServiceUnavailable, got.status)
 	require.Equal(t, "1", got.header.Get("Retry-After"))
@@ -247,23 +247,23 @@ func TestLimitsCombineContextsAndMaxBody(t *testing.T) {
 	const mb = 1_000_000
 	for _, test := range []struct {
 		name           string
-		context        session.Limits
+		context        client.Limits
 		maxBody        int64
 		one, other, in int64
 	}{
-		{"without a blob store", session.Limits{Attachment: mb, OtherAttachment: mb, Attachments: mb + 1}, 0, mb, mb, mb + 1},
-		{"with one", session.Limits{Attachment: 20 * mb, OtherAttachment: mb}, 32 * mb, 20 * mb, mb, 23_950_848},
-		{"a short body", session.Limits{Attachment: 20 * mb, OtherAttachment: mb}, mb, 700_848, 700_848, 700_848},
-		{"a tiny body", session.Limits{Attachment: mb, OtherAttachment: mb, Attachments: mb}, 1, 0, 0, 0},
+		{"without a blob store", client.Limits{Attachment: mb, OtherAttachment: mb, Attachments: mb + 1}, 0, mb, mb, mb + 1},
+		{"with one", client.Limits{Attachment: 20 * mb, OtherAttachment: mb}, 32 * mb, 20 * mb, mb, 23_950_848},
+		{"a short body", client.Limits{Attachment: 20 * mb, OtherAttachment: mb}, mb, 700_848, 700_848, 700_848},
+		{"a tiny body", client.Limits{Attachment: mb, OtherAttachment: mb, Attachments: mb}, 1, 0, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := serve(t, client{log: newLog(), limits: test.context}, gateway.Options{MaxBody: test.maxBody})
+			w := serve(t, fakeClient{log: newLog(), limits: test.context}, gateway.Options{MaxBody: test.maxBody})
 			var got struct {
-				session.Limits
+				client.Limits
 				MediaTypes []string
 			}
 			require.NoError(t, json.Unmarshal([]byte(w.do(http.MethodGet, "/limits", "").body), &got))
-			require.Equal(t, session.Limits{Attachment: test.one, OtherAttachment: test.other, Attachments: test.in}, got.Limits)
+			require.Equal(t, client.Limits{Attachment: test.one, OtherAttachment: test.other, Attachments: test.in}, got.Limits)
 			require.Equal(t, event.MediaTypes(), got.MediaTypes)
 		})
 	}
@@ -271,7 +271,7 @@ func TestLimitsCombineContextsAndMaxBody(t *testing.T) {
 
 func TestCrossOriginRequestsAreRefused(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{Hosts: []string{"chronicle.example:8443"}})
+	w := serve(t, fakeClient{log: log}, gateway.Options{Hosts: []string{"chronicle.example:8443"}})
 	for _, test := range []struct {
 		name   string
 		header []string
@@ -300,7 +300,7 @@ func TestCrossOriginRequestsAreRefused(t *testing.T) {
 }
 
 func TestTheRateOfAnAddressIsLimited(t *testing.T) {
-	w := serve(t, client{log: newLog()}, gateway.Options{Rate: 1e-9, Burst: 2})
+	w := serve(t, fakeClient{log: newLog()}, gateway.Options{Rate: 1e-9, Burst: 2})
 	for _, status := range []int{200, 200, 429, 429} {
 		require.Equal(t, status, w.do(http.MethodGet, "/contexts", "").status)
 	}
@@ -308,7 +308,7 @@ func TestTheRateOfAnAddressIsLimited(t *testing.T) {
 }
 
 func TestStreamsAreLimitedPerAddressAndInTotal(t *testing.T) {
-	w := serve(t, client{log: newLog(messages(1)...)}, gateway.Options{
+	w := serve(t, fakeClient{log: newLog(messages(1)...)}, gateway.Options{
 		Streams: 3, StreamsPerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
 	refused := func(from string, status int) {
@@ -329,7 +329,7 @@ func TestStreamsAreLimitedPerAddressAndInTotal(t *testing.T) {
 
 func TestAClosedStreamFreesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gateway.New(client{log: newLog(messages(1)...)}, gateway.Options{Streams: 2, StreamsPerAddress: 1})
+		g := gateway.New(fakeClient{log: newLog(messages(1)...)}, gateway.Options{Streams: 2, StreamsPerAddress: 1})
 		defer g.Close()
 		for range 5 {
 			ctx, leave := context.WithCancel(t.Context())
@@ -368,7 +368,7 @@ func TestClientsBehindAProxyHaveSeparateRates(t *testing.T) {
 		{"an untrusted proxy", proxies[1:], "192.0.2.1", "192.0.2.2", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := serve(t, client{log: newLog()}, gateway.Options{Rate: 1e-9, Proxies: test.proxies})
+			w := serve(t, fakeClient{log: newLog()}, gateway.Options{Rate: 1e-9, Proxies: test.proxies})
 			second := map[bool]int{false: http.StatusOK, true: http.StatusTooManyRequests}[test.same]
 			require.Equal(t, http.StatusOK, w.do(http.MethodGet, "/contexts", "", "X-Forwarded-For", test.first).status)
 			require.Equal(t, second, w.do(http.MethodGet, "/contexts", "", "X-Forwarded-For", test.second).status)
@@ -378,7 +378,7 @@ func TestClientsBehindAProxyHaveSeparateRates(t *testing.T) {
 
 func TestTheLogContainsRequestIDs(t *testing.T) {
 	var operators bytes.Buffer
-	w := serve(t, client{log: newLog()}, gateway.Options{Log: slog.New(slog.NewJSONHandler(&operators, nil))})
+	w := serve(t, fakeClient{log: newLog()}, gateway.Options{Log: slog.New(slog.NewJSONHandler(&operators, nil))})
 	got := w.do(http.MethodGet, "/contexts?q=private", "", "X-Request-Id", "mine-1")
 	require.Equal(t, "mine-1", got.header.Get("X-Request-Id"))
 	require.Contains(t, operators.String(), `"request_id":"mine-1"`)
@@ -389,7 +389,7 @@ func TestTheLogContainsRequestIDs(t *testing.T) {
 }
 
 func TestThePageAndTheAPIAreServedTogether(t *testing.T) {
-	w := serve(t, client{log: newLog()}, gateway.Options{Page: page.Handler()})
+	w := serve(t, fakeClient{log: newLog()}, gateway.Options{Page: page.Handler()})
 	got := w.do(http.MethodGet, "/", "")
 	require.Contains(t, got.body, "Chronicle")
 	tag := got.header.Get("ETag")
@@ -405,7 +405,7 @@ func TestThePageAndTheAPIAreServedTogether(t *testing.T) {
 
 func TestUnknownPathsAreNotFound(t *testing.T) {
 	for _, options := range []gateway.Options{{}, {Page: page.Handler()}, {Page: http.FileServerFS(fstest.MapFS{})}} {
-		w := serve(t, client{log: newLog(messages(1)...)}, options)
+		w := serve(t, fakeClient{log: newLog(messages(1)...)}, options)
 		w.server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		for _, path := range []string{
 			"/nope", "/nope/x", "/contexts/", "/contexts/demo/events/", "/lib/",
@@ -432,12 +432,12 @@ func TestServeDrainsOnShutdown(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	sending, sent := make(chan struct{}), make(chan struct{})
-	log.send = func([]event.Event) (session.Receipt, error) {
+	log.send = func([]event.Event) (client.Receipt, error) {
 		close(sending)
 		<-sent
-		return session.Receipt{ClientEventIDs: []string{"one"}}, nil
+		return client.Receipt{ClientEventIDs: []string{"one"}}, nil
 	}
-	g := gateway.New(client{log: log}, gateway.Options{})
+	g := gateway.New(fakeClient{log: log}, gateway.Options{})
 	go func() { served <- g.Serve(ctx, listener) }()
 	at := "http://" + listener.Addr().String()
 	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/contexts/demo/events", nil)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
 // listing caches the head of the list of contexts. Every open page reads the list every
@@ -18,7 +18,7 @@ import (
 type listing struct {
 	// ping is called before each read, so that pages learn of an outage at once.
 	ping func(ctx context.Context) error
-	list func(ctx context.Context, query string) iter.Seq2[session.Summary, error]
+	list func(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	// pace bounds the rate of reads after invalidations.
 	pace  *rate.Limiter
 	reads singleflight.Group
@@ -40,7 +40,7 @@ const (
 )
 
 func newListing(
-	ping func(context.Context) error, list func(context.Context, string) iter.Seq2[session.Summary, error],
+	ping func(context.Context) error, list func(context.Context, string) iter.Seq2[client.Summary, error],
 ) *listing {
 	return &listing{ping: ping, list: list, pace: rate.NewLimiter(rate.Every(headInterval), 1)}
 }
@@ -48,12 +48,12 @@ func newListing(
 // head is the beginning of the list of contexts at a time.
 type head struct {
 	at       time.Time
-	contexts []session.Summary
+	contexts []client.Summary
 	complete bool // there are no further contexts
 }
 
-func (h *head) all() iter.Seq2[session.Summary, error] {
-	return func(yield func(session.Summary, error) bool) {
+func (h *head) all() iter.Seq2[client.Summary, error] {
+	return func(yield func(client.Summary, error) bool) {
 		for _, s := range h.contexts {
 			if !yield(s, nil) {
 				return

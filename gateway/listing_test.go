@@ -14,35 +14,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // slowList is a client with a slow list that counts reads.
 type slowList struct {
-	client
+	fakeClient
 	delay               time.Duration
 	reads, contextsRead *atomic.Int32 // reads, and contexts read
 	pingErr             error         // the result of Ping
 }
 
-func newSlowList(delay time.Duration, list ...session.Summary) slowList {
-	return slowList{client: client{log: newLog(), list: list}, delay: delay, reads: new(atomic.Int32), contextsRead: new(atomic.Int32)}
+func newSlowList(delay time.Duration, list ...client.Summary) slowList {
+	return slowList{fakeClient: fakeClient{log: newLog(), list: list}, delay: delay, reads: new(atomic.Int32), contextsRead: new(atomic.Int32)}
 }
 
 func (c slowList) Ping(context.Context) error { return c.pingErr }
 
-func (c slowList) List(ctx context.Context, query string) iter.Seq2[session.Summary, error] {
-	return func(yield func(session.Summary, error) bool) {
+func (c slowList) List(ctx context.Context, query string) iter.Seq2[client.Summary, error] {
+	return func(yield func(client.Summary, error) bool) {
 		c.reads.Add(1)
 		select {
 		case <-time.After(c.delay):
 		case <-ctx.Done():
-			yield(session.Summary{}, ctx.Err())
+			yield(client.Summary{}, ctx.Err())
 			return
 		}
-		for s, err := range c.client.List(ctx, query) {
+		for s, err := range c.fakeClient.List(ctx, query) {
 			if c.contextsRead.Add(1); !yield(s, err) {
 				return
 			}
@@ -51,11 +51,11 @@ func (c slowList) List(ctx context.Context, query string) iter.Seq2[session.Summ
 }
 
 // summaries are n contexts, newest first.
-func summaries(n int) []session.Summary {
+func summaries(n int) []client.Summary {
 	began := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	list := make([]session.Summary, n)
+	list := make([]client.Summary, n)
 	for i := range list {
-		list[i] = session.Summary{
+		list[i] = client.Summary{
 			ContextName: fmt.Sprintf("demo-%d", i), Status: wire.StatusIdle, StartedAt: began.Add(-time.Duration(i) * time.Second),
 		}
 	}
@@ -156,7 +156,7 @@ func TestListReadsAreLimitedToFivePerSecond(t *testing.T) {
 func TestAFailedListIsNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSlowList(0)
-		c.err = session.ErrUnreachable
+		c.err = client.ErrUnreachable
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		for n := range int32(2) {
 			require.Equal(t, http.StatusServiceUnavailable, ask(t.Context(), g, http.MethodGet, "/contexts", "").Code)
@@ -168,7 +168,7 @@ func TestAFailedListIsNotCached(t *testing.T) {
 func TestTheListReportsAnOutageAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newSlowList(10*time.Second, summaries(3)...) // as long as the SDK retries
-		c.pingErr = session.ErrUnreachable
+		c.pingErr = client.ErrUnreachable
 		g := gateway.New(c, gateway.Options{Rate: -1})
 		began := time.Now()
 		got := ask(t.Context(), g, http.MethodGet, "/contexts", "")
@@ -186,7 +186,7 @@ func TestPagesReadOnlyTheNeededPartOfALongList(t *testing.T) {
 		pages, seen := 0, 0
 		for next := "/contexts?limit=100"; next != "" && pages < 12; pages++ {
 			var page struct {
-				Contexts []session.Summary
+				Contexts []client.Summary
 				Next     string
 			}
 			require.NoError(t, json.Unmarshal(ask(t.Context(), g, http.MethodGet, next, "").Body.Bytes(), &page))
@@ -207,7 +207,7 @@ func TestPagesReadOnlyTheNeededPartOfALongList(t *testing.T) {
 
 func TestContextsAreSearchedAndPaged(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 1, 2, 15, 4, second, 0, time.UTC) }
-	w := serve(t, client{log: newLog(), list: []session.Summary{
+	w := serve(t, fakeClient{log: newLog(), list: []client.Summary{
 		{ContextName: "newest", Status: wire.StatusAnswering, StartedAt: at(9)},
 		{ContextName: "Demo-3", Status: wire.StatusIdle, StartedAt: at(5)},
 		{ContextName: "demo-1", Status: wire.StatusIdle, StartedAt: at(5)},
@@ -232,7 +232,7 @@ func TestContextsAreSearchedAndPaged(t *testing.T) {
 				got := w.do(http.MethodGet, next, "")
 				require.Equal(t, http.StatusOK, got.status, got.body)
 				var page struct {
-					Contexts []session.Summary
+					Contexts []client.Summary
 					Next     string
 				}
 				require.NoError(t, json.Unmarshal([]byte(got.body), &page))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/golang/groupcache/lru"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -56,7 +56,7 @@ func (n *names) begin(ctx context.Context, name string) (finish func(error), err
 		until, _ := value.(time.Time)
 		if n.waiting[name] || time.Now().Before(until) {
 			n.mu.Unlock()
-			return nil, fmt.Errorf("context %s: %w", name, session.ErrNoContext)
+			return nil, fmt.Errorf("context %s: %w", name, client.ErrNoContext)
 		}
 		exists := ok && until.IsZero()
 		running := n.lookups[name]
@@ -86,7 +86,7 @@ func (n *names) finish(name string, own *lookup, err error) {
 	n.note(name, err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	own.failed = err != nil && !errors.Is(err, session.ErrNoContext)
+	own.failed = err != nil && !errors.Is(err, client.ErrNoContext)
 	if n.lookups[name] == own {
 		delete(n.lookups, name)
 	}
@@ -100,7 +100,7 @@ func (n *names) note(name string, err error) {
 	case err == nil:
 		n.seen.Add(name, time.Time{})
 		delete(n.waiting, name)
-	case errors.Is(err, session.ErrNoContext):
+	case errors.Is(err, client.ErrNoContext):
 		n.seen.Add(name, time.Now().Add(unknownTTL))
 	}
 }
@@ -146,7 +146,7 @@ func (c named) Events(ctx context.Context, from string) iter.Seq2[event.Event, e
 	}
 }
 
-func (c named) Send(ctx context.Context, events ...event.Event) (session.Receipt, error) {
+func (c named) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
 	sent, err := c.Context.Send(ctx, events...)
 	if err == nil {
 		c.names.note(c.Name(), nil)

@@ -13,22 +13,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // countingLookups counts lookups by context. A context exists once its log has an event.
 type countingLookups struct {
-	client
+	fakeClient
 	mu    *sync.Mutex
 	looks map[string]int
 	slow  time.Duration
 }
 
 func (c countingLookups) Open(name string) (*countedContext, error) {
-	log, err := c.client.Open(name)
+	log, err := c.fakeClient.Open(name)
 	return &countedContext{log, c}, err
 }
 
@@ -58,7 +58,7 @@ func (l *countedContext) missing() error {
 	if events, _, err := l.snapshot(); err != nil || len(events) > 0 {
 		return err
 	}
-	return fmt.Errorf("context %s: %w", l.name, session.ErrNoContext)
+	return fmt.Errorf("context %s: %w", l.name, client.ErrNoContext)
 }
 
 func (l *countedContext) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
@@ -72,7 +72,7 @@ func (l *countedContext) Events(ctx context.Context, from string) iter.Seq2[even
 }
 
 // Follow looks up a missing context once per second, after the delay.
-func (l *countedContext) Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error] {
+func (l *countedContext) Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for delay := options.Delay; ; delay = time.Second {
 			select {
@@ -106,7 +106,7 @@ func (l *countedContext) Interrupt(context.Context) error     { return l.missing
 func (l *countedContext) Close(context.Context, string) error { return l.missing() }
 
 func newCountingLookups(log *log) countingLookups {
-	return countingLookups{client: client{log: log}, mu: new(sync.Mutex), looks: map[string]int{}, slow: 10 * time.Millisecond}
+	return countingLookups{fakeClient: fakeClient{log: log}, mu: new(sync.Mutex), looks: map[string]int{}, slow: 10 * time.Millisecond}
 }
 
 // contextRequests are the requests that require an existing context.
@@ -208,7 +208,7 @@ func TestWaitingStreamsShareLookups(t *testing.T) {
 func TestAFailedLookupDelaysOthersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newLog()
-		log.fail(session.ErrUnreachable)
+		log.fail(client.ErrUnreachable)
 		c := newCountingLookups(log)
 		c.slow = 10 * time.Second
 		g := gateway.New(c, gateway.Options{Rate: -1})

@@ -19,12 +19,12 @@ import (
 	"golang.org/x/tools/txtar"
 	"pgregory.net/rapid"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	folded "github.com/seed-9ed7edd4/chronicle/reducer/transcript"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -93,7 +93,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"ActionType": folded.ActionType{}, "FileChange": folded.FileChange{}, "Todo": folded.Todo{},
 		"CommandResult": folded.CommandResult{}, "Attachment": folded.Attachment{}, "Operation": folded.Operation{},
 
-		"Summary": session.Summary{}, "Problem": gateway.Problem{},
+		"Summary": client.Summary{}, "Problem": gateway.Problem{},
 	} {
 		var fields, required []string
 		if body, isBody := value.(event.Body); isBody {

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // Problem is an error response (RFC 9457).
@@ -53,14 +53,14 @@ var kinds = []struct {
 	title  string
 	detail bool
 }{
-	{session.ErrName, "name", http.StatusBadRequest, "Invalid context name", true},
-	{session.ErrNoContext, "no-context", http.StatusNotFound, "Context not found", false},
-	{session.ErrNoAttachment, "not-found", http.StatusNotFound, "Attachment not found", true},
-	{session.ErrKeyReused, "key-reused", http.StatusUnprocessableEntity, "The Idempotency-Key was used with a different body", false},
-	{session.ErrRefused, "refused", http.StatusConflict, "The context rejected the events", true},
-	{session.ErrFull, "full", http.StatusServiceUnavailable, "The context is full until a worker runs", true},
-	{session.ErrNoWorker, "no-worker", http.StatusServiceUnavailable, "No worker responded for the context", false},
-	{session.ErrUnreachable, "unreachable", http.StatusServiceUnavailable, "Temporal is unreachable", false},
+	{client.ErrName, "name", http.StatusBadRequest, "Invalid context name", true},
+	{client.ErrNoContext, "no-context", http.StatusNotFound, "Context not found", false},
+	{client.ErrNoAttachment, "not-found", http.StatusNotFound, "Attachment not found", true},
+	{client.ErrKeyReused, "key-reused", http.StatusUnprocessableEntity, "The Idempotency-Key was used with a different body", false},
+	{client.ErrRefused, "refused", http.StatusConflict, "The context rejected the events", true},
+	{client.ErrFull, "full", http.StatusServiceUnavailable, "The context is full until a worker runs", true},
+	{client.ErrNoWorker, "no-worker", http.StatusServiceUnavailable, "No worker responded for the context", false},
+	{client.ErrUnreachable, "unreachable", http.StatusServiceUnavailable, "Temporal is unreachable", false},
 	{context.DeadlineExceeded, "timeout", http.StatusGatewayTimeout, "The request timed out", false},
 }
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -166,9 +166,9 @@ func (r *room) follow(ctx context.Context, c Context, of *rooms) error {
 }
 
 func (r *room) read(ctx context.Context, c Context, of *rooms) error {
-	options := session.FollowOptions{Deltas: true}
+	options := client.FollowOptions{Deltas: true}
 	for e, err := range c.Events(ctx, "") {
-		if errors.Is(err, session.ErrNoContext) && of.await(r) {
+		if errors.Is(err, client.ErrNoContext) && of.await(r) {
 			r.missing = true // read only after present is set
 			var stop func()
 			options.Delay, stop = of.names.wait(r.name)

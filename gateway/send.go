@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +46,7 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	sent, err := to.Send(ctx, events...)
 	g.listing.invalidate()
-	if errors.Is(err, session.ErrRefused) {
+	if errors.Is(err, client.ErrRefused) {
 		refused := problemOf(err)
 		refused.ClientEventIDs = sent.ClientEventIDs
 		return refused
@@ -124,7 +124,7 @@ func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
 	limits.Attachment = min(limits.Attachment, limits.Attachments)
 	limits.OtherAttachment = min(limits.OtherAttachment, limits.Attachments)
 	writeJSON(w, http.StatusOK, struct {
-		session.Limits
+		client.Limits
 		MediaTypes []string `json:"mediaTypes"`
 	}{limits, event.MediaTypes()})
 	return nil

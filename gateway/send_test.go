@@ -68,7 +68,7 @@ func TestAnUploadContinuesWhileDataArrives(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := newLog()
-				g := gateway.New(client{log: log}, gateway.Options{})
+				g := gateway.New(fakeClient{log: log}, gateway.Options{})
 				defer g.Close()
 				body := strings.Replace(hello, "Hello", strings.Repeat("x", test.length), 1)
 				u := &uplink{ResponseRecorder: httptest.NewRecorder(), body: strings.NewReader(body), size: test.size, pause: test.pause}

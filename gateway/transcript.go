@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // transcript is GET /contexts/{name}/transcript: the document, or a stream of its
@@ -195,7 +195,7 @@ func (r *room) document() (*document, <-chan struct{}, error) {
 	case !r.present:
 		return nil, r.more(), nil
 	case r.missing:
-		return nil, nil, fmt.Errorf("context %s: %w", r.name, session.ErrNoContext)
+		return nil, nil, fmt.Errorf("context %s: %w", r.name, client.ErrNoContext)
 	}
 	return r.scene.documentNow(r.epoch, 0), nil, nil
 }

@@ -14,9 +14,9 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 const transcriptPath = "/contexts/demo/transcript"
@@ -112,7 +112,7 @@ func answerEvents(n int) (deltas []event.Body, end []event.Body) {
 
 func TestPatchesProduceTheDocumentOfTheGateway(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view(transcriptPath)
 	var mine transcript
 	require.NoError(t, mine.apply(v.next()))
@@ -127,7 +127,7 @@ func TestPatchesProduceTheDocumentOfTheGateway(t *testing.T) {
 
 func TestAViewerResumesAtItsVersion(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	mine := w.transcript()
 	old := mine
 	deltas, end := answerEvents(5)
@@ -151,8 +151,8 @@ func TestAViewerResumesAtItsVersion(t *testing.T) {
 
 func TestAnUnknownVersionGetsTheDocument(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
-	before := serve(t, client{log: log}, gateway.Options{}).transcript()
-	after := serve(t, client{log: log}, gateway.Options{})
+	before := serve(t, fakeClient{log: log}, gateway.Options{}).transcript()
+	after := serve(t, fakeClient{log: log}, gateway.Options{})
 	for _, version := range []string{before.Version, "1", "junk", after.transcript().Version + "0", ".", ""} {
 		require.Equal(t, "document", after.view(transcriptPath, "Last-Event-ID", version).next().kind, version)
 	}
@@ -160,7 +160,7 @@ func TestAnUnknownVersionGetsTheDocument(t *testing.T) {
 
 func TestATranscriptWaitsForAContext(t *testing.T) {
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	require.Equal(t, http.StatusNotFound, w.do(http.MethodGet, transcriptPath, "").status)
 	v := w.view(transcriptPath)
 	var mine transcript
@@ -177,7 +177,7 @@ func TestATranscriptStreamHasTheStatus(t *testing.T) {
 		return event.LLMRequestStarted{RequestID: event.FormatRequestID("demo", number), ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1}
 	}
 	log := newLog()
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view(transcriptPath)
 	for _, step := range []struct {
 		name   string
@@ -209,10 +209,10 @@ func TestATranscriptStreamHasTheStatus(t *testing.T) {
 
 func TestAFailedTranscriptReportsTheProblem(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	v := w.view(transcriptPath)
 	v.next()
-	log.fail(session.ErrUnreachable)
+	log.fail(client.ErrUnreachable)
 	require.Equal(t, "problem", v.next().kind)
 	v.end()
 	require.Equal(t, http.StatusServiceUnavailable, w.do(http.MethodGet, transcriptPath, "").status)
@@ -224,7 +224,7 @@ func TestAFailedTranscriptReportsTheProblem(t *testing.T) {
 func TestAThousandViewersReceiveTheSameDocument(t *testing.T) {
 	const viewers = 1000
 	log := newLog(event.UserMessage{Content: "Hello"})
-	w := serve(t, client{log: log}, gateway.Options{})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
 	var watching, done sync.WaitGroup
 	var documents [viewers]transcript
 	for i := range viewers {
@@ -274,7 +274,7 @@ func TestASlowViewerDelaysNoOther(t *testing.T) {
 	for _, path := range []string{transcriptPath, "/contexts/demo/events?from=demo:0001"} {
 		t.Run(path, func(t *testing.T) {
 			log := newLog(event.UserMessage{Content: "Hello"})
-			w := serve(t, client{log: log}, gateway.Options{})
+			w := serve(t, fakeClient{log: log}, gateway.Options{})
 			conn, err := net.Dial("tcp", w.server.Listener.Addr().String())
 			require.NoError(t, err)
 			defer conn.Close()

@@ -20,10 +20,10 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -46,7 +46,7 @@ type log struct {
 	// unread blocks calls of Events until it is closed, unless it is nil.
 	unread chan struct{}
 	// send replaces Send, which records events by default.
-	send func([]event.Event) (session.Receipt, error)
+	send func([]event.Event) (client.Receipt, error)
 	err  error // returned by all other methods
 }
 
@@ -123,7 +123,7 @@ func (l *log) Events(_ context.Context, from string) iter.Seq2[event.Event, erro
 		}
 		events, _, err := l.snapshot()
 		if err == nil && len(events) == 0 {
-			err = fmt.Errorf("context %s: %w", l.name, session.ErrNoContext)
+			err = fmt.Errorf("context %s: %w", l.name, client.ErrNoContext)
 		}
 		if err != nil {
 			yield(event.Event{}, err)
@@ -137,7 +137,7 @@ func (l *log) Events(_ context.Context, from string) iter.Seq2[event.Event, erro
 	}
 }
 
-func (l *log) Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error] {
+func (l *log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		count := func(n int) {
 			l.mu.Lock()
@@ -172,14 +172,14 @@ func (l *log) Follow(ctx context.Context, options session.FollowOptions) iter.Se
 	}
 }
 
-func (l *log) Send(_ context.Context, events ...event.Event) (session.Receipt, error) {
+func (l *log) Send(_ context.Context, events ...event.Event) (client.Receipt, error) {
 	l.mu.Lock()
 	l.sent = append(l.sent, events)
 	l.mu.Unlock()
 	if l.send != nil {
 		return l.send(events)
 	}
-	var sent session.Receipt
+	var sent client.Receipt
 	for _, e := range events {
 		sent.ClientEventIDs = append(sent.ClientEventIDs, e.ClientEventID)
 		l.record(e.Body)
@@ -195,7 +195,7 @@ func (l *log) Attachment(_ context.Context, id string) (event.FileAttachment, er
 			return file, err
 		}
 	}
-	return event.FileAttachment{}, fmt.Errorf("event %s: %w", id, session.ErrNoAttachment)
+	return event.FileAttachment{}, fmt.Errorf("event %s: %w", id, client.ErrNoAttachment)
 }
 
 func (l *log) State(context.Context) (wire.State, error) {
@@ -215,18 +215,18 @@ func (l *log) ask(what string) error {
 	return l.err
 }
 
-// client is a fake client with one context and a list.
-type client struct {
+// fakeClient is a fake client with one context and a list.
+type fakeClient struct {
 	log      *log
-	list     []session.Summary
-	limits   session.Limits
+	list     []client.Summary
+	limits   client.Limits
 	err      error // returned by List and Ping
 	noDeltas bool  // without deltas
 }
 
-func (c client) Open(name string) (*log, error) {
+func (c fakeClient) Open(name string) (*log, error) {
 	if err := event.ValidateContextName(name); err != nil {
-		return nil, fmt.Errorf("%w: %w", session.ErrName, err)
+		return nil, fmt.Errorf("%w: %w", client.ErrName, err)
 	}
 	if name != c.log.name {
 		other := newLog()
@@ -236,22 +236,22 @@ func (c client) Open(name string) (*log, error) {
 	return c.log, nil
 }
 
-func (c client) List(context.Context, string) iter.Seq2[session.Summary, error] {
-	return func(yield func(session.Summary, error) bool) {
+func (c fakeClient) List(context.Context, string) iter.Seq2[client.Summary, error] {
+	return func(yield func(client.Summary, error) bool) {
 		for _, s := range c.list {
 			if !yield(s, nil) {
 				return
 			}
 		}
 		if c.err != nil {
-			yield(session.Summary{}, c.err)
+			yield(client.Summary{}, c.err)
 		}
 	}
 }
 
-func (c client) Live() bool                 { return !c.noDeltas }
-func (c client) Ping(context.Context) error { return c.err }
-func (c client) Limits() session.Limits     { return c.limits }
+func (c fakeClient) Live() bool                 { return !c.noDeltas }
+func (c fakeClient) Ping(context.Context) error { return c.err }
+func (c fakeClient) Limits() client.Limits      { return c.limits }
 
 // world is a gateway on a test server.
 type world struct {

@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // checkAddresses validates the addresses of Temporal and NATS, from flags or the environment,
 // before connecting.
-func checkAddresses(c session.Config) error {
+func checkAddresses(c client.Config) error {
 	if address, from := flagOrEnv("--address", c.Address, "TEMPORAL_ADDRESS"); address != "" && !isHostPort(address) {
 		return fmt.Errorf("%s %q: want HOST:PORT, like 127.0.0.1:7233", from, event.Redact(address, 0))
 	}

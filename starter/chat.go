@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 type chatOptions struct {
@@ -79,7 +79,7 @@ func (o chatOptions) farewell() string {
 func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
 	var past []event.Event
 	for e, err := range with.Events(ctx, "") {
-		if errors.Is(err, session.ErrNoContext) {
+		if errors.Is(err, client.ErrNoContext) {
 			return nil, nil
 		}
 		if err != nil {

@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-func dialFake(f *fakeContext) func(context.Context, session.Config) (client, error) {
-	return func(context.Context, session.Config) (client, error) { return &fakeClient{context: f}, nil }
+func dialFake(f *fakeContext) func(context.Context, client.Config) (contextClient, error) {
+	return func(context.Context, client.Config) (contextClient, error) { return &fakeClient{context: f}, nil }
 }
 
 func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
@@ -166,7 +166,7 @@ func TestState(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	c := &fakeClient{list: []session.Summary{{
+	c := &fakeClient{list: []client.Summary{{
 		ContextName: "demo", Status: wire.StatusIdle, Turns: 7, Model: "m", StartedAt: time.Now(),
 	}}}
 	got := starterWith(t, t.Context(), c, nil, "list", "--query", `ContextTurns > 1`)
@@ -186,15 +186,15 @@ func TestInterruptAndCloseSendTheirRequest(t *testing.T) {
 }
 
 func TestConnectionFlags(t *testing.T) {
-	var got session.Config
-	a := &app{dial: func(_ context.Context, config session.Config) (client, error) {
+	var got client.Config
+	a := &app{dial: func(_ context.Context, config client.Config) (contextClient, error) {
 		got = config
-		return nil, session.ErrUnreachable
+		return nil, client.ErrUnreachable
 	}}
 	a.out, a.err = &strings.Builder{}, &strings.Builder{}
 	code := execute(t.Context(), a, []string{"list", "--address", "h:1", "--namespace", "ns", "--nats-url", "none"})
 	require.Equal(t, exitUnreachable, code)
-	require.Equal(t, session.Config{Address: "h:1", Namespace: "ns", NATSURL: "none"}, got)
+	require.Equal(t, client.Config{Address: "h:1", Namespace: "ns", NATSURL: "none"}, got)
 }
 
 func TestChatInAPipe(t *testing.T) {

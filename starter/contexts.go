@@ -7,41 +7,41 @@ import (
 	"iter"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// client is the part of [session.Client] that the commands use.
-type client interface {
+// contextClient is the part of [client.Client] that the commands use.
+type contextClient interface {
 	Open(name string) (conversation, error)
-	List(ctx context.Context, query string) iter.Seq2[session.Summary, error]
+	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	Live() bool
 	Ping(ctx context.Context) error
-	Limits() session.Limits
+	Limits() client.Limits
 	Shutdown()
 }
 
-// conversation is the part of [session.Context] that the commands use.
+// conversation is the part of [client.Context] that the commands use.
 type conversation interface {
 	Name() string
-	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
+	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
 	Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error]
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
 	RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error]
-	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]
+	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
-	Delivery(ctx context.Context, clientEventIDs ...string) (session.Delivery, error)
+	Delivery(ctx context.Context, clientEventIDs ...string) (client.Delivery, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
 	Import(ctx context.Context, events []event.Event) error
-	Verify(ctx context.Context) (session.Verification, error)
+	Verify(ctx context.Context) (client.Verification, error)
 	Fork(ctx context.Context, at, as string) error
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 }
 
-// sessionClient adapts a [session.Client] to client.
-type sessionClient struct{ *session.Client }
+// sessionClient adapts a [client.Client] to client.
+type sessionClient struct{ *client.Client }
 
 func (c sessionClient) Open(name string) (conversation, error) {
 	opened, err := c.Client.Open(name)
@@ -51,8 +51,8 @@ func (c sessionClient) Open(name string) (conversation, error) {
 	return opened, nil
 }
 
-func dialSession(ctx context.Context, config session.Config) (client, error) {
-	dialed, err := session.Dial(ctx, config)
+func dialSession(ctx context.Context, config client.Config) (contextClient, error) {
+	dialed, err := client.Dial(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -63,19 +63,19 @@ func dialSession(ctx context.Context, config session.Config) (client, error) {
 const dialTimeout = 5 * time.Second
 
 // connect connects to Temporal. The caller shuts the client down.
-func (a *app) connect(ctx context.Context) (client, error) {
+func (a *app) connect(ctx context.Context) (contextClient, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	c, err := a.dial(dialCtx, a.connection)
 	if err != nil && ctx.Err() == nil && errors.Is(dialCtx.Err(), context.DeadlineExceeded) {
-		return nil, fmt.Errorf("%w: no answer within %s", session.ErrUnreachable, dialTimeout)
+		return nil, fmt.Errorf("%w: no answer within %s", client.ErrUnreachable, dialTimeout)
 	}
 	return c, err
 }
 
 // open connects to Temporal and opens the context called name. The caller shuts the client
 // down.
-func (a *app) open(ctx context.Context, name string) (client, conversation, error) {
+func (a *app) open(ctx context.Context, name string) (contextClient, conversation, error) {
 	if err := checkName(name); err != nil {
 		return nil, nil, err
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
@@ -74,7 +74,7 @@ func runEvents(ctx context.Context, o eventsOptions) error {
 	if o.deltas {
 		o.noteNotLive(c)
 	}
-	if err := o.print(log.Follow(ctx, session.FollowOptions{From: o.from, Deltas: o.deltas})); err != nil {
+	if err := o.print(log.Follow(ctx, client.FollowOptions{From: o.from, Deltas: o.deltas})); err != nil {
 		return err
 	}
 	return ctx.Err()

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 func greeted(t *testing.T) *fakeContext {
@@ -133,8 +133,8 @@ func TestIncompleteInputImportsNothing(t *testing.T) {
 
 func TestRejectedImportSaysWhatToDo(t *testing.T) {
 	for want, err := range map[string]error{
-		"starter: there is such a context already\n": session.ErrExists,
-		"starter: the client has no blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)\n": session.ErrNoArchive,
+		"starter: there is such a context already\n": client.ErrExists,
+		"starter: the client has no blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)\n": client.ErrNoArchive,
 	} {
 		f := newFake(t)
 		f.err = err

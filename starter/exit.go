@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
 // The exit codes of every command; exitHelp documents them.
@@ -36,11 +36,11 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, new(usageError)), errors.Is(err, session.ErrName):
+	case errors.As(err, new(usageError)), errors.Is(err, client.ErrName):
 		return exitUsage
-	case errors.Is(err, session.ErrNoContext):
+	case errors.Is(err, client.ErrNoContext):
 		return exitNoContext
-	case errors.Is(err, session.ErrUnreachable):
+	case errors.Is(err, client.ErrUnreachable):
 		return exitUnreachable
 	default:
 		return exitFailure

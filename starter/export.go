@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/exchange"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/formats/chat"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 type exportOptions struct {
@@ -42,7 +42,7 @@ func newExportCommand(a *app) *cobra.Command {
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.format, "format", string(exchange.JSONL), "output `FORMAT`: jsonl, openai or markdown")
+	flags.StringVar(&o.format, "format", string(chat.JSONL), "output `FORMAT`: jsonl, openai or markdown")
 	flags.StringVarP(&o.file, "output", "o", "", "output `FILE`, replaced only after a complete export (default: standard output)")
 	return command
 }
@@ -51,8 +51,8 @@ func runExport(ctx context.Context, o exportOptions) error {
 	if err := checkName(o.name); err != nil {
 		return err
 	}
-	format := exchange.Format(o.format)
-	if !slices.Contains(exchange.Formats(), format) {
+	format := chat.Format(o.format)
+	if !slices.Contains(chat.Formats(), format) {
 		return usagef("--format %q: want jsonl, openai or markdown", o.format)
 	}
 	c, from, err := o.open(ctx, o.name)
@@ -71,11 +71,11 @@ func runExport(ctx context.Context, o exportOptions) error {
 }
 
 // write writes a log without control characters for terminals.
-func write(w io.Writer, format exchange.Format, log iter.Seq2[event.Event, error]) error {
-	if format == exchange.Markdown {
-		return exchange.Write(terminal.NewWriter(w), format, log)
+func write(w io.Writer, format chat.Format, log iter.Seq2[event.Event, error]) error {
+	if format == chat.Markdown {
+		return chat.Write(terminal.NewWriter(w), format, log)
 	}
-	return exchange.Write(terminal.NewJSONWriter(w), format, log)
+	return chat.Write(terminal.NewJSONWriter(w), format, log)
 }
 
 // replace writes a file atomically: the old content remains unless write succeeds.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -34,7 +34,7 @@ type fakeContext struct {
 	onState   func()
 	// err is returned by all methods after the last reply.
 	err          error
-	verification session.Verification
+	verification client.Verification
 	// take replaces the script if the number of inputs varies. Send returns its error and then
 	// records nothing.
 	take func(events []event.Event) error
@@ -88,32 +88,32 @@ func (f *fakeContext) recordBodies(bodies ...event.Body) {
 
 func (f *fakeContext) Name() string { return f.name }
 
-func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Receipt, error) {
+func (f *fakeContext) Send(_ context.Context, events ...event.Event) (client.Receipt, error) {
 	if f.take != nil {
 		if err := f.take(events); err != nil {
-			return session.Receipt{}, err
+			return client.Receipt{}, err
 		}
 		if !f.loses {
 			f.record(events...)
 		}
-		return session.Receipt{}, nil
+		return client.Receipt{}, nil
 	}
 	if ids := f.known(events); ids != nil {
 		if f.signals {
 			ids = nil
 		}
-		return session.Receipt{EventIDs: ids}, nil
+		return client.Receipt{EventIDs: ids}, nil
 	}
 	if len(f.replies) == 0 {
 		if f.err != nil {
-			return session.Receipt{}, f.err
+			return client.Receipt{}, f.err
 		}
 		f.t.Errorf("unexpected input: %v", events)
-		return session.Receipt{}, fmt.Errorf("unexpected input")
+		return client.Receipt{}, fmt.Errorf("unexpected input")
 	}
 	reply := f.replies[0]
 	f.replies = f.replies[1:]
-	var sent session.Receipt
+	var sent client.Receipt
 	for i := range events {
 		if events[i].ClientEventID == "" {
 			events[i].ClientEventID = fmt.Sprintf("client-%d-%d", len(f.inputs), i)
@@ -128,7 +128,7 @@ func (f *fakeContext) Send(_ context.Context, events ...event.Event) (session.Re
 			e.ClientEventID = events[0].ClientEventID
 			f.record(e)
 			sent.RefusalID = event.FormatID(f.name, f.counter)
-			return sent, fmt.Errorf("%w: %s", session.ErrRefused, rejected.Reason)
+			return sent, fmt.Errorf("%w: %s", client.ErrRefused, rejected.Reason)
 		}
 	}
 	for range events {
@@ -166,7 +166,7 @@ func (f *fakeContext) Ask(ctx context.Context, events ...event.Event) iter.Seq2[
 			f.slow()
 		}
 		start := len(f.log)
-		if _, err := f.Send(ctx, events...); err != nil && !errors.Is(err, session.ErrRefused) {
+		if _, err := f.Send(ctx, events...); err != nil && !errors.Is(err, client.ErrRefused) {
 			yield(event.Event{}, err)
 			return
 		}
@@ -185,7 +185,7 @@ func (f *fakeContext) RunEvents(context.Context, string, string) iter.Seq2[event
 func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		if f.missing {
-			yield(event.Event{}, fmt.Errorf("context %s: %w", f.name, session.ErrNoContext))
+			yield(event.Event{}, fmt.Errorf("context %s: %w", f.name, client.ErrNoContext))
 			return
 		}
 		for _, e := range f.since(0) {
@@ -196,7 +196,7 @@ func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Eve
 	}
 }
 
-func (f *fakeContext) Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error] {
+func (f *fakeContext) Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		next := 0
 		for ctx.Err() == nil {
@@ -229,7 +229,7 @@ func (f *fakeContext) since(i int) []event.Event {
 
 func (f *fakeContext) State(context.Context) (wire.State, error) {
 	if f.missing {
-		return wire.State{}, session.ErrNoContext
+		return wire.State{}, client.ErrNoContext
 	}
 	if f.onState != nil {
 		f.onState()
@@ -252,9 +252,9 @@ func (f *fakeContext) State(context.Context) (wire.State, error) {
 }
 
 // Delivery reports events that are not in the log as lost.
-func (f *fakeContext) Delivery(ctx context.Context, clientEventIDs ...string) (session.Delivery, error) {
+func (f *fakeContext) Delivery(ctx context.Context, clientEventIDs ...string) (client.Delivery, error) {
 	state, err := f.State(ctx)
-	d := session.Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, LastEventID: state.LastEventID, Status: state.Status}}
+	d := client.Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, LastEventID: state.LastEventID, Status: state.Status}}
 	for _, e := range f.since(0) {
 		if slices.Contains(clientEventIDs, e.ClientEventID) && e.Tag() != event.TagInputRejected {
 			d.EventIDs[e.ClientEventID] = e.ID
@@ -281,12 +281,12 @@ func (f *fakeContext) Import(_ context.Context, events []event.Event) error {
 	return f.err
 }
 
-func (f *fakeContext) Verify(context.Context) (session.Verification, error) {
+func (f *fakeContext) Verify(context.Context) (client.Verification, error) {
 	return f.verification, f.err
 }
 
 func (f *fakeContext) Attachment(context.Context, string) (event.FileAttachment, error) {
-	return event.FileAttachment{}, session.ErrNoAttachment
+	return event.FileAttachment{}, client.ErrNoAttachment
 }
 
 func (f *fakeContext) Fork(_ context.Context, at, as string) error {
@@ -298,7 +298,7 @@ func (f *fakeContext) Fork(_ context.Context, at, as string) error {
 type fakeClient struct {
 	context *fakeContext
 	others  []*fakeContext
-	list    []session.Summary
+	list    []client.Summary
 	query   string
 	dead    bool // no live deltas
 }
@@ -315,9 +315,9 @@ func (c *fakeClient) Open(name string) (conversation, error) {
 	return c.context, nil
 }
 
-func (c *fakeClient) List(_ context.Context, query string) iter.Seq2[session.Summary, error] {
+func (c *fakeClient) List(_ context.Context, query string) iter.Seq2[client.Summary, error] {
 	c.query = query
-	return func(yield func(session.Summary, error) bool) {
+	return func(yield func(client.Summary, error) bool) {
 		for _, s := range c.list {
 			if !yield(s, nil) {
 				return
@@ -326,13 +326,13 @@ func (c *fakeClient) List(_ context.Context, query string) iter.Seq2[session.Sum
 	}
 }
 
-func (c *fakeClient) dial(context.Context, session.Config) (client, error) { return c, nil }
+func (c *fakeClient) dial(context.Context, client.Config) (contextClient, error) { return c, nil }
 
 func (c *fakeClient) Live() bool { return !c.dead }
 func (c *fakeClient) Shutdown()  {}
 
 func (c *fakeClient) Ping(context.Context) error { return nil }
-func (c *fakeClient) Limits() session.Limits     { return session.Limits{} }
+func (c *fakeClient) Limits() client.Limits      { return client.Limits{} }
 
 // outcome is the result of a command line.
 type outcome struct {
@@ -362,7 +362,7 @@ func starterWith(t *testing.T, ctx context.Context, c *fakeClient, stdin io.Read
 	var out, errOut bytes.Buffer
 	code := execute(ctx, &app{
 		streams: streams{in: stdin, out: &out, err: &errOut},
-		dial: func(context.Context, session.Config) (client, error) {
+		dial: func(context.Context, client.Config) (contextClient, error) {
 			return c, nil
 		},
 	}, args)

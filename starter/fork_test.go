@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
 func TestForkCreatesAContext(t *testing.T) {
@@ -16,7 +16,7 @@ func TestForkCreatesAContext(t *testing.T) {
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0001", "--as", "other", "--json"))
 	require.Equal(t, []string{"fork demo:0012 copy", "fork demo:0001 other"}, f.asked)
 
-	f.err = session.ErrExists
+	f.err = client.ErrExists
 	require.Equal(t, outcome{exitFailure, "", "starter: there is such a context already\n"},
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy"))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
@@ -168,11 +168,11 @@ func TestMessages(t *testing.T) {
 		f.err = err
 		run(f, "", args...)
 	}
-	failing(session.ErrUnreachable, "state", "-n", "demo")
-	failing(session.ErrNoContext, "state", "-n", "demo")
-	failing(session.ErrNoWorker, "state", "-n", "demo")
-	failing(session.ErrNoArchive, "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy")
-	failing(session.ErrExists, "import", "-n", "demo", "log.jsonl")
+	failing(client.ErrUnreachable, "state", "-n", "demo")
+	failing(client.ErrNoContext, "state", "-n", "demo")
+	failing(client.ErrNoWorker, "state", "-n", "demo")
+	failing(client.ErrNoArchive, "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy")
+	failing(client.ErrExists, "import", "-n", "demo", "log.jsonl")
 	plain("import", "-n", "demo", "broken.jsonl")
 	ended := func(body event.Body) {
 		t.Helper()
@@ -192,7 +192,7 @@ func TestMessages(t *testing.T) {
 	run(logged, "", rerun...)
 	run(logged, "", append(rerun, "--at", "demo:0007")...)
 	damaged := newFake(t)
-	damaged.verification = session.Verification{Problems: []session.Problem{{Place: "demo:0003", Text: "missing"}}}
+	damaged.verification = client.Verification{Problems: []client.Problem{{Place: "demo:0003", Text: "missing"}}}
 	run(damaged, "", "verify", "-n", "demo")
 
 	section("Notes")

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // hostile is text that controls a terminal: OSC 0 and 52, CSI in 7 and 8 bits and as C1,
@@ -259,13 +259,13 @@ func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient
 	if !noLog {
 		f.recordBodies(poisonedBodies(t)...)
 	}
-	f.verification = session.Verification{Problems: []session.Problem{{Place: hostile, Text: hostile}}}
+	f.verification = client.Verification{Problems: []client.Problem{{Place: hostile, Text: hostile}}}
 	again := newFake(t)
 	again.name, again.missing = "copy", true
 	again.take = func([]event.Event) error { return nil }
-	summary := session.Summary{Turns: 1}
+	summary := client.Summary{Turns: 1}
 	poison(reflect.ValueOf(&summary).Elem())
-	return &fakeClient{context: f, others: []*fakeContext{again}, list: []session.Summary{summary}}
+	return &fakeClient{context: f, others: []*fakeContext{again}, list: []client.Summary{summary}}
 }
 
 func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin string, args []string) outcome {
@@ -278,7 +278,7 @@ func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin strin
 	var out, errOut strings.Builder
 	code := execute(ctx, &app{
 		streams: streams{in: strings.NewReader(stdin), out: &out, err: &errOut, outTerminal: isTerminal, errTerminal: isTerminal, color: color, width: 60},
-		dial:    func(context.Context, session.Config) (client, error) { return c, nil },
+		dial:    func(context.Context, client.Config) (contextClient, error) { return c, nil },
 	}, args)
 	require.NoError(t, ctx.Err(), "the command exits without a timeout")
 	return outcome{code, out.String(), errOut.String()}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/exchange"
+	"github.com/seed-9ed7edd4/chronicle/formats/chat"
 )
 
 type importOptions struct {
@@ -87,7 +87,7 @@ func (o importOptions) read() ([]event.Event, error) {
 		r = file
 	}
 	var events []event.Event
-	for e, err := range o.counted(exchange.Read(r, o.name, time.Now())) {
+	for e, err := range o.counted(chat.Read(r, o.name, time.Now())) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", o.file, err)
 		}

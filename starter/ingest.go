@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-9ed7edd4/chronicle/agentlog"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/formats/agent"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -68,8 +68,8 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	if err := checkName(o.name); err != nil {
 		return err
 	}
-	format := agentlog.Format(o.format)
-	if !slices.Contains(agentlog.Formats(), format) {
+	format := agent.Format(o.format)
+	if !slices.Contains(agent.Formats(), format) {
 		return usagef("--format %q: want droid or claude", o.format)
 	}
 	log, err := o.log()
@@ -89,7 +89,7 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	i := ingestion{ingestOptions: o, to: to, known: known, ingested: ingested{ContextName: o.name}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = i.run(ctx, session.Entries(ctx, agentlog.Read(log, format), 0))
+	err = i.run(ctx, client.Entries(ctx, agent.Read(log, format), 0))
 	return errors.Join(err, i.report())
 }
 
@@ -113,7 +113,7 @@ func (o ingestOptions) log() (io.ReadCloser, error) {
 func clientEventIDs(ctx context.Context, of conversation) (counters map[string]int, last string, err error) {
 	counters = map[string]int{}
 	for e, err := range of.Events(ctx, "") {
-		if errors.Is(err, session.ErrNoContext) {
+		if errors.Is(err, client.ErrNoContext) {
 			return counters, "", nil
 		}
 		if err != nil {
@@ -159,7 +159,7 @@ type ingestion struct {
 
 // run sends the events read. After ctx ends, it still sends those already read, within the
 // grace period of the command.
-func (i *ingestion) run(ctx context.Context, entries <-chan session.Entry) error {
+func (i *ingestion) run(ctx context.Context, entries <-chan client.Entry) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })()
@@ -220,10 +220,10 @@ func (i *ingestion) flush(ctx context.Context) error {
 func (i *ingestion) add(ctx context.Context, events []event.Event) error {
 	err := i.send(ctx, events)
 	switch {
-	case errors.Is(err, session.ErrRefused) && len(events) == 1:
+	case errors.Is(err, client.ErrRefused) && len(events) == 1:
 		i.Refused++
 		return nil
-	case errors.Is(err, session.ErrRefused):
+	case errors.Is(err, client.ErrRefused):
 		for n := range events {
 			if err := i.add(ctx, events[n:n+1]); err != nil {
 				return err
@@ -248,7 +248,7 @@ func (i *ingestion) send(ctx context.Context, events []event.Event) error {
 	deadline := time.Now().Add(i.outage)
 	for noted := false; ; noted = true {
 		_, err := i.to.Send(ctx, events...)
-		if !errors.Is(err, session.ErrUnreachable) || time.Now().After(deadline) {
+		if !errors.Is(err, client.ErrUnreachable) || time.Now().After(deadline) {
 			return err
 		}
 		if !noted {

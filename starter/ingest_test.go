@@ -12,14 +12,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 const (
-	droidLog  = "../agentlog/testdata/droid.jsonl"
-	claudeLog = "../agentlog/testdata/claude.jsonl"
+	droidLog  = "../formats/agent/testdata/droid.jsonl"
+	claudeLog = "../formats/agent/testdata/claude.jsonl"
 )
 
 // taking returns a context that accepts all inputs.
@@ -86,7 +86,7 @@ func TestInterruptedIngestReportsTheEventsSent(t *testing.T) {
 
 // await waits until a number of events is recorded.
 func (f *fakeContext) await(t *testing.T, count int) {
-	for e := range f.Follow(t.Context(), session.FollowOptions{}) {
+	for e := range f.Follow(t.Context(), client.FollowOptions{}) {
 		if event.Counter(e.ID) >= count {
 			return
 		}
@@ -121,7 +121,7 @@ func TestIngestContinuesAfterRejectedEvents(t *testing.T) {
 	f.take = func(events []event.Event) error {
 		for _, e := range events {
 			if call, ok := e.Body.(event.ToolCall); ok && call.ToolName == "Execute" {
-				return fmt.Errorf("%w: no commands", session.ErrRefused)
+				return fmt.Errorf("%w: no commands", client.ErrRefused)
 			}
 		}
 		return nil
@@ -145,7 +145,7 @@ func TestIngestRetriesWhileTemporalIsUnreachable(t *testing.T) {
 			left := 3
 			f.take = func([]event.Event) error {
 				if left--; left >= 0 {
-					return session.ErrUnreachable
+					return client.ErrUnreachable
 				}
 				return nil
 			}

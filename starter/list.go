@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/seed-9ed7edd4/chronicle/session"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 type listOptions struct {
@@ -74,8 +74,8 @@ func (o listOptions) explain(err error) error {
 	return err
 }
 
-func (o listOptions) printTable(ctx context.Context, c client) error {
-	var summaries []session.Summary
+func (o listOptions) printTable(ctx context.Context, c contextClient) error {
+	var summaries []client.Summary
 	for summary, err := range c.List(ctx, o.query) {
 		if err != nil {
 			return o.explain(err)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 type rerunOptions struct {
@@ -156,7 +156,7 @@ func (o rerunOptions) questions(ctx context.Context, from conversation) ([]quest
 // mustBeNew returns an error if the context exists.
 func mustBeNew(ctx context.Context, c conversation) error {
 	for _, err := range c.Events(ctx, "") {
-		if errors.Is(err, session.ErrNoContext) {
+		if errors.Is(err, client.ErrNoContext) {
 			return nil
 		}
 		if err != nil {
@@ -164,7 +164,7 @@ func mustBeNew(ctx context.Context, c conversation) error {
 		}
 		break
 	}
-	return fmt.Errorf("rerun as context %s: %w", c.Name(), session.ErrExists)
+	return fmt.Errorf("rerun as context %s: %w", c.Name(), client.ErrExists)
 }
 
 func (o rerunOptions) compare(ctx context.Context, to conversation, questions []question) error {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // asked returns a client with a context that has two questions, and the empty context in which
@@ -90,7 +90,7 @@ func TestRerunRejectsInvalidArguments(t *testing.T) {
 	}
 	again.missing = false
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), rerunArgs...)
-	require.Contains(t, got.errOut, "rerun as context copy: "+session.ErrExists.Error())
+	require.Contains(t, got.errOut, "rerun as context copy: "+client.ErrExists.Error())
 	require.Empty(t, again.inputs)
 }
 

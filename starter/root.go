@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/contrib/envconfig"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
-	"github.com/seed-9ed7edd4/chronicle/session"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -23,9 +23,9 @@ import (
 type app struct {
 	streams
 	// connection is set by the flags of the root command.
-	connection session.Config
+	connection client.Config
 	// dial connects. Cancelling ctx ends the attempt, not the connection.
-	dial func(ctx context.Context, config session.Config) (client, error)
+	dial func(ctx context.Context, config client.Config) (contextClient, error)
 	// self is the name that the program was called by. Empty: "starter".
 	self string
 	// noticeAfter replaces the constant [noticeAfter] unless 0.
@@ -182,7 +182,7 @@ func (a *app) printJSON(value any) error {
 }
 
 // noteNotLive prints a note if the client receives no live deltas.
-func (a *app) noteNotLive(c client) {
+func (a *app) noteNotLive(c contextClient) {
 	if !c.Live() {
 		a.note("no live deltas (see --nats-url); each answer appears when it is complete")
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -77,8 +77,8 @@ func runScript(ctx context.Context, o scriptOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := script{scriptOptions: o, to: to, recorded: recorded, printed: event.Counter(from)}
-	log := to.Follow(ctx, session.FollowOptions{From: from, Deltas: o.deltas})
-	return s.run(ctx, readLines(ctx, o.in), session.Entries(ctx, log, 0))
+	log := to.Follow(ctx, client.FollowOptions{From: from, Deltas: o.deltas})
+	return s.run(ctx, readLines(ctx, o.in), client.Entries(ctx, log, 0))
 }
 
 // One goroutine sends and prints, so that it knows everything that was sent when it sees an
@@ -113,7 +113,7 @@ type sentInput struct {
 
 func (in sentInput) isDone() bool { return len(in.eventIDs) == 0 && len(in.clientIDs) == 0 }
 
-func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan session.Entry) error {
+func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan client.Entry) error {
 	defer s.await(false)
 	look := time.NewTimer(s.lookInterval)
 	defer look.Stop()
@@ -178,11 +178,11 @@ func (s *script) send(ctx context.Context, text []byte) error {
 			in.clientIDs = append(in.clientIDs, e.ClientEventID)
 			fresh = append(fresh, e)
 		}
-		var sent session.Receipt
+		var sent client.Receipt
 		if len(fresh) > 0 {
 			sent, err = s.to.Send(ctx, fresh...)
 		}
-		if err == nil || errors.Is(err, session.ErrRefused) { // the log reports refusals
+		if err == nil || errors.Is(err, client.ErrRefused) { // the log reports refusals
 			switch {
 			case sent.RefusalID != "":
 				in.eventIDs, in.clientIDs = append(in.eventIDs, sent.RefusalID), nil
@@ -306,7 +306,7 @@ func (s *script) look(ctx context.Context) error {
 	}
 	d, err := s.to.Delivery(ctx, ids...)
 	switch {
-	case errors.Is(err, session.ErrNoWorker), errors.Is(err, session.ErrUnreachable):
+	case errors.Is(err, client.ErrNoWorker), errors.Is(err, client.ErrUnreachable):
 		return nil
 	case err != nil:
 		return err
@@ -325,7 +325,7 @@ func (s *script) look(ctx context.Context) error {
 			return err
 		}
 		if !in.isDone() && isCaughtUp && !d.Pending {
-			return fmt.Errorf("line %d: %w", in.line, session.ErrLost)
+			return fmt.Errorf("line %d: %w", in.line, client.ErrLost)
 		}
 	}
 	s.pending = slices.DeleteFunc(s.pending, sentInput.isDone)
@@ -340,7 +340,7 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 	}
 	d, err := s.delivery(ctx)
 	switch {
-	case errors.Is(err, session.ErrNoContext):
+	case errors.Is(err, client.ErrNoContext):
 		// No line was sent.
 	case err != nil:
 		return false, err
@@ -357,10 +357,10 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 }
 
 // delivery queries the status of the context until a worker responds.
-func (s *script) delivery(ctx context.Context) (session.Delivery, error) {
+func (s *script) delivery(ctx context.Context) (client.Delivery, error) {
 	for noted := false; ; noted = true {
 		d, err := s.to.Delivery(ctx)
-		if !errors.Is(err, session.ErrNoWorker) {
+		if !errors.Is(err, client.ErrNoWorker) {
 			return d, err
 		}
 		if !noted {

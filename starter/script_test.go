@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 const hello = `{"_tag":"UserMessage","content":"Hello"}` + "\n"
@@ -85,7 +85,7 @@ func TestScriptWithoutInputEndsAtOnce(t *testing.T) {
 
 func TestScriptWaitsForAWorker(t *testing.T) {
 	f := newFake(t)
-	f.err = session.ErrNoWorker
+	f.err = client.ErrNoWorker
 	asked := 0
 	f.onState = func() {
 		if asked++; asked == 3 {
@@ -206,7 +206,7 @@ func TestScriptEndsWhenTheRunWithALineIsTerminated(t *testing.T) {
 	f.take = func([]event.Event) error { return nil }
 	f.loses = true
 	_, err := runScriptOn(t, f, hello)
-	require.ErrorIs(t, err, session.ErrLost)
+	require.ErrorIs(t, err, client.ErrLost)
 	require.ErrorContains(t, err, "line 1: ")
 }
 

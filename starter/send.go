@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -124,7 +124,7 @@ func (o sendOptions) events() ([]event.Event, error) {
 // delivered is the output of send --no-wait --json.
 type delivered struct {
 	ContextName string `json:"contextName"`
-	session.Receipt
+	client.Receipt
 }
 
 func (o sendOptions) deliver(ctx context.Context, to conversation, events []event.Event) error {

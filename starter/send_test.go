@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 func TestSendShowsTheAnswer(t *testing.T) {
@@ -239,10 +239,10 @@ func TestExitCodes(t *testing.T) {
 		err  error
 		want int
 	}{
-		{"no such context", session.ErrNoContext, exitNoContext},
-		{"unreachable", session.ErrUnreachable, exitUnreachable},
-		{"no worker", session.ErrNoWorker, exitFailure},
-		{"a bad name", session.ErrName, exitUsage},
+		{"no such context", client.ErrNoContext, exitNoContext},
+		{"unreachable", client.ErrUnreachable, exitUnreachable},
+		{"no worker", client.ErrNoWorker, exitFailure},
+		{"a bad name", client.ErrName, exitUsage},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 type serveOptions struct {
@@ -123,7 +123,7 @@ type serving struct {
 	Deltas   bool   `json:"deltas"`
 }
 
-func (o serveOptions) announce(c client, listener net.Listener) error {
+func (o serveOptions) announce(c contextClient, listener net.Listener) error {
 	s := serving{URL: "http://" + listener.Addr().String(), Temporal: event.Redact(o.address(), 0), Deltas: c.Live()}
 	if o.json {
 		return o.printJSON(s)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // serve runs the command until the returned function stops it and returns the exit code and the
@@ -27,7 +27,7 @@ func serve(t *testing.T, f *fakeContext, flags ...string) (at serving, stop func
 	go func() {
 		code <- execute(ctx, &app{
 			streams: streams{in: strings.NewReader(""), out: line, err: &log},
-			dial:    func(context.Context, session.Config) (client, error) { return &fakeClient{context: f}, nil },
+			dial:    func(context.Context, client.Config) (contextClient, error) { return &fakeClient{context: f}, nil },
 		}, append([]string{"serve", "--listen", "127.0.0.1:0", "--json"}, flags...))
 	}()
 	require.NoError(t, json.NewDecoder(out).Decode(&at))

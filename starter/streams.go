@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 // streams are the standard streams of a command. While a command runs, out and err are each a

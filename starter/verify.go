@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
 type verifyOptions struct {
@@ -54,7 +54,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	return err
 }
 
-func (o verifyOptions) print(found session.Verification) error {
+func (o verifyOptions) print(found client.Verification) error {
 	for _, problem := range found.Problems {
 		if _, err := fmt.Fprintf(o.out, "%s: %s\n", problem.Place, problem.Text); err != nil {
 			return err

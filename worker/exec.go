@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 // commandGrace is the time for a COMMAND to exit when the worker stops.

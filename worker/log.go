@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/exp/zapslog"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 // newLogger logs JSON lines or text, without control characters for terminals.

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
 func TestWorkerAuthenticatesAtNATSWithoutLoggingSecrets(t *testing.T) {
@@ -39,14 +39,14 @@ func TestWorkerAuthenticatesAtNATSWithoutLoggingSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			worker := prepare(t, "--address", temporal, "--blob-url", facts["blobs"], "--json")
 			worker.cmd.Env = append(worker.cmd.Env, "NATS_URL="+tt.url)
-			config := session.Config{Address: temporal, NATSURL: tt.url}
+			config := client.Config{Address: temporal, NATSURL: tt.url}
 			if tt.password != "" {
 				worker.cmd.Env = append(worker.cmd.Env, "NATS_USER=chronicle", "NATS_PASSWORD="+tt.password)
 				config.NATSAuth.User, config.NATSAuth.Password = "chronicle", tt.password
 			}
 			worker.start()
 			require.NotContains(t, worker.ready()["nats"], secret)
-			c, err := session.Dial(t.Context(), config)
+			c, err := client.Dial(t.Context(), config)
 			require.NoError(t, err)
 			defer c.Shutdown()
 			require.Equal(t, tt.connected, c.Live())

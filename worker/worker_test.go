@@ -20,14 +20,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	main "github.com/seed-9ed7edd4/chronicle/worker"
 )
 
@@ -156,9 +156,9 @@ func requireSilence(t *testing.T, facts map[string]string) {
 	}
 }
 
-func dial(t *testing.T, facts map[string]string) *session.Client {
+func dial(t *testing.T, facts map[string]string) *client.Client {
 	t.Helper()
-	c, err := session.Dial(t.Context(), session.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
+	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
 	require.NoError(t, err)
 	t.Cleanup(c.Shutdown)
 	return c
@@ -204,7 +204,7 @@ func TestReadinessCheckLeavesNoWorkflow(t *testing.T) {
 	t.Parallel()
 	worker := dev(t, t.TempDir())
 	facts := worker.ready()
-	c, err := client.Dial(client.Options{HostPort: facts["temporal"]})
+	c, err := sdkclient.Dial(sdkclient.Options{HostPort: facts["temporal"]})
 	require.NoError(t, err)
 	defer c.Close()
 	require.Eventually(t, func() bool {
@@ -380,8 +380,8 @@ func TestWorkerWithAnotherStoreDoesNotStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left, "nothing is written")
 
-	_, err = session.Dial(t.Context(), session.Config{Address: temporal, NATSURL: "none", BlobURL: "file://" + filepath.ToSlash(other)})
-	require.ErrorIs(t, err, session.ErrOtherStore)
+	_, err = client.Dial(t.Context(), client.Config{Address: temporal, NATSURL: "none", BlobURL: "file://" + filepath.ToSlash(other)})
+	require.ErrorIs(t, err, client.ErrOtherStore)
 	left, err = filepath.Glob(filepath.Join(other, "*", "*"))
 	require.NoError(t, err)
 	require.Empty(t, left, "nothing is written")
@@ -496,7 +496,7 @@ func TestProvidersFile(t *testing.T) {
 	worker.start()
 	facts := worker.ready()
 	require.Equal(t, "gpt-4o-mini", facts["model"])
-	c, err := session.Dial(t.Context(), session.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
+	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
 	require.NoError(t, err)
 	defer c.Shutdown()
 	last := func(name string, events ...event.Event) event.Body {

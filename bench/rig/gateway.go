@@ -12,26 +12,26 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/gateway"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // serveGateway runs a gateway until its orders end.
 func serveGateway(s *self) error {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
-	client, err := session.Dial(ctx, session.Config{Address: s.Temporal, NATSURL: s.NATS, BlobURL: s.Blobs})
+	contexts, err := client.Dial(ctx, client.Config{Address: s.Temporal, NATSURL: s.NATS, BlobURL: s.Blobs})
 	if err != nil {
 		return err
 	}
-	defer client.Shutdown()
+	defer contexts.Shutdown()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	served := make(chan error, 1)
 	go func() {
-		served <- gateway.New(client, gateway.Options{Rate: -1, StreamsPerAddress: -1}).Serve(ctx, listener)
+		served <- gateway.New(contexts, gateway.Options{Rate: -1, StreamsPerAddress: -1}).Serve(ctx, listener)
 	}()
 	s.note(Note{Kind: Ready, At: time.Now(), Value: listener.Addr().String()})
 	s.next()

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // AddressVariable is the environment variable with the address of a running Temporal
@@ -42,7 +42,7 @@ type Options struct {
 // Rig is a running system.
 type Rig struct {
 	// Temporal is a client of the server.
-	Temporal client.Client
+	Temporal sdkclient.Client
 	// Contexts are measured; Bare and Direct are the references.
 	Contexts *Contexts
 	Bare     *Bare
@@ -121,14 +121,14 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	watcher := peers[roleWatch]
 	r.Bare = &Bare{temporal: r.Temporal, watcher: watcher}
 	r.Direct = &Direct{peer: peers[roleDirect]}
-	client, err := session.Dial(ctx, session.Config{
+	contexts, err := client.Dial(ctx, client.Config{
 		Address: r.addresses.Temporal, NATSURL: r.addresses.NATS, BlobURL: r.addresses.Blobs, TaskQueue: options.TaskQueue,
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.stops = append(r.stops, client.Shutdown)
-	r.Contexts = &Contexts{Client: client, watcher: watcher}
+	r.stops = append(r.stops, contexts.Shutdown)
+	r.Contexts = &Contexts{Client: contexts, watcher: watcher}
 	return r, nil
 }
 
@@ -176,19 +176,19 @@ func (r *Rig) ServerCPU() (used time.Duration, ok bool) {
 	return used, err == nil
 }
 
-func dial(ctx context.Context, address string) (client.Client, error) {
+func dial(ctx context.Context, address string) (sdkclient.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	return client.DialContext(ctx, client.Options{
+	return sdkclient.DialContext(ctx, sdkclient.Options{
 		HostPort: address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
 		// The same setting as for contexts, to compare only what differs by design.
-		ConnectionOptions: client.ConnectionOptions{GrpcCompression: &client.GrpcCompressionNone{}},
+		ConnectionOptions: sdkclient.ConnectionOptions{GrpcCompression: &sdkclient.GrpcCompressionNone{}},
 	})
 }
 
 // Contexts is the client of the contexts.
 type Contexts struct {
-	*session.Client
+	*client.Client
 	watcher *peer
 }
 

@@ -6,11 +6,11 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // watch follows contexts as a terminal client does, and bare workflows, until its orders
@@ -18,7 +18,7 @@ import (
 func watch(s *self) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	contexts, err := session.Dial(ctx, session.Config{Address: s.Temporal, NATSURL: s.NATS, BlobURL: s.Blobs})
+	contexts, err := client.Dial(ctx, client.Config{Address: s.Temporal, NATSURL: s.NATS, BlobURL: s.Blobs})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func watch(s *self) error {
 	}
 }
 
-func (s *self) watchContext(ctx context.Context, c *session.Context) {
+func (s *self) watchContext(ctx context.Context, c *client.Context) {
 	newest := event.UserMessage{}
 	keys := map[string]string{} // message keys by request
 	seen := map[string]*observation{}
@@ -58,7 +58,7 @@ func (s *self) watchContext(ctx context.Context, c *session.Context) {
 		delete(seen, requestID)
 		delete(keys, requestID)
 	}
-	for e, err := range c.Follow(ctx, session.FollowOptions{Deltas: true}) {
+	for e, err := range c.Follow(ctx, client.FollowOptions{Deltas: true}) {
 		if err != nil {
 			if ctx.Err() == nil {
 				s.note(Note{Kind: Broken, Key: c.Name(), At: time.Now(), Value: err.Error()})
@@ -89,7 +89,7 @@ func (s *self) watchContext(ctx context.Context, c *session.Context) {
 	}
 }
 
-func (s *self) watchBare(ctx context.Context, temporal client.Client, workflowID string) {
+func (s *self) watchBare(ctx context.Context, temporal sdkclient.Client, workflowID string) {
 	keys := map[int64]string{} // message keys by the id of the scheduling history event
 	history := temporal.GetWorkflowHistory(ctx, workflowID, "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {

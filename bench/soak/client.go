@@ -10,19 +10,19 @@ import (
 	"sync"
 	"time"
 
-	"go.temporal.io/sdk/client"
+	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
-	"github.com/seed-9ed7edd4/chronicle/blobs"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // user is the user of one context, who follows it on one screen.
 type user struct {
 	soak    *soak
-	context *session.Context
+	context *client.Context
 	kind    kind
 	rand    *rand.Rand
 	noise   *rand.ChaCha8 // for content that does not compress
@@ -276,7 +276,7 @@ func (u *user) add(m message) int {
 func (u *user) send(ctx context.Context, events []event.Event) (outcome, string, error) {
 	sent, err := u.context.Send(ctx, events...)
 	switch {
-	case errors.Is(err, session.ErrRefused):
+	case errors.Is(err, client.ErrRefused):
 		return refused, "", nil
 	case err != nil:
 		return unsure, "", err
@@ -292,7 +292,7 @@ func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
 	input := map[string]any{"_tag": "UserMessage", "content": text, "clientEventId": key}
 	id := wire.WorkflowID(u.context.Name())
 	_, err := u.soak.rig.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
-		client.StartWorkflowOptions{ID: id, TaskQueue: wire.TaskQueue}, wire.WorkflowType)
+		sdkclient.StartWorkflowOptions{ID: id, TaskQueue: wire.TaskQueue}, wire.WorkflowType)
 	if err != nil {
 		return unsure, err
 	}
@@ -325,7 +325,7 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 		for e, err := range u.context.Ask(reading, events...) {
 			switch {
 			case isKnown:
-			case errors.Is(err, session.ErrLost):
+			case errors.Is(err, client.ErrLost):
 				m.outcome = lost
 				learn(m)
 			case err == nil && e.ClientEventID == m.key:
@@ -371,7 +371,7 @@ func (u *user) hesitate(ctx context.Context) {
 
 // follow notes what the user is told, until ctx ends.
 func (u *user) follow(ctx context.Context) error {
-	for e, err := range u.context.Follow(ctx, session.FollowOptions{Deltas: true}) {
+	for e, err := range u.context.Follow(ctx, client.FollowOptions{Deltas: true}) {
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -442,7 +442,7 @@ func (u *user) finish(ctx context.Context) error {
 		m.outcome, m.eventID, err = u.send(ctx, []event.Event{e})
 		u.add(m)
 		if m.outcome == refused {
-			err = session.ErrRefused // until the answer before has ended
+			err = client.ErrRefused // until the answer before has ended
 		}
 		return err
 	})

@@ -3,8 +3,8 @@ package main
 import (
 	"crypto/sha256"
 
-	"github.com/seed-9ed7edd4/chronicle/blobs"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
 // outcome is what the sender of a message knows.

@@ -9,8 +9,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
@@ -100,7 +100,7 @@ func (m *Model) run(command Command) tea.Cmd {
 func (m *Model) set(setting event.Body) tea.Cmd {
 	return func() tea.Msg {
 		_, err := m.config.Context.Send(m.ctx, event.New(setting))
-		if err != nil && !errors.Is(err, session.ErrRefused) { // the log shows that
+		if err != nil && !errors.Is(err, client.ErrRefused) { // the log shows that
 			return told{err: fmt.Errorf("not set: %w", err)}
 		}
 		return nil
@@ -173,7 +173,7 @@ func (m *Model) send(input []event.Event) tea.Cmd {
 	return func() tea.Msg {
 		for _, part := range Inputs(input) {
 			_, err := m.config.Context.Send(m.ctx, part...)
-			if errors.Is(err, session.ErrRefused) {
+			if errors.Is(err, client.ErrRefused) {
 				break // the log shows that
 			}
 			if err != nil {
@@ -213,7 +213,7 @@ func (m *Model) takeSent(msg sent) tea.Cmd {
 
 // logUpdate holds the events since the previous update: at least one, or the end of the log.
 type logUpdate struct {
-	events []session.Entry
+	events []client.Entry
 	ended  bool
 }
 
@@ -222,20 +222,20 @@ type followAgain struct{}
 
 // follow follows the log from the last event shown.
 func (m *Model) follow() tea.Cmd {
-	log := m.config.Context.Follow(m.ctx, session.FollowOptions{From: m.transcript.lastID, Deltas: true})
+	log := m.config.Context.Follow(m.ctx, client.FollowOptions{From: m.transcript.lastID, Deltas: true})
 	// The buffer holds deltas that arrive while the screen is drawn.
-	m.log = session.Entries(m.ctx, log, 256)
+	m.log = client.Entries(m.ctx, log, 256)
 	return nextUpdate(m.log)
 }
 
 // nextUpdate waits for an event and returns all that are available.
-func nextUpdate(log <-chan session.Entry) tea.Cmd {
+func nextUpdate(log <-chan client.Entry) tea.Cmd {
 	return func() tea.Msg {
 		l, ok := <-log
 		if !ok {
 			return logUpdate{ended: true}
 		}
-		update := logUpdate{events: []session.Entry{l}}
+		update := logUpdate{events: []client.Entry{l}}
 		for {
 			select {
 			case l, ok := <-log:

@@ -8,8 +8,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat/quiet"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -18,12 +18,12 @@ import (
 // Runs after bubbletea is initialized.
 func init() { quiet.Restore() }
 
-// Context is the part of [session.Context] that the screen uses.
+// Context is the part of [client.Context] that the screen uses.
 type Context interface {
 	Name() string
-	Send(ctx context.Context, events ...event.Event) (session.Receipt, error)
+	Send(ctx context.Context, events ...event.Event) (client.Receipt, error)
 	Events(ctx context.Context, from string) iter.Seq2[event.Event, error]
-	Follow(ctx context.Context, options session.FollowOptions) iter.Seq2[event.Event, error]
+	Follow(ctx context.Context, options client.FollowOptions) iter.Seq2[event.Event, error]
 	State(ctx context.Context) (wire.State, error)
 	Interrupt(ctx context.Context) error
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 const prompt = "› "

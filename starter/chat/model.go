@@ -11,8 +11,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 )
 
 // Model is the bubbletea model of the screen. transcript.go shows the log, line.go edits the
@@ -32,7 +32,7 @@ type Model struct {
 	spinning bool
 
 	// log is the followed log; lost is set after the stream broke until the next event.
-	log  <-chan session.Entry
+	log  <-chan client.Entry
 	lost bool
 	// reach tracks whether Temporal is reachable.
 	reach reach

@@ -14,8 +14,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -32,12 +32,12 @@ type fakeContext struct {
 
 func (*fakeContext) Name() string { return "demo" }
 
-func (f *fakeContext) Send(ctx context.Context, events ...event.Event) (session.Receipt, error) {
+func (f *fakeContext) Send(ctx context.Context, events ...event.Event) (client.Receipt, error) {
 	select {
 	case f.sent <- events:
-		return session.Receipt{}, f.sendErr
+		return client.Receipt{}, f.sendErr
 	case <-ctx.Done():
-		return session.Receipt{}, ctx.Err()
+		return client.Receipt{}, ctx.Err()
 	}
 }
 
@@ -55,7 +55,7 @@ func (f *fakeContext) Events(_ context.Context, from string) iter.Seq2[event.Eve
 	}
 }
 
-func (f *fakeContext) Follow(ctx context.Context, _ session.FollowOptions) iter.Seq2[event.Event, error] {
+func (f *fakeContext) Follow(ctx context.Context, _ client.FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for {
 			select {
@@ -425,7 +425,7 @@ func TestLinesAreSentOneAfterTheOther(t *testing.T) {
 
 func TestALineThatFailsToSendReturnsToTheInput(t *testing.T) {
 	s := open(t)
-	s.fake.sendErr = session.ErrUnreachable
+	s.fake.sendErr = client.ErrUnreachable
 	s.enter("/attach notes")
 	s.enter("Hi")
 	s.takeSent()

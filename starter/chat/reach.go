@@ -8,7 +8,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/seed-9ed7edd4/chronicle/session"
+	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
 // reachTimeout is how long Temporal may take to respond.
@@ -51,7 +51,7 @@ func (m *Model) look() tea.Cmd {
 		ctx, cancel := context.WithTimeout(m.ctx, reachTimeout)
 		defer cancel()
 		for _, err := range m.config.Context.Events(ctx, from) {
-			return looked{away: err != nil && !errors.Is(err, session.ErrNoContext)}
+			return looked{away: err != nil && !errors.Is(err, client.ErrNoContext)}
 		}
 		return looked{}
 	}

@@ -7,11 +7,11 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/session"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
 )
 
 // pastMessages is how many messages of the past are shown.
@@ -229,7 +229,7 @@ func (t *transcript) cutOff() {
 // note prints the outcome of a command. Rows are truncated, not wrapped, to keep tables
 // aligned.
 func (t *transcript) note(n told) {
-	if errors.Is(n.err, session.ErrNoContext) {
+	if errors.Is(n.err, client.ErrNoContext) {
 		t.remark("no messages yet")
 		return
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 const between = " │ "

@@ -3,7 +3,7 @@ package show
 import (
 	"strings"
 
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 // Style removes control characters from text and colors it (ECMA-48, "SGR"). The zero value

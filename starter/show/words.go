@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/terminal"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
 // Line formats an event as a line of a log: local time, id and text. Further lines of the text

@@ -1,0 +1,541 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	sdktemporal "go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// temporal is a Temporal that answers with one error, or with what a test says.
+// A call of anything else panics.
+type temporal struct {
+	sdkclient.Client
+	err   error
+	known bool // there was a run, which is closed
+	// run is what the server says of the newest run; nil: see known.
+	run *workflowservice.DescribeWorkflowExecutionResponse
+	// described counts how often it was asked.
+	described int
+	signals   []signal
+	// update answers an update; nil: there is no worker.
+	update   func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error)
+	updates  []sdkclient.UpdateWorkflowOptions
+	start    sdkclient.StartWorkflowOptions // of the newest update, or without one
+	pages    []*workflowservice.ListWorkflowExecutionsResponse
+	queries  []string
+	state    wire.State
+	noAnswer bool // to queries
+}
+
+type signal struct {
+	workflowID, name, input string
+	options                 sdkclient.StartWorkflowOptions
+}
+
+func (f *temporal) SignalWithStartWorkflow(_ context.Context, workflowID, name string, input any,
+	options sdkclient.StartWorkflowOptions, workflow any, _ ...any) (sdkclient.WorkflowRun, error) {
+	if workflow != wire.WorkflowType {
+		panic(workflow)
+	}
+	f.signals = append(f.signals, signal{workflowID, name, string(input.(converter.RawValue).Payload().GetData()), options})
+	return took{}, f.err
+}
+
+// took is the run that took a signal.
+type took struct{ sdkclient.WorkflowRun }
+
+func (took) GetRunID() string { return "run-1" }
+
+func (f *temporal) SignalWorkflow(_ context.Context, workflowID, runID, name string, input any) error {
+	payload, err := converter.GetDefaultDataConverter().ToPayload(input)
+	if err != nil {
+		return err
+	}
+	f.signals = append(f.signals, signal{workflowID: workflowID + runID, name: name, input: string(payload.GetData())})
+	return f.err
+}
+
+func (f *temporal) NewWithStartWorkflowOperation(options sdkclient.StartWorkflowOptions, _ any, _ ...any) sdkclient.WithStartWorkflowOperation {
+	f.start = options
+	return nil
+}
+
+// UpdateWithStartWorkflow finds no worker unless a test says what it answers.
+func (f *temporal) UpdateWithStartWorkflow(_ context.Context, options sdkclient.UpdateWithStartWorkflowOptions) (sdkclient.WorkflowUpdateHandle, error) {
+	f.updates = append(f.updates, options.UpdateOptions)
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case f.update == nil:
+		return nil, serviceerror.NewDeadlineExceeded("no worker")
+	}
+	appended, err := f.update(options.UpdateOptions)
+	return &updateHandle{appended: appended, err: err}, nil
+}
+
+type updateHandle struct {
+	sdkclient.WorkflowUpdateHandle
+	appended wire.Appended
+	err      error
+}
+
+func (h *updateHandle) Get(_ context.Context, result any) error {
+	*result.(*wire.Appended) = h.appended
+	return h.err
+}
+
+func (f *temporal) ExecuteWorkflow(_ context.Context, options sdkclient.StartWorkflowOptions, workflow any, _ ...any) (sdkclient.WorkflowRun, error) {
+	if workflow != wire.WorkflowType {
+		panic(workflow)
+	}
+	f.start = options
+	return took{}, f.err
+}
+
+func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	f.described++
+	if f.run != nil {
+		return f.run, nil
+	}
+	if f.known {
+		return &workflowservice.DescribeWorkflowExecutionResponse{}, nil
+	}
+	return nil, serviceerror.NewNotFound("no such workflow")
+}
+
+func (f *temporal) QueryWorkflow(ctx context.Context, workflowID, runID, query string, _ ...any) (converter.EncodedValue, error) {
+	f.queries = append(f.queries, workflowID+runID+"/"+query)
+	if f.noAnswer {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	payloads, err := converter.GetDefaultDataConverter().ToPayloads(f.state)
+	return sdkclient.NewValue(payloads), err
+}
+
+func (f *temporal) ListWorkflow(_ context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+	f.queries = append(f.queries, request.GetQuery()+string(request.GetNextPageToken()))
+	if f.err != nil {
+		return nil, f.err
+	}
+	page := f.pages[0]
+	f.pages = f.pages[1:]
+	return page, nil
+}
+
+func (f *temporal) CheckHealth(context.Context, *sdkclient.CheckHealthRequest) (*sdkclient.CheckHealthResponse, error) {
+	return &sdkclient.CheckHealthResponse{}, f.err
+}
+
+func open(t *testing.T, f *temporal) *client.Context {
+	t.Helper()
+	c, err := client.New(client.Options{Temporal: f}).Open("demo")
+	require.NoError(t, err)
+	return c
+}
+
+func TestOpenAsksNothingOfTheServer(t *testing.T) {
+	c := client.New(client.Options{Temporal: &temporal{}})
+	demo, err := c.Open("demo")
+	require.NoError(t, err)
+	require.Equal(t, "demo", demo.Name())
+	require.False(t, c.Live())
+	_, err = c.Open("de mo")
+	require.ErrorIs(t, err, client.ErrName)
+	require.EqualError(t, err, `invalid context name: context "de mo": a name has 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit`)
+	c.Shutdown() // closes nothing that it did not make
+}
+
+func TestSendAppendsToTheContextAndStartsItIfNeedBe(t *testing.T) {
+	f := &temporal{update: func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
+		return wire.Appended{EventIDs: []string{"demo:0002"}}, nil
+	}}
+	c, err := client.New(client.Options{Temporal: f, TaskQueue: "mine"}).Open("demo")
+	require.NoError(t, err)
+	hello := event.New(event.UserMessage{Content: "<Hello>"})
+	hello.ClientEventID = "one"
+	sent, err := c.Send(t.Context(), hello)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one"}, sent.ClientEventIDs)
+	require.Equal(t, []string{"demo:0002"}, sent.EventIDs)
+	require.Empty(t, f.signals, "it is in the log already")
+
+	again := []event.Event{hello, event.New(event.SystemPrompt{Content: "Be brief."})}
+	again[1].ClientEventID = "two"
+	for range 2 {
+		_, err = c.Send(t.Context(), again...)
+		require.NoError(t, err)
+	}
+	require.Len(t, f.updates, 3)
+	for _, u := range f.updates {
+		require.Equal(t, "context:demo", u.WorkflowID)
+		require.Equal(t, "append", u.UpdateName)
+	}
+	require.NotEqual(t, f.updates[1].UpdateID, f.updates[2].UpdateID, "the server would answer as it did the first time")
+	require.Equal(t, `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`, dataOf(t, f.updates[0].Args))
+	require.Equal(t, sdkclient.StartWorkflowOptions{
+		ID: "context:demo", TaskQueue: "mine", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, f.start)
+}
+
+func TestWhatTheContextSaysOfWhatItIsSent(t *testing.T) {
+	failure := func(kind string) error { return sdktemporal.NewApplicationError("busy", kind) }
+	message := event.New(event.UserMessage{Content: "Hello"})
+	send := func(f *temporal, err error) (client.Receipt, error) {
+		f.update = func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) { return wire.Appended{}, err }
+		return open(t, f).Send(t.Context(), message)
+	}
+	t.Run("refused", func(t *testing.T) {
+		f := &temporal{}
+		sent, err := send(f, failure(wire.ErrorRefused))
+		require.ErrorIs(t, err, client.ErrRefused)
+		require.EqualError(t, err, "send to context demo: refused: busy")
+		require.Len(t, sent.ClientEventIDs, 1, "by which the refusal is found in the log")
+		require.Empty(t, f.signals)
+	})
+	t.Run("invalid to this worker", func(t *testing.T) {
+		f := &temporal{}
+		_, err := send(f, failure(wire.ErrorInvalid))
+		require.ErrorAs(t, err, new(*event.FieldError))
+		require.Empty(t, f.signals)
+	})
+	for name, err := range map[string]error{
+		"a worker that knows no updates":    errors.New("unknown update append"),
+		"more updates than a run may have":  serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED, "limit"),
+		"a run that ends just now":          sdktemporal.NewApplicationError("workflow completed", "AcceptedUpdateCompletedWorkflow"),
+		"no worker that would answer":       serviceerror.NewDeadlineExceeded("too late"),
+		"a server that does not do updates": serviceerror.NewUnimplemented("update"),
+	} {
+		t.Run(name+" leaves it to a signal", func(t *testing.T) {
+			f := &temporal{}
+			sent, err := send(f, err)
+			require.NoError(t, err)
+			require.Empty(t, sent.EventIDs)
+			require.Len(t, f.signals, 1)
+			require.Contains(t, f.signals[0].input, sent.ClientEventIDs[0], "recorded once, should the update come to something")
+		})
+	}
+}
+
+func TestLongInputIsLeftToASignal(t *testing.T) {
+	f := &temporal{update: func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
+		t.Error("ten such updates would not fit into a message")
+		return wire.Appended{}, nil
+	}}
+	c, err := client.New(client.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
+	require.NoError(t, err)
+	sent, err := c.Send(t.Context(), event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)}))
+	require.NoError(t, err)
+	require.Empty(t, sent.EventIDs)
+	require.Len(t, f.signals, 1)
+}
+
+func dataOf(t *testing.T, args []any) string {
+	t.Helper()
+	require.Len(t, args, 1)
+	payload, err := converter.GetDefaultDataConverter().ToPayload(args[0])
+	require.NoError(t, err)
+	return string(payload.GetData())
+}
+
+func TestSendSignalsTheContextWhenNoWorkerAnswers(t *testing.T) {
+	f := &temporal{}
+	c, err := client.New(client.Options{Temporal: f, TaskQueue: "mine"}).Open("demo")
+	require.NoError(t, err)
+	one := event.New(event.UserMessage{Content: "<Hello>"})
+	one.ClientEventID = "one"
+	sent, err := c.Send(t.Context(), one)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one"}, sent.ClientEventIDs)
+	require.Empty(t, sent.EventIDs)
+
+	batch := []event.Event{event.New(event.SystemPrompt{Content: "Be brief."}), one}
+	sent, err = c.Send(t.Context(), batch...)
+	require.NoError(t, err)
+	ids := sent.ClientEventIDs
+	require.Len(t, ids[0], 26, "an event without an id is given one")
+	require.Equal(t, "one", ids[1])
+	require.Empty(t, batch[0].ClientEventID, "the caller's events stay as they are")
+
+	require.Equal(t, []signal{
+		{"context:demo", "event", `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`,
+			sdkclient.StartWorkflowOptions{ID: "context:demo", TaskQueue: "mine"}},
+		{"context:demo", "event", `[{"_tag":"SystemPromptEvent","clientEventId":"` + ids[0] + `","content":"Be brief."},` +
+			`{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}]`,
+			sdkclient.StartWorkflowOptions{ID: "context:demo", TaskQueue: "mine"}},
+	}, f.signals)
+}
+
+func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
+	large := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)})
+	half := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes/2)})
+	keyed := event.New(event.UserMessage{Content: "Hello"})
+	keyed.Extra = map[string]json.RawMessage{"apiKey": []byte(`"sk-live-0123456789"`)}
+	named := event.New(event.UserMessage{Content: "Hello"})
+	named.ClientEventID = strings.Repeat("x", event.MaxClientEventID+1)
+	one, other := event.New(event.UserMessage{Content: "one"}), event.New(event.UserMessage{Content: "other"})
+	one.ClientEventID, other.ClientEventID = "mine", "mine"
+	for name, test := range map[string]struct {
+		events []event.Event
+		want   string
+	}{
+		"nothing":                            {nil, "there is no event to send"},
+		"an event without a body":            {[]event.Event{{}}, "_tag"},
+		"an event of the lifecycle":          {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "reserved for the session"},
+		"a delta":                            {[]event.Event{event.New(event.TextDelta{RequestID: "demo:r0001"})}, "reserved for the session"},
+		"an absurd value":                    {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
+		"a raw key":                          {[]event.Event{keyed}, "apiKeyRef"},
+		"a key in place of a reference":      {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},
+		"an event that is too large":         {[]event.Event{large}, "bytes of JSON in one event, at most 65536 can be sent without a blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)"},
+		"events that are together too large": {[]event.Event{half, half, half}, "bytes of JSON in one input, at most 65536 can be sent without a blob store"},
+		"a client id that is too long":       {[]event.Event{named}, "clientEventId"},
+		"two events with one client id":      {[]event.Event{one, one, other}, "UserMessageEvent.clientEventId: event 3 of 3 has that of another"},
+		"one bad event among good ones":      {[]event.Event{event.New(event.UserMessage{Content: "Hello"}), event.New(event.SetTimeout{})}, "timeoutMs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &temporal{}
+			_, err := open(t, f).Send(t.Context(), test.events...)
+			var refused *event.FieldError
+			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, test.want)
+			require.NotContains(t, err.Error(), "sk-live")
+			require.Empty(t, f.signals)
+			require.Empty(t, f.updates)
+		})
+	}
+}
+
+func TestAnEventMayBeInAnInputTwice(t *testing.T) {
+	f := &temporal{update: func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
+		return wire.Appended{EventIDs: []string{"demo:0002", "demo:0002"}}, nil
+	}}
+	hello := event.New(event.UserMessage{Content: "Hello", TriggersTurn: new(true)})
+	hello.ClientEventID = "one"
+	again := event.New(event.UserMessage{Content: "Hello", TriggersTurn: new(true)})
+	again.ClientEventID = "one"
+	sent, err := open(t, f).Send(t.Context(), hello, again)
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "one"}, sent.ClientEventIDs)
+	require.Len(t, f.updates, 1)
+}
+
+func TestInterruptAndClose(t *testing.T) {
+	f := &temporal{}
+	c := open(t, f)
+	require.NoError(t, c.Interrupt(t.Context()))
+	require.NoError(t, c.Close(t.Context(), "for today"))
+	require.Equal(t, []signal{
+		{workflowID: "context:demo", name: "interrupt"},
+		{workflowID: "context:demo", name: "close", input: `{"reason":"for today"}`},
+	}, f.signals)
+
+	f.err = serviceerror.NewNotFound("workflow execution already completed")
+	f.known = true
+	require.NoError(t, c.Close(t.Context(), ""), "closing a closed context does nothing")
+	require.NoError(t, c.Interrupt(t.Context()))
+	f.known = false
+	require.ErrorIs(t, c.Close(t.Context(), ""), client.ErrNoContext)
+}
+
+func TestStateIsTheAnswerToAQuery(t *testing.T) {
+	f := &temporal{state: wire.State{ContextName: "demo", Status: wire.StatusIdle, Turns: 3}}
+	state, err := open(t, f).State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, state.Turns)
+	require.Equal(t, []string{"context:demo/state"}, f.queries)
+}
+
+func TestErrorsAreToldApart(t *testing.T) {
+	send := func(ctx context.Context, c *client.Context) error {
+		_, err := c.Send(ctx, event.New(event.UserMessage{Content: "Hello"}))
+		return err
+	}
+	state := func(ctx context.Context, c *client.Context) error {
+		_, err := c.State(ctx)
+		return err
+	}
+	closing := func(ctx context.Context, c *client.Context) error { return c.Close(ctx, "") }
+	odd := errors.New("odd")
+	for name, test := range map[string]struct {
+		do   func(context.Context, *client.Context) error
+		err  error
+		want error
+		text string
+	}{
+		"no such workflow":               {state, serviceerror.NewNotFound("gone"), client.ErrNoContext, "ask for the state of context demo: no such context: gone"},
+		"nothing to close":               {closing, serviceerror.NewNotFound("gone"), client.ErrNoContext, "close context demo: no such context: gone"},
+		"the server is away":             {send, serviceerror.NewUnavailable("refused"), client.ErrUnreachable, "send to context demo: temporal is unreachable: refused"},
+		"the server does not answer":     {send, serviceerror.NewDeadlineExceeded("too late"), client.ErrUnreachable, "send to context demo: temporal is unreachable: too late"},
+		"the client's own deadline":      {closing, context.DeadlineExceeded, client.ErrUnreachable, "close context demo: temporal is unreachable: context deadline exceeded"},
+		"a query that nobody answers":    {state, serviceerror.NewDeadlineExceeded("too late"), client.ErrNoWorker, "ask for the state of context demo: no worker answers: too late"},
+		"a query without a worker":       {state, serviceerror.NewFailedPrecondition("no poller"), client.ErrNoWorker, "ask for the state of context demo: no worker answers: no poller"},
+		"a query that a worker fails at": {state, serviceerror.NewQueryFailed("panic"), client.ErrNoWorker, "ask for the state of context demo: no worker answers: panic"},
+		"anything else":                  {send, odd, odd, "send to context demo: odd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := test.do(t.Context(), open(t, &temporal{err: test.err}))
+			require.ErrorIs(t, err, test.want)
+			require.ErrorIs(t, err, test.err)
+			require.EqualError(t, err, test.text)
+		})
+	}
+}
+
+func TestTheCallersOwnEndIsNoErrorOfTemporal(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := open(t, &temporal{noAnswer: true}).State(ctx)
+	require.Equal(t, context.Canceled, err)
+}
+
+func TestListHasOneSummaryForEachContext(t *testing.T) {
+	start := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	attributes := func(status string, turns int) *commonpb.SearchAttributes {
+		fields := map[string]*commonpb.Payload{}
+		for name, value := range map[string]any{
+			wire.AttributeStatus: status, wire.AttributeTurns: turns, wire.AttributeModel: "gpt-4o-mini",
+		} {
+			payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+			require.NoError(t, err)
+			fields[name] = payload
+		}
+		return &commonpb.SearchAttributes{IndexedFields: fields}
+	}
+	execution := func(id string, status enumspb.WorkflowExecutionStatus, a *commonpb.SearchAttributes) *workflowpb.WorkflowExecutionInfo {
+		return &workflowpb.WorkflowExecutionInfo{
+			Execution: &commonpb.WorkflowExecution{WorkflowId: id}, Status: status, SearchAttributes: a,
+			StartTime: timestamppb.New(start), CloseTime: timestamppb.New(start.Add(time.Hour)),
+		}
+	}
+	const running, ended = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	f := &temporal{pages: []*workflowservice.ListWorkflowExecutionsResponse{
+		{NextPageToken: []byte("+2"), Executions: []*workflowpb.WorkflowExecutionInfo{
+			execution("context:new", running, attributes("answering", 2)),
+			execution("context:plain", running, nil),
+			execution("something else", running, nil),
+		}},
+		{Executions: []*workflowpb.WorkflowExecutionInfo{
+			execution("context:gone", ended, attributes("answering", 1)),
+			execution("context:new", ended, attributes("closed", 1)),
+		}},
+	}}
+	c := client.New(client.Options{Temporal: f})
+	var got []client.Summary
+	for s, err := range c.List(t.Context(), "ContextTurns > 0 OR ContextTurns < 0") {
+		require.NoError(t, err)
+		got = append(got, s)
+	}
+	require.Equal(t, []client.Summary{
+		{ContextName: "new", Status: wire.StatusAnswering, Turns: 2, Model: "gpt-4o-mini", StartedAt: start},
+		{ContextName: "plain", StartedAt: start},
+		{ContextName: "gone", Status: wire.StatusClosed, Turns: 1, Model: "gpt-4o-mini", StartedAt: start, ClosedAt: start.Add(time.Hour)},
+	}, got)
+	const filter = "WorkflowType = 'Context' AND (ContextTurns > 0 OR ContextTurns < 0)"
+	require.Equal(t, []string{filter, filter + "+2"}, f.queries)
+}
+
+func TestWhoAsksIsToldThatTemporalIsAway(t *testing.T) {
+	require.NoError(t, client.New(client.Options{Temporal: &temporal{}}).Ping(t.Context()))
+	away := client.New(client.Options{Temporal: &temporal{err: serviceerror.NewUnavailable("away")}})
+	require.ErrorIs(t, away.Ping(t.Context()), client.ErrUnreachable)
+	for _, err := range away.List(t.Context(), "") {
+		require.ErrorIs(t, err, client.ErrUnreachable)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, away.Ping(gone), context.Canceled)
+	cut := client.New(client.Options{Temporal: &temporal{err: serviceerror.NewCanceled("context canceled")}})
+	for _, err := range cut.List(gone, "") {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+func TestSettingsOfTheConnection(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "temporal.toml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+[profile.default]
+address = "from-file:7233"
+namespace = "from-file"
+[profile.other]
+address = "from-other:7233"
+`), 0o600))
+	tests := map[string]struct {
+		config             client.Config
+		env                map[string]string
+		address, namespace string
+	}{
+		"nothing set is a server on this host": {client.Config{}, nil, "localhost:7233", "default"},
+		"the environment": {client.Config{},
+			map[string]string{"TEMPORAL_ADDRESS": "from-env:7233", "TEMPORAL_NAMESPACE": "from-env"}, "from-env:7233", "from-env"},
+		"the file": {client.Config{}, map[string]string{"TEMPORAL_CONFIG_FILE": file}, "from-file:7233", "from-file"},
+		"the environment goes before the file": {client.Config{},
+			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_ADDRESS": "from-env:7233"}, "from-env:7233", "from-file"},
+		"a profile of the file": {client.Config{Profile: "other"},
+			map[string]string{"TEMPORAL_CONFIG_FILE": file}, "from-other:7233", "default"},
+		"a profile that the environment names": {client.Config{},
+			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_PROFILE": "other"}, "from-other:7233", "default"},
+		"what the program says goes before all": {client.Config{Address: "from-code:7233", Namespace: "from-code"},
+			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_ADDRESS": "from-env:7233"}, "from-code:7233", "from-code"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			isolate(t)
+			for key, value := range test.env {
+				t.Setenv(key, value)
+			}
+			options, err := test.config.ClientOptions()
+			require.NoError(t, err)
+			require.Equal(t, test.address, options.HostPort)
+			require.Equal(t, test.namespace, options.Namespace)
+		})
+	}
+	t.Run("a profile that is not there is an error", func(t *testing.T) {
+		isolate(t)
+		t.Setenv("TEMPORAL_CONFIG_FILE", file)
+		_, err := client.Config{Profile: "missing"}.ClientOptions()
+		require.ErrorContains(t, err, "read the settings of the Temporal client")
+	})
+}
+
+// isolate takes the settings of whoever runs the tests away.
+func isolate(t *testing.T) {
+	for _, setting := range os.Environ() {
+		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "TEMPORAL_") {
+			t.Setenv(name, "")
+		}
+	}
+	t.Setenv("TEMPORAL_CONFIG_FILE", filepath.Join(t.TempDir(), "none.toml"))
+}
+
+func TestDialEndsWithItsContext(t *testing.T) {
+	isolate(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := client.Dial(ctx, client.Config{Address: "127.0.0.1:1"})
+	require.Equal(t, context.Canceled, err)
+}

@@ -1,0 +1,144 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	sdkclient "go.temporal.io/sdk/client"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/formats/chat"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// archived is a context of a Temporal and an archive.
+func archived(t require.TestingT, f *temporal, logs *archive.Archive, name string) *client.Context {
+	c, err := client.New(client.Options{Temporal: f, Archive: logs}).Open(name)
+	require.NoError(t, err)
+	return c
+}
+
+// put makes events the log of a run in an archive.
+func put(t require.TestingT, logs *archive.Archive, name string, events []event.Event) {
+	folder, err := logs.Folder(context.Background(), name)
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(context.Background(), archive.Run{ID: "A"}))
+	_, err = logs.Write(context.Background(), name, "A", events)
+	require.NoError(t, err)
+}
+
+// jsonl is a log as it is exported.
+func jsonl(t require.TestingT, log iter.Seq2[event.Event, error]) string {
+	var out bytes.Buffer
+	require.NoError(t, chat.Write(&out, chat.JSONL, log))
+	return out.String()
+}
+
+func TestALogIsImportedAsItWasExported(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		logs := archive.New(blobstest.New(t).Store)
+		put(r, logs, "demo", eventtest.Log("demo").Draw(r, "log"))
+		exported := jsonl(r, archived(r, &temporal{}, logs, "demo").Events(t.Context(), ""))
+
+		elsewhere := archive.New(blobstest.New(t).Store)
+		for _, name := range []string{"demo", "copy"} {
+			var events []event.Event
+			for e, err := range chat.Read(strings.NewReader(exported), name, eventtest.Epoch) {
+				require.NoError(r, err)
+				events = append(events, e)
+			}
+			require.NoError(r, archived(r, &temporal{}, elsewhere, name).Import(t.Context(), events))
+		}
+		require.Equal(r, exported, jsonl(r, archived(r, &temporal{}, elsewhere, "demo").Events(t.Context(), "")))
+		require.Equal(r, jsonl(r, func(yield func(event.Event, error) bool) {
+			for e, err := range archived(r, &temporal{}, logs, "demo").Events(t.Context(), "") {
+				if !yield(e.MovedTo("copy"), err) {
+					return
+				}
+			}
+		}), jsonl(r, archived(r, &temporal{}, elsewhere, "copy").Events(t.Context(), "")))
+	})
+}
+
+func TestAnImportBeginsASession(t *testing.T) {
+	f := &temporal{}
+	logs := archive.New(blobstest.New(t).Store)
+	require.NoError(t, archived(t, f, logs, "demo").Import(t.Context(), numbered(1)))
+	id, err := logs.Store().Known(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, id)
+	require.Equal(t, sdkclient.StartWorkflowOptions{
+		ID: "context:demo", TaskQueue: "contexts", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		Memo: map[string]any{wire.MemoStore: id},
+	}, f.start, "a worker with another store refuses it")
+}
+
+// numbered are the first events of a context.
+func numbered(count int) []event.Event {
+	var events []event.Event
+	for n := 1; n <= count; n++ {
+		e := recorded(n, event.UserMessage{})
+		e.Timestamp = eventtest.Epoch
+		if n > 1 {
+			e.ParentID = id(n - 1)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+func TestAnImportThatWasCutShortIsUnseenUntilItIsFinished(t *testing.T) {
+	log := numbered(12_000)
+	bucket := blobstest.New(t)
+	logs := archive.New(bucket.Store)
+	require.NoError(t, archived(t, &temporal{}, logs, "demo").Import(t.Context(), log))
+	// As it is when the client was killed before it had registered the import.
+	const registration = "contexts/demo/runs/000000000001.json"
+	bucket.Set(registration, nil)
+	demo := archived(t, &temporal{}, logs, "demo")
+	for _, err := range demo.Events(t.Context(), "") {
+		require.ErrorIs(t, err, client.ErrNoContext)
+	}
+	require.NoError(t, demo.Import(t.Context(), numbered(3)), "another import does not mind")
+	n := 0
+	for _, err := range demo.Events(t.Context(), "") {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 3, n)
+	require.ErrorIs(t, demo.Import(t.Context(), log), client.ErrExists)
+	bucket.Set(registration, nil)
+	writes := bucket.Writes()
+	require.NoError(t, demo.Import(t.Context(), log))
+	require.Equal(t, writes+1, bucket.Writes(), "the segments are there")
+	require.NoError(t, demo.Import(t.Context(), log), "the session may not have begun")
+}
+
+func TestAnImportIsRefused(t *testing.T) {
+	logs := archive.New(blobstest.New(t).Store)
+	for name, test := range map[string]struct {
+		temporal *temporal
+		archive  *archive.Archive
+		events   []event.Event
+		want     string
+	}{
+		"without an archive":       {&temporal{}, nil, numbered(1), "import context demo: the client has no blob store (give the blob store of the workers by --blob-url"},
+		"when there is a run":      {&temporal{known: true}, logs, numbered(1), "import context demo: there is such a context already"},
+		"without events":           {&temporal{}, logs, nil, "want all events, from the first on"},
+		"without the first events": {&temporal{}, logs, numbered(2)[1:], "want all events, from the first on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorContains(t, archived(t, test.temporal, test.archive, "demo").Import(t.Context(), test.events), test.want)
+		})
+	}
+}

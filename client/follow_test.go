@@ -1,0 +1,227 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// merging drives a merge step by step: whoever gives it something knows that it
+// was taken.
+type merging struct {
+	t        *testing.T
+	recorded chan client.Entry
+	deltas   chan event.TextDelta
+	wake     chan struct{}
+	out      chan event.Event
+	errs     chan error
+	done     chan struct{}
+}
+
+const patience = 10 * time.Second
+
+func startMerge(t *testing.T, from string) *merging {
+	m := &merging{
+		t: t, recorded: make(chan client.Entry), deltas: make(chan event.TextDelta),
+		wake: make(chan struct{}, 1), out: make(chan event.Event), errs: make(chan error, 1), done: make(chan struct{}),
+	}
+	go func() {
+		defer close(m.done)
+		for e, err := range client.Merge("demo", from, m.recorded, m.deltas, m.wake) {
+			if err != nil {
+				m.errs <- err
+				continue
+			}
+			select {
+			case m.out <- e:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	return m
+}
+
+func give[T any](t *testing.T, to chan<- T, value T) {
+	t.Helper()
+	select {
+	case to <- value:
+	case <-time.After(patience):
+		t.Fatal("nobody takes it")
+	}
+}
+
+func take[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case value := <-from:
+		return value
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
+func (m *merging) log(n int, body event.Body) {
+	give(m.t, m.recorded, client.Entry{Event: recorded(n, body)})
+}
+func (m *merging) delta(d event.TextDelta) { give(m.t, m.deltas, d) }
+
+func (m *merging) yields(want event.Event) {
+	m.t.Helper()
+	require.Equal(m.t, want, take(m.t, m.out))
+}
+
+// end ends the log and fails if anything else was yielded.
+func (m *merging) end() {
+	m.t.Helper()
+	close(m.recorded)
+	select {
+	case <-m.done:
+	case e := <-m.out:
+		m.t.Fatalf("yielded without need: %+v", e)
+	case <-time.After(patience):
+		m.t.Fatal("the end of the log is not the end")
+	}
+}
+
+func delta(request, through int, text string) event.TextDelta {
+	d := event.TextDelta{RequestID: requestID(request), Attempt: 1, Delta: text}
+	if through > 0 {
+		d.ThroughEventID = id(through)
+	}
+	return d
+}
+
+func live(d event.TextDelta) event.Event {
+	e := event.New(d)
+	e.ContextName = "demo"
+	return e
+}
+
+func TestDeltasStandBehindWhatTheyAnswer(t *testing.T) {
+	m := startMerge(t, "")
+	m.delta(delta(1, 2, "Hel"))
+	m.log(1, event.SessionStarted{})
+	m.yields(recorded(1, event.SessionStarted{}))
+	m.log(2, event.UserMessage{Content: "Hello"})
+	m.yields(recorded(2, event.UserMessage{Content: "Hello"}))
+	m.yields(live(delta(1, 2, "Hel")))
+	m.delta(delta(1, 2, "lo"))
+	m.yields(live(delta(1, 2, "lo")))
+	m.log(3, started(1, 2))
+	m.yields(recorded(3, started(1, 2)))
+	m.end()
+}
+
+func TestADeltaOfNothingYetIsNotHeld(t *testing.T) {
+	m := startMerge(t, "")
+	reset := delta(1, 0, "")
+	reset.Attempt, reset.Reset = 2, true
+	m.delta(reset)
+	m.yields(live(reset))
+	m.end()
+}
+
+func TestDeltasOfAFinishedRequestAreDropped(t *testing.T) {
+	for name, end := range map[string]event.Body{
+		"completed": completed(1), "interrupted": interrupted(1), "failed": failed(1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := startMerge(t, id(1))
+			m.log(2, end)
+			m.yields(recorded(2, end))
+			m.delta(delta(1, 1, "too late"))
+			m.delta(delta(2, 2, "in time"))
+			m.yields(live(delta(2, 2, "in time")))
+			m.end()
+		})
+	}
+}
+
+func TestADeltaIsDroppedWhenItsRequestEndsWhileItIsHeld(t *testing.T) {
+	m := startMerge(t, id(1))
+	m.delta(delta(1, 3, "overtaken"))
+	m.log(2, completed(1))
+	m.yields(recorded(2, completed(1)))
+	m.log(3, event.UserMessage{Content: "next"})
+	m.yields(recorded(3, event.UserMessage{Content: "next"}))
+	m.delta(delta(2, 3, "Hi"))
+	m.yields(live(delta(2, 3, "Hi")))
+	m.end()
+}
+
+func TestDeltasBehindTheEventFromWhichIsReadAreNotHeld(t *testing.T) {
+	m := startMerge(t, id(7))
+	m.delta(delta(1, 7, "Hi"))
+	m.yields(live(delta(1, 7, "Hi")))
+	m.end()
+}
+
+func TestAnErrorOfTheLogIsTheLast(t *testing.T) {
+	m := startMerge(t, "")
+	broken := errors.New("broken")
+	give(t, m.recorded, client.Entry{Err: broken})
+	require.Equal(t, broken, take(t, m.errs))
+	take(t, m.done)
+}
+
+func TestAReaderThatStopsIsGivenNoMore(t *testing.T) {
+	log, deltas := make(chan client.Entry, 1), make(chan event.TextDelta, 1)
+	log <- client.Entry{Event: recorded(1, event.SessionStarted{})}
+	for range client.Merge("demo", "", log, deltas, nil) {
+		break
+	}
+	deltas <- delta(1, 0, "Hi")
+	for range client.Merge("demo", "", log, deltas, nil) {
+		break
+	}
+	require.Empty(t, log)
+	require.Empty(t, deltas)
+}
+
+func TestEntriesAreThoseOfTheirLog(t *testing.T) {
+	broken := errors.New("broken")
+	log := func(yield func(event.Event, error) bool) {
+		_ = yield(recorded(1, event.SessionStarted{}), nil) && yield(event.Event{}, broken)
+	}
+	entries := client.Entries(t.Context(), log, 0)
+	require.Equal(t, client.Entry{Event: recorded(1, event.SessionStarted{})}, take(t, entries))
+	require.Equal(t, client.Entry{Err: broken}, take(t, entries))
+	require.Zero(t, take(t, entries), "closed")
+}
+
+func TestEntriesThatNobodyTakesEndWithTheirContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	entries := client.Entries(ctx, func(yield func(event.Event, error) bool) {
+		defer close(ended)
+		for yield(recorded(1, event.SessionStarted{}), nil) {
+		}
+	}, 1)
+	take(t, entries)
+	cancel()
+	take(t, ended)
+}
+
+func TestADeltaThatIsAheadOfTheLogWakesItsReader(t *testing.T) {
+	m := startMerge(t, "")
+	ahead := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "Good", ThroughEventID: "demo:0001"}
+	give(t, m.deltas, ahead)
+	take(t, m.wake)
+	e := event.New(event.UserMessage{Content: "Hello"})
+	e.ID = "demo:0001"
+	give(t, m.recorded, client.Entry{Event: e})
+	require.Equal(t, "demo:0001", take(t, m.out).ID)
+	require.Equal(t, ahead, take(t, m.out).Body)
+	ahead.Index = 1
+	give(t, m.deltas, ahead)
+	take(t, m.out)
+	require.Empty(t, m.wake, "one that the log has come to wakes nobody")
+}

@@ -1,0 +1,84 @@
+package client_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+)
+
+func TestAForkBeginsWithTheLogOfItsOrigin(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		log := eventtest.Log("demo").Draw(r, "log")
+		logs := archive.New(blobstest.New(t).Store)
+		put(r, logs, "demo", log)
+		at := rapid.IntRange(1, len(log)).Draw(r, "at")
+		f := &temporal{}
+		require.NoError(r, archived(r, f, logs, "demo").Fork(t.Context(), id(at), "copy"))
+		require.Equal(r, "context:copy", f.start.ID)
+		i := 0
+		for e, err := range archived(r, f, logs, "copy").Events(t.Context(), "") {
+			require.NoError(r, err)
+			require.Equal(r, log[i].MovedTo("copy"), e)
+			i++
+		}
+		require.Equal(r, at, i)
+	})
+}
+
+func TestAForkAsksTheStoreAsOftenHoweverLongItsPrefixIs(t *testing.T) {
+	var reads, writes [2]int
+	for i, length := range []int{100, 10_000} {
+		bucket := blobstest.New(t)
+		logs := archive.New(bucket.Store)
+		put(t, logs, "demo", numbered(length))
+		_, err := logs.Store().Identity(t.Context())
+		require.NoError(t, err)
+		reads[i], writes[i] = bucket.Reads(), bucket.Writes()
+		require.NoError(t, archived(t, &temporal{}, logs, "demo").Fork(t.Context(), id(length), "copy"))
+		reads[i], writes[i] = bucket.Reads()-reads[i], bucket.Writes()-writes[i]
+	}
+	require.Equal(t, [2]int{1, 1}, writes)
+	require.Equal(t, reads[0], reads[1])
+}
+
+func TestAForkIsRefused(t *testing.T) {
+	logs := archive.New(blobstest.New(t).Store)
+	for _, name := range []string{"demo", "taken"} {
+		events := numbered(3)
+		for i, e := range events {
+			events[i] = e.MovedTo(name)
+		}
+		put(t, logs, name, events)
+	}
+	for name, test := range map[string]struct {
+		origin, at, as string
+		temporal       *temporal
+		archive        *archive.Archive
+		want           error
+		text           string
+	}{
+		"without an archive":        {"demo", "demo:0001", "copy", &temporal{}, nil, client.ErrNoArchive, ""},
+		"as a context that has run": {"demo", "demo:0001", "copy", &temporal{known: true}, logs, client.ErrExists, ""},
+		"as one that is archived":   {"demo", "demo:0001", "taken", &temporal{}, logs, client.ErrExists, ""},
+		"as what is no name":        {"demo", "demo:0001", "..", &temporal{}, logs, client.ErrName, ""},
+		"of no context":             {"none", "none:0001", "copy", &temporal{}, logs, client.ErrNoContext, ""},
+		"at another's event":        {"demo", "taken:0001", "copy", &temporal{}, logs, nil, `at: "taken:0001" is no event of context demo, want one like demo:0001`},
+		"beyond the log":            {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: its log ends before demo:0004"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := archived(t, test.temporal, test.archive, test.origin).Fork(t.Context(), test.at, test.as)
+			require.Error(t, err)
+			if test.want != nil {
+				require.ErrorIs(t, err, test.want)
+			}
+			require.ErrorContains(t, err, test.text)
+			require.Empty(t, test.temporal.start.ID, "nothing is started")
+		})
+	}
+}

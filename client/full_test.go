@@ -1,0 +1,152 @@
+package client_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	sdkclient "go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// running is a run with a history.
+func running(length, size int64, isWaiting bool) *workflowservice.DescribeWorkflowExecutionResponse {
+	d := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, HistoryLength: length, HistorySizeBytes: size,
+	}}
+	if isWaiting {
+		d.PendingWorkflowTask = &workflowpb.PendingWorkflowTaskInfo{}
+	}
+	return d
+}
+
+func TestSendRefusesWhatAHistoryWithoutAWorkerHasNoRoomFor(t *testing.T) {
+	const mb = 1 << 20
+	for name, test := range map[string]struct {
+		run  *workflowservice.DescribeWorkflowExecutionResponse
+		want string // "": it is sent
+	}{
+		"no context yet":                        {nil, ""},
+		"a short history":                       {running(3, 1000, true), ""},
+		"nearly as many signals as can wait":    {running(8_999, mb, true), ""},
+		"as many signals as can wait":           {running(9_200, mb, true), "send to context demo: full until a worker runs (9,200 of 10,000 signals)"},
+		"nearly as many bytes as can wait":      {running(300, 20*mb-1000, true), ""},
+		"as many bytes as can wait":             {running(300, 20*mb, true), "send to context demo: full until a worker runs (21.0 of 50 MB, half of which a worker needs)"},
+		"a long history that a worker has read": {running(9_200, 21*mb, false), ""},
+		"a history that the server ends soon":   {running(50_000, 21*mb, false), "full until a worker runs (50,000 of 10,000 signals)"},
+		"so many bytes that the server ends it": {running(9_200, 45*mb, false), "full until a worker runs (47.2 of 50 MB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &temporal{run: test.run}
+			sent, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+			if test.want == "" {
+				require.NoError(t, err)
+				require.Len(t, f.signals, 1)
+				return
+			}
+			require.ErrorIs(t, err, client.ErrFull)
+			require.ErrorContains(t, err, test.want)
+			require.Empty(t, f.signals)
+			require.Len(t, sent.ClientEventIDs, 1, "with which it may be sent again")
+		})
+	}
+	t.Run("a closed run has room in the next", func(t *testing.T) {
+		closed := running(9_500, 40*mb, false)
+		closed.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+		f := &temporal{run: closed}
+		_, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+		require.NoError(t, err)
+		require.Len(t, f.signals, 1)
+	})
+	t.Run("the server refuses another signal", func(t *testing.T) {
+		f := &temporal{err: serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events")}
+		_, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
+		require.ErrorIs(t, err, client.ErrFull)
+		require.ErrorContains(t, err, "(10,000 of 10,000 signals)")
+	})
+}
+
+func TestTheServerIsAskedForTheHistoryOnceForManySignals(t *testing.T) {
+	f := &temporal{run: running(3, 1000, true)}
+	c, err := client.New(client.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
+	require.NoError(t, err)
+	large := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)})
+	const signals = 80
+	for range signals {
+		_, err := c.Send(t.Context(), large)
+		require.NoError(t, err)
+	}
+	require.Len(t, f.signals, signals)
+	require.Less(t, f.described, signals/2)
+
+	f.run = running(8_950, 1000, true)
+	other, err := client.New(client.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
+	require.NoError(t, err)
+	f.described = 0
+	for range 3 {
+		_, err := other.Send(t.Context(), large)
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1+3, f.described, "near the limit it is asked each time, and once for the store")
+}
+
+// silent is a Temporal that takes signals and answers nothing else.
+type silent struct {
+	temporal
+	mu      sync.Mutex
+	signals int
+}
+
+func (f *silent) DescribeWorkflowExecution(ctx context.Context, _, _ string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (f *silent) NewWithStartWorkflowOperation(sdkclient.StartWorkflowOptions, any, ...any) sdkclient.WithStartWorkflowOperation {
+	return nil
+}
+
+func (f *silent) UpdateWithStartWorkflow(ctx context.Context, _ sdkclient.UpdateWithStartWorkflowOptions) (sdkclient.WorkflowUpdateHandle, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (f *silent) SignalWithStartWorkflow(context.Context, string, string, any, sdkclient.StartWorkflowOptions, any, ...any) (sdkclient.WorkflowRun, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.signals++
+	return took{}, nil
+}
+
+func TestOnASilentConnectionAFewSignalsAreSentWithoutLooking(t *testing.T) {
+	f := &silent{}
+	c, err := client.New(client.Options{Temporal: f}).Open("demo")
+	require.NoError(t, err)
+	const sends = 14
+	errs := make([]error, sends)
+	var wg sync.WaitGroup
+	for i := range sends {
+		wg.Go(func() { _, errs[i] = c.Send(t.Context(), event.New(event.UserMessage{Content: "Hello"})) })
+	}
+	wg.Wait()
+	refused := 0
+	for _, err := range errs {
+		if err != nil {
+			require.ErrorIs(t, err, client.ErrUnreachable)
+			refused++
+		}
+	}
+	require.Equal(t, 10, f.signals, "1 % of the room that is left for clients that do not know of each other")
+	require.Equal(t, sends-10, refused)
+}

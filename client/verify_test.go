@@ -1,0 +1,87 @@
+package client_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
+)
+
+func TestNothingIsWrongWithALogAsItIsWritten(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		require.Empty(r, client.WrongWith("demo", eventtest.Log("demo").Draw(r, "log")...))
+	})
+}
+
+func TestWhatIsWrongWithAnEventIsToldOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func([]event.Event) []event.Event
+		want  client.Problem
+	}{
+		"an event is missing": {
+			func(log []event.Event) []event.Event { log[2].ParentID = id(1); return append(log[:1], log[2:]...) },
+			client.Problem{Place: "demo:0003", Text: "stands where demo:0002 belongs"},
+		},
+		"another parent": {
+			func(log []event.Event) []event.Event { log[2].ParentID = id(1); return log },
+			client.Problem{Place: "demo:0003", Text: `has the parent "demo:0001" where "demo:0002" came before it`},
+		},
+		"another context": {
+			func(log []event.Event) []event.Event { log[2].ContextName = "other"; return log },
+			client.Problem{Place: "demo:0003", Text: `says that it is of the context "other"`},
+		},
+		"an earlier time": {
+			func(log []event.Event) []event.Event {
+				log[2].Timestamp = log[2].Timestamp.Add(-time.Second)
+				return log[:3]
+			},
+			client.Problem{Place: "demo:0003", Text: "is of 2026-01-02T15:04:04Z, which is before 2026-01-02T15:04:05Z, the time of the event before it"},
+		},
+		"what no event can be": {
+			func(log []event.Event) []event.Event { log[2].Body = event.LLMRequestStarted{}; return log },
+			client.Problem{Place: "demo:0003", Text: "LLMRequestStartedEvent.requestId: empty"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, []client.Problem{test.want}, client.WrongWith("demo", test.spoil(numbered(4))...))
+		})
+	}
+}
+
+func TestAnArchiveIsVerifiedWithItsLog(t *testing.T) {
+	bucket := blobstest.New(t)
+	logs := archive.New(bucket.Store)
+	log := numbered(9)
+	var segments []archive.Segment
+	folder, err := logs.Folder(t.Context(), "demo")
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: "A"}))
+	for begin := 0; begin < 9; begin += 3 {
+		segment, err := logs.Write(t.Context(), "demo", "A", log[begin:begin+3])
+		require.NoError(t, err)
+		segments = append(segments, segment)
+	}
+	demo := archived(t, &temporal{}, logs, "demo")
+	got, err := demo.Verify(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, client.Verification{ContextName: "demo", Events: 9, Segments: 3, Problems: []client.Problem{}}, got)
+
+	bucket.Set(string(segments[1].Blob), nil)
+	got, err = demo.Verify(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 3, got.Events)
+	require.Len(t, got.Problems, 2)
+	require.Equal(t, "contexts/demo/A/000000000004-000000000006.json", got.Problems[0].Place)
+	require.Equal(t, "demo:0004", got.Problems[1].Place)
+	require.Contains(t, got.Problems[1].Text, "events from 4 on of context demo are in no history of the server, and the archive cannot be read")
+
+	_, err = archived(t, &temporal{}, logs, "other").Verify(t.Context())
+	require.ErrorIs(t, err, client.ErrNoContext)
+}

@@ -1,0 +1,66 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+)
+
+// ErrConflict: the archive has other events in that place.
+var ErrConflict = errors.New("the archive has other events there")
+
+// Archive keeps logs in a store. It is safe for concurrent use, also by several
+// processes.
+type Archive struct{ store *blobs.Store }
+
+// New returns the archive in a store, which it does not close.
+func New(store *blobs.Store) *Archive { return &Archive{store} }
+
+// Store is where the archive is.
+func (a *Archive) Store() *blobs.Store { return a.store }
+
+// Write stores consecutive events of a run as a segment. Writing them again does
+// nothing. It refuses events that do not follow each other or belong to another
+// context; ErrConflict means that the run has other events with their ids.
+func (a *Archive) Write(ctx context.Context, contextName, runID string, events []event.Event) (Segment, error) {
+	raw, err := encode(contextName, events)
+	if err != nil {
+		return Segment{}, fmt.Errorf("archive context %s: %w", contextName, err)
+	}
+	first := event.Counter(events[0].ID)
+	s := span{first, first + len(events) - 1}
+	segment, err := a.write(ctx, contextName, runID, s, raw)
+	if err != nil {
+		return Segment{}, fmt.Errorf("archive events %d to %d of context %s: %w", s.first, s.last, contextName, err)
+	}
+	return segment, nil
+}
+
+func (a *Archive) write(ctx context.Context, contextName, runID string, s span, raw []byte) (Segment, error) {
+	packed := encoder.EncodeAll(raw, nil)
+	ref, err := a.store.Put(ctx, packed)
+	if err != nil {
+		return Segment{}, err
+	}
+	segment := Segment{Version: version, First: s.first, Last: s.last, Blob: ref, Bytes: len(packed), RawBytes: len(raw)}
+	entry, err := json.Marshal(segment)
+	if err != nil {
+		return Segment{}, err
+	}
+	err = a.store.WriteOnce(ctx, s.entry(contextName, runID), entry)
+	if errors.Is(err, blobs.ErrExists) {
+		// The events may be the same though the bytes are not: another version of the
+		// compressor wrote them.
+		there, err := a.lines(ctx, contextName, runID, s)
+		if err == nil && !bytes.Equal(there, raw) {
+			err = ErrConflict
+		}
+		return segment, err
+	}
+	return segment, err
+}

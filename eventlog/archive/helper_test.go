@@ -1,0 +1,83 @@
+package archive_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+)
+
+// register registers a run behind the newest one, and reports an error of it.
+func register(ctx context.Context, a *archive.Archive, contextName string, run archive.Run) error {
+	folder, err := a.Folder(ctx, contextName)
+	if err == nil {
+		err = folder.Register(ctx, run)
+	}
+	return err
+}
+
+// put writes a segment of the run A, and registers that first.
+func put(ctx context.Context, a *archive.Archive, contextName string, events []event.Event) (archive.Segment, error) {
+	folder, err := a.Folder(ctx, contextName)
+	if err == nil && folder.IsEmpty() && len(events) > 0 {
+		err = folder.Register(ctx, archive.Run{ID: "A"})
+	}
+	if err != nil {
+		return archive.Segment{}, err
+	}
+	return a.Write(ctx, contextName, "A", events)
+}
+
+// logOf is the log of the newest run.
+func logOf(ctx context.Context, a *archive.Archive, contextName string, after int) ([]archive.Part, error) {
+	folder, err := a.Folder(ctx, contextName)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := folder.View(ctx, "", after)
+	if errors.Is(err, archive.ErrNoRun) {
+		err = nil
+	}
+	return parts, err
+}
+
+// read yields the events of the log of the newest run.
+func read(ctx context.Context, a *archive.Archive, contextName string, after int) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		parts, err := logOf(ctx, a, contextName, after)
+		if err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		a.Events(ctx, contextName, parts, after)(yield)
+	}
+}
+
+// fork makes a context a fork of the newest run of another one.
+func fork(ctx context.Context, a *archive.Archive, contextName, of string, at int) error {
+	folder, err := a.Folder(ctx, of)
+	if err != nil {
+		return err
+	}
+	run, err := folder.Run(ctx, "")
+	if err == nil {
+		err = register(ctx, a, contextName, archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: of, RunID: run.ID, At: at}})
+	}
+	return err
+}
+
+// reach is the counter up to which the archive has a log.
+func reach(t testing.TB, a *archive.Archive, contextName string) (reach int) {
+	t.Helper()
+	parts, err := logOf(t.Context(), a, contextName, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts {
+		reach = max(reach, p.Reach())
+	}
+	return reach
+}

@@ -1,0 +1,167 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+)
+
+// Segment is the entry of consecutive events in the archive.
+type Segment struct {
+	// Version is the format of the segment, 1.
+	Version int `json:"version"`
+	// First and Last are the counters of its first and last event.
+	First int `json:"first"`
+	Last  int `json:"last"`
+	// Blob has the events, as JSON lines compressed with zstd (RFC 8878).
+	Blob blobs.Ref `json:"blob"`
+	// Bytes is the size of the blob, RawBytes that of the JSON lines.
+	Bytes    int `json:"bytes"`
+	RawBytes int `json:"rawBytes"`
+}
+
+const version = 1
+
+// SegmentError says which segment cannot be read, and why: it is missing
+// (blobs.ErrNotFound) or damaged (blobs.ErrCorrupt), or the store is away
+// (blobs.ErrAway).
+type SegmentError struct {
+	ContextName string
+	// First and Last are the counters of its events.
+	First, Last int
+	Err         error
+}
+
+func (e *SegmentError) Error() string {
+	return fmt.Sprintf("read events %d to %d of context %s in the archive: %v", e.First, e.Last, e.ContextName, e.Err)
+}
+
+func (e *SegmentError) Unwrap() error { return e.Err }
+
+// One goroutine and one level, so that the same events give the same bytes.
+var (
+	encoder = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault)))
+	decoder = must(zstd.NewReader(nil))
+)
+
+func must[T any](made T, err error) T {
+	if err != nil {
+		panic(err) // an option that does not exist
+	}
+	return made
+}
+
+// encode writes events as JSON lines, if they are consecutive events of the
+// context.
+func encode(contextName string, events []event.Event) ([]byte, error) {
+	if err := event.ValidateContextName(contextName); err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		return nil, errors.New("there are no events to write")
+	}
+	first := event.Counter(events[0].ID)
+	if first == 0 {
+		return nil, fmt.Errorf("the event id %q has no counter", events[0].ID)
+	}
+	var raw bytes.Buffer
+	for i, e := range events {
+		if err := belongs(e, contextName, first+i); err != nil {
+			return nil, err
+		}
+		line, err := e.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		raw.Write(line)
+		raw.WriteByte('\n')
+	}
+	return raw.Bytes(), nil
+}
+
+// belongs reports whether an event is the one of a context with a counter.
+func belongs(e event.Event, contextName string, counter int) error {
+	if id := event.FormatID(contextName, counter); e.ID != id || e.ContextName != contextName {
+		return fmt.Errorf("event %q of context %q stands where %q belongs", e.ID, e.ContextName, id)
+	}
+	return nil
+}
+
+// fetch reads the entry and the blob of a segment.
+func (a *Archive) fetch(ctx context.Context, contextName, runID string, s span) (segment Segment, packed []byte, err error) {
+	data, err := a.store.Read(ctx, s.entry(contextName, runID))
+	if err == nil {
+		err = segment.parse(data, s)
+	}
+	if err == nil {
+		packed, err = a.store.Get(ctx, segment.Blob)
+	}
+	return segment, packed, err
+}
+
+func (segment *Segment) parse(data []byte, s span) error {
+	if err := json.Unmarshal(data, segment); err != nil {
+		return fmt.Errorf("its entry %w: %w", blobs.ErrCorrupt, err)
+	}
+	if segment.Version != version {
+		return fmt.Errorf("it has the format %d and this program reads %d: use a newer one", segment.Version, version)
+	}
+	if (span{segment.First, segment.Last}) != s {
+		return fmt.Errorf("its entry %w: it is the one of events %d to %d", blobs.ErrCorrupt, segment.First, segment.Last)
+	}
+	return nil
+}
+
+// lines reads the JSON lines of a segment.
+func (a *Archive) lines(ctx context.Context, contextName, runID string, s span) ([]byte, error) {
+	segment, packed, err := a.fetch(ctx, contextName, runID, s)
+	if err != nil {
+		return nil, err
+	}
+	return segment.unpack(packed)
+}
+
+func (segment Segment) unpack(packed []byte) ([]byte, error) {
+	raw, err := decoder.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("blob %s %w: %w", segment.Blob, blobs.ErrCorrupt, err)
+	}
+	if n := bytes.Count(raw, []byte{'\n'}); n != segment.Last-segment.First+1 || len(raw) != segment.RawBytes {
+		return nil, fmt.Errorf("blob %s %w: it has %d events in %d bytes, and the entry says %d in %d",
+			segment.Blob, blobs.ErrCorrupt, n, len(raw), segment.Last-segment.First+1, segment.RawBytes)
+	}
+	return raw, nil
+}
+
+// decode yields the events in the lines of a segment, from one counter through
+// another.
+func decode(contextName string, s span, raw []byte, from, through int) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for n := s.first; n <= min(s.last, through); n++ {
+			line, rest, _ := bytes.Cut(raw, []byte{'\n'})
+			raw = rest
+			if n < from {
+				continue
+			}
+			var e event.Event
+			err := e.UnmarshalJSON(line)
+			if err == nil {
+				err = belongs(e, contextName, n)
+			}
+			if err != nil {
+				err = fmt.Errorf("line %d %w: %w", n-s.first+1, blobs.ErrCorrupt, err)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}

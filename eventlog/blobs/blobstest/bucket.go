@@ -1,0 +1,210 @@
+// Package blobstest has a store in memory for tests: one that can be away, that
+// can lose and damage what it has, and that counts how often it is asked.
+//
+//	bucket := blobstest.New(t)
+//	archive := archive.New(bucket.Store)
+//	…
+//	bucket.Fail(errors.New("away"))
+package blobstest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/driver"
+	"gocloud.dev/gcerrors"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+)
+
+// Bucket is what a store is made on.
+type Bucket struct {
+	// Store is the store on this bucket. It is closed at the end of the test.
+	Store *blobs.Store
+
+	mu     sync.Mutex
+	blobs  map[string][]byte
+	err    error
+	reads  int
+	writes int
+	// latency is how long each read and list takes.
+	latency time.Duration
+}
+
+// New returns an empty bucket.
+func New(t testing.TB) *Bucket {
+	b := Open()
+	t.Cleanup(func() { _ = b.Store.Close() })
+	return b
+}
+
+// Open is New for callers that close the store themselves.
+func Open() *Bucket {
+	b := &Bucket{blobs: map[string][]byte{}}
+	b.Store = blobs.New(blob.NewBucket(bucketDriver{bucket: b}))
+	return b
+}
+
+// Fail makes every use of the store fail with an error; nil ends it. With
+// fs.ErrPermission the store refuses access, with any other error it is away.
+func (b *Bucket) Fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
+}
+
+// SetLatency makes each read and list of the bucket take a time.
+func (b *Bucket) SetLatency(latency time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.latency = latency
+}
+
+// wait takes the latency.
+func (b *Bucket) wait() {
+	b.mu.Lock()
+	latency := b.latency
+	b.mu.Unlock()
+	time.Sleep(latency)
+}
+
+// Set puts bytes under a name, whatever was there. Nil takes the name away.
+func (b *Bucket) Set(name string, data []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.blobs[name] = data
+	if data == nil {
+		delete(b.blobs, name)
+	}
+}
+
+// Names lists what is there, in order.
+func (b *Bucket) Names() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.blobs))
+}
+
+// Reads is how often the bucket was listed, or something in it was read or
+// looked for.
+func (b *Bucket) Reads() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reads
+}
+
+// Writes is how often something was written.
+func (b *Bucket) Writes() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.writes
+}
+
+var (
+	errNotFound = errors.New("not found")
+	errExists   = errors.New("exists")
+)
+
+// bucketDriver is the driver of a bucket. What stores have no use for is not
+// there.
+type bucketDriver struct {
+	driver.Bucket
+	bucket *Bucket
+}
+
+func (d bucketDriver) read(key string) ([]byte, error) {
+	d.bucket.wait()
+	d.bucket.mu.Lock()
+	defer d.bucket.mu.Unlock()
+	d.bucket.reads++
+	data, ok := d.bucket.blobs[key]
+	if d.bucket.err == nil && !ok {
+		return nil, errNotFound
+	}
+	return data, d.bucket.err
+}
+
+func (d bucketDriver) Attributes(_ context.Context, key string) (*driver.Attributes, error) {
+	data, err := d.read(key)
+	return &driver.Attributes{Size: int64(len(data))}, err
+}
+
+func (d bucketDriver) NewRangeReader(_ context.Context, key string, _, _ int64, _ *driver.ReaderOptions) (driver.Reader, error) {
+	data, err := d.read(key)
+	return reader{bytes.NewReader(data)}, err
+}
+
+func (d bucketDriver) ListPaged(_ context.Context, options *driver.ListOptions) (*driver.ListPage, error) {
+	d.bucket.wait()
+	d.bucket.mu.Lock()
+	defer d.bucket.mu.Unlock()
+	d.bucket.reads++
+	page := &driver.ListPage{}
+	for _, key := range slices.Sorted(maps.Keys(d.bucket.blobs)) {
+		if strings.HasPrefix(key, options.Prefix) {
+			page.Objects = append(page.Objects, &driver.ListObject{Key: key})
+		}
+	}
+	return page, d.bucket.err
+}
+
+func (d bucketDriver) NewTypedWriter(_ context.Context, key, _ string, options *driver.WriterOptions) (driver.Writer, error) {
+	return &writer{bucket: d.bucket, key: key, once: options.IfNotExist}, nil
+}
+
+func (bucketDriver) ErrorCode(err error) gcerrors.ErrorCode {
+	switch err {
+	case errNotFound:
+		return gcerrors.NotFound
+	case errExists:
+		return gcerrors.FailedPrecondition
+	case fs.ErrPermission:
+		return gcerrors.PermissionDenied
+	default:
+		return gcerrors.Unknown
+	}
+}
+
+func (bucketDriver) ErrorAs(error, any) bool { return false }
+func (bucketDriver) Close() error            { return nil }
+
+type reader struct{ *bytes.Reader }
+
+func (r reader) Attributes() *driver.ReaderAttributes {
+	return &driver.ReaderAttributes{Size: r.Size()}
+}
+func (reader) As(any) bool  { return false }
+func (reader) Close() error { return nil }
+
+type writer struct {
+	bytes.Buffer
+	bucket *Bucket
+	key    string
+	once   bool
+}
+
+var _ io.WriteCloser = (*writer)(nil)
+
+func (w *writer) Close() error {
+	w.bucket.mu.Lock()
+	defer w.bucket.mu.Unlock()
+	if w.bucket.err != nil {
+		return w.bucket.err
+	}
+	if _, taken := w.bucket.blobs[w.key]; taken && w.once {
+		return errExists
+	}
+	w.bucket.writes++
+	w.bucket.blobs[w.key] = w.Bytes()
+	return nil
+}

@@ -1,0 +1,34 @@
+// Package agent converts the logs of coding agents, one JSON object per line, to
+// events.
+//
+//	for e, err := range agent.Read(os.Stdin, agent.Droid) {
+//		// UserMessage, AssistantMessage, ToolCall, ToolResult, Note
+//	}
+//
+// Each line is sanitized (read.go), parsed by its format (droid.go, claude.go),
+// matched with its tool call (pairing.go) and truncated to the event size limit
+// (fit.go). A format is one file with a [Format] and a parser.
+//
+// Guarantees:
+//   - No line is lost, except duplicates, and none ends the reading. A line that
+//     cannot be parsed becomes a warning note with its first 64 KiB. Text between
+//     the objects becomes a system note, without ANSI colors.
+//   - Lines are converted as they are read. Only a result that precedes its call
+//     waits, in a bounded buffer. When the buffer is full, or at the end of the log,
+//     such a result becomes a warning note.
+//   - Any context accepts the events in this order: no user message triggers a
+//     turn, each result follows its call, no event exceeds [MaxEventBytes], and none
+//     contains a raw key ([event.RedactJSON]).
+//   - At the end of the log every call has a result, "interrupted, outcome unknown"
+//     if the log has none. When a longer log is read later, the actual result
+//     replaces it.
+//   - ClientEventIDs are deterministic: they depend on the agent's session, the line
+//     and how often the line occurred before. A log can therefore be sent to a
+//     context again after it grew, and repeats are deduplicated
+//     (client.Context.Send).
+//   - Memory use is bounded, whatever the length of the log.
+//
+// Events have extra fields for viewers: sourceTimestamp, the agent's own time; cwd,
+// model and tools on the note about the start; messageId on messages, which calls
+// reference.
+package agent

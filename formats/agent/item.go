@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// item is an event being converted.
+type item struct {
+	event.Event
+	// tool is the tool key of a call, or of a result without an id, which has no
+	// ToolCallID until it is matched.
+	tool string
+}
+
+// unknownTool is the name of a tool without one.
+const unknownTool = "unknown"
+
+// extra holds fields besides the body's. Zero values are omitted.
+type extra map[string]any
+
+func newItem(body event.Body, fields extra) item {
+	i := item{Event: event.New(body)}
+	for name, value := range fields {
+		switch data, err := encode(value); {
+		case err != nil, string(data) == `""`, string(data) == "null", string(data) == "0":
+		case i.Extra == nil:
+			i.Extra = map[string]json.RawMessage{name: data}
+		default:
+			i.Extra[name] = data
+		}
+	}
+	return i
+}
+
+func note(kind event.NoteKind, content string, fields extra) item {
+	return newItem(event.Note{Kind: kind, Content: content}, fields)
+}
+
+// asked returns a user message that triggers no turn: the agent answers it.
+func asked(text string, fields extra) item {
+	return newItem(event.UserMessage{Content: text, TriggersTurn: new(false)}, fields)
+}
+
+// repeats removes duplicates that agents write to their logs.
+type repeats struct {
+	// last is the newest init line.
+	last initLine
+	// answer is the newest answer since the last user message; finished is set once
+	// the agent reported it as final.
+	answer   string
+	finished bool
+}
+
+// initLine identifies an agent session; agents repeat it for each turn.
+type initLine struct{ session, cwd, model string }
+
+// initialized returns a note about an init line, unless it repeats the previous one.
+// The note names the model only if it changed.
+func (r *repeats) initialized(b initLine, fields extra) []item {
+	last := r.last
+	if b == last {
+		return nil
+	}
+	r.last = b
+	content := "init"
+	if b.model != "" && b.model != last.model {
+		content = "model " + b.model
+		fields["model"] = b.model
+	}
+	fields["sessionId"], fields["cwd"] = b.session, b.cwd
+	return []item{note(event.NoteSystem, content, fields)}
+}
+
+func (r *repeats) userSaid(text string, fields extra) []item {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	r.answer, r.finished = "", false
+	return []item{asked(text, fields)}
+}
+
+// assistantSaid returns an answer, unless it repeats the final one.
+func (r *repeats) assistantSaid(text string, fields extra) []item {
+	said := strings.TrimSpace(text)
+	if said == "" || r.finished && said == r.answer {
+		return nil
+	}
+	r.answer = said
+	return []item{newItem(event.AssistantMessage{Content: text}, fields)}
+}
+
+// finalAnswer returns the agent's final answer, unless it was already returned.
+func (r *repeats) finalAnswer(text string, fields extra) []item {
+	r.finished = true
+	return r.assistantSaid(text, fields)
+}
+
+// sourceTimestamp is the extra field with the agent's own time.
+const sourceTimestamp = "sourceTimestamp"
+
+// timeOf converts milliseconds since 1970 or an RFC 3339 time to RFC 3339; any
+// other value yields "".
+func timeOf(raw json.RawMessage) string {
+	var ms int64
+	var t time.Time
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return ""
+	case json.Unmarshal(raw, &ms) == nil:
+		t = time.UnixMilli(ms)
+	case json.Unmarshal(raw, &t) != nil:
+		return ""
+	}
+	if t = t.UTC(); t.Year() < 0 || t.Year() > 9999 {
+		return ""
+	}
+	return t.Format(time.RFC3339Nano)
+}
+
+// usage describes turns, duration and further costs.
+func usage(turns int, durationMs int64, more ...string) string {
+	var parts []string
+	if turns > 0 {
+		parts = append(parts, plural(turns, "turn"))
+	}
+	if durationMs > 0 {
+		parts = append(parts, (time.Duration(durationMs) * time.Millisecond).String())
+	}
+	return strings.Join(append(parts, more...), ", ")
+}
+
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// plainText returns the value of a JSON string, and other JSON unchanged.
+func plainText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// decode unmarshals a line; its errors name JSON types, not Go types.
+func decode(line []byte, into any) error {
+	err := json.Unmarshal(line, into)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%s: unexpected JSON %s", wrong.Field, wrong.Value)
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Format is the log format of an agent.
+type Format string
+
+// parsers creates a parser for one log of a format.
+var parsers = map[Format]func() parser{
+	Droid:  func() parser { return &droid{} },
+	Claude: func() parser { return &claude{} },
+}
+
+// Formats returns all formats, sorted.
+func Formats() []Format { return slices.Sorted(maps.Keys(parsers)) }
+
+// parser parses the lines of one log, in order.
+type parser interface {
+	// parse converts the object on a line. session is the agent's own session id,
+	// or "" if the line has none. An error concerns only this line.
+	parse(line []byte) (session string, items []item, err error)
+}
+
+// check rejects items that a context would refuse, or that truncation would rename.
+func (i item) check() error {
+	id := idOf(i)
+	if len(id) > event.MaxNameBytes {
+		return fmt.Errorf("tool call id has %d bytes (at most %d)", len(id), event.MaxNameBytes)
+	}
+	if id == "" && i.tool != "" {
+		return nil // pairing finds the id
+	}
+	return i.Validate()
+}
+
+// Read reads a log. It yields events as it reads their lines. An error is always the
+// last element; it is an error of r or an unknown format.
+func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		newParser, ok := parsers[format]
+		if !ok {
+			yield(event.Event{}, fmt.Errorf("unknown format %q (want one of %q)", format, Formats()))
+			return
+		}
+		in := lines{reader: bufio.NewReaderSize(r, 64<<10)}
+		d := decoder{parser: newParser(), ids: newIdentity(maxSeen)}
+		calls := pairing{known: map[string]bool{}}
+		emit := func(items []item) bool {
+			for _, i := range items {
+				if e, err := fit(i.Event); !yield(e, err) || err != nil {
+					return false
+				}
+			}
+			return true
+		}
+		for in.next() {
+			for _, i := range d.decode(&in) {
+				if !emit(calls.add(i)) {
+					return
+				}
+			}
+		}
+		if err := in.failed(); err != nil {
+			yield(event.Event{}, err)
+			return
+		}
+		emit(calls.end())
+	}
+}
+
+// decoder converts lines to items with ids.
+type decoder struct {
+	parser parser
+	ids    identity
+	// session is the newest agent session id.
+	session string
+	// inKey is set while plain lines belong to a PEM private key.
+	inKey bool
+}
+
+func (d *decoder) decode(in *lines) []item {
+	items := d.read(in)
+	id := d.ids.of(d.session, in.text)
+	for i := range items {
+		items[i].ClientEventID = fmt.Sprintf("%s-%d", id, i)
+		if call, ok := items[i].Body.(event.ToolCall); ok && call.ToolCallID == "" {
+			call.ToolCallID = items[i].ClientEventID
+			items[i].Body = call
+		}
+	}
+	return items
+}
+
+// read converts a line. Secrets are removed before a format sees it.
+func (d *decoder) read(in *lines) []item {
+	if in.cut > 0 {
+		return []item{unread(clean(in.text[:maxUnreadBytes]),
+			fmt.Sprintf("line %d exceeds %[3]d bytes; %[2]d bytes omitted", in.number, in.cut, MaxLineBytes))}
+	}
+	text := clean(in.text)
+	switch {
+	case len(text) == 0:
+		return nil
+	case text[0] != '{':
+		return d.plain(text)
+	}
+	d.inKey = false
+	items, err := d.parse(text)
+	if err != nil {
+		return []item{unread(text, fmt.Sprintf("line %d: %v", in.number, err))}
+	}
+	return items
+}
+
+// keyLine matches the lines of a PEM private key (RFC 7468) after the first one,
+// including the headers of older keys.
+var keyLine = regexp.MustCompile(`^(?:[A-Za-z0-9+/=]+|[A-Za-z-]+: .*|-----END [A-Z ]*PRIVATE KEY-----)$`)
+
+// plain converts a line that is not JSON. Of a private key that spans lines, it keeps
+// only the first, redacted.
+func (d *decoder) plain(text []byte) []item {
+	if d.inKey && keyLine.Match(text) {
+		d.inKey = !bytes.HasPrefix(text, []byte("-----END "))
+		return nil
+	}
+	_, key, begins := bytes.Cut(text, []byte("-----BEGIN "))
+	d.inKey = begins && bytes.HasSuffix(key, []byte("PRIVATE KEY-----"))
+	return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
+}
+
+// clean removes ANSI colors, NUL bytes and invalid UTF-8 from a line.
+func clean(line []byte) []byte {
+	line = bytes.ToValidUTF8(bytes.ReplaceAll(line, []byte{0}, nil), []byte("\ufffd"))
+	if bytes.IndexByte(line, escape) >= 0 {
+		line = []byte(ansi.Strip(string(line)))
+	}
+	return bytes.TrimSpace(line)
+}
+
+func (d *decoder) parse(text []byte) ([]item, error) {
+	line, err := event.RedactJSON(text)
+	if err == nil && len(line) > MaxEventBytes {
+		line, err = shortenTo(line, maxKept, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	session, items, err := d.parser.parse(line)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range items {
+		if err := i.check(); err != nil {
+			return nil, err
+		}
+	}
+	d.session = cmp.Or(session, d.session)
+	return items, nil
+}
+
+// escape starts ANSI escape sequences (ECMA-48). It cannot occur in JSON.
+const escape = 0x1b
+
+// maxUnreadBytes is how much of an unparsed line is kept.
+const maxUnreadBytes = 64 << 10
+
+// unread returns a warning with a line that could not be parsed.
+func unread(line []byte, problem string) item {
+	return note(event.NoteWarning, problem, extra{"line": event.Redact(string(line), maxUnreadBytes)})
+}

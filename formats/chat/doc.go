@@ -1,0 +1,50 @@
+// Package exchange exports logs to other formats and imports them.
+//
+// [Write] exports a log as [JSONL] (lossless), [OpenAI] messages or [Markdown].
+// [Read] imports events or messages, detects which of the two it is given, and
+// assigns ids in the log of the named context:
+//
+//	err := chat.Write(file, chat.JSONL, log)
+//	…
+//	for e, err := range chat.Read(file, "copy", time.Now()) {
+//		// copy:0001, copy:0002, …
+//	}
+//
+// [Read] accepts:
+//   - JSON lines written by [Write]. Imported under the original name, the result
+//     is byte-identical to the original, lifecycle events included. Under another
+//     name, events are renamed by [event.Event.MovedTo].
+//   - JSON lines from other programs that use the same tags, with incomplete
+//     envelopes or missing events. Missing fields are assigned, unknown fields are
+//     kept, references to ids are updated (place.go), and deltas are skipped.
+//   - A Chat Completions conversation, either {"messages":[…]} or the bare array
+//     (openai_read.go). It carries no times, so every event gets the import time.
+//
+// The result is valid and dense: ids count from 1 and each event's parent is the
+// event before it. Any other input is a single error that names the line and the
+// field. Raw keys are rejected ([event.RefuseKeys]) and never repeated in an error.
+//
+// Events are streamed line by line. Messages are held in memory, both when reading
+// and when writing, because an answer can precede earlier events.
+//
+// # OpenAI messages
+//
+// The output is {"messages":[…]} on one line: a request body without the model, or
+// one example of a fine-tuning file. It satisfies the API's constraints: every tool
+// call has a result, "interrupted, outcome unknown" if the log has none, and a
+// result without a call becomes a user message.
+//
+// Reading and writing again preserves the messages, except:
+//   - System and developer messages are merged into one leading system message,
+//     joined by blank lines. The texts of a message are merged the same way and
+//     placed before its other parts.
+//   - Arguments of tool calls are re-encoded without spaces and with sorted names.
+//     Missing arguments become "{}" and invalid JSON becomes a JSON string. Results
+//     directly follow their calls.
+//   - A refusal becomes the content. A text file becomes text. Data URLs lose their
+//     parameters, and a file without a name is called document.pdf.
+//   - Fields that a log cannot represent are dropped: speaker names, image detail,
+//     logprobs and the like.
+//
+// Attachments stored elsewhere become a note in the text, except images by URL.
+package chat
