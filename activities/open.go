@@ -1,13 +1,8 @@
 package activities
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"math"
 
 	"go.temporal.io/sdk/activity"
@@ -16,6 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // OpenInput says what a run begins with.
@@ -45,7 +41,7 @@ type OpenResult struct {
 	// ForkedFrom is the event that the context was forked from, when it has had no
 	// session since; else "".
 	ForkedFrom string `json:"forkedFrom,omitempty"`
-	// Session is what the log of the earlier runs folds into, for [Unpack]; empty
+	// Session is what the log of the earlier runs folds into, for [wire.Unpack]; empty
 	// without a log. A long one is a reference in the history.
 	Session []byte `json:"session,omitempty"`
 	// Rules are those of the session. The result stands in the history, so a run
@@ -100,43 +96,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		result.PreviousRunID = opened.Run.Behind
 	}
 	if len(opened.Events) > 0 {
-		result.Session, err = Pack(reducer.Load(in.ContextName, a.options.Reduce, opened.Events...))
+		result.Session, err = wire.Pack(reducer.Load(in.ContextName, a.options.Reduce, opened.Events...))
 	}
 	return result, err
-}
-
-// Pack compresses a session. It is done within a workflow task, so it is done
-// fast.
-func Pack(session reducer.Session) ([]byte, error) {
-	var buf bytes.Buffer
-	w, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(session); err != nil {
-		return nil, fmt.Errorf("pack the session of context %s: %w", session.ContextName, err)
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
-
-// Unpack is the session that was packed.
-func Unpack(packed []byte) (reducer.Session, error) {
-	var session reducer.Session
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err == nil {
-		var data []byte
-		// All of it is read, so that its checksum is.
-		if data, err = io.ReadAll(r); err == nil {
-			err = json.Unmarshal(data, &session)
-		}
-	}
-	if err != nil {
-		return session, fmt.Errorf("unpack a session of %d bytes: %w", len(packed), err)
-	}
-	return session, nil
 }

@@ -147,7 +147,7 @@ func (s *Slot) current() (reducer.Session, error) {
 	if err != nil {
 		return reducer.Session{}, err
 	}
-	return Unpack(packed)
+	return wire.Unpack(packed)
 }
 
 // shrink parks sessions until they fit the budget, all but that of one slot. It
@@ -163,7 +163,7 @@ func (s *Snapshots) shrink(except *Slot) {
 		slot.element = nil
 		uses, session := slot.uses, slot.session
 		s.mu.Unlock()
-		packed, err := Pack(session)
+		packed, err := wire.Pack(session)
 		s.mu.Lock()
 		if slot.uses != uses {
 			continue // it is in use again

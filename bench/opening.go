@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // opening restores a session from an archive with 2,000 segments of 500 runs, in a
@@ -104,6 +104,6 @@ func restore(ctx context.Context, a *archive.Archive) error {
 	if len(events) != openingEvents {
 		return fmt.Errorf("the archive has %d events, want %d", len(events), openingEvents)
 	}
-	_, err = activities.Pack(reducer.Load("bench", reducer.Reduce, events...))
+	_, err = wire.Pack(reducer.Load("bench", reducer.Reduce, events...))
 	return err
 }

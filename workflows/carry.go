@@ -281,7 +281,7 @@ func (r *run) carry() carried {
 }
 
 func pack(session reducer.Session) []byte {
-	packed, err := activities.Pack(session)
+	packed, err := wire.Pack(session)
 	if err != nil {
 		panic(err.Error()) // it was checked event by event
 	}
@@ -290,7 +290,7 @@ func pack(session reducer.Session) []byte {
 
 // takeOver begins with what another run has handed over.
 func (r *run) takeOver(c *carried) error {
-	session, err := activities.Unpack(c.Session)
+	session, err := wire.Unpack(c.Session)
 	if err != nil {
 		panic(err.Error())
 	}

@@ -317,7 +317,7 @@ func TestASessionGoesOnWithTheLogThatItFinds(t *testing.T) {
 	w := newWorld(t)
 	earlier := reducer.Load("demo", reducer.Reduce, loaded(1, event.SessionStarted{}), loaded(2, event.UserMessage{Content: "Hello"}),
 		loaded(3, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: "demo:0002"}))
-	packed, err := activities.Pack(earlier)
+	packed, err := wire.Pack(earlier)
 	require.NoError(t, err)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{PreviousRunID: "A", Session: packed}, nil).Once()
 	w.at(time.Hour, w.close)

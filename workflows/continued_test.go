@@ -29,7 +29,7 @@ func TestARunAdoptsTheRunningRequestOfThePreviousRun(t *testing.T) {
 		ID: event.FormatRequestID("demo", 1), Asked: "demo:0002", Through: "demo:0002",
 		Attempt: 1, FirstAttempt: 1, Worker: "contexts/process",
 	}
-	packed, err := activities.Pack(session)
+	packed, err := wire.Pack(session)
 	require.NoError(t, err)
 	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
 		require.Equal(t, "demo", in.ContextName)

@@ -37,7 +37,7 @@ func (r *run) begin(in activities.OpenInput) error {
 		return fmt.Errorf("open context %s: %w", in.ContextName, err)
 	}
 	if len(result.Session) > 0 {
-		session, err := activities.Unpack(result.Session)
+		session, err := wire.Unpack(result.Session)
 		if err != nil {
 			panic(err.Error()) // fails the workflow task and so loses nothing
 		}

@@ -1,28 +1,28 @@
-package activities_test
+package wire_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-func TestASessionIsUnpackedAsItWasPacked(t *testing.T) {
+func TestUnpackIsTheInverseOfPack(t *testing.T) {
 	e := event.New(event.UserMessage{Content: `<b>Tom & "Jerry"</b>`})
 	e.ID = event.FormatID("demo", 1)
 	session := reducer.Load("demo", reducer.Reduce, e)
-	packed, err := activities.Pack(session)
+	packed, err := wire.Pack(session)
 	require.NoError(t, err)
-	again, err := activities.Pack(session)
+	again, err := wire.Pack(session)
 	require.NoError(t, err)
 	require.Equal(t, packed, again, "the same session gives the same bytes")
-	unpacked, err := activities.Unpack(packed)
+	unpacked, err := wire.Unpack(packed)
 	require.NoError(t, err)
 	require.Equal(t, session, unpacked)
 
-	_, err = activities.Unpack(packed[:len(packed)-1])
+	_, err = wire.Unpack(packed[:len(packed)-1])
 	require.ErrorContains(t, err, "unpack a session of")
 }
