@@ -26,8 +26,7 @@ import (
 
 const composeFile = "docker-compose.yml"
 
-// compose reads docker-compose.yml as Docker does, schema and interpolation
-// included, with .env.example as .env.
+// compose loads docker-compose.yml as Docker does, with .env.example as .env.
 func compose(t *testing.T) *types.Project {
 	t.Helper()
 	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithEnvFiles(".env.example"), cli.WithDotEnv)
@@ -44,7 +43,7 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// variable is what a service is told, which must be something.
+// variable returns an environment variable of a service, which must have a value.
 func variable(t *testing.T, service types.ServiceConfig, name string) string {
 	t.Helper()
 	value := service.Environment[name]
@@ -52,7 +51,7 @@ func variable(t *testing.T, service types.ServiceConfig, name string) string {
 	return *value
 }
 
-// oneShot tells services that do something once from those that run.
+// oneShot reports whether other services wait for the service to complete.
 func oneShot(project *types.Project, name string) bool {
 	for _, service := range project.Services {
 		if service.DependsOn[name].Condition == types.ServiceConditionCompletedSuccessfully {
@@ -62,7 +61,7 @@ func oneShot(project *types.Project, name string) bool {
 	return false
 }
 
-func TestComposeKnowsWhenAServiceIsUp(t *testing.T) {
+func TestComposeServicesWaitForHealthyDependencies(t *testing.T) {
 	project := compose(t)
 	for name, service := range project.Services {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +86,7 @@ func TestComposeKnowsWhenAServiceIsUp(t *testing.T) {
 
 var pinned = regexp.MustCompile(`:\d+\.\d+[^:]*$`)
 
-func TestComposePinsItsImages(t *testing.T) {
+func TestComposePinsImageVersions(t *testing.T) {
 	images := map[string]string{}
 	for name, service := range compose(t).Services {
 		if service.Build == nil {
@@ -97,13 +96,13 @@ func TestComposePinsItsImages(t *testing.T) {
 	from := regexp.MustCompile(`(?m)^FROM (\S+)`).FindAllStringSubmatch(read(t, "Dockerfile"), -1)
 	require.Len(t, from, 2)
 	images["the build"] = from[0][1]
-	require.Equal(t, "scratch", from[1][1], "nothing but the binaries")
+	require.Equal(t, "scratch", from[1][1], "the image contains only the binaries")
 	for name, image := range images {
 		require.Regexp(t, pinned, image, name)
 	}
 }
 
-func TestComposeHasTheVersionsThatAreTested(t *testing.T) {
+func TestComposeRunsTheTestedVersions(t *testing.T) {
 	services := compose(t).Services
 	tag := func(service string) string {
 		_, tag, _ := strings.Cut(services[service].Image, ":")
@@ -124,7 +123,7 @@ func TestComposeHasTheVersionsThatAreTested(t *testing.T) {
 	require.Equal(t, nats, required("tools/server/go.mod", "github.com/nats-io/nats-server/v2"))
 }
 
-func TestComposeCallsTheWorkerWithWhatItUnderstands(t *testing.T) {
+func TestComposeUsesOptionsOfTheWorker(t *testing.T) {
 	worker := compose(t).Services["worker"]
 	require.Equal(t, 2, worker.GetScale())
 	require.NotNil(t, worker.Build)
@@ -144,18 +143,18 @@ func TestComposeCallsTheWorkerWithWhatItUnderstands(t *testing.T) {
 		require.NoError(t, err, "%v: %s", args, help)
 	}
 	for name := range worker.Environment {
-		require.Regexp(t, `\b`+name+`\b`, string(help), "worker --help says nothing of it")
+		require.Regexp(t, `\b`+name+`\b`, string(help), "worker --help does not mention it")
 	}
 }
 
-func TestTheImageIsStaticAndNotRoot(t *testing.T) {
+func TestTheImageIsStaticAndRunsWithoutRoot(t *testing.T) {
 	dockerfile := read(t, "Dockerfile")
 	require.Contains(t, dockerfile, "CGO_ENABLED=0 go build")
 	worker := compose(t).Services["worker"]
 	require.True(t, worker.ReadOnly)
 	var writable []string
 	for _, volume := range worker.Volumes {
-		require.Contains(t, dockerfile, "--chown=65532:65532 /empty "+volume.Target+"\n", "the worker may write there")
+		require.Contains(t, dockerfile, "--chown=65532:65532 /empty "+volume.Target+"\n", "the worker must be able to write there")
 		writable = append(writable, "file://"+volume.Target)
 	}
 	// Without TMPDIR, Go creates temporary files in /tmp.
@@ -188,11 +187,11 @@ func TestComposeAddressesServicesByNameAndPort(t *testing.T) {
 	}
 }
 
-func TestComposePublishesOnLoopbackWhereTheProgramsLook(t *testing.T) {
+func TestComposePublishesDefaultPortsOnLoopback(t *testing.T) {
 	var published []string
 	for name, service := range compose(t).Services {
 		for _, port := range service.Ports {
-			require.Equal(t, "127.0.0.1", port.HostIP, "%s asks for no password", name)
+			require.Equal(t, "127.0.0.1", port.HostIP, "%s has no authentication", name)
 			published = append(published, name+" "+port.Published)
 		}
 	}
@@ -200,10 +199,10 @@ func TestComposePublishesOnLoopbackWhereTheProgramsLook(t *testing.T) {
 	_, temporal, err := net.SplitHostPort(client.DefaultHostPort)
 	require.NoError(t, err)
 	require.Equal(t, []string{"nats 4222", "temporal " + temporal, "ui 8233"}, published,
-		"the defaults of the starter, and of worker --dev")
+		"the defaults of starter and of worker --dev")
 }
 
-func TestComposeAgreesWithItself(t *testing.T) {
+func TestComposeSettingsOfServicesAgree(t *testing.T) {
 	services := compose(t).Services
 	same := func(want string, others map[string]string) {
 		t.Helper()
@@ -220,7 +219,7 @@ func TestComposeAgreesWithItself(t *testing.T) {
 	require.Equal(t, devserver.Retention, retention)
 }
 
-func TestComposeMountsFilesThatExistWhereTheyAreLookedFor(t *testing.T) {
+func TestComposeMountsExistingFilesAtTheConfiguredPaths(t *testing.T) {
 	project := compose(t)
 	root, err := os.Getwd()
 	require.NoError(t, err)
@@ -251,7 +250,7 @@ func TestComposeMountsFilesThatExistWhereTheyAreLookedFor(t *testing.T) {
 	require.NotEmpty(t, project.Services["postgres"].Volumes)
 }
 
-func TestTheExampleEnvironmentHasWhatComposeReads(t *testing.T) {
+func TestTheExampleEnvironmentListsTheVariablesOfCompose(t *testing.T) {
 	read := map[string]bool{}
 	content, err := os.ReadFile(composeFile)
 	require.NoError(t, err)
@@ -271,7 +270,7 @@ func TestTheExampleEnvironmentHasWhatComposeReads(t *testing.T) {
 	}
 }
 
-func TestProductionIsTunedLikeTheDevServer(t *testing.T) {
+func TestProductionAndDevServerShareDynamicConfig(t *testing.T) {
 	var settings map[string][]struct {
 		Value any `yaml:"value"`
 	}
@@ -286,7 +285,7 @@ func TestProductionIsTunedLikeTheDevServer(t *testing.T) {
 	for key, want := range devserver.Tuning {
 		require.Equal(t, want, got[key], key)
 	}
-	// A worker listens only if both are on.
+	// Cancellation by worker command needs both settings.
 	require.Equal(t, "true", got["system.enableCancelActivityWorkerCommand"])
 	require.Equal(t, "true", got["frontend.WorkerCommandsEnabled"])
 }

@@ -22,7 +22,7 @@ var (
 	flagPattern    = regexp.MustCompile(`(?:^|[\s\[])(--[a-z][a-z0-9-]+)`)
 )
 
-// documents returns the Markdown files that describe the product, by path.
+// documents returns the Markdown files of the repository by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -40,7 +40,7 @@ func documents(t *testing.T) map[string]string {
 	return found
 }
 
-func TestDocumentationLinksLeadToFilesAndHeadings(t *testing.T) {
+func TestDocumentationLinksResolve(t *testing.T) {
 	all := documents(t)
 	for path, text := range all {
 		for _, match := range linkPattern.FindAllStringSubmatch(fencePattern.ReplaceAllString(text, ""), -1) {

@@ -14,8 +14,8 @@ import (
 
 const module = "github.com/seed-9ed7edd4/chronicle"
 
-// bans lists what packages may not import, and why. A pattern is a path or a
-// path with a * at the end; those of this module begin with a dot.
+// bans lists imports that packages must not have. A pattern is an import path, or a
+// prefix and *. Paths in this module begin with "./". "std" is the standard library.
 var bans = []struct {
 	pkg    string
 	banned []string
@@ -23,74 +23,74 @@ var bans = []struct {
 	reason string
 }{
 	{"./event", []string{"*"}, []string{"std"},
-		"the vocabulary outlives every library"},
+		"event types are stored for years and depend on the standard library only"},
 	{"./reducer", []string{"*"}, []string{"std", "./event"},
-		"the folds are pure and know nothing of an engine"},
+		"the reducer is pure and independent of Temporal"},
 	{"./reducer", []string{"context", "os*", "io*", "net*", "math/rand*", "crypto/rand", "runtime*", "syscall", "log*"}, nil,
-		"a fold has no clock, no I/O and no randomness; times and ids are inputs"},
+		"a reducer has no clock, no I/O and no randomness; times and ids are inputs"},
 	{"./reducer/transcript", []string{"*"}, []string{"std", "./event", "github.com/aymanbagabas/go-udiff"},
-		"a transcript is shown whatever engine and page there are; diffs are left to who knows how"},
+		"transcripts are independent of Temporal and of the page; go-udiff computes diffs"},
 	{"./reducer/transcript", []string{"context", "os*", "io*", "net*", "math/rand*", "crypto/rand", "runtime*", "syscall", "log*"}, nil,
-		"a fold has no clock, no I/O and no randomness; times and ids are inputs"},
+		"a reducer has no clock, no I/O and no randomness; times and ids are inputs"},
 	{"./formats/chat", []string{"*"}, []string{"std", "./event", "./reducer"},
-		"a log is written and read whatever engine it comes from"},
+		"import and export are independent of Temporal"},
 	{"./formats/chat", []string{"context", "os*", "net/http*", "math/rand*", "crypto/rand", "runtime*", "syscall", "log*"}, nil,
-		"files, names and times come from who exports or imports"},
+		"callers supply readers, writers, names and times"},
 	{"./formats/agent", []string{"*"}, []string{"std", "./event", "github.com/charmbracelet/x/ansi"},
-		"a log of an agent is read whatever becomes of its events"},
+		"agent logs are parsed independently of how their events are stored"},
 	{"./formats/agent", []string{"context", "os*", "net*", "math/rand*", "crypto/rand", "runtime*", "syscall", "log*"}, nil,
-		"the same log gives the same events, wherever and whenever it is read"},
+		"parsing is deterministic: the same log yields the same events"},
 	{"./internal/terminal", []string{"*"}, []string{"std"},
-		"every program that prints uses it"},
+		"every program that prints imports it"},
 	{"./wire", []string{"./*"}, []string{"./event", "./reducer"},
-		"what is agreed on with the outside depends on no implementation"},
+		"protocol names and types are independent of the implementation"},
 	{"./workflows", []string{"./llm*", "./client", "./eventlog", "./eventlog/archive", "./eventlog/*", "github.com/sashabaranov/*", "github.com/nats-io/*", "net*", "os*", "math/rand*"}, nil,
-		"the workflow knows activities by typed reference only, and does nothing itself"},
+		"workflow code is deterministic: I/O happens in activities, which it calls by typed reference"},
 	{"./activities", []string{"./workflows", "./client", "github.com/sashabaranov/*", "github.com/nats-io/*"}, nil,
-		"activities are called by the workflow, and reach models and NATS through llm and stream"},
+		"activities reach models through llm and NATS through stream"},
 	{"./llm", []string{"go.temporal.io/*", "github.com/nats-io/*", "./workflows", "./activities", "./stream", "./client"}, nil,
-		"the adapter serves anyone who has messages"},
+		"the model adapter works without Temporal"},
 	{"./eventlog", []string{"./workflows", "./activities", "./llm*", "./stream", "./client"}, nil,
-		"a log can be read whatever the code that wrote it has become"},
+		"reading a log requires neither the code that wrote it nor a model"},
 	{"./eventlog/blobs", []string{"./*"}, []string{"./event"},
-		"bytes have no meaning here"},
+		"the blob store treats content as opaque bytes"},
 	{"./eventlog/blobs", []string{"gocloud.dev/blob/azureblob", "gocloud.dev/blob/gcsblob", "gocloud.dev/blob/s3blob"}, nil,
-		"the SDKs of three clouds are for programs that are built with them"},
+		"only programs register cloud drivers"},
 	{"./eventlog/archive", []string{"./*", "go.temporal.io/*"}, []string{"./event", "./eventlog/blobs"},
-		"a log is kept whatever ran it"},
+		"archived logs are independent of Temporal"},
 	{"./stream", []string{"go.temporal.io/*", "./wire", "./workflows", "./activities", "./llm*", "./client", "./eventlog"}, nil,
-		"deltas know nothing of the log"},
+		"streaming is independent of the log"},
 	{"./client", []string{"./workflows", "./activities", "./llm*", "./worker*"}, nil,
 		"a client needs neither a worker nor a model"},
 	{"./gateway", []string{"./*", "go.temporal.io/*", "google.golang.org/*", "github.com/nats-io/*"}, []string{"./event", "./reducer/transcript", "./client", "./wire"},
-		"HTTP is another way to what client does, and shows what transcript makes of it"},
+		"the gateway serves client and transcript over HTTP and knows no signal"},
 	{"./gateway/page", []string{"*"}, []string{"std"},
-		"the page is files; what it shows it asks for over HTTP"},
+		"the page is static files and uses the HTTP API"},
 	{"./starter*", []string{"./workflows", "./activities", "./llm*", "./eventlog", "./worker*", "go.temporal.io/sdk/client", "go.temporal.io/api/*"}, nil,
-		"the command line speaks to contexts through client and knows no signal"},
+		"commands reach contexts through client and know no signal"},
 }
 
-// dependencies lists what packages may not depend on, directly or not.
+// dependencies lists transitive dependencies that packages must not have.
 var dependencies = []struct {
 	pkg    string
 	banned []string
 	reason string
 }{
 	{"./event", []string{"go.temporal.io/*", "github.com/*"}, "event types need the standard library only"},
-	{"./reducer", []string{"go.temporal.io/*", "github.com/nats-io/*", "gocloud.dev/*"}, "the folds run anywhere"},
+	{"./reducer", []string{"go.temporal.io/*", "github.com/nats-io/*", "gocloud.dev/*"}, "the reducer is pure"},
 	{"./client", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
-		"a client needs no NATS server, no model and no cloud"},
+		"a client needs no NATS server, no model library and no cloud SDK"},
 	{"./gateway", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
-		"the gateway needs no more than a client"},
+		"the gateway needs no more than the client"},
 	{"./workflows", []string{"github.com/nats-io/nats-server/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
-		"a workflow needs no NATS server and no cloud"},
+		"workflow code needs no NATS server and no cloud SDK"},
 	{"./starter", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
-		"without the build tag clouds the starter needs no more than a client"},
+		"without the build tag clouds, starter needs no more than the client"},
 	{"./worker", []string{"cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
-		"cloud drivers are linked with the build tag clouds only"},
+		"only the build tag clouds links cloud SDKs"},
 }
 
-func TestImportsDragInNothingLarge(t *testing.T) {
+func TestPackagesAvoidHeavyTransitiveDependencies(t *testing.T) {
 	for _, ban := range dependencies {
 		t.Run(ban.pkg, func(t *testing.T) {
 			out, err := exec.Command("go", "list", "-deps", ban.pkg).Output()
@@ -104,17 +104,17 @@ func TestImportsDragInNothingLarge(t *testing.T) {
 	}
 }
 
-type listed struct {
+type listedPackage struct {
 	ImportPath string
 	Imports    []string
 }
 
-func TestImportsPointOneWay(t *testing.T) {
+func TestPackagesAvoidBannedImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
 	require.NoError(t, err)
-	var packages []listed
+	var packages []listedPackage
 	for decoder := json.NewDecoder(strings.NewReader(string(out))); decoder.More(); {
-		var p listed
+		var p listedPackage
 		require.NoError(t, decoder.Decode(&p))
 		packages = append(packages, p)
 	}
@@ -132,18 +132,18 @@ func TestImportsPointOneWay(t *testing.T) {
 					}
 				}
 			}
-			require.True(t, found, "there is no such package any more: mend the table")
+			require.True(t, found, "the package does not exist: update the table")
 		})
 	}
 }
 
-func TestTheFoldsHaveNoClock(t *testing.T) {
+func TestReducersReadNoClock(t *testing.T) {
 	files, err := filepath.Glob("reducer/*.go")
 	require.NoError(t, err)
-	ofTranscripts, err := filepath.Glob("reducer/transcript/*.go")
+	transcripts, err := filepath.Glob("reducer/transcript/*.go")
 	require.NoError(t, err)
-	require.NotEmpty(t, ofTranscripts)
-	files = append(files, ofTranscripts...)
+	require.NotEmpty(t, transcripts)
+	files = append(files, transcripts...)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
