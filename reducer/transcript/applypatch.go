@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// changesOf parses a patch in the "*** Begin Patch" format.
-func changesOf(patch string, relative func(string) string) []FileChange {
+// parsePatch parses a patch in the "*** Begin Patch" format.
+func parsePatch(patch string, relative func(string) string) []FileChange {
 	var changes []FileChange
 	var body strings.Builder
 	flush := func() {

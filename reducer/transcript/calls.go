@@ -7,31 +7,30 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Memory bounds.
 const (
-	// MaxCalls bounds the open calls that are tracked, and is the least number of
-	// answered calls that can still get another result.
+	// MaxCalls bounds the open calls. At least as many answered calls can still get
+	// another result.
 	MaxCalls = 1000
-	// MaxWaiting bounds the results that wait for their call.
+	// MaxWaiting bounds the results that wait for their calls.
 	MaxWaiting = 1000
 )
 
-// call is a tool call. It is immutable once it is in a State.
+// call is an immutable tool call.
 type call struct {
 	id, tool string
 	action   ActionType
 }
 
-// answered is a list of calls with a result, newest first. It is persistent: states
-// share its tail.
+// answered is an immutable list of calls with results, newest first. States share
+// its tail.
 type answered struct {
 	*call
-	before *answered
+	older  *answered
 	length int
 }
 
-// addCall appends a call, with its result if that came first. A call that repeats an
-// open one is ignored; after its result, the same id is a new call.
+// addCall appends a call, with its result if that came first. It ignores the id of an
+// open call. After the result, the same id is a new call.
 func (f *fold) addCall(body event.ToolCall) {
 	if slices.ContainsFunc(f.open, func(c *call) bool { return c.id == body.ToolCallID }) {
 		return
@@ -53,20 +52,20 @@ func (f *fold) addCall(body event.ToolCall) {
 		f.close(f.open[0])
 	}
 	f.open = append(slices.Clip(f.open), c)
-	f.takeWaiting(c)
+	f.applyWaiting(c)
 }
 
-// takeWaiting applies the results that came before their call.
-func (f *fold) takeWaiting(c *call) {
-	var still []event.ToolResult
+// applyWaiting applies the results that came before their call.
+func (f *fold) applyWaiting(c *call) {
+	var others []event.ToolResult
 	for _, body := range f.waiting {
 		if body.ToolCallID == c.id {
 			f.resolve(c, body)
 		} else {
-			still = append(still, body)
+			others = append(others, body)
 		}
 	}
-	f.waiting = still
+	f.waiting = others
 }
 
 // addResult applies a result to the newest call with its id.
@@ -75,7 +74,7 @@ func (f *fold) addResult(body event.ToolResult) {
 		f.resolve(f.open[i], body)
 		return
 	}
-	for a := f.answered; a != nil; a = a.before {
+	for a := f.answered; a != nil; a = a.older {
 		if a.id == body.ToolCallID {
 			f.update(a.call, body)
 			return
@@ -91,22 +90,19 @@ func (f *fold) addResult(body event.ToolResult) {
 	}
 }
 
-// resolve closes a call and applies its result.
 func (f *fold) resolve(c *call, body event.ToolResult) {
 	f.close(c)
 	f.update(c, body)
 }
 
-// update shows the outcome of a call. An actual result can follow a placeholder and
-// replaces it.
+// update shows the result of a call. An actual result replaces a placeholder.
 func (f *fold) update(c *call, body event.ToolResult) {
-	status, action := c.action.with(body, parameters{cwd: f.cwd}.relative)
+	status, action := c.action.withResult(body, parameters{cwd: f.cwd}.relative)
 	f.effects = append(f.effects, UpdateToolStatus{
 		ToolCallID: c.id, Status: status, ActionType: action, Content: title(c.tool, action),
 	})
 }
 
-// close moves an open call to the answered ones.
 func (f *fold) close(c *call) {
 	i := slices.Index(f.open, c)
 	if i < 0 {
@@ -123,13 +119,13 @@ func (a *answered) with(c *call) *answered {
 	if a == nil {
 		return &answered{call: c, length: 1}
 	}
-	return &answered{call: c, before: a, length: a.length + 1}
+	return &answered{call: c, older: a, length: a.length + 1}
 }
 
-// newest returns a new list of the first n elements.
+// newest copies the first n elements.
 func (a *answered) newest(n int) *answered {
 	if n == 0 {
 		return nil
 	}
-	return a.before.newest(n - 1).with(a.call)
+	return a.older.newest(n - 1).with(a.call)
 }

@@ -1,16 +1,15 @@
 package transcript
 
-// Effect is a change that an event makes to a transcript. Effects identify entries by
-// id; the [Patcher] knows their index.
+// Effect is a change to a transcript. It identifies an entry by id.
 type Effect interface{ effect() }
 
 // AppendEntry adds an entry.
 type AppendEntry struct {
-	// ID is an event id, a tool call id, or the request and attempt that streams. A
-	// later entry with the same ID replaces it as the target of effects.
+	// ID is an event id, a tool call id, or the request and attempt of a streaming
+	// answer. Effects apply to the newest entry with their id.
 	ID string
-	// After is the id of the event that the entry follows, after any other entries
-	// already there. Empty means at the end.
+	// After is an event id. The entry follows the existing entries of that event; ""
+	// appends it to the document.
 	After string
 	Entry Entry
 }
@@ -32,7 +31,7 @@ type UpdateToolStatus struct {
 	Content    string
 }
 
-// EmitWarning warns viewers about something the transcript could not show.
+// EmitWarning adds a warning about something that the transcript does not show.
 type EmitWarning struct{ Message string }
 
 func (AppendEntry) effect()      {}

@@ -23,32 +23,31 @@ const NormalizedEntry = "NORMALIZED_ENTRY"
 
 // Entry is a visible element of a transcript.
 type Entry struct {
-	// Timestamp is the agent's own time of the event if it has one, else the time it
-	// was recorded. It is zero, and omitted, while an answer streams.
+	// Timestamp is the time in the agent's log, else the time of recording. It is
+	// omitted while an answer streams.
 	Timestamp time.Time `json:"timestamp,omitzero"`
 	EntryType EntryType `json:"entry_type"`
 	// Content is the text of a message or note, or a one-line summary of a tool call.
 	Content string `json:"content"`
-	// Chunks hold the text of a streaming answer, whose Content is empty. The
-	// boundaries between chunks are arbitrary. See [Entry.Text].
+	// Chunks are the text of a streaming answer, whose Content is empty. Their
+	// boundaries are arbitrary. See [Entry.Text].
 	Chunks []string `json:"chunks,omitempty"`
 	// Partial marks an interrupted answer.
 	Partial bool `json:"partial,omitempty"`
-	// Attachments belong to a user message.
+	// Attachments are set on a user_message.
 	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
 // Text returns the text of the entry, streaming or not.
 func (e Entry) Text() string { return e.Content + strings.Join(e.Chunks, "") }
 
-// Attachment describes a file attached to a user message. Its bytes are not part of
-// the transcript.
+// Attachment describes a file attached to a user message, without its bytes.
 type Attachment struct {
 	Name      string `json:"name"`
 	MediaType string `json:"media_type"`
 	// Size is in bytes; 0 means unknown.
 	Size int64 `json:"size,omitempty"`
-	// URL is set if the file is on the web.
+	// URL is set for a file on the web.
 	URL string `json:"url,omitempty"`
 	// EventID is the event that attached the file.
 	EventID string `json:"event_id,omitempty"`
@@ -57,7 +56,6 @@ type Attachment struct {
 // Kind is the type of an entry.
 type Kind string
 
-// Types of entries.
 const (
 	UserMessage      Kind = "user_message"
 	AssistantMessage Kind = "assistant_message"
@@ -68,7 +66,7 @@ const (
 	TokenUsageInfo   Kind = "token_usage_info"
 )
 
-// EntryType classifies an entry. Type determines which other fields are set.
+// EntryType classifies an entry. Type determines the other fields.
 type EntryType struct {
 	Type Kind `json:"type"`
 
@@ -92,12 +90,11 @@ type EntryType struct {
 // Status is the state of a tool call.
 type Status string
 
-// Statuses of a tool call.
 const (
 	Created Status = "created"
 	Success Status = "success"
 	Failed  Status = "failed"
-	// Denied means that the user or a rule denied permission.
+	// Denied means that a person or a rule refused permission.
 	Denied   Status = "denied"
 	TimedOut Status = "timed_out"
 	// PendingApproval is the status of a call whose event has the extra field
@@ -108,7 +105,6 @@ const (
 // Subtype is the topic of a system_message or error_message.
 type Subtype string
 
-// Subtypes.
 const (
 	SubtypePrompt         Subtype = "prompt"
 	SubtypeSettings       Subtype = "settings"
@@ -126,45 +122,44 @@ const (
 // Level is the severity of a system_message.
 type Level string
 
-// Levels.
 const (
 	Info    Level = "info"
 	Warning Level = "warning"
 )
 
-// ActionType describes what a tool does, independent of the agent's name for it.
-// Action determines which other fields can be set; unknown ones are omitted.
+// ActionType describes a tool call independently of the agent's tool names. Action
+// determines which other fields can be set.
 type ActionType struct {
 	Action Action `json:"action"`
 
-	// Path is set on a file_read, file_edit and search, relative to the agent's
-	// working directory if it is inside.
+	// Path is set on a file_read, file_edit and search. A path below the agent's
+	// working directory is relative to it.
 	Path string `json:"path,omitempty"`
-	// Changes are the changes of a file_edit, in order.
+	// Changes are set on a file_edit.
 	Changes []FileChange `json:"changes,omitempty"`
-	// Command is the command line of a command_run.
+	// Command is set on a command_run.
 	Command string `json:"command,omitempty"`
-	// Query is what a search looks for.
+	// Query is set on a search.
 	Query string `json:"query,omitempty"`
-	URL   string `json:"url,omitempty"`
-	// Todos are the items of a todo_management.
+	// URL is set on a web_fetch.
+	URL string `json:"url,omitempty"`
+	// Todos are set on a todo_management.
 	Todos []Todo `json:"todos,omitempty"`
-	// Plan is the Markdown of a plan_presentation.
+	// Plan is Markdown, set on a plan_presentation.
 	Plan string `json:"plan,omitempty"`
-	// Description describes an action of type other.
+	// Description is set on another action.
 	Description string `json:"description,omitempty"`
-	// Arguments are the raw arguments of a tool.
+	// Arguments are the JSON arguments of a generic tool.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// Result is a [CommandResult] for a command_run, any JSON for a tool, and a string
-	// for other actions. A file_edit, todo_management and plan_presentation have a
-	// result only if it is an error.
+	// for other actions. On a file_edit, todo_management and plan_presentation it is
+	// set for errors only.
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // Action is the type of an action.
 type Action string
 
-// Types of actions.
 const (
 	FileRead         Action = "file_read"
 	FileEdit         Action = "file_edit"
@@ -181,21 +176,20 @@ const (
 type FileChange struct {
 	// Action is one of [Write], [Delete], [Rename] and [Edit].
 	Action Change `json:"action"`
-	// Path is set if the action changes several files.
+	// Path is set on an action with several files.
 	Path string `json:"path,omitempty"`
-	// Content is what a write writes; omitted if empty.
+	// Content is the new content of a write.
 	Content string `json:"content,omitempty"`
 	// To is the new name of a rename.
 	To string `json:"to,omitempty"`
-	// UnifiedDiff is the diff of an edit. Its line numbers are those of the file only if
-	// the agent reported them.
+	// UnifiedDiff is the diff of an edit. Its line numbers are relative to the excerpt
+	// unless the agent reported the diff.
 	UnifiedDiff string `json:"unified_diff,omitempty"`
 }
 
 // Change is a way to change a file.
 type Change string
 
-// Kinds of file changes.
 const (
 	Write  Change = "write"
 	Delete Change = "delete"
@@ -206,7 +200,7 @@ const (
 // Todo is an item of a todo list.
 type Todo struct {
 	Content string `json:"content"`
-	// Status is the agent's own term, such as pending, in_progress or completed.
+	// Status is the agent's term, such as pending, in_progress or completed.
 	Status string `json:"status,omitempty"`
 }
 

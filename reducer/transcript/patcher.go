@@ -16,59 +16,56 @@ type Operation struct {
 	// Op is add, remove or replace.
 	Op   string `json:"op"`
 	Path string `json:"path"`
-	// Value is an [Item], or a string appended to the chunks of an entry; nil for
-	// remove.
+	// Value is an [Item], a string that is appended to chunks, or nil for remove.
 	Value any `json:"value,omitempty"`
 }
 
-// Patcher maintains the document of a log and computes patches from its earlier
-// versions. It alone knows indices. It is not safe for concurrent use.
+// Patcher maintains the document of a log and computes patches from earlier versions.
+// It is not safe for concurrent use.
 //
-// The cost of an event depends on the number of entries it changes, not on the length
-// of the document; inserting before n entries costs n steps.
+// The cost of an event depends on the number of changed entries and of entries behind
+// an insertion, not on the length of the document.
 type Patcher struct {
 	state   State
 	version int
 	// slots are in document order and include removed entries.
 	slots []*slot
-	// live is the number of slots with an entry.
-	live int
+	// visible is the number of slots with an entry.
+	visible int
 	// recent lists the slots by their last change, newest first.
 	recent *list.List
-	// calls and streams are the slots that can still change, by effect id.
+	// calls and streams are the slots of tool calls and streaming answers by effect id.
 	calls, streams map[string]*slot
 }
 
 // slot is the position of an entry. Slots never change their order.
 type slot struct {
 	entry Entry
-	// at is the counter of the event that the slot follows. Slots are sorted by at,
+	// after is the counter of the event that the slot follows. Slots are sorted by it,
 	// then by insertion order.
-	at int
+	after int
 	// index is the number of entries before the slot.
 	index int
-	// born, removed and replaced are versions: when the entry was added, when it was
-	// removed (0 if it was not), and when it last changed other than by appended text.
-	born, removed, replaced int
-	text                    *growing      // nil unless the entry streams
-	recent                  *list.Element // element in Patcher.recent
-	changed                 int           // version of the last change
+	// Versions of the addition, the removal (0 if visible), the last change other than
+	// appended text, and the last change.
+	added, removed, replaced, changed int
+	text                              *streamedText // nil unless the entry streams
+	recent                            *list.Element // in Patcher.recent
 }
 
-// growing is the text of a streaming entry and its length in each version that
-// appended to it.
-type growing struct {
+// streamedText is the text of a streaming entry and its length in each version.
+type streamedText struct {
 	strings.Builder
 	lengths []struct{ version, length int }
 }
 
-func (g *growing) add(version int, text string) {
+func (g *streamedText) add(version int, text string) {
 	g.WriteString(text)
 	g.lengths = append(g.lengths, struct{ version, length int }{version, g.Len()})
 }
 
 // since returns the text appended after a version.
-func (g *growing) since(version int) string {
+func (g *streamedText) since(version int) string {
 	i := sort.Search(len(g.lengths), func(i int) bool { return g.lengths[i].version > version })
 	if i == 0 {
 		return g.String()
@@ -76,19 +73,17 @@ func (g *growing) since(version int) string {
 	return g.String()[g.lengths[i-1].length:]
 }
 
-// NewPatcher returns a Patcher of an empty document, which is version 0.
+// NewPatcher returns a Patcher with an empty document at version 0.
 func NewPatcher() *Patcher {
 	return &Patcher{recent: list.New(), calls: map[string]*slot{}, streams: map[string]*slot{}}
 }
 
-// Version returns the number of events that had an effect. Each such event is one
-// version.
+// Version returns the number of applied events that had an effect.
 func (p *Patcher) Version() int { return p.version }
 
-// Document returns the newest version. It shares memory with later ones and must not
-// be modified.
+// Document returns the newest version. Callers must not modify it.
 func (p *Patcher) Document() Document {
-	entries := make([]Item, 0, p.live)
+	entries := make([]Item, 0, p.visible)
 	for _, s := range p.slots {
 		if s.removed == 0 {
 			entries = append(entries, s.item())
@@ -108,15 +103,14 @@ func (p *Patcher) Apply(e event.Event) []Operation {
 	before := p.version
 	p.version++
 	for _, effect := range effects {
-		p.perform(effect, e)
+		p.applyEffect(effect, e)
 	}
 	patch, _ := p.Since(before)
 	return patch
 }
 
 // Since returns the patch from a version to the newest. It changes each entry at most
-// once; for an entry that streams in both versions it appends the text in between.
-// ok is false if this Patcher never had the version; such a viewer needs the document.
+// once. ok is false for an unknown version; its viewer needs the whole document.
 func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 	if version < 0 || version > p.version {
 		return nil, false
@@ -125,21 +119,21 @@ func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 	for e := p.recent.Front(); e != nil && e.Value.(*slot).changed > version; e = e.Next() {
 		changed = append(changed, e.Value.(*slot))
 	}
-	// Applied from front to back, everything before an entry is already in its newest
-	// state, so the newest index is the right one. Of several slots with the same index,
-	// all but the last are removed.
+	// A patch is applied from front to back, so all entries before an operation are in
+	// their newest state, and paths use the newest indices. Of several slots with the
+	// same index, all but the last are removed.
 	slices.SortFunc(changed, func(a, b *slot) int {
 		return cmp.Or(cmp.Compare(a.index, b.index), -cmp.Compare(a.removed, b.removed))
 	})
 	patch = make([]Operation, 0, len(changed))
 	for _, s := range changed {
 		path := fmt.Sprintf("/entries/%d", s.index)
-		wasThere := s.born <= version && (s.removed == 0 || s.removed > version)
+		existed := s.added <= version && (s.removed == 0 || s.removed > version)
 		switch {
-		case s.removed > 0 && wasThere:
+		case s.removed > 0 && existed:
 			patch = append(patch, Operation{Op: "remove", Path: path})
 		case s.removed > 0:
-		case !wasThere:
+		case !existed:
 			patch = append(patch, Operation{Op: "add", Path: path, Value: s.item()})
 		case s.replaced > version:
 			patch = append(patch, Operation{Op: "replace", Path: path, Value: s.item()})
@@ -150,14 +144,14 @@ func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 	return patch, true
 }
 
-func (p *Patcher) perform(effect Effect, e event.Event) {
+func (p *Patcher) applyEffect(effect Effect, e event.Event) {
 	switch effect := effect.(type) {
 	case AppendEntry:
 		p.add(effect)
 	case AppendText:
 		s := p.streams[effect.ID]
 		s.text.add(p.version, effect.Text)
-		p.touch(s)
+		p.markChanged(s)
 	case RemoveEntry:
 		p.remove(p.streams[effect.ID])
 		delete(p.streams, effect.ID)
@@ -167,7 +161,7 @@ func (p *Patcher) perform(effect Effect, e event.Event) {
 		s.entry.EntryType.ActionType = &effect.ActionType
 		s.entry.Content = effect.Content
 		s.replaced = p.version
-		p.touch(s)
+		p.markChanged(s)
 	case EmitWarning:
 		p.add(AppendEntry{ID: e.ID, Entry: Entry{
 			Timestamp: timeOf(e),
@@ -178,33 +172,33 @@ func (p *Patcher) perform(effect Effect, e event.Event) {
 }
 
 func (p *Patcher) add(effect AppendEntry) {
-	s := p.place(cmp.Or(event.Counter(effect.After), p.state.newest))
+	s := p.insert(cmp.Or(event.Counter(effect.After), p.state.newest))
 	s.entry = effect.Entry
 	s.replaced = p.version
 	switch {
 	case effect.Entry.Chunks != nil:
-		s.text = &growing{}
+		s.text = &streamedText{}
 		s.text.add(p.version, strings.Join(effect.Entry.Chunks, ""))
 		p.streams[effect.ID] = s
 	case effect.Entry.EntryType.Type == ToolUse:
 		p.calls[effect.ID] = s
 	}
-	p.touch(s)
+	p.markChanged(s)
 }
 
-// place inserts a slot after the event at. A slot whose entry was removed in this
-// version is reused, so that viewers see the entry replaced.
-func (p *Patcher) place(at int) *slot {
+// insert inserts a slot after an event. It reuses a slot that was removed in this
+// version, so that viewers see the entry replaced.
+func (p *Patcher) insert(after int) *slot {
 	i := len(p.slots)
-	for ; i > 0 && p.slots[i-1].at > at; i-- {
+	for ; i > 0 && p.slots[i-1].after > after; i-- {
 		p.slots[i-1].index++
 	}
-	p.live++
-	if i > 0 && p.slots[i-1].at == at && p.slots[i-1].removed == p.version {
+	p.visible++
+	if i > 0 && p.slots[i-1].after == after && p.slots[i-1].removed == p.version {
 		p.slots[i-1].removed = 0
 		return p.slots[i-1]
 	}
-	s := &slot{at: at, index: p.live - 1, born: p.version}
+	s := &slot{after: after, index: p.visible - 1, added: p.version}
 	if i < len(p.slots) {
 		s.index = p.slots[i].index - 1
 	}
@@ -217,14 +211,14 @@ func (p *Patcher) remove(s *slot) {
 	for i := len(p.slots) - 1; p.slots[i] != s; i-- {
 		p.slots[i].index--
 	}
-	p.live--
+	p.visible--
 	s.entry, s.text = Entry{}, nil
 	s.removed = p.version
-	p.touch(s)
+	p.markChanged(s)
 }
 
-// touch records that a slot changed in this version.
-func (p *Patcher) touch(s *slot) {
+// markChanged records a change in this version.
+func (p *Patcher) markChanged(s *slot) {
 	s.changed = p.version
 	p.recent.MoveToFront(s.recent)
 }

@@ -27,7 +27,7 @@ func TestTheCostOfATokenIsIndependentOfTheAnswerLength(t *testing.T) {
 		require.Equal(t, first, marshal(t, p.Apply(token(i))))
 	}
 
-	t.Run("a slow viewer gets the missing text in one operation", func(t *testing.T) {
+	t.Run("a slow viewer receives the missing text in one operation", func(t *testing.T) {
 		const missing = 5_000
 		patch := since(t, p, p.Version()-missing)
 		require.Len(t, patch, 1)
@@ -71,8 +71,7 @@ func TestAnEmptyDocumentHasAnEmptyList(t *testing.T) {
 	require.Equal(t, `{"entries":[]}`, marshal(t, transcript.NewPatcher().Document()))
 }
 
-// BenchmarkApply folds logs of different lengths; the cost per event must not depend
-// on the length.
+// The cost per event must be independent of the log length.
 func BenchmarkApply(b *testing.B) {
 	for _, n := range []int{2_000, 20_000} {
 		b.Run(fmt.Sprintf("entries/%d", n), func(b *testing.B) {
@@ -92,7 +91,6 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkStream folds answers of different lengths and encodes the patches.
 func BenchmarkStream(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprintf("tokens/%d", n), func(b *testing.B) {
@@ -110,11 +108,11 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// agentLog is a log with the given number of entries, half of them calls with results.
-func agentLog(t require.TestingT, entries int) []event.Event {
+// agentLog returns a log with n entries, half of them calls with results.
+func agentLog(t require.TestingT, n int) []event.Event {
 	var log []event.Event
 	add := func(line string) { log = append(log, logged(t, len(log)+1, line)) }
-	for i := 0; i < entries; i += 2 {
+	for i := 0; i < n; i += 2 {
 		add(fmt.Sprintf(`{"_tag":"AssistantMessage","content":"Step %d. %s"}`, i, strings.Repeat("Now I look. ", 20)))
 		add(fmt.Sprintf(`{"_tag":"ToolCall","toolCallId":"c%d","toolName":"Execute","parameters":{"command":"make %d"}}`, i, i))
 		add(fmt.Sprintf(`{"_tag":"ToolResult","toolCallId":"c%d","value":"ok\n[Process exited with code 0]"}`, i))

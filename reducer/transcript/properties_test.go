@@ -18,15 +18,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// TestPatchesUpdateAnyVersionToTheNewest is the law: for any sequence of events and
-// deltas, repeats included, the patch since any version turns that version's document
-// into what a slow reference implementation renders.
+// The reference implementation is render. It is quadratic and never patches.
 func TestPatchesUpdateAnyVersionToTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		events := chaos(t)
+		events := anyEvents(t)
 		p := transcript.NewPatcher()
 		documents := []string{marshal(t, p.Document())} // by version
-		followed := documents[0]                        // of a viewer that applies every patch
+		followed := documents[0]                        // by a viewer that applies every patch
 		for i, e := range events {
 			before := p.Version()
 			patch := p.Apply(e)
@@ -52,7 +50,7 @@ func TestPatchesUpdateAnyVersionToTheNewest(t *testing.T) {
 func TestADocumentDependsOnlyOnTheLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live, loaded := transcript.NewPatcher(), transcript.NewPatcher()
-		for _, e := range chaos(t) {
+		for _, e := range anyEvents(t) {
 			live.Apply(e)
 			if e.ID != "" {
 				loaded.Apply(e)
@@ -67,7 +65,7 @@ func TestADocumentDependsOnlyOnTheLog(t *testing.T) {
 
 func TestReduceDoesNotModifyItsArguments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		events := chaos(t)
+		events := anyEvents(t)
 		var states []transcript.State
 		var effects [][]transcript.Effect
 		var s transcript.State
@@ -77,7 +75,7 @@ func TestReduceDoesNotModifyItsArguments(t *testing.T) {
 			s = next
 		}
 		for i := range events {
-			// A state can be continued in several ways.
+			// Reductions from the same state are independent.
 			for _, other := range events[i:] {
 				transcript.Reduce(states[i], other)
 			}
@@ -89,9 +87,9 @@ func TestReduceDoesNotModifyItsArguments(t *testing.T) {
 	})
 }
 
-// chaos generates input for a patcher: a log with repeated events and arbitrary
-// requests and tools, and deltas of any attempt.
-func chaos(t *rapid.T) []event.Event {
+// anyEvents generates a log with repeated events and arbitrary requests and tools,
+// and deltas of any attempt.
+func anyEvents(t *rapid.T) []event.Event {
 	var events []event.Event
 	last := 0
 	text := func() string { return rapid.StringN(0, 5, 12).Draw(t, "text") }
@@ -105,7 +103,7 @@ func chaos(t *rapid.T) []event.Event {
 	}
 	tool := func() string { return rapid.SampledFrom([]string{"weather", "time"}).Draw(t, "tool") }
 	call := func() string { return fmt.Sprintf("call_%d", rapid.IntRange(0, 3).Draw(t, "call")) }
-	delta := event.TextDelta{} // the previous one, so that some are consecutive
+	delta := event.TextDelta{} // the previous one; some are consecutive
 	answer := ""               // the newest
 	for range rapid.IntRange(0, 60).Draw(t, "steps") {
 		var e event.Event
@@ -136,13 +134,13 @@ func chaos(t *rapid.T) []event.Event {
 			if delta.RequestID == "" {
 				delta = event.TextDelta{RequestID: request(), Attempt: 1, Index: -1, ThroughEventID: through()}
 			}
-			// Some are repeated, some are missing.
-			delta.Index = max(0, delta.Index+rapid.SampledFrom([]int{1, 1, 1, 0, 2}).Draw(t, "step of the index"))
+			// 0 repeats a delta, 2 skips one.
+			delta.Index = max(0, delta.Index+rapid.SampledFrom([]int{1, 1, 1, 0, 2}).Draw(t, "index increment"))
 			delta.Delta, delta.Reset = text(), rapid.IntRange(0, 4).Draw(t, "reset") == 0
 			e.Body = delta
 		case "answer":
 			body := event.AssistantMessage{Content: text(), ThroughEventID: through(), Partial: rapid.Bool().Draw(t, "partial")}
-			if rapid.IntRange(0, 3).Draw(t, "is of a request") > 0 {
+			if rapid.IntRange(0, 3).Draw(t, "has a request") > 0 {
 				body.RequestID = request()
 			}
 			e.Body = body
@@ -178,7 +176,6 @@ func chaos(t *rapid.T) []event.Event {
 	return events
 }
 
-// render is the slow reference implementation.
 func render(events []event.Event) transcript.Document {
 	var o oracle
 	for _, e := range events {
@@ -186,11 +183,11 @@ func render(events []event.Event) transcript.Document {
 			o.events = append(o.events, e)
 		}
 	}
-	var shown []shownEntry
+	var shown []positionedEntry
 	first, streams := o.streams()
 	results := o.results()
 	for i, e := range o.events {
-		entry := shownEntry{at: o.at(i)}
+		entry := positionedEntry{after: o.position(i)}
 		switch body := e.Body.(type) {
 		case event.TextDelta:
 			if i != first {
@@ -224,14 +221,14 @@ func render(events []event.Event) transcript.Document {
 		case event.ToolResult, event.FileAttachment, event.LLMRequestStarted:
 			continue
 		default:
-			// The text of other events is covered by the stories.
+			// The stories cover the text of other events.
 			_, effects := transcript.Reduce(transcript.State{}, e)
 			entry.Entry = effects[0].(transcript.AppendEntry).Entry
 		}
 		entry.Timestamp = e.Timestamp
 		shown = append(shown, entry)
 	}
-	slices.SortStableFunc(shown, func(a, b shownEntry) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(shown, func(a, b positionedEntry) int { return cmp.Compare(a.after, b.after) })
 	document := transcript.Document{Entries: []transcript.Item{}}
 	for _, entry := range shown {
 		document.Entries = append(document.Entries, transcript.Item{Type: "NORMALIZED_ENTRY", Content: entry.Entry})
@@ -239,19 +236,19 @@ func render(events []event.Event) transcript.Document {
 	return document
 }
 
-type shownEntry struct {
+type positionedEntry struct {
 	transcript.Entry
-	at int
+	after int
 }
 
 func ofType(kind transcript.Kind, content string) transcript.Entry {
 	return transcript.Entry{EntryType: transcript.EntryType{Type: kind}, Content: content}
 }
 
-// oracle answers questions by scanning all events, repeats removed.
+// oracle scans all events, without repeats, for every question.
 type oracle struct{ events []event.Event }
 
-// newest is the counter of the newest event before event i.
+// newest returns the counter of the newest event before event i.
 func (o oracle) newest(i int) int {
 	n := 0
 	for _, e := range o.events[:i] {
@@ -260,9 +257,9 @@ func (o oracle) newest(i int) int {
 	return n
 }
 
-// behind is the counter of the event that an answer through throughEventID follows,
-// or of the newest one if that is not in the log yet.
-func (o oracle) behind(i int, throughEventID string) int {
+// afterThrough returns the counter of throughEventID, or of the newest event if the
+// log does not contain it yet.
+func (o oracle) afterThrough(i int, throughEventID string) int {
 	through, newest := event.Counter(throughEventID), o.newest(i+1)
 	if through == 0 || through > newest {
 		return newest
@@ -270,26 +267,26 @@ func (o oracle) behind(i int, throughEventID string) int {
 	return through
 }
 
-// at is the counter of the event that the entry of event i follows.
-func (o oracle) at(i int) int {
+// position returns the counter of the event that the entry of event i follows.
+func (o oracle) position(i int) int {
 	switch body := o.events[i].Body.(type) {
 	case event.TextDelta:
-		return o.behind(i, body.ThroughEventID)
+		return o.afterThrough(i, body.ThroughEventID)
 	case event.AssistantMessage:
-		return o.behind(i, body.ThroughEventID)
+		return o.afterThrough(i, body.ThroughEventID)
 	case event.LLMRequestCompleted:
-		return o.atRequest(i, body.RequestID)
+		return o.requestPosition(i, body.RequestID)
 	case event.LLMRequestInterrupted:
-		return o.atRequest(i, body.RequestID)
+		return o.requestPosition(i, body.RequestID)
 	case event.LLMRequestFailed:
-		return o.atRequest(i, body.RequestID)
+		return o.requestPosition(i, body.RequestID)
 	case event.LLMRequestFellBack:
-		return o.atRequest(i, body.RequestID)
+		return o.requestPosition(i, body.RequestID)
 	case event.ToolCall:
 		for j := i - 1; j >= 0; j-- {
-			said, isAnswer := o.events[j].Body.(event.AssistantMessage)
-			if isAnswer && (body.MessageID == "" || body.MessageID == o.events[j].ID) && o.isPlaced(j, said.ThroughEventID) {
-				return o.at(j)
+			answer, isAnswer := o.events[j].Body.(event.AssistantMessage)
+			if isAnswer && (body.MessageID == "" || body.MessageID == o.events[j].ID) && o.isLogged(j, answer.ThroughEventID) {
+				return o.position(j)
 			}
 			if isAnswer || o.events[j].Tag() == event.TagUserMessage {
 				break
@@ -299,35 +296,35 @@ func (o oracle) at(i int) int {
 	return o.newest(i + 1)
 }
 
-// atRequest is where the newest attempt or answer before event i stands, if it belongs
-// to the request.
-func (o oracle) atRequest(i int, requestID string) int {
+// requestPosition returns the position of the newest attempt or answer before event i
+// if it belongs to the request, else of the newest event.
+func (o oracle) requestPosition(i int, requestID string) int {
 	for j := i - 1; j >= 0; j-- {
-		of, through := "", ""
+		id, through := "", ""
 		switch body := o.events[j].Body.(type) {
 		case event.LLMRequestStarted:
-			of, through = body.RequestID, body.ThroughEventID
+			id, through = body.RequestID, body.ThroughEventID
 		case event.AssistantMessage:
-			of, through = body.RequestID, body.ThroughEventID
+			id, through = body.RequestID, body.ThroughEventID
 		}
-		if of == "" {
+		if id == "" {
 			continue
 		}
-		if of == requestID && o.isPlaced(j, through) {
-			return o.behind(j, through)
+		if id == requestID && o.isLogged(j, through) {
+			return o.afterThrough(j, through)
 		}
 		break
 	}
 	return o.newest(i + 1)
 }
 
-// isPlaced reports whether throughEventID is an event before event i.
-func (o oracle) isPlaced(i int, throughEventID string) bool {
+// isLogged reports whether throughEventID is an event before event i.
+func (o oracle) isLogged(i int, throughEventID string) bool {
 	through := event.Counter(throughEventID)
 	return through > 0 && through <= o.newest(i+1)
 }
 
-// attachments are those that belong to the message of event i.
+// attachments returns the attachments of the message of event i.
 func (o oracle) attachments(i int) []transcript.Attachment {
 	var out []transcript.Attachment
 	for j := i - 1; j >= 0 && o.events[j].Tag() != event.TagUserMessage; j-- {
@@ -341,8 +338,8 @@ func (o oracle) attachments(i int) []transcript.Attachment {
 	return out
 }
 
-// results maps the index of a call to its result, nil if it has none. Calls that repeat
-// an open one are left out.
+// results maps the index of a call to its result, which can be nil. It omits calls
+// with the id of an open one.
 func (o oracle) results() map[int]*event.ToolResult {
 	results := map[int]*event.ToolResult{}
 	var calls []int
@@ -353,22 +350,22 @@ func (o oracle) results() map[int]*event.ToolResult {
 	for i, e := range o.events {
 		switch body := e.Body.(type) {
 		case event.ToolCall:
-			again := slices.ContainsFunc(calls, func(call int) bool {
+			isOpen := slices.ContainsFunc(calls, func(call int) bool {
 				return results[call] == nil && o.events[call].Body.(event.ToolCall).ToolCallID == body.ToolCallID
 			})
-			if again {
+			if isOpen {
 				continue
 			}
 			calls, results[i] = append(calls, i), nil
-			var still []event.ToolResult
+			var others []event.ToolResult
 			for _, r := range waiting {
 				if !isOf(r, i) {
-					still = append(still, r)
+					others = append(others, r)
 					continue
 				}
 				results[i] = &r
 			}
-			waiting = still
+			waiting = others
 		case event.ToolResult:
 			newest := -1
 			for _, call := range calls {
@@ -386,21 +383,20 @@ func (o oracle) results() map[int]*event.ToolResult {
 	return results
 }
 
-// streams returns the streaming entry and the index of its first delta, -1 if nothing
-// streams.
+// streams returns the streaming entry and the index of its first delta, else -1.
 func (o oracle) streams() (first int, entry transcript.Entry) {
-	var request, attempt, since, settled int
+	var request, attempt, since, ended int
 	for i, e := range o.events {
 		number, n := 0, 0
 		switch body := e.Body.(type) {
 		case event.AssistantMessage:
-			settled = max(settled, event.RequestNumber(body.RequestID))
+			ended = max(ended, event.RequestNumber(body.RequestID))
 		case event.LLMRequestCompleted:
-			settled = max(settled, event.RequestNumber(body.RequestID))
+			ended = max(ended, event.RequestNumber(body.RequestID))
 		case event.LLMRequestInterrupted:
-			settled = max(settled, event.RequestNumber(body.RequestID))
+			ended = max(ended, event.RequestNumber(body.RequestID))
 		case event.LLMRequestFailed:
-			settled = max(settled, event.RequestNumber(body.RequestID))
+			ended = max(ended, event.RequestNumber(body.RequestID))
 		case event.LLMRequestFellBack:
 			if number = event.RequestNumber(body.RequestID); number == request {
 				n = attempt + 1
@@ -414,7 +410,7 @@ func (o oracle) streams() (first int, entry transcript.Entry) {
 			request, attempt, since = number, n, i
 		}
 	}
-	if request <= settled {
+	if request <= ended {
 		return -1, entry
 	}
 	first, next, text := -1, 0, ""
@@ -458,7 +454,7 @@ func apply(t require.TestingT, document string, patch []transcript.Operation) st
 	return string(out)
 }
 
-// joined merges the chunks of each entry; their boundaries are arbitrary.
+// joined merges the chunks of each entry, whose boundaries are arbitrary.
 func joined(t require.TestingT, document string) string {
 	var d transcript.Document
 	require.NoError(t, json.Unmarshal([]byte(document), &d))

@@ -11,38 +11,35 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// State is the state of the fold: calls that can get a result, results that wait for
-// their call, and the streaming answer. It is immutable; its zero value is the state
-// before the first event.
+// State is the immutable state between events. Its zero value precedes the first
+// event.
 type State struct {
-	// newest is the counter of the newest event; earlier ones are repeats.
+	// newest is the counter of the newest event.
 	newest int
 	// cwd is the agent's working directory, "" if unknown.
 	cwd string
 	// attachments wait for the next user message.
 	attachments []Attachment
-	// request is the newest request in the log; answer is the newest answer since the
-	// last user message.
-	request request
-	answer  place
-	stream  stream
-	// settled is the number of the newest request that can no longer stream.
-	settled int
+	request     request // the newest
+	// answer is the newest answer since the last user message.
+	answer position
+	stream stream
+	// lastEnded is the number of the newest request whose streaming has ended.
+	lastEnded int
 	// open holds the calls without a result, oldest first.
 	open     []*call
 	answered *answered
 	waiting  []event.ToolResult
 }
 
-// request is what entries of a request refer to.
 type request struct {
-	place
+	position
 	model string
 }
 
-// place positions the entries of a request or an answer: after the given event, or in
-// log order if after is empty.
-type place struct{ id, after string }
+// position is the event after which the entries of a request or an answer stand, ""
+// for log order.
+type position struct{ id, after string }
 
 // stream is the progress of the current attempt.
 type stream struct {
@@ -51,9 +48,8 @@ type stream struct {
 	id              string // entry id; "" if none is shown
 }
 
-// Reduce returns the effects of an event. Events must come in log order; one that is
-// not newer than the last is a repeat and has no effect. Deltas are not part of a log
-// and can come at any time.
+// Reduce returns the effects of an event. Events must come in log order; repeated
+// events have no effect. Deltas can come at any time.
 func Reduce(s State, e event.Event) (State, []Effect) {
 	counter := event.Counter(e.ID)
 	if counter > 0 && counter <= s.newest {
@@ -65,7 +61,7 @@ func Reduce(s State, e event.Event) (State, []Effect) {
 	return f.State, f.effects
 }
 
-// fold is the working state of one reduction.
+// fold is one reduction in progress.
 type fold struct {
 	State
 	event   event.Event
@@ -76,12 +72,12 @@ type fold struct {
 func (f *fold) apply() {
 	switch body := f.event.Body.(type) {
 	case event.SystemPrompt:
-		f.tell("", SubtypePrompt, Info, cmp.Or(body.Content, "System prompt removed"))
+		f.appendSystem("", SubtypePrompt, Info, cmp.Or(body.Content, "System prompt removed"))
 	case event.UserMessage:
 		f.append("", Entry{EntryType: EntryType{Type: UserMessage}, Content: body.Content, Attachments: f.attachments})
-		f.attachments, f.answer = nil, place{}
+		f.attachments, f.answer = nil, position{}
 	case event.AssistantMessage:
-		f.say(body)
+		f.appendAnswer(body)
 	case event.FileAttachment:
 		f.attachments = append(slices.Clip(f.attachments), attachment(f.event.ID, body))
 	case event.ToolCall:
@@ -89,77 +85,76 @@ func (f *fold) apply() {
 	case event.ToolResult:
 		f.addResult(body)
 	case event.Note:
-		f.note(body)
+		f.appendNote(body)
 	case event.TextDelta:
 		f.addDelta(body)
 	case event.LLMRequestStarted:
-		f.request = request{place{body.RequestID, f.behind(body.ThroughEventID)}, body.Model}
-		f.begin(event.RequestNumber(body.RequestID), body.Attempt)
+		f.request = request{position{body.RequestID, f.logged(body.ThroughEventID)}, body.Model}
+		f.startAttempt(event.RequestNumber(body.RequestID), body.Attempt)
 	case event.LLMRequestCompleted:
-		f.settle(body.RequestID)
-		f.append(f.placeOf(body.RequestID), f.usage(body))
+		f.endStream(body.RequestID)
+		f.append(f.positionOf(body.RequestID), f.usage(body))
 	case event.LLMRequestInterrupted:
-		f.settle(body.RequestID)
-		f.tell(f.placeOf(body.RequestID), SubtypeInterrupted, Info, interruption(body.Reason))
+		f.endStream(body.RequestID)
+		f.appendSystem(f.positionOf(body.RequestID), SubtypeInterrupted, Info, interruption(body.Reason))
 	case event.LLMRequestFailed:
-		f.settle(body.RequestID)
-		f.append(f.placeOf(body.RequestID), Entry{
+		f.endStream(body.RequestID)
+		f.append(f.positionOf(body.RequestID), Entry{
 			EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeRequestFailed},
 			Content:   "No answer" + afterRetries(body.RetriesAttempted) + ": " + body.Error,
 		})
 	case event.LLMRequestFellBack:
 		if number := event.RequestNumber(body.RequestID); number == f.stream.number {
-			f.begin(number, f.stream.attempt+1)
+			f.startAttempt(number, f.stream.attempt+1)
 		}
-		f.tell(f.placeOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("Fell back to %s from %s%s: %s",
+		f.appendSystem(f.positionOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("Fell back to %s from %s%s: %s",
 			body.ToProvider, body.FromProvider, afterRetries(body.RetriesAttempted), body.Error))
 	case event.InputRejected:
-		f.tell("", SubtypeRejected, Warning, strings.TrimRight("Input rejected: "+body.Reason+"\n"+body.Input, "\n"))
+		f.appendSystem("", SubtypeRejected, Warning, strings.TrimRight("Input rejected: "+body.Reason+"\n"+body.Input, "\n"))
 	case event.SessionStarted:
 		content := "The session started"
 		if body.ForkedFrom != "" {
 			content += " as a fork of " + body.ForkedFrom
 		}
-		f.tell("", SubtypeSessionStarted, Info, content)
+		f.appendSystem("", SubtypeSessionStarted, Info, content)
 	case event.SessionEnded:
-		f.tell("", SubtypeSessionEnded, Info, "The session ended: "+body.Reason)
+		f.appendSystem("", SubtypeSessionEnded, Info, "The session ended: "+body.Reason)
 	default:
 		if text := settings(body); text != "" {
-			f.tell("", SubtypeSettings, Info, text)
+			f.appendSystem("", SubtypeSettings, Info, text)
 		}
 	}
 }
 
-// say shows an answer and removes its streamed preview.
-func (f *fold) say(body event.AssistantMessage) {
-	f.settle(body.RequestID)
-	after := f.behind(body.ThroughEventID)
+// appendAnswer adds an answer and removes its streamed text.
+func (f *fold) appendAnswer(body event.AssistantMessage) {
+	f.endStream(body.RequestID)
+	after := f.logged(body.ThroughEventID)
 	if body.RequestID != "" {
 		if f.request.id != body.RequestID {
 			f.request = request{}
 		}
-		f.request.place = place{body.RequestID, after}
+		f.request.position = position{body.RequestID, after}
 	}
-	f.answer = place{f.event.ID, after}
+	f.answer = position{f.event.ID, after}
 	if body.Content != "" {
 		f.append(after, Entry{EntryType: EntryType{Type: AssistantMessage}, Content: body.Content, Partial: body.Partial})
 	}
 }
 
-// addDelta shows a delta. After a missing delta, later ones are ignored until a Reset
-// or the answer.
+// addDelta shows a delta. After a gap, it ignores deltas until a Reset.
 func (f *fold) addDelta(body event.TextDelta) {
 	number := event.RequestNumber(body.RequestID)
-	if !f.begin(number, body.Attempt) {
+	if !f.startAttempt(number, body.Attempt) {
 		return
 	}
-	// A Reset can repeat text up to the last delta; it includes that of missing ones.
-	anew := body.Reset && body.Index >= f.stream.next-1
-	if !anew && body.Index != f.stream.next {
+	// A Reset contains all text so far, including that of missing deltas.
+	reset := body.Reset && body.Index >= f.stream.next-1
+	if !reset && body.Index != f.stream.next {
 		return
 	}
-	if anew {
-		f.void()
+	if reset {
+		f.removeStreamed()
 	}
 	f.stream.next = body.Index + 1
 	switch {
@@ -169,53 +164,52 @@ func (f *fold) addDelta(body event.TextDelta) {
 	default:
 		f.stream.id = fmt.Sprintf("%s/%d", body.RequestID, body.Attempt)
 		f.effects = append(f.effects, AppendEntry{
-			ID: f.stream.id, After: f.behind(body.ThroughEventID),
+			ID: f.stream.id, After: f.logged(body.ThroughEventID),
 			Entry: Entry{EntryType: EntryType{Type: AssistantMessage}, Chunks: []string{body.Delta}},
 		})
 	}
 }
 
-// begin switches to an attempt. It reports false if that attempt is over.
-func (f *fold) begin(number, attempt int) bool {
+// startAttempt switches to an attempt. It returns false if the attempt has ended.
+func (f *fold) startAttempt(number, attempt int) bool {
 	switch c := cmp.Or(cmp.Compare(number, f.stream.number), cmp.Compare(attempt, f.stream.attempt)); {
-	case number <= f.settled, c < 0:
+	case number <= f.lastEnded, c < 0:
 		return false
 	case c > 0:
-		f.void()
+		f.removeStreamed()
 		f.stream = stream{number: number, attempt: attempt}
 	}
 	return true
 }
 
-// void removes the streamed text.
-func (f *fold) void() {
+func (f *fold) removeStreamed() {
 	if f.stream.id != "" {
 		f.effects = append(f.effects, RemoveEntry{ID: f.stream.id})
 		f.stream.id = ""
 	}
 }
 
-// settle ends the streaming of a request and of all earlier ones.
-func (f *fold) settle(requestID string) {
-	f.settled = max(f.settled, event.RequestNumber(requestID))
-	if f.stream.number <= f.settled {
-		f.void()
+// endStream ends the streaming of a request and of all earlier ones.
+func (f *fold) endStream(requestID string) {
+	f.lastEnded = max(f.lastEnded, event.RequestNumber(requestID))
+	if f.stream.number <= f.lastEnded {
+		f.removeStreamed()
 	}
 }
 
-// note shows a note of an agent. It uses the extra fields cwd, model, durationMs and
-// usage.
-func (f *fold) note(body event.Note) {
+// appendNote adds a note of an agent. It uses the extra fields cwd, model, durationMs
+// and usage.
+func (f *fold) appendNote(body event.Note) {
 	switch body.Kind {
 	case event.NoteThinking:
 		f.append("", Entry{EntryType: EntryType{Type: Thinking}, Content: body.Content})
 	case event.NoteError:
 		f.append("", Entry{EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeNote}, Content: body.Content})
 	case event.NoteWarning:
-		f.tell("", SubtypeNote, Warning, body.Content)
+		f.appendSystem("", SubtypeNote, Warning, body.Content)
 	case event.NoteSystem:
 		f.cwd = cmp.Or(extra[string](f.event, "cwd"), f.cwd)
-		f.tell("", SubtypeNote, Info, body.Content)
+		f.appendSystem("", SubtypeNote, Info, body.Content)
 	case event.NoteUsage:
 		tokens := extra[struct {
 			Input  int `json:"input_tokens"`
@@ -245,7 +239,6 @@ func (f *fold) usage(body event.LLMRequestCompleted) Entry {
 	return Entry{EntryType: t, Content: content}
 }
 
-// append adds an entry for the event.
 func (f *fold) append(after string, entry Entry) { f.appendAs(f.event.ID, after, entry) }
 
 func (f *fold) appendAs(id, after string, entry Entry) {
@@ -253,22 +246,19 @@ func (f *fold) appendAs(id, after string, entry Entry) {
 	f.effects = append(f.effects, AppendEntry{ID: id, After: after, Entry: entry})
 }
 
-// tell adds a system message.
-func (f *fold) tell(after string, subtype Subtype, level Level, content string) {
+func (f *fold) appendSystem(after string, subtype Subtype, level Level, content string) {
 	f.append(after, Entry{EntryType: EntryType{Type: SystemMessage, Subtype: subtype, Level: level}, Content: content})
 }
 
-// behind returns the event that an answer follows, "" if the event is not in the log
-// yet.
-func (f *fold) behind(throughEventID string) string {
+// logged returns throughEventID, or "" if the log does not contain it yet.
+func (f *fold) logged(throughEventID string) string {
 	if event.Counter(throughEventID) > f.newest {
 		return ""
 	}
 	return throughEventID
 }
 
-// placeOf returns where the entries of a request stand.
-func (f *fold) placeOf(requestID string) string {
+func (f *fold) positionOf(requestID string) string {
 	if f.request.id == requestID {
 		return f.request.after
 	}
@@ -285,7 +275,7 @@ func attachment(eventID string, body event.FileAttachment) Attachment {
 	return a
 }
 
-// timeOf returns the agent's own time of an event, else the time it was recorded.
+// timeOf returns the time in the agent's log, else the time of recording.
 func timeOf(e event.Event) time.Time {
 	// In UTC the year can be outside the range of JSON times.
 	if at := extra[time.Time](e, "sourceTimestamp").UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 {
@@ -294,7 +284,7 @@ func timeOf(e event.Event) time.Time {
 	return e.Timestamp.UTC()
 }
 
-// extra returns a field of e.Extra, or zero if it is missing or of another type.
+// extra returns a field of e.Extra, zero if it is missing or of another type.
 func extra[T any](e event.Event, name string) T {
 	var value, none T
 	if json.Unmarshal(e.Extra[name], &value) != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// with returns the status of a call, and its action completed by the result.
-func (a ActionType) with(r event.ToolResult, relative func(string) string) (Status, ActionType) {
+// withResult adds a result to an action and returns the status of the call.
+func (a ActionType) withResult(r event.ToolResult, relative func(string) string) (Status, ActionType) {
 	raw := r.Value
 	if len(raw) == 0 {
 		raw = r.Error
@@ -23,7 +23,7 @@ func (a ActionType) with(r event.ToolResult, relative func(string) string) (Stat
 	}
 	switch a.Action {
 	case CommandRun:
-		result := ended(text)
+		result := commandResult(text)
 		if result.ExitStatus != nil && *result.ExitStatus != 0 && status == Success {
 			status = Failed
 		}
@@ -36,19 +36,19 @@ func (a ActionType) with(r event.ToolResult, relative func(string) string) (Stat
 		if status != Success {
 			a.Result = encode(text)
 		} else if a.Action == FileEdit {
-			a = a.told(raw, relative)
+			a = a.withReportedChanges(raw, relative)
 		}
 	}
 	return status, a
 }
 
-// failure returns the status by the type in an error, and its message.
+// failure derives a status from the type of an error and returns its message.
 func failure(raw json.RawMessage) (Status, string) {
 	var e struct{ Type, Message string }
 	if json.Unmarshal(raw, &e) != nil {
 		return Failed, plain(raw)
 	}
-	kind, text := strings.ToLower(betweenWords.Replace(e.Type)), cmp.Or(e.Message, plain(raw))
+	kind, text := strings.ToLower(separators.Replace(e.Type)), cmp.Or(e.Message, plain(raw))
 	isOneOf := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(kind, word) })
 	}
@@ -63,14 +63,14 @@ func failure(raw json.RawMessage) (Status, string) {
 
 // Exit status in command output, as written by Droid and Claude Code.
 var (
-	exitBehind = regexp.MustCompile(`\n*\[Process exited with code (-?\d+)\]\s*$`)
-	exitBefore = regexp.MustCompile(`^(?:Error: )?Exit code (-?\d+)(?:\n|$)`)
+	exitSuffix = regexp.MustCompile(`\n*\[Process exited with code (-?\d+)\]\s*$`)
+	exitPrefix = regexp.MustCompile(`^(?:Error: )?Exit code (-?\d+)(?:\n|$)`)
 )
 
-// ended splits the exit status from the output of a command.
-func ended(text string) CommandResult {
-	for _, said := range []*regexp.Regexp{exitBehind, exitBefore} {
-		m := said.FindStringSubmatchIndex(text)
+// commandResult splits the exit status from the output of a command.
+func commandResult(text string) CommandResult {
+	for _, pattern := range []*regexp.Regexp{exitSuffix, exitPrefix} {
+		m := pattern.FindStringSubmatchIndex(text)
 		if m == nil {
 			continue
 		}
@@ -81,10 +81,10 @@ func ended(text string) CommandResult {
 	return CommandResult{Output: text}
 }
 
-// told replaces the changes of an edit by those in its result, which are exact. The
-// result is an object or its JSON in a string. It does not report deletions and renames,
-// nor which of several files it is about; those changes stay as they are.
-func (a ActionType) told(raw json.RawMessage, relative func(string) string) ActionType {
+// withReportedChanges replaces the changes of an edit with the exact ones of its
+// result, an object or its JSON in a string. Results describe one file and neither
+// deletions nor renames; other changes are kept.
+func (a ActionType) withReportedChanges(raw json.RawMessage, relative func(string) string) ActionType {
 	if text, ok := stringOf(raw); ok {
 		raw = json.RawMessage(text)
 	}
@@ -93,8 +93,8 @@ func (a ActionType) told(raw json.RawMessage, relative func(string) string) Acti
 		Diff     string  `json:"diff"`
 		Content  *string `json:"content"`
 	}
-	isKept := func(c FileChange) bool { return c.Action == Delete || c.Action == Rename }
-	if json.Unmarshal(raw, &result) != nil || len(a.Changes) > 1 || slices.ContainsFunc(a.Changes, isKept) {
+	isDeletionOrRename := func(c FileChange) bool { return c.Action == Delete || c.Action == Rename }
+	if json.Unmarshal(raw, &result) != nil || len(a.Changes) > 1 || slices.ContainsFunc(a.Changes, isDeletionOrRename) {
 		return a
 	}
 	a.Path = cmp.Or(a.Path, relative(result.FilePath))
@@ -107,8 +107,7 @@ func (a ActionType) told(raw json.RawMessage, relative func(string) string) Acti
 	return a
 }
 
-// plain returns a result as text: a string unchanged, text blocks joined, anything
-// else as JSON.
+// plain returns a result as text: a string, joined text blocks, or else JSON.
 func plain(raw json.RawMessage) string {
 	if text, ok := stringOf(raw); ok {
 		return text

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// TestStories runs the stories in testdata. Each file has a comment, the events in
-// "script", and in "want" each event with its patch. A script line is one of
+// A story in testdata has a script of events, and in "want" the patch of each. A line
+// of a script is one of
 //
 //	JSON            the next event of the log
 //	again N         repeat event N
@@ -26,9 +26,9 @@ import (
 //	show            the document, abbreviated
 //
 // Events have ids from demo:0001 and are one second apart.
-func TestStories(t *testing.T) { golden.Stories(t, "testdata/*.txtar", tell) }
+func TestStories(t *testing.T) { golden.Stories(t, "testdata/*.txtar", run) }
 
-func tell(t *testing.T, script string) string {
+func run(t *testing.T, script string) string {
 	var out strings.Builder
 	patcher := transcript.NewPatcher()
 	var log []event.Event
@@ -43,18 +43,18 @@ func tell(t *testing.T, script string) string {
 			var n int
 			_, err := fmt.Sscan(rest, &n)
 			require.NoError(t, err)
-			print(t, &out, patcher.Apply(log[n-1]))
+			printPatch(t, &out, patcher.Apply(log[n-1]))
 		case "delta":
 			var e event.Event
 			require.NoError(t, e.UnmarshalJSON([]byte(`{"_tag":"TextDelta",`+strings.TrimPrefix(rest, "{"))))
-			print(t, &out, patcher.Apply(e))
+			printPatch(t, &out, patcher.Apply(e))
 		case "since":
 			var version int
 			_, err := fmt.Sscan(rest, &version)
 			require.NoError(t, err)
 			patch, ok := patcher.Since(version)
 			require.True(t, ok)
-			print(t, &out, patch)
+			printPatch(t, &out, patch)
 		case "show":
 			for i, item := range patcher.Document().Entries {
 				e := item.Content
@@ -63,7 +63,7 @@ func tell(t *testing.T, script string) string {
 		default:
 			e := logged(t, len(log)+1, line)
 			log = append(log, e)
-			print(t, &out, patcher.Apply(e))
+			printPatch(t, &out, patcher.Apply(e))
 		}
 	}
 	return out.String()
@@ -78,7 +78,7 @@ func logged(t require.TestingT, n int, line string) event.Event {
 	return e
 }
 
-func print(t *testing.T, out *strings.Builder, patch []transcript.Operation) {
+func printPatch(t *testing.T, out *strings.Builder, patch []transcript.Operation) {
 	if len(patch) == 0 {
 		out.WriteString("  nothing\n")
 	}

@@ -11,49 +11,48 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// tools maps tool names, in lower case without separators, to actions. A zero action
-// means that the parameters are not understood; the call is then shown as a generic
-// tool.
+// tools maps tool names, in lower case without separators, to actions. For unsupported
+// parameters an entry returns the zero action, and the call is shown as a generic tool.
 var tools = map[string]func(parameters) ActionType{
-	"read":          readsFile,
-	"readfile":      readsFile,
-	"ls":            listsFolder,
-	"listdirectory": listsFolder,
-	"glob":          searches("patterns", "pattern", "glob_pattern"),
-	"grep":          searches("pattern", "query", "regex"),
-	"websearch":     searches("query"),
-	"execute":       runs,
-	"bash":          runs,
-	"shell":         runs,
-	"edit":          edits,
-	"multiedit":     edits,
-	"strreplace":    edits,
-	"create":        writes,
-	"write":         writes,
-	"writefile":     writes,
-	"applypatch":    patches,
-	"todowrite":     plansTodos,
-	"fetchurl":      fetches,
-	"webfetch":      fetches,
-	"exitspecmode":  presents,
-	"exitplanmode":  presents,
-	"task":          delegates,
-	"agent":         delegates,
+	"read":          readFile,
+	"readfile":      readFile,
+	"ls":            listFolder,
+	"listdirectory": listFolder,
+	"glob":          search("patterns", "pattern", "glob_pattern"),
+	"grep":          search("pattern", "query", "regex"),
+	"websearch":     search("query"),
+	"execute":       runCommand,
+	"bash":          runCommand,
+	"shell":         runCommand,
+	"edit":          editFile,
+	"multiedit":     editFile,
+	"strreplace":    editFile,
+	"create":        writeFile,
+	"write":         writeFile,
+	"writefile":     writeFile,
+	"applypatch":    patchFiles,
+	"todowrite":     todoList,
+	"fetchurl":      fetchURL,
+	"webfetch":      fetchURL,
+	"exitspecmode":  presentPlan,
+	"exitplanmode":  presentPlan,
+	"task":          delegateTask,
+	"agent":         delegateTask,
 }
 
-var betweenWords = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
+var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 
 // actionOf returns the action of a call. Paths below cwd become relative to it.
 func actionOf(toolName string, raw json.RawMessage, cwd string) ActionType {
 	p := parameters{cwd: cwd}
 	object := raw
-	// Some agents encode the object as a string.
+	// Some agents encode the parameters as a string.
 	if text, ok := stringOf(raw); ok {
 		object = json.RawMessage(text)
 	}
 	if json.Unmarshal(object, &p.fields) == nil {
-		if does, ok := tools[strings.ToLower(betweenWords.Replace(toolName))]; ok {
-			if action := does(p); action.Action != "" {
+		if parse, ok := tools[strings.ToLower(separators.Replace(toolName))]; ok {
+			if action := parse(p); action.Action != "" {
 				return action
 			}
 		}
@@ -71,39 +70,39 @@ func title(toolName string, a ActionType) string {
 	return first
 }
 
-func readsFile(p parameters) ActionType {
+func readFile(p parameters) ActionType {
 	path, ok := p.path("file_path", "path", "filePath")
-	return known(ok, ActionType{Action: FileRead, Path: path})
+	return actionIf(ok, ActionType{Action: FileRead, Path: path})
 }
 
-func listsFolder(p parameters) ActionType {
+func listFolder(p parameters) ActionType {
 	path, _ := p.path("directory_path", "path", "dir_path")
 	return ActionType{Action: FileRead, Path: cmp.Or(path, ".")}
 }
 
-func searches(names ...string) func(parameters) ActionType {
+func search(names ...string) func(parameters) ActionType {
 	return func(p parameters) ActionType {
 		query, ok := p.text(names...)
 		path, _ := p.path("path", "folder", "directory")
-		return known(ok, ActionType{Action: Search, Query: query, Path: path})
+		return actionIf(ok, ActionType{Action: Search, Query: query, Path: path})
 	}
 }
 
-func runs(p parameters) ActionType {
+func runCommand(p parameters) ActionType {
 	command, ok := p.text("command", "cmd")
-	return known(ok, ActionType{Action: CommandRun, Command: command})
+	return actionIf(ok, ActionType{Action: CommandRun, Command: command})
 }
 
-func writes(p parameters) ActionType {
+func writeFile(p parameters) ActionType {
 	path, ok := p.path("file_path", "path", "filePath")
 	content, hasContent := p.text("content", "contents", "file_text")
-	return known(ok && hasContent, ActionType{
+	return actionIf(ok && hasContent, ActionType{
 		Action: FileEdit, Path: path, Changes: []FileChange{{Action: Write, Content: content}},
 	})
 }
 
-// edits accepts one replacement, or several in edits or changes.
-func edits(p parameters) ActionType {
+// editFile accepts one replacement, or several in edits or changes.
+func editFile(p parameters) ActionType {
 	path, ok := p.path("file_path", "path", "filePath")
 	replacements := p.objects("edits", "changes")
 	if len(replacements) == 0 {
@@ -116,15 +115,15 @@ func edits(p parameters) ActionType {
 		ok = ok && (hasBefore || hasAfter)
 		action.Changes = append(action.Changes, FileChange{Action: Edit, UnifiedDiff: diff(path, before, after)})
 	}
-	return known(ok, action)
+	return actionIf(ok, action)
 }
 
-func patches(p parameters) ActionType {
+func patchFiles(p parameters) ActionType {
 	text, ok := p.text("input", "patch")
 	path, hasPath := p.path("file_path", "path")
-	action := ActionType{Action: FileEdit, Path: path, Changes: changesOf(text, p.relative)}
+	action := ActionType{Action: FileEdit, Path: path, Changes: parsePatch(text, p.relative)}
 	if len(action.Changes) == 0 {
-		return known(ok || hasPath, action)
+		return actionIf(ok || hasPath, action)
 	}
 	action.Path = action.Changes[0].Path
 	isOther := func(c FileChange) bool { return c.Path != action.Path }
@@ -136,11 +135,11 @@ func patches(p parameters) ActionType {
 	return action
 }
 
-// numbered matches a line like "1. [completed] Read the code".
-var numbered = regexp.MustCompile(`^\s*(?:\d+[.)]|[-*])?\s*(?:\[([^\]]*)\])?\s*(.*)$`)
+// todoLine matches a line like "1. [completed] Read the code".
+var todoLine = regexp.MustCompile(`^\s*(?:\d+[.)]|[-*])?\s*(?:\[([^\]]*)\])?\s*(.*)$`)
 
-// plansTodos accepts a list of objects, or text lines.
-func plansTodos(p parameters) ActionType {
+// todoList accepts a list of objects, or text lines.
+func todoList(p parameters) ActionType {
 	action := ActionType{Action: TodoManagement}
 	for _, item := range p.objects("todos") {
 		content, _ := item.text("content", "text", "title")
@@ -150,44 +149,43 @@ func plansTodos(p parameters) ActionType {
 	text, ok := p.text("todos")
 	if ok && len(action.Todos) == 0 {
 		for line := range strings.Lines(text) {
-			if m := numbered.FindStringSubmatch(strings.TrimSpace(line)); m != nil && m[2] != "" {
+			if m := todoLine.FindStringSubmatch(strings.TrimSpace(line)); m != nil && m[2] != "" {
 				action.Todos = append(action.Todos, Todo{Content: m[2], Status: m[1]})
 			}
 		}
 	}
-	return known(ok, action)
+	return actionIf(ok, action)
 }
 
-func fetches(p parameters) ActionType {
+func fetchURL(p parameters) ActionType {
 	url, ok := p.text("url")
-	return known(ok, ActionType{Action: WebFetch, URL: url})
+	return actionIf(ok, ActionType{Action: WebFetch, URL: url})
 }
 
-func presents(p parameters) ActionType {
+func presentPlan(p parameters) ActionType {
 	plan, ok := p.text("plan", "spec", "title")
-	return known(ok, ActionType{Action: PlanPresentation, Plan: plan})
+	return actionIf(ok, ActionType{Action: PlanPresentation, Plan: plan})
 }
 
-func delegates(p parameters) ActionType {
+func delegateTask(p parameters) ActionType {
 	description, ok := p.text("description", "prompt")
-	return known(ok, ActionType{Action: Other, Description: description})
+	return actionIf(ok, ActionType{Action: Other, Description: description})
 }
 
-func known(ok bool, action ActionType) ActionType {
+func actionIf(ok bool, action ActionType) ActionType {
 	if !ok {
 		return ActionType{}
 	}
 	return action
 }
 
-// parameters are the parameters of a call.
 type parameters struct {
 	fields map[string]json.RawMessage
 	cwd    string
 }
 
-// text returns the first present field: a string unchanged, a list of strings joined by
-// spaces, anything else as JSON.
+// text returns the first field that is set: a string, a list of strings joined by
+// spaces, or else JSON.
 func (p parameters) text(names ...string) (string, bool) {
 	for _, name := range names {
 		raw, ok := p.fields[name]
@@ -223,7 +221,7 @@ func (p parameters) relative(path string) string {
 	if inside, ok := strings.CutPrefix(rest, "/"); ok {
 		return inside
 	}
-	return path // a sibling whose name starts with that of cwd
+	return path // a sibling whose name begins with cwd
 }
 
 func (p parameters) objects(names ...string) []parameters {
@@ -267,8 +265,8 @@ func stringOf(raw json.RawMessage) (text string, ok bool) {
 	return text, err == nil
 }
 
-// valid returns JSON unchanged. Go callers can put invalid JSON into an event; it
-// becomes a string so that the document stays valid.
+// valid returns valid JSON unchanged. Invalid JSON, which Go callers can put into an
+// event, becomes a string.
 func valid(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// shown returns the entry of a call with its result, in a log with a known working
-// directory.
-func shown(t require.TestingT, tool, parameters string, result *event.ToolResult) transcript.Entry {
+// entryOf returns the entry of a call with its result. The working directory is
+// /home/ada/app.
+func entryOf(t require.TestingT, tool, parameters string, result *event.ToolResult) transcript.Entry {
 	p := transcript.NewPatcher()
 	p.Apply(logged(t, 1, `{"_tag":"Note","kind":"system","content":"init","cwd":"/home/ada/app"}`))
 	call := event.New(event.ToolCall{ToolCallID: "c", ToolName: tool, Parameters: json.RawMessage(parameters)})
@@ -29,52 +29,52 @@ func shown(t require.TestingT, tool, parameters string, result *event.ToolResult
 	return entries[1].Content
 }
 
-func TestToolsMapToActions(t *testing.T) {
+func TestToolCallsMapToActions(t *testing.T) {
 	for _, tc := range []struct{ name, tool, parameters, want string }{
-		{"a file that is read", "Read", `{"file_path":"/home/ada/app/a.go"}`, `{"action":"file_read","path":"a.go"}`},
-		{"by another name", "read_file", `{"path":"/home/ada/app/b/c.go"}`, `{"action":"file_read","path":"b/c.go"}`},
-		{"outside of the folder", "Read", `{"path":"/etc/hosts"}`, `{"action":"file_read","path":"/etc/hosts"}`},
-		{"in a sibling directory with the same prefix", "Read", `{"path":"/home/ada/app2/a.go"}`, `{"action":"file_read","path":"/home/ada/app2/a.go"}`},
-		{"a folder", "LS", `{"directory_path":"/home/ada/app"}`, `{"action":"file_read","path":"."}`},
-		{"a folder without a name", "LS", `{}`, `{"action":"file_read","path":"."}`},
-		{"a search for names", "Glob", `{"patterns":["*.go","*.md"],"folder":"/home/ada/app/b"}`, `{"action":"search","query":"*.go *.md","path":"b"}`},
-		{"a search for text", "Grep", `{"pattern":"func main","path":"/home/ada/app"}`, `{"action":"search","query":"func main","path":"."}`},
-		{"a search in the web", "WebSearch", `{"query":"go generics"}`, `{"action":"search","query":"go generics"}`},
-		{"a page", "FetchUrl", `{"url":"https://example.com"}`, `{"action":"web_fetch","url":"https://example.com"}`},
-		{"a page, for Claude", "WebFetch", `{"url":"https://example.com","prompt":"p"}`, `{"action":"web_fetch","url":"https://example.com"}`},
+		{"reading a file", "Read", `{"file_path":"/home/ada/app/a.go"}`, `{"action":"file_read","path":"a.go"}`},
+		{"reading a file, alternative names", "read_file", `{"path":"/home/ada/app/b/c.go"}`, `{"action":"file_read","path":"b/c.go"}`},
+		{"reading a file outside the working directory", "Read", `{"path":"/etc/hosts"}`, `{"action":"file_read","path":"/etc/hosts"}`},
+		{"reading a file in a sibling directory with the same prefix", "Read", `{"path":"/home/ada/app2/a.go"}`, `{"action":"file_read","path":"/home/ada/app2/a.go"}`},
+		{"listing a directory", "LS", `{"directory_path":"/home/ada/app"}`, `{"action":"file_read","path":"."}`},
+		{"listing the working directory", "LS", `{}`, `{"action":"file_read","path":"."}`},
+		{"finding files", "Glob", `{"patterns":["*.go","*.md"],"folder":"/home/ada/app/b"}`, `{"action":"search","query":"*.go *.md","path":"b"}`},
+		{"searching text", "Grep", `{"pattern":"func main","path":"/home/ada/app"}`, `{"action":"search","query":"func main","path":"."}`},
+		{"searching the web", "WebSearch", `{"query":"go generics"}`, `{"action":"search","query":"go generics"}`},
+		{"fetching a page", "FetchUrl", `{"url":"https://example.com"}`, `{"action":"web_fetch","url":"https://example.com"}`},
+		{"fetching a page with Claude Code", "WebFetch", `{"url":"https://example.com","prompt":"p"}`, `{"action":"web_fetch","url":"https://example.com"}`},
 		{"a command", "Execute", `{"command":"ls"}`, `{"action":"command_run","command":"ls"}`},
-		{"a command in parts", "shell", `{"command":["ls","-l"]}`, `{"action":"command_run","command":"ls -l"}`},
-		{"a command, for Claude", "Bash", `{"command":"ls","description":"List"}`, `{"action":"command_run","command":"ls"}`},
+		{"a command as a list of arguments", "shell", `{"command":["ls","-l"]}`, `{"action":"command_run","command":"ls -l"}`},
+		{"a command of Claude Code", "Bash", `{"command":"ls","description":"List"}`, `{"action":"command_run","command":"ls"}`},
 		{"a new file", "Create", `{"file_path":"/home/ada/app/a","content":"x\n"}`, `{"action":"file_edit","path":"a","changes":[{"action":"write","content":"x\n"}]}`},
 		{"an empty file", "Write", `{"file_path":"a","content":""}`, `{"action":"file_edit","path":"a","changes":[{"action":"write"}]}`},
 		{"an edit", "Edit", `{"file_path":"a","old_string":"x","new_string":"y"}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}]}`},
-		{"an edit with other names", "Edit", `{"path":"a","old_str":"x","new_str":""}`,
+		{"an edit, alternative names", "Edit", `{"path":"a","old_str":"x","new_str":""}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +0,0 @@\n-x\n"}]}`},
 		{"several edits", "MultiEdit", `{"file_path":"a","changes":[{"old_str":"x","new_str":"y"},{"old_str":"1","new_str":"2"}]}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"},{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-1\n+2\n"}]}`},
-		{"several edits, for Claude", "MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","new_string":"y"}]}`,
+		{"several edits of Claude Code", "MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","new_string":"y"}]}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}]}`},
-		{"a patch of a file", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: /home/ada/app/a\n@@\n-x\n+y\n*** End Patch"}`,
+		{"a patch of one file", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: /home/ada/app/a\n@@\n-x\n+y\n*** End Patch"}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"--- a\n+++ a\n@@\n-x\n+y\n"}]}`},
-		{"a patch that renames", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n*** End Patch"}`,
+		{"a patch that renames a file", "ApplyPatch", `{"input":"*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n*** End Patch"}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"rename","to":"b"},{"action":"edit","unified_diff":"--- a\n+++ a\n@@\n-x\n+y\n"}]}`},
 		{"a patch of several files", "apply_patch", `{"patch":"*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Delete File: b\n*** End Patch\n"}`,
 			`{"action":"file_edit","path":"a","changes":[{"action":"write","path":"a","content":"x\ny\n"},{"action":"delete","path":"b"}]}`},
 		{"todos", "TodoWrite", `{"todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}`,
 			`{"action":"todo_management","todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}`},
-		{"todos in lines", "TodoWrite", `{"todos":"1. [completed] a\n2. [pending] b\n"}`,
+		{"todos as lines of text", "TodoWrite", `{"todos":"1. [completed] a\n2. [pending] b\n"}`,
 			`{"action":"todo_management","todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}`},
 		{"a plan", "ExitSpecMode", `{"plan":"# Do it"}`, `{"action":"plan_presentation","plan":"# Do it"}`},
-		{"another agent", "Task", `{"description":"Look around","prompt":"p","subagent_type":"x"}`, `{"action":"other","description":"Look around"}`},
-		{"a tool of others", "slack_post_message", `{"text":"hi"}`, `{"action":"tool","arguments":{"text":"hi"}}`},
+		{"a subagent", "Task", `{"description":"Look around","prompt":"p","subagent_type":"x"}`, `{"action":"other","description":"Look around"}`},
+		{"an unknown tool", "slack_post_message", `{"text":"hi"}`, `{"action":"tool","arguments":{"text":"hi"}}`},
 		{"a tool without parameters", "ping", ``, `{"action":"tool"}`},
 		{"a known tool with unknown parameters", "Edit", `{"what":1}`, `{"action":"tool","arguments":{"what":1}}`},
-		{"parameters in a string", "Read", `"{\"path\":\"a\"}"`, `{"action":"file_read","path":"a"}`},
-		{"parameters that are no object", "Read", `[1]`, `{"action":"tool","arguments":[1]}`},
+		{"parameters encoded as a string", "Read", `"{\"path\":\"a\"}"`, `{"action":"file_read","path":"a"}`},
+		{"parameters other than an object", "Read", `[1]`, `{"action":"tool","arguments":[1]}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := shown(t, tc.tool, tc.parameters, nil)
+			got := entryOf(t, tc.tool, tc.parameters, nil)
 			require.Equal(t, transcript.Created, got.EntryType.Status)
 			require.Equal(t, tc.tool, got.EntryType.ToolName)
 			require.JSONEq(t, tc.want, marshal(t, got.EntryType.ActionType))
@@ -92,40 +92,40 @@ func TestResultsCompleteTheirCalls(t *testing.T) {
 		status                 transcript.Status
 		want                   string
 	}{
-		{"a command that went well", "Execute", run, value(`"hi\n\n\n[Process exited with code 0]"`), transcript.Success,
+		{"a command that succeeds", "Execute", run, value(`"hi\n\n\n[Process exited with code 0]"`), transcript.Success,
 			`{"action":"command_run","command":"x","result":{"exit_status":0,"output":"hi"}}`},
-		{"a command that failed", "Execute", run, value(`"no\n[Process exited with code 2]"`), transcript.Failed,
+		{"a command that fails", "Execute", run, value(`"no\n[Process exited with code 2]"`), transcript.Failed,
 			`{"action":"command_run","command":"x","result":{"exit_status":2,"output":"no"}}`},
-		{"a command that failed, for Claude", "Bash", run, event.ToolResult{Value: json.RawMessage(`"Exit code 1\nno"`), IsError: true}, transcript.Failed,
+		{"a command of Claude Code that fails", "Bash", run, event.ToolResult{Value: json.RawMessage(`"Exit code 1\nno"`), IsError: true}, transcript.Failed,
 			`{"action":"command_run","command":"x","result":{"exit_status":1,"output":"no"}}`},
 		{"a command without output", "Bash", run, value(`""`), transcript.Success,
 			`{"action":"command_run","command":"x","result":{"output":""}}`},
-		{"a command that took too long", "Execute", run, failed(`{"type":"timeout_error","message":"after 60 s"}`), transcript.TimedOut,
+		{"a command that times out", "Execute", run, failed(`{"type":"timeout_error","message":"after 60 s"}`), transcript.TimedOut,
 			`{"action":"command_run","command":"x","result":{"output":"after 60 s"}}`},
-		{"a command that was denied", "Execute", run, failed(`{"type":"PermissionDenied","message":"no"}`), transcript.Denied,
+		{"a command without permission", "Execute", run, failed(`{"type":"PermissionDenied","message":"no"}`), transcript.Denied,
 			`{"action":"command_run","command":"x","result":{"output":"no"}}`},
-		{"a file that was read", "Read", `{"path":"a"}`, value(`[{"type":"text","text":"all"},{"type":"text","text":"of it"}]`), transcript.Success,
+		{"reading a file", "Read", `{"path":"a"}`, value(`[{"type":"text","text":"all"},{"type":"text","text":"of it"}]`), transcript.Success,
 			`{"action":"file_read","path":"a","result":"all\nof it"}`},
-		{"a todo list that repeats the call", "TodoWrite", `{"todos":[{"content":"x","status":"pending"}]}`, value(`"the same"`), transcript.Success,
+		{"a todo list whose result repeats the call", "TodoWrite", `{"todos":[{"content":"x","status":"pending"}]}`, value(`"the same"`), transcript.Success,
 			`{"action":"todo_management","todos":[{"content":"x","status":"pending"}]}`},
-		{"a file that is not there", "Read", `{"path":"a"}`, failed(`"no such file"`), transcript.Failed,
+		{"reading a missing file", "Read", `{"path":"a"}`, failed(`"no such file"`), transcript.Failed,
 			`{"action":"file_read","path":"a","result":"no such file"}`},
-		{"what was found", "Grep", `{"pattern":"x"}`, value(`[{"type":"text","text":"a:1"},{"type":"text","text":"b:2"}]`), transcript.Success,
+		{"searching text", "Grep", `{"pattern":"x"}`, value(`[{"type":"text","text":"a:1"},{"type":"text","text":"b:2"}]`), transcript.Success,
 			`{"action":"search","query":"x","result":"a:1\nb:2"}`},
-		{"an edit with the exact diff in its result", "Edit", edit, value(`{"diff":"@@ -7 +7 @@\n-x\n+y"}`), transcript.Success,
+		{"an edit whose result contains the exact diff", "Edit", edit, value(`{"diff":"@@ -7 +7 @@\n-x\n+y"}`), transcript.Success,
 			`{"action":"file_edit","path":"a","changes":[{"action":"edit","unified_diff":"@@ -7 +7 @@\n-x\n+y"}]}`},
-		{"a patch with the diff in its result", "ApplyPatch", patch, value(`{"file_path":"/home/ada/app/b","diff":"@@"}`), transcript.Success,
+		{"a patch whose result contains the diff", "ApplyPatch", patch, value(`{"file_path":"/home/ada/app/b","diff":"@@"}`), transcript.Success,
 			`{"action":"file_edit","path":"b","changes":[{"action":"edit","unified_diff":"@@"}]}`},
-		{"a patch with an encoded result", "ApplyPatch", patch, value(`"{\"file_path\":\"b\",\"content\":\"new\"}"`), transcript.Success,
+		{"a patch whose result is encoded as a string", "ApplyPatch", patch, value(`"{\"file_path\":\"b\",\"content\":\"new\"}"`), transcript.Success,
 			`{"action":"file_edit","path":"b","changes":[{"action":"write","content":"new"}]}`},
-		{"a patch that deletes", "ApplyPatch", `{"input":"*** Delete File: a"}`, value(`{"file_path":"a","content":""}`), transcript.Success,
+		{"a patch that deletes a file", "ApplyPatch", `{"input":"*** Delete File: a"}`, value(`{"file_path":"a","content":""}`), transcript.Success,
 			`{"action":"file_edit","path":"a","changes":[{"action":"delete"}]}`},
-		{"a tool of others", "weather", `{"in":"Oslo"}`, value(`{"degrees":-4}`), transcript.Success,
+		{"an unknown tool", "weather", `{"in":"Oslo"}`, value(`{"degrees":-4}`), transcript.Success,
 			`{"action":"tool","arguments":{"in":"Oslo"},"result":{"degrees":-4}}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.result.ToolCallID = "c"
-			got := shown(t, tc.tool, tc.parameters, &tc.result)
+			got := entryOf(t, tc.tool, tc.parameters, &tc.result)
 			require.Equal(t, tc.status, got.EntryType.Status)
 			require.JSONEq(t, tc.want, marshal(t, got.EntryType.ActionType))
 		})
@@ -183,7 +183,7 @@ func TestAnEvictedOpenCallStillGetsItsResult(t *testing.T) {
 	require.Equal(t, "/entries/0", p.Apply(logged(t, calls+1, `{"_tag":"ToolResult","toolCallId":"c1","value":1}`))[0].Path)
 }
 
-func TestAStateCanBeContinuedTwice(t *testing.T) {
+func TestReductionsOfOneStateAreIndependent(t *testing.T) {
 	const call, result = `{"_tag":"ToolCall","toolCallId":%q,"toolName":"x"}`, `{"_tag":"ToolResult","toolCallId":%q,"value":1}`
 	for _, tc := range []struct{ name, first, second string }{
 		{"with calls", call, result},
@@ -191,14 +191,14 @@ func TestAStateCanBeContinuedTwice(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var s transcript.State
-			// Three elements leave spare capacity after append doubles the slice.
+			// After three appends the slice has spare capacity.
 			for n := 1; n <= 3; n++ {
 				s, _ = transcript.Reduce(s, logged(t, n, fmt.Sprintf(tc.first, fmt.Sprint(n))))
 			}
 			one, _ := transcript.Reduce(s, logged(t, 4, fmt.Sprintf(tc.first, "one")))
 			other, _ := transcript.Reduce(s, logged(t, 4, fmt.Sprintf(tc.first, "other")))
-			for id, way := range map[string]transcript.State{"one": one, "other": other} {
-				_, effects := transcript.Reduce(way, logged(t, 5, fmt.Sprintf(tc.second, id)))
+			for id, state := range map[string]transcript.State{"one": one, "other": other} {
+				_, effects := transcript.Reduce(state, logged(t, 5, fmt.Sprintf(tc.second, id)))
 				require.NotEmpty(t, effects)
 				require.IsType(t, transcript.UpdateToolStatus{}, effects[len(effects)-1], id)
 			}
@@ -206,7 +206,6 @@ func TestAStateCanBeContinuedTwice(t *testing.T) {
 	}
 }
 
-// FuzzTools feeds tools arbitrary input.
 func FuzzTools(f *testing.F) {
 	for _, tool := range []string{"Read", "Glob", "Execute", "MultiEdit", "ApplyPatch", "TodoWrite", "weather"} {
 		f.Add(tool, `{"path":"/home/ada/app","edits":[{"old_str":"a","new_str":"b"}]}`, `{"diff":"@@"}`)
@@ -215,7 +214,7 @@ func FuzzTools(f *testing.F) {
 		f.Add(tool, `{"todos":[{}],"pattern":null,"patterns":[1]}`, `{`)
 	}
 	f.Fuzz(func(t *testing.T, tool, parameters, result string) {
-		got := shown(t, tool, parameters, &event.ToolResult{ToolCallID: "c", Value: json.RawMessage(result)})
+		got := entryOf(t, tool, parameters, &event.ToolResult{ToolCallID: "c", Value: json.RawMessage(result)})
 		require.NotEqual(t, transcript.Created, got.EntryType.Status)
 		require.NotContains(t, got.Content, "\n")
 		require.True(t, json.Valid([]byte(marshal(t, got))))
