@@ -55,10 +55,16 @@ binaries:
 	@test -e bin/worker || echo "building bin/worker and bin/starter; the first time this takes about a minute"
 	@go build $(tags) -o bin/ ./worker ./starter
 
+# The version of the Temporal server that tools/temporal pins.
+pinned = $(shell awk '$$1 == "go.temporal.io/server" { print substr($$2, 2) }' tools/temporal/go.mod)
+
+# A link to the temporal on PATH if it contains the pinned server, else a build.
 bin/temporal: tools/temporal/go.mod
-	@echo "building bin/temporal, Temporal's own dev server; the first time this takes about 2.5 minutes"
-	@cd tools/temporal && go build -o ../../bin/temporal github.com/temporalio/cli/cmd/temporal
-	@touch bin/temporal
+	@mkdir -p bin && rm -f $@
+	@installed=$$(command -v temporal) && "$$installed" --version 2>/dev/null | grep -qF '(Server $(pinned),' && \
+		echo "using $$installed with Temporal $(pinned)" && ln -s "$$installed" $@ || { \
+		echo "building bin/temporal, Temporal's own dev server; the first time this takes about 2.5 minutes"; \
+		cd tools/temporal && go build -o ../../$@ github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
 
 # The servers in docker-compose.yml, for deploy/local.
 production = bin/temporal-server bin/temporal-sql-tool bin/nats-server
@@ -121,7 +127,7 @@ check: ## Check formatting, vet, lint, workflow determinism, imports, replay and
 	go vet -tags clouds ./worker ./starter ./e2e
 	$(lint) staticcheck ./...
 	$(lint) workflowcheck -config tools/lint/workflowcheck.yaml ./...
-	go test -run "^Test(Imports|Documentation)" ./internal/repotest
+	go test -count=1 -run "^Test(Imports|Documentation)" ./internal/repotest
 	go test -run '^TestReplay' ./workflows/...
 	@for tag in $$(git tag --list 'v*'); do git diff --exit-code $$tag -- workflows/testdata/histories/$${tag#v}.sum || { echo "the histories of $$tag changed; restore the file"; exit 1; }; done
 	go mod tidy -diff
