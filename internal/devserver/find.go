@@ -14,23 +14,23 @@ import (
 const modulePath = "github.com/seed-9ed7edd4/chronicle"
 
 // Find returns the path of a temporal command whose server is at least MinVersion. It
-// searches PATH, the directory of this executable and bin/ of the enclosing checkout
-// of Chronicle. If there is none, it builds one in that bin/ from tools/temporal.
+// searches the directory of this executable, bin/ of the enclosing checkout of Chronicle,
+// and PATH. If there is none, it builds one in that bin/ from tools/temporal.
 //
-// The first build takes minutes; notice, unless nil, is called before it starts. The
-// error lists all candidates.
+// A build takes minutes; notice, unless nil, is called before it starts. The error lists
+// all candidates.
 func Find(ctx context.Context, notice func(message string)) (string, error) {
 	root, inCheckout := checkout()
+	built := filepath.Join(root, "bin", "temporal")
 	var candidates []string
-	if path, err := exec.LookPath("temporal"); err == nil {
-		candidates = append(candidates, path)
-	}
 	if executable, err := os.Executable(); err == nil {
 		candidates = append(candidates, filepath.Join(filepath.Dir(executable), "temporal"))
 	}
-	built := filepath.Join(root, "bin", "temporal")
 	if inCheckout {
 		candidates = append(candidates, built)
+	}
+	if path, err := exec.LookPath("temporal"); err == nil {
+		candidates = append(candidates, path)
 	}
 
 	var tried []error
