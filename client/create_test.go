@@ -74,7 +74,7 @@ func TestAnImportBeginsASession(t *testing.T) {
 	f := &temporal{}
 	logs := archive.New(blobstest.New(t).Store)
 	require.NoError(t, archived(t, f, logs, "demo").Import(t.Context(), numbered(1)))
-	id, err := logs.Store().Known(t.Context())
+	id, err := logs.Store().ReadIdentity(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, id)
 	require.Equal(t, sdkclient.StartWorkflowOptions{

@@ -144,9 +144,9 @@ func (c *Client) hasStore(ctx context.Context, object, want string) (isSame bool
 	if want == "" {
 		return false, nil
 	}
-	got, err := c.options.Archive.Store().Known(ctx)
+	got, err := c.options.Archive.Store().ReadIdentity(ctx)
 	switch {
-	case errors.Is(err, blobs.ErrAway):
+	case errors.Is(err, blobs.ErrUnavailable):
 		return false, nil
 	case err == nil && got != want:
 		err = blobs.OtherStore(object, want, got)
@@ -170,6 +170,6 @@ func (c *Context) storeID(ctx context.Context) string {
 	if c.client.options.Archive == nil || !c.hasClientStore() {
 		return ""
 	}
-	id, _ := c.client.options.Archive.Store().Known(ctx) // was read for the comparison
+	id, _ := c.client.options.Archive.Store().ReadIdentity(ctx) // was read for the comparison
 	return id
 }

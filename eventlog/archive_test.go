@@ -449,7 +449,7 @@ func TestWhileTheArchiveIsAwayTheHistoriesAreRead(t *testing.T) {
 	require.Equal(t, lines(8, 9), followed(t, log, "demo:0007", 2))
 	s.runs[1].isDeleted = true
 	_, err := toldUntil(t, log, "")
-	require.ErrorIs(t, err, blobs.ErrAway)
+	require.ErrorIs(t, err, blobs.ErrUnavailable)
 	require.ErrorContains(t, err, "events 1 to 6 of context demo are in no history of the server, and the archive cannot be read")
 }
 

@@ -188,7 +188,7 @@ func mayPass(err error) bool {
 		internal    *serviceerror.Internal
 		cancelled   *serviceerror.Canceled
 	)
-	return errors.Is(err, ErrNoContext) || errors.Is(err, blobs.ErrAway) || errors.Is(err, context.DeadlineExceeded) ||
+	return errors.Is(err, ErrNoContext) || errors.Is(err, blobs.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, &unavailable) || errors.As(err, &exhausted) || errors.As(err, &deadline) ||
 		errors.As(err, &aborted) || errors.As(err, &internal) || errors.As(err, &cancelled)
 }

@@ -25,7 +25,7 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (runID string,
 		return "", 0, fmt.Errorf("look for context %s: %w", contextName, err)
 	}
 	if bound != "" && l.archive != nil {
-		id, err := l.archive.Store().Known(ctx)
+		id, err := l.archive.Store().ReadIdentity(ctx)
 		if err == nil && id != bound {
 			return "", 0, blobs.OtherStore("context "+contextName, bound, id)
 		}
@@ -76,7 +76,7 @@ func (l *Log) view(ctx context.Context, contextName, runID string, after int) (v
 		return l.histories(ctx, contextName, runID, after)
 	}
 	v, err := l.archived(ctx, contextName, runID, after)
-	if errors.Is(err, blobs.ErrAway) && runID != "" {
+	if errors.Is(err, blobs.ErrUnavailable) && runID != "" {
 		away := err
 		v, err = l.histories(ctx, contextName, runID, after)
 		v.away = away

@@ -107,7 +107,7 @@ func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	// A worker must not write an identity into its store if the namespace has another store.
-	id, err := r.blobs.Known(ctx)
+	id, err := r.blobs.ReadIdentity(ctx)
 	if err == nil && id == "" {
 		id, err = contexts.BoundStore(ctx, r.client, namespace)
 		if err == nil && id != "" {

@@ -374,7 +374,7 @@ func TestAnArchiveThatIsAwayIsNotAnEmptyOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := use()
-			require.ErrorIs(t, err, blobs.ErrAway)
+			require.ErrorIs(t, err, blobs.ErrUnavailable)
 			require.ErrorContains(t, err, "no route")
 		})
 	}

@@ -41,7 +41,7 @@ func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Probl
 			switch {
 			case problem == nil:
 				return true
-			case errors.Is(problem, blobs.ErrAway):
+			case errors.Is(problem, blobs.ErrUnavailable):
 				yield(Problem{}, problem)
 				return false
 			}

@@ -152,7 +152,7 @@ func TestDamageIsSaidAndNeverRead(t *testing.T) {
 			if tc.kind != nil {
 				require.ErrorIs(t, err, tc.kind)
 			}
-			require.NotErrorIs(t, err, blobs.ErrAway)
+			require.NotErrorIs(t, err, blobs.ErrUnavailable)
 
 			said := problems(t, a, "demo")
 			require.Len(t, said, 1)
@@ -214,5 +214,5 @@ func TestACheckEndsWhenTheStoreGoesAway(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"events 1 to 4 are missing"}, said)
-	require.ErrorIs(t, last, blobs.ErrAway)
+	require.ErrorIs(t, last, blobs.ErrUnavailable)
 }

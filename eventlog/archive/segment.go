@@ -32,7 +32,7 @@ const version = 1
 
 // SegmentError says which segment cannot be read, and why: it is missing
 // (blobs.ErrNotFound) or damaged (blobs.ErrCorrupt), or the store is away
-// (blobs.ErrAway).
+// (blobs.ErrUnavailable).
 type SegmentError struct {
 	ContextName string
 	// First and Last are the counters of its events.

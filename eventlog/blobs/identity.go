@@ -22,7 +22,7 @@ type identity struct {
 // Identity returns the id of the store, which is random and written once, by the
 // first call for a store that has none.
 func (s *Store) Identity(ctx context.Context) (string, error) {
-	id, err := s.Known(ctx)
+	id, err := s.ReadIdentity(ctx)
 	if err != nil || id != "" {
 		return id, err
 	}
@@ -33,11 +33,11 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 	if err != nil && !errors.Is(err, ErrExists) {
 		return "", fmt.Errorf("identify the blob store: %w", err)
 	}
-	return s.Known(ctx)
+	return s.ReadIdentity(ctx)
 }
 
-// Known is Identity, and "" for a store that has none.
-func (s *Store) Known(ctx context.Context) (string, error) {
+// ReadIdentity is Identity, and "" for a store that has none.
+func (s *Store) ReadIdentity(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id != "" {

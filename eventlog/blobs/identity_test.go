@@ -159,6 +159,6 @@ func TestAVolumeThatIsNotMountedIsNotAnEmptyStore(t *testing.T) {
 	require.Empty(t, names(t, store, "names/"))
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, "default")))
 	for _, err := range store.Names(t.Context(), "names/") {
-		require.ErrorIs(t, err, blobs.ErrAway)
+		require.ErrorIs(t, err, blobs.ErrUnavailable)
 	}
 }

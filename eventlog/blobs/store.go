@@ -29,8 +29,8 @@ var (
 	ErrCorrupt = errors.New("is damaged")
 	// ErrExists: the name is taken by something else.
 	ErrExists = errors.New("is in the store with other bytes")
-	// ErrAway: the store did not answer, which may pass.
-	ErrAway = errors.New("the store is away")
+	// ErrUnavailable: the store did not answer, which may pass.
+	ErrUnavailable = errors.New("the store is away")
 )
 
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
@@ -70,7 +70,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 }
 
 // Get returns the bytes of a reference. The error is ErrNotFound, ErrCorrupt, or
-// one of the store, ErrAway as a rule.
+// one of the store, ErrUnavailable as a rule.
 func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	data, err := s.Read(ctx, string(ref))
 	if err == nil && RefOf(data) != ref {
@@ -171,7 +171,7 @@ func (s *Store) syncFolders(folder string) error {
 }
 
 // Read returns the bytes under a name. The error is ErrNotFound, or one of
-// the store, ErrAway as a rule.
+// the store, ErrUnavailable as a rule.
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	data, err := s.bucket.ReadAll(ctx, name)
 	return data, explain("read", name, err)
@@ -265,5 +265,5 @@ func (e *storeError) Error() string { return e.text }
 func (e *storeError) Unwrap() error { return e.err }
 
 func (e *storeError) Is(target error) bool {
-	return target == ErrAway && gcerrors.Code(e.err) != gcerrors.PermissionDenied
+	return target == ErrUnavailable && gcerrors.Code(e.err) != gcerrors.PermissionDenied
 }

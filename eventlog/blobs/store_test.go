@@ -163,7 +163,7 @@ func TestAStoreThatIsAwayIsNeitherEmptyNorDamagedAndTellsNoSecret(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			err := use()
 			require.ErrorIs(t, err, away)
-			require.ErrorIs(t, err, blobs.ErrAway)
+			require.ErrorIs(t, err, blobs.ErrUnavailable)
 			require.NotErrorIs(t, err, blobs.ErrNotFound)
 			require.NotErrorIs(t, err, blobs.ErrCorrupt)
 			require.ErrorContains(t, err, name+" blob ")
@@ -181,7 +181,7 @@ func TestAStoreThatRefusesAccessIsNotAway(t *testing.T) {
 	bucket.Fail(fs.ErrPermission)
 	_, err := bucket.Store.Put(t.Context(), []byte("hello"))
 	require.ErrorIs(t, err, fs.ErrPermission)
-	require.NotErrorIs(t, err, blobs.ErrAway)
+	require.NotErrorIs(t, err, blobs.ErrUnavailable)
 }
 
 func TestACallEndsWithItsContext(t *testing.T) {
