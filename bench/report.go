@@ -79,18 +79,15 @@ func (r *report) print(out io.Writer, baseline string) error {
 	}
 	fmt.Fprintln(out, r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "metric\tp50\tp95\tunit\tn\tx reference\tsince %s\n", cmp.Or(before.Date, "(no run)"))
+	fmt.Fprintf(table, "metric\tp50\tp95\tunit\tn\tsince %s\tx reference\tsince then\n", cmp.Or(before.Date, "(no run)"))
 	for _, name := range r.order {
 		m := r.Metrics[name]
 		ratio := ""
-		if reference, ok := r.Metrics[references[name]]; ok && reference.P50 != 0 {
-			ratio = fmt.Sprintf("%.2f", m.P50/reference.P50)
+		if x := r.ratio(name); x != 0 {
+			ratio = fmt.Sprintf("%.2f", x)
 		}
-		change := ""
-		if old, ok := before.Metrics[name]; ok && old.P50 != 0 {
-			change = fmt.Sprintf("%+.0f %%", 100*(m.P50/old.P50-1))
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", name, number(m.P50), number(m.P95), m.Unit, m.N, ratio, change)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", name, number(m.P50), number(m.P95), m.Unit, m.N,
+			change(before.Metrics[name].P50, m.P50), ratio, change(before.ratio(name), r.ratio(name)))
 	}
 	fmt.Fprintf(table, "\ntarget\tmeasured\tat\tbound\t\n")
 	for _, t := range targets {
@@ -99,6 +96,24 @@ func (r *report) print(out io.Writer, baseline string) error {
 		}
 	}
 	return table.Flush()
+}
+
+// ratio returns the median of a metric divided by that of its reference, or 0 if either is
+// missing. Unlike the metric it hardly depends on the speed of the machine.
+func (r *report) ratio(name string) float64 {
+	reference := r.Metrics[references[name]].P50
+	if reference == 0 {
+		return 0
+	}
+	return r.Metrics[name].P50 / reference
+}
+
+// change formats the relative change from before, or "" if either is missing.
+func change(before, now float64) string {
+	if before == 0 || now == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%+.0f %%", 100*(now/before-1))
 }
 
 // number formats f with three significant digits.

@@ -32,11 +32,22 @@ func TestAReportShowsTheChangeAgainstTheBaseline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "baseline.json")
 	before := newReport()
 	before.add("turn_ms", "ms", samples{100})
+	before.add("bare_turn_ms", "ms", samples{80})
 	require.NoError(t, before.write(path))
 	now := newReport()
-	now.add("turn_ms", "ms", samples{150})
+	now.add("turn_ms", "ms", samples{300})
+	now.add("bare_turn_ms", "ms", samples{160})
+	now.add("delta_ms", "ms", samples{1})
 	var out strings.Builder
 	require.NoError(t, now.print(&out, path))
-	require.Contains(t, out.String(), "+50 %")
-	require.Contains(t, out.String(), before.Date)
+	require.Contains(t, out.String(), "since "+before.Date)
+	lines := map[string][]string{}
+	for line := range strings.Lines(out.String()) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			lines[fields[0]] = fields[1:]
+		}
+	}
+	require.Equal(t, []string{"300", "300", "ms", "1", "+200", "%", "1.88", "+50", "%"}, lines["turn_ms"])
+	require.Equal(t, []string{"160", "160", "ms", "1", "+100", "%"}, lines["bare_turn_ms"])
+	require.Equal(t, []string{"1.00", "1.00", "ms", "1"}, lines["delta_ms"])
 }
