@@ -3,16 +3,13 @@ package activities
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
-	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // Options are what the activities work with.
@@ -21,10 +18,10 @@ type Options struct {
 	Temporal client.Client
 	// Namespace is that namespace. Empty: "default".
 	Namespace string
-	// Models makes the requests.
-	Models *llm.Adapter
-	// Stream carries the deltas; nil: there are none.
-	Stream *stream.Conn
+	// Models finds the models of requests.
+	Models Models
+	// Stream carries deltas and stop messages. Nil: there are none.
+	Stream Stream
 	// Snapshots are shared with the workflows of this process; nil: sessions
 	// are asked by query.
 	Snapshots *Snapshots
@@ -63,6 +60,9 @@ func New(options Options) *Activities {
 	if options.Reduce == nil {
 		options.Reduce = reducer.Reduce
 	}
+	if options.Stream == nil {
+		options.Stream = noStream{}
+	}
 	options.Rules = cmp.Or(options.Rules, reducer.CurrentRules)
 	return &Activities{
 		options: options, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newGenerations(),
@@ -71,18 +71,14 @@ func New(options Options) *Activities {
 
 // StopInput asks to stop a request.
 type StopInput struct {
-	ContextName string      `json:"contextName"`
-	Stop        stream.Stop `json:"stop"`
+	ContextName string `json:"contextName"`
+	Stop        Stop   `json:"stop"`
 }
 
 // Stop reports whether the worker that makes the request has heard of it. It
 // has not when there is none, between two attempts, or when NATS is away.
 func (a *Activities) Stop(ctx context.Context, in StopInput) (heard bool, err error) {
-	err = a.options.Stream.Stop(ctx, in.ContextName, in.Stop)
-	if errors.Is(err, stream.ErrNobody) {
-		return false, nil
-	}
-	return err == nil, err
+	return a.options.Stream.Stop(ctx, in.ContextName, in.Stop), nil
 }
 
 // sleep waits, or returns the cause for which the context ended. Zero or less

@@ -16,9 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -160,28 +158,30 @@ func (g *generation) perform(ctx context.Context) {
 func (g *generation) attempt(ctx context.Context) (result GenerateResult, err error) {
 	in := g.in
 	g.stream = g.options.Stream.Broadcast(
-		stream.Attempt{ContextName: in.ContextName, RequestID: in.RequestID, Number: g.attempted.Attempt}, g.onStop)
+		StreamAttempt{ContextName: in.ContextName, RequestID: in.RequestID, Number: g.attempted.Attempt}, g.onStop)
 	defer g.stream.Close()
 	defer func() { g.told(err) }()
 	session, err := g.settle(ctx)
 	if err != nil {
-		return g.outcome(ctx, llm.Result{}, err)
+		return g.outcome(ctx, Answer{}, err)
 	}
-	target, err := g.target(session)
+	model, err := g.resolve(session)
 	if err != nil {
-		return g.outcome(ctx, llm.Result{}, err)
+		return g.outcome(ctx, Answer{}, err)
 	}
 
-	target.Conversation = in.ContextName
-	g.sent(ctx, target, session.Reduced.Config.Delivery.Policy)
 	config := session.Reduced.Config
-	target.FirstToken = time.Duration(config.FirstTokenMs) * time.Millisecond
-	target.Stall = time.Duration(config.StallMs) * time.Millisecond
+	g.sent(ctx, config.Delivery.Policy)
 	timeout := time.Duration(in.TimeoutMs) * time.Millisecond
 	attempt, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	size := 0
-	answer, err := target.Stream(attempt, session.Reduced.Messages, func(text string) {
+	answer, err := model.Stream(attempt, ModelRequest{
+		Conversation: in.ContextName,
+		Messages:     session.Reduced.Messages,
+		FirstToken:   time.Duration(config.FirstTokenMs) * time.Millisecond,
+		Stall:        time.Duration(config.StallMs) * time.Millisecond,
+	}, func(text string) {
 		if size += len(text); size > MaxAnswerBytes {
 			g.end(errTooLong)
 			return
@@ -199,7 +199,7 @@ type generation struct {
 	info   activity.Info // of the activity that started it
 	began  time.Time
 	end    context.CancelCauseFunc
-	stream *stream.Broadcast
+	stream Broadcast
 
 	// ended is closed when result and err are set.
 	ended  chan struct{}
@@ -228,7 +228,7 @@ type generation struct {
 
 // onStop hears the hint to stop. New input is no reason to stop when the model
 // was shown it, or will be because the request is still in its quiet period.
-func (g *generation) onStop(stop stream.Stop) {
+func (g *generation) onStop(stop Stop) {
 	if stop.Reason == event.ReasonNewUserInput && !g.isOutdated(stop.Through) {
 		return
 	}
@@ -250,7 +250,7 @@ func (g *generation) look(wish wire.Wish) {
 	case wish.RequestID != g.in.RequestID:
 		g.end(errMovedOn)
 	case wish.Stop != "":
-		g.onStop(stream.Stop{RequestID: wish.RequestID, Reason: wish.Stop, Through: wish.Trigger})
+		g.onStop(Stop{RequestID: wish.RequestID, Reason: wish.Stop, Through: wish.Trigger})
 	}
 }
 
@@ -359,7 +359,7 @@ func (g *generation) settle(ctx context.Context) (reducer.Session, error) {
 // dated; this machine's may differ.
 func (g *generation) now() time.Time { return g.info.StartedTime.Add(time.Since(g.began)) }
 
-func (g *generation) target(session reducer.Session) (*llm.Target, error) {
+func (g *generation) resolve(session reducer.Session) (Model, error) {
 	provider := session.Reduced.Config.Primary
 	if g.in.Fallback {
 		if session.Reduced.Config.Fallback == nil {
@@ -370,18 +370,18 @@ func (g *generation) target(session reducer.Session) (*llm.Target, error) {
 	g.mu.Lock()
 	g.attempted.ProviderID, g.attempted.Model = provider.ProviderID, provider.Model
 	g.mu.Unlock()
-	target, err := g.options.Models.Resolve(provider)
+	model, err := g.options.Models.Resolve(provider)
 	if err != nil {
 		return nil, err
 	}
 	g.mu.Lock()
-	g.attempted.ProviderID, g.attempted.Model = target.ProviderID, target.Model
+	g.attempted.ProviderID, g.attempted.Model = model.ID()
 	g.mu.Unlock()
-	return target, nil
+	return model, nil
 }
 
 // sent notes that the request goes out and tells the workflow, without waiting.
-func (g *generation) sent(ctx context.Context, target *llm.Target, policy event.Policy) {
+func (g *generation) sent(ctx context.Context, policy event.Policy) {
 	g.mu.Lock()
 	g.attempted.Sent = true
 	// What an attempt after the first follows from is to be seen; other policies
@@ -391,7 +391,7 @@ func (g *generation) sent(ctx context.Context, target *llm.Target, policy event.
 		!g.options.Stream.Connected() || g.hinted > event.Counter(g.attempted.Through)
 	news := wire.RequestStarted{
 		RequestID: g.in.RequestID, Attempt: g.attempted.Attempt, Through: g.attempted.Through,
-		ProviderID: target.ProviderID, Model: target.Model, Worker: g.options.OwnQueue,
+		ProviderID: g.attempted.ProviderID, Model: g.attempted.Model, Worker: g.options.OwnQueue,
 	}
 	g.mu.Unlock()
 	g.stream.Answering(news.Through)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/backend"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -140,12 +141,12 @@ func (w *world) use(snapshots *activities.Snapshots) {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
 	w.env.RegisterActivity(activities.New(activities.Options{
-		Temporal: w.server, Snapshots: snapshots, Stream: w.stream, HandBack: w.handBack,
-		Models: llm.New(llm.Options{
+		Temporal: w.server, Snapshots: snapshots, Stream: backend.Stream(w.stream), HandBack: w.handBack,
+		Models: backend.Models(llm.New(llm.Options{
 			Getenv:        func(string) string { return "" },
 			AllowLoopback: true,
 			Defaults:      llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
-		}),
+		})),
 	}))
 }
 

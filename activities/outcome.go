@@ -12,13 +12,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 // outcome turns the end of an attempt into what the workflow is told.
-func (g *generation) outcome(ctx context.Context, answer llm.Result, err error) (GenerateResult, error) {
+func (g *generation) outcome(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	result := GenerateResult{
@@ -38,8 +37,8 @@ func (g *generation) outcome(ctx context.Context, answer llm.Result, err error) 
 		return result, nil
 	}
 	var stop stopped
-	var modelErr *llm.Error
-	timedOut := errors.As(err, &modelErr) && modelErr.Kind == llm.KindTimeout
+	var modelErr *ModelError
+	timedOut := errors.As(err, &modelErr) && errors.Is(err, context.DeadlineExceeded)
 	lastAttempt := int(g.info.Attempt) >= g.in.MaxAttempts && !g.fallback
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &stop):
@@ -52,9 +51,9 @@ func (g *generation) outcome(ctx context.Context, answer llm.Result, err error) 
 		// No attempt is left to say it better.
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonTimeout
 	case errors.Is(cause, errTimeout):
-		return GenerateResult{}, g.failure(&llm.Error{
-			ProviderID: g.attempted.ProviderID, Kind: llm.KindTimeout,
-			Message: fmt.Sprintf("%v (%v)", errTimeout, time.Since(g.began).Round(time.Millisecond)),
+		return GenerateResult{}, g.failure(&ModelError{
+			Kind: "timeout", Retryable: true,
+			Err: fmt.Errorf("%s: timeout: %w (%v)", g.attempted.ProviderID, errTimeout, time.Since(g.began).Round(time.Millisecond)),
 		})
 	case cause != nil:
 		// Temporal cancelled the activity, or the session has moved on.
@@ -83,10 +82,10 @@ func recordable(text string) (_ string, cut bool) {
 func (g *generation) failure(err error) error {
 	options := temporal.ApplicationErrorOptions{Details: []any{g.attempted}}
 	kind := "internal"
-	var modelErr *llm.Error
+	var modelErr *ModelError
 	if errors.As(err, &modelErr) {
-		kind = string(modelErr.Kind)
-		options.NonRetryable = !modelErr.Retryable() || modelErr.RetryAfter > maxRetryAfter ||
+		kind = modelErr.Kind
+		options.NonRetryable = !modelErr.Retryable || modelErr.RetryAfter > maxRetryAfter ||
 			modelErr.RetryOnce && g.info.Attempt > 1
 		options.NextRetryDelay = max(modelErr.RetryAfter, g.jitter())
 	}

@@ -25,7 +25,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
@@ -175,7 +174,7 @@ func TestAnInterruptAfterAMessageStopsItsRequest(t *testing.T) {
 		return activities.GenerateResult{Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
 	})
 	w.OnActivity(acts.Stop, mock.Anything, activities.StopInput{
-		ContextName: "demo", Stop: stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled},
+		ContextName: "demo", Stop: activities.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled},
 	}).Return(func(context.Context, activities.StopInput) (bool, error) {
 		close(stopped)
 		return true, nil

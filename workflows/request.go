@@ -11,7 +11,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // startRequest starts Generate.
@@ -107,21 +106,21 @@ func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 // stop. When nobody hears it, no worker has begun, which will see the input, or
 // NATS is away: then Generate says soon what the request was shown.
 func (r *run) tellRequest(tell reducer.TellRequest) {
-	r.hint(stream.Stop{RequestID: tell.RequestID, Reason: event.ReasonNewUserInput, Through: tell.Through})
+	r.hint(activities.Stop{RequestID: tell.RequestID, Reason: event.ReasonNewUserInput, Through: tell.Through})
 }
 
 // interruptRequest hands the wish to the worker that makes the request. When
 // nobody hears it, the request waits for its next attempt, or NATS is away:
 // then Temporal cancels the activity.
 func (r *run) interruptRequest(interrupt reducer.InterruptRequest) {
-	heard := r.hint(stream.Stop{RequestID: interrupt.RequestID, Reason: interrupt.Reason, Through: interrupt.Through})
+	heard := r.hint(activities.Stop{RequestID: interrupt.RequestID, Reason: interrupt.Reason, Through: interrupt.Through})
 	if !heard && r.cancel != nil {
 		r.cancel()
 	}
 }
 
 // hint reports whether the worker that makes the request has heard it.
-func (r *run) hint(stop stream.Stop) (heard bool) {
+func (r *run) hint(stop activities.Stop) (heard bool) {
 	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second,
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},

@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/internal/backend"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -136,8 +137,8 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	all := activities.Options{
 		Temporal:         temporal,
 		Namespace:        options.Namespace,
-		Models:           options.Models,
-		Stream:           options.Stream,
+		Models:           backend.Models(options.Models),
+		Stream:           backend.Stream(options.Stream),
 		Snapshots:        snapshots,
 		Reduce:           options.Reduce,
 		SearchAttributes: options.SearchAttributes,

@@ -1,0 +1,57 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// Models finds models. Its errors may be of type [*ModelError].
+type Models interface {
+	// Resolve returns the model that the provider config of a context selects.
+	Resolve(reducer.ProviderConfig) (Model, error)
+}
+
+// Model sends requests to one model of one provider.
+type Model interface {
+	// ID returns the provider and the model that requests are sent to.
+	ID() (providerID, model string)
+	// Stream sends a request and calls onText for each piece of the answer, in order, before
+	// it returns. On an error, of type [*ModelError], the answer is the text so far.
+	Stream(ctx context.Context, r ModelRequest, onText func(string)) (Answer, error)
+}
+
+// ModelRequest is a request to a model.
+type ModelRequest struct {
+	// Conversation identifies the conversation across requests.
+	Conversation string
+	Messages     []reducer.Message
+	// FirstToken bounds the wait for the first token, and Stall each later pause. 0: no limit.
+	FirstToken, Stall time.Duration
+}
+
+// Answer is an answer, or its beginning.
+type Answer struct {
+	Text string
+	// FinishReason is the provider's; empty if the answer is incomplete.
+	FinishReason string
+	// InputTokens and OutputTokens are 0 if unknown.
+	InputTokens, OutputTokens int
+}
+
+// ModelError says whether another attempt is worthwhile. Timeouts wrap
+// [context.DeadlineExceeded].
+type ModelError struct {
+	// Kind becomes the type of the application error in the history.
+	Kind string
+	// Retryable means that the same request may succeed later, and RetryOnce that only the
+	// next attempt may.
+	Retryable, RetryOnce bool
+	// RetryAfter is the delay requested by the provider; 0 if it requests none.
+	RetryAfter time.Duration
+	Err        error
+}
+
+func (e *ModelError) Error() string { return e.Err.Error() }
+func (e *ModelError) Unwrap() error { return e.Err }

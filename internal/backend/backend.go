@@ -1,0 +1,63 @@
+// Package backend implements the interfaces of package activities: models with package llm, and
+// the stream with package stream. It keeps go-openai and NATS out of the dependencies of
+// activities and workflows.
+package backend
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// Models sends requests through an adapter.
+func Models(adapter *llm.Adapter) activities.Models { return models{adapter} }
+
+type models struct{ adapter *llm.Adapter }
+
+func (m models) Resolve(config reducer.ProviderConfig) (activities.Model, error) {
+	target, err := m.adapter.Resolve(config)
+	if err != nil {
+		return nil, modelError(err)
+	}
+	return model{target}, nil
+}
+
+type model struct{ target *llm.Target }
+
+func (m model) ID() (providerID, name string) { return m.target.ProviderID, m.target.Model }
+
+func (m model) Stream(ctx context.Context, r activities.ModelRequest, onText func(string)) (activities.Answer, error) {
+	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
+	result, err := m.target.Stream(ctx, r.Messages, onText)
+	return activities.Answer(result), modelError(err)
+}
+
+func modelError(err error) error {
+	var failed *llm.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	return &activities.ModelError{
+		Kind: string(failed.Kind), Retryable: failed.Retryable(), RetryOnce: failed.RetryOnce, RetryAfter: failed.RetryAfter, Err: err,
+	}
+}
+
+// Stream sends messages through a connection to NATS. Nil: it sends none.
+func Stream(conn *stream.Conn) activities.Stream { return nats{conn} }
+
+type nats struct{ conn *stream.Conn }
+
+func (n nats) Connected() bool { return n.conn.Connected() }
+
+func (n nats) Broadcast(attempt activities.StreamAttempt, onStop func(activities.Stop)) activities.Broadcast {
+	return n.conn.Broadcast(stream.Attempt(attempt), func(stop stream.Stop) { onStop(activities.Stop(stop)) })
+}
+
+func (n nats) Stop(ctx context.Context, contextName string, stop activities.Stop) bool {
+	// An error means that no worker acknowledged it.
+	return n.conn.Stop(ctx, contextName, stream.Stop(stop)) == nil
+}
