@@ -12,13 +12,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 )
 
-func TestAnAttachmentComesFromTheLogOrTheBlobStore(t *testing.T) {
+func TestAttachmentReadsTheLogOrTheBlobStore(t *testing.T) {
 	logs := archive.New(blobstest.New(t).Store)
-	ref, err := logs.Store().Put(t.Context(), []byte("shelved"))
+	ref, err := logs.Store().Put(t.Context(), []byte("offloaded"))
 	require.NoError(t, err)
 	log := numbered(6)
 	for i, source := range []event.Source{
-		{Type: event.SourceBlob, Data: []byte("sent along")},
+		{Type: event.SourceBlob, Data: []byte("inline")},
 		{Type: event.SourceBlob, Ref: string(ref)},
 		{Type: event.SourceBlob, Ref: string(blobs.RefOf([]byte("gone")))},
 		{Type: event.SourceURL, URL: "https://example.com/a.png"},
@@ -28,14 +28,14 @@ func TestAnAttachmentComesFromTheLogOrTheBlobStore(t *testing.T) {
 	}
 	put(t, logs, "demo", log)
 	demo := archived(t, &temporal{}, logs, "demo")
-	for id, want := range map[string]string{"demo:0001": "sent along", "demo:0002": "shelved"} {
+	for id, want := range map[string]string{"demo:0001": "inline", "demo:0002": "offloaded"} {
 		file, err := demo.Attachment(t.Context(), id)
 		require.NoError(t, err, id)
 		require.Equal(t, want, string(file.Source.Data), id)
 	}
 	for id, want := range map[string]string{
-		"demo:0003": "is not in the store", "demo:0004": "not in the log", "demo:0005": "not in the log", "demo:0006": "brought no file",
-		"demo:0007": "the log ends before it", "other:0001": "like demo:0002", "demo:1": "like demo:0002", "": "like demo:0002",
+		"demo:0003": "is not in the store", "demo:0004": "the bytes of the file are not in the log", "demo:0005": "the bytes of the file are not in the log", "demo:0006": "the event has no file",
+		"demo:0007": "the log ends before the event", "other:0001": "want an id like demo:0002", "demo:1": "want an id like demo:0002", "": "want an id like demo:0002",
 	} {
 		_, err := demo.Attachment(t.Context(), id)
 		require.ErrorIs(t, err, client.ErrNoAttachment, id)

@@ -28,21 +28,20 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// temporal is a Temporal that answers with one error, or with what a test says.
-// A call of anything else panics.
+// temporal is a scripted Temporal client. Calls without an implementation panic.
 type temporal struct {
 	sdkclient.Client
 	err   error
-	known bool // there was a run, which is closed
-	// run is what the server says of the newest run; nil: see known.
+	known bool // there is a closed run
+	// run describes the newest run; nil: see known.
 	run *workflowservice.DescribeWorkflowExecutionResponse
-	// described counts how often it was asked.
+	// described counts calls of DescribeWorkflowExecution.
 	described int
 	signals   []signal
-	// update answers an update; nil: there is no worker.
+	// update responds to updates; nil: there is no worker.
 	update   func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error)
 	updates  []sdkclient.UpdateWorkflowOptions
-	start    sdkclient.StartWorkflowOptions // of the newest update, or without one
+	start    sdkclient.StartWorkflowOptions // options of the newest start
 	pages    []*workflowservice.ListWorkflowExecutionsResponse
 	queries  []string
 	state    wire.State
@@ -60,13 +59,13 @@ func (f *temporal) SignalWithStartWorkflow(_ context.Context, workflowID, name s
 		panic(workflow)
 	}
 	f.signals = append(f.signals, signal{workflowID, name, string(input.(converter.RawValue).Payload().GetData()), options})
-	return took{}, f.err
+	return signaled{}, f.err
 }
 
-// took is the run that took a signal.
-type took struct{ sdkclient.WorkflowRun }
+// signaled is the run that received a signal.
+type signaled struct{ sdkclient.WorkflowRun }
 
-func (took) GetRunID() string { return "run-1" }
+func (signaled) GetRunID() string { return "run-1" }
 
 func (f *temporal) SignalWorkflow(_ context.Context, workflowID, runID, name string, input any) error {
 	payload, err := converter.GetDefaultDataConverter().ToPayload(input)
@@ -82,7 +81,6 @@ func (f *temporal) NewWithStartWorkflowOperation(options sdkclient.StartWorkflow
 	return nil
 }
 
-// UpdateWithStartWorkflow finds no worker unless a test says what it answers.
 func (f *temporal) UpdateWithStartWorkflow(_ context.Context, options sdkclient.UpdateWithStartWorkflowOptions) (sdkclient.WorkflowUpdateHandle, error) {
 	f.updates = append(f.updates, options.UpdateOptions)
 	switch {
@@ -111,7 +109,7 @@ func (f *temporal) ExecuteWorkflow(_ context.Context, options sdkclient.StartWor
 		panic(workflow)
 	}
 	f.start = options
-	return took{}, f.err
+	return signaled{}, f.err
 }
 
 func (f *temporal) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -159,7 +157,7 @@ func open(t *testing.T, f *temporal) *client.Context {
 	return c
 }
 
-func TestOpenAsksNothingOfTheServer(t *testing.T) {
+func TestOpenMakesNoRequest(t *testing.T) {
 	c := client.New(client.Options{Temporal: &temporal{}})
 	demo, err := c.Open("demo")
 	require.NoError(t, err)
@@ -168,10 +166,10 @@ func TestOpenAsksNothingOfTheServer(t *testing.T) {
 	_, err = c.Open("de mo")
 	require.ErrorIs(t, err, client.ErrName)
 	require.EqualError(t, err, `invalid context name: context "de mo": a name has 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit`)
-	c.Shutdown() // closes nothing that it did not make
+	c.Shutdown() // leaves the connections of the caller open
 }
 
-func TestSendAppendsToTheContextAndStartsItIfNeedBe(t *testing.T) {
+func TestSendAppendsByAnUpdateThatStartsTheContext(t *testing.T) {
 	f := &temporal{update: func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
 		return wire.Appended{EventIDs: []string{"demo:0002"}}, nil
 	}}
@@ -183,7 +181,7 @@ func TestSendAppendsToTheContextAndStartsItIfNeedBe(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"one"}, sent.ClientEventIDs)
 	require.Equal(t, []string{"demo:0002"}, sent.EventIDs)
-	require.Empty(t, f.signals, "it is in the log already")
+	require.Empty(t, f.signals, "the update has recorded it")
 
 	again := []event.Event{hello, event.New(event.SystemPrompt{Content: "Be brief."})}
 	again[1].ClientEventID = "two"
@@ -196,14 +194,14 @@ func TestSendAppendsToTheContextAndStartsItIfNeedBe(t *testing.T) {
 		require.Equal(t, "context:demo", u.WorkflowID)
 		require.Equal(t, "append", u.UpdateName)
 	}
-	require.NotEqual(t, f.updates[1].UpdateID, f.updates[2].UpdateID, "the server would answer as it did the first time")
+	require.NotEqual(t, f.updates[1].UpdateID, f.updates[2].UpdateID, "the server would return the first result again")
 	require.Equal(t, `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`, dataOf(t, f.updates[0].Args))
 	require.Equal(t, sdkclient.StartWorkflowOptions{
 		ID: "context:demo", TaskQueue: "mine", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 	}, f.start)
 }
 
-func TestWhatTheContextSaysOfWhatItIsSent(t *testing.T) {
+func TestSendReturnsTheOutcomeOfTheUpdate(t *testing.T) {
 	failure := func(kind string) error { return sdktemporal.NewApplicationError("busy", kind) }
 	message := event.New(event.UserMessage{Content: "Hello"})
 	send := func(f *temporal, err error) (client.Receipt, error) {
@@ -215,36 +213,36 @@ func TestWhatTheContextSaysOfWhatItIsSent(t *testing.T) {
 		sent, err := send(f, failure(wire.ErrorRefused))
 		require.ErrorIs(t, err, client.ErrRefused)
 		require.EqualError(t, err, "send to context demo: refused: busy")
-		require.Len(t, sent.ClientEventIDs, 1, "by which the refusal is found in the log")
+		require.Len(t, sent.ClientEventIDs, 1, "identifies the InputRejectedEvent")
 		require.Empty(t, f.signals)
 	})
-	t.Run("invalid to this worker", func(t *testing.T) {
+	t.Run("invalid for this worker", func(t *testing.T) {
 		f := &temporal{}
 		_, err := send(f, failure(wire.ErrorInvalid))
 		require.ErrorAs(t, err, new(*event.FieldError))
 		require.Empty(t, f.signals)
 	})
 	for name, err := range map[string]error{
-		"a worker that knows no updates":    errors.New("unknown update append"),
-		"more updates than a run may have":  serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED, "limit"),
-		"a run that ends just now":          sdktemporal.NewApplicationError("workflow completed", "AcceptedUpdateCompletedWorkflow"),
-		"no worker that would answer":       serviceerror.NewDeadlineExceeded("too late"),
-		"a server that does not do updates": serviceerror.NewUnimplemented("update"),
+		"a worker without updates":     errors.New("unknown update append"),
+		"too many updates for the run": serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_UNSPECIFIED, "limit"),
+		"a run that is closing":        sdktemporal.NewApplicationError("workflow completed", "AcceptedUpdateCompletedWorkflow"),
+		"no worker":                    serviceerror.NewDeadlineExceeded("too late"),
+		"a server without updates":     serviceerror.NewUnimplemented("update"),
 	} {
-		t.Run(name+" leaves it to a signal", func(t *testing.T) {
+		t.Run(name+" falls back to a signal", func(t *testing.T) {
 			f := &temporal{}
 			sent, err := send(f, err)
 			require.NoError(t, err)
 			require.Empty(t, sent.EventIDs)
 			require.Len(t, f.signals, 1)
-			require.Contains(t, f.signals[0].input, sent.ClientEventIDs[0], "recorded once, should the update come to something")
+			require.Contains(t, f.signals[0].input, sent.ClientEventIDs[0], "deduplicates it if the update completes, too")
 		})
 	}
 }
 
-func TestLongInputIsLeftToASignal(t *testing.T) {
+func TestLargeInputIsSignaled(t *testing.T) {
 	f := &temporal{update: func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
-		t.Error("ten such updates would not fit into a message")
+		t.Error("ten updates of this size exceed the size of a message")
 		return wire.Appended{}, nil
 	}}
 	c, err := client.New(client.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
@@ -263,7 +261,7 @@ func dataOf(t *testing.T, args []any) string {
 	return string(payload.GetData())
 }
 
-func TestSendSignalsTheContextWhenNoWorkerAnswers(t *testing.T) {
+func TestSendFallsBackToASignalWithoutAWorker(t *testing.T) {
 	f := &temporal{}
 	c, err := client.New(client.Options{Temporal: f, TaskQueue: "mine"}).Open("demo")
 	require.NoError(t, err)
@@ -278,9 +276,9 @@ func TestSendSignalsTheContextWhenNoWorkerAnswers(t *testing.T) {
 	sent, err = c.Send(t.Context(), batch...)
 	require.NoError(t, err)
 	ids := sent.ClientEventIDs
-	require.Len(t, ids[0], 26, "an event without an id is given one")
+	require.Len(t, ids[0], 26, "an id is assigned")
 	require.Equal(t, "one", ids[1])
-	require.Empty(t, batch[0].ClientEventID, "the caller's events stay as they are")
+	require.Empty(t, batch[0].ClientEventID, "the caller's events are unchanged")
 
 	require.Equal(t, []signal{
 		{"context:demo", "event", `{"_tag":"UserMessageEvent","clientEventId":"one","content":"<Hello>"}`,
@@ -291,7 +289,7 @@ func TestSendSignalsTheContextWhenNoWorkerAnswers(t *testing.T) {
 	}, f.signals)
 }
 
-func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
+func TestSendRejectsInvalidEventsWithoutARequest(t *testing.T) {
 	large := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)})
 	half := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes/2)})
 	keyed := event.New(event.UserMessage{Content: "Hello"})
@@ -304,18 +302,18 @@ func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
 		events []event.Event
 		want   string
 	}{
-		"nothing":                            {nil, "there is no event to send"},
+		"no events":                          {nil, "the input has no events"},
 		"an event without a body":            {[]event.Event{{}}, "_tag"},
-		"an event of the lifecycle":          {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "reserved for the session"},
+		"a lifecycle event":                  {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "reserved for the session"},
 		"a delta":                            {[]event.Event{event.New(event.TextDelta{RequestID: "demo:r0001"})}, "reserved for the session"},
-		"an absurd value":                    {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
+		"a value out of range":               {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
 		"a raw key":                          {[]event.Event{keyed}, "apiKeyRef"},
-		"a key in place of a reference":      {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},
+		"a key instead of a reference":       {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},
 		"an event that is too large":         {[]event.Event{large}, "bytes of JSON in one event, at most 65536 can be sent without a blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)"},
-		"events that are together too large": {[]event.Event{half, half, half}, "bytes of JSON in one input, at most 65536 can be sent without a blob store"},
+		"events that are too large together": {[]event.Event{half, half, half}, "bytes of JSON in one input, at most 65536 can be sent without a blob store"},
 		"a client id that is too long":       {[]event.Event{named}, "clientEventId"},
-		"two events with one client id":      {[]event.Event{one, one, other}, "UserMessageEvent.clientEventId: event 3 of 3 has that of another"},
-		"one bad event among good ones":      {[]event.Event{event.New(event.UserMessage{Content: "Hello"}), event.New(event.SetTimeout{})}, "timeoutMs"},
+		"two events with one client id":      {[]event.Event{one, one, other}, "UserMessageEvent.clientEventId: event 3 of 3 has the id of another event (assign unique ids)"},
+		"an invalid event among valid ones":  {[]event.Event{event.New(event.UserMessage{Content: "Hello"}), event.New(event.SetTimeout{})}, "timeoutMs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &temporal{}
@@ -330,7 +328,7 @@ func TestSendRefusesWhatNoContextCouldTakeWithoutAskingTheServer(t *testing.T) {
 	}
 }
 
-func TestAnEventMayBeInAnInputTwice(t *testing.T) {
+func TestAnInputMayContainAnEventTwice(t *testing.T) {
 	f := &temporal{update: func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
 		return wire.Appended{EventIDs: []string{"demo:0002", "demo:0002"}}, nil
 	}}
@@ -356,13 +354,13 @@ func TestInterruptAndClose(t *testing.T) {
 
 	f.err = serviceerror.NewNotFound("workflow execution already completed")
 	f.known = true
-	require.NoError(t, c.Close(t.Context(), ""), "closing a closed context does nothing")
+	require.NoError(t, c.Close(t.Context(), ""), "closing a closed context has no effect")
 	require.NoError(t, c.Interrupt(t.Context()))
 	f.known = false
 	require.ErrorIs(t, c.Close(t.Context(), ""), client.ErrNoContext)
 }
 
-func TestStateIsTheAnswerToAQuery(t *testing.T) {
+func TestStateQueriesTheContext(t *testing.T) {
 	f := &temporal{state: wire.State{ContextName: "demo", Status: wire.StatusIdle, Turns: 3}}
 	state, err := open(t, f).State(t.Context())
 	require.NoError(t, err)
@@ -370,7 +368,7 @@ func TestStateIsTheAnswerToAQuery(t *testing.T) {
 	require.Equal(t, []string{"context:demo/state"}, f.queries)
 }
 
-func TestErrorsAreToldApart(t *testing.T) {
+func TestErrorsOfTemporalAreMapped(t *testing.T) {
 	send := func(ctx context.Context, c *client.Context) error {
 		_, err := c.Send(ctx, event.New(event.UserMessage{Content: "Hello"}))
 		return err
@@ -387,15 +385,15 @@ func TestErrorsAreToldApart(t *testing.T) {
 		want error
 		text string
 	}{
-		"no such workflow":               {state, serviceerror.NewNotFound("gone"), client.ErrNoContext, "ask for the state of context demo: no such context: gone"},
-		"nothing to close":               {closing, serviceerror.NewNotFound("gone"), client.ErrNoContext, "close context demo: no such context: gone"},
-		"the server is away":             {send, serviceerror.NewUnavailable("refused"), client.ErrUnreachable, "send to context demo: temporal is unreachable: refused"},
-		"the server does not answer":     {send, serviceerror.NewDeadlineExceeded("too late"), client.ErrUnreachable, "send to context demo: temporal is unreachable: too late"},
-		"the client's own deadline":      {closing, context.DeadlineExceeded, client.ErrUnreachable, "close context demo: temporal is unreachable: context deadline exceeded"},
-		"a query that nobody answers":    {state, serviceerror.NewDeadlineExceeded("too late"), client.ErrNoWorker, "ask for the state of context demo: no worker answers: too late"},
-		"a query without a worker":       {state, serviceerror.NewFailedPrecondition("no poller"), client.ErrNoWorker, "ask for the state of context demo: no worker answers: no poller"},
-		"a query that a worker fails at": {state, serviceerror.NewQueryFailed("panic"), client.ErrNoWorker, "ask for the state of context demo: no worker answers: panic"},
-		"anything else":                  {send, odd, odd, "send to context demo: odd"},
+		"no such workflow":            {state, serviceerror.NewNotFound("gone"), client.ErrNoContext, "get the state of context demo: no such context: gone"},
+		"nothing to close":            {closing, serviceerror.NewNotFound("gone"), client.ErrNoContext, "close context demo: no such context: gone"},
+		"the server is unavailable":   {send, serviceerror.NewUnavailable("refused"), client.ErrUnreachable, "send to context demo: temporal is unreachable: refused"},
+		"the server does not respond": {send, serviceerror.NewDeadlineExceeded("too late"), client.ErrUnreachable, "send to context demo: temporal is unreachable: too late"},
+		"a deadline of the SDK":       {closing, context.DeadlineExceeded, client.ErrUnreachable, "close context demo: temporal is unreachable: context deadline exceeded"},
+		"a query that times out":      {state, serviceerror.NewDeadlineExceeded("too late"), client.ErrNoWorker, "get the state of context demo: no worker responds (start a worker): too late"},
+		"a query without a worker":    {state, serviceerror.NewFailedPrecondition("no poller"), client.ErrNoWorker, "get the state of context demo: no worker responds (start a worker): no poller"},
+		"a query that fails":          {state, serviceerror.NewQueryFailed("panic"), client.ErrNoWorker, "get the state of context demo: no worker responds (start a worker): panic"},
+		"anything else":               {send, odd, odd, "send to context demo: odd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.do(t.Context(), open(t, &temporal{err: test.err}))
@@ -406,14 +404,14 @@ func TestErrorsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestTheCallersOwnEndIsNoErrorOfTemporal(t *testing.T) {
+func TestACancelledCallReturnsTheErrorOfItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := open(t, &temporal{noAnswer: true}).State(ctx)
 	require.Equal(t, context.Canceled, err)
 }
 
-func TestListHasOneSummaryForEachContext(t *testing.T) {
+func TestListYieldsOneSummaryPerContext(t *testing.T) {
 	start := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	attributes := func(status string, turns int) *commonpb.SearchAttributes {
 		fields := map[string]*commonpb.Payload{}
@@ -459,7 +457,7 @@ func TestListHasOneSummaryForEachContext(t *testing.T) {
 	require.Equal(t, []string{filter, filter + "+2"}, f.queries)
 }
 
-func TestWhoAsksIsToldThatTemporalIsAway(t *testing.T) {
+func TestAnOutageOfTemporalIsReported(t *testing.T) {
 	require.NoError(t, client.New(client.Options{Temporal: &temporal{}}).Ping(t.Context()))
 	away := client.New(client.Options{Temporal: &temporal{err: serviceerror.NewUnavailable("away")}})
 	require.ErrorIs(t, away.Ping(t.Context()), client.ErrUnreachable)
@@ -475,7 +473,7 @@ func TestWhoAsksIsToldThatTemporalIsAway(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTheConnection(t *testing.T) {
+func TestConnectionSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "temporal.toml")
 	require.NoError(t, os.WriteFile(file, []byte(`
 [profile.default]
@@ -489,17 +487,17 @@ address = "from-other:7233"
 		env                map[string]string
 		address, namespace string
 	}{
-		"nothing set is a server on this host": {client.Config{}, nil, "localhost:7233", "default"},
+		"the defaults": {client.Config{}, nil, "localhost:7233", "default"},
 		"the environment": {client.Config{},
 			map[string]string{"TEMPORAL_ADDRESS": "from-env:7233", "TEMPORAL_NAMESPACE": "from-env"}, "from-env:7233", "from-env"},
 		"the file": {client.Config{}, map[string]string{"TEMPORAL_CONFIG_FILE": file}, "from-file:7233", "from-file"},
-		"the environment goes before the file": {client.Config{},
+		"the environment overrides the file": {client.Config{},
 			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_ADDRESS": "from-env:7233"}, "from-env:7233", "from-file"},
 		"a profile of the file": {client.Config{Profile: "other"},
 			map[string]string{"TEMPORAL_CONFIG_FILE": file}, "from-other:7233", "default"},
-		"a profile that the environment names": {client.Config{},
+		"a profile from the environment": {client.Config{},
 			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_PROFILE": "other"}, "from-other:7233", "default"},
-		"what the program says goes before all": {client.Config{Address: "from-code:7233", Namespace: "from-code"},
+		"Config overrides everything": {client.Config{Address: "from-code:7233", Namespace: "from-code"},
 			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_ADDRESS": "from-env:7233"}, "from-code:7233", "from-code"},
 	}
 	for name, test := range tests {
@@ -514,7 +512,7 @@ address = "from-other:7233"
 			require.Equal(t, test.namespace, options.Namespace)
 		})
 	}
-	t.Run("a profile that is not there is an error", func(t *testing.T) {
+	t.Run("a missing profile is an error", func(t *testing.T) {
 		isolate(t)
 		t.Setenv("TEMPORAL_CONFIG_FILE", file)
 		_, err := client.Config{Profile: "missing"}.ClientOptions()
@@ -522,7 +520,7 @@ address = "from-other:7233"
 	})
 }
 
-// isolate takes the settings of whoever runs the tests away.
+// isolate unsets Temporal settings in the environment.
 func isolate(t *testing.T) {
 	for _, setting := range os.Environ() {
 		if name, _, _ := strings.Cut(setting, "="); strings.HasPrefix(name, "TEMPORAL_") {
@@ -532,7 +530,7 @@ func isolate(t *testing.T) {
 	t.Setenv("TEMPORAL_CONFIG_FILE", filepath.Join(t.TempDir(), "none.toml"))
 }
 
-func TestDialEndsWithItsContext(t *testing.T) {
+func TestDialReturnsWhenItsContextIsDone(t *testing.T) {
 	isolate(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

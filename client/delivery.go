@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 
@@ -12,46 +11,41 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Delivery is the outcome of events that were sent.
+// Delivery reports which sent events are recorded.
 type Delivery struct {
 	wire.Delivery
-	// Ended says that the newest run of the context has ended, by itself or by
-	// a termination: it records no more, and its status is closed.
+	// Ended means that the newest run of the context has ended and records nothing more.
+	// Status is closed.
 	Ended bool
 }
 
-// deliveryTimeout bounds how long Delivery waits for a worker.
-const deliveryTimeout = 5 * time.Second
-
-// Delivery asks for the outcome of events that were sent with client ids. A
-// running context needs a worker to answer. The error is ErrNoWorker,
-// ErrNoContext or ErrUnreachable as a rule.
+// Delivery reports the outcome of events by their client event ids. For a running context
+// it requires a worker and takes at most 5 s.
 func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Delivery, error) {
-	const verb = "ask for the delivery of events to"
-	ask, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	const operation = "get the delivery of events to"
+	query, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	d, err := c.client.options.Temporal.DescribeWorkflowExecution(ask, wire.WorkflowID(c.name), "")
+	d, err := c.client.options.Temporal.DescribeWorkflowExecution(query, wire.WorkflowID(c.name), "")
 	if err != nil {
-		return Delivery{}, c.explain(ctx, verb, err, ErrUnreachable)
+		return Delivery{}, c.explain(ctx, operation, err, ErrUnreachable)
 	}
 	if d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return c.pastDelivery(ctx, clientEventIDs)
+		return c.deliveryFromLog(ctx, clientEventIDs)
 	}
-	value, err := c.query(ask, wire.QueryDelivery, clientEventIDs)
+	value, err := c.query(query, wire.QueryDelivery, clientEventIDs)
 	if err != nil {
-		return Delivery{}, c.explain(ctx, verb, err, ErrNoWorker)
+		return Delivery{}, c.explain(ctx, operation, err, ErrNoWorker)
 	}
 	var delivery Delivery
 	if err := value.Get(&delivery.Delivery); err != nil {
-		return delivery, fmt.Errorf("%s context %s: %w", verb, c.name, err)
+		return delivery, fmt.Errorf("%s context %s: %w", operation, c.name, err)
 	}
 	return delivery, nil
 }
 
-// pastDelivery is the outcome of events that were sent to a context whose newest
-// run has ended, by its log.
-func (c *Context) pastDelivery(ctx context.Context, clientEventIDs []string) (Delivery, error) {
-	past := Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, Status: wire.StatusClosed}, Ended: true}
+// deliveryFromLog is the Delivery of a context whose newest run has ended.
+func (c *Context) deliveryFromLog(ctx context.Context, clientEventIDs []string) (Delivery, error) {
+	d := Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, Status: wire.StatusClosed}, Ended: true}
 	wanted := map[string]bool{}
 	for _, id := range clientEventIDs {
 		wanted[id] = true
@@ -61,12 +55,22 @@ func (c *Context) pastDelivery(ctx context.Context, clientEventIDs []string) (De
 			break
 		}
 		if err != nil {
-			return past, err
+			return d, err
 		}
-		past.LastEventID = e.ID
+		d.LastEventID = e.ID
 		if wanted[e.ClientEventID] && e.Tag() != event.TagInputRejected {
-			past.EventIDs[e.ClientEventID] = e.ID
+			d.EventIDs[e.ClientEventID] = e.ID
 		}
 	}
-	return past, nil
+	return d, nil
+}
+
+// recorded returns the event ids of sent events, and whether all of them are recorded.
+func (d Delivery) recorded(clientEventIDs []string) (ids []string, all bool) {
+	for _, id := range clientEventIDs {
+		if eventID, ok := d.EventIDs[id]; ok {
+			ids = append(ids, eventID)
+		}
+	}
+	return ids, len(ids) == len(clientEventIDs)
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Turn gives the tests a turn of their own.
+// Turn exports turn for tests.
 type Turn struct{ turn turn }
 
 func NewTurn(clientEventIDs ...string) *Turn { return &Turn{newTurn(clientEventIDs)} }
 
-func (t *Turn) See(e event.Event) (mine, over bool) { return t.turn.see(e) }
+func (t *Turn) Add(e event.Event) (belongs, ends bool) { return t.turn.add(e) }
 
 func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan event.TextDelta, wake chan<- struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		merge(contextName, place{last: event.Counter(from)}, recorded, deltas,
+		merge(contextName, position{last: event.Counter(from)}, recorded, deltas,
 			func(d event.TextDelta) (event.TextDelta, bool) { return d, true }, wake, yield)
 	}
 }
 
 func (config Config) ClientOptions() (sdkclient.Options, error) { return config.clientOptions() }
 
-// WrongWith is what a pass finds wrong with a log.
-func WrongWith(contextName string, log ...event.Event) []Problem {
+// Check returns the problems of a log.
+func Check(contextName string, log ...event.Event) []Problem {
 	var problems []Problem
-	p := pass{contextName: contextName}
+	v := verifier{contextName: contextName}
 	for _, e := range log {
-		problems = append(problems, p.see(e)...)
+		problems = append(problems, v.check(e)...)
 	}
 	return problems
 }

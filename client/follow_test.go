@@ -12,8 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// merging drives a merge step by step: whoever gives it something knows that it
-// was taken.
+// merging drives a merge step by step over unbuffered channels.
 type merging struct {
 	t        *testing.T
 	recorded chan client.Entry
@@ -24,7 +23,7 @@ type merging struct {
 	done     chan struct{}
 }
 
-const patience = 10 * time.Second
+const testTimeout = 10 * time.Second
 
 func startMerge(t *testing.T, from string) *merging {
 	m := &merging{
@@ -52,8 +51,8 @@ func give[T any](t *testing.T, to chan<- T, value T) {
 	t.Helper()
 	select {
 	case to <- value:
-	case <-time.After(patience):
-		t.Fatal("nobody takes it")
+	case <-time.After(testTimeout):
+		t.Fatal("timeout sending a value")
 	}
 }
 
@@ -62,8 +61,8 @@ func take[T any](t *testing.T, from <-chan T) T {
 	select {
 	case value := <-from:
 		return value
-	case <-time.After(patience):
-		t.Fatal("nothing came")
+	case <-time.After(testTimeout):
+		t.Fatal("timeout receiving a value")
 		panic("unreachable")
 	}
 }
@@ -78,16 +77,16 @@ func (m *merging) yields(want event.Event) {
 	require.Equal(m.t, want, take(m.t, m.out))
 }
 
-// end ends the log and fails if anything else was yielded.
+// end ends the log and fails if merge yields anything else.
 func (m *merging) end() {
 	m.t.Helper()
 	close(m.recorded)
 	select {
 	case <-m.done:
 	case e := <-m.out:
-		m.t.Fatalf("yielded without need: %+v", e)
-	case <-time.After(patience):
-		m.t.Fatal("the end of the log is not the end")
+		m.t.Fatalf("unexpected event: %+v", e)
+	case <-time.After(testTimeout):
+		m.t.Fatal("merge does not end with the log")
 	}
 }
 
@@ -105,7 +104,7 @@ func live(d event.TextDelta) event.Event {
 	return e
 }
 
-func TestDeltasStandBehindWhatTheyAnswer(t *testing.T) {
+func TestDeltasFollowTheEventTheyAnswer(t *testing.T) {
 	m := startMerge(t, "")
 	m.delta(delta(1, 2, "Hel"))
 	m.log(1, event.SessionStarted{})
@@ -120,7 +119,7 @@ func TestDeltasStandBehindWhatTheyAnswer(t *testing.T) {
 	m.end()
 }
 
-func TestADeltaOfNothingYetIsNotHeld(t *testing.T) {
+func TestADeltaWithoutAnEventIsYieldedAtOnce(t *testing.T) {
 	m := startMerge(t, "")
 	reset := delta(1, 0, "")
 	reset.Attempt, reset.Reset = 2, true
@@ -145,9 +144,9 @@ func TestDeltasOfAFinishedRequestAreDropped(t *testing.T) {
 	}
 }
 
-func TestADeltaIsDroppedWhenItsRequestEndsWhileItIsHeld(t *testing.T) {
+func TestAHeldDeltaIsDroppedWhenItsRequestEnds(t *testing.T) {
 	m := startMerge(t, id(1))
-	m.delta(delta(1, 3, "overtaken"))
+	m.delta(delta(1, 3, "too late"))
 	m.log(2, completed(1))
 	m.yields(recorded(2, completed(1)))
 	m.log(3, event.UserMessage{Content: "next"})
@@ -157,14 +156,14 @@ func TestADeltaIsDroppedWhenItsRequestEndsWhileItIsHeld(t *testing.T) {
 	m.end()
 }
 
-func TestDeltasBehindTheEventFromWhichIsReadAreNotHeld(t *testing.T) {
+func TestDeltasForEventsBeforeTheStartAreYieldedAtOnce(t *testing.T) {
 	m := startMerge(t, id(7))
 	m.delta(delta(1, 7, "Hi"))
 	m.yields(live(delta(1, 7, "Hi")))
 	m.end()
 }
 
-func TestAnErrorOfTheLogIsTheLast(t *testing.T) {
+func TestAnErrorOfTheLogComesLast(t *testing.T) {
 	m := startMerge(t, "")
 	broken := errors.New("broken")
 	give(t, m.recorded, client.Entry{Err: broken})
@@ -172,7 +171,7 @@ func TestAnErrorOfTheLogIsTheLast(t *testing.T) {
 	take(t, m.done)
 }
 
-func TestAReaderThatStopsIsGivenNoMore(t *testing.T) {
+func TestMergeReadsNothingAfterItsReaderStops(t *testing.T) {
 	log, deltas := make(chan client.Entry, 1), make(chan event.TextDelta, 1)
 	log <- client.Entry{Event: recorded(1, event.SessionStarted{})}
 	for range client.Merge("demo", "", log, deltas, nil) {
@@ -186,7 +185,7 @@ func TestAReaderThatStopsIsGivenNoMore(t *testing.T) {
 	require.Empty(t, deltas)
 }
 
-func TestEntriesAreThoseOfTheirLog(t *testing.T) {
+func TestEntriesSendsTheLog(t *testing.T) {
 	broken := errors.New("broken")
 	log := func(yield func(event.Event, error) bool) {
 		_ = yield(recorded(1, event.SessionStarted{}), nil) && yield(event.Event{}, broken)
@@ -197,7 +196,7 @@ func TestEntriesAreThoseOfTheirLog(t *testing.T) {
 	require.Zero(t, take(t, entries), "closed")
 }
 
-func TestEntriesThatNobodyTakesEndWithTheirContext(t *testing.T) {
+func TestEntriesEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	entries := client.Entries(ctx, func(yield func(event.Event, error) bool) {
@@ -210,7 +209,7 @@ func TestEntriesThatNobodyTakesEndWithTheirContext(t *testing.T) {
 	take(t, ended)
 }
 
-func TestADeltaThatIsAheadOfTheLogWakesItsReader(t *testing.T) {
+func TestADeltaAheadOfTheLogWakesTheReaderOfTheLog(t *testing.T) {
 	m := startMerge(t, "")
 	ahead := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "Good", ThroughEventID: "demo:0001"}
 	give(t, m.deltas, ahead)
@@ -223,5 +222,5 @@ func TestADeltaThatIsAheadOfTheLogWakesItsReader(t *testing.T) {
 	ahead.Index = 1
 	give(t, m.deltas, ahead)
 	take(t, m.out)
-	require.Empty(t, m.wake, "one that the log has come to wakes nobody")
+	require.Empty(t, m.wake, "a delta whose event has been read wakes nobody")
 }

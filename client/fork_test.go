@@ -31,7 +31,7 @@ func TestAForkBeginsWithTheLogOfItsOrigin(t *testing.T) {
 	})
 }
 
-func TestAForkAsksTheStoreAsOftenHoweverLongItsPrefixIs(t *testing.T) {
+func TestTheNumberOfStoreCallsOfAForkIsConstant(t *testing.T) {
 	var reads, writes [2]int
 	for i, length := range []int{100, 10_000} {
 		bucket := blobstest.New(t)
@@ -47,7 +47,7 @@ func TestAForkAsksTheStoreAsOftenHoweverLongItsPrefixIs(t *testing.T) {
 	require.Equal(t, reads[0], reads[1])
 }
 
-func TestAForkIsRefused(t *testing.T) {
+func TestForkErrors(t *testing.T) {
 	logs := archive.New(blobstest.New(t).Store)
 	for _, name := range []string{"demo", "taken"} {
 		events := numbered(3)
@@ -63,13 +63,13 @@ func TestAForkIsRefused(t *testing.T) {
 		want           error
 		text           string
 	}{
-		"without an archive":        {"demo", "demo:0001", "copy", &temporal{}, nil, client.ErrNoArchive, ""},
-		"as a context that has run": {"demo", "demo:0001", "copy", &temporal{known: true}, logs, client.ErrExists, ""},
-		"as one that is archived":   {"demo", "demo:0001", "taken", &temporal{}, logs, client.ErrExists, ""},
-		"as what is no name":        {"demo", "demo:0001", "..", &temporal{}, logs, client.ErrName, ""},
-		"of no context":             {"none", "none:0001", "copy", &temporal{}, logs, client.ErrNoContext, ""},
-		"at another's event":        {"demo", "taken:0001", "copy", &temporal{}, logs, nil, `at: "taken:0001" is no event of context demo, want one like demo:0001`},
-		"beyond the log":            {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: its log ends before demo:0004"},
+		"without an archive":             {"demo", "demo:0001", "copy", &temporal{}, nil, client.ErrNoArchive, ""},
+		"as an existing context":         {"demo", "demo:0001", "copy", &temporal{known: true}, logs, client.ErrExists, ""},
+		"as an archived context":         {"demo", "demo:0001", "taken", &temporal{}, logs, client.ErrExists, ""},
+		"as an invalid name":             {"demo", "demo:0001", "..", &temporal{}, logs, client.ErrName, ""},
+		"of an unknown context":          {"none", "none:0001", "copy", &temporal{}, logs, client.ErrNoContext, ""},
+		"at an event of another context": {"demo", "taken:0001", "copy", &temporal{}, logs, nil, `at: "taken:0001" is not an event of context demo (want an id like demo:0001)`},
+		"beyond the log":                 {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: its log ends before demo:0004"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := archived(t, test.temporal, test.archive, test.origin).Fork(t.Context(), test.at, test.as)
@@ -78,7 +78,7 @@ func TestAForkIsRefused(t *testing.T) {
 				require.ErrorIs(t, err, test.want)
 			}
 			require.ErrorContains(t, err, test.text)
-			require.Empty(t, test.temporal.start.ID, "nothing is started")
+			require.Empty(t, test.temporal.start.ID, "no run is started")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
@@ -17,21 +18,20 @@ import (
 // Summary is a context in a list.
 type Summary struct {
 	ContextName string `json:"contextName"`
-	// Status is empty when the search attributes are not registered.
+	// Status is empty if the namespace has no search attributes for contexts.
 	Status wire.Status `json:"status,omitempty"`
 	Turns  int         `json:"turns"`
 	Model  string      `json:"model,omitempty"`
-	// StartedAt is the start of the newest session, ClosedAt its end; zero
-	// while it goes on.
+	// StartedAt is the start of the newest session, ClosedAt its end; zero while it runs.
 	StartedAt time.Time `json:"startedAt"`
 	ClosedAt  time.Time `json:"closedAt,omitzero"`
 }
 
-// List yields the contexts of the namespace, one summary for each, in Temporal's
-// order: first those whose session goes on, newest start first, then the others,
-// newest end first. The query, if any, is a Temporal list filter that is applied on
-// top, like `ContextStatus = "answering"`. The list may lag a moment behind. An error
-// comes last; it is ErrUnreachable when Temporal is away.
+// List yields the contexts of the namespace in Temporal's order: running sessions by
+// descending start, then closed ones by descending end. The query is an additional
+// Temporal list filter, like `ContextStatus = "answering"`; empty: none. The list is
+// eventually consistent. An error comes last; it is ErrUnreachable if Temporal does not
+// respond.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
 	if query != "" {
@@ -43,7 +43,7 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 		for {
 			page, err := c.options.Temporal.ListWorkflow(ctx, request)
 			if err != nil {
-				yield(Summary{}, fmt.Errorf("list the contexts where %s: %w", filter, unreachable(ctx, err)))
+				yield(Summary{}, fmt.Errorf("list contexts with filter %s: %w", filter, unreachable(ctx, err)))
 				return
 			}
 			for _, x := range page.GetExecutions() {
@@ -52,18 +52,7 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 					continue
 				}
 				seen[name] = true
-				summary := Summary{
-					ContextName: name,
-					StartedAt:   x.GetStartTime().AsTime(),
-				}
-				attributes := x.GetSearchAttributes()
-				decode(attributes, wire.AttributeStatus, &summary.Status)
-				decode(attributes, wire.AttributeTurns, &summary.Turns)
-				decode(attributes, wire.AttributeModel, &summary.Model)
-				if x.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-					summary.Status, summary.ClosedAt = wire.StatusClosed, x.GetCloseTime().AsTime()
-				}
-				if !yield(summary, nil) {
+				if !yield(summaryOf(name, x), nil) {
 					return
 				}
 			}
@@ -74,7 +63,19 @@ func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, erro
 	}
 }
 
-// decode reads a search attribute, if it is set.
+func summaryOf(name string, x *workflowpb.WorkflowExecutionInfo) Summary {
+	s := Summary{ContextName: name, StartedAt: x.GetStartTime().AsTime()}
+	attributes := x.GetSearchAttributes()
+	decode(attributes, wire.AttributeStatus, &s.Status)
+	decode(attributes, wire.AttributeTurns, &s.Turns)
+	decode(attributes, wire.AttributeModel, &s.Model)
+	if x.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		s.Status, s.ClosedAt = wire.StatusClosed, x.GetCloseTime().AsTime()
+	}
+	return s
+}
+
+// decode decodes a search attribute, if it is set.
 func decode(attributes *commonpb.SearchAttributes, name string, into any) {
 	if payload, ok := attributes.GetIndexedFields()[name]; ok {
 		// A value of another type was not set by a context.

@@ -19,57 +19,53 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// workerPatience is how long Send waits for a worker to take what is sent,
-// before it lets Temporal store it for one.
-const workerPatience = 2 * time.Second
+// updateTimeout is how long Send waits for a worker to process an update before it sends
+// a signal.
+const updateTimeout = 2 * time.Second
 
-// Receipt says what has become of events that were sent, in their order.
+// Receipt reports the outcome of a Send, in the order of the events.
 type Receipt struct {
-	// ClientEventIDs are the ids that the events were sent with. Events with
-	// the same ones may be sent again, and are in the log once.
+	// ClientEventIDs are the ids the events were sent with. Sending events again with the
+	// same ids records them once.
 	ClientEventIDs []string `json:"clientEventIds"`
-	// EventIDs are their ids in the log; nil when no worker has answered, or when
-	// the events are longer than wire.MaxAppendBytes: Temporal has stored them
-	// then, and a worker will record them.
+	// EventIDs are the ids of the recorded events. Nil if no worker responded or the input
+	// exceeds wire.MaxAppendBytes: Temporal has then stored the input for a worker.
 	EventIDs []string `json:"eventIds,omitempty"`
-	// RefusalID is the id of the InputRejectedEvent when the error is ErrRefused.
+	// RefusalID is the id of the InputRejectedEvent of an ErrRefused.
 	RefusalID string `json:"refusalId,omitempty"`
 }
 
-// Send delivers events as one input, which is taken or refused as a whole, and
-// creates the context or its next session when there is none. When Send returns
-// nil, nothing but a termination by hand can lose the input.
+// Send delivers events as one input, which is accepted or rejected as a whole. It creates
+// the context, or its next session, if needed. When Send returns nil, the input is stored,
+// and only a termination or reset of the run can lose it.
 //
-// Each event is given a ClientEventID, unless it has one. To send events again
-// with the same ids, because nobody knows what became of them, is harmless: the
-// context takes each once, among its newest thousand. Of events of one input, those
-// with the same id have to be the same.
+// Events without a ClientEventID are assigned one. A Send with an unknown outcome can be
+// repeated with the ids of its receipt: the context deduplicates them among its newest
+// thousand. Events of one input with the same id must be equal.
 //
-// A file of some length goes into the blob store, if the client has one, and the
-// event refers to it.
+// Files of 8 KiB and more are put into the blob store, if the client has one, and replaced
+// by references.
 //
-// The error is a *event.FieldError for events that no context could take,
-// ErrRefused when the context does not take them now, which its log tells too,
-// and ErrFull when no worker runs and the history has no room for more. After
-// ErrFull a worker that starts may still record the events, so send them again
-// with the ids of the receipt.
+// The error is a *event.FieldError for invalid events, ErrRefused if the context rejects
+// the events, or ErrFull if no worker runs and the history has no room. After ErrFull, a
+// worker may still record the events, so repeat the Send with the same ids.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
-	defer c.client.wakes.wake(c.name)
+	defer c.client.notifier.notify(c.name)
 	if len(events) == 0 {
-		return Receipt{}, &event.FieldError{Problem: "there is no event to send"}
+		return Receipt{}, &event.FieldError{Problem: "the input has no events"}
 	}
 	if len(events) > event.MaxInputEvents {
-		return Receipt{}, &event.FieldError{Problem: fmt.Sprintf("%d events, at most %d are one input", len(events), event.MaxInputEvents)}
+		return Receipt{}, &event.FieldError{Problem: fmt.Sprintf("the input has %d events (at most %d)", len(events), event.MaxInputEvents)}
 	}
 	if err := c.checkStore(ctx, "send to"); err != nil {
 		return Receipt{}, err
 	}
 	var sent Receipt
-	events, err := c.client.shelve(ctx, events)
+	events, err := c.client.offload(ctx, events)
 	if err != nil {
 		return Receipt{}, err
 	}
-	byID := map[string][]byte{} // their JSON
+	byID := map[string][]byte{} // JSON by client event id
 	for i := range events {
 		id := cmp.Or(events[i].ClientEventID, rand.Text())
 		events[i].ClientEventID = id
@@ -77,10 +73,10 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 		if err != nil {
 			return Receipt{}, err
 		}
-		// The context would take the first one for both.
+		// The context would record the first one only.
 		if other, ok := byID[id]; ok && !bytes.Equal(data, other) {
 			return Receipt{}, &event.FieldError{Tag: events[i].Tag(), Field: "clientEventId",
-				Problem: fmt.Sprintf("event %d of %d has that of another event before it: give each its own", i+1, len(events))}
+				Problem: fmt.Sprintf("event %d of %d has the id of another event (assign unique ids)", i+1, len(events))}
 		}
 		byID[id] = data
 		sent.ClientEventIDs = append(sent.ClientEventIDs, id)
@@ -90,12 +86,12 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 		return Receipt{}, err
 	}
 	if len(input.Payload().GetData()) > wire.MaxAppendBytes {
-		err = c.store(ctx, input)
+		err = c.sendSignal(ctx, input)
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
-	appending, cancel := context.WithTimeout(ctx, workerPatience)
+	update, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
-	sent.EventIDs, err = c.append(appending, input)
+	sent.EventIDs, err = c.sendUpdate(update, input)
 	var refused *refusal
 	if errors.As(err, &refused) {
 		sent.RefusalID = refused.eventID
@@ -106,21 +102,21 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	if err == nil || errors.Is(err, ErrRefused) || ctx.Err() != nil {
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
-	// No worker, one of an earlier version, more updates than a run may have, a
-	// run that ends just now: a signal waits for better times. What the update
-	// may still come to is recorded once.
-	err = c.store(ctx, input)
+	// There is no worker, or an older one without updates, or the run has too many updates
+	// or is closing. If the update completes as well, the events are deduplicated.
+	err = c.sendSignal(ctx, input)
 	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 }
 
-// append has a worker take the input and returns the ids in the log.
-func (c *Context) append(ctx context.Context, input converter.RawValue) ([]string, error) {
+// sendUpdate sends the input by an update and returns the ids of the recorded events.
+func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]string, error) {
 	t, options := c.client.options.Temporal, c.startOptions(c.storeID(ctx))
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	handle, err := t.UpdateWithStartWorkflow(ctx, sdkclient.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: t.NewWithStartWorkflowOperation(options, wire.WorkflowType),
 		UpdateOptions: sdkclient.UpdateWorkflowOptions{
-			// Not the id of the events: refused ones may be sent again.
+			// Random, because the server would answer a repeated id, such as of refused
+			// events, with the first result.
 			UpdateID: rand.Text(), WorkflowID: options.ID, UpdateName: wire.UpdateAppend, Args: []any{input},
 			WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
 		},
@@ -130,14 +126,14 @@ func (c *Context) append(ctx context.Context, input converter.RawValue) ([]strin
 	}
 	var appended wire.Appended
 	if err = handle.Get(ctx, &appended); err == nil {
-		c.client.stores.opened(c.name)
+		c.client.storeChecks.expire(c.name)
 	}
 	var failure *temporal.ApplicationError
 	if errors.As(err, &failure) {
 		switch failure.Type() {
 		case wire.ErrorRefused:
 			refused := &refusal{reason: failure.Message()}
-			_ = failure.Details(&refused.eventID) // there are none of a worker of an earlier version
+			_ = failure.Details(&refused.eventID) // workers of earlier versions send none
 			return nil, refused
 		case wire.ErrorInvalid:
 			return nil, &event.FieldError{Problem: failure.Message()}
@@ -146,19 +142,19 @@ func (c *Context) append(ctx context.Context, input converter.RawValue) ([]strin
 	return appended.EventIDs, err
 }
 
-// refusal is ErrRefused with the event that says so.
+// refusal is ErrRefused with the id of the InputRejectedEvent.
 type refusal struct{ reason, eventID string }
 
 func (r *refusal) Error() string { return fmt.Sprintf("%v: %s", ErrRefused, r.reason) }
 func (*refusal) Unwrap() error   { return ErrRefused }
 
-// Is makes it an ErrKeyReused, too.
+// Is also matches ErrKeyReused.
 func (r *refusal) Is(target error) bool { return target == ErrKeyReused && r.reason == event.KeyReused }
 
-// store has Temporal keep the input until a worker takes it, if the history has
-// room for it.
-func (c *Context) store(ctx context.Context, input converter.RawValue) error {
-	if err := c.checkRoom(ctx, bytesInHistory(len(input.Payload().GetData()))); err != nil {
+// sendSignal sends the input by a signal, which Temporal stores for a worker. It returns
+// ErrFull if the history has no room.
+func (c *Context) sendSignal(ctx context.Context, input converter.RawValue) error {
+	if err := c.checkHistory(ctx, historyBytes(len(input.Payload().GetData()))); err != nil {
 		return err
 	}
 	_, err := c.client.options.Temporal.SignalWithStartWorkflow(ctx, wire.WorkflowID(c.name), wire.SignalEvent, input,
@@ -169,7 +165,7 @@ func (c *Context) store(ctx context.Context, input converter.RawValue) error {
 	return err
 }
 
-// payload is the JSON of an input.
+// payload encodes an input.
 func (c *Context) payload(events []event.Event) (converter.RawValue, error) {
 	var value any = events
 	if len(events) == 1 {
@@ -185,7 +181,7 @@ func (c *Context) payload(events []event.Event) (converter.RawValue, error) {
 	return input, nil
 }
 
-// sendable is the JSON of an event. It refuses what no context could take.
+// sendable validates and encodes an event.
 func (c *Context) sendable(e event.Event) ([]byte, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
@@ -203,8 +199,8 @@ func (c *Context) sendable(e event.Event) ([]byte, error) {
 	return data, nil
 }
 
-// tooLong says why JSON of a size cannot be sent; "" when it can. Without a blob
-// store it has to fit into the history, where a run without a worker gathers it.
+// tooLong returns the problem with JSON of a size, or "". Without a blob store it has to
+// fit into the history.
 func (c *Context) tooLong(size int, where, what string) string {
 	if c.client.options.Archive == nil && size > wire.MaxAppendBytes {
 		return fmt.Sprintf("%d bytes of JSON in %s, at most %d can be sent without a blob store (%s)",

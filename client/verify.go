@@ -11,34 +11,31 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// Verification is what a log was found to be.
+// Verification is the result of verifying a log.
 type Verification struct {
 	ContextName string `json:"contextName"`
-	// Events is how many events could be read; those behind the archive are in
-	// the history of the server alone.
+	// Events is the number of events that could be read.
 	Events int `json:"events"`
-	// Segments is how many segments of the archive the log needs.
+	// Segments is the number of archive segments of the log.
 	Segments int `json:"segments"`
-	// InHistory is how many of the events the archive does not have yet.
+	// InHistory is the number of events that only the history contains.
 	InHistory int `json:"inHistory"`
-	// Problems is what is wrong, in the order of the archive and then of the log.
+	// Problems are ordered by the archive and then by the log.
 	Problems []Problem `json:"problems"`
 }
 
-// Problem is something that is wrong with a log.
+// Problem is a defect of a log.
 type Problem struct {
-	// Place is the id of an event, or an entry of the archive.
+	// Place is the id of an event, or the key of an archive entry.
 	Place string `json:"place"`
-	// Text says what is wrong.
+	// Text describes the problem.
 	Text string `json:"text"`
 }
 
-// Verify reads all that there is of the context, in the archive and in the
-// histories, and says what is wrong with it: what the archive has lost or does
-// not have as it was written, events that nobody has any more, ids that are not
-// dense, parents that are not the event before, another context's name, times
-// that run backwards, and what no event can be. The error is ErrNoContext, or
-// says why it could not be read.
+// Verify reads the whole log from the archive and the histories. It reports missing or
+// damaged segments, missing events, and events with an id, parent or context name out of
+// sequence, a decreasing timestamp, or invalid fields. The error is ErrNoContext, or a
+// reason why the log could not be read.
 func (c *Context) Verify(ctx context.Context) (Verification, error) {
 	v := Verification{ContextName: c.name, Problems: []Problem{}}
 	archived := 0
@@ -54,15 +51,15 @@ func (c *Context) Verify(ctx context.Context) (Verification, error) {
 			return v, err
 		}
 	}
-	pass := pass{contextName: c.name}
+	verifier := verifier{contextName: c.name}
 	for from, more := "", true; more; {
 		more = false
 		for e, err := range c.Events(ctx, from) {
 			if gap := (*eventlog.GapError)(nil); errors.As(err, &gap) {
 				v.Problems = append(v.Problems, Problem{event.FormatID(c.name, gap.First), err.Error()})
-				// The rest of the log is behind it.
-				pass.last.ID = event.FormatID(c.name, gap.Last)
-				from, more = pass.last.ID, gap.Last > 0
+				// Continue after the gap.
+				verifier.last.ID = event.FormatID(c.name, gap.Last)
+				from, more = verifier.last.ID, gap.Last > 0
 				break
 			}
 			if err != nil {
@@ -72,41 +69,39 @@ func (c *Context) Verify(ctx context.Context) (Verification, error) {
 			if event.Counter(e.ID) > archived {
 				v.InHistory++
 			}
-			v.Problems = append(v.Problems, pass.see(e)...)
+			v.Problems = append(v.Problems, verifier.check(e)...)
 		}
 	}
 	return v, nil
 }
 
-// pass is a pass through a log.
-type pass struct {
+// verifier checks the events of a log in order.
+type verifier struct {
 	contextName string
-	// last is the event before.
-	last event.Event
+	last        event.Event
 }
 
-// see returns what is wrong with the next event.
-func (p *pass) see(e event.Event) []Problem {
+func (v *verifier) check(e event.Event) []Problem {
 	var problems []Problem
-	wrong := func(format string, args ...any) {
+	report := func(format string, args ...any) {
 		problems = append(problems, Problem{e.ID, fmt.Sprintf(format, args...)})
 	}
-	if id := event.FormatID(p.contextName, event.Counter(p.last.ID)+1); e.ID != id {
-		wrong("stands where %s belongs", id)
+	if id := event.FormatID(v.contextName, event.Counter(v.last.ID)+1); e.ID != id {
+		report("the id is out of sequence (want %s)", id)
 	}
-	if e.ParentID != p.last.ID {
-		wrong("has the parent %q where %q came before it", e.ParentID, p.last.ID)
+	if e.ParentID != v.last.ID {
+		report("the parent is %q (want the preceding event %q)", e.ParentID, v.last.ID)
 	}
-	if e.ContextName != p.contextName {
-		wrong("says that it is of the context %q", e.ContextName)
+	if e.ContextName != v.contextName {
+		report("the context name is %q (want %q)", e.ContextName, v.contextName)
 	}
-	if e.Timestamp.Before(p.last.Timestamp) {
-		wrong("is of %s, which is before %s, the time of the event before it",
-			e.Timestamp.Format(time.RFC3339Nano), p.last.Timestamp.Format(time.RFC3339Nano))
+	if e.Timestamp.Before(v.last.Timestamp) {
+		report("the timestamp %s is earlier than %s of the preceding event",
+			e.Timestamp.Format(time.RFC3339Nano), v.last.Timestamp.Format(time.RFC3339Nano))
 	}
 	if err := e.Validate(); err != nil {
-		wrong("%v", err)
+		report("%v", err)
 	}
-	p.last = e
+	v.last = e
 	return problems
 }

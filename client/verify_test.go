@@ -14,48 +14,48 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 )
 
-func TestNothingIsWrongWithALogAsItIsWritten(t *testing.T) {
+func TestAValidLogHasNoProblems(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		require.Empty(r, client.WrongWith("demo", eventtest.Log("demo").Draw(r, "log")...))
+		require.Empty(r, client.Check("demo", eventtest.Log("demo").Draw(r, "log")...))
 	})
 }
 
-func TestWhatIsWrongWithAnEventIsToldOnce(t *testing.T) {
+func TestEachDefectIsReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		spoil func([]event.Event) []event.Event
-		want  client.Problem
+		damage func([]event.Event) []event.Event
+		want   client.Problem
 	}{
 		"an event is missing": {
 			func(log []event.Event) []event.Event { log[2].ParentID = id(1); return append(log[:1], log[2:]...) },
-			client.Problem{Place: "demo:0003", Text: "stands where demo:0002 belongs"},
+			client.Problem{Place: "demo:0003", Text: "the id is out of sequence (want demo:0002)"},
 		},
 		"another parent": {
 			func(log []event.Event) []event.Event { log[2].ParentID = id(1); return log },
-			client.Problem{Place: "demo:0003", Text: `has the parent "demo:0001" where "demo:0002" came before it`},
+			client.Problem{Place: "demo:0003", Text: `the parent is "demo:0001" (want the preceding event "demo:0002")`},
 		},
 		"another context": {
 			func(log []event.Event) []event.Event { log[2].ContextName = "other"; return log },
-			client.Problem{Place: "demo:0003", Text: `says that it is of the context "other"`},
+			client.Problem{Place: "demo:0003", Text: `the context name is "other" (want "demo")`},
 		},
 		"an earlier time": {
 			func(log []event.Event) []event.Event {
 				log[2].Timestamp = log[2].Timestamp.Add(-time.Second)
 				return log[:3]
 			},
-			client.Problem{Place: "demo:0003", Text: "is of 2026-01-02T15:04:04Z, which is before 2026-01-02T15:04:05Z, the time of the event before it"},
+			client.Problem{Place: "demo:0003", Text: "the timestamp 2026-01-02T15:04:04Z is earlier than 2026-01-02T15:04:05Z of the preceding event"},
 		},
-		"what no event can be": {
+		"invalid fields": {
 			func(log []event.Event) []event.Event { log[2].Body = event.LLMRequestStarted{}; return log },
 			client.Problem{Place: "demo:0003", Text: "LLMRequestStartedEvent.requestId: empty"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, []client.Problem{test.want}, client.WrongWith("demo", test.spoil(numbered(4))...))
+			require.Equal(t, []client.Problem{test.want}, client.Check("demo", test.damage(numbered(4))...))
 		})
 	}
 }
 
-func TestAnArchiveIsVerifiedWithItsLog(t *testing.T) {
+func TestVerifyChecksTheArchiveAndTheLog(t *testing.T) {
 	bucket := blobstest.New(t)
 	logs := archive.New(bucket.Store)
 	log := numbered(9)

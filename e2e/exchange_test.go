@@ -81,5 +81,5 @@ func TestALogIsExportedAndImported(t *testing.T) {
 	require.Len(t, w.model.Requests()[3].Messages, 7)
 	_, errOut, err := w.tryStarter(exported, "import", "-n", copied.Name(), "-")
 	require.Error(t, err)
-	require.Contains(t, errOut, "there is such a context already")
+	require.Contains(t, errOut, "context already exists (choose another name)")
 }

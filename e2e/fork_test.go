@@ -45,7 +45,7 @@ func TestAForkIsIndependentOfItsOrigin(t *testing.T) {
 	require.Contains(t, w.starter("", "verify", "-n", c.Name()), "ok: ")
 	_, errOut, err := w.tryStarter("", "fork", "-n", c.Name(), "--at", at, "--as", fork.Name())
 	require.Error(t, err)
-	require.Contains(t, errOut, "there is such a context already")
+	require.Contains(t, errOut, "context already exists (choose another name)")
 }
 
 func TestAForkWithinARequestInterruptsIt(t *testing.T) {

@@ -99,7 +99,7 @@ func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
 	late := note("late", "One more")
 	_, err := c.Send(w.ctx, late)
 	require.ErrorIs(t, err, client.ErrFull)
-	require.ErrorContains(t, err, "context "+c.Name()+": full until a worker runs (21.6 of 50 MB")
+	require.ErrorContains(t, err, "context "+c.Name()+": full until a worker runs: 21.6 of 50 MB")
 	line, err := late.MarshalJSON()
 	require.NoError(t, err)
 	_, errOut, err := w.tryStarter(string(line), "script", "-n", c.Name())
@@ -129,7 +129,7 @@ func TestAtMostNineThousandSignalsWaitForAWorker(t *testing.T) {
 	late := note("late", "One more")
 	_, err := c.Send(w.ctx, late)
 	require.ErrorIs(t, err, client.ErrFull)
-	require.ErrorContains(t, err, "full until a worker runs (9,00")
+	require.ErrorContains(t, err, "full until a worker runs: 9,00")
 	require.ErrorContains(t, err, "of 10,000 signals)")
 
 	w.worker()

@@ -33,5 +33,5 @@ func TestRerunSendsTheSameMessagesToAnotherModel(t *testing.T) {
 
 	_, errOut, err := w.tryStarter("", "rerun", "-n", c.Name(), "--as", again.Name(), "--provider", "other", "--model", "newer")
 	require.Error(t, err)
-	require.True(t, strings.HasSuffix(errOut, "there is such a context already\n"), errOut)
+	require.True(t, strings.HasSuffix(errOut, "context already exists (choose another name)\n"), errOut)
 }

@@ -133,7 +133,7 @@ func TestIncompleteInputImportsNothing(t *testing.T) {
 
 func TestRejectedImportSaysWhatToDo(t *testing.T) {
 	for want, err := range map[string]error{
-		"starter: there is such a context already\n": client.ErrExists,
+		"starter: context already exists (choose another name)\n":                                                                           client.ErrExists,
 		"starter: the client has no blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)\n": client.ErrNoArchive,
 	} {
 		f := newFake(t)

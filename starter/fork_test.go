@@ -17,7 +17,7 @@ func TestForkCreatesAContext(t *testing.T) {
 	require.Equal(t, []string{"fork demo:0012 copy", "fork demo:0001 other"}, f.asked)
 
 	f.err = client.ErrExists
-	require.Equal(t, outcome{exitFailure, "", "starter: there is such a context already\n"},
+	require.Equal(t, outcome{exitFailure, "", "starter: context already exists (choose another name)\n"},
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy"))
 }
 

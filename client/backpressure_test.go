@@ -20,7 +20,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// running is a run with a history.
 func running(length, size int64, isWaiting bool) *workflowservice.DescribeWorkflowExecutionResponse {
 	d := &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, HistoryLength: length, HistorySizeBytes: size,
@@ -31,21 +30,21 @@ func running(length, size int64, isWaiting bool) *workflowservice.DescribeWorkfl
 	return d
 }
 
-func TestSendRefusesWhatAHistoryWithoutAWorkerHasNoRoomFor(t *testing.T) {
+func TestSendReturnsErrFullBeforeTheServerTerminatesTheRun(t *testing.T) {
 	const mb = 1 << 20
 	for name, test := range map[string]struct {
 		run  *workflowservice.DescribeWorkflowExecutionResponse
-		want string // "": it is sent
+		want string // "": no error
 	}{
-		"no context yet":                        {nil, ""},
-		"a short history":                       {running(3, 1000, true), ""},
-		"nearly as many signals as can wait":    {running(8_999, mb, true), ""},
-		"as many signals as can wait":           {running(9_200, mb, true), "send to context demo: full until a worker runs (9,200 of 10,000 signals)"},
-		"nearly as many bytes as can wait":      {running(300, 20*mb-1000, true), ""},
-		"as many bytes as can wait":             {running(300, 20*mb, true), "send to context demo: full until a worker runs (21.0 of 50 MB, half of which a worker needs)"},
-		"a long history that a worker has read": {running(9_200, 21*mb, false), ""},
-		"a history that the server ends soon":   {running(50_000, 21*mb, false), "full until a worker runs (50,000 of 10,000 signals)"},
-		"so many bytes that the server ends it": {running(9_200, 45*mb, false), "full until a worker runs (47.2 of 50 MB"},
+		"no context yet":                         {nil, ""},
+		"a short history":                        {running(3, 1000, true), ""},
+		"almost the maximum of waiting signals":  {running(8_999, mb, true), ""},
+		"the maximum of waiting signals":         {running(9_200, mb, true), "send to context demo: full until a worker runs: 9,200 of 10,000 signals (start a worker, then send again)"},
+		"almost the maximum of waiting bytes":    {running(300, 20*mb-1000, true), ""},
+		"the maximum of waiting bytes":           {running(300, 20*mb, true), "send to context demo: full until a worker runs: 21.0 of 50 MB, half of which is reserved for a worker (start a worker, then send again)"},
+		"a long history without waiting signals": {running(9_200, 21*mb, false), ""},
+		"the maximum length":                     {running(50_000, 21*mb, false), "full until a worker runs: 50,000 of 10,000 signals"},
+		"the maximum size":                       {running(9_200, 45*mb, false), "full until a worker runs: 47.2 of 50 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &temporal{run: test.run}
@@ -58,10 +57,10 @@ func TestSendRefusesWhatAHistoryWithoutAWorkerHasNoRoomFor(t *testing.T) {
 			require.ErrorIs(t, err, client.ErrFull)
 			require.ErrorContains(t, err, test.want)
 			require.Empty(t, f.signals)
-			require.Len(t, sent.ClientEventIDs, 1, "with which it may be sent again")
+			require.Len(t, sent.ClientEventIDs, 1, "the ids for another attempt")
 		})
 	}
-	t.Run("a closed run has room in the next", func(t *testing.T) {
+	t.Run("after a closed run, the next one is empty", func(t *testing.T) {
 		closed := running(9_500, 40*mb, false)
 		closed.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
 		f := &temporal{run: closed}
@@ -69,15 +68,15 @@ func TestSendRefusesWhatAHistoryWithoutAWorkerHasNoRoomFor(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, f.signals, 1)
 	})
-	t.Run("the server refuses another signal", func(t *testing.T) {
+	t.Run("the signal limit of the server", func(t *testing.T) {
 		f := &temporal{err: serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events")}
 		_, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
 		require.ErrorIs(t, err, client.ErrFull)
-		require.ErrorContains(t, err, "(10,000 of 10,000 signals)")
+		require.ErrorContains(t, err, "10,000 of 10,000 signals")
 	})
 }
 
-func TestTheServerIsAskedForTheHistoryOnceForManySignals(t *testing.T) {
+func TestTheHistoryIsCheckedOnceForManySignals(t *testing.T) {
 	f := &temporal{run: running(3, 1000, true)}
 	c, err := client.New(client.Options{Temporal: f, Archive: archive.New(blobstest.New(t).Store)}).Open("demo")
 	require.NoError(t, err)
@@ -98,10 +97,10 @@ func TestTheServerIsAskedForTheHistoryOnceForManySignals(t *testing.T) {
 		_, err := other.Send(t.Context(), large)
 		require.NoError(t, err)
 	}
-	require.Equal(t, 1+3, f.described, "near the limit it is asked each time, and once for the store")
+	require.Equal(t, 1+3, f.described, "one check per signal near the limit, and one of the store")
 }
 
-// silent is a Temporal that takes signals and answers nothing else.
+// silent receives signals and responds to nothing else.
 type silent struct {
 	temporal
 	mu      sync.Mutex
@@ -126,10 +125,10 @@ func (f *silent) SignalWithStartWorkflow(context.Context, string, string, any, s
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.signals++
-	return took{}, nil
+	return signaled{}, nil
 }
 
-func TestOnASilentConnectionAFewSignalsAreSentWithoutLooking(t *testing.T) {
+func TestAFewSignalsAreSentUncheckedOnASilentConnection(t *testing.T) {
 	f := &silent{}
 	c, err := client.New(client.Options{Temporal: f}).Open("demo")
 	require.NoError(t, err)
@@ -147,6 +146,6 @@ func TestOnASilentConnectionAFewSignalsAreSentWithoutLooking(t *testing.T) {
 			refused++
 		}
 	}
-	require.Equal(t, 10, f.signals, "1 % of the room that is left for clients that do not know of each other")
+	require.Equal(t, 10, f.signals, "1% of the space for concurrent clients")
 	require.Equal(t, sends-10, refused)
 }

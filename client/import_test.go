@@ -21,14 +21,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// archived is a context of a Temporal and an archive.
+// archived is a context with an archive.
 func archived(t require.TestingT, f *temporal, logs *archive.Archive, name string) *client.Context {
 	c, err := client.New(client.Options{Temporal: f, Archive: logs}).Open(name)
 	require.NoError(t, err)
 	return c
 }
 
-// put makes events the log of a run in an archive.
+// put archives events as the log of a run.
 func put(t require.TestingT, logs *archive.Archive, name string, events []event.Event) {
 	folder, err := logs.Folder(context.Background(), name)
 	require.NoError(t, err)
@@ -37,14 +37,14 @@ func put(t require.TestingT, logs *archive.Archive, name string, events []event.
 	require.NoError(t, err)
 }
 
-// jsonl is a log as it is exported.
+// jsonl exports a log.
 func jsonl(t require.TestingT, log iter.Seq2[event.Event, error]) string {
 	var out bytes.Buffer
 	require.NoError(t, chat.Write(&out, chat.JSONL, log))
 	return out.String()
 }
 
-func TestALogIsImportedAsItWasExported(t *testing.T) {
+func TestAnImportedLogEqualsTheExportedOne(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		logs := archive.New(blobstest.New(t).Store)
 		put(r, logs, "demo", eventtest.Log("demo").Draw(r, "log"))
@@ -70,7 +70,7 @@ func TestALogIsImportedAsItWasExported(t *testing.T) {
 	})
 }
 
-func TestAnImportBeginsASession(t *testing.T) {
+func TestAnImportStartsASession(t *testing.T) {
 	f := &temporal{}
 	logs := archive.New(blobstest.New(t).Store)
 	require.NoError(t, archived(t, f, logs, "demo").Import(t.Context(), numbered(1)))
@@ -80,7 +80,7 @@ func TestAnImportBeginsASession(t *testing.T) {
 	require.Equal(t, sdkclient.StartWorkflowOptions{
 		ID: "context:demo", TaskQueue: "contexts", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		Memo: map[string]any{wire.MemoStore: id},
-	}, f.start, "a worker with another store refuses it")
+	}, f.start, "a worker with another store does not open it")
 }
 
 // numbered are the first events of a context.
@@ -97,19 +97,19 @@ func numbered(count int) []event.Event {
 	return events
 }
 
-func TestAnImportThatWasCutShortIsUnseenUntilItIsFinished(t *testing.T) {
+func TestAnInterruptedImportIsInvisibleUntilItIsRepeated(t *testing.T) {
 	log := numbered(12_000)
 	bucket := blobstest.New(t)
 	logs := archive.New(bucket.Store)
 	require.NoError(t, archived(t, &temporal{}, logs, "demo").Import(t.Context(), log))
-	// As it is when the client was killed before it had registered the import.
+	// As if the client was killed before it registered the import.
 	const registration = "contexts/demo/runs/000000000001.json"
 	bucket.Set(registration, nil)
 	demo := archived(t, &temporal{}, logs, "demo")
 	for _, err := range demo.Events(t.Context(), "") {
 		require.ErrorIs(t, err, client.ErrNoContext)
 	}
-	require.NoError(t, demo.Import(t.Context(), numbered(3)), "another import does not mind")
+	require.NoError(t, demo.Import(t.Context(), numbered(3)), "an import of another log succeeds")
 	n := 0
 	for _, err := range demo.Events(t.Context(), "") {
 		require.NoError(t, err)
@@ -120,11 +120,11 @@ func TestAnImportThatWasCutShortIsUnseenUntilItIsFinished(t *testing.T) {
 	bucket.Set(registration, nil)
 	writes := bucket.Writes()
 	require.NoError(t, demo.Import(t.Context(), log))
-	require.Equal(t, writes+1, bucket.Writes(), "the segments are there")
-	require.NoError(t, demo.Import(t.Context(), log), "the session may not have begun")
+	require.Equal(t, writes+1, bucket.Writes(), "only the registration is written")
+	require.NoError(t, demo.Import(t.Context(), log), "the session may not have started")
 }
 
-func TestAnImportIsRefused(t *testing.T) {
+func TestImportErrors(t *testing.T) {
 	logs := archive.New(blobstest.New(t).Store)
 	for name, test := range map[string]struct {
 		temporal *temporal
@@ -133,9 +133,9 @@ func TestAnImportIsRefused(t *testing.T) {
 		want     string
 	}{
 		"without an archive":       {&temporal{}, nil, numbered(1), "import context demo: the client has no blob store (give the blob store of the workers by --blob-url"},
-		"when there is a run":      {&temporal{known: true}, logs, numbered(1), "import context demo: there is such a context already"},
-		"without events":           {&temporal{}, logs, nil, "want all events, from the first on"},
-		"without the first events": {&temporal{}, logs, numbered(2)[1:], "want all events, from the first on"},
+		"to an existing context":   {&temporal{known: true}, logs, numbered(1), "import context demo: context already exists (choose another name)"},
+		"without events":           {&temporal{}, logs, nil, "the first event is missing (want the complete log)"},
+		"without the first events": {&temporal{}, logs, numbered(2)[1:], "the first event is missing (want the complete log)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.ErrorContains(t, archived(t, test.temporal, test.archive, "demo").Import(t.Context(), test.events), test.want)

@@ -13,41 +13,31 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-var (
-	// ErrExists: there is a context of that name already.
-	ErrExists = errors.New("there is such a context already")
-	// ErrNoArchive: what was asked for needs an archive, and the client has none.
-	ErrNoArchive = eventlog.ErrNoArchive
-)
-
-// segmentEvents is how many events of an import stand in one segment.
+// segmentEvents is the number of events in a segment of an import.
 const segmentEvents = 5000
 
-// Import makes a context of a whole log, which begins with the first event and
-// has its name, and begins a session of it, so that it is listed and has a state
-// at once. The session adds its SessionStarted behind the log and asks no model.
+// Import creates the context from a complete log of that name, starting with the first
+// event, and starts a session. The session appends a SessionStarted and sends no request.
 //
-// The log is written to the archive that the workers use; readers see nothing until
-// they see all of it. An import that was cut short is finished by importing the
-// same events again.
+// The log is written to the archive. Readers see either the complete log or none. An
+// interrupted import is completed by importing the same events again.
 //
-// The error is ErrExists when there is such a context, and ErrNoArchive.
+// The error is ErrExists, ErrNoArchive or ErrOtherStore, or describes an invalid log.
 func (c *Context) Import(ctx context.Context, events []event.Event) error {
-	if err := c.isFree(ctx, "import"); err != nil {
+	if err := c.checkNotExists(ctx, "import"); err != nil {
 		return err
 	}
 	if len(events) == 0 || event.Counter(events[0].ID) != 1 {
-		return fmt.Errorf("import context %s: want all events, from the first on", c.name)
+		return fmt.Errorf("import context %s: the first event is missing (want the complete log)", c.name)
 	}
 	logs := c.client.options.Archive
-	// The same events have the same id, so an import that was cut short is finished
-	// by another one, and no other import sees what it has left.
+	// The id is derived from the events, so a repeated import continues an interrupted one,
+	// and an import of other events does not see its segments.
 	sum := sha256.New()
 	for _, e := range events {
 		data, err := e.MarshalJSON()
@@ -62,16 +52,16 @@ func (c *Context) Import(ctx context.Context, events []event.Event) error {
 			return err
 		}
 	}
-	if err := c.create(ctx, archive.Run{ID: id}); err != nil {
+	if err := c.register(ctx, archive.Run{ID: id}); err != nil {
 		return fmt.Errorf("import context %s: %w", c.name, err)
 	}
 	return c.start(ctx)
 }
 
-// isFree returns nil when no workflow has the name of the context.
-func (c *Context) isFree(ctx context.Context, verb string) error {
+// checkNotExists returns ErrExists if a workflow has the name of the context.
+func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 	if c.client.options.Archive == nil {
-		return fmt.Errorf("%s context %s: %w", verb, c.name, ErrNoArchive)
+		return fmt.Errorf("%s context %s: %w", operation, c.name, ErrNoArchive)
 	}
 	if err := c.client.checkNamespace(ctx); err != nil {
 		return err
@@ -81,17 +71,17 @@ func (c *Context) isFree(ctx context.Context, verb string) error {
 		return nil
 	}
 	if err != nil {
-		return c.explain(ctx, verb, err, ErrUnreachable)
+		return c.explain(ctx, operation, err, ErrUnreachable)
 	}
-	if err := c.compareStore(ctx, verb, d.GetWorkflowExecutionInfo()); err != nil {
+	if err := c.compareStore(ctx, operation, d.GetWorkflowExecutionInfo()); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s context %s: %w", verb, c.name, ErrExists)
+	return fmt.Errorf("%s context %s: %w", operation, c.name, ErrExists)
 }
 
-// create registers the first run of a context. It is done already when an import
-// or a fork was cut short behind it.
-func (c *Context) create(ctx context.Context, run archive.Run) error {
+// register registers the first run of a context. An interrupted import or fork may have
+// registered it already.
+func (c *Context) register(ctx context.Context, run archive.Run) error {
 	folder, err := c.client.options.Archive.Folder(ctx, c.name)
 	if err != nil {
 		return err
@@ -102,14 +92,14 @@ func (c *Context) create(ctx context.Context, run archive.Run) error {
 		}
 		return err
 	}
-	there, err := folder.Run(ctx, "")
-	if there.Version = 0; err == nil && !reflect.DeepEqual(there, run) {
+	registered, err := folder.Run(ctx, "")
+	if registered.Version = 0; err == nil && !reflect.DeepEqual(registered, run) {
 		err = ErrExists
 	}
 	return err
 }
 
-// start begins a session, unless one goes on.
+// start starts a session unless one is running.
 func (c *Context) start(ctx context.Context) error {
 	id, err := c.client.options.Archive.Store().Identity(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// id is the id of the n-th event of the context that the tests are about.
+// id is the id of the n-th event of demo.
 func id(n int) string { return event.FormatID("demo", n) }
 
 func requestID(n int) string { return event.FormatRequestID("demo", n) }
@@ -52,9 +52,9 @@ var rejected = event.InputRejected{Reason: "busy"}
 
 func TestTurn(t *testing.T) {
 	const (
-		notMine = "-"
-		isMine  = "mine"
-		last    = "last"
+		other = "other"
+		own   = "own"
+		last  = "last"
 	)
 	type step struct {
 		body     event.Body
@@ -68,144 +68,144 @@ func TestTurn(t *testing.T) {
 		steps []step
 	}{
 		"a message and its answer": {[]string{"a"}, []step{
-			{event.SessionStarted{}, "", notMine},
-			{message, "a", isMine},
-			{started(1, 2), "", isMine},
-			{event.AssistantMessage{Content: "Hi"}, "", isMine},
+			{event.SessionStarted{}, "", other},
+			{message, "a", own},
+			{started(1, 2), "", own},
+			{event.AssistantMessage{Content: "Hi"}, "", own},
 			{completed(1), "", last},
 		}},
-		"earlier turns are another's": {[]string{"b"}, []step{
-			{message, "a", notMine},
-			{started(1, 1), "", notMine},
-			{event.AssistantMessage{Content: "Hi"}, "", notMine},
-			{completed(1), "", notMine},
-			{message, "b", isMine},
-			{started(2, 5), "", isMine},
+		"events of earlier turns are skipped": {[]string{"b"}, []step{
+			{message, "a", other},
+			{started(1, 1), "", other},
+			{event.AssistantMessage{Content: "Hi"}, "", other},
+			{completed(1), "", other},
+			{message, "b", own},
+			{started(2, 5), "", own},
 			{completed(2), "", last},
 		}},
 		"several events are one turn": {[]string{"a", "b"}, []step{
-			{event.SystemPrompt{Content: "Be brief."}, "a", isMine},
-			{message, "b", isMine},
-			{started(1, 2), "", isMine},
+			{event.SystemPrompt{Content: "Be brief."}, "a", own},
+			{message, "b", own},
+			{started(1, 2), "", own},
 			{completed(1), "", last},
 		}},
-		"a message between two others is not overtaken by them": {[]string{"a", "b", "c"}, []step{
-			{event.SystemPrompt{}, "a", isMine},
-			{message, "b", isMine},
-			{event.SystemPrompt{}, "c", isMine},
-			{started(1, 3), "", isMine},
+		"settings around a message belong to its turn": {[]string{"a", "b", "c"}, []step{
+			{event.SystemPrompt{}, "a", own},
+			{message, "b", own},
+			{event.SystemPrompt{}, "c", own},
+			{started(1, 3), "", own},
 			{completed(1), "", last},
 		}},
-		"two events of the same id are recorded once": {[]string{"a", "a"}, []step{
+		"an event sent twice is recorded once": {[]string{"a", "a"}, []step{
 			{event.SystemPrompt{}, "a", last},
 		}},
-		"events without a message end when they are recorded": {[]string{"a", "b"}, []step{
-			{event.SystemPrompt{}, "a", isMine},
+		"settings end the turn when they are recorded": {[]string{"a", "b"}, []step{
+			{event.SystemPrompt{}, "a", own},
 			{event.SetTimeout{TimeoutMs: 1}, "b", last},
 		}},
-		"a message that wants no answer ends when it is recorded": {[]string{"a"}, []step{
+		"a message without a trigger ends the turn when it is recorded": {[]string{"a"}, []step{
 			{event.UserMessage{Content: "note", TriggersTurn: &no}, "a", last},
 		}},
-		"the end of the answer before is not the end": {[]string{"b"}, []step{
-			{message, "a", notMine},
-			{started(1, 1), "", notMine},
-			{message, "b", isMine},
-			{event.AssistantMessage{Content: "to a"}, "", isMine},
-			{completed(1), "", isMine},
-			{started(2, 5), "", isMine},
+		"the end of the previous answer does not end the turn": {[]string{"b"}, []step{
+			{message, "a", other},
+			{started(1, 1), "", other},
+			{message, "b", own},
+			{event.AssistantMessage{Content: "to a"}, "", own},
+			{completed(1), "", own},
+			{started(2, 5), "", own},
 			{completed(2), "", last},
 		}},
-		"the answer that makes way for the message is not its own": {[]string{"b"}, []step{
-			{message, "a", notMine},
-			{started(1, 1), "", notMine},
-			{message, "b", isMine},
-			{interrupted(1), "", isMine},
-			{started(2, 4), "", isMine},
+		"an answer interrupted by the message does not end the turn": {[]string{"b"}, []step{
+			{message, "a", other},
+			{started(1, 1), "", other},
+			{message, "b", own},
+			{interrupted(1), "", own},
+			{started(2, 4), "", own},
 			{completed(2), "", last},
 		}},
 		"a newer message interrupts the answer and ends the turn": {[]string{"a"}, []step{
-			{message, "a", isMine},
-			{started(1, 1), "", isMine},
-			{message, "b", isMine},
+			{message, "a", own},
+			{started(1, 1), "", own},
+			{message, "b", own},
 			{interrupted(1), "", last},
 		}},
 		"one request answers two quick messages": {[]string{"a"}, []step{
-			{message, "a", isMine},
-			{message, "b", isMine},
-			{started(1, 2), "", isMine},
+			{message, "a", own},
+			{message, "b", own},
+			{started(1, 2), "", own},
 			{completed(1), "", last},
 		}},
-		"an attempt that has seen the message answers it": {[]string{"b"}, []step{
-			{message, "a", notMine},
-			{started(1, 1), "", notMine},
-			{message, "b", isMine},
-			{started(1, 3), "", isMine},
+		"an attempt that contains the message answers it": {[]string{"b"}, []step{
+			{message, "a", other},
+			{started(1, 1), "", other},
+			{message, "b", own},
+			{started(1, 3), "", own},
 			{completed(1), "", last},
 		}},
-		"a request that ends before it is sent says what goes without an answer": {[]string{"a"}, []step{
-			{message, "a", isMine},
+		"an unsent request names the events without an answer": {[]string{"a"}, []step{
+			{message, "a", own},
 			{interrupted(1, 1), "", last},
 		}},
-		"a request that ends before it is sent leaves what comes later to the next": {[]string{"b"}, []step{
-			{message, "a", notMine},
-			{message, "b", isMine},
-			{interrupted(1, 1), "", isMine},
-			{started(2, 3), "", isMine},
+		"an unsent request leaves later events to the next request": {[]string{"b"}, []step{
+			{message, "a", other},
+			{message, "b", own},
+			{interrupted(1, 1), "", own},
+			{started(2, 3), "", own},
 			{completed(2), "", last},
 		}},
 		"a request that fails ends the turn": {[]string{"a"}, []step{
-			{message, "a", isMine},
-			{started(1, 1), "", isMine},
+			{message, "a", own},
+			{started(1, 1), "", own},
 			{failed(1), "", last},
 		}},
 		"a request that fails before it is sent ends the turn": {[]string{"a"}, []step{
-			{message, "a", isMine},
+			{message, "a", own},
 			{failed(1, 1), "", last},
 		}},
-		"the failure of the answer before is not the end": {[]string{"b"}, []step{
-			{message, "a", notMine},
-			{started(1, 1), "", notMine},
-			{message, "b", isMine},
-			{failed(1), "", isMine},
-			{started(2, 4), "", isMine},
+		"the failure of the previous answer does not end the turn": {[]string{"b"}, []step{
+			{message, "a", other},
+			{started(1, 1), "", other},
+			{message, "b", own},
+			{failed(1), "", own},
+			{started(2, 4), "", own},
 			{completed(2), "", last},
 		}},
-		"a fallback is not the end": {[]string{"a"}, []step{
-			{message, "a", isMine},
-			{started(1, 1), "", isMine},
-			{event.LLMRequestFellBack{RequestID: requestID(1)}, "", isMine},
-			{started(1, 3), "", isMine},
+		"a fallback does not end the turn": {[]string{"a"}, []step{
+			{message, "a", own},
+			{started(1, 1), "", own},
+			{event.LLMRequestFellBack{RequestID: requestID(1)}, "", own},
+			{started(1, 3), "", own},
 			{completed(1), "", last},
 		}},
 		"a rejected message ends the turn": {[]string{"b"}, []step{
-			{rejected, "a", notMine},
+			{rejected, "a", other},
 			{rejected, "b", last},
 		}},
-		"a rejected input of several events is found by its first": {[]string{"a", "b"}, []step{
+		"a rejected input is identified by its first event": {[]string{"a", "b"}, []step{
 			{rejected, "a", last},
 		}},
-		"the rejection of another's message is not the end": {[]string{"a"}, []step{
-			{message, "a", isMine},
-			{started(1, 1), "", isMine},
-			{rejected, "b", isMine},
+		"the rejection of other input does not end the turn": {[]string{"a"}, []step{
+			{message, "a", own},
+			{started(1, 1), "", own},
+			{rejected, "b", own},
 			{completed(1), "", last},
 		}},
-		"closing ends the turn with its request": {[]string{"a"}, []step{
-			{message, "a", isMine},
-			{started(1, 1), "", isMine},
-			{event.AssistantMessage{Content: "Hel", Partial: true}, "", isMine},
+		"closing interrupts the request and ends the turn": {[]string{"a"}, []step{
+			{message, "a", own},
+			{started(1, 1), "", own},
+			{event.AssistantMessage{Content: "Hel", Partial: true}, "", own},
 			{interrupted(1), "", last},
 		}},
-		"what comes after the end of a session is answered in the next": {[]string{"a"}, []step{
-			{event.SessionEnded{}, "", notMine},
-			{event.SessionStarted{}, "", notMine},
-			{message, "a", isMine},
-			{started(1, 3), "", isMine},
+		"input after the end of a session is answered in the next": {[]string{"a"}, []step{
+			{event.SessionEnded{}, "", other},
+			{event.SessionStarted{}, "", other},
+			{message, "a", own},
+			{started(1, 3), "", own},
 			{completed(1), "", last},
 		}},
-		"another run means that the one of the turn was terminated": {[]string{"a"}, []step{
-			{message, "a", isMine},
-			{started(1, 1), "", isMine},
+		"a session of another run ends the turn": {[]string{"a"}, []step{
+			{message, "a", own},
+			{started(1, 1), "", own},
 			{event.SessionStarted{PreviousRunID: "run-1"}, "", last},
 		}},
 	}
@@ -213,16 +213,16 @@ func TestTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			turn := client.NewTurn(test.sent...)
 			for i, step := range test.steps {
-				mine, over := turn.See(recorded(i+1, step.body, step.clientID))
+				mine, over := turn.Add(recorded(i+1, step.body, step.clientID))
 				want := step.want
-				require.Equal(t, want != notMine, mine, "event %d belongs to the turn", i+1)
+				require.Equal(t, want != other, mine, "event %d belongs to the turn", i+1)
 				require.Equal(t, want == last, over, "event %d ends the turn", i+1)
 			}
 		})
 	}
 }
 
-func TestATurnGoesBackWithTheLog(t *testing.T) {
+func TestATurnFollowsAReset(t *testing.T) {
 	message := event.UserMessage{Content: "Hello"}
 	again := event.SessionStarted{PreviousRunID: "run"}
 	type step struct {
@@ -232,11 +232,11 @@ func TestATurnGoesBackWithTheLog(t *testing.T) {
 		over     bool
 	}
 	for name, steps := range map[string][]step{
-		"behind the message": {
+		"after the message": {
 			{2, message, "a", false}, {3, started(1, 2), "", false},
 			{3, started(1, 2), "", false}, {4, completed(1), "", true},
 		},
-		"to before the message, which is delivered again": {
+		"before the message, which is delivered again": {
 			{4, message, "a", false}, {5, started(1, 4), "", false},
 			{2, event.Note{}, "", false}, {3, message, "a", false}, {4, started(1, 3), "", false}, {5, completed(1), "", true},
 		},
@@ -252,7 +252,7 @@ func TestATurnGoesBackWithTheLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			turn := client.NewTurn("a")
 			for i, s := range steps {
-				_, over := turn.See(recorded(s.n, s.body, s.clientID))
+				_, over := turn.Add(recorded(s.n, s.body, s.clientID))
 				require.Equal(t, s.over, over, "step %d", i)
 			}
 		})

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// bound is a run whose memo names a blob store.
+// bound is a run with a blob store in its memo.
 func bound(t *testing.T, storeID string) *workflowservice.DescribeWorkflowExecutionResponse {
 	t.Helper()
 	payload, err := converter.GetDefaultDataConverter().ToPayload(storeID)
@@ -32,12 +32,12 @@ func bound(t *testing.T, storeID string) *workflowservice.DescribeWorkflowExecut
 	}}
 }
 
-// appends answers every update as a worker does.
+// appends records every update.
 func appends(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
 	return wire.Appended{EventIDs: []string{"demo:0002"}}, nil
 }
 
-// changes are the ways in which a client changes a context.
+// changes are the operations that change a context.
 var changes = map[string]func(context.Context, *client.Context) error{
 	"send to": func(ctx context.Context, c *client.Context) error {
 		_, err := c.Send(ctx, event.New(event.UserMessage{Content: "Hello"}), file("text/plain", 1<<20))
@@ -82,7 +82,7 @@ func TestAClientWithAnotherStoreChangesNothing(t *testing.T) {
 	})
 }
 
-// forked knows the context "demo" and no other.
+// forked has only the context demo.
 type forked struct{ temporal }
 
 func (f *forked) DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
@@ -107,13 +107,13 @@ func TestTheStoreOfAContextIsComparedOnce(t *testing.T) {
 	require.Equal(t, map[string]any{wire.MemoStore: id}, f.start.Memo, "a worker with another store does not open the next session")
 }
 
-func TestAContextThatNoWorkerHasOpenedHasNoStoreToCompare(t *testing.T) {
+func TestANewContextHasNoStoreToCompare(t *testing.T) {
 	f := &temporal{update: appends}
 	c := archived(t, f, archive.New(blobstest.New(t).Store), "demo")
 	require.NoError(t, changes["send to"](t.Context(), c))
-	require.Empty(t, f.start.Memo, "the store of the client may be the wrong one")
+	require.Empty(t, f.start.Memo, "the store of the client is unconfirmed")
 
-	f.run = bound(t, "THEIRS") // which the answer means
+	f.run = bound(t, "THEIRS") // the worker that responded has set it
 	require.ErrorIs(t, changes["send to"](t.Context(), c), client.ErrOtherStore)
 	require.Len(t, f.updates, 1)
 }
@@ -125,7 +125,7 @@ func TestAClientWithoutAStoreComparesNothing(t *testing.T) {
 	require.Zero(t, f.described)
 }
 
-func TestAClientWhoseStoreIsAwaySendsWhatNeedsNone(t *testing.T) {
+func TestSmallInputIsSentDuringAnOutageOfTheStore(t *testing.T) {
 	bucket := blobstest.New(t)
 	bucket.Fail(errors.New("away"))
 	f := &temporal{run: bound(t, "THEIRS"), update: appends}

@@ -21,7 +21,7 @@ func file(mediaType string, size int) event.Event {
 	})
 }
 
-// sendFile sends a file and returns what arrives of it.
+// sendFile sends a file and returns the signalled event.
 func sendFile(t *testing.T, a *archive.Archive, e event.Event) (event.FileAttachment, error) {
 	t.Helper()
 	f := &temporal{}
@@ -36,7 +36,7 @@ func sendFile(t *testing.T, a *archive.Archive, e event.Event) (event.FileAttach
 	return events[0].Body.(event.FileAttachment), nil
 }
 
-func TestAFileGoesIntoTheBlobStoreOnce(t *testing.T) {
+func TestLargeFilesAreOffloadedOnce(t *testing.T) {
 	bucket := blobstest.New(t)
 	a := archive.New(bucket.Store)
 	long := file("text/plain", 3<<20)
@@ -52,26 +52,26 @@ func TestAFileGoesIntoTheBlobStoreOnce(t *testing.T) {
 		require.Equal(t, long.Body.(event.FileAttachment).Source.Data, data)
 	}
 	require.Equal(t, 1, bucket.Writes())
-	require.Len(t, long.Body.(event.FileAttachment).Source.Data, 3<<20, "the caller's event stays as it is")
+	require.Len(t, long.Body.(event.FileAttachment).Source.Data, 3<<20, "the caller's event is unchanged")
 
 	short, err := sendFile(t, a, file("text/plain", 100))
 	require.NoError(t, err)
-	require.Len(t, short.Source.Data, 100, "a short one goes along")
+	require.Len(t, short.Source.Data, 100, "a small file stays inline")
 	other, err := sendFile(t, a, file("application/zip", 1<<20))
 	require.NoError(t, err)
-	require.Len(t, other.Source.Data, 1<<20, "and so does what no model is shown")
+	require.Len(t, other.Source.Data, 1<<20, "a media type that models do not support stays inline")
 }
 
-func TestFilesThatAreRefused(t *testing.T) {
+func TestFilesAboveTheLimitsAreRejected(t *testing.T) {
 	bucket := archive.New(blobstest.New(t).Store)
 	for name, test := range map[string]struct {
 		archive *archive.Archive
 		file    event.Event
 		want    string
 	}{
-		"too long without a store": {nil, file("text/plain", 60_000), "at most 36864 can be sent without a blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)"},
-		"too long for the store":   {bucket, file("text/plain", event.MaxAttachmentBytes+1), "20971520"},
-		"of a type for no model":   {bucket, file("application/zip", 1<<20+1), "application/zip"},
+		"too large without a store": {nil, file("text/plain", 60_000), "60000 bytes exceed the limit of 36864 without a blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)"},
+		"too large for the store":   {bucket, file("text/plain", event.MaxAttachmentBytes+1), "20971520"},
+		"too large to stay inline":  {bucket, file("application/zip", 1<<20+1), "application/zip"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sendFile(t, test.archive, test.file)
@@ -81,7 +81,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheLongestFileThatIsSentAlongFitsIntoAnEvent(t *testing.T) {
+func TestTheLargestInlineFileFitsIntoAnEvent(t *testing.T) {
 	sent, err := sendFile(t, archive.New(blobstest.New(t).Store), file("application/zip", 1<<20))
 	require.NoError(t, err)
 	data, err := event.New(sent).MarshalJSON()

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-func TestASendWakesThoseThatFollowAContextThatDoesNotExist(t *testing.T) {
+func TestASendWakesFollowersOfAContextThatDoesNotExist(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &temporal{update: func(sdkclient.UpdateWorkflowOptions) (wire.Appended, error) {
@@ -29,7 +29,7 @@ func TestASendWakesThoseThatFollowAContextThatDoesNotExist(t *testing.T) {
 				for range c.Follow(ctx, client.FollowOptions{Delay: delay}) {
 				}
 			}()
-			time.Sleep(10500 * time.Millisecond) // in the time of the bubble
+			time.Sleep(10500 * time.Millisecond) // fake time
 			synctest.Wait()
 			before := f.described
 			if delay > 0 {
@@ -38,7 +38,7 @@ func TestASendWakesThoseThatFollowAContextThatDoesNotExist(t *testing.T) {
 			_, err := c.Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))
 			require.NoError(t, err)
 			synctest.Wait()
-			require.Equal(t, before+1, f.described, "it looks at once")
+			require.Equal(t, before+1, f.described, "the log is read at once")
 			cancel()
 			<-ended
 		})

@@ -1,0 +1,181 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// Without a worker, signals accumulate in the history of one run, and the server
+// terminates a run whose history is too long. Send therefore checks the history before it
+// signals. When the server does not respond, it sends a few signals unchecked, since only
+// the responses may be lost.
+
+// The default limits of the server, and lower ones for signals that wait for a worker. The
+// difference is for concurrent clients, and for the worker, which records every byte of
+// input once more.
+const (
+	maxSignals      = 10_000
+	maxWaiting      = 9_000
+	maxHistoryMB    = 50
+	maxWaitingBytes = 20 << 20
+	// maxLength and maxBytes apply when no signal waits for a worker. Workers continue as
+	// new long before.
+	maxLength = 50_000
+	maxBytes  = 45 << 20
+)
+
+const (
+	// quotaShare is the fraction of the free space that one client may use without another
+	// check, so that a hundred clients can do so at once.
+	quotaShare = 100
+	quotaTTL   = time.Second
+	maxQuotas  = 1000
+	// checkTimeout bounds a check of the history.
+	checkTimeout = time.Second
+	// maxUnchecked is the same fraction of the space for concurrent clients. Without a blob
+	// store that is 0.6 of 30 MB.
+	maxUnchecked = (maxSignals - maxWaiting) / quotaShare
+)
+
+// fullError is ErrFull with figures.
+type fullError struct{ figures string }
+
+func (e *fullError) Error() string {
+	return fmt.Sprintf("%v: %s (start a worker, then send again)", ErrFull, e.figures)
+}
+func (*fullError) Unwrap() error { return ErrFull }
+
+// backpressure caches how much may be signalled to a context without checking its
+// history.
+type backpressure struct {
+	mu     sync.Mutex
+	quotas map[string]quota
+	// unchecked counts the signals since the server last returned the size of a history.
+	unchecked map[string]int
+}
+
+// quota is how much may be signalled until it expires.
+type quota struct {
+	signals, bytes int
+	expires        time.Time
+}
+
+// take uses a quota. It reports false if the quota is exhausted or expired.
+func (b *backpressure) take(contextName string, bytes int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.quotas[contextName]
+	if q.signals < 1 || q.bytes < bytes || time.Now().After(q.expires) {
+		delete(b.quotas, contextName)
+		return false
+	}
+	q.signals, q.bytes = q.signals-1, q.bytes-bytes
+	b.quotas[contextName] = q
+	return true
+}
+
+// grant sets the quota of a context with the given free space.
+func (b *backpressure) grant(contextName string, signals, bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.quotas == nil || len(b.quotas) >= maxQuotas {
+		b.quotas = map[string]quota{}
+	}
+	delete(b.unchecked, contextName)
+	b.quotas[contextName] = quota{signals / quotaShare, bytes / quotaShare, time.Now().Add(quotaTTL)}
+}
+
+// takeUnchecked reports whether a signal may be sent without a check.
+func (b *backpressure) takeUnchecked(contextName string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.unchecked == nil || len(b.unchecked) >= maxQuotas {
+		b.unchecked = map[string]int{}
+	}
+	if b.unchecked[contextName] >= maxUnchecked {
+		return false
+	}
+	b.unchecked[contextName]++
+	return true
+}
+
+// checkHistory returns ErrFull if the history of the run has no space for another signal
+// with the given size in the history.
+func (c *Context) checkHistory(ctx context.Context, bytes int) error {
+	if c.client.backpressure.take(c.name, bytes) {
+		return nil
+	}
+	describe, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	d, err := c.client.options.Temporal.DescribeWorkflowExecution(describe, wire.WorkflowID(c.name), "")
+	var length, size int
+	switch {
+	case errors.As(err, new(*serviceerror.NotFound)):
+		// A new run is empty.
+	case err != nil && ctx.Err() == nil && isTimeout(describe, err) && c.client.backpressure.takeUnchecked(c.name):
+		return nil
+	case err != nil:
+		return err
+	case d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+		length = int(d.GetWorkflowExecutionInfo().GetHistoryLength())
+		size = int(d.GetWorkflowExecutionInfo().GetHistorySizeBytes())
+	}
+	if err := checkSize(d, length, size+bytes); err != nil {
+		return err
+	}
+	c.client.backpressure.grant(c.name, maxWaiting-length, maxWaitingBytes-size-bytes)
+	return nil
+}
+
+func isTimeout(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Unavailable))
+}
+
+// checkSize returns ErrFull for a history that is too long. Every signal is an entry, so
+// the length is an upper bound of the number of signals.
+func checkSize(d *workflowservice.DescribeWorkflowExecutionResponse, length, size int) error {
+	isWaiting := d.GetPendingWorkflowTask() != nil
+	switch {
+	case length >= maxLength || isWaiting && length >= maxWaiting:
+		return &fullError{fmt.Sprintf("%s of %s signals", thousands(length), thousands(maxSignals))}
+	case size >= maxBytes || isWaiting && size >= maxWaitingBytes:
+		return &fullError{fmt.Sprintf("%.1f of %d MB, half of which is reserved for a worker", float64(size)/1e6, maxHistoryMB)}
+	}
+	return nil
+}
+
+// historyBytes is the approximate size in a history of an input of a given size. Large
+// inputs are references.
+func historyBytes(size int) int {
+	const entry = 512
+	if size >= blobs.PayloadThreshold {
+		return entry
+	}
+	return size + entry
+}
+
+// thousands formats a number with commas.
+func thousands(n int) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+// isSignalLimit reports whether the server rejected a signal because the run has the
+// maximum number of signals.
+func isSignalLimit(err error) bool {
+	var invalid *serviceerror.InvalidArgument
+	return errors.As(err, &invalid) && strings.Contains(invalid.Message, "limit for signal events")
+}

@@ -1,0 +1,136 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// Context is a handle for a context. It is safe for concurrent use.
+type Context struct {
+	client *Client
+	name   string
+}
+
+// Name returns the name of the context.
+func (c *Context) Name() string { return c.name }
+
+const (
+	queryTimeout = 5 * time.Second
+	// notReadyInterval is the time between queries of a run that has not started yet.
+	notReadyInterval = 10 * time.Millisecond
+)
+
+// State queries the state of the context. It requires a worker and takes at most 5 s.
+func (c *Context) State(ctx context.Context) (wire.State, error) {
+	var state wire.State
+	query, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	value, err := c.query(query, wire.QueryState)
+	if err != nil {
+		onTimeout := ErrNoWorker
+		if query.Err() != nil {
+			onTimeout = c.timeoutCause(ctx)
+		}
+		return state, c.explain(ctx, "get the state of", err, onTimeout)
+	}
+	if err := value.Get(&state); err != nil {
+		return state, fmt.Errorf("get the state of context %s: %w", c.name, err)
+	}
+	return state, nil
+}
+
+// query queries the newest run. A run rejects queries until its first workflow task is
+// complete.
+func (c *Context) query(ctx context.Context, name string, args ...any) (converter.EncodedValue, error) {
+	for {
+		value, err := c.client.options.Temporal.QueryWorkflow(ctx, wire.WorkflowID(c.name), "", name, args...)
+		if !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !sleep(ctx, notReadyInterval) {
+			return value, err
+		}
+	}
+}
+
+// sleep reports false when ctx is done first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// timeoutCause determines whether a query timed out for lack of a worker or of a server.
+func (c *Context) timeoutCause(ctx context.Context) error {
+	probe, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := c.client.options.Temporal.DescribeWorkflowExecution(probe, wire.WorkflowID(c.name), "")
+	var unavailable *serviceerror.Unavailable
+	if errors.As(err, &unavailable) || probe.Err() != nil {
+		return ErrUnreachable
+	}
+	return ErrNoWorker
+}
+
+// Interrupt stops the running answer, if any.
+func (c *Context) Interrupt(ctx context.Context) error {
+	return c.signal(ctx, "interrupt", wire.SignalInterrupt, nil)
+}
+
+// Close stops the running answer and ends the session. It returns when Temporal has
+// stored the signal. The log contains the reason; empty: "closed". Closing a closed
+// context has no effect.
+func (c *Context) Close(ctx context.Context, reason string) error {
+	return c.signal(ctx, "close", wire.SignalClose, wire.Close{Reason: reason})
+}
+
+func (c *Context) signal(ctx context.Context, operation, name string, input any) error {
+	if err := c.checkStore(ctx, operation); err != nil {
+		return err
+	}
+	temporal := c.client.options.Temporal
+	err := temporal.SignalWorkflow(ctx, wire.WorkflowID(c.name), "", name, input)
+	var notFound *serviceerror.NotFound
+	if errors.As(err, &notFound) {
+		// Temporal returns this error for a closed context, too.
+		if _, err := temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(c.name), ""); err == nil {
+			return nil
+		}
+	}
+	return c.explain(ctx, operation, err, ErrUnreachable)
+}
+
+// Events yields the recorded events after the id from; empty: from the first. An error
+// comes last: ErrNoContext, ErrUnreachable, or that of the blob store.
+func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range c.client.log.Events(ctx, c.name, from) {
+			if !yield(e, unreachable(ctx, err)) {
+				return
+			}
+		}
+	}
+}
+
+// RunEvents is Events for the log that ends with a given run. The run may have been
+// replaced by a reset.
+func (c *Context) RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for e, err := range c.client.log.Run(ctx, c.name, runID, from) {
+			if !yield(e, unreachable(ctx, err)) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/log"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// Config configures [Dial]. The zero value is valid.
+type Config struct {
+	// Address of Temporal, host:port. Empty: TEMPORAL_ADDRESS or the TOML profile
+	// (go.temporal.io/sdk/contrib/envconfig), else localhost:7233.
+	Address string
+	// Namespace of Temporal. Empty: TEMPORAL_NAMESPACE or the profile, else "default".
+	Namespace string
+	// Profile of the TOML file. Empty: TEMPORAL_PROFILE, else "default".
+	Profile string
+	// NATSURL is the NATS server for live deltas. Empty: NATS_URL, else
+	// nats://127.0.0.1:4222. "none": no live deltas.
+	NATSURL string
+	// NATSAuth has the credentials for NATS. Empty fields: NATS_USER, NATS_PASSWORD,
+	// NATS_CREDS and so on, see [stream.Auth].
+	NATSAuth stream.Auth
+	// BlobURL is the blob store of the workers, see package blobs. Empty: BLOB_URL, else
+	// "none". Without a store, input is limited to wire.MaxAppendBytes, and operations
+	// that need archived events or large payloads fail.
+	BlobURL string
+	// TaskQueue of new contexts. Empty: wire.TaskQueue.
+	TaskQueue string
+}
+
+const (
+	temporalTimeout = 5 * time.Second
+	natsTimeout     = time.Second
+)
+
+// Dial connects to Temporal, and to NATS on first use. It fails with ErrUnreachable when
+// Temporal does not respond within 5 s. Without NATS, only live deltas are missing
+// ([Client.Live]).
+func Dial(ctx context.Context, config Config) (*Client, error) {
+	options, err := config.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	options.Logger = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+	// Compressing small messages costs both sides more than sending them.
+	options.ConnectionOptions.GrpcCompression = &sdkclient.GrpcCompressionNone{}
+	var store *blobs.Store
+	var logs *archive.Archive
+	if url := cmp.Or(config.BlobURL, os.Getenv("BLOB_URL"), "none"); url != "none" {
+		if store, err = blobs.Open(ctx, url, options.Namespace); err != nil {
+			return nil, err
+		}
+		logs = archive.New(store)
+	}
+	options.ExternalStorage = blobs.ExternalStorage(store)
+	dial, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	temporal, err := sdkclient.DialContext(dial, options)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if isDenied(err) {
+			return nil, fmt.Errorf("connect to Temporal at %s: access denied (check the credentials): %w", options.HostPort, err)
+		}
+		return nil, fmt.Errorf("connect to Temporal at %s: %w: %w", options.HostPort, ErrUnreachable, err)
+	}
+	c := New(Options{Temporal: temporal, Namespace: options.Namespace, Archive: logs, TaskQueue: config.TaskQueue})
+	c.ownsConnections, c.blobs = true, store
+	if err := c.checkNamespace(dial); err != nil {
+		c.Shutdown()
+		return nil, err
+	}
+	if url := cmp.Or(config.NATSURL, stream.DefaultURL()); url != "none" {
+		auth := config.NATSAuth.WithEnv(os.Getenv)
+		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, auth, options.Namespace) }
+	}
+	return c, nil
+}
+
+func isDenied(err error) bool {
+	var denied *serviceerror.PermissionDenied
+	return errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated
+}
+
+func (config Config) clientOptions() (sdkclient.Options, error) {
+	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: config.Profile})
+	if err != nil {
+		return options, fmt.Errorf("read the settings of the Temporal client: %w", err)
+	}
+	options.HostPort = cmp.Or(config.Address, options.HostPort, sdkclient.DefaultHostPort)
+	options.Namespace = cmp.Or(config.Namespace, options.Namespace, sdkclient.DefaultNamespace)
+	return options, nil
+}
+
+// dialStream returns a connection that keeps trying to connect when the server does not
+// respond within natsTimeout.
+func dialStream(url string, auth stream.Auth, namespace string) (*stream.Conn, error) {
+	conn, err := stream.Connect(url, stream.Options{Namespace: namespace, Auth: auth, Name: "chronicle client"})
+	if err != nil {
+		return nil, err
+	}
+	flush, cancel := context.WithTimeout(context.Background(), natsTimeout)
+	defer cancel()
+	_ = conn.Flush(flush)
+	return conn, nil
+}
+
+// lazyStream connects to NATS on first use, since most commands do not need it.
+type lazyStream struct {
+	mu      sync.Mutex
+	connect func() (*stream.Conn, error) // nil after the first use, or without NATS
+	conn    *stream.Conn                 // nil: no live deltas
+	err     error
+}
+
+func (l *lazyStream) get() (*stream.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.connect != nil {
+		l.conn, l.err = l.connect()
+		l.connect = nil
+	}
+	return l.conn, l.err
+}
+
+func (l *lazyStream) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn.Close()
+	l.connect = nil
+}

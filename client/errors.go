@@ -1,0 +1,93 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+)
+
+// Errors to test for with [errors.Is].
+var (
+	// ErrName: the context name is invalid.
+	ErrName = errors.New("invalid context name")
+	// ErrNoContext: the context does not exist.
+	ErrNoContext = eventlog.ErrNoContext
+	// ErrExists: a context with the name already exists.
+	ErrExists = errors.New("context already exists (choose another name)")
+	// ErrUnreachable: Temporal does not respond.
+	ErrUnreachable = errors.New("temporal is unreachable")
+	// ErrNoWorker: Temporal responds, but no worker does.
+	ErrNoWorker = errors.New("no worker responds (start a worker)")
+	// ErrFull: the history has no room for more input until a worker processes it. Sending
+	// the events again later is safe.
+	ErrFull = errors.New("full until a worker runs")
+	// ErrRefused: the context rejected the events and recorded an InputRejectedEvent with
+	// the reason.
+	ErrRefused = errors.New("refused")
+	// ErrKeyReused is the ErrRefused for an idempotency key that was used for other
+	// events, see [event.KeyedID].
+	ErrKeyReused = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
+	// ErrLost: the run was terminated or reset before it recorded the events.
+	ErrLost = errors.New("the run was terminated before it recorded the events (send them again)")
+	// ErrUnanswered: the run was terminated after it recorded the events and before it
+	// answered them.
+	ErrUnanswered = errors.New("the run was terminated before it answered (send a new message)")
+	// ErrNoAttachment: the event has no file, or its bytes are not available here.
+	ErrNoAttachment = errors.New("attachment not found")
+	// ErrNoArchive: the operation requires a blob store.
+	ErrNoArchive = eventlog.ErrNoArchive
+	// ErrOtherStore: the blob store of the client is not that of the workers.
+	ErrOtherStore = blobs.ErrOtherStore
+)
+
+// explain maps an error of Temporal to an error of this package. onTimeout is the error
+// for a call without a response.
+func (c *Context) explain(ctx context.Context, operation string, err, onTimeout error) error {
+	if err == nil {
+		return nil
+	}
+	var (
+		notFound    *serviceerror.NotFound
+		unavailable *serviceerror.Unavailable
+		noWorker    *serviceerror.FailedPrecondition
+		deadline    *serviceerror.DeadlineExceeded
+		failed      *serviceerror.QueryFailed
+	)
+	kind := error(nil)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, ErrRefused), errors.Is(err, ErrFull):
+		return fmt.Errorf("%s context %s: %w", operation, c.name, err)
+	case errors.As(err, &notFound):
+		kind = ErrNoContext
+	case errors.As(err, &unavailable):
+		kind = ErrUnreachable
+	case errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded):
+		kind = onTimeout
+	case errors.As(err, &noWorker), errors.As(err, &failed):
+		kind = ErrNoWorker
+	default:
+		return fmt.Errorf("%s context %s: %w", operation, c.name, err)
+	}
+	return fmt.Errorf("%s context %s: %w: %w", operation, c.name, kind, err)
+}
+
+// unreachable adds ErrUnreachable to an error of an unavailable or overloaded server, and
+// ctx.Err() to an error caused by ctx, which Temporal reports with types of its own.
+func unreachable(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	if ctx.Err() == nil && (errors.As(err, new(*serviceerror.Unavailable)) ||
+		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.ResourceExhausted))) {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return err
+}

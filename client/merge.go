@@ -1,0 +1,94 @@
+package client
+
+import (
+	"context"
+	"iter"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Entry is an event of a log, or the error that ends the log.
+type Entry struct {
+	Event event.Event
+	Err   error
+}
+
+// Entries reads a log, such as that of [Context.Follow], in a goroutine, for use in a
+// select statement. The channel has the given capacity and is closed when the log ends or
+// ctx is done. The log must end when ctx is done.
+func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity int) <-chan Entry {
+	entries := make(chan Entry, capacity)
+	go func() {
+		defer close(entries)
+		for e, err := range log {
+			select {
+			case entries <- Entry{e, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return entries
+}
+
+// merge yields the recorded events in order, interleaved with the deltas in messages. A
+// delta waits until the log contains the event that it answers, and wakes the reader of
+// the log.
+func merge[M any](
+	contextName string, at position, recorded <-chan Entry,
+	messages <-chan M, delta func(M) (event.TextDelta, bool),
+	wake chan<- struct{}, yield func(event.Event, error) bool,
+) {
+	var held *event.TextDelta // the delta that waits
+	for {
+		incoming := messages
+		if held != nil {
+			incoming = nil
+		}
+		select {
+		case next, ok := <-recorded:
+			if !ok || !yield(next.Event, next.Err) || next.Err != nil {
+				return
+			}
+			at.advance(next.Event)
+		case m := <-incoming:
+			if d, ok := delta(m); ok {
+				held = &d
+				if !at.includes(d) {
+					trySend(wake)
+				}
+			}
+		}
+		if held == nil || !at.includes(*held) {
+			continue
+		}
+		d := *held
+		held = nil
+		if event.RequestNumber(d.RequestID) <= at.ended {
+			continue
+		}
+		e := event.New(d)
+		e.ContextName = contextName
+		if !yield(e, nil) {
+			return
+		}
+	}
+}
+
+// position is how far a log has been read.
+type position struct {
+	last  int // counter of the newest event
+	ended int // number of the newest request that ended
+}
+
+func (p *position) advance(e event.Event) {
+	p.last = event.Counter(e.ID)
+	if e.Tag().EndsRequest() {
+		p.ended = event.RequestNumber(event.RequestOf(e.Body))
+	}
+}
+
+// includes reports whether the event that a delta answers has been read.
+func (p *position) includes(d event.TextDelta) bool {
+	return event.Counter(d.ThroughEventID) <= p.last
+}

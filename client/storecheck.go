@@ -1,0 +1,168 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	sdkclient "go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// A client whose blob store differs from that of the workers would write references that
+// they cannot read. Before each change, it therefore compares its store with the store in
+// the namespace data. If that is not set or not readable, it compares it with the store in
+// the memo of the context, which is set when a worker opens the context.
+
+// storeChecks caches comparisons by context name; "" is the namespace. Namespaces and
+// contexts never change their store, so only a comparison that lacked one of the two
+// stores expires, after unknownTTL.
+type storeChecks struct {
+	mu     sync.Mutex
+	checks map[string]storeCheck
+}
+
+// storeCheck is the outcome of a comparison. If isSame is false, a store was unknown.
+type storeCheck struct {
+	at     time.Time
+	isSame bool
+}
+
+const (
+	unknownTTL = time.Second
+	maxChecks  = 10_000
+)
+
+func (s *storeChecks) get(contextName string) (isCached, isSame bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	check, ok := s.checks[contextName]
+	return ok && (check.isSame || time.Since(check.at) < unknownTTL), check.isSame
+}
+
+func (s *storeChecks) add(contextName string, isSame bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.checks == nil || len(s.checks) >= maxChecks {
+		s.checks = map[string]storeCheck{}
+	}
+	s.checks[contextName] = storeCheck{time.Now(), isSame}
+}
+
+// expire removes an undecided comparison. A worker has opened the context since.
+func (s *storeChecks) expire(contextName string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.checks[contextName].isSame {
+		delete(s.checks, contextName)
+	}
+}
+
+// checkNamespace returns ErrOtherStore if the namespace has another blob store than the
+// client. It ignores a namespace that is not readable or has no store.
+func (c *Client) checkNamespace(ctx context.Context) error {
+	if isCached, _ := c.storeChecks.get(""); isCached || c.options.Namespace == "" || c.options.Archive == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	described, err := c.options.Temporal.WorkflowService().DescribeNamespace(ctx,
+		&workflowservice.DescribeNamespaceRequest{Namespace: c.options.Namespace})
+	if err != nil {
+		c.storeChecks.add("", false)
+		return nil // other calls report the error
+	}
+	isSame, err := c.hasStore(ctx, "namespace "+c.options.Namespace, described.GetNamespaceInfo().GetData()[wire.MemoStore])
+	if err == nil {
+		c.storeChecks.add("", isSame)
+	}
+	return err
+}
+
+// isChecked reports whether the context needs no comparison now.
+func (c *Context) isChecked() bool {
+	isCached, _ := c.client.storeChecks.get(c.name)
+	return isCached || c.hasClientStore()
+}
+
+// hasClientStore reports whether a comparison found that the context has the store of the
+// client.
+func (c *Context) hasClientStore() bool {
+	_, isSame := c.client.storeChecks.get(c.name)
+	_, isSameNamespace := c.client.storeChecks.get("")
+	return isSame || isSameNamespace
+}
+
+// checkStore returns ErrOtherStore if the context has another blob store than the client.
+// It writes nothing. A client without a store sends no references.
+func (c *Context) checkStore(ctx context.Context, operation string) error {
+	if c.client.options.Archive == nil || c.isChecked() {
+		return nil
+	}
+	check, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	if err := c.client.checkNamespace(check); err != nil || c.isChecked() {
+		return err
+	}
+	d, err := c.client.options.Temporal.DescribeWorkflowExecution(check, wire.WorkflowID(c.name), "")
+	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
+		return c.explain(ctx, operation, err, ErrUnreachable)
+	}
+	return c.compareStore(check, operation, d.GetWorkflowExecutionInfo())
+}
+
+// compareStore is checkStore for a run of the context.
+func (c *Context) compareStore(ctx context.Context, operation string, run *workflowpb.WorkflowExecutionInfo) error {
+	want, err := wire.StoreOf(run.GetMemo())
+	if err != nil {
+		return c.explain(ctx, operation, err, ErrUnreachable)
+	}
+	isSame, err := c.client.hasStore(ctx, operation+" context "+c.name, want)
+	if err == nil {
+		c.client.storeChecks.add(c.name, isSame)
+	}
+	return err
+}
+
+// hasStore compares the store of the client with that of an object. It returns false
+// without an error if one of them is unknown. While the store of the client is not
+// reachable, no reference can be written.
+func (c *Client) hasStore(ctx context.Context, object, want string) (isSame bool, err error) {
+	if want == "" {
+		return false, nil
+	}
+	got, err := c.options.Archive.Store().ReadIdentity(ctx)
+	switch {
+	case errors.Is(err, blobs.ErrUnavailable):
+		return false, nil
+	case err == nil && got != want:
+		err = blobs.OtherStore(object, want, got)
+	}
+	return err == nil, err
+}
+
+// startOptions are the options for starting a run. A worker with another store than that
+// in the memo does not open the run.
+func (c *Context) startOptions(storeID string) sdkclient.StartWorkflowOptions {
+	options := sdkclient.StartWorkflowOptions{ID: wire.WorkflowID(c.name), TaskQueue: c.client.options.TaskQueue}
+	if storeID != "" {
+		options.Memo = map[string]any{wire.MemoStore: storeID}
+	}
+	return options
+}
+
+// storeID is the id of the store of the client if a comparison found that the context has
+// the same; else "".
+func (c *Context) storeID(ctx context.Context) string {
+	if c.client.options.Archive == nil || !c.hasClientStore() {
+		return ""
+	}
+	id, _ := c.client.options.Archive.Store().ReadIdentity(ctx) // cached since the comparison
+	return id
+}

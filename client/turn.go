@@ -1,0 +1,97 @@
+package client
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// turn finds the turn of sent events in a log.
+type turn struct {
+	waiting []string    // client event ids that are not in the log yet
+	seen    []sentEvent // sent events that are in the log
+	last    int         // counter of the newest event of the log
+	through int         // counter of the newest event in the newest request
+}
+
+// sentEvent is a sent event that is in the log.
+type sentEvent struct {
+	clientEventID string
+	counter       int
+	triggers      bool // it requires an answer
+}
+
+// newTurn deduplicates the ids, as the context does.
+func newTurn(clientEventIDs []string) turn {
+	var t turn
+	for _, id := range clientEventIDs {
+		if !slices.Contains(t.waiting, id) {
+			t.waiting = append(t.waiting, id)
+		}
+	}
+	return t
+}
+
+// add adds the next event of the log. It reports whether the event belongs to the turn,
+// and whether it ends the turn.
+func (t *turn) add(e event.Event) (belongs, ends bool) {
+	if counter := event.Counter(e.ID); counter > 0 {
+		if counter <= t.last {
+			t.rewind(counter)
+		}
+		t.last = counter
+	}
+	begun := len(t.seen) > 0
+	if e.Tag() == event.TagInputRejected {
+		isOwn := slices.Contains(t.waiting, e.ClientEventID)
+		return isOwn || begun, isOwn
+	}
+	if i := slices.Index(t.waiting, e.ClientEventID); i >= 0 && e.ClientEventID != "" {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+		m, ok := e.Body.(event.UserMessage)
+		t.seen = append(t.seen, sentEvent{e.ClientEventID, event.Counter(e.ID), ok && m.Triggers()})
+		return true, len(t.waiting) == 0 && t.trigger() == 0
+	}
+	switch body := e.Body.(type) {
+	case event.LLMRequestStarted:
+		t.through = event.Counter(body.ThroughEventID)
+	case event.LLMRequestCompleted:
+		return begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
+	case event.LLMRequestFailed:
+		return begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
+	case event.LLMRequestInterrupted:
+		return begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
+	case event.SessionStarted:
+		// A previous run means that the run of the turn was terminated.
+		return begun, begun && body.PreviousRunID != ""
+	}
+	return begun, false
+}
+
+// rewind discards the log from an event on: after a reset of the run, the log continues
+// there with other events.
+func (t *turn) rewind(counter int) {
+	t.seen = slices.DeleteFunc(t.seen, func(e sentEvent) bool {
+		if e.counter < counter {
+			return false
+		}
+		t.waiting = append(t.waiting, e.clientEventID)
+		return true
+	})
+}
+
+// trigger is the counter of the newest sent event that requires an answer; 0: none.
+func (t *turn) trigger() (counter int) {
+	for _, e := range t.seen {
+		if e.triggers {
+			counter = max(counter, e.counter)
+		}
+	}
+	return counter
+}
+
+func (t *turn) answeredBy(through int) bool {
+	trigger := t.trigger()
+	return trigger > 0 && through >= trigger
+}
