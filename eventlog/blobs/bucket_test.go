@@ -14,8 +14,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// TestABucketIsAStore checks what the store requires of an S3 server, conditional
-// writes first. `make e2e-s3` names a bucket.
+// TestABucketIsAStore checks the features of an S3 server that stores need, like
+// conditional writes. `make e2e-s3` sets the bucket.
 func TestABucketIsAStore(t *testing.T) {
 	const variable = "CHRONICLE_E2E_BLOB_URL"
 	if os.Getenv(variable) == "" {
@@ -33,7 +33,7 @@ func TestABucketIsAStore(t *testing.T) {
 	_, err = store.Read(t.Context(), "missing")
 	require.ErrorIs(t, err, blobs.ErrNotFound)
 
-	// Of many writers, one wins, and the others learn it.
+	// One writer creates the name; the others get ErrExists.
 	const writers, names = 8, 5
 	for n := range names {
 		name := fmt.Sprintf("names/%d", n)
@@ -65,7 +65,7 @@ func TestABucketIsAStore(t *testing.T) {
 	require.Equal(t, []string{"names/0", "names/1", "names/2", "names/3", "names/4"}, listed)
 
 	large := make([]byte, 20<<20)
-	require.Empty(t, complaints(t, func() {
+	require.Empty(t, stderrOf(t, func() {
 		store, err := blobs.Open(t.Context(), u.String(), "default")
 		require.NoError(t, err)
 		defer store.Close()

@@ -1,32 +1,32 @@
-// Package blobs keeps bytes in a folder or in a bucket of a cloud, by their
-// hash: what a history is too small for, or does not keep for long enough.
+// Package blobs is a content-addressed store for bytes that exceed the size or the
+// retention of a workflow history. The bytes are in a folder or in a cloud bucket.
 //
 //	store, err := blobs.Open(ctx, "file:///var/lib/chronicle/blobs", "default")
 //	ref, err := store.Put(ctx, data)   // "sha256/2cf24dba…"
 //	data, err := store.Get(ctx, ref)
 //
-// A URL says where:
+// A URL selects the store:
 //
-//	file:///absolute/folder      a folder, which is made when it is not there
-//	file://./relative/folder     the same, below the working directory
-//	s3://bucket?region=eu-west-1 Amazon S3 and what speaks like it
+//	file:///absolute/folder      a folder, created if it does not exist
+//	file://./relative/folder     a folder, relative to the working directory
+//	s3://bucket?region=eu-west-1 Amazon S3 or a compatible server
 //	gs://bucket                  Google Cloud Storage
 //	azblob://container           Azure Blob Storage
 //	mem://                       memory, for tests
 //
-// The clouds are there in programs that import package eventlog/blobs/clouds: worker and
-// starter do when built with -tags clouds. With "?prefix=chronicle/" a bucket can
-// be shared. Credentials come from the
-// environment, in the way of each cloud, and never from the URL; they must allow
-// to read, to write and to list. Nothing is deleted. See gocloud.dev/blob for
-// the other parameters.
+// The cloud schemes require package eventlog/blobs/clouds, which worker and starter
+// import when built with -tags clouds. The parameter prefix=chronicle/ shares a bucket
+// with other programs; gocloud.dev/blob documents the others. Credentials come from
+// the environment, as each cloud documents, never from the URL. They must permit
+// reading, writing and listing. Nothing is deleted.
 //
-// What a store guarantees: what was put is there as soon as Put returns, whole
-// or not at all, whenever the process is killed, and in a folder also when the
-// machine loses its power; what is read is what was written, by its hash; putting
-// the same bytes again changes nothing. Names, see [Store.WriteOnce], are written
-// once. No error repeats a credential.
+// Guarantees:
+//   - When Put returns, the bytes are stored completely. A killed process leaves no
+//     partial blob; in a folder, the bytes survive a power failure.
+//   - Get returns the bytes that were put, verified by their hash.
+//   - Putting the same bytes again changes nothing. [Store.WriteOnce] never replaces
+//     what is stored under a name.
+//   - Errors contain no credentials.
 //
-// [ExternalStorage] lets the Temporal client keep payloads in a store that are
-// too large for a history.
+// [ExternalStorage] makes a Temporal client keep large payloads in a store.
 package blobs

@@ -8,10 +8,10 @@ import (
 	"fmt"
 )
 
-// ErrOtherStore: what was asked for belongs to another blob store.
+// ErrOtherStore reports an object that belongs to another blob store.
 var ErrOtherStore = errors.New("another blob store (set --blob-url or BLOB_URL to the one of the workers)")
 
-// identityName is where a store keeps its identity.
+// identityName is the name of the object with the identity.
 const identityName = "store.json"
 
 type identity struct {
@@ -19,8 +19,8 @@ type identity struct {
 	ID      string `json:"id"`
 }
 
-// Identity returns the id of the store, which is random and written once, by the
-// first call for a store that has none.
+// Identity returns the id of the store. The first call creates it, at random; it never
+// changes.
 func (s *Store) Identity(ctx context.Context) (string, error) {
 	id, err := s.ReadIdentity(ctx)
 	if err != nil || id != "" {
@@ -36,7 +36,7 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 	return s.ReadIdentity(ctx)
 }
 
-// ReadIdentity is Identity, and "" for a store that has none.
+// ReadIdentity returns the id of the store, or "" if it has none yet.
 func (s *Store) ReadIdentity(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,15 +58,15 @@ func (s *Store) ReadIdentity(ctx context.Context) (string, error) {
 	return s.id, nil
 }
 
-// isKnown reports whether the store was identified.
-func (s *Store) isKnown() bool {
+// hasIdentity reports whether the identity was read.
+func (s *Store) hasIdentity() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id != ""
 }
 
-// OtherStore is ErrOtherStore for an object of the store with the id want, when
-// the store in use has the id got.
+// OtherStore returns an [ErrOtherStore] for an object that belongs to the store want,
+// while the store in use is got; "" is a store without an identity.
 func OtherStore(object, want, got string) error {
 	if got == "" {
 		got = "one without contexts"

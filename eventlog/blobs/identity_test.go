@@ -17,7 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 )
 
-func TestTheIdentityIsWrittenOnce(t *testing.T) {
+func TestConcurrentOpenersGetOneIdentity(t *testing.T) {
 	folder := "file://" + filepath.ToSlash(t.TempDir())
 	ids := make([]string, 20)
 	var all sync.WaitGroup
@@ -42,7 +42,7 @@ func TestTheIdentityIsWrittenOnce(t *testing.T) {
 	require.NotEqual(t, ids[0], other)
 }
 
-func TestADamagedIdentityIsAnErrorAndNotANewOne(t *testing.T) {
+func TestADamagedIdentityIsAnError(t *testing.T) {
 	bucket := blobstest.New(t)
 	bucket.Set("store.json", []byte(`{}`))
 	_, err := bucket.Store.Identity(t.Context())
@@ -50,12 +50,12 @@ func TestADamagedIdentityIsAnErrorAndNotANewOne(t *testing.T) {
 	require.Zero(t, bucket.Writes())
 }
 
-func TestAReferenceOfAnotherStoreNamesBoth(t *testing.T) {
+func TestAReferenceToAnotherStoreNamesBoth(t *testing.T) {
 	first, second := blobstest.New(t), blobstest.New(t)
 	large := payload(t, strings.Repeat("l", blobs.PayloadThreshold))
 	stored, err := sdk(t, first.Store, "encode", large)
 	require.NoError(t, err)
-	_, err = sdk(t, second.Store, "encode", large) // so that it has the same bytes
+	_, err = sdk(t, second.Store, "encode", large) // the second store has the same bytes
 	require.NoError(t, err)
 	want, err := first.Store.Identity(t.Context())
 	require.NoError(t, err)
@@ -65,8 +65,7 @@ func TestAReferenceOfAnotherStoreNamesBoth(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to blob store "+want+", and this is "+got)
 }
 
-// TestOneWriterOfANameWins has two rounds: goroutines, and processes.
-func TestOneWriterOfANameWins(t *testing.T) {
+func TestOneGoroutineOfSeveralCreatesAName(t *testing.T) {
 	inEach(t, func(t *testing.T, store *blobs.Store) {
 		for round := range 10 {
 			var won atomic.Int32
@@ -91,8 +90,8 @@ const (
 	rounds      = 40
 )
 
-// writeNames is a process that writes names until all are taken, and prints how
-// many it got.
+// writeNames is the main function of a process that creates names and prints how many it
+// created.
 func writeNames(url string) int {
 	store, err := blobs.Open(context.Background(), url, "default")
 	if err != nil {
@@ -109,7 +108,7 @@ func writeNames(url string) int {
 	return 0
 }
 
-func TestOneProcessOfSeveralWinsAName(t *testing.T) {
+func TestOneProcessOfSeveralCreatesAName(t *testing.T) {
 	executable, err := os.Executable()
 	require.NoError(t, err)
 	url := "file://" + filepath.ToSlash(t.TempDir())
@@ -132,14 +131,14 @@ func TestOneProcessOfSeveralWinsAName(t *testing.T) {
 	require.Equal(t, rounds, total)
 }
 
-func TestALongListOfAFolderHasEveryName(t *testing.T) {
+func TestNamesListsALargeFolderCompletely(t *testing.T) {
 	folder := t.TempDir()
 	store := open(t, "file://"+filepath.ToSlash(folder))
 	for _, each := range []string{"a", "a-b"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(folder, "default", "list", each), 0o700))
 	}
-	// A list in pages by key loses "a-b/..." behind "a/...", which the file system
-	// has in another order.
+	// Listing pages by key would skip "a-b/...": the file system orders it differently from
+	// "a/...".
 	var want []string
 	for i := range 600 {
 		for _, each := range []string{"a", "a-b"} {
@@ -151,7 +150,7 @@ func TestALongListOfAFolderHasEveryName(t *testing.T) {
 	require.ElementsMatch(t, want, names(t, store, "list/"))
 }
 
-func TestAVolumeThatIsNotMountedIsNotAnEmptyStore(t *testing.T) {
+func TestAnUnmountedVolumeIsNotAnEmptyStore(t *testing.T) {
 	folder := t.TempDir()
 	store := open(t, "file://"+filepath.ToSlash(folder))
 	_, err := store.Identity(t.Context())

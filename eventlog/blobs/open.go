@@ -19,20 +19,19 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Open opens the store of a Temporal namespace at a URL, see the package. A cloud
-// is not asked yet whether it is there.
+// Open opens the store of a Temporal namespace at a URL (see the package
+// documentation). It does not connect to clouds.
 func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		// Not even the error of the parser is repeated: it quotes what may be a
-		// password.
-		return nil, errors.New("blob store: that is no URL; " + wanted())
+		// The error of the parser may quote a password.
+		return nil, errors.New("open blob store: malformed URL; " + wanted())
 	}
 	bucket, folder, err := open(ctx, u)
 	if err != nil {
-		// Behind the ? nothing is repeated, either.
+		// Parameters may contain secrets.
 		place, _, _ := strings.Cut(rawURL, "?")
-		return nil, &storeError{fmt.Sprintf("blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
+		return nil, &storeError{fmt.Sprintf("open blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
 	}
 	store := New(blob.PrefixedBucket(bucket, url.PathEscape(namespace)+"/"))
 	if folder != "" {
@@ -41,7 +40,7 @@ func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 	return store, nil
 }
 
-// open returns the bucket, and the folder that it is in, if it is in one.
+// open returns the bucket and its folder, "" in a cloud.
 func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, err error) {
 	mux := blob.DefaultURLMux()
 	switch {
@@ -52,8 +51,8 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 	case !mux.ValidBucketScheme(u.Scheme):
 		return nil, "", fmt.Errorf("unknown scheme %q; %s", u.Scheme, wanted())
 	case u.User != nil:
-		return nil, "", errors.New("a user name or password does not belong into the URL; " +
-			"credentials come from the environment, see the documentation of the cloud")
+		return nil, "", errors.New("the URL contains a user name or password; " +
+			"set credentials in the environment, see the documentation of the cloud")
 	case u.Scheme == fileblob.Scheme:
 		return openFolder(ctx, u)
 	case u.Scheme != memblob.Scheme && u.Host == "":
@@ -65,10 +64,10 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 	return bucket, "", err
 }
 
-// withS3Defaults adds to a URL of S3 that the SDK validates responses only where a
-// request asks for it. Else it writes a warning to stderr for each object that it
-// cannot validate: those above 16 MB, which are uploaded in parts, and all of servers
-// without its checksums. [Store.Get] validates what it reads by its hash.
+// withS3Defaults makes the AWS SDK validate responses only on request. By default, it
+// warns on stderr about each object that it cannot validate: objects above 16 MB, which
+// are uploaded in parts, and objects of servers without its checksums. [Store.Get]
+// verifies hashes itself.
 func withS3Defaults(u *url.URL) *url.URL {
 	const name = "response_checksum_validation"
 	query := u.Query()
@@ -81,7 +80,7 @@ func withS3Defaults(u *url.URL) *url.URL {
 	return &changed
 }
 
-// cloudSchemes are those that package clouds registers.
+// cloudSchemes are the schemes that package clouds registers.
 var cloudSchemes = []string{"azblob", "gs", "s3"}
 
 func wanted() string {
@@ -89,12 +88,11 @@ func wanted() string {
 		strings.Join(blob.DefaultURLMux().BucketSchemes(), ", ")
 }
 
-// drive is how a path of Windows begins.
+// drive matches the drive letter of a Windows path.
 var drive = regexp.MustCompile(`^/?[A-Za-z]:`)
 
-// openFolder makes the folder, and keeps nothing there but the blobs: each is
-// written to a file beside its place and then renamed. The parameters are those of
-// fileblob.URLOpener, which refuses others; none of them turns that off.
+// openFolder creates a folder that contains only blobs. The URL may have the parameters
+// of [fileblob.URLOpener], which rejects others.
 func openFolder(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, err error) {
 	folder = u.Path
 	if u.Host == "." || runtime.GOOS == "windows" {
@@ -103,15 +101,15 @@ func openFolder(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder st
 	var problem string
 	switch {
 	case u.Opaque != "" || u.Host != "" && u.Host != "." && u.Host != "localhost":
-		problem = "the folder does not begin behind file://"
+		problem = "no folder after file://"
 	case u.Fragment != "":
-		problem = "a folder has no fragment; write # as %23"
+		problem = "fragments are unsupported; write # as %23"
 	case strings.Contains(folder, `\`):
-		problem = `a \ is written as /`
+		problem = `backslashes are unsupported; write \ as /`
 	case runtime.GOOS != "windows" && drive.MatchString(folder):
-		problem = "this machine has no drives"
+		problem = "drive letters exist only on Windows"
 	case path.Clean("/"+folder) == "/":
-		problem = "there is no folder in it"
+		problem = "the folder is missing"
 	}
 	if problem != "" {
 		return nil, "", fmt.Errorf("%s; want file:///absolute/folder or file://./relative/folder", problem)
@@ -120,7 +118,7 @@ func openFolder(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder st
 	opener := fileblob.URLOpener{Options: fileblob.Options{
 		CreateDir:   true,
 		DirFileMode: 0o700, // conversations are private
-		NoTempDir:   true,  // a file can be renamed only within its disk
+		NoTempDir:   true,  // temporary files must be on the same file system to be renamed
 		Metadata:    fileblob.MetadataDontWrite,
 	}}
 	bucket, err = opener.OpenBucketURL(ctx, u)
@@ -132,10 +130,10 @@ const (
 	maxError = 1000
 )
 
-// parameters of a URL, where Azure has its signatures and a slip its keys.
+// parameters matches the query of a URL, which may contain signatures and keys.
 var parameters = regexp.MustCompile(`([a-z][a-z0-9+.-]*:[^\s"?]*)\?[^\s"]*[^\s":]`)
 
-// redact is the text of an error without what may be secret.
+// redact returns the text of an error without possible secrets.
 func redact(err error) string {
 	return event.Redact(parameters.ReplaceAllString(err.Error(), "${1}?…"), maxError)
 }

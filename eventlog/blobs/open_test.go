@@ -11,7 +11,7 @@ import (
 	_ "github.com/seed-9ed7edd4/chronicle/eventlog/blobs/clouds"
 )
 
-func TestAFolderIsMadeWhereTheURLSays(t *testing.T) {
+func TestOpenCreatesTheFolderOfTheURL(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for name, tc := range map[string]struct{ url, folder string }{
@@ -37,34 +37,34 @@ func TestAFolderIsMadeWhereTheURLSays(t *testing.T) {
 	}
 }
 
-func TestAURLThatSaysNoStoreIsRefused(t *testing.T) {
+func TestOpenRejectsInvalidURLs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for _, tc := range []struct{ name, url, want string }{
-		{"nothing", "", `blob store "": the scheme is missing; want file:///absolute/folder, file://./relative/folder, ` +
+		{"an empty URL", "", `open blob store "": the scheme is missing; want file:///absolute/folder, file://./relative/folder, ` +
 			`or a bucket like s3://bucket; the schemes of this program are azblob, file, gs, mem, s3`},
 		{"a path", "/var/lib/blobs", `"/var/lib/blobs": the scheme is missing; want file:///absolute/folder`},
 		{"another scheme", "ftp://host/folder", `unknown scheme "ftp"; want file:///absolute/folder`},
-		{"a path of Windows", `C:\data`, `unknown scheme "c"`},
-		{"a path of Windows behind two slashes", `file://C:\data`, "that is no URL"},
-		{"a drive behind two slashes", "file://C:/data", "the folder does not begin behind file://; want file:///absolute/folder"},
-		{"a drive", "file:///C:/data", "this machine has no drives"},
-		{"backslashes", `file:///var\lib`, `a \ is written as /`},
-		{"two slashes too few", "file:data", "the folder does not begin behind file://"},
-		{"a slash too few", "file://data/blobs", "the folder does not begin behind file://"},
-		{"no folder", "file://", "there is no folder in it"},
-		{"the root", "file:///", "there is no folder in it"},
-		{"the working directory", "file://./.", "there is no folder in it"},
+		{"a Windows path", `C:\data`, `unknown scheme "c"`},
+		{"a Windows path after two slashes", `file://C:\data`, "malformed URL"},
+		{"a drive after two slashes", "file://C:/data", "no folder after file://; want file:///absolute/folder"},
+		{"a drive", "file:///C:/data", "drive letters exist only on Windows"},
+		{"backslashes", `file:///var\lib`, `write \ as /`},
+		{"two slashes missing", "file:data", "no folder after file://"},
+		{"one slash missing", "file://data/blobs", "no folder after file://"},
+		{"no folder", "file://", "the folder is missing"},
+		{"the root", "file:///", "the folder is missing"},
+		{"the working directory", "file://./.", "the folder is missing"},
 		{"a folder with parameters", "file:///var/blobs?metadata=x", "unsupported value for query parameter 'metadata'"},
 		{"a folder with an unknown parameter", "file:///var/blobs?prefix=x", "invalid query parameter \"prefix\""},
-		{"a folder with a fragment", "file:///var/blobs#1", "a folder has no fragment"},
+		{"a folder with a fragment", "file:///var/blobs#1", "fragments are unsupported"},
 		{"a file", "file://" + filepath.ToSlash(file), "is not a directory"},
 		{"a folder in a file", "file://" + filepath.ToSlash(file) + "/blobs", "not a directory"},
 		{"no bucket", "s3://", "the bucket is missing; want s3://bucket"},
 		{"a bucket with a path", "gs://bucket/a/b", "a bucket has no path; want the parameter prefix=a/b/"},
-		{"credentials", "s3://AKIA0123456789ABCDEF:s3cr3t@bucket", "credentials come from the environment"},
-		{"credentials with a slash", "s3://AKIA0123456789ABCDEF:s3/cr3t@bucket", "that is no URL"},
-		{"a key for a parameter", "s3://bucket?secret=s3cr3t", `unknown query parameter "secret"`},
+		{"credentials", "s3://AKIA0123456789ABCDEF:s3cr3t@bucket", "set credentials in the environment"},
+		{"credentials with a slash", "s3://AKIA0123456789ABCDEF:s3/cr3t@bucket", "malformed URL"},
+		{"a secret parameter", "s3://bucket?secret=s3cr3t", `unknown query parameter "secret"`},
 		{"a signature", "azblob://container?sig=s3cr3t", `unknown query parameter "sig"`},
 		{"another signature", "gs://bucket?sig=s3cr3t", `invalid query parameter "sig"`},
 	} {
@@ -76,7 +76,7 @@ func TestAURLThatSaysNoStoreIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheCloudsAreOpenedByURL(t *testing.T) {
+func TestOpenSupportsClouds(t *testing.T) {
 	for _, url := range []string{
 		"s3://bucket?region=eu-west-1&prefix=chronicle/",
 		"s3://bucket?region=us-east-1&endpoint=http://127.0.0.1:9000&use_path_style=true",
@@ -88,7 +88,7 @@ func TestTheCloudsAreOpenedByURL(t *testing.T) {
 	}
 }
 
-// open opens a store for the time of the test.
+// open opens a store until the end of the test.
 func open(t testing.TB, url string) *blobs.Store {
 	t.Helper()
 	store, err := blobs.Open(t.Context(), url, "default")

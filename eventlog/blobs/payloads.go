@@ -14,22 +14,20 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// PayloadThreshold is the size in bytes from which a payload goes into the store.
-// Smaller payloads stay in the history, where the Temporal UI shows them. It is
-// so small that the server's limit of 10,000 signals for a run comes before its
-// limit of 50 MB.
+// PayloadThreshold is the size in bytes from which payloads are stored. Smaller
+// payloads stay in the history, where the Temporal UI shows them. With this threshold,
+// a run reaches the server's limit of 10,000 signals before that of 50 MB.
 const PayloadThreshold = 64 << 10
 
-// ExternalStorage is the setting of a Temporal client with which it keeps large
-// payloads in a store: in the history there is a reference instead. All clients
-// and workers of a namespace need it, and so does whoever replays.
+// ExternalStorage returns the setting that makes a Temporal client keep large payloads
+// in a store; the history then contains references. All clients, workers and replayers
+// of a namespace need it.
 //
 //	options.ExternalStorage = blobs.ExternalStorage(store)
 //
-// A client fetches the payloads of what it is answered, but not those of a
-// history that it reads as such: see [Store.Inline].
-//
-// Without a store, nil, it keeps nothing and says of each reference what is missing.
+// The client resolves references in results and inputs, but not in raw histories; use
+// [Store.Inline] for these. With a nil store, nothing is stored, and each reference is an
+// error that asks for a store.
 func ExternalStorage(store *Store) converter.ExternalStorage {
 	threshold := PayloadThreshold
 	if store == nil {
@@ -41,22 +39,20 @@ func ExternalStorage(store *Store) converter.ExternalStorage {
 	}
 }
 
-// errNoStore is the error of a reference without a store.
 var errNoStore = errors.New("the payload is in a blob store, and this process has none (set --blob-url or BLOB_URL to the store of the workers, or use the gateway)")
 
-// Names in references, so they stay as they are.
+// Names in persisted references; they must not change.
 const (
 	driverName = "chronicle-blobs"
 	claimRef   = "ref"
 	claimStore = "store"
 )
 
-// payloadTimeout bounds the handling of one payload. The SDK sets no bound when
-// it fetches, and a workflow task waits meanwhile.
+// payloadTimeout bounds storing or fetching a payload. The SDK fetches without a
+// timeout while a workflow task waits.
 const payloadTimeout = time.Minute
 
-// payloadDriver keeps payloads in a store, by their hash: one that is stored
-// twice, after a crash as a rule, is there once.
+// payloadDriver stores payloads by their hash, so retries store nothing twice.
 type payloadDriver struct{ store *Store }
 
 func (payloadDriver) Name() string { return driverName }
@@ -106,8 +102,8 @@ func (d payloadDriver) Retrieve(ctx converter.StorageDriverRetrieveContext, clai
 	return payloads, nil
 }
 
-// Inline returns payloads with the references to this store replaced by what
-// they stand for. Whoever reads a history as such needs it.
+// Inline returns payloads with references to this store resolved, for readers of raw
+// histories.
 func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commonpb.Payloads, error) {
 	inline := &commonpb.Payloads{Payloads: make([]*commonpb.Payload, len(payloads.GetPayloads()))}
 	for i, payload := range payloads.GetPayloads() {
@@ -120,7 +116,7 @@ func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commo
 			return nil, fmt.Errorf("read the reference to a payload: %w", err)
 		}
 		if ref.GetDriverName() != driverName {
-			return nil, fmt.Errorf("the payload is kept by the storage driver %q, and this is %q", ref.GetDriverName(), driverName)
+			return nil, fmt.Errorf("the payload is in the storage driver %q (want %q)", ref.GetDriverName(), driverName)
 		}
 		var err error
 		if inline.Payloads[i], err = s.payload(ctx, ref.GetClaimData()); err != nil {
@@ -130,8 +126,7 @@ func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commo
 	return inline, nil
 }
 
-// IsReference reports whether a payload is a reference of the SDK to one that is
-// kept outside of Temporal.
+// IsReference reports whether a payload is the SDK's reference to an external payload.
 func IsReference(payload *commonpb.Payload) bool {
 	metadata := payload.GetMetadata()
 	return string(metadata[converter.MetadataEncoding]) == converter.MetadataEncodingProtoJSON &&

@@ -19,8 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 )
 
-// sdk is what the SDK does with payloads on their way to Temporal ("encode") and
-// back ("decode").
+// sdk passes payloads through the SDK, to Temporal ("encode") or back ("decode").
 func sdk(t testing.TB, store *blobs.Store, way string, payloads ...*commonpb.Payload) ([]*commonpb.Payload, error) {
 	t.Helper()
 	handler, err := converter.NewPayloadHTTPHandler(converter.PayloadHTTPHandlerOptions{ExternalStorage: blobs.ExternalStorage(store)})
@@ -44,7 +43,7 @@ func payload(t testing.TB, value any) *commonpb.Payload {
 	return p
 }
 
-func TestLargePayloadsGoThroughTheStore(t *testing.T) {
+func TestLargePayloadsAreStored(t *testing.T) {
 	bucket := blobstest.New(t)
 	small := payload(t, strings.Repeat("s", blobs.PayloadThreshold/2))
 	large := payload(t, strings.Repeat("l", blobs.PayloadThreshold))
@@ -83,55 +82,55 @@ func TestLargePayloadsGoThroughTheStore(t *testing.T) {
 	}
 }
 
-func TestAPayloadThatIsLostOrOfAnotherStoreIsAnError(t *testing.T) {
+func TestAnUnresolvableReferenceIsAnError(t *testing.T) {
 	bucket := blobstest.New(t)
 	stored, err := sdk(t, bucket.Store, "encode", payload(t, strings.Repeat("l", blobs.PayloadThreshold)))
 	require.NoError(t, err)
 	reference := stored[0]
 	for name, tc := range map[string]struct {
-		spoil func(reference *commonpb.Payload)
-		want  string
+		corrupt func(reference *commonpb.Payload)
+		want    string
 	}{
-		"the blob is gone":    {func(*commonpb.Payload) { bucket.Set(bucket.Names()[0], nil) }, "is not in the store"},
-		"the blob is damaged": {func(*commonpb.Payload) { bucket.Set(bucket.Names()[0], []byte("x")) }, "is damaged"},
-		"the store is away":   {func(*commonpb.Payload) { bucket.Fail(errors.New("no route")) }, "no route"},
+		"the blob is missing":      {func(*commonpb.Payload) { bucket.Set(bucket.Names()[0], nil) }, "is not in the store"},
+		"the blob is damaged":      {func(*commonpb.Payload) { bucket.Set(bucket.Names()[0], []byte("x")) }, "is damaged"},
+		"the store is unavailable": {func(*commonpb.Payload) { bucket.Fail(errors.New("no route")) }, "no route"},
 		"another driver": {func(r *commonpb.Payload) {
 			r.Data = bytes.Replace(r.GetData(), []byte("chronicle-blobs"), []byte("someone-elses"), 1)
 		}, "someone-elses"},
-		"no reference in it": {func(r *commonpb.Payload) {
+		"an invalid reference": {func(r *commonpb.Payload) {
 			r.Data = bytes.Replace(r.GetData(), []byte("sha256/"), []byte("sha512/"), 1)
 		}, "want sha256/ and 64 of 0-9 a-f"},
-		"no JSON": {func(r *commonpb.Payload) { r.Data = []byte("no") }, "reference"},
+		"invalid JSON": {func(r *commonpb.Payload) { r.Data = []byte("no") }, "reference"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ref := bucket.Names()[0]
 			whole, err := bucket.Store.Read(t.Context(), ref)
 			require.NoError(t, err)
 			defer func() { bucket.Fail(nil); bucket.Set(ref, whole) }()
-			spoiled := proto.CloneOf(reference)
-			tc.spoil(spoiled)
-			_, err = sdk(t, bucket.Store, "decode", spoiled)
+			corrupted := proto.CloneOf(reference)
+			tc.corrupt(corrupted)
+			_, err = sdk(t, bucket.Store, "decode", corrupted)
 			require.ErrorContains(t, err, tc.want)
-			_, err = bucket.Store.Inline(t.Context(), &commonpb.Payloads{Payloads: []*commonpb.Payload{spoiled}})
+			_, err = bucket.Store.Inline(t.Context(), &commonpb.Payloads{Payloads: []*commonpb.Payload{corrupted}})
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
 }
 
-func TestAPayloadIsNotSentWhenTheStoreIsAway(t *testing.T) {
+func TestEncodingFailsWhileTheStoreIsUnavailable(t *testing.T) {
 	bucket := blobstest.New(t)
 	bucket.Fail(errors.New("no route"))
 	_, err := sdk(t, bucket.Store, "encode", payload(t, strings.Repeat("l", blobs.PayloadThreshold)))
 	require.ErrorContains(t, err, "no route")
 }
 
-func TestAClientTakesTheStorage(t *testing.T) {
+func TestATemporalClientAcceptsTheStorage(t *testing.T) {
 	c, err := client.NewLazyClient(client.Options{ExternalStorage: blobs.ExternalStorage(blobstest.New(t).Store)})
 	require.NoError(t, err)
 	c.Close()
 }
 
-func TestWithoutAStorePayloadsStayAndReferencesSayWhatIsMissing(t *testing.T) {
+func TestWithoutAStorePayloadsStayInline(t *testing.T) {
 	large := payload(t, strings.Repeat("l", 2*blobs.PayloadThreshold))
 	sent, err := sdk(t, nil, "encode", large)
 	require.NoError(t, err)

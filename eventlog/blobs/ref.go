@@ -9,13 +9,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Ref says which bytes: "sha256/" and their SHA-256 as 64 lower-case hex digits.
-// It is their name in the store, too.
+// Ref identifies bytes: "sha256/" and their SHA-256 as 64 lower-case hex digits. It is
+// also their name in the store.
 type Ref string
 
 const refPrefix = "sha256/"
 
-// ParseRef checks a reference that came from outside.
+// ParseRef validates a reference.
 func ParseRef(s string) (Ref, error) {
 	digits, ok := strings.CutPrefix(s, refPrefix)
 	sum, err := hex.DecodeString(digits)
@@ -25,13 +25,13 @@ func ParseRef(s string) (Ref, error) {
 	return Ref(s), nil
 }
 
-// UnmarshalText reads a reference, as [ParseRef] does.
+// UnmarshalText implements [encoding.TextUnmarshaler] by [ParseRef].
 func (r *Ref) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRef(string(text))
 	return err
 }
 
-// RefOf is the reference of bytes, whether they are in a store or not.
+// RefOf returns the reference of bytes, stored or not.
 func RefOf(data []byte) Ref {
 	sum := sha256.Sum256(data)
 	return Ref(refPrefix + hex.EncodeToString(sum[:]))

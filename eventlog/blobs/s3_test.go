@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// complaints returns what a function writes to stderr.
-func complaints(t *testing.T, do func()) string {
+// stderrOf returns what a function writes to stderr.
+func stderrOf(t *testing.T, do func()) string {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	require.NoError(t, err)
@@ -28,9 +28,8 @@ func complaints(t *testing.T, do func()) string {
 	return string(written)
 }
 
-// TestAnObjectThatTheSDKCannotValidateIsReadInSilence reads an object that was uploaded
-// in parts, whose checksum is not that of its bytes.
-func TestAnObjectThatTheSDKCannotValidateIsReadInSilence(t *testing.T) {
+// The object was uploaded in parts, so its checksum is not that of its bytes.
+func TestTheSDKLogsNoWarningsAboutChecksums(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +45,7 @@ func TestAnObjectThatTheSDKCannotValidateIsReadInSilence(t *testing.T) {
 		"when told to warn": {"&response_checksum_validation=when_supported", "Skipped validation of multipart checksum"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := complaints(t, func() {
+			got := stderrOf(t, func() {
 				store := open(t, "s3://bucket?region=us-east-1&use_path_style=true&endpoint="+server.URL+test.parameter)
 				data, err := store.Read(t.Context(), "name")
 				require.NoError(t, err)

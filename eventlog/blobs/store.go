@@ -21,45 +21,42 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// Errors that callers tell apart, with errors.Is.
 var (
-	// ErrNotFound: the store answers, and has nothing of that name.
+	// ErrNotFound reports a name that the store does not have.
 	ErrNotFound = errors.New("is not in the store")
-	// ErrCorrupt: what the store has is not what was put there.
+	// ErrCorrupt reports bytes that differ from those that were stored.
 	ErrCorrupt = errors.New("is damaged")
-	// ErrExists: the name is taken by something else.
+	// ErrExists reports a name that is taken by other bytes.
 	ErrExists = errors.New("is in the store with other bytes")
-	// ErrUnavailable: the store did not answer, which may pass.
-	ErrUnavailable = errors.New("the store is away")
+	// ErrUnavailable reports a store that does not respond. Retrying may succeed.
+	ErrUnavailable = errors.New("the store is unavailable")
 )
 
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
 type Store struct {
 	bucket *blob.Bucket
-	// folder is the folder of the bucket, and root the one of the namespace in it;
-	// "" for a bucket that is not in a folder.
+	// folder contains the bucket, and root, within it, the namespace; "" in a cloud.
 	folder, root string
 
 	mu sync.Mutex // guards id
-	id string     // "" until it is known
+	id string     // the identity; "" until it was read
 }
 
-// New returns a store on a bucket, for those who open buckets in another way
-// than [Open]. The store closes it.
+// New returns a store on an open bucket, which the store closes. Use [Open] for a URL.
 func New(bucket *blob.Bucket) *Store { return &Store{bucket: bucket} }
 
-// Close ends the use of the store.
+// Close releases the resources of the store.
 func (s *Store) Close() error { return s.bucket.Close() }
 
-// Put stores bytes and returns their reference. Bytes that are there already
-// are not written again.
+// Put stores bytes and returns their reference. It writes only bytes that the store
+// does not have.
 func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 	ref := RefOf(data)
-	there, err := s.bucket.Attributes(ctx, string(ref))
-	if err == nil && there.Size == int64(len(data)) {
+	existing, err := s.bucket.Attributes(ctx, string(ref))
+	if err == nil && existing.Size == int64(len(data)) {
 		return ref, nil
 	}
-	// Another size is what a machine without power can leave of a file.
+	// A power failure can leave a truncated file.
 	if err == nil || gcerrors.Code(err) == gcerrors.NotFound {
 		err = s.write(ctx, string(ref), data, &blob.WriterOptions{ContentType: "application/octet-stream"})
 	}
@@ -69,8 +66,8 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 	return ref, nil
 }
 
-// Get returns the bytes of a reference. The error is ErrNotFound, ErrCorrupt, or
-// one of the store, ErrUnavailable as a rule.
+// Get returns the bytes of a reference. Errors: [ErrNotFound], [ErrCorrupt],
+// [ErrUnavailable], or another error of the driver, such as refused access.
 func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	data, err := s.Read(ctx, string(ref))
 	if err == nil && RefOf(data) != ref {
@@ -79,22 +76,22 @@ func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	return data, err
 }
 
-// WriteOnce stores bytes under a name of the caller's, a path that does not begin
-// with "sha256/". Writing the same bytes again does nothing; other bytes are
-// ErrExists.
+// WriteOnce stores bytes under a name, which is a path outside "sha256/". Writing the
+// same bytes again changes nothing; if the name has other bytes, the error is
+// [ErrExists].
 func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 	taken, err := s.create(ctx, name, data)
 	if !taken {
 		return explain("write", name, err)
 	}
-	there, err := s.Read(ctx, name)
-	if err == nil && !bytes.Equal(there, data) {
+	existing, err := s.Read(ctx, name)
+	if err == nil && !bytes.Equal(existing, data) {
 		return fmt.Errorf("blob %s %w", name, ErrExists)
 	}
 	return err
 }
 
-// create writes a name that is not taken.
+// create writes a new name. taken reports that the name exists.
 func (s *Store) create(ctx context.Context, name string, data []byte) (taken bool, err error) {
 	options := &blob.WriterOptions{ContentType: "application/json"}
 	if s.root == "" {
@@ -102,8 +99,8 @@ func (s *Store) create(ctx context.Context, name string, data []byte) (taken boo
 		err = s.write(ctx, name, data, options)
 		return gcerrors.Code(err) == gcerrors.FailedPrecondition, err
 	}
-	// In a folder, gocloud looks for the name and renames later, so two writers may
-	// both succeed. Of two links with one name, one fails.
+	// The file driver of gocloud checks for the name and then renames, so two writers
+	// may both succeed. Creating a hard link is atomic.
 	path := filepath.Join(s.root, filepath.FromSlash(name))
 	if _, err := os.Lstat(path); err == nil {
 		return true, nil
@@ -119,15 +116,14 @@ func (s *Store) create(ctx context.Context, name string, data []byte) (taken boo
 	return false, s.syncFolders(filepath.Dir(path))
 }
 
-// write stores bytes so that no loss of power takes them back. A cloud sees to
-// that by itself; a file has to be on the disk before it gets its name, and then
-// its name, too.
+// write stores bytes durably. A file is synced before it is renamed, and its folder
+// after that; clouds are durable by themselves.
 func (s *Store) write(ctx context.Context, name string, data []byte, options *blob.WriterOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var file *os.File // nil: it is not in a folder
+	var file *os.File // nil in a cloud
 	sum := md5.Sum(data)
-	options.ContentMD5 = sum[:] // which clouds check
+	options.ContentMD5 = sum[:] // verified by clouds
 	options.BeforeWrite = func(as func(any) bool) error {
 		as(&file)
 		return nil
@@ -140,7 +136,7 @@ func (s *Store) write(ctx context.Context, name string, data []byte, options *bl
 		err = file.Sync()
 	}
 	if err != nil {
-		cancel() // so that closing leaves nothing under the name
+		cancel() // Close then discards the bytes
 		_ = w.Close()
 		return err
 	}
@@ -150,11 +146,10 @@ func (s *Store) write(ctx context.Context, name string, data []byte, options *bl
 	return s.syncFolders(filepath.Dir(file.Name()))
 }
 
-// syncFolders writes the names in a folder of the store to the disk, and those of
-// the folders it is in.
+// syncFolders syncs a folder and its parents, up to that of the store.
 func (s *Store) syncFolders(folder string) error {
 	if s.folder == "" || runtime.GOOS == "windows" {
-		return nil // it is not ours to know, or cannot be asked for
+		return nil // Windows cannot sync folders
 	}
 	for {
 		opened, err := os.Open(folder)
@@ -170,15 +165,15 @@ func (s *Store) syncFolders(folder string) error {
 	}
 }
 
-// Read returns the bytes under a name. The error is ErrNotFound, or one of
-// the store, ErrUnavailable as a rule.
+// Read returns the bytes under a name, without verifying them. Its errors are those of
+// [Store.Get] except ErrCorrupt.
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	data, err := s.bucket.ReadAll(ctx, name)
 	return data, explain("read", name, err)
 }
 
-// Names yields the names that begin with a prefix, in the order of their bytes.
-// An error comes last.
+// Names yields the names with a prefix in byte order. An error is always the last
+// element.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	if s.root != "" {
 		return s.files(prefix)
@@ -201,9 +196,9 @@ func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, erro
 	}
 }
 
-// files is Names in a folder. The lists of gocloud come in pages, lose names
-// between two pages when a file and a folder begin alike, and fail when a
-// temporary file vanishes.
+// files is Names in a folder. The listing of gocloud's file driver can skip names
+// between pages (a file and a folder with a common prefix), and fails when a temporary
+// file disappears.
 func (s *Store) files(prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []string
@@ -217,7 +212,7 @@ func (s *Store) files(prefix string) iter.Seq2[string, error] {
 			}
 			relative, err := filepath.Rel(s.root, file)
 			name := filepath.ToSlash(relative)
-			// A temporary file is a write that is not complete.
+			// Temporary files belong to incomplete writes.
 			if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, ".tmp") && !strings.HasSuffix(name, ".attrs") {
 				names = append(names, name)
 			}
@@ -227,10 +222,10 @@ func (s *Store) files(prefix string) iter.Seq2[string, error] {
 			yield("", explain("list", prefix, err))
 			return
 		}
-		if len(names) == 0 && s.isKnown() {
-			// A volume that is not mounted looks like an empty store.
+		if len(names) == 0 && s.hasIdentity() {
+			// An unmounted volume looks like an empty store.
 			if _, err := os.Lstat(filepath.Join(s.root, identityName)); err != nil {
-				yield("", &storeError{fmt.Sprintf("list blob %s: the identity of the store is gone: %s", prefix, redact(err)), err})
+				yield("", &storeError{fmt.Sprintf("list blob %s: the store has lost its identity (is the volume mounted?): %s", prefix, redact(err)), err})
 				return
 			}
 		}
@@ -243,7 +238,7 @@ func (s *Store) files(prefix string) iter.Seq2[string, error] {
 	}
 }
 
-// explain makes an error of a driver one of ours, or nil.
+// explain converts an error of a driver, or nil.
 func explain(verb, name string, err error) error {
 	switch {
 	case err == nil:
@@ -255,7 +250,7 @@ func explain(verb, name string, err error) error {
 	}
 }
 
-// storeError is an error of a driver, in words that hold no credential.
+// storeError is an error of a driver with its credentials removed from the text.
 type storeError struct {
 	text string
 	err  error

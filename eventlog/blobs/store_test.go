@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// kinds are the stores that need no cloud.
+// kinds are the stores that work offline.
 var kinds = map[string]func(t testing.TB) *blobs.Store{
 	"a folder": func(t testing.TB) *blobs.Store { return open(t, "file://"+filepath.ToSlash(t.TempDir())+"/blobs") },
 	"memory":   func(t testing.TB) *blobs.Store { return open(t, "mem://") },
@@ -40,14 +40,14 @@ var kinds = map[string]func(t testing.TB) *blobs.Store{
 	"a test's": func(t testing.TB) *blobs.Store { return blobstest.New(t).Store },
 }
 
-// inEach runs a test on every kind of store.
+// inEach runs a test on each kind of store.
 func inEach(t *testing.T, test func(t *testing.T, store *blobs.Store)) {
 	for kind, open := range kinds {
 		t.Run("in "+kind, func(t *testing.T) { test(t, open(t)) })
 	}
 }
 
-func TestWhatIsPutIsGot(t *testing.T) {
+func TestGetReturnsWhatWasPut(t *testing.T) {
 	inEach(t, func(t *testing.T, store *blobs.Store) {
 		hello, err := store.Put(t.Context(), []byte("hello"))
 		require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestWhatIsPutIsGot(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotThereIsAnErrorOfItsOwn(t *testing.T) {
+func TestAMissingBlobIsErrNotFound(t *testing.T) {
 	inEach(t, func(t *testing.T, store *blobs.Store) {
 		_, err := store.Get(t.Context(), "sha256/"+digits)
 		require.ErrorIs(t, err, blobs.ErrNotFound)
@@ -76,7 +76,7 @@ func TestWhatIsNotThereIsAnErrorOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestANameIsWrittenOnce(t *testing.T) {
+func TestWriteOnceKeepsTheFirstBytes(t *testing.T) {
 	inEach(t, func(t *testing.T, store *blobs.Store) {
 		const name = "contexts/demo/1.json"
 		require.NoError(t, store.WriteOnce(t.Context(), name, []byte("first")))
@@ -114,7 +114,7 @@ func names(t testing.TB, store *blobs.Store, prefix string) []string {
 	return names
 }
 
-func TestBytesAreWrittenOnlyWhenTheyAreNotThere(t *testing.T) {
+func TestPutWritesOnlyMissingBytes(t *testing.T) {
 	bucket := blobstest.New(t)
 	for range 3 {
 		_, err := bucket.Store.Put(t.Context(), []byte("hello"))
@@ -123,7 +123,7 @@ func TestBytesAreWrittenOnlyWhenTheyAreNotThere(t *testing.T) {
 	require.Equal(t, 1, bucket.Writes())
 }
 
-func TestDamageIsNoticedAndMendedByPuttingAgain(t *testing.T) {
+func TestPutRepairsADamagedBlob(t *testing.T) {
 	bucket := blobstest.New(t)
 	ref, err := bucket.Store.Put(t.Context(), []byte("hello"))
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestDamageIsNoticedAndMendedByPuttingAgain(t *testing.T) {
 	require.ErrorIs(t, err, blobs.ErrCorrupt)
 	require.EqualError(t, err, "blob "+string(ref)+" is damaged: its bytes do not have its hash")
 
-	// As a machine leaves it that lost its power.
+	// As after a power failure.
 	bucket.Set(string(ref), []byte{})
 	_, err = bucket.Store.Get(t.Context(), ref)
 	require.ErrorIs(t, err, blobs.ErrCorrupt)
@@ -144,12 +144,12 @@ func TestDamageIsNoticedAndMendedByPuttingAgain(t *testing.T) {
 	require.Equal(t, "hello", string(got))
 }
 
-func TestAStoreThatIsAwayIsNeitherEmptyNorDamagedAndTellsNoSecret(t *testing.T) {
+func TestErrorsOfAnUnavailableStoreContainNoSecrets(t *testing.T) {
 	bucket := blobstest.New(t)
 	ref, err := bucket.Store.Put(t.Context(), []byte("hello"))
 	require.NoError(t, err)
-	away := errors.New(`Get "https://account.blob.core.windows.net/c/k?sv=1&sig=s3cr3t": dial tcp: no route, password=s3cr3t`)
-	bucket.Fail(away)
+	unreachable := errors.New(`Get "https://account.blob.core.windows.net/c/k?sv=1&sig=s3cr3t": dial tcp: no route, password=s3cr3t`)
+	bucket.Fail(unreachable)
 	for name, use := range map[string]func() error{
 		"put":   func() error { _, err := bucket.Store.Put(t.Context(), []byte("more")); return err },
 		"write": func() error { return bucket.Store.WriteOnce(t.Context(), "name", []byte("1")) },
@@ -162,7 +162,7 @@ func TestAStoreThatIsAwayIsNeitherEmptyNorDamagedAndTellsNoSecret(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := use()
-			require.ErrorIs(t, err, away)
+			require.ErrorIs(t, err, unreachable)
 			require.ErrorIs(t, err, blobs.ErrUnavailable)
 			require.NotErrorIs(t, err, blobs.ErrNotFound)
 			require.NotErrorIs(t, err, blobs.ErrCorrupt)
@@ -176,7 +176,7 @@ func TestAStoreThatIsAwayIsNeitherEmptyNorDamagedAndTellsNoSecret(t *testing.T) 
 	require.NoError(t, err)
 }
 
-func TestAStoreThatRefusesAccessIsNotAway(t *testing.T) {
+func TestRefusedAccessIsNotUnavailability(t *testing.T) {
 	bucket := blobstest.New(t)
 	bucket.Fail(fs.ErrPermission)
 	_, err := bucket.Store.Put(t.Context(), []byte("hello"))
@@ -184,7 +184,7 @@ func TestAStoreThatRefusesAccessIsNotAway(t *testing.T) {
 	require.NotErrorIs(t, err, blobs.ErrUnavailable)
 }
 
-func TestACallEndsWithItsContext(t *testing.T) {
+func TestACancelledContextEndsACall(t *testing.T) {
 	store := open(t, "file://"+filepath.ToSlash(t.TempDir())+"/blobs")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -192,7 +192,7 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestManyMayPutTheSame(t *testing.T) {
+func TestConcurrentPutsOfTheSameBytes(t *testing.T) {
 	inEach(t, func(t *testing.T, store *blobs.Store) {
 		var group sync.WaitGroup
 		for range 8 {
@@ -218,8 +218,8 @@ func TestManyMayPutTheSame(t *testing.T) {
 	})
 }
 
-// putsForEver is the environment variable with which the test is a program that
-// puts blobs into the store at a URL, and prints their references, for ever.
+// putsForEver is the environment variable that makes the test binary put blobs into the
+// store at a URL, and print their references, until it is killed.
 const putsForEver = "BLOBS_TEST_PUTS_FOR_EVER"
 
 func putForEver(url string) {
@@ -234,7 +234,7 @@ func putForEver(url string) {
 	os.Exit(1)
 }
 
-func TestAProcessThatIsKilledLeavesNothingHalf(t *testing.T) {
+func TestAKilledProcessLeavesNoPartialBlobs(t *testing.T) {
 	url := "file://" + filepath.ToSlash(t.TempDir()) + "/blobs"
 	store := open(t, url)
 	for range 5 {

@@ -1,10 +1,10 @@
-// Package blobstest has a store in memory for tests: one that can be away, that
-// can lose and damage what it has, and that counts how often it is asked.
+// Package blobstest provides an in-memory store for tests that can fail, lose or damage
+// blobs, and that counts operations.
 //
 //	bucket := blobstest.New(t)
 //	archive := archive.New(bucket.Store)
 //	…
-//	bucket.Fail(errors.New("away"))
+//	bucket.Fail(errors.New("connection refused"))
 package blobstest
 
 import (
@@ -27,50 +27,48 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// Bucket is what a store is made on.
+// Bucket is the content of a store.
 type Bucket struct {
-	// Store is the store on this bucket. It is closed at the end of the test.
+	// Store is the store on this bucket.
 	Store *blobs.Store
 
-	mu     sync.Mutex
-	blobs  map[string][]byte
-	err    error
-	reads  int
-	writes int
-	// latency is how long each read and list takes.
-	latency time.Duration
+	mu      sync.Mutex
+	blobs   map[string][]byte
+	err     error
+	reads   int
+	writes  int
+	latency time.Duration // of each read and list
 }
 
-// New returns an empty bucket.
+// New returns an empty bucket that is closed at the end of the test.
 func New(t testing.TB) *Bucket {
 	b := Open()
 	t.Cleanup(func() { _ = b.Store.Close() })
 	return b
 }
 
-// Open is New for callers that close the store themselves.
+// Open returns an empty bucket that the caller closes.
 func Open() *Bucket {
 	b := &Bucket{blobs: map[string][]byte{}}
 	b.Store = blobs.New(blob.NewBucket(bucketDriver{bucket: b}))
 	return b
 }
 
-// Fail makes every use of the store fail with an error; nil ends it. With
-// fs.ErrPermission the store refuses access, with any other error it is away.
+// Fail makes all operations fail with err, until Fail(nil). fs.ErrPermission means
+// refused access, any other error an unavailable store.
 func (b *Bucket) Fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.err = err
 }
 
-// SetLatency makes each read and list of the bucket take a time.
+// SetLatency delays each read and list.
 func (b *Bucket) SetLatency(latency time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.latency = latency
 }
 
-// wait takes the latency.
 func (b *Bucket) wait() {
 	b.mu.Lock()
 	latency := b.latency
@@ -78,7 +76,7 @@ func (b *Bucket) wait() {
 	time.Sleep(latency)
 }
 
-// Set puts bytes under a name, whatever was there. Nil takes the name away.
+// Set replaces the bytes under a name; nil removes the name.
 func (b *Bucket) Set(name string, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,22 +86,21 @@ func (b *Bucket) Set(name string, data []byte) {
 	}
 }
 
-// Names lists what is there, in order.
+// Names returns all names, sorted.
 func (b *Bucket) Names() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Sorted(maps.Keys(b.blobs))
 }
 
-// Reads is how often the bucket was listed, or something in it was read or
-// looked for.
+// Reads returns the number of reads, lookups and lists.
 func (b *Bucket) Reads() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.reads
 }
 
-// Writes is how often something was written.
+// Writes returns the number of writes.
 func (b *Bucket) Writes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -115,8 +112,7 @@ var (
 	errExists   = errors.New("exists")
 )
 
-// bucketDriver is the driver of a bucket. What stores have no use for is not
-// there.
+// bucketDriver implements only the methods that stores use.
 type bucketDriver struct {
 	driver.Bucket
 	bucket *Bucket

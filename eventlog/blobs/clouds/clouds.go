@@ -1,10 +1,10 @@
-// Package clouds registers the stores of package blobs in the cloud: s3://,
-// gs:// and azblob://. Import it for its side effect, in a main package:
+// Package clouds registers the cloud stores of package blobs: s3://, gs:// and
+// azblob://. Main packages import it for its side effect:
 //
 //	import _ "github.com/seed-9ed7edd4/chronicle/eventlog/blobs/clouds"
 //
-// The SDKs of three clouds more than double the size and the link time of a
-// binary, so no library of Chronicle imports it.
+// Libraries do not import it, because the three SDKs more than double the size and the
+// link time of a binary.
 package clouds
 
 import (
