@@ -126,6 +126,8 @@ const (
 	NoteUsage    NoteKind = "usage"
 )
 
+var noteKinds = []NoteKind{NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage}
+
 // Note is a report of an agent. It is shown to viewers, never to a model.
 type Note struct {
 	Kind    NoteKind `json:"kind"`
@@ -199,6 +201,9 @@ const (
 	PolicyReject Policy = "reject"
 )
 
+// Policies returns all delivery policies, the default first.
+func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject} }
+
 // SetDeliveryPolicy sets how new input affects a running answer and how long a request
 // is debounced. At least one field must be set; unset fields keep their value.
 type SetDeliveryPolicy struct {
@@ -262,6 +267,8 @@ const (
 	ReasonCancelled    Reason = "cancelled"
 	ReasonTimeout      Reason = "timeout"
 )
+
+var reasons = []Reason{ReasonNewUserInput, ReasonCancelled, ReasonTimeout}
 
 // LLMRequestInterrupted records that a request was stopped. If there is a partial
 // response, a partial [AssistantMessage] precedes this event.

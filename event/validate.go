@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -125,12 +126,10 @@ func value(field string, raw json.RawMessage) error {
 }
 
 func (b Note) validate() error {
-	switch b.Kind {
-	case NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage:
-		return text("content", b.Content)
+	if !slices.Contains(noteKinds, b.Kind) {
+		return fieldf("kind", "want %s, got %s", oneOf(noteKinds), quote(string(b.Kind)))
 	}
-	return fieldf("kind", "want %s, %s, %s, %s or %s, got %s",
-		NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage, quote(string(b.Kind)))
+	return text("content", b.Content)
 }
 
 func (b SetRetryConfig) validate() error {
@@ -220,14 +219,11 @@ func (b SetTimeout) validate() error {
 }
 
 func (b SetDeliveryPolicy) validate() error {
-	switch b.Policy {
-	case PolicyInterrupt, PolicyQueue, PolicyReject:
-	case "":
-		if b.QuietPeriodMs == nil && b.MaxWaitMs == nil {
-			return fieldf("policy", "missing (want policy, quietPeriodMs or maxWaitMs)")
-		}
-	default:
-		return fieldf("policy", "want %s, %s or %s, got %s", PolicyInterrupt, PolicyQueue, PolicyReject, quote(string(b.Policy)))
+	switch {
+	case b.Policy == "" && b.QuietPeriodMs == nil && b.MaxWaitMs == nil:
+		return fieldf("policy", "missing (want policy, quietPeriodMs or maxWaitMs)")
+	case b.Policy != "" && !slices.Contains(Policies(), b.Policy):
+		return fieldf("policy", "want %s, got %s", oneOf(Policies()), quote(string(b.Policy)))
 	}
 	if ms := b.QuietPeriodMs; ms != nil {
 		if err := between("quietPeriodMs", *ms, 0, MaxQuietPeriodMs); err != nil {
@@ -259,14 +255,29 @@ func (b LLMRequestFellBack) validate() error  { return requestID(b.RequestID) }
 func (b TextDelta) validate() error           { return requestID(b.RequestID) }
 
 func (b LLMRequestInterrupted) validate() error {
-	switch b.Reason {
-	case ReasonNewUserInput, ReasonCancelled, ReasonTimeout:
-		return requestID(b.RequestID)
+	if !slices.Contains(reasons, b.Reason) {
+		return fieldf("reason", "want %s, got %s", oneOf(reasons), quote(string(b.Reason)))
 	}
-	return fieldf("reason", "want %s, %s or %s, got %s", ReasonNewUserInput, ReasonCancelled, ReasonTimeout, quote(string(b.Reason)))
+	return requestID(b.RequestID)
 }
 
 func (InputRejected) validate() error { return nil }
+
+// oneOf lists allowed values: "a, b or c".
+func oneOf[T ~string](values []T) string {
+	var list strings.Builder
+	for i, value := range values {
+		switch i {
+		case 0:
+		case len(values) - 1:
+			list.WriteString(" or ")
+		default:
+			list.WriteString(", ")
+		}
+		list.WriteString(string(value))
+	}
+	return list.String()
+}
 
 func requestID(id string) error {
 	if id == "" {

@@ -111,7 +111,7 @@ func ConfigBody() *rapid.Generator[event.Body] {
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.SetDeliveryPolicy {
 			return event.SetDeliveryPolicy{
-				Policy:        rapid.SampledFrom([]event.Policy{event.PolicyInterrupt, event.PolicyQueue, event.PolicyReject}).Draw(t, "policy"),
+				Policy:        rapid.SampledFrom(event.Policies()).Draw(t, "policy"),
 				QuietPeriodMs: optional(t, rapid.Int64Range(0, event.MaxQuietPeriodMs)),
 				MaxWaitMs:     optional(t, rapid.Int64Range(0, event.MaxQuietPeriodMs)),
 			}
