@@ -1,23 +1,69 @@
-// Package reducer contains the pure core of Chronicle. It has no clock, randomness or I/O
-// and does not know Temporal: times and ids are inputs, and actions are returned as data.
+// Package reducer decides what a context does. It contains the pure core of Chronicle: no
+// clock, no randomness, no I/O and no Temporal. Times and ids are inputs, and actions are
+// returned as data.
 //
-// It has two folds. [Reduce] folds the events of a context into a [ReducedContext], the
-// messages and settings for a model:
+// [Reduce] folds the events of a context into a [ReducedContext], the messages and settings
+// for a model:
 //
 //	r := reducer.Reduce(reducer.Initial(), events...)
-//	r.Messages      // the conversation
-//	r.Config        // provider, retries, timeouts
+//	r.Messages // the conversation
+//	r.Config   // provider, retries, timeouts
 //
-// [Step] is the state machine of a session. It takes one [Input], such as a received event
-// or the result of a request, and returns the new [Session] and a list of [Effect] values
-// for the workflow to perform:
+// [Step] is the state machine of a session. It takes one [Input], such as received events
+// or the result of a request, and returns the new [Session] and the [Effect] values that
+// the workflow performs:
 //
 //	s, effects := reducer.Step(s, reducer.Received{At: now, Events: in})
 //	// effects: Record{…}, StartRequest{…}
 //
-// Guarantees for both:
-//   - They are deterministic and never modify their arguments. Results can share memory
-//     with arguments, so treat both as immutable (see grow.go).
+// # Transitions
+//
+// A session is in one [Phase]. The first row that matches the phase, the input and the
+// conditions gives the next phase and the effects. "running" stands for all phases with a
+// request, an effect in brackets is optional, and - means none.
+//
+//	phase                    | input                      | when                        | next         | effects
+//	any                      | Opened                     | -                           | idle         | Record
+//	any                      | Received                   | duplicate                   | same         | -
+//	idle, ended              | Received                   | message                     | debouncing   | Record, StartRequest
+//	ended                    | Received, Refused          | -                           | idle         | Record
+//	debouncing               | Received                   | message, policy interrupts  | same         | Record, TellRequest
+//	answering                | Received                   | message, policy interrupts  | interrupting | Record, InterruptRequest
+//	any                      | Received, Refused          | -                           | same         | Record
+//	any                      | RequestStarted             | implausible                 | same         | -
+//	withdrawing, cancelling  | RequestStarted             | -                           | cancelling   | Record, InterruptRequest
+//	interrupting             | RequestStarted             | outdated                    | same         | Record, InterruptRequest
+//	debouncing, answering    | RequestStarted             | outdated, policy interrupts | interrupting | Record, InterruptRequest
+//	running                  | RequestStarted             | -                           | answering    | Record
+//	debouncing               | InterruptAsked, CloseAsked | -                           | withdrawing  | InterruptRequest
+//	answering, interrupting  | InterruptAsked, CloseAsked | -                           | cancelling   | InterruptRequest
+//	idle                     | CloseAsked                 | -                           | ended        | Record
+//	any                      | InterruptAsked, CloseAsked | -                           | same         | -
+//	answering                | Continued                  | worker known                | same         | AdoptRequest
+//	interrupting, cancelling | Continued                  | worker known                | same         | AdoptRequest, InterruptRequest
+//	debouncing, answering    | RequestEnded               | failed, fallback configured | debouncing   | Record, StartRequest
+//	debouncing, answering    | RequestEnded, Continued    | handed back                 | debouncing   | [Record], StartRequest
+//	running                  | RequestEnded, Continued    | message waits               | debouncing   | Record, StartRequest
+//	running                  | RequestEnded, Continued    | closing                     | ended        | Record
+//	running                  | RequestEnded, Continued    | -                           | idle         | Record
+//	any                      | RequestEnded, Continued    | -                           | same         | -
+//
+// The conditions are:
+//   - message: the input contains a message that wants an answer, and is not rejected.
+//   - outdated: the reported attempt does not include the newest such message.
+//   - message waits: the request ends without having included or answered such a message.
+//   - policy interrupts: the delivery policy is interrupt.
+//   - implausible: the report is about another request, or repeated, or forged.
+//   - worker known: the process that makes the newest attempt was reported.
+//   - handed back: the worker shut down or died, or a stop arrived that became obsolete, and
+//     the request was handed back at most [MaxReturns] times. Continuing as new without a
+//     known worker counts as handed back.
+//   - closing: the session is closed when the request ends.
+//
+// # Guarantees
+//
+//   - Both folds are deterministic and never modify their arguments. Results can share
+//     memory with arguments, so treat both as immutable.
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log,
 //     and a state survives a JSON round trip unchanged.
 //   - Folding a log takes linear time, in one call and, while messages are appended, event

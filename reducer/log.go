@@ -53,7 +53,7 @@ func (d *decision) recordEvents(events ...event.Event) {
 			return
 		}
 	}
-	d.effects = append(d.effects, Record{Events: placed})
+	d.perform(Record{Events: placed})
 }
 
 // follow updates the session, except its reduced context, for a recorded event. It is all
@@ -90,7 +90,7 @@ func (d *decision) follow(e event.Event) {
 	case event.LLMRequestFailed:
 		d.rememberEnded(body.RequestID, true)
 	case event.LLMRequestInterrupted:
-		d.rememberEnded(body.RequestID, d.Request != nil && d.Request.Stop == "")
+		d.rememberEnded(body.RequestID, d.Request != nil && !d.Phase().IsStopping())
 	}
 }
 

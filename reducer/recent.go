@@ -28,8 +28,8 @@ func (s Session) Find(clientEventID string) (id string, ok bool) {
 	return "", false
 }
 
-// unrepeated deduplicates events by ClientEventID.
-func (d *decision) unrepeated(events []event.Event) []event.Event {
+// deduplicate drops events with a known ClientEventID.
+func (d *decision) deduplicate(events []event.Event) []event.Event {
 	var fresh []event.Event
 	for i, e := range events {
 		isSame := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }

@@ -8,8 +8,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// refuse returns why valid input is rejected in the current state; "" if it is accepted.
-func (d *decision) refuse(events []event.Event) string {
+// reject records the rejection of an input.
+func (d *decision) reject(reason, input, clientEventID string) {
+	rejected := event.New(event.InputRejected{Reason: reason, Input: input})
+	rejected.ClientEventID = clientEventID
+	d.recordEvents(rejected)
+}
+
+// rejection returns why valid input is rejected in the current state; "" if it is accepted.
+func (d *decision) rejection(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
 	calls := len(d.OpenToolCalls)
 	called := map[string]bool{}
@@ -43,7 +50,7 @@ func (d *decision) refuse(events []event.Event) string {
 				return fmt.Sprintf("%s.content: empty, and no attachment waits for it", e.Tag())
 			}
 			attachments = 0
-			if body.Triggers() && d.isAnswering() && d.Reduced.Config.Delivery.Policy == event.PolicyReject {
+			if body.Triggers() && d.Phase().IsSent() && d.policy().Rejects {
 				return fmt.Sprintf("busy: request %s is being answered and the delivery policy is reject", d.Request.ID)
 			}
 		}

@@ -1,0 +1,48 @@
+package reducer
+
+import (
+	"cmp"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// isOutdated reports whether the attempt does not include the newest message that wants an
+// answer.
+func (d *decision) isOutdated() bool {
+	return d.Phase().IsSent() && event.Counter(d.Trigger) > event.Counter(d.Request.Through)
+}
+
+// interruptIfOutdated stops an outdated attempt if the delivery policy interrupts.
+func (d *decision) interruptIfOutdated() {
+	if d.isOutdated() && d.policy().Interrupts {
+		d.stop(event.ReasonNewUserInput)
+	}
+}
+
+// interrupt cancels the request at a person's wish. The messages that it would have answered
+// stay unanswered: those of its quiet period, those that its attempt includes, and those that
+// interrupted it. Messages queued behind a running attempt are answered next.
+func (d *decision) interrupt() {
+	if d.Request == nil {
+		return
+	}
+	hasQueued := d.isOutdated() && d.Phase() != PhaseInterrupting
+	if !hasQueued {
+		d.Request.Dropped, d.Trigger = cmp.Or(d.Trigger, d.Request.Dropped), ""
+	}
+	d.stop(event.ReasonCancelled)
+}
+
+// stop asks the request to stop, unless it was asked for the same or a stronger reason.
+func (d *decision) stop(reason event.Reason) {
+	r := d.Request
+	if r.Stop == event.ReasonCancelled || r.Stop == reason {
+		return
+	}
+	r.Stop = reason
+	d.askToStop()
+}
+
+func (d *decision) askToStop() {
+	d.perform(InterruptRequest{RequestID: d.Request.ID, Reason: d.Request.Stop, Through: d.Trigger})
+}

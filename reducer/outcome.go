@@ -1,0 +1,122 @@
+package reducer
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// requestEnded handles the result of the running request: the request ends, or it is
+// enqueued again.
+func (d *decision) requestEnded(in RequestEnded) {
+	d.reconcile(in.Attempted)
+	if in.Reason == event.ReasonNewUserInput && d.Phase() == PhaseAnswering && d.isOutdated() {
+		// The request stopped by itself after TellRequest.
+		d.Request.Stop = in.Reason
+	}
+	r := d.Request
+	switch {
+	case in.Outcome == Completed:
+		d.complete(in)
+	case d.Phase().IsStopping():
+		d.recordInterruption(in, r.Stop)
+	case in.Outcome == Failed && d.hasFallback():
+		d.fallBack(in)
+		return
+	case in.Outcome == Failed:
+		d.fail(in.Error, d.retries(max(in.Attempt, r.Attempt)))
+	case in.Outcome == Returned || in.Outcome == Interrupted && in.Reason != event.ReasonTimeout:
+		// The worker handed the request back, or an obsolete stop reached the newest attempt.
+		if r.Returns < MaxReturns {
+			r.Returns++
+			d.requeue(in.Attempt)
+			return
+		}
+		d.fail(fmt.Sprintf("%d workers in a row did not get to the end of it; the last one: %s", r.Returns+1, in.Error),
+			d.retries(r.Attempt))
+	case in.Reason == event.ReasonTimeout:
+		d.recordInterruption(in, in.Reason)
+	default:
+		d.recordInterruption(in, event.ReasonCancelled)
+	}
+	d.next()
+}
+
+func (d *decision) complete(in RequestEnded) {
+	d.recordAnswer(in.Text, false)
+	d.record(event.LLMRequestCompleted{
+		RequestID: d.Request.ID, DurationMs: in.Duration.Milliseconds(),
+		InputTokens: in.InputTokens, OutputTokens: in.OutputTokens, FinishReason: in.FinishReason,
+		ThroughEventID: d.dropped(),
+	})
+}
+
+// recordInterruption ends the request with its partial answer.
+func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
+	if in.Text != "" {
+		d.recordAnswer(in.Text, true)
+	}
+	d.record(event.LLMRequestInterrupted{
+		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.unanswered(),
+	})
+}
+
+func (d *decision) recordAnswer(text string, isPartial bool) {
+	d.record(event.AssistantMessage{
+		Content: text, RequestID: d.Request.ID, ThroughEventID: d.Request.Through, Partial: isPartial,
+	})
+}
+
+func (d *decision) fail(problem string, retries int) {
+	d.record(event.LLMRequestFailed{
+		RequestID: d.Request.ID, Error: problem, RetriesAttempted: retries, ThroughEventID: d.unanswered(),
+	})
+}
+
+// retries returns how many retries the current provider had before an attempt.
+func (d *decision) retries(attempt int) int { return max(0, attempt-d.Request.FirstAttempt) }
+
+func (d *decision) hasFallback() bool {
+	return !d.Request.Fallback && d.Reduced.Config.Fallback != nil
+}
+
+// fallBack enqueues the request again with the fallback provider.
+func (d *decision) fallBack(in RequestEnded) {
+	r, config := d.Request, d.Reduced.Config
+	d.record(event.LLMRequestFellBack{
+		RequestID:    r.ID,
+		FromProvider: cmp.Or(in.ProviderID, r.ProviderID, config.Primary.ProviderID),
+		ToProvider:   config.Fallback.ProviderID,
+		Error:        in.Error, RetriesAttempted: d.retries(max(in.Attempt, r.Attempt)),
+	})
+	r.Fallback = true
+	d.requeue(in.Attempt)
+}
+
+// unanswered returns the newest event that stays unanswered when the request ends; "" if
+// that is the newest one that its attempt includes.
+func (d *decision) unanswered() string {
+	r, phase, trigger := d.Request, d.Phase(), event.Counter(d.Trigger)
+	asked, through := event.Counter(r.Asked), event.Counter(r.Through)
+	// The next request answers the trigger.
+	isNext := d.Trigger != "" && (phase.IsStopping() || trigger > max(asked, through))
+	isIncluded := trigger <= through
+	switch {
+	case phase.IsSent() && d.Closing == "" && !(isNext && isIncluded):
+		return d.dropped()
+	case isNext:
+		return event.FormatID(d.ContextName, trigger-1)
+	default:
+		return d.LastEventID()
+	}
+}
+
+// dropped returns the newest unanswered message at the time of an interrupt; "" if the
+// attempt includes it.
+func (d *decision) dropped() string {
+	if r := d.Request; event.Counter(r.Dropped) > event.Counter(r.Through) {
+		return r.Dropped
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package reducer
+
+import "github.com/seed-9ed7edd4/chronicle/event"
+
+// startRequest starts a request for all unanswered input.
+func (d *decision) startRequest() {
+	d.Requests++
+	d.Request = &Request{ID: event.FormatRequestID(d.ContextName, d.Requests), FirstAttempt: 1}
+	d.enqueue()
+}
+
+// enqueue gives the running request to a worker, for the first time or again.
+func (d *decision) enqueue() {
+	d.answerOpenToolCalls()
+	d.Request.Asked = d.LastEventID()
+	config := d.Reduced.Config
+	provider := config.Primary
+	if d.Request.Fallback && config.Fallback != nil {
+		provider = *config.Fallback
+	}
+	model := provider.Model
+	if provider.IsDefault {
+		model = ""
+	}
+	d.perform(StartRequest{
+		RequestID:    d.Request.ID,
+		Turn:         d.Requests,
+		Fallback:     d.Request.Fallback,
+		FirstAttempt: d.Request.FirstAttempt,
+		Through:      d.LastEventID(),
+		Retry:        config.Retry,
+		TimeoutMs:    config.TimeoutMs,
+		MaxWaitMs:    config.Delivery.MaxWaitMs,
+		Model:        model,
+		Messages:     len(d.Reduced.Messages),
+	})
+}
+
+// requeue enqueues the request again. It is debounced again, so it includes input received
+// before it is sent. Attempts are numbered after all earlier ones, including a last one
+// that the session may not know of.
+func (d *decision) requeue(lastAttempt int) {
+	r := d.Request
+	r.FirstAttempt = max(lastAttempt, r.Attempt, r.FirstAttempt) + 1
+	r.Through = ""
+	d.enqueue()
+}
+
+// next continues after a request has ended.
+func (d *decision) next() {
+	if d.Closing != "" {
+		d.end()
+	}
+	if d.Trigger == "" {
+		return
+	}
+	d.reopen()
+	d.startRequest()
+}
