@@ -387,7 +387,7 @@ func (g *generation) sent(ctx context.Context, policy event.Policy) {
 	// What an attempt after the first follows from is to be seen; other policies
 	// go by whether the request was sent; and a hint may not reach us, or have
 	// come a moment ago.
-	atOnce := g.attempted.Attempt > 1 || policy != event.PolicyInterrupt ||
+	atOnce := g.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts ||
 		!g.options.Stream.Connected() || g.hinted > event.Counter(g.attempted.Through)
 	news := wire.RequestStarted{
 		RequestID: g.in.RequestID, Attempt: g.attempted.Attempt, Through: g.attempted.Through,
