@@ -11,6 +11,10 @@ import (
 
 func newSetPolicyCommand(o *setOptions) *cobra.Command {
 	var quietPeriod, maxWait time.Duration
+	var names []string
+	for _, policy := range event.Policies() {
+		names = append(names, string(policy))
+	}
 	command := &cobra.Command{
 		Use:   "policy [interrupt|queue|reject] -n NAME [flags]",
 		Short: "Set the delivery policy: the effect of new input on a running answer",
@@ -28,7 +32,7 @@ Durations have a unit, as in 10ms or 1s, and are whole milliseconds.
 		Example: `  starter set policy queue -n demo
   starter set policy -n demo --quiet-period 300ms --max-wait 2s`,
 		Args:      atMostOneArgument,
-		ValidArgs: []string{string(event.PolicyInterrupt), string(event.PolicyQueue), string(event.PolicyReject)},
+		ValidArgs: names,
 		RunE: func(command *cobra.Command, args []string) error {
 			var body event.SetDeliveryPolicy
 			if len(args) > 0 {
