@@ -140,6 +140,16 @@ func TestEveryTagIsDescribed(t *testing.T) {
 	require.EqualValues(t, inputs, schemas["Input"].Value.Discriminator.Mapping)
 }
 
+func TestEveryDeliveryPolicyIsDescribed(t *testing.T) {
+	var want []any
+	for _, policy := range event.Policies() {
+		want = append(want, string(policy))
+	}
+	schemas := readSpec(t).Components.Schemas
+	require.Equal(t, want, schemas["SetDeliveryPolicy"].Value.Properties["policy"].Value.Enum)
+	require.Equal(t, want, schemas["Delivery"].Value.Properties["policy"].Value.Enum)
+}
+
 func TestAcceptedEventsMatchTheDescription(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := event.New(eventtest.InputBody().Draw(t, "body"))
