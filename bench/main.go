@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 func main() {
@@ -20,15 +21,12 @@ func main() {
 	defer cancel()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		if errors.As(err, new(usageError)) {
-			os.Exit(2)
+		if errors.As(err, new(exit.UsageError)) {
+			os.Exit(exit.Usage)
 		}
-		os.Exit(1)
+		os.Exit(exit.Failure)
 	}
 }
-
-// usageError is an error in the arguments.
-type usageError struct{ error }
 
 // scenario is a set of related measurements.
 type scenario struct {
@@ -89,11 +87,11 @@ func run(ctx context.Context, arguments []string) error {
 	if err := flags.Parse(arguments); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
-		return usageError{err}
+		return exit.UsageError{Err: err}
 	}
 	wanted, err := regexp.Compile(*pattern)
 	if err != nil || flags.NArg() > 0 {
-		return usageError{fmt.Errorf("arguments %q: want flags and a regular expression: %w", arguments, err)}
+		return exit.UsageError{Err: fmt.Errorf("arguments %q: want flags and a regular expression: %w", arguments, err)}
 	}
 
 	l := &lab{ctx: ctx, quick: *quick, report: newReport()}

@@ -473,53 +473,6 @@ func TestAnOutageOfTemporalIsReported(t *testing.T) {
 	}
 }
 
-func TestConnectionSettings(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "temporal.toml")
-	require.NoError(t, os.WriteFile(file, []byte(`
-[profile.default]
-address = "from-file:7233"
-namespace = "from-file"
-[profile.other]
-address = "from-other:7233"
-`), 0o600))
-	tests := map[string]struct {
-		config             client.Config
-		env                map[string]string
-		address, namespace string
-	}{
-		"the defaults": {client.Config{}, nil, "localhost:7233", "default"},
-		"the environment": {client.Config{},
-			map[string]string{"TEMPORAL_ADDRESS": "from-env:7233", "TEMPORAL_NAMESPACE": "from-env"}, "from-env:7233", "from-env"},
-		"the file": {client.Config{}, map[string]string{"TEMPORAL_CONFIG_FILE": file}, "from-file:7233", "from-file"},
-		"the environment overrides the file": {client.Config{},
-			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_ADDRESS": "from-env:7233"}, "from-env:7233", "from-file"},
-		"a profile of the file": {client.Config{Profile: "other"},
-			map[string]string{"TEMPORAL_CONFIG_FILE": file}, "from-other:7233", "default"},
-		"a profile from the environment": {client.Config{},
-			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_PROFILE": "other"}, "from-other:7233", "default"},
-		"Config overrides everything": {client.Config{Address: "from-code:7233", Namespace: "from-code"},
-			map[string]string{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_ADDRESS": "from-env:7233"}, "from-code:7233", "from-code"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			isolate(t)
-			for key, value := range test.env {
-				t.Setenv(key, value)
-			}
-			options, err := test.config.ClientOptions()
-			require.NoError(t, err)
-			require.Equal(t, test.address, options.HostPort)
-			require.Equal(t, test.namespace, options.Namespace)
-		})
-	}
-	t.Run("a missing profile is an error", func(t *testing.T) {
-		isolate(t)
-		t.Setenv("TEMPORAL_CONFIG_FILE", file)
-		_, err := client.Config{Profile: "missing"}.ClientOptions()
-		require.ErrorContains(t, err, "read the settings of the Temporal client")
-	})
-}
-
 // isolate unsets Temporal settings in the environment.
 func isolate(t *testing.T) {
 	for _, setting := range os.Environ() {

@@ -12,20 +12,20 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	sdkclient "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // Config configures [Dial]. The zero value is valid.
 type Config struct {
 	// Address of Temporal, host:port. Empty: TEMPORAL_ADDRESS or the TOML profile
-	// (go.temporal.io/sdk/contrib/envconfig), else localhost:7233.
+	// (go.temporal.io/sdk/contrib/envconfig), else 127.0.0.1:7233.
 	Address string
 	// Namespace of Temporal. Empty: TEMPORAL_NAMESPACE or the profile, else "default".
 	Namespace string
@@ -54,7 +54,7 @@ const (
 // Temporal does not respond within 5 s. Without NATS, only live deltas are missing
 // ([Client.Live]).
 func Dial(ctx context.Context, config Config) (*Client, error) {
-	options, err := config.clientOptions()
+	options, err := connect.Temporal{Address: config.Address, Namespace: config.Namespace, Profile: config.Profile}.Options()
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 		c.Shutdown()
 		return nil, err
 	}
-	if url := cmp.Or(config.NATSURL, stream.DefaultURL()); url != "none" {
+	if url := connect.NATSURL(config.NATSURL, os.Getenv); url != "" {
 		auth := config.NATSAuth.WithEnv(os.Getenv)
 		c.stream.connect = func() (*stream.Conn, error) { return dialStream(url, auth, options.Namespace) }
 	}
@@ -98,16 +98,6 @@ func Dial(ctx context.Context, config Config) (*Client, error) {
 func isDenied(err error) bool {
 	var denied *serviceerror.PermissionDenied
 	return errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated
-}
-
-func (config Config) clientOptions() (sdkclient.Options, error) {
-	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: config.Profile})
-	if err != nil {
-		return options, fmt.Errorf("read the settings of the Temporal client: %w", err)
-	}
-	options.HostPort = cmp.Or(config.Address, options.HostPort, sdkclient.DefaultHostPort)
-	options.Namespace = cmp.Or(config.Namespace, options.Namespace, sdkclient.DefaultNamespace)
-	return options, nil
 }
 
 // dialStream returns a connection that keeps trying to connect when the server does not

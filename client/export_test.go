@@ -3,8 +3,6 @@ package client
 import (
 	"iter"
 
-	sdkclient "go.temporal.io/sdk/client"
-
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
@@ -21,8 +19,6 @@ func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan event.
 			func(d event.TextDelta) (event.TextDelta, bool) { return d, true }, wake, yield)
 	}
 }
-
-func (config Config) ClientOptions() (sdkclient.Options, error) { return config.clientOptions() }
 
 // Check returns the problems of a log.
 func Check(contextName string, log ...event.Event) []Problem {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/starter/chat"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
@@ -126,7 +127,7 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 			err = o.ask(ctx, with, append(attachments, message))
 			attachments = nil
 		}
-		if ctx.Err() != nil || exitCode(err) == exitUnreachable {
+		if ctx.Err() != nil || exitCode(err) == exit.Unreachable {
 			return err
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -88,7 +89,7 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 	t.Run("and fails if it is rejected", func(t *testing.T) {
 		f := newFake(t, []event.Body{event.InputRejected{Reason: "busy"}})
 		got := starter(t, f, "", "set", "timeout", "1s", "-n", "demo")
-		require.Equal(t, outcome{exitFailure, "", "starter: input rejected: busy\n"}, got)
+		require.Equal(t, outcome{exit.Failure, "", "starter: input rejected: busy\n"}, got)
 	})
 }
 
@@ -110,12 +111,12 @@ func TestEvents(t *testing.T) {
 		require.Equal(t, []event.Tag{event.TagSessionEnded}, got.tags(t))
 	})
 	t.Run("rejects an id of another context", func(t *testing.T) {
-		require.Equal(t, exitUsage, starter(t, newFake(t), "", "events", "-n", "demo", "--from", "other:0002").code)
+		require.Equal(t, exit.Usage, starter(t, newFake(t), "", "events", "-n", "demo", "--from", "other:0002").code)
 	})
 	t.Run("exits 3 without a context", func(t *testing.T) {
 		f := newFake(t)
 		f.missing = true
-		require.Equal(t, exitNoContext, starter(t, f, "", "events", "-n", "demo").code)
+		require.Equal(t, exit.NoContext, starter(t, f, "", "events", "-n", "demo").code)
 	})
 	t.Run("follows until a signal, deltas included, and exits 130", func(t *testing.T) {
 		f := fill(newFake(t))
@@ -124,7 +125,7 @@ func TestEvents(t *testing.T) {
 		out := &cancelAfter{lines: 4, cancel: cancel}
 		a := &app{streams: streams{out: out, err: out}, dial: dialFake(f)}
 		code := execute(ctx, a, []string{"events", "-n", "demo", "--follow", "--json", "--deltas"})
-		require.Equal(t, exitInterrupted, code)
+		require.Equal(t, exit.Interrupted, code)
 		require.Contains(t, out.String(), "TextDeltaEvent")
 	})
 }
@@ -193,7 +194,7 @@ func TestConnectionFlags(t *testing.T) {
 	}}
 	a.out, a.err = &strings.Builder{}, &strings.Builder{}
 	code := execute(t.Context(), a, []string{"list", "--address", "h:1", "--namespace", "ns", "--nats-url", "none"})
-	require.Equal(t, exitUnreachable, code)
+	require.Equal(t, exit.Unreachable, code)
 	require.Equal(t, client.Config{Address: "h:1", Namespace: "ns", NATSURL: "none"}, got)
 }
 
@@ -207,7 +208,7 @@ func TestChatInAPipe(t *testing.T) {
 	t.Run("continues after a failure and exits 1", func(t *testing.T) {
 		f := newFake(t, []event.Body{event.LLMRequestFailed{RequestID: "demo:r0001", Error: "quota"}}, answered("demo:r0002", 3, "two"))
 		got := starter(t, f, "first\nsecond\n", "chat", "-n", "demo")
-		require.Equal(t, exitFailure, got.code)
+		require.Equal(t, exit.Failure, got.code)
 		require.Equal(t, "two\n", got.out)
 		require.Contains(t, got.errOut, "failed: quota")
 	})
@@ -220,7 +221,7 @@ func TestChatInAPipe(t *testing.T) {
 	t.Run("continues after a failed command and exits 1", func(t *testing.T) {
 		f := newFake(t, answered("demo:r0001", 1, "one"))
 		got := starter(t, f, "/attach missing\n/nonsense\nfirst\n", "chat", "-n", "demo")
-		require.Equal(t, exitFailure, got.code)
+		require.Equal(t, exit.Failure, got.code)
 		require.Equal(t, "one\n", got.out)
 		require.Contains(t, got.errOut, "/attach: attach: stat missing")
 	})

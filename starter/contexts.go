@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -97,7 +98,7 @@ func checkName(name string) error {
 		return usagef("-n: missing (want the NAME of a context)")
 	}
 	if err := event.ValidateContextName(name); err != nil {
-		return usageError{err}
+		return exit.UsageError{Err: err}
 	}
 	return nil
 }
@@ -106,7 +107,7 @@ func checkName(name string) error {
 func input(body event.Body) (event.Event, error) {
 	e := event.New(body)
 	if err := e.Validate(); err != nil {
-		return event.Event{}, usageError{err}
+		return event.Event{}, exit.UsageError{Err: err}
 	}
 	return e, nil
 }

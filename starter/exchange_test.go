@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 func greeted(t *testing.T) *fakeContext {
@@ -51,8 +52,8 @@ func TestFailedExportLeavesTheFileUnchanged(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("before"), 0o600))
 	f := newFake(t)
 	f.missing = true
-	require.Equal(t, exitNoContext, starter(t, f, "", "export", "-n", "demo", "-o", file).code)
-	require.Equal(t, exitUsage, starter(t, f, "", "export", "-n", "demo", "-o", file, "--format", "xml").code)
+	require.Equal(t, exit.NoContext, starter(t, f, "", "export", "-n", "demo", "-o", file).code)
+	require.Equal(t, exit.Usage, starter(t, f, "", "export", "-n", "demo", "-o", file, "--format", "xml").code)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
@@ -124,10 +125,10 @@ func TestImportReadsAnExport(t *testing.T) {
 func TestIncompleteInputImportsNothing(t *testing.T) {
 	f := newFake(t)
 	got := starter(t, f, `{"_tag":"UserMessage","content":"Hello"}`+"\nnonsense", "import", "-n", "demo", "-")
-	require.Equal(t, exitFailure, got.code)
+	require.Equal(t, exit.Failure, got.code)
 	require.Contains(t, got.errOut, "starter: read -: line 2: ")
-	require.Equal(t, exitUsage, starter(t, f, "", "import", "-n", "demo", filepath.Join(t.TempDir(), "missing")).code)
-	require.Equal(t, exitUsage, starter(t, f, "", "import", "-n", "demo").code)
+	require.Equal(t, exit.Usage, starter(t, f, "", "import", "-n", "demo", filepath.Join(t.TempDir(), "missing")).code)
+	require.Equal(t, exit.Usage, starter(t, f, "", "import", "-n", "demo").code)
 	require.Empty(t, f.asked)
 }
 
@@ -138,6 +139,6 @@ func TestRejectedImportSaysWhatToDo(t *testing.T) {
 	} {
 		f := newFake(t)
 		f.err = err
-		require.Equal(t, outcome{exitFailure, "", want}, starter(t, f, `{"_tag":"UserMessage","content":"Hello"}`, "import", "-n", "demo", "-"))
+		require.Equal(t, outcome{exit.Failure, "", want}, starter(t, f, `{"_tag":"UserMessage","content":"Hello"}`, "import", "-n", "demo", "-"))
 	}
 }

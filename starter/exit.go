@@ -6,18 +6,10 @@ import (
 	"fmt"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
-// The exit codes of every command; exitHelp documents them.
-const (
-	exitOK          = 0
-	exitFailure     = 1
-	exitUsage       = 2
-	exitNoContext   = 3
-	exitUnreachable = 4
-	exitInterrupted = 130
-)
-
+// exitHelp describes the codes of package exit.
 const exitHelp = `Exit codes:
   0    success
   1    failure of the model, the worker or a line of a script, or a context that
@@ -33,26 +25,23 @@ const exitReference = `Exit codes: 0 success, 1 failure; for others see "starter
 func exitCode(err error) int {
 	switch {
 	case err == nil:
-		return exitOK
+		return exit.OK
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
-		return exitInterrupted
-	case errors.As(err, new(usageError)), errors.Is(err, client.ErrName):
-		return exitUsage
+		return exit.Interrupted
+	case errors.As(err, new(exit.UsageError)), errors.Is(err, client.ErrName):
+		return exit.Usage
 	case errors.Is(err, client.ErrNoContext):
-		return exitNoContext
+		return exit.NoContext
 	case errors.Is(err, client.ErrUnreachable):
-		return exitUnreachable
+		return exit.Unreachable
 	default:
-		return exitFailure
+		return exit.Failure
 	}
 }
 
-// usageError is an error in the arguments of a command.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+func usagef(format string, args ...any) error {
+	return exit.UsageError{Err: fmt.Errorf(format, args...)}
+}
 
 // errInterrupted reports that the answer was interrupted.
 var errInterrupted = errors.New("interrupted")

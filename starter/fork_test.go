@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 func TestForkCreatesAContext(t *testing.T) {
@@ -17,7 +18,7 @@ func TestForkCreatesAContext(t *testing.T) {
 	require.Equal(t, []string{"fork demo:0012 copy", "fork demo:0001 other"}, f.asked)
 
 	f.err = client.ErrExists
-	require.Equal(t, outcome{exitFailure, "", "starter: context already exists (choose another name)\n"},
+	require.Equal(t, outcome{exit.Failure, "", "starter: context already exists (choose another name)\n"},
 		starter(t, f, "", "fork", "-n", "demo", "--at", "demo:0012", "--as", "copy"))
 }
 
@@ -31,7 +32,7 @@ func TestForkRejectsInvalidArguments(t *testing.T) {
 		{"--at", "demo:0012", "--as", "demo"},
 		{"--at", "demo:0012", "--as", "../copy"},
 	} {
-		require.Equal(t, exitUsage, starter(t, f, "", append([]string{"fork", "-n", "demo"}, args...)...).code, args)
+		require.Equal(t, exit.Usage, starter(t, f, "", append([]string{"fork", "-n", "demo"}, args...)...).code, args)
 	}
 	require.Empty(t, f.asked)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
@@ -106,7 +107,7 @@ func TestMessages(t *testing.T) {
 			line += fmt.Sprintf(" <<< %q", stdin)
 		}
 		errOut := strings.ReplaceAll(got.errOut, dir+string(filepath.Separator), "")
-		if got.code == exitUsage {
+		if got.code == exit.Usage {
 			_, command, _ := strings.Cut(errOut, "Run '")
 			require.Contains(t, command, " --help' for usage.\n")
 			errOut = strings.TrimSuffix(errOut, "Run '"+command)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/formats/chat"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 type importOptions struct {
@@ -81,7 +82,7 @@ func (o importOptions) read() ([]event.Event, error) {
 	if o.file != "-" {
 		file, err := os.Open(o.file)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, exit.UsageError{Err: err}
 		}
 		defer file.Close()
 		r = file

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/formats/agent"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -98,7 +99,7 @@ func (o ingestOptions) log() (io.ReadCloser, error) {
 	case o.file != "-":
 		file, err := os.Open(o.file)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, exit.UsageError{Err: err}
 		}
 		return file, nil
 	case o.inTerminal:

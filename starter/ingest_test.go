@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -80,7 +81,7 @@ func TestInterruptedIngestReportsTheEventsSent(t *testing.T) {
 		f.await(t, 1)
 		cancel()
 	}()
-	require.Equal(t, outcome{exitInterrupted, "", "ingested 1 event into context demo\n"},
+	require.Equal(t, outcome{exit.Interrupted, "", "ingested 1 event into context demo\n"},
 		starterWith(t, ctx, &fakeClient{context: f}, stdin, "ingest", "-n", "demo", "--format", "droid"))
 }
 
@@ -127,7 +128,7 @@ func TestIngestContinuesAfterRejectedEvents(t *testing.T) {
 		return nil
 	}
 	got := starter(t, f, "", "ingest", "-n", "demo", "--format", "droid", droidLog)
-	require.Equal(t, outcome{exitFailure, "", "ingested 16 events into context demo\n" +
+	require.Equal(t, outcome{exit.Failure, "", "ingested 16 events into context demo\n" +
 		"starter: ingest into context demo: events rejected: 1 (see why with \"starter events -n demo\")\n"}, got)
 }
 
@@ -137,8 +138,8 @@ func TestIngestRetriesWhileTemporalIsUnreachable(t *testing.T) {
 		code   int
 		events int
 	}{
-		"in time":  {time.Hour, exitOK, 17},
-		"too late": {0, exitUnreachable, 0},
+		"in time":  {time.Hour, exit.OK, 17},
+		"too late": {0, exit.Unreachable, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
@@ -156,7 +157,7 @@ func TestIngestRetriesWhileTemporalIsUnreachable(t *testing.T) {
 			})
 			require.Equal(t, test.code, exitCode(err))
 			require.Len(t, f.log, test.events)
-			if test.code == exitOK {
+			if test.code == exit.OK {
 				require.Equal(t, "Temporal is unreachable; retrying\ningested 17 events into context demo\n", errOut.String())
 			}
 		})
@@ -165,6 +166,6 @@ func TestIngestRetriesWhileTemporalIsUnreachable(t *testing.T) {
 
 func TestIngestRequiresAFileOnATerminal(t *testing.T) {
 	err := runIngest(t.Context(), ingestOptions{app: &app{streams: streams{inTerminal: true}}, name: "demo", format: "droid", file: "-"})
-	require.Equal(t, exitUsage, exitCode(err))
+	require.Equal(t, exit.Usage, exitCode(err))
 	require.EqualError(t, err, "log: missing (name a FILE, or pipe the log to standard input)")
 }

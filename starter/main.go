@@ -20,6 +20,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 // grace is the time that a command has to end after a signal, unless it asks for more.
@@ -35,7 +37,7 @@ func run() int {
 		// stop restores the default action, so a second signal ends the process at once. The
 		// timer ends a command that blocks where ctx cannot reach it, as in reading its input.
 		stop()
-		time.AfterFunc(max(grace, time.Duration(a.grace.Load())), func() { os.Exit(exitInterrupted) })
+		time.AfterFunc(max(grace, time.Duration(a.grace.Load())), func() { os.Exit(exit.Interrupted) })
 	})
 	defer ended()
 	return execute(ctx, a, os.Args[1:])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 // asked returns a client with a context that has two questions, and the empty context in which
@@ -55,7 +56,7 @@ copy: 10ms
 func TestRerunStopsAtAnEventWithAnotherSystemPrompt(t *testing.T) {
 	c, again := asked(t, []event.Body{event.LLMRequestFailed{RequestID: "copy:r0001", Error: "quota", ThroughEventID: "copy:0005"}})
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), append(rerunArgs, "--at", "demo:0005", "--system", "Be kind.", "--json")...)
-	require.Equal(t, outcome{exitFailure,
+	require.Equal(t, outcome{exit.Failure,
 		`{"turn":1,"question":"[attachment: https://example.com/a.png (image/png)]\nWhat is it?","old":{"answer":"A cat.","durationMs":5},"new":{"answer":"","problem":"failed: quota"}}` + "\n" +
 			`{"turns":1,"same":0,"failed":1,"old":{"answer":"","durationMs":5},"new":{"answer":""}}` + "\n",
 		"starter: rerun: 1 of 1 messages were not answered\n"}, got)
@@ -78,11 +79,11 @@ func TestRerunRejectsInvalidArguments(t *testing.T) {
 		code int
 		text string
 	}{
-		{[]string{"rerun", "-n", "demo", "--as", "copy", "--model", "m"}, exitUsage, "--provider: missing"},
-		{append(rerunArgs, "--as", "demo"), exitUsage, "want the name of a new context"},
-		{append(rerunArgs, "--at", "other:0001"), exitUsage, "--at"},
-		{append(rerunArgs, "--at", "demo:0099"), exitFailure, "beyond the end of the log (the last event is demo:0010)"},
-		{append(rerunArgs, "--at", "demo:0003"), exitFailure, "rerun context demo: it has no user message to answer"},
+		{[]string{"rerun", "-n", "demo", "--as", "copy", "--model", "m"}, exit.Usage, "--provider: missing"},
+		{append(rerunArgs, "--as", "demo"), exit.Usage, "want the name of a new context"},
+		{append(rerunArgs, "--at", "other:0001"), exit.Usage, "--at"},
+		{append(rerunArgs, "--at", "demo:0099"), exit.Failure, "beyond the end of the log (the last event is demo:0010)"},
+		{append(rerunArgs, "--at", "demo:0003"), exit.Failure, "rerun context demo: it has no user message to answer"},
 	} {
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), test.args...)
 		require.Equal(t, test.code, got.code, test.args)

@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -44,7 +45,7 @@ func execute(ctx context.Context, a *app, args []string) int {
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.parsed {
-		err = usageError{err}
+		err = exit.UsageError{Err: err}
 	}
 	if err != nil && ctx.Err() != nil {
 		// Any error after a signal counts as an interruption.
@@ -58,9 +59,9 @@ func execute(ctx context.Context, a *app, args []string) int {
 func (a *app) report(command *cobra.Command, err error) {
 	switch code := exitCode(err); {
 	case err == nil || errors.Is(err, context.Canceled):
-	case code == exitUsage:
+	case code == exit.Usage:
 		fmt.Fprintf(a.err, "%s: %v\nRun '%[1]s --help' for usage.\n", command.CommandPath(), err)
-	case code == exitUnreachable:
+	case code == exit.Unreachable:
 		fmt.Fprintf(a.err, "starter: cannot reach Temporal at %s "+
 			"(start it with \"make run\" or \"worker --dev\", or set --address)\n", a.address())
 		a.note("%v", err)
@@ -71,9 +72,9 @@ func (a *app) report(command *cobra.Command, err error) {
 
 // address returns the address of Temporal.
 func (a *app) address() string {
-	// Connecting already reported an invalid profile.
-	profile, _ := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: a.connection.Profile})
-	return cmp.Or(a.connection.Address, profile.HostPort, "127.0.0.1:7233")
+	// Connecting reports an invalid profile.
+	options, _ := connect.Temporal{Address: a.connection.Address, Profile: a.connection.Profile}.Options()
+	return options.HostPort
 }
 
 func (a *app) taskQueue() string { return cmp.Or(a.connection.TaskQueue, wire.TaskQueue) }
@@ -125,13 +126,7 @@ temporal command.
 		"task `QUEUE` of the workers that run new contexts (default \""+wire.TaskQueue+"\")")
 	flags.StringVar(&a.connection.NATSURL, "nats-url", "",
 		"`URL` of the NATS server that delivers live deltas; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
-	for _, s := range a.connection.NATSAuth.Settings() {
-		usage := s.Usage
-		if s.Env != "" {
-			usage += " (default: $" + s.Env + ")"
-		}
-		flags.StringVar(s.Value, s.Flag, "", usage)
-	}
+	connect.AddNATSAuthFlags(flags, &a.connection.NATSAuth)
 	flags.StringVar(&a.connection.BlobURL, "blob-url", "",
 		"`URL` of the workers' blob store; \"none\": send at most 64 KB and read only what Temporal holds (default: $BLOB_URL, or "+devBlobs+" if it exists and Temporal runs on this machine)")
 	root.AddCommand(

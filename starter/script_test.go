@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 const hello = `{"_tag":"UserMessage","content":"Hello"}` + "\n"
@@ -69,7 +70,7 @@ func TestScriptReportsInvalidLinesAndSendsTheOthers(t *testing.T) {
 		`[{"_tag":"UserMessage","content":"not sent"},{"_tag":"SessionEnded","reason":"x"}]` + "\n" +
 		strings.TrimSpace(hello)
 	got := starter(t, f, stdin, "script", "-n", "demo")
-	require.Equal(t, exitFailure, got.code)
+	require.Equal(t, exit.Failure, got.code)
 	require.Len(t, f.inputs, 2)
 	require.Len(t, got.tags(t), 2)
 	require.Contains(t, got.errOut, "line 2: not sent: ")

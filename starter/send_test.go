@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 func TestSendShowsTheAnswer(t *testing.T) {
@@ -52,24 +53,24 @@ func TestSendShowsTheAnswer(t *testing.T) {
 			reply: []event.Body{delta(1, 0, "Hel", false),
 				event.AssistantMessage{RequestID: request, Content: "Hell", ThroughEventID: "demo:0001", Partial: true},
 				event.LLMRequestInterrupted{RequestID: request, PartialResponse: "Hell", Reason: event.ReasonCancelled}},
-			code:   exitInterrupted,
+			code:   exit.Interrupted,
 			out:    "Hell\n",
 			errOut: "starter: the answer was interrupted: cancelled\n",
 		}, {
 			name: "and exits 1 on a timeout",
 			reply: []event.Body{
 				event.LLMRequestInterrupted{RequestID: request, Reason: event.ReasonTimeout}},
-			code:   exitFailure,
+			code:   exit.Failure,
 			errOut: "starter: the answer was interrupted: timeout\n",
 		}, {
 			name:   "and exits 1 on a failure",
 			reply:  []event.Body{event.LLMRequestFailed{RequestID: request, Error: "quota", RetriesAttempted: 3}},
-			code:   exitFailure,
+			code:   exit.Failure,
 			errOut: "starter: failed: quota (after 3 retries)\n",
 		}, {
 			name:   "and exits 1 if the input is rejected",
 			reply:  []event.Body{event.InputRejected{Reason: "busy"}},
-			code:   exitFailure,
+			code:   exit.Failure,
 			errOut: "starter: input rejected: busy\n",
 		}, {
 			name: "of the fallback with a note on standard error",
@@ -115,7 +116,7 @@ func TestSendReadsTheMessageFromFlagOrInput(t *testing.T) {
 	}
 	t.Run("a missing or empty message is a usage error", func(t *testing.T) {
 		got := starter(t, newFake(t), " \n", "send", "-n", "demo")
-		require.Equal(t, exitUsage, got.code)
+		require.Equal(t, exit.Usage, got.code)
 		require.Contains(t, got.errOut, "message: empty (want text or an attachment)")
 	})
 }
@@ -158,7 +159,7 @@ func TestSendRejectsInvalidAttachments(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := starter(t, newFake(t), "", "send", "-n", "demo", "-m", "Hi", "--attach", test.place)
-			require.Equal(t, exitUsage, got.code)
+			require.Equal(t, exit.Usage, got.code)
 			require.Contains(t, got.errOut, test.want)
 			require.NotContains(t, got.errOut, "secret")
 		})
@@ -183,7 +184,7 @@ func TestSendAsJSON(t *testing.T) {
 	})
 	t.Run("has the exit codes of the text output", func(t *testing.T) {
 		failed := []event.Body{event.LLMRequestFailed{RequestID: "demo:r0001", Error: "quota"}}
-		require.Equal(t, exitFailure, starter(t, newFake(t, failed), "", "send", "-n", "demo", "-m", "Hi", "--json").code)
+		require.Equal(t, exit.Failure, starter(t, newFake(t, failed), "", "send", "-n", "demo", "-m", "Hi", "--json").code)
 	})
 }
 
@@ -229,7 +230,7 @@ func TestSendNotesOnASignalThatTheAnswerContinues(t *testing.T) {
 	f := newFake(t)
 	f.err = context.Canceled
 	got := starterWith(t, ctx, &fakeClient{context: f}, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
-	require.Equal(t, exitInterrupted, got.code)
+	require.Equal(t, exit.Interrupted, got.code)
 	require.Contains(t, got.errOut, "starter interrupt -n demo")
 }
 
@@ -239,10 +240,10 @@ func TestExitCodes(t *testing.T) {
 		err  error
 		want int
 	}{
-		{"no such context", client.ErrNoContext, exitNoContext},
-		{"unreachable", client.ErrUnreachable, exitUnreachable},
-		{"no worker", client.ErrNoWorker, exitFailure},
-		{"a bad name", client.ErrName, exitUsage},
+		{"no such context", client.ErrNoContext, exit.NoContext},
+		{"unreachable", client.ErrUnreachable, exit.Unreachable},
+		{"no worker", client.ErrNoWorker, exit.Failure},
+		{"a bad name", client.ErrName, exit.Usage},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake(t)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 // serve runs the command until the returned function stops it and returns the exit code and the
@@ -78,7 +79,7 @@ func TestServeReportsAPortInUse(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	got := starter(t, newFake(t), "", "serve", "--listen", address)
-	require.Equal(t, exitFailure, got.code)
+	require.Equal(t, exit.Failure, got.code)
 	require.Equal(t, "starter: --listen "+address+": the address is in use (stop the program that uses it, or choose another port)\n", got.errOut)
 	require.Empty(t, got.out, "no ready line")
 }

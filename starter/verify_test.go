@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 func TestVerifyReportsProblems(t *testing.T) {
@@ -17,11 +18,11 @@ func TestVerifyReportsProblems(t *testing.T) {
 
 	f.verification.Problems = []client.Problem{{Place: "demo:0003", Text: "is\x1b no event"}, {Place: "demo:0004", Text: "is missing"}}
 	const failed = "starter: verify context demo: problems found: 2\n"
-	require.Equal(t, outcome{exitFailure, "demo:0003: is no event\ndemo:0004: is missing\n", failed}, starter(t, f, "", "verify", "-n", "demo"))
+	require.Equal(t, outcome{exit.Failure, "demo:0003: is no event\ndemo:0004: is missing\n", failed}, starter(t, f, "", "verify", "-n", "demo"))
 	got := starter(t, f, "", "verify", "-n", "demo", "--json")
-	require.Equal(t, exitFailure, got.code)
+	require.Equal(t, exit.Failure, got.code)
 	require.Contains(t, got.out, `{"place":"demo:0004","text":"is missing"}]}`)
 
 	f.err = client.ErrNoContext
-	require.Equal(t, exitNoContext, starter(t, f, "", "verify", "-n", "demo").code)
+	require.Equal(t, exit.NoContext, starter(t, f, "", "verify", "-n", "demo").code)
 }

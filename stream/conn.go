@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -39,14 +38,6 @@ type Conn struct {
 
 // ErrNobody reports that no worker is answering in a context, or that NATS does not reach it.
 var ErrNobody = errors.New("nobody is answering")
-
-// DefaultURL returns NATS_URL, or else the URL of port 4222 on this host.
-func DefaultURL() string {
-	if url := os.Getenv("NATS_URL"); url != "" {
-		return url
-	}
-	return "nats://127.0.0.1:4222"
-}
 
 // Connect connects to a NATS server, or to one of several, separated by commas. If none is
 // reachable, it keeps trying while the connection is open; see Connected.

@@ -534,13 +534,6 @@ func TestAServerListensOnLoopback(t *testing.T) {
 	require.Equal(t, "127.0.0.1", at.Hostname(), "it requires no password")
 }
 
-func TestDefaultURL(t *testing.T) {
-	t.Setenv("NATS_URL", "")
-	require.Equal(t, "nats://127.0.0.1:4222", stream.DefaultURL())
-	t.Setenv("NATS_URL", "nats://elsewhere:4222")
-	require.Equal(t, "nats://elsewhere:4222", stream.DefaultURL())
-}
-
 // BenchmarkDelta measures the time from Say to the reader of a subscription, through a server
 // on loopback.
 func BenchmarkDelta(b *testing.B) {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/llm"
@@ -19,16 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// The exit codes, documented by codesHelp.
-const (
-	codeOK          = 0
-	codeFailure     = 1
-	codeUsage       = 2
-	codeUnreachable = 4
-	codeInterrupted = 130
-)
-
-const codesHelp = `Exit codes:
+const exitHelp = `Exit codes:
   0    stopped by a signal; with a COMMAND, its exit code instead; with --check, a
        worker on this host takes work
   1    failure
@@ -78,11 +71,6 @@ const defaultDrainTimeout = 30 * time.Second
 // minCacheBytes is enough to cache a few contexts.
 const minCacheBytes = 1 << 20
 
-// usageError is an error in the arguments.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 // errUnreachable reports that Temporal does not respond.
 var errUnreachable = errors.New("cannot reach Temporal")
 
@@ -93,11 +81,11 @@ func execute(ctx context.Context, a *app, args []string) int {
 	command.SetArgs(args)
 	err := command.ExecuteContext(ctx)
 	if err != nil && !a.parsed {
-		err = usageError{err}
+		err = exit.UsageError{Err: err}
 	}
 	code := exitCode(err)
 	switch {
-	case code == codeUsage:
+	case code == exit.Usage:
 		fmt.Fprintf(a.err, "worker: %v\nRun 'worker --help' for usage.\n", err)
 	case err != nil && !errors.Is(err, errStopped) && !errors.As(err, new(commandError)):
 		fmt.Fprintf(a.err, "worker: %v\n", err)
@@ -109,17 +97,17 @@ func exitCode(err error) int {
 	var command commandError
 	switch {
 	case err == nil:
-		return codeOK
-	case errors.As(err, new(usageError)):
-		return codeUsage
+		return exit.OK
+	case errors.As(err, new(exit.UsageError)):
+		return exit.Usage
 	case errors.Is(err, errUnreachable):
-		return codeUnreachable
+		return exit.Unreachable
 	case errors.Is(err, errStopped):
-		return codeInterrupted
+		return exit.Interrupted
 	case errors.As(err, &command):
 		return int(command)
 	default:
-		return codeFailure
+		return exit.Failure
 	}
 }
 
@@ -159,7 +147,7 @@ Environment:
               authentication at NATS, as for the nats command
   BLOB_URL    blob store for logs and large payloads
 
-` + codesHelp,
+` + exitHelp,
 		Version:       version.Build(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -185,13 +173,7 @@ Environment:
 	flags.StringVar(&s.namespace, "namespace", "", "Temporal `NAMESPACE`, created by --dev (default: $TEMPORAL_NAMESPACE, the profile, \"default\")")
 	flags.StringVar(&s.profile, "profile", "", "`PROFILE` in the TOML configuration of the temporal command (default: $TEMPORAL_PROFILE, \"default\")")
 	flags.StringVar(&s.natsURL, "nats-url", "", "`URLS` of NATS servers, separated by commas; \"none\": do not stream answers (default: $NATS_URL, nats://127.0.0.1:4222)")
-	for _, setting := range s.natsAuth.Settings() {
-		usage := setting.Usage
-		if setting.Env != "" {
-			usage += " (default: $" + setting.Env + ")"
-		}
-		flags.StringVar(setting.Value, setting.Flag, "", usage)
-	}
+	connect.AddNATSAuthFlags(flags, &s.natsAuth)
 	flags.StringVar(&s.blobURL, "blob-url", "", "`URL` of the blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER; use the same store for all workers and clients of a namespace "+
 		"(default: $BLOB_URL, the folder .chronicle/blobs, with --dev the folder blobs in --data-dir)")
 	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: when Temporal suggests it, at 4,096")

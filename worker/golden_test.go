@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
 // TestHelp compares the help with testdata/help.golden.
@@ -65,7 +66,7 @@ func TestMessages(t *testing.T) {
 		code := execute(t.Context(), a, append([]string{}, args...))
 		text := strings.ReplaceAll(out.String(), dir+string(filepath.Separator), "")
 		text = dialError.ReplaceAllString(text, "$1…$2")
-		if code == codeUsage {
+		if code == exit.Usage {
 			var ok bool
 			text, ok = strings.CutSuffix(text, "Run 'worker --help' for usage.\n")
 			require.True(t, ok, out.String())

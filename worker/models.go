@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -18,13 +19,13 @@ func (a *app) modelOptions() (llm.Options, error) {
 	if url := o.Defaults.BaseURL; url != "" {
 		if _, err := baseurl.Parse(url); err != nil {
 			// The error omits the URL, which may contain a secret.
-			return o, usageError{fmt.Errorf("OPENAI_BASE_URL: %w (want an http or https URL like https://api.openai.com/v1)", err)}
+			return o, exit.UsageError{Err: fmt.Errorf("OPENAI_BASE_URL: %w (want an http or https URL like https://api.openai.com/v1)", err)}
 		}
 	}
 	for _, raw := range s.allowBaseURLs {
 		allowed, err := baseurl.Parse(raw)
 		if err != nil {
-			return o, usageError{fmt.Errorf("--allow-base-url: %w (want an http or https URL like http://10.0.0.5:8000/v1)", err)}
+			return o, exit.UsageError{Err: fmt.Errorf("--allow-base-url: %w (want an http or https URL like http://10.0.0.5:8000/v1)", err)}
 		}
 		o.AllowBaseURLs = append(o.AllowBaseURLs, allowed)
 	}
@@ -33,14 +34,14 @@ func (a *app) modelOptions() (llm.Options, error) {
 	}
 	var err error
 	if o.Providers, err = llm.ReadProviders(s.providersFile); err != nil {
-		return o, usageError{fmt.Errorf("--providers: %w", err)}
+		return o, exit.UsageError{Err: fmt.Errorf("--providers: %w", err)}
 	}
 	i := slices.IndexFunc(o.Providers, func(p llm.Provider) bool { return p.ID == o.Defaults.ProviderID })
 	if i < 0 {
 		return o, nil
 	}
 	if url := o.Defaults.BaseURL; url != "" && baseurl.MustParse(url) != o.Providers[i].BaseURL {
-		return o, usageError{fmt.Errorf("--providers: %s: provider %q: base_url: OPENAI_BASE_URL names another URL (unset one of them)",
+		return o, exit.UsageError{Err: fmt.Errorf("--providers: %s: provider %q: base_url: OPENAI_BASE_URL names another URL (unset one of them)",
 			s.providersFile, o.Defaults.ProviderID)}
 	}
 	o.Defaults.BaseURL, o.Defaults.APIKeyRef = o.Providers[i].BaseURL.String(), o.Providers[i].KeyRef

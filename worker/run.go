@@ -14,11 +14,12 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/contrib/envconfig"
 	sdklog "go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/connect"
+	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -117,23 +118,17 @@ func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
 // configured returns the endpoints from flags, environment and TOML profile.
 func (a *app) configured(log *zap.Logger) (endpoints, error) {
 	s := a.settings
-	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: s.profile})
+	options, err := connect.Temporal{Address: s.address, Namespace: s.namespace, Profile: s.profile}.Options()
 	if err != nil {
-		return endpoints{}, fmt.Errorf("load the configuration of the Temporal client: %w", err)
+		return endpoints{}, err
 	}
-	options.HostPort = cmp.Or(s.address, options.HostPort, client.DefaultHostPort)
-	options.Namespace = cmp.Or(s.namespace, options.Namespace, client.DefaultNamespace)
 	options.Logger = sdkLogger(log)
-	natsURL := cmp.Or(s.natsURL, a.getenv("NATS_URL"), "nats://127.0.0.1:4222")
-	if natsURL == "none" {
-		natsURL = ""
-	}
 	blobURL, err := a.blobURL(defaultDataDir)
 	if err != nil {
 		return endpoints{}, err
 	}
 	models, err := a.modelOptions()
-	return endpoints{temporal: options, natsURL: natsURL, natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models}, err
+	return endpoints{temporal: options, natsURL: connect.NATSURL(s.natsURL, a.getenv), natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models}, err
 }
 
 // blobURL returns the blob store from flag or environment, or else a folder in dataDir.
@@ -143,7 +138,7 @@ func (a *app) blobURL(dataDir string) (string, error) {
 		dir, err := filepath.Abs(filepath.Join(dataDir, blobsDir))
 		return (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(), err
 	case "none":
-		return "", usageError{errors.New(`--blob-url or BLOB_URL "none": a worker requires a blob store (leave it unset for a local folder)`)}
+		return "", exit.UsageError{Err: errors.New(`--blob-url or BLOB_URL "none": a worker requires a blob store (leave it unset for a local folder)`)}
 	default:
 		return blobURL, nil
 	}
@@ -170,8 +165,8 @@ func dial(ctx context.Context, at endpoints) (client.Client, error) {
 	return c, nil
 }
 
-// connect connects to Temporal and, if it is reachable, to NATS.
-func connect(ctx context.Context, at endpoints, log *zap.Logger) (client.Client, *stream.Conn, error) {
+// connectAll connects to Temporal and, if it is reachable, to NATS.
+func connectAll(ctx context.Context, at endpoints, log *zap.Logger) (client.Client, *stream.Conn, error) {
 	c, err := dial(ctx, at)
 	if err != nil {
 		return nil, nil, err

@@ -47,7 +47,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		log.Info("no --blob-url: using a local folder as the blob store", zap.String("blobs", at.blobURL))
 	}
 	at.temporal.ExternalStorage = blobs.ExternalStorage(r.blobs)
-	c, conn, err := connect(ctx, at, log)
+	c, conn, err := connectAll(ctx, at, log)
 	if err != nil {
 		return nil, err
 	}

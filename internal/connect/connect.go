@@ -1,0 +1,59 @@
+// Package connect resolves where programs connect to and how. A flag overrides the
+// environment variable, which overrides the TOML profile of the temporal command, which
+// overrides the default.
+package connect
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+// The addresses of local servers.
+const (
+	DefaultAddress = "127.0.0.1:7233"
+	DefaultNATSURL = "nats://127.0.0.1:4222"
+)
+
+// Temporal selects a Temporal server and namespace. Empty fields are taken from
+// TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and TEMPORAL_PROFILE, then from the profile.
+type Temporal struct {
+	Address, Namespace, Profile string
+}
+
+// Options returns the options of a Temporal client. The defaults are [DefaultAddress] and
+// the namespace "default". It returns an error if the TOML file is malformed or lacks the
+// profile; HostPort is set nevertheless.
+func (t Temporal) Options() (client.Options, error) {
+	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: t.Profile})
+	if err != nil {
+		err = fmt.Errorf("load the configuration of the Temporal client: %w", err)
+	}
+	options.HostPort = cmp.Or(t.Address, options.HostPort, DefaultAddress)
+	options.Namespace = cmp.Or(t.Namespace, options.Namespace, client.DefaultNamespace)
+	return options, err
+}
+
+// NATSURL returns url, or else NATS_URL, or else [DefaultNATSURL]. It returns "" for "none".
+func NATSURL(url string, getenv func(string) string) string {
+	if url = cmp.Or(url, getenv("NATS_URL"), DefaultNATSURL); url == "none" {
+		return ""
+	}
+	return url
+}
+
+// AddNATSAuthFlags adds a flag for each setting of auth.
+func AddNATSAuthFlags(flags *pflag.FlagSet, auth *stream.Auth) {
+	for _, s := range auth.Settings() {
+		usage := s.Usage
+		if s.Env != "" {
+			usage += " (default: $" + s.Env + ")"
+		}
+		flags.StringVar(s.Value, s.Flag, "", usage)
+	}
+}
