@@ -50,16 +50,16 @@ func shown(browser *browsertest.Browser, url string) *browsertest.Tab {
 func seen(tab *browsertest.Tab) string {
 	var lines []string
 	tab.Eval(`[...document.querySelectorAll(":is(.user-message, .assistant-message)")].map((e) =>
-		(e.matches(".user-message") ? "user: " : "assistant: ") + e.querySelector(".said, .prose").innerText.trim())`, &lines)
+		(e.matches(".user-message") ? "user: " : "assistant: ") + e.querySelector(".bubble, .prose").innerText.trim())`, &lines)
 	return strings.Join(lines, "\n")
 }
 
 func answered(tab *browsertest.Tab, text string) {
-	tab.Await(`[...document.querySelectorAll(".assistant-message:not(.growing) .prose")].some((e) => e.innerText.trim() === "` + text + `")`)
+	tab.Await(`[...document.querySelectorAll(".assistant-message:not(.streaming) .prose")].some((e) => e.innerText.trim() === "` + text + `")`)
 }
 
-func growing(tab *browsertest.Tab, text string) {
-	tab.Await(`document.querySelector(".assistant-message.growing .prose")?.innerText.trim() === "` + text + `"`)
+func awaitStreaming(tab *browsertest.Tab, text string) {
+	tab.Await(`document.querySelector(".assistant-message.streaming .prose")?.innerText.trim() === "` + text + `"`)
 }
 
 // cutProxy forwards connections to a server unless it is cut.
@@ -144,7 +144,7 @@ func TestThePageStreamsTheAnswerToATypedMessage(t *testing.T) {
 	tab := w.show(browser, c)
 	require.Equal(t, []string{"No messages yet."}, tab.Text("#empty"))
 	tab.Type("#text", "Hi\r")
-	growing(tab, "Hello")
+	awaitStreaming(tab, "Hello")
 	tab.Await(`!document.querySelector("#stop").hidden`)
 	gate.Open()
 	answered(tab, "Hello there")
@@ -167,12 +167,12 @@ func TestTheStopButtonAndEscapeStopTheAnswer(t *testing.T) {
 		func() { tab.Press(kb.Escape) },
 	} {
 		tab.Type("#text", "Count\r")
-		growing(tab, []string{"One", "Two"}[i])
+		awaitStreaming(tab, []string{"One", "Two"}[i])
 		tab.Await(`!document.querySelector("#stop").hidden`)
 		stop()
 		require.NoError(t, w.model.Aborted(w.ctx, i+1))
 		answered(tab, []string{"One", "Two"}[i])
-		tab.Await(`document.querySelectorAll(".cut").length === ` + []string{"1", "2"}[i])
+		tab.Await(`document.querySelectorAll(".partial").length === ` + []string{"1", "2"}[i])
 		tab.Await(`document.querySelector("#stop").hidden`)
 	}
 	require.Equal(t, "user: Count\nassistant: One\nuser: Count\nassistant: Two", seen(tab))
@@ -185,9 +185,9 @@ func TestAReloadedPageContinuesTheStream(t *testing.T) {
 	w.worker()
 	tab := w.show(browser, w.open("demo"))
 	tab.Type("#text", "Count\r")
-	growing(tab, "one two")
+	awaitStreaming(tab, "one two")
 	tab.Reload()
-	growing(tab, "one two")
+	awaitStreaming(tab, "one two")
 	gate.Open()
 	answered(tab, "one two three")
 	require.Equal(t, "user: Count\nassistant: one two three", seen(tab))
@@ -202,7 +202,7 @@ func TestThePageRecoversFromAConnectionLoss(t *testing.T) {
 	url, proxy := w.pageOf(c)
 	tab := shown(browser, url)
 	tab.Type("#text", "Count\r")
-	growing(tab, "one")
+	awaitStreaming(tab, "one")
 	tab.Do(`document.querySelector(".user-message").isOld = true`)
 
 	proxy.cut()
@@ -210,9 +210,9 @@ func TestThePageRecoversFromAConnectionLoss(t *testing.T) {
 	first.Open()
 	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagLLMRequestCompleted })
 	tab.Type("#text", "Go on\r")
-	tab.Await(`document.querySelector("#outbox .trouble")`)
+	tab.Await(`document.querySelector("#outbox .retrying")`)
 	proxy.mend()
-	growing(tab, "four")
+	awaitStreaming(tab, "four")
 	second.Open()
 	answered(tab, "four five")
 	tab.Await(`document.querySelector("#banner").hidden && !document.querySelector("#outbox li")`)
@@ -230,7 +230,7 @@ func TestThePageContinuesWithAnotherGateway(t *testing.T) {
 	url, proxy := w.pageOf(c)
 	tab := shown(browser, url)
 	tab.Type("#text", "Count\r")
-	growing(tab, "one")
+	awaitStreaming(tab, "one")
 	proxy.cut()
 	_, other := w.pageOf(c)
 	proxy.redirect(other.to)
@@ -248,8 +248,8 @@ func TestTwoWindowsShowTheSameConversation(t *testing.T) {
 	url, _ := w.pageOf(c)
 	one, other := shown(browser, url), shown(browser, url)
 	one.Type("#text", "Hi\r")
-	growing(other, "Hello")
-	growing(one, "Hello")
+	awaitStreaming(other, "Hello")
+	awaitStreaming(one, "Hello")
 	gate.Open()
 	for _, tab := range []*browsertest.Tab{one, other} {
 		answered(tab, "Hello there")

@@ -39,7 +39,7 @@ func TestAMessageIsRetriedUntilAcceptedAndRecordedOnce(t *testing.T) {
 	}
 	tab := show(t, l)
 	tab.Type("#text", "Are you there?\r")
-	tab.Await(`document.querySelector("#outbox .trouble")?.innerText.includes("Temporal is unreachable; trying again")`)
+	tab.Await(`document.querySelector("#outbox .retrying")?.innerText.includes("Temporal is unreachable; retrying")`)
 	first := <-tries
 	tab.Reload()
 	require.Equal(t, first, <-tries, "the key must survive a reload")
@@ -55,7 +55,7 @@ func TestAMessageIsRetriedUntilAcceptedAndRecordedOnce(t *testing.T) {
 	refuses = true
 	l.mu.Unlock()
 	tab.Type("#text", "And now?\r")
-	tab.Await(`document.querySelector("#outbox .refused")?.innerText.includes("it is busy")`)
+	tab.Await(`document.querySelector("#outbox .rejected")?.innerText.includes("it is busy")`)
 	tab.Click("#outbox button")
 	tab.Await(`document.querySelector("#text").value === "And now?" && !document.querySelector("#outbox li")`)
 }
@@ -67,18 +67,18 @@ func TestAnUnreachableGatewayIsReported(t *testing.T) {
 	require.NoError(t, w.server.Listener.Close())
 	w.server.CloseClientConnections()
 	tab.Type("#text", "Are you there?\r")
-	tab.Await(`document.querySelector("#outbox .trouble .state")?.innerText === "the gateway cannot be reached; trying again"`)
-	tab.Await(`document.querySelector("#banner").innerText === "Not connected: the gateway cannot be reached. Trying again…"`)
+	tab.Await(`document.querySelector("#outbox .retrying .state")?.innerText === "the gateway is unreachable; retrying"`)
+	tab.Await(`document.querySelector("#banner").innerText === "Not connected: the gateway is unreachable. Retrying…"`)
 }
 
 func TestFilesAreAttachedByPickerDropAndPaste(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tab := show(t, l)
 	tab.Attach("#picker", fileOf(t, "Makefile", []byte("all: test")), fileOf(t, "huge.bin", make([]byte, mib+1)))
-	tab.Await(`document.querySelector("#files .refused")?.innerText.includes("at most 1.0 MiB")`)
+	tab.Await(`document.querySelector("#files .rejected")?.innerText.includes("at most 1.0 MiB")`)
 	tab.Type("#text", "Look")
 	tab.Await(`document.querySelector("#send").disabled`)
-	tab.Click("#files .refused button")
+	tab.Click("#files .rejected button")
 	tab.Await(`!document.querySelector("#send").disabled`)
 	tab.Do(`
 		const files = (name, type) => { const t = new DataTransfer(); t.items.add(new File([name], name, { type })); return t };
@@ -192,8 +192,8 @@ func TestAnUnreadableFileIsReported(t *testing.T) {
 			const transfer = new DataTransfer();
 			transfer.items.add(window.kept.files[0]);
 			document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }))`)
-		tab.Await(`document.querySelector("#files .refused")?.innerText.includes("cannot be read")`)
-		tab.Click("#files .refused button")
+		tab.Await(`document.querySelector("#files .rejected")?.innerText.includes("cannot be read")`)
+		tab.Click("#files .rejected button")
 		tab.Await(`!document.querySelector("#files li")`)
 	}
 }
@@ -216,13 +216,13 @@ func TestARejectedMessageIsEditedWithItsFiles(t *testing.T) {
 	tab.Type("#text", "Look")
 	tab.Await(`!document.querySelector("#send").disabled`)
 	tab.Press(kb.Enter)
-	tab.Await(`document.querySelector("#outbox .refused")`)
+	tab.Await(`document.querySelector("#outbox .rejected")`)
 	tab.Do(`location.hash = "#droid.parser"`)
 	tab.Await(`document.querySelector("#name").textContent === "droid.parser"`)
 	require.Empty(t, tab.Text("#outbox li"), "the outbox of another context")
 	tab.Reload()
 	tab.Do(`location.hash = "#demo"`)
-	tab.Await(`document.querySelector("#outbox .refused")`)
+	tab.Await(`document.querySelector("#outbox .rejected")`)
 	tab.Attach("#picker", fileOf(t, "b.txt", []byte("second")))
 	tab.Type("#text", "and there")
 	tab.Click("#outbox button")
@@ -257,8 +257,8 @@ func TestFilesAreAcceptedByLengthAndType(t *testing.T) {
 		{"text with the extension of a video", "a.mp4", text(4 * mib), "4.0 MiB"},
 		{"text without an extension", "Makefile", text(3 * mib), "3.0 MiB"},
 		{"text with a character across the end of the sample", "README", append([]byte("x"), strings.Repeat("ä", mib+1)...), "2.0 MiB"},
-		{"a video", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB for video/mp4, which models cannot be shown"},
-		{"binary without an extension", "core", zeros(3 * mib), "too large: at most 2.0 MiB for application/octet-stream, which models cannot be shown"},
+		{"a video", "a.mp4", zeros(2*mib + 1), "too large: at most 2.0 MiB for video/mp4, which models do not accept"},
+		{"binary without an extension", "core", zeros(3 * mib), "too large: at most 2.0 MiB for application/octet-stream, which models do not accept"},
 		{"a short file that models cannot be shown", "a.zip", zeros(2 * mib), "2.0 MiB"},
 		{"nothing", "a.txt", nil, "empty"},
 	} {
@@ -296,7 +296,7 @@ func TestTheBrowserAsksBeforeDiscardingALongFile(t *testing.T) {
 		return asks
 	}
 	tab.Type("#text", "short\r")
-	tab.Await(`document.querySelector("#outbox .trouble")`)
+	tab.Await(`document.querySelector("#outbox .retrying")`)
 	require.False(t, asks(), "a short message survives a reload")
 	tab.Attach("#picker", fileOf(t, "photo.jpg", make([]byte, 4*mib)))
 	tab.Type("#text", "long")

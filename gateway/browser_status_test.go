@@ -39,7 +39,7 @@ func TestTheStatusDoesNotDependOnTheSearch(t *testing.T) {
 func TestTheListShowsTheStreamedStatusOfTheOpenContext(t *testing.T) {
 	l := newLog(event.UserMessage{Content: "Hi"})
 	tab := show(t, l)
-	const said = `document.querySelector("#list a[aria-current] .what")?.textContent`
+	const said = `document.querySelector("#list a[aria-current] .details")?.textContent`
 	tab.Await(said + ` === "idle · gpt-4o-mini"`)
 	l.record(event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: "gpt-4o-mini", Attempt: 1, ThroughEventID: eventID(1)})
 	tab.Await(said + ` === "answering · gpt-4o-mini"`)
@@ -103,8 +103,8 @@ func TestTheListOverridesTheStreamOnlyForATerminatedSession(t *testing.T) {
 				seen string
 			}{
 				{started, `true`},
-				{delta(0, "Good"), `document.querySelector(".growing")`},
-				{event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}, `document.querySelector(".assistant-message:not(.growing)")`},
+				{delta(0, "Good"), `document.querySelector(".streaming")`},
+				{event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}, `document.querySelector(".assistant-message:not(.streaming)")`},
 				{event.UserMessage{Content: "Bye"}, `document.querySelector(".user-message")`},
 			} {
 				l.record(step.body)
@@ -125,7 +125,7 @@ func TestThePageReportsAFailedList(t *testing.T) {
 		window.fetch = () => Promise.reject(new TypeError("Failed to fetch"));
 		document.querySelector("#search").dispatchEvent(new Event("input"))`)
 	tab.Await(`["#list-note", "#banner"].every((line) =>
-		document.querySelector(line).innerText === "Not connected: the gateway cannot be reached. Trying again…")`)
+		document.querySelector(line).innerText === "Not connected: the gateway is unreachable. Retrying…")`)
 	tab.Do(`window.fetch = window.works`)
 	tab.Await(`document.querySelector("#list-note").hidden && document.querySelector("#banner").hidden`)
 }

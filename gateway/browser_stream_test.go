@@ -22,7 +22,7 @@ func TestStreamingLeavesOtherEntriesUnchanged(t *testing.T) {
 		piece.ThroughEventID = eventID(21)
 		l.record(piece)
 	}
-	tab.Await(`document.querySelector(".assistant-message.growing")?.innerText.trim().endsWith(" 198 199")`)
+	tab.Await(`document.querySelector(".assistant-message.streaming")?.innerText.trim().endsWith(" 198 199")`)
 	var old int
 	tab.Eval(`[...document.querySelectorAll(".entry")].filter((e) => e.isOld).length`, &old)
 	require.Equal(t, 21, old)
@@ -40,16 +40,16 @@ func TestTheWorkForATokenIsConstant(t *testing.T) {
 	} {
 		var work []int
 		tab.Eval(`(async () => {
-				const { Growing } = await import("./markdown.js");
+				const { StreamingMarkdown } = await import("./markdown.js");
 				const element = document.createElement("div");
-				const growing = new Growing(element);
+				const streaming = new StreamingMarkdown(element);
 				const observer = new MutationObserver(() => {});
 				observer.observe(element, { childList: true, characterData: true, subtree: true });
 				const work = [0, 0, 0, 0, 0, 0];
 				const token = `+token+`;
 				for (let i = 0; i < 1800; i++) {
-					growing.append(token(i));
-					growing.show();
+					streaming.append(token(i));
+					streaming.show();
 					for (const { addedNodes, target, type } of observer.takeRecords()) {
 						work[Math.floor(i / 300)] += type === "characterData" ? target.data.length
 							: [...addedNodes].reduce((sum, node) => sum + node.textContent.length, 0);
@@ -124,7 +124,7 @@ func TestAStreamedPageEqualsALoadedPage(t *testing.T) {
 			tab.Do(`await new Promise(requestAnimationFrame)`)
 		}
 	}
-	const complete = `document.querySelector(".cut") && document.querySelector("#entries").innerText.includes("Interrupted")`
+	const complete = `document.querySelector(".partial") && document.querySelector("#entries").innerText.includes("Interrupted")`
 	tab.Await(complete)
 	followed := tab.Text(".entry")
 	tab.Reload()

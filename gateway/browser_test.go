@@ -72,18 +72,18 @@ func agentConversation() []event.Body {
 		event.UserMessage{Content: "The parser drops the last line of a log when it has no newline. Can you fix that?"},
 		event.Note{Kind: event.NoteThinking, Content: "Reading keeps a last line without newline, so it must be what comes behind it."},
 		event.AssistantMessage{Content: "I'll look at how lines are split, and at the test that should have caught it."},
-		call("t1", "Read", map[string]any{"file_path": "agentlog/lines.go"}),
-		result("t1", "package agentlog"),
-		call("t2", "Execute", map[string]any{"command": "go test ./agentlog -run TestLines"}),
+		call("t1", "Read", map[string]any{"file_path": "parser/lines.go"}),
+		result("t1", "package parser"),
+		call("t2", "Execute", map[string]any{"command": "go test ./parser -run TestLines"}),
 		result("t2", "--- FAIL: TestLines/no_newline_at_the_end\n    got 1 line, want 2\nFAIL\n[Process exited with code 1]"),
 		call("t3", "Edit", map[string]any{
-			"file_path": "agentlog/lines.go",
+			"file_path": "parser/lines.go",
 			"old_str":   "for {\n\tline, err := r.ReadBytes('\\n')\n\tif err != nil {\n\t\treturn err\n\t}\n\tyield(bytes.TrimSuffix(line, newline))\n}\n",
 			"new_str":   "for {\n\tline, err := r.ReadBytes('\\n')\n\tif len(line) > 0 {\n\t\tyield(bytes.TrimSuffix(line, newline))\n\t}\n\tif err != nil {\n\t\treturn err\n\t}\n}\n",
 		}),
 		result("t3", "ok"),
-		call("t4", "Execute", map[string]any{"command": "go test ./agentlog"}),
-		result("t4", "ok  \tagentlog\t0.412s\n[Process exited with code 0]"),
+		call("t4", "Execute", map[string]any{"command": "go test ./parser"}),
+		result("t4", "ok  \tparser\t0.412s\n[Process exited with code 0]"),
 		event.AssistantMessage{Content: "Fixed. `ReadBytes` returns what it has **together with** `io.EOF`, and the loop returned before it was used.\n\n" +
 			"| log | before | now |\n|---|---|---|\n| `a\\nb\\n` | 2 lines | 2 lines |\n| `a\\nb` | 1 line | 2 lines |"},
 		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, InputTokens: 4210, OutputTokens: 386, FinishReason: "stop"},
@@ -116,8 +116,8 @@ func TestScreenshots(t *testing.T) {
 func TestToolsAreCardsWithDiffsAndExitCodes(t *testing.T) {
 	tab := show(t, newLog(agentConversation()...))
 	require.Equal(t, []string{
-		"Read agentlog/lines.go done", "Run go test ./agentlog -run TestLines exit 1 failed",
-		"Edit agentlog/lines.go done", "Run go test ./agentlog exit 0 done",
+		"Read parser/lines.go done", "Run go test ./parser -run TestLines exit 1 failed",
+		"Edit parser/lines.go done", "Run go test ./parser exit 0 done",
 	}, cards(tab))
 	var added, deleted string
 	tab.Eval(`[...document.querySelectorAll(".diff .add")].map((e) => e.textContent).join("")`, &added)
@@ -129,7 +129,7 @@ func TestToolsAreCardsWithDiffsAndExitCodes(t *testing.T) {
 	tab.Click(".tool-use:has(.exit.bad) summary")
 	tab.Await(`document.querySelector(".tool-use:has(.exit.bad)").innerText.includes("got 1 line, want 2")`)
 	tab.Click(".tool-use summary")
-	tab.Await(`document.querySelector(".tool-use").innerText.includes("package agentlog")`)
+	tab.Await(`document.querySelector(".tool-use").innerText.includes("package parser")`)
 }
 
 // cards are the lines of the cards as a screen reader reads them.
@@ -261,13 +261,13 @@ func TestStreamedMarkdownEqualsCompleteMarkdown(t *testing.T) {
 	for size := 1; size <= 9; size++ {
 		var grown, whole string
 		tab.Eval(fmt.Sprintf(`(async () => {
-			const { Growing } = await import("./markdown.js");
+			const { StreamingMarkdown } = await import("./markdown.js");
 			const element = document.createElement("div");
-			const growing = new Growing(element);
+			const streaming = new StreamingMarkdown(element);
 			const text = %s;
 			for (let i = 0; i < text.length; i += %d) {
-				growing.append(text.slice(i, i + %[2]d));
-				growing.show();
+				streaming.append(text.slice(i, i + %[2]d));
+				streaming.show();
 			}
 			return element.textContent.replace(/\s+/g, " ").trim();
 		})()`, toJSON(text), size), &grown)

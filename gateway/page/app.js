@@ -1,15 +1,15 @@
-// The page of the gateway: a list of contexts and the conversation of the selected
-// one, which the URL fragment names, like /#demo.
+// The page of the gateway: a list of contexts, and the conversation of the context in
+// the URL fragment, like /#demo.
 //
 //	contexts.js      the list
-//	transcript.js    follows the transcript of a context: a document and its patches
-//	conversation.js  renders it, entry by entry; entry.js and markdown.js create the elements
+//	transcript.js    follows a transcript: a document and its patches
+//	conversation.js  renders it; entry.js and markdown.js create the elements
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
-//	ask.js, sse.js, backoff.js, dom.js, kept.js, theme.js    utilities
-//	lib/             libraries
+//	request.js, sse.js, backoff.js, dom.js, storage.js, theme.js    utilities
+//	lib/             third-party libraries
 
-import { ask } from "./ask.js";
+import { request } from "./request.js";
 import { $ } from "./dom.js";
 import { Composer } from "./composer.js";
 import { Contexts, validName } from "./contexts.js";
@@ -18,12 +18,12 @@ import { Outbox } from "./outbox.js";
 import { follow } from "./transcript.js";
 
 const conversation = new Conversation({
-  scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), spoken: $("spoken"),
-  shown: () => showStatus(),
+  scroller: $("scroller"), list: $("entries"), toNewest: $("newest"), announcer: $("announcer"),
+  rendered: () => showStatus(),
 });
 const contexts = new Contexts({
   changed: () => showStatus(),
-  connected: (yes, why) => say("list", notConnected(yes, why)), // the stream goes on in silence without Temporal
+  connected: (yes, reason) => showError("list", connectionError(yes, reason)), // the stream does not report a Temporal outage
 });
 const outbox = new Outbox({ edit: (events) => composer.edit(events), sent: () => contexts.refresh() });
 const composer = new Composer((events) => {
@@ -31,31 +31,31 @@ const composer = new Composer((events) => {
   conversation.toEnd();
 });
 
-// PAUSE is how long, in ms, a context may be idle between an interrupted answer and the
-// next one before the Stop button is hidden, to avoid flicker.
-const PAUSE = 150;
+// The Stop button is hidden after IDLE_DELAY ms without an answer, so that it does not
+// flicker between an interrupted answer and the next one.
+const IDLE_DELAY = 150;
 
-let current; // the context that is seen
-let following; // aborts what follows it
-let pausing; // the timer of a pause
+let current; // the selected context
+let following; // the AbortController of its stream
+let idleTimer;
 
 function open() {
-  const name = location.hash.slice(1); // a name has nothing that a URL would encode
+  const name = location.hash.slice(1); // names need no URL encoding
   if (name === current) return;
   following?.abort();
-  clearTimeout(pausing);
+  clearTimeout(idleTimer);
   following = new AbortController();
   current = validName(name) ? name : undefined;
   document.title = current ? `${current} · Chronicle` : "Chronicle";
   document.body.classList.toggle("open", Boolean(current));
   $("name").textContent = current ?? "";
   $("empty").hidden = true;
-  conversation.all([]);
-  say("stream", "");
-  say("stop", "");
+  conversation.replace([]);
+  showError("stream", "");
+  showError("stop", "");
   contexts.select(current);
-  composer.look(current);
-  outbox.look(current);
+  composer.select(current);
+  outbox.select(current);
   showStatus();
   if (!current) return;
   follow(current, viewer, following.signal);
@@ -64,62 +64,62 @@ function open() {
 }
 
 const viewer = {
-  all(entries) {
+  replaced(entries) {
     $("empty").hidden = entries.length > 0;
-    conversation.all(entries, { keepPlace: true });
+    conversation.replace(entries, { keepPosition: true });
   },
   changed(entries, changes) {
     $("empty").hidden = entries.length > 0;
     conversation.changed(entries, changes);
   },
-  does(doing) {
-    clearTimeout(pausing);
-    const tell = () => contexts.tell(current, doing);
-    if (doing.status === "idle" && contexts.statusOf(current) === "answering") pausing = setTimeout(tell, PAUSE);
-    else tell();
+  statusChanged(streamed) {
+    clearTimeout(idleTimer);
+    const update = () => contexts.setStreamed(current, streamed);
+    if (streamed.status === "idle" && contexts.statusOf(current) === "answering") idleTimer = setTimeout(update, IDLE_DELAY);
+    else update();
   },
-  connected(yes, why) {
-    clearTimeout(pausing);
-    if (!yes) contexts.tell(current);
-    say("stream", notConnected(yes, why));
+  connected(yes, reason) {
+    clearTimeout(idleTimer);
+    if (!yes) contexts.setStreamed(current);
+    showError("stream", connectionError(yes, reason));
   },
 };
 
-function notConnected(yes, why) {
-  if (yes) return "";
-  return navigator.onLine ? `Not connected: ${why}. Trying again…` : "Offline. Messages are sent when the network is back.";
+function connectionError(connected, reason) {
+  if (connected) return "";
+  return navigator.onLine ? `Not connected: ${reason}. Retrying…` : "Offline. Messages are sent when the network is back.";
 }
 
-const troubles = { stream: "", list: "", stop: "" };
+const errors = { stream: "", list: "", stop: "" };
 
-// say shows an error above the conversation; "" clears it.
-function say(what, text) {
-  troubles[what] = text;
-  const first = Object.values(troubles).find(Boolean) ?? "";
+// showError shows an error above the conversation; "" clears it.
+function showError(source, text) {
+  errors[source] = text;
+  const first = Object.values(errors).find(Boolean) ?? "";
   $("banner").hidden = !first;
   $("banner").textContent = first;
 }
 
-let shown = "";
+let shownStatus = "";
 
 function showStatus() {
   const known = contexts.statusOf(current) ?? "";
   const status = known !== "closed" && conversation.streaming ? "answering" : known;
-  if (status === shown) return;
-  if (shown === "answering") contexts.refresh(); // which knows only later that it ended
-  shown = status;
+  if (status === shownStatus) return;
+  if (shownStatus === "answering") contexts.refresh();
+  shownStatus = status;
   $("status").className = status;
   $("status").textContent = status;
   $("stop").hidden = status !== "answering";
 }
 
 async function stop() {
-  say("stop", "");
+  showError("stop", "");
   $("stop").disabled = true;
   try {
-    await ask(`contexts/${encodeURIComponent(current)}/interrupt`, { method: "POST" });
+    await request(`contexts/${encodeURIComponent(current)}/interrupt`, { method: "POST" });
   } catch (error) {
-    say("stop", `The answer could not be stopped: ${error.message}`);
+    showError("stop", `Stop failed: ${error.message}`);
   }
   $("stop").disabled = false;
 }

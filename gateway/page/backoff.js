@@ -1,5 +1,5 @@
-// Backoff waits between retries, exponentially up to 5 s, with jitter, and not beyond the
-// time when the network is back.
+// Backoff waits between retries: exponentially up to 5 s, with jitter, and only until the
+// network is back.
 export class Backoff {
   #tries = 0;
   #signal;
@@ -12,15 +12,15 @@ export class Backoff {
     this.#tries = 0;
   }
 
-  // wait takes an explicit delay in ms, such as one given by the server.
-  async wait(hint) {
-    const ms = hint ?? Math.min(5000, 250 * 2 ** this.#tries++) * (0.5 + Math.random() / 2);
-    const over = new AbortController();
+  // A delay in ms, for example from the server, overrides the backoff.
+  async wait(delay) {
+    const ms = delay ?? Math.min(5000, 250 * 2 ** this.#tries++) * (0.5 + Math.random() / 2);
+    const done = new AbortController();
     await new Promise((resolve) => {
       setTimeout(resolve, ms);
-      addEventListener("online", resolve, { signal: over.signal });
-      this.#signal?.addEventListener("abort", resolve, { signal: over.signal });
+      addEventListener("online", resolve, { signal: done.signal });
+      this.#signal?.addEventListener("abort", resolve, { signal: done.signal });
     });
-    over.abort();
+    done.abort();
   }
 }

@@ -1,24 +1,23 @@
-// The input box and its attachments. The text survives a reload of the page, attachments
-// do not.
+// The input box and its attachments. A reload of the page keeps the text only.
 
 import { $, h } from "./dom.js";
 import { bytes } from "./entry.js";
-import { keep, kept } from "./kept.js";
+import { load, store } from "./storage.js";
 import { Limits } from "./limits.js";
 
 export class Composer {
-  #files = []; // { name, size, event, trouble, image }; one with neither event nor trouble is being read
-  #sum = 0; // bytes of those that were read
+  #files = []; // { name, size, event, error, image }; event and error are unset while the file is read
+  #totalBytes = 0; // of files that were read
   #drafts = new Map(); // by context
   #name;
-  #limits = Limits.ask();
-  #together = Infinity; // how many there may be, once it is known
+  #limits = Limits.load();
+  #maxTotalBytes = Infinity; // until the limits are loaded
 
-  // send is called with the events of a message, attachments first.
+  // send receives the events of a message, attachments first.
   constructor(send) {
-    this.#limits.then(({ each, together }) => {
-      this.#together = together;
-      $("attach").title = `Attach files, up to ${bytes(each)} each`;
+    this.#limits.then(({ maxBytes, maxTotalBytes }) => {
+      this.#maxTotalBytes = maxTotalBytes;
+      $("attach").title = `Attach files, up to ${bytes(maxBytes)} each`;
       this.#show();
     });
     const text = $("text");
@@ -57,11 +56,11 @@ export class Composer {
     });
   }
 
-  // look restores the draft of a context.
-  look(name) {
+  // select restores the draft of a context.
+  select(name) {
     if (this.#name) this.#drafts.set(this.#name, { text: $("text").value, files: this.#files });
     this.#name = name;
-    const { text, files } = this.#drafts.get(name) ?? { text: kept(draft(name)) ?? "", files: [] };
+    const { text, files } = this.#drafts.get(name) ?? { text: load(draftKey(name)) ?? "", files: [] };
     $("text").value = text;
     this.#files = files;
     this.#show();
@@ -76,7 +75,6 @@ export class Composer {
     $("text").focus();
   }
 
-  // attach adds files once they are read.
   attach(files) {
     for (const file of files) {
       const item = { name: file.name, size: file.size };
@@ -101,54 +99,53 @@ export class Composer {
   }
 
   #show() {
-    this.#sum = 0;
+    this.#totalBytes = 0;
     $("files").replaceChildren(...this.#files.map((item) => {
       const { name, size, event } = item;
-      if (event) this.#sum += size;
-      const trouble = item.trouble ?? (this.#tooMuch && `too large in total: at most ${bytes(this.#together)} per message`);
-      return h("li", { class: trouble && "refused" },
+      if (event) this.#totalBytes += size;
+      const error = item.error ?? (this.#isOverTotal && `too large in total: at most ${bytes(this.#maxTotalBytes)} per message`);
+      return h("li", { class: error && "rejected" },
         event?.mediaType.startsWith("image/") && (item.image ??= h("img", { src: `data:${event.mediaType};base64,${event.source.data}`, alt: "" })),
         h("span", { class: "name" }, name),
-        h("span", { class: "state" }, trouble || (event ? bytes(size) : "reading…")),
-        h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}`, onclick: () => this.#leaveOut(item) }, "×"));
+        h("span", { class: "state" }, error || (event ? bytes(size) : "reading…")),
+        h("button", { type: "button", class: "quiet", "aria-label": `Remove ${name}`, onclick: () => this.#remove(item) }, "×"));
     }));
     this.#changed();
   }
 
-  #leaveOut(item) {
+  #remove(item) {
     this.#files = this.#files.filter((other) => other !== item);
     this.#show();
     $("text").focus();
   }
 
   #changed() {
-    if (this.#name) keep(draft(this.#name), $("text").value || undefined);
+    if (this.#name) store(draftKey(this.#name), $("text").value || undefined);
     $("send").disabled = !this.#isReady;
   }
 
   get #isReady() {
-    return $("text").value.trim() !== "" && this.#files.every((item) => item.event) && !this.#tooMuch;
+    return $("text").value.trim() !== "" && this.#files.every((item) => item.event) && !this.#isOverTotal;
   }
 
-  get #tooMuch() {
-    return this.#sum > this.#together;
+  get #isOverTotal() {
+    return this.#totalBytes > this.#maxTotalBytes;
   }
 }
 
-// draft is the storage key of a context's draft.
-const draft = (name) => `draft:${name}`;
+const draftKey = (name) => `draft:${name}`;
 
 // attachment returns the event for a file, or an error.
 async function attachment(file, limits) {
   try {
     const mediaType = await typeOf(file, limits);
-    const trouble = limits.refusal(file.size, mediaType);
-    if (trouble) return { trouble };
+    const error = limits.check(file.size, mediaType);
+    if (error) return { error };
     const data = await base64(file);
-    if (!data) return { trouble: "empty" };
+    if (!data) return { error: "empty" };
     return { event: { _tag: "FileAttachmentEvent", source: { type: "blob", data }, mediaType, fileName: file.name, size: file.size } };
   } catch {
-    return { trouble: "cannot be read: it may be deleted, or a folder" };
+    return { error: "cannot be read (deleted, or a folder)" };
   }
 }
 
@@ -162,14 +159,14 @@ async function base64(file) {
   return url.slice(url.indexOf(",") + 1);
 }
 
-// HEAD is how many bytes of a file are checked for being text.
+// The first HEAD bytes of a file decide whether it is text.
 const HEAD = 1 << 16;
 
-// typeOf returns the media type of a file. A type that models do not accept, such as
-// video/mp2t for TypeScript, is replaced by text if the content is text.
+// typeOf returns the media type of a file. Text with a type that models do not accept, such
+// as video/mp2t for TypeScript, becomes text/plain.
 async function typeOf(file, limits) {
   const type = file.type || "application/octet-stream";
-  if (limits.isShown(type)) return type;
+  if (limits.isAccepted(type)) return type;
   const head = await file.slice(0, HEAD).arrayBuffer();
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true }).includes("\0") ? type : "text/plain";

@@ -1,30 +1,28 @@
 // The list of contexts, refreshed while the page is visible.
 
-import { ask } from "./ask.js";
+import { request } from "./request.js";
 import { $, h } from "./dom.js";
 
-// EVERY is the refresh interval in ms.
-const EVERY = 2000;
+const REFRESH_MS = 2000;
 
-// PAGE is how many contexts are shown at first, MOST the maximum; beyond that, users
-// search.
+// The list grows by PAGE up to MAX contexts.
 const PAGE = 100;
-const MOST = 1000;
+const MAX = 1000;
 
 export const validName = (name) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(name);
 
 export class Contexts {
-  #items = new Map(); // the elements by name
+  #items = new Map(); // elements by name
   #limit = PAGE;
   #timer;
-  #asked = 0;
+  #requests = 0;
   #changed;
   #connected;
-  #known = new Map(); // the newest summaries by name, also of what a search leaves out
-  #told = {}; // { name, status, since } of the context that is seen, as its stream tells
+  #summaries = new Map(); // by name, also those outside the search
+  #streamed = {}; // { name, status, since } from the stream of the selected context
 
-  // changed is called with a new list; connected(yes, why) reports whether the list is
-  // available, which requires Temporal.
+  // changed is called after an update; connected(yes, reason) reports whether Temporal
+  // provides the list.
   constructor({ changed, connected }) {
     this.#changed = changed;
     this.#connected = connected;
@@ -35,105 +33,102 @@ export class Contexts {
       if (validName(name)) location.hash = name;
     });
     $("more").addEventListener("click", () => {
-      this.#limit = Math.min(MOST, this.#limit + PAGE);
+      this.#limit = Math.min(MAX, this.#limit + PAGE);
       this.refresh();
     });
-    $("contexts").addEventListener("keydown", (event) => this.#move(event));
+    $("contexts").addEventListener("keydown", (event) => this.#moveFocus(event));
     document.addEventListener("visibilitychange", () => this.refresh());
     this.refresh();
   }
 
-  // statusOf returns the known status of a context. Only the list knows of a session that
-  // was terminated; there it closed after the last status in the stream.
+  // The stream is newer than the list, which alone reports a terminated session: it closed
+  // after the last streamed status.
   statusOf(name) {
-    const listed = this.#known.get(name);
-    const isTold = this.#told.name === name && !(Date.parse(listed?.closedAt) > Date.parse(this.#told.since));
-    return isTold ? this.#told.status : listed?.status;
+    const listed = this.#summaries.get(name);
+    const isStreamed = this.#streamed.name === name && !(Date.parse(listed?.closedAt) > Date.parse(this.#streamed.since));
+    return isStreamed ? this.#streamed.status : listed?.status;
   }
 
-  // tell sets the status of the selected context from its stream, { status, since }, which
-  // is more recent than the list; undefined if the stream is lost.
-  tell(name, doing) {
-    this.#told = doing ? { name, ...doing } : {};
+  // setStreamed sets the { status, since } from the stream of the selected context, or
+  // undefined when the stream ends.
+  setStreamed(name, streamed) {
+    this.#streamed = streamed ? { name, ...streamed } : {};
     this.#describe(name);
     this.#changed();
   }
 
-  // select marks the selected context.
   select(name) {
-    this.#told = {};
-    for (const [of, item] of this.#items) mark(item, of === name);
+    this.#streamed = {};
+    for (const [other, item] of this.#items) mark(item, other === name);
   }
 
-  // refresh loads the list now and at intervals.
+  // refresh loads the list now and every REFRESH_MS.
   async refresh() {
     clearTimeout(this.#timer);
     if (document.hidden) return;
-    const asked = ++this.#asked;
+    const number = ++this.#requests;
     try {
       const query = new URLSearchParams({ q: $("search").value.trim(), limit: this.#limit });
-      const response = await ask(`contexts?${query}`);
+      const response = await request(`contexts?${query}`);
       const page = await response.json();
-      if (asked === this.#asked) {
+      if (number === this.#requests) {
         this.#connected(true);
         this.#show(page);
       }
     } catch (error) {
-      if (asked === this.#asked) {
+      if (number === this.#requests) {
         this.#connected(false, error.message);
-        note(`Not connected: ${error.message}. Trying again…`);
+        showNote(`Not connected: ${error.message}. Retrying…`);
       }
     }
-    if (asked === this.#asked) this.#timer = setTimeout(() => this.refresh(), EVERY);
+    if (number === this.#requests) this.#timer = setTimeout(() => this.refresh(), REFRESH_MS);
   }
 
   #show({ contexts, next }) {
     const current = location.hash.slice(1);
     const before = this.#items;
     this.#items = new Map(contexts.map(({ contextName: name }) => {
-      const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "what" })));
+      const item = before.get(name) ?? h("li", null, h("a", { href: `#${name}` }, h("span", { class: "name" }, name), h("span", { class: "details" })));
       mark(item, name === current);
       return [name, item];
     }));
     for (const summary of contexts) {
-      this.#known.set(summary.contextName, summary);
+      this.#summaries.set(summary.contextName, summary);
       this.#describe(summary.contextName);
     }
-    // Elements that are not moved keep the focus.
+    // An element in place is not moved, which would lose the focus.
     let at = $("list").firstChild;
     for (const item of this.#items.values()) {
       if (item === at) at = at.nextSibling;
       else $("list").insertBefore(item, at);
     }
     while (at) {
-      const gone = at;
+      const extra = at;
       at = at.nextSibling;
-      gone.remove();
+      extra.remove();
     }
-    const sought = $("search").value.trim();
-    $("more").hidden = !next || this.#limit >= MOST;
-    note(contexts.length > 0 ? "" : sought ? "No matching contexts." : "No contexts yet.");
-    $("find-hint").hidden = !sought || this.#items.has(sought);
-    $("find-hint").textContent = validName(sought)
-      ? `Enter creates “${sought}”`
+    const query = $("search").value.trim();
+    $("more").hidden = !next || this.#limit >= MAX;
+    showNote(contexts.length > 0 ? "" : query ? "No matching contexts." : "No contexts yet.");
+    $("find-hint").hidden = !query || this.#items.has(query);
+    $("find-hint").textContent = validName(query)
+      ? `Enter creates “${query}”`
       : "Names use letters, digits, dots, dashes and underscores, and start with a letter or digit.";
     this.#changed();
   }
 
-  // describe updates the element of a context.
   #describe(name) {
     const item = this.#items.get(name);
     if (!item) return;
     const status = this.statusOf(name);
-    const said = [status, this.#known.get(name).model].filter(Boolean).join(" · ");
+    const text = [status, this.#summaries.get(name).model].filter(Boolean).join(" · ");
     item.firstChild.className = status ?? "";
-    const what = item.querySelector(".what");
-    if (what.textContent !== said) what.textContent = said;
+    const details = item.querySelector(".details");
+    if (details.textContent !== text) details.textContent = text;
     item.firstChild.setAttribute("aria-busy", status === "answering");
   }
 
-  // move handles the arrow keys.
-  #move(event) {
+  #moveFocus(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
     const stops = [$("search"), ...$("list").querySelectorAll("a")];
@@ -142,8 +137,7 @@ export class Contexts {
   }
 }
 
-// note shows a line below the list.
-function note(text) {
+function showNote(text) {
   $("list-note").hidden = !text;
   $("list-note").textContent = text;
 }

@@ -1,69 +1,66 @@
 // The view of a conversation. Only a window of entries, up to the newest, has elements;
-// scrolling up adds older ones. A change updates only the entries it names, once per
-// frame.
+// scrolling up adds older ones. A patch updates its entries in the next frame.
 
 import { build } from "./entry.js";
 
-// WINDOW is how many entries are shown at first, and how many are added when scrolling
-// up.
+// WINDOW is the number of entries shown at first and added by scrolling up.
 const WINDOW = 100;
 
-// NEAR is the distance in pixels that counts as being at the end.
+// Within NEAR pixels, the view counts as being at the end.
 const NEAR = 48;
 
 export class Conversation {
   #scroller;
   #list;
   #toNewest;
-  #spoken;
-  #shown;
+  #announcer;
+  #rendered;
   #entries = [];
   #first = 0; // the index of the first entry of the window
-  #slots = []; // for each entry of the window { element, growing, dirty }
-  #framed = false;
+  #slots = []; // { element, streaming, dirty, grew } of each entry in the window
+  #frameRequested = false;
   #atEnd = true;
   #top = 0;
 
-  // Screen readers announce an answer when it is complete. shown is called after every
+  // Screen readers read a complete answer from announcer. rendered is called after every
   // update.
-  constructor({ scroller, list, toNewest, spoken, shown }) {
+  constructor({ scroller, list, toNewest, announcer, rendered }) {
     this.#scroller = scroller;
     this.#list = list;
     this.#toNewest = toNewest;
-    this.#spoken = spoken;
-    this.#shown = shown;
+    this.#announcer = announcer;
+    this.#rendered = rendered;
     scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     toNewest.addEventListener("click", () => this.toEnd());
-    // A card that is opened at the end must not scroll away from the pointer.
+    // A card that opens at the end must stay under the pointer.
     list.addEventListener("click", ({ target }) => { if (target.closest("summary")) this.#atEnd = false; });
     list.addEventListener("toggle", () => this.#scrolled(), { capture: true });
     new ResizeObserver(() => this.#keepEnd()).observe(list);
     new ResizeObserver(() => this.#keepEnd()).observe(scroller);
   }
 
-  // streaming reports whether an entry is streaming.
   get streaming() {
-    return this.#slots.some((slot) => slot.growing);
+    return this.#slots.some((slot) => slot.streaming);
   }
 
-  // all shows a new document.
-  all(entries, { keepPlace = false } = {}) {
-    const place = keepPlace && !this.#atEnd ? this.#first : Math.max(0, entries.length - WINDOW);
+  // replace shows a new document.
+  replace(entries, { keepPosition = false } = {}) {
+    const first = keepPosition && !this.#atEnd ? this.#first : Math.max(0, entries.length - WINDOW);
     this.#entries = entries;
-    this.#first = Math.min(place, entries.length);
+    this.#first = Math.min(first, entries.length);
     this.#slots = entries.slice(this.#first).map(() => ({ dirty: true }));
     this.#list.replaceChildren();
-    if (!keepPlace) this.#atEnd = true;
-    this.#frame();
+    if (!keepPosition) this.#atEnd = true;
+    this.#render();
   }
 
-  // changed shows the changes of a patch.
+  // changed shows a patch.
   changed(entries, changes) {
     this.#entries = entries;
     for (const { kind, index, text } of changes) {
       const at = index - this.#first;
       if (kind === "all") {
-        this.all(entries, { keepPlace: true });
+        this.replace(entries, { keepPosition: true });
         return;
       } else if (at < 0) {
         this.#first += { insert: 1, remove: -1 }[kind] ?? 0;
@@ -71,14 +68,14 @@ export class Conversation {
         this.#slots.splice(at, 0, { dirty: true });
       } else if (kind === "remove") {
         for (const { element } of this.#slots.splice(at, 1)) element?.remove();
-      } else if (kind === "text" && this.#slots[at].growing && !this.#slots[at].dirty) {
-        this.#slots[at].growing.append(text);
+      } else if (kind === "text" && this.#slots[at].streaming && !this.#slots[at].dirty) {
+        this.#slots[at].streaming.append(text);
         this.#slots[at].grew = true;
       } else {
         this.#slots[at].dirty = true;
       }
     }
-    this.#later();
+    this.#requestFrame();
   }
 
   // toEnd scrolls to the newest entry and follows it.
@@ -87,46 +84,45 @@ export class Conversation {
     this.#keepEnd();
   }
 
-  #later() {
-    if (this.#framed) return;
-    this.#framed = true;
-    requestAnimationFrame(() => this.#frame());
+  #requestFrame() {
+    if (this.#frameRequested) return;
+    this.#frameRequested = true;
+    requestAnimationFrame(() => this.#render());
   }
 
-  #frame() {
-    this.#framed = false;
-    if (this.#atEnd && this.#slots.length > 3 * WINDOW) this.#forget(this.#slots.length - WINDOW);
+  #render() {
+    this.#frameRequested = false;
+    if (this.#atEnd && this.#slots.length > 3 * WINDOW) this.#dropOldest(this.#slots.length - WINDOW);
     let next = null;
     for (let i = this.#slots.length - 1; i >= 0; i--) {
       const slot = this.#slots[i];
       if (slot.dirty) this.#build(slot, this.#entries[this.#first + i], next);
-      else if (slot.grew) slot.growing.show();
+      else if (slot.grew) slot.streaming.show();
       slot.grew = false;
       next = slot.element;
     }
     this.#list.setAttribute("aria-busy", this.streaming);
     this.#keepEnd();
-    this.#shown();
+    this.#rendered();
   }
 
   #build(slot, entry, next) {
-    const { element: old, growing: grew } = slot;
-    const { element, growing } = build(entry);
+    const { element: old, streaming: grew } = slot;
+    const { element, streaming } = build(entry);
     if (old) {
-      const folds = element.querySelectorAll("details");
-      old.querySelectorAll("details").forEach((fold, i) => folds[i] && (folds[i].open = fold.open));
+      const panels = element.querySelectorAll("details");
+      old.querySelectorAll("details").forEach((panel, i) => panels[i] && (panels[i].open = panel.open));
       const focused = old.contains(document.activeElement);
       old.replaceWith(element);
       if (focused) element.querySelector("summary, a, button")?.focus({ preventScroll: true });
     } else {
       this.#list.insertBefore(element, next);
     }
-    if (grew && !growing) this.#spoken.textContent = element.textContent;
-    Object.assign(slot, { element, growing, dirty: false });
+    if (grew && !streaming) this.#announcer.textContent = element.textContent;
+    Object.assign(slot, { element, streaming, dirty: false });
   }
 
-  // forget removes the oldest entries from the window.
-  #forget(count) {
+  #dropOldest(count) {
     for (const { element } of this.#slots.splice(0, count)) element?.remove();
     this.#first += count;
   }
@@ -134,22 +130,22 @@ export class Conversation {
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     const below = scrollHeight - scrollTop - clientHeight;
-    // Only scrolling up leaves the end, not content that grows.
+    // Content that grows does not leave the end; scrolling up does.
     if (below < NEAR) this.#atEnd = true;
     else if (scrollTop < this.#top) this.#atEnd = false;
     this.#top = scrollTop;
     this.#toNewest.hidden = this.#atEnd;
-    if (scrollTop < clientHeight && this.#first > 0 && !this.#atEnd) this.#older();
+    if (scrollTop < clientHeight && this.#first > 0 && !this.#atEnd) this.#addOlder();
   }
 
-  // older adds older entries above without moving the visible ones.
-  #older() {
+  // addOlder adds entries above without moving the visible ones.
+  #addOlder() {
     const count = Math.min(WINDOW, this.#first);
     const anchor = this.#slots[0]?.element;
     const before = anchor?.getBoundingClientRect().top;
     this.#first -= count;
     this.#slots.unshift(...Array.from({ length: count }, () => ({ dirty: true })));
-    this.#frame();
+    this.#render();
     if (anchor) this.#scroller.scrollTop += anchor.getBoundingClientRect().top - before;
     this.#top = this.#scroller.scrollTop;
   }

@@ -1,5 +1,5 @@
-// h creates an element. Properties become attributes, except on…, which add listeners; null,
-// undefined and false are skipped. Strings among the children become text, never HTML.
+// h creates an element. Properties that begin with "on" are listeners; others are attributes,
+// omitted if null, undefined or false. String children become text, never HTML.
 export function h(tag, properties, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties ?? {})) {
@@ -10,5 +10,4 @@ export function h(tag, properties, ...children) {
   return element;
 }
 
-// $ returns the element with an id.
 export const $ = (id) => document.getElementById(id);

@@ -1,21 +1,21 @@
-// The elements of an entry, by type. The terms are those of reducer/transcript.
+// Creates the elements of entries. reducer/transcript defines their types.
 
 import { h } from "./dom.js";
-import { Growing, render } from "./markdown.js";
+import { render, StreamingMarkdown } from "./markdown.js";
 
-// build returns { element, growing } for an item of a transcript; growing is set while the
-// entry streams.
+// build returns { element, streaming } for an item of a transcript. streaming is the
+// StreamingMarkdown of an entry that streams.
 export function build({ content: entry }) {
   const type = entry.entry_type.type;
   const parts = (views[type] ?? views.system_message)(entry);
-  const names = ["entry", type.replaceAll("_", "-"), parts.growing && "growing", parts.class];
-  return { element: h("li", { class: names.filter(Boolean).join(" ") }, parts.children), growing: parts.growing };
+  const names = ["entry", type.replaceAll("_", "-"), parts.streaming && "streaming", parts.class];
+  return { element: h("li", { class: names.filter(Boolean).join(" ") }, parts.children), streaming: parts.streaming };
 }
 
 const views = {
   user_message: (entry) => ({
     children: [
-      h("div", { class: "said" },
+      h("div", { class: "bubble" },
         entry.content && h("div", { class: "plain" }, entry.content),
         entry.attachments?.length && h("ul", { class: "attachments" }, entry.attachments.map(attachment))),
       time(entry, "You"),
@@ -23,13 +23,13 @@ const views = {
   }),
 
   assistant_message: (entry) => {
-    const { text, growing } = prose(entry);
-    return { growing, children: [text, entry.partial && h("p", { class: "cut" }, "cut off here")] };
+    const { text, streaming } = prose(entry);
+    return { streaming, children: [text, entry.partial && h("p", { class: "partial" }, "partial answer")] };
   },
 
   thinking: (entry) => {
-    const { text, growing } = prose(entry);
-    return { growing, children: [h("details", null, h("summary", null, growing ? "Thinking…" : "Thought"), text)] };
+    const { text, streaming } = prose(entry);
+    return { streaming, children: [h("details", null, h("summary", null, streaming ? "Thinking…" : "Thought"), text)] };
   },
 
   system_message: (entry) => {
@@ -43,7 +43,7 @@ const views = {
   error_message: (entry) => ({ children: [h("p", { class: "plain" }, entry.content), time(entry)] }),
 
   token_usage_info: ({ entry_type: { model, input_tokens, output_tokens, duration_ms }, content }) => {
-    const figures = dotted(
+    const figures = joinDots(
       model && h("bdi", null, model),
       input_tokens && `${input_tokens.toLocaleString("en")} tokens in`,
       output_tokens && `${output_tokens.toLocaleString("en")} out`,
@@ -64,22 +64,21 @@ const views = {
       h("span", { class: `status ${status ?? "created"}`, title: statuses[status] ?? status, "aria-label": statuses[status] ?? status }),
     ];
     if (parts.length === 0) return { children: [h("div", { class: "card" }, h("div", { class: "line" }, line))] };
-    const open = action.action === "file_edit" || action.action === "plan_presentation" || action.action === "todo_management";
-    return { children: [h("details", { class: "card", open }, h("summary", { class: "line" }, line), h("div", { class: "inside" }, parts))] };
+    const isOpen = action.action === "file_edit" || action.action === "plan_presentation" || action.action === "todo_management";
+    return { children: [h("details", { class: "card", open: isOpen }, h("summary", { class: "line" }, line), h("div", { class: "card-body" }, parts))] };
   },
 };
 
-// prose is the text of an entry, which may be streaming.
 function prose({ content, chunks }) {
   const text = h("div", { class: "prose" });
   if (!chunks) {
     text.append(render(content));
     return { text };
   }
-  const growing = new Growing(text);
-  growing.append(content + chunks.join(""));
-  growing.show();
-  return { text, growing };
+  const streaming = new StreamingMarkdown(text);
+  streaming.append(content + chunks.join(""));
+  streaming.show();
+  return { text, streaming };
 }
 
 const statuses = {
@@ -115,7 +114,7 @@ const actions = {
     target: `${todos.filter((todo) => isDone(todo)).length} of ${todos.length}`,
     body: [
       todos.length && h("ul", { class: "todos" }, todos.map((todo) =>
-        h("li", { class: todo.status ?? "pending" }, todo.content, h("span", { class: "unseen" }, ` (${todo.status ?? "pending"})`)))),
+        h("li", { class: todo.status ?? "pending" }, todo.content, h("span", { class: "visually-hidden" }, ` (${todo.status ?? "pending"})`)))),
       output(result),
     ],
   }),
@@ -126,10 +125,10 @@ const actions = {
     body: [plan && h("div", { class: "prose" }, render(plan)), output(result)],
   }),
 
-  tool: ({ arguments: given, result }, { content }, name) => ({
+  tool: ({ arguments: args, result }, { content }, name) => ({
     verb: name,
     target: content === name ? "" : content,
-    body: [given !== undefined && labelled("Arguments", output(given)), result !== undefined && labelled("Result", output(result))],
+    body: [args !== undefined && labelled("Arguments", output(args)), result !== undefined && labelled("Result", output(result))],
   }),
 
   other: ({ description, result }, { content }, name) => ({ verb: name ?? "Tool", target: description ?? content, body: output(result) }),
@@ -139,37 +138,35 @@ const isDone = (todo) => todo.status === "completed" || todo.status === "done";
 const firstLine = (text = "") => text.split("\n", 1)[0];
 const seconds = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
-// LONG is how many characters of an output are shown.
-const LONG = 100_000;
+// Outputs are truncated to MAX_CHARS characters.
+const MAX_CHARS = 100_000;
 
-// output returns the result of a tool as text, or undefined.
 function output(value) {
   if (value === undefined || value === null || value === "") return null;
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
-  const cut = text.length > LONG && `\n… ${(text.length - LONG).toLocaleString("en")} more characters`;
-  return h("pre", { class: "output", tabindex: 0 }, text.slice(0, LONG), cut);
+  const rest = text.length > MAX_CHARS && `\n… ${(text.length - MAX_CHARS).toLocaleString("en")} more characters`;
+  return h("pre", { class: "output", tabindex: 0 }, text.slice(0, MAX_CHARS), rest);
 }
 
 const labelled = (label, body) => h("section", null, h("h3", null, label), body);
 
-function fileChange({ action, path, content, to, unified_diff: unified }, named) {
-  const title = named && path && h("h3", null, path);
+function fileChange({ action, path, content, to, unified_diff: unified }, showPath) {
+  const title = showPath && path && h("h3", null, path);
   switch (action) {
     case "edit":
       return h("section", null, title, diff(unified ?? ""));
     case "write":
       return h("section", null, title, diff((content ?? "").replace(/^/gm, "+")));
     case "rename":
-      return h("section", null, title, h("p", { class: "note" }, "now ", h("code", null, to)));
+      return h("section", null, title, h("p", { class: "note" }, "renamed to ", h("code", null, to)));
     default:
-      return named && h("section", null, title, h("p", { class: "note" }, "deleted"));
+      return showPath && h("section", null, title, h("p", { class: "note" }, "deleted"));
   }
 }
 
-// diff renders a unified diff with a class for each kind of line, without the header, which
-// repeats the card.
+// diff renders a unified diff without its header, which would repeat the card.
 function diff(text) {
-  const lines = text.slice(0, LONG).split("\n");
+  const lines = text.slice(0, MAX_CHARS).split("\n");
   if (lines.at(-1) === "") lines.pop();
   const start = lines.findIndex((line) => line.startsWith("@@"));
   return h("pre", { class: "diff", tabindex: 0 }, lines.slice(Math.max(0, start)).map((line) => {
@@ -178,35 +175,34 @@ function diff(text) {
   }));
 }
 
-// imageTypes are the types that the gateway serves as images.
+// The types that the gateway serves as images.
 const imageTypes = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 function attachment({ name, media_type: type, size, url, event_id: id }) {
-  const label = dotted(h("bdi", null, name || "file"), type, size && bytes(size));
-  const safe = /^https?:\/\//i.test(url ?? "");
-  const href = safe ? url : !url && id && `contexts/${id.split(":", 1)}/events/${id}/attachment`;
-  // Other files, and those that the gateway cannot serve, show only their name.
-  const image = !safe && href && imageTypes.includes(type) &&
+  const label = joinDots(h("bdi", null, name || "file"), type, size && bytes(size));
+  const isWeb = /^https?:\/\//i.test(url ?? "");
+  const href = isWeb ? url : !url && id && `contexts/${id.split(":", 1)}/events/${id}/attachment`;
+  // Other files, and images that fail to load, show their name only.
+  const image = !isWeb && href && imageTypes.includes(type) &&
     h("img", { src: href, alt: "", loading: "lazy", onerror: (event) => event.target.remove() });
   return h("li", null, href ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, image, label) : label);
 }
 
-// dotted joins the nonempty parts with dots. Names are bdi elements so that they cannot change
-// the direction of the surrounding text.
-const dotted = (...parts) => parts.filter(Boolean).flatMap((part, i) => (i > 0 ? [" · ", part] : [part]));
+// joinDots joins the nonempty parts with dots. Names are bdi elements, so their writing
+// direction does not affect the surrounding text.
+const joinDots = (...parts) => parts.filter(Boolean).flatMap((part, i) => (i > 0 ? [" · ", part] : [part]));
 
-// bytes formats a size.
 export function bytes(n) {
   if (n < 1024) return `${n} B`;
   return n < 1 << 20 ? `${(n / 1024).toFixed(0)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
 }
 
-// time formats the time of an entry, with the day unless it is today.
+// time includes the day unless it is today.
 function time({ timestamp }, who) {
   if (!timestamp) return null;
   const at = new Date(timestamp);
   const isToday = at.toDateString() === new Date().toDateString();
   const day = isToday ? {} : { day: "numeric", month: "short" };
   const text = at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" });
-  return h("time", { datetime: timestamp, title: at.toLocaleString() }, who && h("span", { class: "unseen" }, `${who}, `), text);
+  return h("time", { datetime: timestamp, title: at.toLocaleString() }, who && h("span", { class: "visually-hidden" }, `${who}, `), text);
 }

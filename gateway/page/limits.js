@@ -1,46 +1,45 @@
-// The limits of attachments. They come from the gateway, because they are higher with a blob
-// store.
+// The limits of attachments. They depend on the gateway's blob store.
 
-import { ask } from "./ask.js";
+import { request } from "./request.js";
 import { Backoff } from "./backoff.js";
 import { bytes } from "./entry.js";
 
 export class Limits {
-  #shown;
-  #other;
+  #accepted;
+  #maxOtherBytes;
 
-  // each is the maximum size of a file in bytes, together that of all files of a message.
-  constructor({ attachmentBytes: each, otherAttachmentBytes: other, attachmentsBytes: together, mediaTypes }) {
-    this.each = each;
-    this.together = together;
-    this.#other = other;
+  // maxBytes limits a file, maxTotalBytes all files of a message.
+  constructor({ attachmentBytes, otherAttachmentBytes, attachmentsBytes, mediaTypes }) {
+    this.maxBytes = attachmentBytes;
+    this.maxTotalBytes = attachmentsBytes;
+    this.#maxOtherBytes = otherAttachmentBytes;
     const patterns = mediaTypes.map((type) => type.replace(/[.+]/g, "\\$&").replaceAll("*", "[^/]*"));
-    this.#shown = new RegExp(`^(?:${patterns.join("|")})$`);
+    this.#accepted = new RegExp(`^(?:${patterns.join("|")})$`);
   }
 
-  // ask requests the limits until the gateway responds.
-  static async ask() {
+  // load requests the limits until the gateway responds.
+  static async load() {
     const backoff = new Backoff();
     for (;;) {
       try {
-        const response = await ask("limits");
+        const response = await request("limits");
         return new Limits(await response.json());
       } catch {
-        await backoff.wait(); // the conversation says when the gateway is away
+        await backoff.wait(); // the banner reports the error
       }
     }
   }
 
-  // isShown reports whether models accept files of a type.
-  isShown(type) {
-    return this.#shown.test(type);
+  // isAccepted reports whether models accept files of a type.
+  isAccepted(type) {
+    return this.#accepted.test(type);
   }
 
-  // refusal returns why a file is rejected, or undefined.
-  refusal(size, type) {
-    if (size > this.each) return `too large: at most ${bytes(this.each)}`;
-    if (size > this.#other && !this.isShown(type)) {
-      return `too large: at most ${bytes(this.#other)} for ${type}, which models cannot be shown`;
+  // check returns the error of a file, or undefined.
+  check(size, type) {
+    if (size > this.maxBytes) return `too large: at most ${bytes(this.maxBytes)}`;
+    if (size > this.#maxOtherBytes && !this.isAccepted(type)) {
+      return `too large: at most ${bytes(this.#maxOtherBytes)} for ${type}, which models do not accept`;
     }
   }
 }

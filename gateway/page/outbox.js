@@ -1,40 +1,39 @@
-// Outbox sends messages one at a time and retries until the gateway accepts or rejects them.
-// Each has an idempotency key, so it is recorded once. Unsent messages are shown above the input
-// box and not in the conversation, so no message appears twice. They survive a reload of the page
-// unless their attachments are too long for the storage; then the browser asks before leaving.
+// Outbox sends messages one at a time and retries until the gateway accepts or rejects them. An
+// idempotency key prevents duplicates. Unsent messages are shown above the input box. They survive
+// a reload of the page unless they exceed the storage quota; then the browser asks before leaving.
 
-import { ask, Problem } from "./ask.js";
+import { Problem, request } from "./request.js";
 import { Backoff } from "./backoff.js";
 import { $, h } from "./dom.js";
-import { keep, kept } from "./kept.js";
+import { load, store } from "./storage.js";
 
-const STORE = "outbox";
+const STORAGE_KEY = "outbox";
 
 export class Outbox {
-  #messages = []; // { key, name, events, trouble, refused }
+  #messages = []; // { key, name, events, error, rejected }
   #sending = false;
-  #isKept = true; // for when the page is loaded again
+  #isStored = true;
   #name;
   #edit;
   #sent;
 
-  // edit is called with the events of a message that the user takes back, in the selected
-  // context; sent with the name of a context that accepted a message.
+  // edit receives the events of a message that the user edits again, sent the name of a
+  // context that accepted a message.
   constructor({ edit, sent }) {
     this.#edit = edit;
     this.#sent = sent;
-    this.#messages = kept(STORE) ?? [];
-    addEventListener("beforeunload", (event) => this.#isKept || event.preventDefault());
+    this.#messages = load(STORAGE_KEY) ?? [];
+    addEventListener("beforeunload", (event) => this.#isStored || event.preventDefault());
     this.#deliver();
   }
 
-  // look shows the unsent messages of a context.
-  look(name) {
+  // select shows the unsent messages of a context.
+  select(name) {
     this.#name = name;
     this.#show();
   }
 
-  // add queues the events of a message; the last one has its text.
+  // add queues a message; the last event has its text.
   add(name, events) {
     this.#messages.push({ key: key(), name, events });
     this.#changed();
@@ -45,17 +44,17 @@ export class Outbox {
     if (this.#sending) return;
     this.#sending = true;
     const backoff = new Backoff();
-    for (let message; (message = this.#messages.find((m) => !m.refused)); ) {
+    for (let message; (message = this.#messages.find((m) => !m.rejected)); ) {
       try {
         await post(message);
         this.#remove(message);
         this.#sent(message.name);
         backoff.reset();
       } catch (error) {
-        message.trouble = error.message;
-        message.refused = error instanceof Problem && !error.temporary;
+        message.error = error.message;
+        message.rejected = error instanceof Problem && !error.temporary;
         this.#changed();
-        if (!message.refused) await backoff.wait();
+        if (!message.rejected) await backoff.wait();
       }
     }
     this.#sending = false;
@@ -67,27 +66,27 @@ export class Outbox {
   }
 
   #changed() {
-    this.#isKept = keep(STORE, this.#messages.length > 0 ? this.#messages : undefined);
+    this.#isStored = store(STORAGE_KEY, this.#messages.length > 0 ? this.#messages : undefined);
     this.#show();
   }
 
   #show() {
-    const here = this.#messages.filter((m) => m.name === this.#name);
-    $("outbox").replaceChildren(...here.map((message) =>
-      h("li", { class: message.refused ? "refused" : message.trouble ? "trouble" : "" },
+    const messages = this.#messages.filter((m) => m.name === this.#name);
+    $("outbox").replaceChildren(...messages.map((message) =>
+      h("li", { class: message.rejected ? "rejected" : message.error ? "retrying" : "" },
         h("span", { class: "text" }, message.events.at(-1).content),
-        h("span", { class: "state" }, message.refused ? message.trouble : message.trouble ? `${message.trouble}; trying again` : "sending"),
-        message.refused && h("button", { type: "button", class: "quiet", onclick: () => this.#takeBack(message) }, "Edit"))));
+        h("span", { class: "state" }, message.rejected ? message.error : message.error ? `${message.error}; retrying` : "sending"),
+        message.rejected && h("button", { type: "button", class: "quiet", onclick: () => this.#editAgain(message) }, "Edit"))));
   }
 
-  #takeBack(message) {
+  #editAgain(message) {
     this.#remove(message);
     this.#edit(message.events);
   }
 }
 
 async function post({ key, name, events }) {
-  await ask(`contexts/${encodeURIComponent(name)}/events`, {
+  await request(`contexts/${encodeURIComponent(name)}/events`, {
     method: "POST",
     headers: { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` },
     body: JSON.stringify(events),

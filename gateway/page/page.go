@@ -3,21 +3,19 @@
 //
 //	mux.Handle("GET /", page.Handler())
 //
-// The page is static: index.html, style.css, and ES modules that browsers load without a
-// build step. app.js describes the modules; lib has third-party libraries, see
-// lib/README.md. The page requests all data from the gateway, under contexts/.
+// The page consists of static files and ES modules without a build step. app.js lists the
+// modules, lib/README.md the third-party libraries. All data comes from the gateway.
 //
 // # Guarantees
 //
-//   - Content never becomes code. Text goes into text nodes. Markdown goes through one
-//     function, render in markdown.js, which shows HTML as text and allows only web and
-//     mail links. As a second line of defense, the Content-Security-Policy allows only
-//     the scripts of this package, no external requests, and no HTML from strings.
-//   - The cost of a piece of an answer depends neither on the length of the answer nor on
-//     the length of the conversation.
-//   - After a reconnection the page continues from the version it has. It sends a message
-//     until the gateway accepts or rejects it, always with the same Idempotency-Key, so
-//     the log has the message once.
+//   - Content never becomes code. Text becomes text nodes. Markdown goes through render in
+//     markdown.js, which shows HTML as text and allows only web and mail links. The
+//     Content-Security-Policy adds defense in depth: only the scripts of this package, no
+//     external requests, no HTML from strings.
+//   - The cost of a delta is independent of the length of the answer and the conversation.
+//   - A reconnected page resumes from its version.
+//   - A message is recorded once. The page sends it with the same Idempotency-Key until the
+//     gateway accepts or rejects it.
 package page
 
 import (
@@ -35,8 +33,8 @@ import (
 //go:embed index.html *.js style.css icon.svg lib/*/*
 var files embed.FS
 
-// policy is the Content-Security-Policy. Only DOMPurify, which sanitizes, may turn a
-// string into HTML (https://w3c.github.io/trusted-types/).
+// policy is the Content-Security-Policy. Only DOMPurify may turn strings into HTML
+// (https://w3c.github.io/trusted-types/).
 var policy = strings.Join([]string{
 	"default-src 'none'",
 	"script-src 'self'",
@@ -50,8 +48,7 @@ var policy = strings.Join([]string{
 	"trusted-types dompurify",
 }, "; ")
 
-// types are the media types of the files. Package mime depends on the system, and some
-// systems map scripts to text.
+// types are the media types of the files. Those of package mime depend on the system.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -67,7 +64,7 @@ type file struct {
 	tag       string
 }
 
-// Handler serves the page at /. Browsers revalidate their cached copies on each load.
+// Handler serves the page at /. Browsers revalidate cached files on each load.
 func Handler() http.Handler {
 	served := map[string]file{}
 	// Reading an embedded file system cannot fail.

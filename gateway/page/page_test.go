@@ -15,6 +15,36 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway/page"
 )
 
+// libraries returns the names and versions in the table of lib/README.md.
+func libraries(t *testing.T) map[string]string {
+	t.Helper()
+	readme, err := os.ReadFile("lib/README.md")
+	require.NoError(t, err)
+	versions := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| ([^\s/]+) \| (\d\S+) \|`).FindAllSubmatch(readme, -1) {
+		versions[string(row[1])] = string(row[2])
+	}
+	return versions
+}
+
+func TestThirdPartyNoticesListEveryEmbeddedLibrary(t *testing.T) {
+	notices, err := os.ReadFile("../../THIRD_PARTY_NOTICES.md")
+	require.NoError(t, err)
+	listed := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| \[(\S+)\]\(\S+\) \| (\S+) \|`).FindAllSubmatch(notices, -1) {
+		listed[string(row[1])] = string(row[2])
+	}
+	require.Equal(t, libraries(t), listed)
+	entries, err := os.ReadDir("lib")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			require.Contains(t, listed, entry.Name())
+			require.Equal(t, http.StatusOK, get(t, "/lib/"+entry.Name()+"/LICENSE", nil).StatusCode)
+		}
+	}
+}
+
 func get(t *testing.T, path string, header http.Header) *http.Response {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, path, nil)

@@ -1,45 +1,43 @@
 // Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html) over fetch.
-// EventSource hides two things that the page needs: the status of the response, and silence on an
-// open connection.
+// EventSource neither reports the response status nor detects a silent connection.
 
-import { ask } from "./ask.js";
+import { request } from "./request.js";
 
-// SILENCE is the timeout without data; the gateway sends a keepalive every 15 s.
+// SILENCE is the timeout in ms without data. The gateway sends a keepalive every 15 s.
 const SILENCE = 40_000;
 
 // events yields { id, type, data } until the stream ends. The first event has type "open"; a
-// retry hint has type "retry". It throws when the stream breaks or is silent, and the errors of
-// ask when there is no stream.
+// retry delay has type "retry". It throws the errors of request, and an error when the stream
+// breaks or is silent.
 export async function* events(url, { headers, signal, silence = SILENCE } = {}) {
-  const quiet = new AbortController();
+  const timeout = new AbortController();
   let timer;
-  const heard = () => {
+  const resetTimer = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => quiet.abort(new Error(`no data for ${silence / 1000} s`)), silence);
+    timer = setTimeout(() => timeout.abort(new Error(`no data for ${silence / 1000} s`)), silence);
   };
-  heard();
-  const end = AbortSignal.any([quiet.signal, ...(signal ? [signal] : [])]);
+  resetTimer();
+  const aborted = AbortSignal.any([timeout.signal, ...(signal ? [signal] : [])]);
   try {
-    const response = await ask(url, { headers: { Accept: "text/event-stream", ...headers }, signal: end });
+    const response = await request(url, { headers: { Accept: "text/event-stream", ...headers }, signal: aborted });
     yield { type: "open" };
     const parse = parser();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { done, value } = await reader.read().catch((error) => {
-        throw end.aborted ? error : new Error("the connection was lost");
+        throw aborted.aborted ? error : new Error("the connection was lost");
       });
       if (done) return;
-      heard();
+      resetTimer();
       yield* parse(value);
     }
   } finally {
     clearTimeout(timer);
-    quiet.abort();
+    timeout.abort();
   }
 }
 
-// parser returns a function that takes the next chunk of a stream, split anywhere, and returns the
-// complete events.
+// parser returns a function that takes the next chunk of a stream and returns complete events.
 export function parser() {
   let rest = [];
   let event = { id: undefined, type: "message", data: [] };
@@ -59,9 +57,9 @@ export function parser() {
     else if (name === "id") event.id = value;
     else if (name === "retry") complete.push({ type: "retry", data: value });
   };
-  return (piece) => {
-    // A large document is one line in many chunks; join them once, at its end.
-    const lines = piece.split("\n");
+  return (chunk) => {
+    // A large document is one line in many chunks, which are joined once.
+    const lines = chunk.split("\n");
     for (let i = 0; i < lines.length - 1; i++) {
       rest.push(lines[i]);
       const whole = rest.join("");

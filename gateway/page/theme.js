@@ -1,12 +1,11 @@
-// Not a module, so that the theme is set before the first paint. The default is the theme of the
-// system.
+// A classic script sets the theme before the first paint. The default is the system's theme.
 {
   const root = document.documentElement;
   try {
     const chosen = localStorage.getItem("theme");
     if (chosen) root.dataset.theme = chosen;
   } catch {
-    // The browser denies storage.
+    // Storage is denied.
   }
 
   document.addEventListener("click", (event) => {
@@ -16,7 +15,7 @@
     try {
       localStorage.setItem("theme", root.dataset.theme);
     } catch {
-      // The choice lasts until the page is closed.
+      // Storage is denied; the choice lasts until the page closes.
     }
   });
 }

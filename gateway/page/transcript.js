@@ -1,10 +1,9 @@
-// Follows the transcript of a context: the gateway sends a document and then patches.
+// Follows the transcript of a context: a document, then patches.
 
 import { applyOperation } from "./lib/fast-json-patch/core.mjs";
 import { events } from "./sse.js";
 import { Backoff } from "./backoff.js";
 
-// Transcript is a document and its version.
 export class Transcript {
   document = { entries: [] };
   version; // undefined: none
@@ -33,18 +32,18 @@ function changeOf({ op, path, value }, length) {
   return { kind: "change", index };
 }
 
-// follow keeps a transcript up to date until it is aborted. After a lost connection, or with another
-// gateway, it continues from its version or gets a new document. It calls the viewer:
+// follow keeps a transcript up to date until it is aborted. After a reconnection it resumes from its
+// version or gets a new document. It calls the viewer:
 //
-//	all(entries)              there is a new document
-//	changed(entries, changes) a patch was applied
-//	does({ status, since })   the status of the context changed
-//	connected(yes, why)       the connection was established or lost
+//	replaced(entries)                  a new document arrived
+//	changed(entries, changes)          a patch was applied
+//	statusChanged({ status, since })   the status of the context changed
+//	connected(yes, reason)             the connection was established or lost
 export async function follow(name, viewer, signal) {
   const transcript = new Transcript();
   const backoff = new Backoff(signal);
   while (!signal.aborted) {
-    let hint;
+    let delay;
     try {
       const headers = transcript.version ? { "Last-Event-ID": transcript.version } : {};
       for await (const { id, type, data } of events(`contexts/${encodeURIComponent(name)}/transcript`, { headers, signal })) {
@@ -54,18 +53,18 @@ export async function follow(name, viewer, signal) {
             viewer.connected(true);
             break;
           case "retry":
-            hint = Number(data);
+            delay = Number(data);
             break;
           case "document":
             transcript.document = JSON.parse(data).document;
             transcript.version = id;
-            viewer.all(transcript.entries);
+            viewer.replaced(transcript.entries);
             break;
           case "status":
-            viewer.does(JSON.parse(data));
+            viewer.statusChanged(JSON.parse(data));
             break;
           case "patch": {
-            // After a failure within a patch the version is unknown: request the document again.
+            // A patch that fails leaves no valid version, so the document is requested again.
             transcript.version = undefined;
             const changes = transcript.apply(JSON.parse(data));
             transcript.version = id;
@@ -80,6 +79,6 @@ export async function follow(name, viewer, signal) {
       if (signal.aborted) return;
       viewer.connected(false, error.message);
     }
-    await backoff.wait(hint);
+    await backoff.wait(delay);
   }
 }
