@@ -243,7 +243,7 @@ func (g *generation) isOutdated(through string) bool {
 }
 
 // look ends the attempt when the session wants it to.
-func (g *generation) look(wish wire.Wish) {
+func (g *generation) look(wish wire.StopCheck) {
 	switch {
 	case event.Counter(wish.LastEventID) < event.Counter(g.in.Through):
 		// The session is behind.
@@ -255,12 +255,12 @@ func (g *generation) look(wish wire.Wish) {
 }
 
 // wish is what the session of a run wants now.
-func (g *generation) wish(ctx context.Context, w workflow.Execution) (wire.Wish, error) {
+func (g *generation) wish(ctx context.Context, w workflow.Execution) (wire.StopCheck, error) {
 	if wish, ok := g.options.Snapshots.wish(w.RunID); ok && event.Counter(wish.LastEventID) >= event.Counter(g.in.Through) {
 		return wish, nil
 	}
-	var wish wire.Wish
-	value, err := g.options.Temporal.QueryWorkflow(ctx, w.ID, w.RunID, wire.QueryWish)
+	var wish wire.StopCheck
+	value, err := g.options.Temporal.QueryWorkflow(ctx, w.ID, w.RunID, wire.QueryStopCheck)
 	if err != nil {
 		return wish, err
 	}
@@ -333,7 +333,7 @@ func (g *generation) sessionOrLog(ctx context.Context) (reducer.Session, error) 
 func (g *generation) settle(ctx context.Context) (reducer.Session, error) {
 	session, err := g.sessionOrLog(ctx)
 	for err == nil {
-		g.look(wire.WishOf(session))
+		g.look(wire.StopCheckOf(session))
 		delivery := session.Reduced.Config.Delivery
 		quiet := time.Duration(delivery.QuietPeriodMs)*time.Millisecond - g.now().Sub(session.TriggerAt)
 		left := time.Duration(delivery.MaxWaitMs)*time.Millisecond - time.Since(g.began)

@@ -45,7 +45,7 @@ type server struct {
 }
 
 func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any) (converter.EncodedValue, error) {
-	if query != wire.QuerySnapshot && query != wire.QueryWish || run != runID {
+	if query != wire.QuerySnapshot && query != wire.QueryStopCheck || run != runID {
 		panic(query + " " + run)
 	}
 	s.mu.Lock()
@@ -57,8 +57,8 @@ func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any
 		return nil, err
 	}
 	var answer any = session
-	if query == wire.QueryWish {
-		answer = wire.WishOf(session)
+	if query == wire.QueryStopCheck {
+		answer = wire.StopCheckOf(session)
 	}
 	payloads, err := converter.GetDefaultDataConverter().ToPayloads(answer)
 	return client.NewValue(payloads), err

@@ -44,7 +44,7 @@ type Slot struct {
 	// session is the newest one, unless it is parked. wish is what it wants of
 	// its request.
 	session reducer.Session
-	wish    wire.Wish
+	wish    wire.StopCheck
 	size    int64
 	element *list.Element // in resting; nil: in use, or parked
 	parked  *region       // nil: in memory
@@ -66,7 +66,7 @@ func (s *Slot) Put(session reducer.Session) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	s.use()
-	s.session, s.wish = session, wire.WishOf(session)
+	s.session, s.wish = session, wire.StopCheckOf(session)
 	s.store.runs[s.runID] = s
 }
 
@@ -195,15 +195,15 @@ func (s *Snapshots) get(runID string) (reducer.Session, bool) {
 }
 
 // wish is what the newest session of a run wants, if it is here.
-func (s *Snapshots) wish(runID string) (wire.Wish, bool) {
+func (s *Snapshots) wish(runID string) (wire.StopCheck, bool) {
 	if s == nil {
-		return wire.Wish{}, false
+		return wire.StopCheck{}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slot, ok := s.runs[runID]
 	if !ok {
-		return wire.Wish{}, false
+		return wire.StopCheck{}, false
 	}
 	return slot.wish, true
 }

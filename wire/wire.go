@@ -55,8 +55,8 @@ const (
 	// QuerySnapshot returns the [reducer.Session] that Generate needs, and fails if it is
 	// too large, see [Fits].
 	QuerySnapshot = "snapshot"
-	// QueryWish returns a [Wish]: the stop check of a running request.
-	QueryWish = "wish"
+	// QueryStopCheck returns a [StopCheck].
+	QueryStopCheck = "wish"
 	// QueryDelivery takes an array of clientEventIds and returns a [Delivery].
 	QueryDelivery = "delivery"
 )
@@ -262,8 +262,8 @@ func Fits(s reducer.Session) bool {
 	return true
 }
 
-// Wish is the result of [QueryWish].
-type Wish struct {
+// StopCheck is the result of [QueryStopCheck]: whether a running request must stop.
+type StopCheck struct {
 	LastEventID string `json:"lastEventId"`
 	// RequestID is the running request, or "".
 	RequestID string `json:"requestId,omitempty"`
@@ -273,13 +273,13 @@ type Wish struct {
 	Trigger string       `json:"trigger,omitempty"`
 }
 
-// WishOf is the result of [QueryWish] for a session.
-func WishOf(s reducer.Session) Wish {
-	w := Wish{LastEventID: s.LastEventID(), Trigger: s.Trigger}
+// StopCheckOf is the result of [QueryStopCheck] for a session.
+func StopCheckOf(s reducer.Session) StopCheck {
+	c := StopCheck{LastEventID: s.LastEventID(), Trigger: s.Trigger}
 	if s.Request != nil {
-		w.RequestID, w.Stop = s.Request.ID, s.Request.Stop
+		c.RequestID, c.Stop = s.Request.ID, s.Request.Stop
 	}
-	return w
+	return c
 }
 
 // Delivery is the result of [QueryDelivery]: the outcome of events that were sent.

@@ -151,9 +151,9 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 	}); err != nil {
 		return nil, err
 	}
-	if err := workflow.SetQueryHandler(ctx, wire.QueryWish, func() (wire.Wish, error) {
+	if err := workflow.SetQueryHandler(ctx, wire.QueryStopCheck, func() (wire.StopCheck, error) {
 		session, err := r.newest()
-		return wire.WishOf(session), err
+		return wire.StopCheckOf(session), err
 	}); err != nil {
 		return nil, err
 	}
