@@ -22,9 +22,9 @@ type Options struct {
 	Models Models
 	// Stream carries deltas and stop messages. Nil: there are none.
 	Stream Stream
-	// Snapshots are shared with the workflows of this process; nil: sessions
+	// Cache is shared with the workflows of this process. Nil: sessions
 	// are asked by query.
-	Snapshots *Snapshots
+	Cache *SessionCache
 	// Reduce folds the log of earlier sessions. Nil: [reducer.Reduce].
 	Reduce reducer.Reducer
 	// SearchAttributes says that the search attributes of package wire are
@@ -37,9 +37,9 @@ type Options struct {
 	ContinueAfter int
 	// DefaultModel is what to call the default model of this worker. Optional.
 	DefaultModel string
-	// OwnQueue is a task queue that only this process polls, for [Activities.Generate]
+	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate]
 	// with Adopt. Empty: requests of runs that continue as new are made again.
-	OwnQueue string
+	WorkerQueue string
 	// HandBack is closed when the worker shuts down and running requests are to
 	// be returned. Nil: never.
 	HandBack <-chan struct{}

@@ -8,7 +8,7 @@
 //	Stop      hands the wish to stop a request to the worker that makes it
 //
 // Generate is given a reference and never the conversation, so that a history
-// does not grow with it. It takes the conversation from [Snapshots], which the
+// does not grow with it. It takes the conversation from [SessionCache], which the
 // workflow fills as it goes, and asks the workflow by query when that runs in
 // another process.
 package activities

@@ -256,7 +256,7 @@ func (g *generation) look(wish wire.StopCheck) {
 
 // wish is what the session of a run wants now.
 func (g *generation) wish(ctx context.Context, w workflow.Execution) (wire.StopCheck, error) {
-	if wish, ok := g.options.Snapshots.wish(w.RunID); ok && event.Counter(wish.LastEventID) >= event.Counter(g.in.Through) {
+	if wish, ok := g.options.Cache.wish(w.RunID); ok && event.Counter(wish.LastEventID) >= event.Counter(g.in.Through) {
 		return wish, nil
 	}
 	var wish wire.StopCheck
@@ -271,7 +271,7 @@ func (g *generation) wish(ctx context.Context, w workflow.Execution) (wire.StopC
 // here and not behind, else by query.
 func (g *generation) session(ctx context.Context) (reducer.Session, error) {
 	w, _ := g.execution()
-	session, ok := g.options.Snapshots.get(w.RunID)
+	session, ok := g.options.Cache.get(w.RunID)
 	if ok && session.EventCount >= event.Counter(g.in.Through) {
 		return session, nil
 	}
@@ -391,7 +391,7 @@ func (g *generation) sent(ctx context.Context, policy event.Policy) {
 		!g.options.Stream.Connected() || g.hinted > event.Counter(g.attempted.Through)
 	news := wire.RequestStarted{
 		RequestID: g.in.RequestID, Attempt: g.attempted.Attempt, Through: g.attempted.Through,
-		ProviderID: g.attempted.ProviderID, Model: g.attempted.Model, Worker: g.options.OwnQueue,
+		ProviderID: g.attempted.ProviderID, Model: g.attempted.Model, Worker: g.options.WorkerQueue,
 	}
 	g.mu.Unlock()
 	g.stream.Answering(news.Through)

@@ -136,12 +136,12 @@ func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *wor
 }
 
 // use makes the environment anew, with a store of snapshots.
-func (w *world) use(snapshots *activities.Snapshots) {
+func (w *world) use(cache *activities.SessionCache) {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
 	w.env.RegisterActivity(activities.New(activities.Options{
-		Temporal: w.server, Snapshots: snapshots, Stream: backend.Stream(w.stream), HandBack: w.handBack,
+		Temporal: w.server, Cache: cache, Stream: backend.Stream(w.stream), HandBack: w.handBack,
 		Models: backend.Models(llm.New(llm.Options{
 			Getenv:        func(string) string { return "" },
 			AllowLoopback: true,
@@ -219,9 +219,9 @@ func TestTheSessionIsTakenFromThisProcessWhenItIsHereAndNotBehind(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, asked(), llmtest.Answer("Hi"))
-			snapshots := activities.NewSnapshots(0)
-			snapshots.Slot(runID).Put(test.here)
-			w.use(snapshots)
+			cache := activities.NewSessionCache(0)
+			cache.Entry(runID).Put(test.here)
+			w.use(cache)
 			_, err := w.generate()
 			require.NoError(t, err)
 			require.Equal(t, test.queries, w.server.queries)

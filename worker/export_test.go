@@ -17,5 +17,5 @@ func ReadyLine(facts map[string]string, order ...string) string {
 // AttachmentReader exports attachmentReader.
 var AttachmentReader = attachmentReader
 
-// ParkingBudget exports parkingBudget.
-var ParkingBudget = parkingBudget
+// CacheBudget exports cacheBudget.
+var CacheBudget = cacheBudget

@@ -64,8 +64,8 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	models := at.models
 	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
 	models.Logger = structured(log, "llm", zap.WarnLevel)
-	cacheBytes := parkingBudget(s.cacheBytes, log)
-	worker.SetStickyWorkflowCacheSize(int(s.cacheBytes / activities.SlotBytes))
+	cacheBytes := cacheBudget(s.cacheBytes, log)
+	worker.SetStickyWorkflowCacheSize(int(s.cacheBytes / activities.CacheEntryBytes))
 	w := contexts.NewWorker(c, contexts.Options{
 		Namespace:        at.temporal.Namespace,
 		TaskQueue:        s.taskQueue,
@@ -129,11 +129,11 @@ func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap
 	return id, err
 }
 
-// parkingBudget returns cacheBytes, the size beyond which cached sessions are written to a
+// cacheBudget returns cacheBytes, the size beyond which cached sessions are written to a
 // temporary file. It returns 0, which disables that, if no such file can be created, as on a
 // read-only root file system. Then only the number of cached contexts is bounded.
-func parkingBudget(cacheBytes int64, log *zap.Logger) int64 {
-	file, err := activities.OpenParking()
+func cacheBudget(cacheBytes int64, log *zap.Logger) int64 {
+	file, err := activities.OpenSpillFile()
 	if err != nil {
 		log.Warn("--cache-bytes bounds only the number of cached contexts", zap.Error(err))
 		return 0

@@ -529,10 +529,10 @@ func TestProvidersFile(t *testing.T) {
 func TestWithoutATemporaryFileTheWorkerKeepsSessionsInMemory(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	core, logs := observer.New(zap.WarnLevel)
-	require.EqualValues(t, 1000, main.ParkingBudget(1000, zap.New(core)))
+	require.EqualValues(t, 1000, main.CacheBudget(1000, zap.New(core)))
 	require.Empty(t, logs.All())
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
-	require.Zero(t, main.ParkingBudget(1000, zap.New(core)))
+	require.Zero(t, main.CacheBudget(1000, zap.New(core)))
 	require.Len(t, logs.All(), 1)
 	require.Contains(t, fmt.Sprint(logs.All()[0].ContextMap()["error"]), "set TMPDIR")
 }

@@ -24,9 +24,9 @@ type Options struct {
 	// a worker whose reducer treats old events differently shows the model
 	// another past.
 	Reduce reducer.Reducer
-	// Snapshots are shared with the activities of this process. Nil: Generate
+	// Cache is shared with the activities of this process. Nil: Generate
 	// asks by query.
-	Snapshots *activities.Snapshots
+	Cache *activities.SessionCache
 	// StoreID is the identity of the blob store of this worker. Contexts of another
 	// store fail their workflow tasks here. Empty: contexts of any store are taken.
 	StoreID string
@@ -43,17 +43,17 @@ func New(options Options) func(workflow.Context, converter.RawValue) error {
 	if reduce == nil {
 		reduce = reducer.Reduce
 	}
-	return newWorkflow(reducer.NewStepper(reduce), options.Snapshots, options.StoreID)
+	return newWorkflow(reducer.NewStepper(reduce), options.Cache, options.StoreID)
 }
 
-func newWorkflow(step reducer.Stepper, snapshots *activities.Snapshots, storeID string) func(workflow.Context, converter.RawValue) error {
+func newWorkflow(step reducer.Stepper, cache *activities.SessionCache, storeID string) func(workflow.Context, converter.RawValue) error {
 	return func(ctx workflow.Context, input converter.RawValue) error {
-		r, err := newRun(ctx, step, snapshots)
+		r, err := newRun(ctx, step, cache)
 		if err != nil {
 			return err
 		}
 		r.storeID = storeID
-		defer r.slot.Drop()
+		defer r.cached.Remove()
 		carried, err := carriedBy(workflow.GetInfo(ctx), input)
 		if err != nil {
 			panic(err.Error()) // fails the workflow task and so loses nothing
@@ -74,7 +74,7 @@ type run struct {
 	closing bool
 	step    reducer.Stepper
 	inbox   *inbox
-	slot    *activities.Slot
+	cached  *activities.CacheEntry
 	// name is that of the context.
 	name string
 	// session is empty while the run rests, see rest: query handlers and coroutines
@@ -127,7 +127,7 @@ type run struct {
 	forkedFrom       string
 }
 
-func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Snapshots) (*run, error) {
+func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.SessionCache) (*run, error) {
 	info := workflow.GetInfo(ctx)
 	name, ok := wire.ContextName(info.WorkflowExecution.ID)
 	if !ok {
@@ -142,7 +142,7 @@ func newRun(ctx workflow.Context, step reducer.Stepper, snapshots *activities.Sn
 	}
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	r := &run{
-		ctx: detached, asked: ctx, step: step, inbox: box, slot: snapshots.Slot(info.WorkflowExecution.RunID),
+		ctx: detached, asked: ctx, step: step, inbox: box, cached: cache.Entry(info.WorkflowExecution.RunID),
 		name: name, session: reducer.NewSession(name),
 	}
 	if err := workflow.SetQueryHandler(ctx, wire.QueryState, func() (wire.State, error) {
@@ -227,13 +227,13 @@ func (r *run) loop(c *carried) error {
 // rest lends the session to the cache of the worker, which bounds the memory that
 // waiting contexts take.
 func (r *run) rest() {
-	r.slot.Rest(r.session)
+	r.cached.Release(r.session)
 	r.session, r.resting = reducer.Session{}, true
 }
 
 // wake takes the session back.
 func (r *run) wake() {
-	session, err := r.slot.Wake()
+	session, err := r.cached.Acquire()
 	if err != nil {
 		panic(err.Error()) // the run is replayed from its history
 	}
@@ -243,7 +243,7 @@ func (r *run) wake() {
 // newest is the session, for queries.
 func (r *run) newest() (reducer.Session, error) {
 	if r.resting {
-		return r.slot.Peek()
+		return r.cached.Get()
 	}
 	return r.session, nil
 }
@@ -308,7 +308,7 @@ func (r *run) perform() error {
 	}
 	r.unanswered += len(r.appended)
 	r.appended = nil
-	r.slot.Put(r.session)
+	r.cached.Put(r.session)
 	r.show()
 	if r.isLong() {
 		if err := r.continueAsNew(); err != nil {

@@ -99,7 +99,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		options.ContinueAfter = max(options.ContinueAfter, MinContinueAfter)
 	}
 	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
-	snapshots := activities.NewSnapshots(options.CacheBytes)
+	cache := activities.NewSessionCache(options.CacheBytes)
 	// Spare pollers keep concurrent contexts from waiting for each other: the server writes a
 	// task that arrives without a poller to its database and reads it back.
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
@@ -131,7 +131,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	w.Worker = worker.New(temporal, options.TaskQueue, main)
 	if options.Part != OnlyActivities {
 		w.RegisterWorkflowWithOptions(
-			workflows.New(workflows.Options{Reduce: options.Reduce, Snapshots: snapshots, StoreID: options.StoreID}),
+			workflows.New(workflows.Options{Reduce: options.Reduce, Cache: cache, StoreID: options.StoreID}),
 			workflow.RegisterOptions{Name: wire.WorkflowType})
 	}
 	all := activities.Options{
@@ -139,7 +139,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		Namespace:        options.Namespace,
 		Models:           backend.Models(options.Models),
 		Stream:           backend.Stream(options.Stream),
-		Snapshots:        snapshots,
+		Cache:            cache,
 		Reduce:           options.Reduce,
 		SearchAttributes: options.SearchAttributes,
 		DefaultModel:     options.DefaultModel,
@@ -149,12 +149,12 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		Rules:            options.Rules,
 	}
 	if options.Part != OnlyWorkflows {
-		all.OwnQueue = wire.WorkerQueue(options.TaskQueue, uuid.NewString())
+		all.WorkerQueue = wire.WorkerQueue(options.TaskQueue, uuid.NewString())
 		own := common
 		own.DisableWorkflowWorker = true
 		own.MaxConcurrentActivityTaskPollers = 1
 		own.OnFatalError = options.OnFatalError
-		w.own = worker.New(temporal, all.OwnQueue, own)
+		w.own = worker.New(temporal, all.WorkerQueue, own)
 	}
 	acts := activities.New(all)
 	w.RegisterActivity(acts)

@@ -26,7 +26,7 @@ type region struct {
 
 func (p *parking) write(data []byte) (*region, error) {
 	if p.file == nil {
-		file, err := OpenParking()
+		file, err := OpenSpillFile()
 		if err != nil {
 			return nil, err
 		}
@@ -57,9 +57,9 @@ func (p *parking) read(r *region) ([]byte, error) {
 
 func (p *parking) free(r *region) { p.vacant[r.class] = append(p.vacant[r.class], r.offset) }
 
-// OpenParking opens the temporary file of parked sessions. The file has no name
+// OpenSpillFile opens the temporary file of parked sessions. The file has no name
 // where the system allows that.
-func OpenParking() (*os.File, error) {
+func OpenSpillFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "chronicle-sessions-")
 	if err != nil {
 		return nil, fmt.Errorf("open the file for parked sessions: %w (set TMPDIR to a writable directory)", err)

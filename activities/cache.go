@@ -8,38 +8,38 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Snapshots holds the newest session of each run that a worker's workflows are
+// SessionCache holds the newest session of each run that a worker's workflows are
 // working on. Sessions are immutable, so they are shared and not copied. A nil
-// Snapshots holds nothing.
+// SessionCache holds nothing.
 //
 // What it holds may be behind, when the workflow has moved to another worker:
 // then its request is stopped and made again, as for input that came too late.
 //
 // It is also the bound on the memory that cached workflows take, since the SDK
 // bounds only their number. A workflow that waits lends its session with
-// [Slot.Rest]; beyond the budget, the sessions that have rested longest are
+// [CacheEntry.Release]; beyond the budget, the sessions that have rested longest are
 // written to a temporary file and read back on their next use.
-type Snapshots struct {
+type SessionCache struct {
 	mu   sync.Mutex
-	runs map[string]*Slot
+	runs map[string]*CacheEntry
 	// budget is in bytes, 0 for none; size is what all slots take.
 	budget, size int64
-	resting      *list.List // of *Slot with a session in memory, the longest first
+	resting      *list.List // of *CacheEntry with a session in memory, the longest first
 	parking      parking
 }
 
-// SlotBytes is about what a cached workflow takes without its session.
-const SlotBytes = 48 << 10
+// CacheEntryBytes is about what a cached workflow takes without its session.
+const CacheEntryBytes = 48 << 10
 
-// NewSnapshots returns an empty cache that keeps about budget bytes of sessions in
+// NewSessionCache returns an empty cache that keeps about budget bytes of sessions in
 // memory. Zero means no bound.
-func NewSnapshots(budget int64) *Snapshots {
-	return &Snapshots{runs: map[string]*Slot{}, budget: budget, resting: list.New()}
+func NewSessionCache(budget int64) *SessionCache {
+	return &SessionCache{runs: map[string]*CacheEntry{}, budget: budget, resting: list.New()}
 }
 
 // Slot is where one instance of a workflow puts its sessions.
-type Slot struct {
-	store *Snapshots // nil: the slot has its session to itself
+type CacheEntry struct {
+	store *SessionCache // nil: the slot has its session to itself
 	runID string
 	// session is the newest one, unless it is parked. wish is what it wants of
 	// its request.
@@ -53,12 +53,12 @@ type Slot struct {
 }
 
 // Slot returns a new slot for a run, in place of any that it had.
-func (s *Snapshots) Slot(runID string) *Slot {
-	return &Slot{store: s, runID: runID}
+func (s *SessionCache) Entry(runID string) *CacheEntry {
+	return &CacheEntry{store: s, runID: runID}
 }
 
 // Put makes a session the newest of its run.
-func (s *Slot) Put(session reducer.Session) {
+func (s *CacheEntry) Put(session reducer.Session) {
 	if s.store == nil {
 		s.session = session
 		return
@@ -70,13 +70,13 @@ func (s *Slot) Put(session reducer.Session) {
 	s.store.runs[s.runID] = s
 }
 
-// Rest is Put by a workflow that does nothing until its next Wake.
-func (s *Slot) Rest(session reducer.Session) {
+// Release is Put by a workflow that does nothing until its next Acquire.
+func (s *CacheEntry) Release(session reducer.Session) {
 	s.Put(session)
 	if s.store == nil {
 		return
 	}
-	size := SlotBytes + sizeOf(session)
+	size := CacheEntryBytes + sizeOf(session)
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	s.count(size)
@@ -84,17 +84,17 @@ func (s *Slot) Rest(session reducer.Session) {
 	s.store.shrink(s)
 }
 
-// Wake returns the session of a workflow that goes on.
-func (s *Slot) Wake() (reducer.Session, error) {
-	session, err := s.Peek()
+// Acquire returns the session of a workflow that goes on.
+func (s *CacheEntry) Acquire() (reducer.Session, error) {
+	session, err := s.Get()
 	if err == nil {
 		s.Put(session)
 	}
 	return session, err
 }
 
-// Peek returns the session.
-func (s *Slot) Peek() (reducer.Session, error) {
+// Get returns the session.
+func (s *CacheEntry) Get() (reducer.Session, error) {
 	if s.store == nil {
 		return s.session, nil
 	}
@@ -103,9 +103,9 @@ func (s *Slot) Peek() (reducer.Session, error) {
 	return s.current()
 }
 
-// Drop empties the slot, unless another instance of the workflow has taken the
+// Remove empties the slot, unless another instance of the workflow has taken the
 // run over.
-func (s *Slot) Drop() {
+func (s *CacheEntry) Remove() {
 	if s.store == nil {
 		return
 	}
@@ -120,7 +120,7 @@ func (s *Slot) Drop() {
 }
 
 // use takes the slot out of what may be parked.
-func (s *Slot) use() {
+func (s *CacheEntry) use() {
 	s.uses++
 	if s.element != nil {
 		s.store.resting.Remove(s.element)
@@ -133,13 +133,13 @@ func (s *Slot) use() {
 }
 
 // count makes the size that of the slot.
-func (s *Slot) count(size int64) {
+func (s *CacheEntry) count(size int64) {
 	s.store.size += size - s.size
 	s.size = size
 }
 
 // current is the session, wherever it is.
-func (s *Slot) current() (reducer.Session, error) {
+func (s *CacheEntry) current() (reducer.Session, error) {
 	if s.parked == nil {
 		return s.session, nil
 	}
@@ -152,13 +152,13 @@ func (s *Slot) current() (reducer.Session, error) {
 
 // shrink parks sessions until they fit the budget, all but that of one slot. It
 // is called with the lock, and gives it up while it packs.
-func (s *Snapshots) shrink(except *Slot) {
+func (s *SessionCache) shrink(except *CacheEntry) {
 	for s.budget > 0 && s.size > s.budget {
 		front := s.resting.Front()
 		if front == nil || front.Value == except {
 			return
 		}
-		slot := front.Value.(*Slot)
+		slot := front.Value.(*CacheEntry)
 		s.resting.Remove(front)
 		slot.element = nil
 		uses, session := slot.uses, slot.session
@@ -175,12 +175,12 @@ func (s *Snapshots) shrink(except *Slot) {
 			return // it stays in memory, and out of the list until its next use
 		}
 		slot.session = reducer.Session{}
-		slot.count(SlotBytes)
+		slot.count(CacheEntryBytes)
 	}
 }
 
 // get is the newest session of a run, if it is here.
-func (s *Snapshots) get(runID string) (reducer.Session, bool) {
+func (s *SessionCache) get(runID string) (reducer.Session, bool) {
 	if s == nil {
 		return reducer.Session{}, false
 	}
@@ -195,7 +195,7 @@ func (s *Snapshots) get(runID string) (reducer.Session, bool) {
 }
 
 // wish is what the newest session of a run wants, if it is here.
-func (s *Snapshots) wish(runID string) (wire.StopCheck, bool) {
+func (s *SessionCache) wish(runID string) (wire.StopCheck, bool) {
 	if s == nil {
 		return wire.StopCheck{}, false
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 func TestSnapshotsHoldTheNewestSessionOfARun(t *testing.T) {
-	s := activities.NewSnapshots(0)
-	slot := s.Slot("run")
+	s := activities.NewSessionCache(0)
+	slot := s.Entry("run")
 	_, ok := s.Get("run")
 	require.False(t, ok, "a slot is empty at first")
 	for n := range 3 {
@@ -26,33 +26,33 @@ func TestSnapshotsHoldTheNewestSessionOfARun(t *testing.T) {
 	}
 	_, ok = s.Get("another run")
 	require.False(t, ok)
-	slot.Drop()
-	slot.Drop()
+	slot.Remove()
+	slot.Remove()
 	_, ok = s.Get("run")
 	require.False(t, ok)
 }
 
 func TestAnOlderInstanceOfAWorkflowDoesNotDropWhatANewerOnePut(t *testing.T) {
-	s := activities.NewSnapshots(0)
-	older, newer := s.Slot("run"), s.Slot("run")
+	s := activities.NewSessionCache(0)
+	older, newer := s.Entry("run"), s.Entry("run")
 	older.Put(reducer.Session{EventCount: 1})
 	newer.Put(reducer.Session{EventCount: 2})
-	older.Drop()
+	older.Remove()
 	got, ok := s.Get("run")
 	require.True(t, ok)
 	require.Equal(t, 2, got.EventCount)
-	newer.Drop()
+	newer.Remove()
 	_, ok = s.Get("run")
 	require.False(t, ok)
 }
 
 func TestWithoutSnapshotsNothingIsHeld(t *testing.T) {
-	var s *activities.Snapshots
-	slot := s.Slot("run")
+	var s *activities.SessionCache
+	slot := s.Entry("run")
 	slot.Put(reducer.Session{EventCount: 1})
 	_, ok := s.Get("run")
 	require.False(t, ok)
-	slot.Drop()
+	slot.Remove()
 }
 
 // withText is a session with one message.
@@ -65,11 +65,11 @@ func withText(text string) reducer.Session {
 
 func TestSessionsBeyondTheBudgetAreParkedAndComeBackUnchanged(t *testing.T) {
 	const contexts, each, budget = 40, 100_000, 3_000_000
-	s := activities.NewSnapshots(budget)
-	var slots []*activities.Slot
+	s := activities.NewSessionCache(budget)
+	var slots []*activities.CacheEntry
 	for n := range contexts {
-		slot := s.Slot(fmt.Sprint(n))
-		slot.Rest(withText(strings.Repeat("x", each+n)))
+		slot := s.Entry(fmt.Sprint(n))
+		slot.Release(withText(strings.Repeat("x", each+n)))
 		slots = append(slots, slot)
 	}
 	require.LessOrEqual(t, activities.Held(s), int64(budget))
@@ -79,41 +79,41 @@ func TestSessionsBeyondTheBudgetAreParkedAndComeBackUnchanged(t *testing.T) {
 		got, ok := s.Get(fmt.Sprint(n))
 		require.True(t, ok)
 		require.Equal(t, want, got, "Generate reads it")
-		got, err := slot.Peek()
+		got, err := slot.Get()
 		require.NoError(t, err)
 		require.Equal(t, want, got, "a query reads it")
-		got, err = slot.Wake()
+		got, err = slot.Acquire()
 		require.NoError(t, err)
 		require.Equal(t, want, got, "the workflow goes on with it")
-		slot.Rest(got)
+		slot.Release(got)
 		require.LessOrEqual(t, activities.Held(s), int64(budget))
 	}
 	for _, slot := range slots {
-		slot.Drop()
+		slot.Remove()
 	}
 	require.Zero(t, activities.Held(s))
 	require.Zero(t, activities.Parked(s))
 }
 
 func TestASessionInUseIsNotParked(t *testing.T) {
-	s := activities.NewSnapshots(1)
-	slot := s.Slot("busy")
+	s := activities.NewSessionCache(1)
+	slot := s.Entry("busy")
 	slot.Put(withText("busy"))
-	s.Slot("other").Rest(withText("other"))
+	s.Entry("other").Release(withText("other"))
 	require.Zero(t, activities.Parked(s))
 }
 
 func TestSlotsAreUsedAndParkedAtTheSameTime(t *testing.T) {
-	s := activities.NewSnapshots(20 * activities.SlotBytes)
+	s := activities.NewSessionCache(20 * activities.CacheEntryBytes)
 	var wg sync.WaitGroup
 	for n := range 16 {
 		wg.Go(func() {
-			slot := s.Slot(fmt.Sprint(n))
-			defer slot.Drop()
+			slot := s.Entry(fmt.Sprint(n))
+			defer slot.Remove()
 			session := withText(strings.Repeat("y", 50_000+n))
 			for range 50 {
-				slot.Rest(session)
-				got, err := slot.Wake()
+				slot.Release(session)
+				got, err := slot.Acquire()
 				if !assert.NoError(t, err) || !assert.Equal(t, session, got) {
 					return
 				}
