@@ -125,6 +125,7 @@ func TestErrorsAreProblems(t *testing.T) {
 		{"an unsupported method", "PUT", events, hello, nil, 405, "method", "GET, HEAD, POST"},
 		{"no worker", "GET", "/contexts/demo/state", "", client.ErrNoWorker, 503, "no-worker", ""},
 		{"Temporal unreachable", "POST", "/contexts/demo/interrupt", "", client.ErrUnreachable, 503, "unreachable", ""},
+		{"another blob store", "POST", "/contexts/demo/interrupt", "", client.ErrOtherStore, 503, "other-store", ""},
 		{"a timeout", "DELETE", "/contexts/demo", "", context.DeadlineExceeded, 504, "timeout", ""},
 		{"any other error", "GET", "/contexts/demo/state", "", errors.New("key " + secret), 500, "internal", ""},
 		// Last, since the outcome is cached for one second.

@@ -61,6 +61,8 @@ var kinds = []struct {
 	{client.ErrFull, "full", http.StatusServiceUnavailable, "The context is full until a worker runs", true},
 	{client.ErrNoWorker, "no-worker", http.StatusServiceUnavailable, "No worker responded for the context", false},
 	{client.ErrUnreachable, "unreachable", http.StatusServiceUnavailable, "Temporal is unreachable", false},
+	// 503, since the request can succeed when the operator has corrected the configuration.
+	{client.ErrOtherStore, "other-store", http.StatusServiceUnavailable, "The gateway and the workers have different blob stores", false},
 	{context.DeadlineExceeded, "timeout", http.StatusGatewayTimeout, "The request timed out", false},
 }
 
