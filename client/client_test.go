@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -309,8 +310,8 @@ func TestSendRejectsInvalidEventsWithoutARequest(t *testing.T) {
 		"a value out of range":               {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},
 		"a raw key":                          {[]event.Event{keyed}, "apiKeyRef"},
 		"a key instead of a reference":       {[]event.Event{event.New(event.SetProviderConfig{ProviderID: "openai", Model: "m", APIKeyRef: "sk-live-0123456789"})}, "apiKeyRef"},
-		"an event that is too large":         {[]event.Event{large}, "bytes of JSON in one event, at most 65536 can be sent without a blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)"},
-		"events that are too large together": {[]event.Event{half, half, half}, "bytes of JSON in one input, at most 65536 can be sent without a blob store"},
+		"an event that is too large":         {[]event.Event{large}, "the event has 65621 bytes of JSON (at most 65536 without a blob store; " + eventlog.StoreAdvice + ")"},
+		"events that are too large together": {[]event.Event{half, half, half}, "bytes of JSON (at most 65536 without a blob store; "},
 		"a client id that is too long":       {[]event.Event{named}, "clientEventId"},
 		"two events with one client id":      {[]event.Event{one, one, other}, "UserMessageEvent.clientEventId: event 3 of 3 has the id of another event (assign unique ids)"},
 		"an invalid event among valid ones":  {[]event.Event{event.New(event.UserMessage{Content: "Hello"}), event.New(event.SetTimeout{})}, "timeoutMs"},

@@ -37,7 +37,7 @@ func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Eve
 		if c.options.Archive == nil {
 			if len(data) > maxFileWithoutStore {
 				return nil, &event.FieldError{Tag: e.Tag(), Field: "source.data", Problem: fmt.Sprintf(
-					"%d bytes exceed the limit of %d without a blob store (%s)", len(data), maxFileWithoutStore, eventlog.StoreAdvice)}
+					"%d bytes (at most %d without a blob store; %s)", len(data), maxFileWithoutStore, eventlog.StoreAdvice)}
 			}
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
@@ -69,7 +70,7 @@ func TestFilesAboveTheLimitsAreRejected(t *testing.T) {
 		file    event.Event
 		want    string
 	}{
-		"too large without a store": {nil, file("text/plain", 60_000), "60000 bytes exceed the limit of 36864 without a blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)"},
+		"too large without a store": {nil, file("text/plain", 60_000), "60000 bytes (at most 36864 without a blob store; " + eventlog.StoreAdvice + ")"},
 		"too large for the store":   {bucket, file("text/plain", event.MaxAttachmentBytes+1), "20971520"},
 		"too large to stay inline":  {bucket, file("application/zip", 1<<20+1), "application/zip"},
 	} {

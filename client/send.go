@@ -1,8 +1,6 @@
 package client
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -15,7 +13,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -60,32 +57,16 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	if err := c.checkStore(ctx, "send to"); err != nil {
 		return Receipt{}, err
 	}
-	var sent Receipt
 	events, err := c.client.offload(ctx, events)
 	if err != nil {
 		return Receipt{}, err
 	}
-	byID := map[string][]byte{} // JSON by client event id
-	for i := range events {
-		id := cmp.Or(events[i].ClientEventID, rand.Text())
-		events[i].ClientEventID = id
-		data, err := c.sendable(events[i])
-		if err != nil {
-			return Receipt{}, err
-		}
-		// The context would record the first one only.
-		if other, ok := byID[id]; ok && !bytes.Equal(data, other) {
-			return Receipt{}, &event.FieldError{Tag: events[i].Tag(), Field: "clientEventId",
-				Problem: fmt.Sprintf("event %d of %d has the id of another event (assign unique ids)", i+1, len(events))}
-		}
-		byID[id] = data
-		sent.ClientEventIDs = append(sent.ClientEventIDs, id)
-	}
-	input, err := c.payload(events)
+	ids, data, err := c.encode(events)
 	if err != nil {
 		return Receipt{}, err
 	}
-	if len(input.Payload().GetData()) > wire.MaxAppendBytes {
+	sent, input := Receipt{ClientEventIDs: ids}, wire.Payload(data)
+	if len(data) > wire.MaxAppendBytes {
 		err = c.sendSignal(ctx, input)
 		return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 	}
@@ -163,51 +144,4 @@ func (c *Context) sendSignal(ctx context.Context, input converter.RawValue) erro
 		return &fullError{fmt.Sprintf("%s of %[1]s signals", thousands(maxSignals))}
 	}
 	return err
-}
-
-// payload encodes an input.
-func (c *Context) payload(events []event.Event) (converter.RawValue, error) {
-	var value any = events
-	if len(events) == 1 {
-		value = events[0]
-	}
-	input, err := wire.JSON(value)
-	if err != nil {
-		return input, err
-	}
-	if problem := c.tooLong(len(input.Payload().GetData()), "one input", "can be sent at once: send the events one by one"); problem != "" {
-		return input, &event.FieldError{Problem: problem}
-	}
-	return input, nil
-}
-
-// sendable validates and encodes an event.
-func (c *Context) sendable(e event.Event) ([]byte, error) {
-	if err := e.Validate(); err != nil {
-		return nil, err
-	}
-	if !e.Tag().IsInput() {
-		return nil, &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
-	}
-	data, err := e.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	if problem := c.tooLong(len(data), "one event", "can be recorded"); problem != "" {
-		return nil, &event.FieldError{Tag: e.Tag(), Problem: problem}
-	}
-	return data, nil
-}
-
-// tooLong returns the problem with JSON of a size, or "". Without a blob store it has to
-// fit into the history.
-func (c *Context) tooLong(size int, where, what string) string {
-	if c.client.options.Archive == nil && size > wire.MaxAppendBytes {
-		return fmt.Sprintf("%d bytes of JSON in %s, at most %d can be sent without a blob store (%s)",
-			size, where, wire.MaxAppendBytes, eventlog.StoreAdvice)
-	}
-	if size > wire.MaxStoredBytes {
-		return fmt.Sprintf("%d bytes of JSON in %s, at most %d %s", size, where, wire.MaxStoredBytes, what)
-	}
-	return ""
 }

@@ -17,8 +17,13 @@ func JSON(value any) (converter.RawValue, error) {
 	if err := enc.Encode(value); err != nil {
 		return converter.RawValue{}, err
 	}
+	return Payload(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))), nil
+}
+
+// Payload returns a json/plain payload with the given JSON.
+func Payload(data []byte) converter.RawValue {
 	return converter.NewRawValue(&commonpb.Payload{
 		Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)},
-		Data:     bytes.TrimSuffix(buf.Bytes(), []byte("\n")),
-	}), nil
+		Data:     data,
+	})
 }

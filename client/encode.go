@@ -1,0 +1,82 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// encode validates events, assigns missing client event ids, and returns the ids and the
+// JSON of the input. It encodes each event once: the bytes whose size is checked are the
+// bytes that are sent.
+func (c *Context) encode(events []event.Event) (clientEventIDs []string, input []byte, err error) {
+	byID := map[string][]byte{}
+	parts := make([][]byte, len(events))
+	for i, e := range events {
+		e.ClientEventID = cmp.Or(e.ClientEventID, rand.Text())
+		if parts[i], err = c.encodeEvent(e); err != nil {
+			return nil, nil, err
+		}
+		// The context would record only the first one.
+		if other, ok := byID[e.ClientEventID]; ok && !bytes.Equal(parts[i], other) {
+			return nil, nil, &event.FieldError{Tag: e.Tag(), Field: "clientEventId",
+				Problem: fmt.Sprintf("event %d of %d has the id of another event (assign unique ids)", i+1, len(events))}
+		}
+		byID[e.ClientEventID] = parts[i]
+		clientEventIDs = append(clientEventIDs, e.ClientEventID)
+	}
+	if len(parts) == 1 {
+		return clientEventIDs, parts[0], nil
+	}
+	size := len(parts) + len("[]") - len(",")
+	for _, part := range parts {
+		size += len(part)
+	}
+	if problem := c.tooLarge(size, "input", "; send the events one by one"); problem != "" {
+		return nil, nil, &event.FieldError{Problem: problem}
+	}
+	input = append(make([]byte, 0, size), '[')
+	for i, part := range parts {
+		if i > 0 {
+			input = append(input, ',')
+		}
+		input = append(input, part...)
+	}
+	return clientEventIDs, append(input, ']'), nil
+}
+
+// encodeEvent validates and encodes an event.
+func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	if !e.Tag().IsInput() {
+		return nil, &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
+	}
+	data, err := e.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	if problem := c.tooLarge(len(data), "event", ""); problem != "" {
+		return nil, &event.FieldError{Tag: e.Tag(), Problem: problem}
+	}
+	return data, nil
+}
+
+// tooLarge describes a size above the limit, or is "". Without a blob store, JSON has to
+// fit into the history.
+func (c *Context) tooLarge(size int, object, advice string) string {
+	switch {
+	case c.client.options.Archive == nil && size > wire.MaxAppendBytes:
+		return fmt.Sprintf("the %s has %d bytes of JSON (at most %d without a blob store; %s)",
+			object, size, wire.MaxAppendBytes, eventlog.StoreAdvice)
+	case size > wire.MaxStoredBytes:
+		return fmt.Sprintf("the %s has %d bytes of JSON (at most %d%s)", object, size, wire.MaxStoredBytes, advice)
+	}
+	return ""
+}
