@@ -87,7 +87,7 @@ func archivedThrough(w *world, a *archive.Archive, c *client.Context) (last int)
 	parts, err := folder.View(w.ctx, "", 0)
 	require.NoError(w.t, err)
 	for _, p := range parts {
-		last = max(last, p.Reach())
+		last = max(last, p.ArchivedThrough())
 	}
 	return last
 }

@@ -188,7 +188,7 @@ func (l *Log) base(ctx context.Context, contextName, runID string) (base string,
 func (l *Log) Archive(ctx context.Context, contextName string, through int) (runID string, err error) {
 	v, err := l.current(ctx, contextName, 0)
 	if err == nil {
-		err = l.archiveParts(ctx, contextName, v.isGone, archive.Through(v.parts, through), through)
+		err = l.archiveParts(ctx, contextName, v.isGone, archive.Truncate(v.parts, through), through)
 	}
 	if err != nil {
 		return "", fmt.Errorf("archive context %s: %w", contextName, err)
@@ -203,7 +203,7 @@ func (l *Log) Archived(ctx context.Context, contextName string) (segments, reach
 	for _, p := range v.parts {
 		segments += p.Segments()
 		if reach == p.After {
-			reach = p.Reach()
+			reach = p.ArchivedThrough()
 		}
 	}
 	return segments, reach, err
@@ -221,8 +221,8 @@ func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through
 // archiveRun archives the events of a run up to one that the server still has.
 func (l *Log) archiveRun(ctx context.Context, contextName, runID string, through int) error {
 	own, err := l.own(ctx, contextName, runID, through)
-	if err == nil && own[0].Reach() < through {
-		_, err = l.archiveRest(ctx, contextName, own, own[0].Reach())
+	if err == nil && own[0].ArchivedThrough() < through {
+		_, err = l.archiveRest(ctx, contextName, own, own[0].ArchivedThrough())
 	}
 	return err
 }
@@ -241,18 +241,18 @@ func (l *Log) own(ctx context.Context, contextName, runID string, through int) (
 	if err != nil {
 		return nil, err
 	}
-	return archive.Through(parts[len(parts)-1:], through), nil
+	return archive.Truncate(parts[len(parts)-1:], through), nil
 }
 
 // archiveParts archives what is missing of parts, which must reach an event.
 func (l *Log) archiveParts(ctx context.Context, contextName string, isGone bool, parts []archive.Part, through int) error {
 	reach := 0
 	for _, p := range parts {
-		reach = max(reach, p.Reach())
-		if isGone || p.After >= through || p.Reach() >= p.Through {
+		reach = max(reach, p.ArchivedThrough())
+		if isGone || p.After >= through || p.ArchivedThrough() >= p.Through {
 			continue
 		}
-		events, err := l.archiveRest(ctx, contextName, []archive.Part{p}, p.Reach())
+		events, err := l.archiveRest(ctx, contextName, []archive.Part{p}, p.ArchivedThrough())
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (r *reading) read(ctx context.Context, v view, yield func(event.Event, erro
 		}
 		var failed error
 		if archived != nil {
-			for e, err := range archived.Part(p) {
+			for e, err := range archived.Part(i) {
 				if err != nil {
 					failed = err
 					break

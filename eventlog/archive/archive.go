@@ -11,22 +11,22 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// ErrConflict: the archive has other events in that place.
+// ErrConflict reports that a segment exists with different events.
 var ErrConflict = errors.New("the archive has other events there")
 
-// Archive keeps logs in a store. It is safe for concurrent use, also by several
+// Archive stores logs in a blob store. It is safe for concurrent use, also by several
 // processes.
 type Archive struct{ store *blobs.Store }
 
-// New returns the archive in a store, which it does not close.
+// New returns the archive in a store. It does not close the store.
 func New(store *blobs.Store) *Archive { return &Archive{store} }
 
-// Store is where the archive is.
+// Store returns the blob store of the archive.
 func (a *Archive) Store() *blobs.Store { return a.store }
 
-// Write stores consecutive events of a run as a segment. Writing them again does
-// nothing. It refuses events that do not follow each other or belong to another
-// context; ErrConflict means that the run has other events with their ids.
+// Write stores consecutive events of a run as one segment. Repeating it changes nothing.
+// It rejects events with a gap or of another context. The error is [ErrConflict] if the
+// run has other events with the same ids.
 func (a *Archive) Write(ctx context.Context, contextName, runID string, events []event.Event) (Segment, error) {
 	raw, err := encode(contextName, events)
 	if err != nil {
@@ -54,13 +54,12 @@ func (a *Archive) write(ctx context.Context, contextName, runID string, s span, 
 	}
 	err = a.store.WriteOnce(ctx, s.entry(contextName, runID), entry)
 	if errors.Is(err, blobs.ErrExists) {
-		// The events may be the same though the bytes are not: another version of the
-		// compressor wrote them.
-		there, err := a.lines(ctx, contextName, runID, s)
-		if err == nil && !bytes.Equal(there, raw) {
+		// Another version of the compressor may have written the same events.
+		var existing []byte
+		existing, err = a.lines(ctx, contextName, runID, s)
+		if err == nil && !bytes.Equal(existing, raw) {
 			err = ErrConflict
 		}
-		return segment, err
 	}
 	return segment, err
 }

@@ -22,9 +22,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 )
 
-// said are the events first to last of a context, each a message with its
-// counter.
-func said(contextName string, first, last int) []event.Event {
+// messages returns the events first to last of a context, each with its counter as text.
+func messages(contextName string, first, last int) []event.Event {
 	var events []event.Event
 	for n := first; n <= last; n++ {
 		e := event.Event{
@@ -39,7 +38,7 @@ func said(contextName string, first, last int) []event.Event {
 	return events
 }
 
-// written is an archive of a bucket with segments of the context demo.
+// written returns an archive with segments of the context demo.
 func written(t testing.TB, spans ...[2]int) (*archive.Archive, *blobstest.Bucket) {
 	t.Helper()
 	bucket := blobstest.New(t)
@@ -52,19 +51,19 @@ func written(t testing.TB, spans ...[2]int) (*archive.Archive, *blobstest.Bucket
 
 func write(t testing.TB, a *archive.Archive, contextName string, first, last int) archive.Segment {
 	t.Helper()
-	segment, err := put(t.Context(), a, contextName, said(contextName, first, last))
+	segment, err := put(t.Context(), a, contextName, messages(contextName, first, last))
 	require.NoError(t, err)
 	return segment
 }
 
-// counters is which events were read, as "1-50", and the error at the end. It
-// fails when they have a gap or another context.
+// counters returns which events were read, as "1-50", and the error at the end. It fails
+// on a gap or another context.
 func counters(t testing.TB, contextName string, events iter.Seq2[event.Event, error]) (string, error) {
 	t.Helper()
 	first, last := 0, 0
 	for e, err := range events {
 		if err != nil {
-			return readable(first, last), err
+			return formatRange(first, last), err
 		}
 		n := event.Counter(e.ID)
 		if first == 0 {
@@ -74,17 +73,17 @@ func counters(t testing.TB, contextName string, events iter.Seq2[event.Event, er
 		require.Equal(t, contextName, e.ContextName)
 		last = n
 	}
-	return readable(first, last), nil
+	return formatRange(first, last), nil
 }
 
-func readable(first, last int) string {
+func formatRange(first, last int) string {
 	if first == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d-%d", first, last)
 }
 
-func TestALogIsReadAsItWasWritten(t *testing.T) {
+func TestEventsReturnsWhatWasWritten(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		log := eventtest.Log("demo").Draw(r, "log")
 		for i := range log {
@@ -93,7 +92,7 @@ func TestALogIsReadAsItWasWritten(t *testing.T) {
 			}
 		}
 		a := archive.New(blobstest.New(t).Store)
-		// Cut anywhere, and begun again up to twice, as by writers that were killed.
+		// Segments of any length, written up to three times, as by writers that were killed.
 		for range rapid.IntRange(1, 3).Draw(r, "writers") {
 			for begin := 0; begin < len(log); {
 				end := rapid.IntRange(begin+1, len(log)).Draw(r, "end")
@@ -102,7 +101,7 @@ func TestALogIsReadAsItWasWritten(t *testing.T) {
 				begin = end
 			}
 		}
-		require.Equal(r, len(log), reach(t, a, "demo"))
+		require.Equal(r, len(log), archivedThrough(t, a, "demo"))
 		after := rapid.IntRange(0, len(log)).Draw(r, "after")
 		i := after
 		for e, err := range read(t.Context(), a, "demo", after) {
@@ -117,7 +116,7 @@ func TestALogIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-func TestAnArchiveIsReadableWithUsualTools(t *testing.T) {
+func TestTheFormatIsStable(t *testing.T) {
 	a, bucket := written(t)
 	segment := write(t, a, "demo", 1, 2)
 	lines := `{"_tag":"UserMessageEvent","id":"demo:0001","timestamp":"2026-01-02T15:04:06Z","contextName":"demo","content":"<1>"}
@@ -142,7 +141,7 @@ func TestAnArchiveIsReadableWithUsualTools(t *testing.T) {
 	require.Equal(t, lines, string(raw))
 }
 
-func TestTheSameEventsGiveTheSameBytes(t *testing.T) {
+func TestEncodingIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		log := eventtest.Log("demo").Draw(r, "log")
 		var names [2]string
@@ -166,14 +165,14 @@ func TestTheSameEventsGiveTheSameBytes(t *testing.T) {
 	})
 }
 
-func TestWritingAgainDoesNothing(t *testing.T) {
+func TestWriteIsIdempotent(t *testing.T) {
 	a, bucket := written(t)
 	once := write(t, a, "demo", 1, 50)
 	writes := bucket.Writes()
 	require.Equal(t, once, write(t, a, "demo", 1, 50))
 	require.Equal(t, writes, bucket.Writes())
 
-	// As it is when the writer was killed between the blob and its entry.
+	// The writer was killed after the blob and before its entry.
 	bucket.Set("contexts/demo/A/000000000001-000000000050.json", nil)
 	got, err := counters(t, "demo", read(t.Context(), a, "demo", 0))
 	require.NoError(t, err)
@@ -182,14 +181,14 @@ func TestWritingAgainDoesNothing(t *testing.T) {
 	require.Equal(t, writes+1, bucket.Writes(), "the blob is there")
 }
 
-func TestASegmentOfOtherBytesWithTheSameEventsIsTheSame(t *testing.T) {
+func TestASegmentOfAnotherCompressorIsNoConflict(t *testing.T) {
 	a, bucket := written(t)
 	segment := write(t, a, "demo", 1, 2)
-	// Another version of the program: it compresses in another way.
+	// Another version of the program compresses differently.
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderCRC(false))
 	require.NoError(t, err)
 	var lines []byte
-	for _, e := range said("demo", 1, 2) {
+	for _, e := range messages("demo", 1, 2) {
 		line, err := e.MarshalJSON()
 		require.NoError(t, err)
 		lines = append(append(lines, line...), '\n')
@@ -207,25 +206,25 @@ func TestASegmentOfOtherBytesWithTheSameEventsIsTheSame(t *testing.T) {
 	require.Equal(t, segment, write(t, a, "demo", 1, 2))
 }
 
-func TestWhatCannotBeASegmentIsRefused(t *testing.T) {
+func TestWriteRejectsInvalidEvents(t *testing.T) {
 	a, bucket := written(t, [2]int{1, 3})
 	before := bucket.Names()
-	noBody := said("demo", 4, 5)
+	noBody := messages("demo", 4, 5)
 	noBody[1].Body = nil
 	for name, tc := range map[string]struct {
 		contextName string
 		events      []event.Event
 		want        string
 	}{
-		"nothing":              {"demo", nil, "archive context demo: there are no events to write"},
-		"a gap":                {"demo", append(said("demo", 4, 5), said("demo", 7, 7)...), `event "demo:0007" of context "demo" stands where "demo:0006" belongs`},
-		"an event twice":       {"demo", append(said("demo", 4, 5), said("demo", 5, 5)...), `stands where "demo:0006" belongs`},
-		"another context":      {"demo", said("other", 4, 5), `event "other:0004" of context "other" stands where "demo:0004" belongs`},
-		"another, further on":  {"demo", append(said("demo", 4, 5), said("other", 6, 6)...), `stands where "demo:0006" belongs`},
+		"no events":            {"demo", nil, "archive context demo: there are no events to write"},
+		"a gap":                {"demo", append(messages("demo", 4, 5), messages("demo", 7, 7)...), `found event "demo:0007" of context "demo" (want "demo:0006")`},
+		"a repeated event":     {"demo", append(messages("demo", 4, 5), messages("demo", 5, 5)...), `(want "demo:0006")`},
+		"another context":      {"demo", messages("other", 4, 5), `found event "other:0004" of context "other" (want "demo:0004")`},
+		"another, later":       {"demo", append(messages("demo", 4, 5), messages("other", 6, 6)...), `(want "demo:0006")`},
 		"an input":             {"demo", []event.Event{event.New(event.UserMessage{})}, `the event id "" has no counter`},
 		"no body":              {"demo", noBody, "missing: the event has no body"},
-		"a name that is none":  {"../demo", said("../demo", 4, 5), "a name has 1-128 of"},
-		"another context's id": {"demo", []event.Event{{ID: "demo:0004", ContextName: "other", Body: event.UserMessage{}}}, `of context "other" stands`},
+		"an invalid name":      {"../demo", messages("../demo", 4, 5), "a name has 1-128 of"},
+		"another context's id": {"demo", []event.Event{{ID: "demo:0004", ContextName: "other", Body: event.UserMessage{}}}, `of context "other" (want "demo:0004")`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := put(t.Context(), a, tc.contextName, tc.events)
@@ -235,9 +234,9 @@ func TestWhatCannotBeASegmentIsRefused(t *testing.T) {
 	}
 }
 
-func TestThePastIsNotReplaced(t *testing.T) {
+func TestWriteReportsAConflict(t *testing.T) {
 	a, _ := written(t, [2]int{1, 3})
-	other := said("demo", 1, 3)
+	other := messages("demo", 1, 3)
 	other[1].Body = event.UserMessage{Content: "something else"}
 	_, err := put(t.Context(), a, "demo", other)
 	require.ErrorIs(t, err, archive.ErrConflict)
@@ -245,16 +244,16 @@ func TestThePastIsNotReplaced(t *testing.T) {
 	i := 0
 	for e, err := range read(t.Context(), a, "demo", 0) {
 		require.NoError(t, err)
-		require.Equal(t, said("demo", 1, 3)[i], e)
+		require.Equal(t, messages("demo", 1, 3)[i], e)
 		i++
 	}
 	require.Equal(t, 3, i)
 }
 
-func TestASegmentThatIsThereAndCannotBeReadIsNoConflict(t *testing.T) {
+func TestADamagedSegmentIsNoConflict(t *testing.T) {
 	a, bucket := written(t, [2]int{1, 3})
 	bucket.Set("contexts/demo/A/000000000001-000000000003.json", []byte{})
-	_, err := put(t.Context(), a, "demo", said("demo", 1, 3))
+	_, err := put(t.Context(), a, "demo", messages("demo", 1, 3))
 	require.ErrorIs(t, err, blobs.ErrCorrupt)
 	require.ErrorContains(t, err, "its entry is damaged")
 }
@@ -262,7 +261,7 @@ func TestASegmentThatIsThereAndCannotBeReadIsNoConflict(t *testing.T) {
 func TestOverlappingSegmentsAreReadOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spans [][2]int
-		// reads is what is read after events.
+		// reads maps a counter to the events read after it.
 		reads map[int]string
 	}{
 		"none":           {nil, map[int]string{0: "", 7: ""}},
@@ -287,27 +286,27 @@ func TestOverlappingSegmentsAreReadOnce(t *testing.T) {
 	}
 }
 
-// The slow and obvious twin of the cover is every event of every segment.
-func TestTheCoverHasWhatTheSegmentsHave(t *testing.T) {
+// The reference model is the set of all events of all segments.
+func TestSegmentsCoverAllTheirEvents(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := archive.New(blobstest.New(t).Store)
-		there := map[int]bool{}
+		archived := map[int]bool{}
 		for range rapid.IntRange(0, 8).Draw(r, "segments") {
 			first := rapid.IntRange(1, 30).Draw(r, "first")
 			last := rapid.IntRange(first, 30).Draw(r, "last")
 			write(t, a, "demo", first, last)
 			for n := first; n <= last; n++ {
-				there[n] = true
+				archived[n] = true
 			}
 		}
 		after := rapid.IntRange(0, 30).Draw(r, "after")
 		end := after
-		for there[end+1] {
+		for archived[end+1] {
 			end++
 		}
 		want := ""
 		if end > after {
-			want = readable(after+1, end)
+			want = formatRange(after+1, end)
 		}
 		got, err := counters(t, "demo", read(t.Context(), a, "demo", after))
 		require.NoError(r, err)
@@ -315,7 +314,7 @@ func TestTheCoverHasWhatTheSegmentsHave(t *testing.T) {
 	})
 }
 
-func TestContextsDoNotMixWhateverTheirNames(t *testing.T) {
+func TestContextsAreSeparateWhateverTheirNames(t *testing.T) {
 	store, err := blobs.Open(t.Context(), "file://"+filepath.ToSlash(t.TempDir())+"/blobs", "default")
 	require.NoError(t, err)
 	defer store.Close()
@@ -328,11 +327,11 @@ func TestContextsDoNotMixWhateverTheirNames(t *testing.T) {
 	for i, name := range contexts {
 		got, err := counters(t, name, read(t.Context(), a, name, 0))
 		require.NoError(t, err)
-		require.Equal(t, readable(1, i+1), got, name)
+		require.Equal(t, formatRange(1, i+1), got, name)
 	}
 }
 
-func TestAReaderMayStopAnywhere(t *testing.T) {
+func TestReadersMayStopAnywhere(t *testing.T) {
 	a, _ := written(t, [2]int{1, 2}, [2]int{3, 4})
 	require.NoError(t, fork(t.Context(), a, "fork", "demo", 3))
 	require.NoError(t, register(t.Context(), a, "fork", archive.Run{ID: "A", After: 3, Behind: archive.ForkID}))
@@ -348,21 +347,21 @@ func TestAReaderMayStopAnywhere(t *testing.T) {
 	}
 }
 
-func TestAnEmptyArchiveIsNoError(t *testing.T) {
+func TestAnEmptyArchiveIsValid(t *testing.T) {
 	a, _ := written(t)
-	require.Zero(t, reach(t, a, "demo"))
+	require.Zero(t, archivedThrough(t, a, "demo"))
 	for problem, err := range a.Check(t.Context(), "demo") {
 		t.Fatal(problem, err)
 	}
 }
 
-func TestAnArchiveThatIsAwayIsNotAnEmptyOne(t *testing.T) {
+func TestAnUnavailableStoreIsAnError(t *testing.T) {
 	a, bucket := written(t, [2]int{1, 50})
 	require.NoError(t, fork(t.Context(), a, "fork", "demo", 7))
 	bucket.Fail(errors.New("no route"))
 	for name, use := range map[string]func() error{
-		"write":  func() error { _, err := put(t.Context(), a, "demo", said("demo", 51, 60)); return err },
-		"again":  func() error { _, err := put(t.Context(), a, "demo", said("demo", 1, 50)); return err },
+		"write":  func() error { _, err := put(t.Context(), a, "demo", messages("demo", 51, 60)); return err },
+		"again":  func() error { _, err := put(t.Context(), a, "demo", messages("demo", 1, 50)); return err },
 		"link":   func() error { return fork(t.Context(), a, "fork2", "demo", 7) },
 		"events": func() error { _, err := counters(t, "demo", read(t.Context(), a, "demo", 0)); return err },
 		"fork":   func() error { _, err := counters(t, "fork", read(t.Context(), a, "fork", 0)); return err },
@@ -380,7 +379,7 @@ func TestAnArchiveThatIsAwayIsNotAnEmptyOne(t *testing.T) {
 	}
 }
 
-func TestANameThatIsNoneIsRefusedByReaders(t *testing.T) {
+func TestReadersRejectInvalidNames(t *testing.T) {
 	a, _ := written(t)
 	for _, err := range read(t.Context(), a, "../demo", 0) {
 		require.ErrorContains(t, err, "a name has 1-128 of")

@@ -18,7 +18,7 @@ const (
 	benchmarkSegment = 2_000
 )
 
-// talk is a log of turns as a session writes them.
+// talk returns a log of turns.
 func talk(events int) []event.Event {
 	answer := strings.Repeat("Well, \"it depends\" is what I would say.\n", 12)
 	var log []event.Event

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 )
 
-// problems is what a check says.
+// problems returns the problems that a check finds.
 func problems(t testing.TB, a *archive.Archive, contextName string) []string {
 	t.Helper()
 	var texts []string
@@ -30,7 +30,7 @@ const (
 	entry  = `{"version":1,"first":11,"last":20,"blob":"sha256/`
 )
 
-// replace puts other lines into the middle segment, with an entry that fits.
+// replace changes the lines of the middle segment and adapts its entry.
 func replace(t testing.TB, bucket *blobstest.Bucket, change func(lines string) string) {
 	t.Helper()
 	data, err := bucket.Store.Read(t.Context(), middle)
@@ -61,16 +61,16 @@ func substitute(old, new string) func(string) string {
 }
 
 // Each case damages the middle one of three segments of ten events.
-func TestDamageIsSaidAndNeverRead(t *testing.T) {
+func TestDamageIsReportedAndNeverRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		damage func(t testing.TB, bucket *blobstest.Bucket, segment archive.Segment)
 		kind   error
-		// want is what a check says of the segment.
+		// want is the reported problem.
 		want string
-		// read is what is read before the error.
+		// read are the events read before the error.
 		read string
 	}{
-		"an entry that is no JSON": {
+		"an entry that is invalid JSON": {
 			func(_ testing.TB, b *blobstest.Bucket, _ archive.Segment) { b.Set(middle, []byte(`{"version"`)) },
 			blobs.ErrCorrupt, "its entry is damaged: unexpected end of JSON input", "1-10",
 		},
@@ -78,15 +78,15 @@ func TestDamageIsSaidAndNeverRead(t *testing.T) {
 			func(_ testing.TB, b *blobstest.Bucket, _ archive.Segment) {
 				b.Set(middle, []byte(strings.Replace(entry, "11", "1", 1)+strings.Repeat("0", 64)+`"}`))
 			},
-			blobs.ErrCorrupt, "its entry is damaged: it is the one of events 1 to 20", "1-10",
+			blobs.ErrCorrupt, "its entry is damaged: it describes events 1 to 20", "1-10",
 		},
-		"an entry of a reference that is none": {
+		"an entry with an invalid reference": {
 			func(_ testing.TB, b *blobstest.Bucket, _ archive.Segment) { b.Set(middle, []byte(entry+`../x"}`)) },
 			blobs.ErrCorrupt, "want sha256/ and 64 of 0-9 a-f", "1-10",
 		},
-		"a format of a later time": {
+		"a newer format": {
 			func(_ testing.TB, b *blobstest.Bucket, _ archive.Segment) { b.Set(middle, []byte(`{"version":2}`)) },
-			nil, "it has the format 2 and this program reads 1: use a newer one", "1-10",
+			nil, "format version 2 is unsupported (this program reads version 1; use a newer one)", "1-10",
 		},
 		"a missing blob": {
 			func(_ testing.TB, b *blobstest.Bucket, s archive.Segment) { b.Set(string(s.Blob), nil) },
@@ -107,35 +107,35 @@ func TestDamageIsSaidAndNeverRead(t *testing.T) {
 			},
 			blobs.ErrCorrupt, "is damaged: ", "1-10",
 		},
-		"a line too few": {
+		"a missing line": {
 			func(t testing.TB, b *blobstest.Bucket, _ archive.Segment) {
 				replace(t, b, func(lines string) string { return lines[strings.Index(lines, "\n")+1:] })
 			},
 			blobs.ErrCorrupt, "it has 9 events in", "1-10",
 		},
-		"a line too many": {
+		"an extra line": {
 			func(t testing.TB, b *blobstest.Bucket, _ archive.Segment) {
 				replace(t, b, func(lines string) string { return lines + "{}\n" })
 			},
 			blobs.ErrCorrupt, "it has 11 events in", "1-10",
 		},
-		"a line that is no event": {
+		"an invalid event": {
 			func(t testing.TB, b *blobstest.Bucket, _ archive.Segment) {
 				replace(t, b, substitute(`"content":"<14>"`, `"content":14`))
 			},
 			blobs.ErrCorrupt, "line 4 is damaged: UserMessageEvent.content: want a string", "1-13",
 		},
-		"an id twice": {
+		"a repeated id": {
 			func(t testing.TB, b *blobstest.Bucket, _ archive.Segment) {
 				replace(t, b, substitute(`"id":"demo:0014"`, `"id":"demo:0013"`))
 			},
-			blobs.ErrCorrupt, `line 4 is damaged: event "demo:0013" of context "demo" stands where "demo:0014" belongs`, "1-13",
+			blobs.ErrCorrupt, `line 4 is damaged: found event "demo:0013" of context "demo" (want "demo:0014")`, "1-13",
 		},
 		"an event of another context": {
 			func(t testing.TB, b *blobstest.Bucket, _ archive.Segment) {
 				replace(t, b, substitute(`"contextName":"demo"`, `"contextName":"Demo"`))
 			},
-			blobs.ErrCorrupt, `line 1 is damaged: event "demo:0011" of context "Demo" stands where "demo:0011" belongs`, "1-10",
+			blobs.ErrCorrupt, `line 1 is damaged: found event "demo:0011" of context "Demo" (want "demo:0011")`, "1-10",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,19 +154,19 @@ func TestDamageIsSaidAndNeverRead(t *testing.T) {
 			}
 			require.NotErrorIs(t, err, blobs.ErrUnavailable)
 
-			said := problems(t, a, "demo")
-			require.Len(t, said, 1)
-			require.Contains(t, said[0], middle+": ")
-			require.Contains(t, said[0], tc.want)
+			found := problems(t, a, "demo")
+			require.Len(t, found, 1)
+			require.Contains(t, found[0], middle+": ")
+			require.Contains(t, found[0], tc.want)
 
 			got, err = counters(t, "demo", read(t.Context(), a, "demo", 20))
 			require.NoError(t, err)
-			require.Equal(t, "21-30", got, "the segments behind it are whole")
+			require.Equal(t, "21-30", got, "later segments are readable")
 		})
 	}
 }
 
-func TestACheckSaysWhatReadersPassOver(t *testing.T) {
+func TestCheckReportsWhatReadersIgnore(t *testing.T) {
 	t.Run("a gap", func(t *testing.T) {
 		a, _ := written(t, [2]int{5, 10}, [2]int{21, 30}, [2]int{22, 25})
 		require.Equal(t, []string{
@@ -177,7 +177,7 @@ func TestACheckSaysWhatReadersPassOver(t *testing.T) {
 	t.Run("another parent", func(t *testing.T) {
 		a, bucket := written(t, [2]int{1, 10}, [2]int{11, 20})
 		replace(t, bucket, substitute(`"parentEventId":"demo:0013"`, `"parentEventId":"demo:0012"`))
-		require.Equal(t, []string{middle + `: event demo:0014 has the parent "demo:0012" where "demo:0013" came before it`}, problems(t, a, "demo"))
+		require.Equal(t, []string{middle + `: event demo:0014 has the parent "demo:0012" (want "demo:0013")`}, problems(t, a, "demo"))
 		got, err := counters(t, "demo", read(t.Context(), a, "demo", 0))
 		require.NoError(t, err)
 		require.Equal(t, "1-20", got)
@@ -185,15 +185,15 @@ func TestACheckSaysWhatReadersPassOver(t *testing.T) {
 	t.Run("another parent of the first event", func(t *testing.T) {
 		a, bucket := written(t, [2]int{1, 10}, [2]int{11, 20})
 		replace(t, bucket, substitute(`"parentEventId":"demo:0010",`, ""))
-		require.Equal(t, []string{middle + `: event demo:0011 has the parent "" where "demo:0010" came before it`}, problems(t, a, "demo"))
+		require.Equal(t, []string{middle + `: event demo:0011 has the parent "" (want "demo:0010")`}, problems(t, a, "demo"))
 	})
-	t.Run("something strange", func(t *testing.T) {
+	t.Run("unknown entries", func(t *testing.T) {
 		a, bucket := written(t, [2]int{1, 10})
 		for _, name := range []string{"1-10.json", "000000000010-000000000001.json", "000000000000-000000000001.json", "notes.txt", "000000000001-000000000010.json.bak"} {
 			bucket.Set("contexts/demo/"+name, []byte("{}"))
 		}
 		require.Len(t, problems(t, a, "demo"), 5)
-		require.Equal(t, "contexts/demo/000000000000-000000000001.json: no archive has such an entry", problems(t, a, "demo")[0])
+		require.Equal(t, "contexts/demo/000000000000-000000000001.json: unknown entry", problems(t, a, "demo")[0])
 		got, err := counters(t, "demo", read(t.Context(), a, "demo", 0))
 		require.NoError(t, err)
 		require.Equal(t, "1-10", got)
@@ -203,16 +203,16 @@ func TestACheckSaysWhatReadersPassOver(t *testing.T) {
 	})
 }
 
-func TestACheckEndsWhenTheStoreGoesAway(t *testing.T) {
+func TestCheckEndsWhenTheStoreBecomesUnavailable(t *testing.T) {
 	a, bucket := written(t, [2]int{5, 10})
-	var said []string
+	var found []string
 	var last error
 	for problem, err := range a.Check(t.Context(), "demo") {
 		if last = err; err == nil {
-			said = append(said, problem.Text)
+			found = append(found, problem.Text)
 			bucket.Fail(errors.New("no route"))
 		}
 	}
-	require.Equal(t, []string{"events 1 to 4 are missing"}, said)
+	require.Equal(t, []string{"events 1 to 4 are missing"}, found)
 	require.ErrorIs(t, last, blobs.ErrUnavailable)
 }

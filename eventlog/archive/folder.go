@@ -3,7 +3,6 @@ package archive
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/big"
 	"path"
@@ -14,10 +13,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// folderOf is where the archive keeps a context. Names that differ in case alone
-// have folders that differ on every file system: an upper-case letter is written
-// in lower case, and a suffix says which letters those are. Some file systems
-// ignore a dot at the end of a name.
+// folderOf returns the prefix of a context's objects. Prefixes are distinct on
+// case-insensitive file systems: upper-case letters become lower case, and a suffix is
+// the bit mask of their positions. A name that ends with a dot gets a suffix, too,
+// because some file systems ignore the dot.
 func folderOf(contextName string) string {
 	var upper big.Int
 	for i := range len(contextName) {
@@ -35,32 +34,31 @@ func folderOf(contextName string) string {
 	return folder + "/"
 }
 
-// span is the counters of the first and the last event of a segment.
+// span is the event counters of a segment.
 type span struct{ first, last int }
 
-// entry is the name of the segment's entry.
 func (s span) entry(contextName, runID string) string {
 	return fmt.Sprintf("%s%s/%012d-%012d.json", folderOf(contextName), runID, s.first, s.last)
 }
 
-// runEntry is the name under which a run is registered.
 func runEntry(contextName string, number int) string {
 	return fmt.Sprintf("%sruns/%012d.json", folderOf(contextName), number)
 }
 
-// Folder is what the archive has of a context at one time, by the names alone.
+// Folder is a listing of a context in the archive. It does not change when the archive
+// does.
 type Folder struct {
 	archive     *Archive
 	contextName string
-	// newest is the number of the newest registered run; 0 when there is none.
+	// newest is the number of the newest registered run; 0 if there is none.
 	newest int
-	// spans are those of each run, in the order of their first events.
+	// spans are sorted, by run id.
 	spans map[string][]span
-	// unknown are the names that no archive has.
+	// unknown are names that are no entries.
 	unknown []string
 }
 
-// Folder lists what the archive has of a context.
+// Folder lists a context. A context that the archive does not have is an empty folder.
 func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, error) {
 	if err := event.ValidateContextName(contextName); err != nil {
 		return nil, err
@@ -72,7 +70,7 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 		}
 		run := path.Base(path.Dir(name))
 		first, last, isSpan := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), "-")
-		// An error leaves zero, which is in the name of no entry.
+		// Errors yield zero, which no entry has in its name.
 		var s span
 		s.first, _ = strconv.Atoi(first)
 		s.last, _ = strconv.Atoi(last)
@@ -94,8 +92,8 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 // IsEmpty reports whether no run is registered.
 func (f *Folder) IsEmpty() bool { return f.newest == 0 }
 
-// cover is the spans that have the events from one counter through another, up to
-// the first gap: of those that have the next event, the one that reaches furthest.
+// cover returns the fewest spans that contain the events from a counter through another,
+// up to the first gap: each is the longest that contains the next event.
 func cover(spans []span, from, through int) []span {
 	var chosen []span
 	for i := 0; from <= through; {
@@ -113,5 +111,3 @@ func cover(spans []span, from, through int) []span {
 	}
 	return chosen
 }
-
-var errUnknownEntry = errors.New("no archive has such an entry")

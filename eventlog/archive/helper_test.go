@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
-// register registers a run behind the newest one, and reports an error of it.
+// register registers a run after the newest one.
 func register(ctx context.Context, a *archive.Archive, contextName string, run archive.Run) error {
 	folder, err := a.Folder(ctx, contextName)
 	if err == nil {
@@ -19,7 +19,7 @@ func register(ctx context.Context, a *archive.Archive, contextName string, run a
 	return err
 }
 
-// put writes a segment of the run A, and registers that first.
+// put writes a segment of run A, which it registers in an empty folder.
 func put(ctx context.Context, a *archive.Archive, contextName string, events []event.Event) (archive.Segment, error) {
 	folder, err := a.Folder(ctx, contextName)
 	if err == nil && folder.IsEmpty() && len(events) > 0 {
@@ -31,7 +31,7 @@ func put(ctx context.Context, a *archive.Archive, contextName string, events []e
 	return a.Write(ctx, contextName, "A", events)
 }
 
-// logOf is the log of the newest run.
+// logOf returns the log of the newest run.
 func logOf(ctx context.Context, a *archive.Archive, contextName string, after int) ([]archive.Part, error) {
 	folder, err := a.Folder(ctx, contextName)
 	if err != nil {
@@ -56,7 +56,7 @@ func read(ctx context.Context, a *archive.Archive, contextName string, after int
 	}
 }
 
-// fork makes a context a fork of the newest run of another one.
+// fork creates a context as a fork of the newest run of another one.
 func fork(ctx context.Context, a *archive.Archive, contextName, of string, at int) error {
 	folder, err := a.Folder(ctx, of)
 	if err != nil {
@@ -69,15 +69,15 @@ func fork(ctx context.Context, a *archive.Archive, contextName, of string, at in
 	return err
 }
 
-// reach is the counter up to which the archive has a log.
-func reach(t testing.TB, a *archive.Archive, contextName string) (reach int) {
+// archivedThrough returns the counter up to which a log is archived.
+func archivedThrough(t testing.TB, a *archive.Archive, contextName string) (through int) {
 	t.Helper()
 	parts, err := logOf(t.Context(), a, contextName, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range parts {
-		reach = max(reach, p.Reach())
+		through = max(through, p.ArchivedThrough())
 	}
-	return reach
+	return through
 }

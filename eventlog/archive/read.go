@@ -7,60 +7,62 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Reader reads what the archive has of a log. The segments that come next are
-// fetched ahead: the more the reader has read, the more at once, so that one that
-// wants a page fetches few, and one that wants a long log waits for few round trips.
+// Reader reads the archived events of a log. It prefetches segments, the more the longer
+// it reads: one page costs few requests, a long log few round trips.
 type Reader struct {
 	archive *Archive
+	parts   []Part
 	ctx     context.Context
 	cancel  context.CancelFunc
-	jobs    []*job
-	started int
-	ahead   int // how many segments are fetched at once
+	jobs    []*job // in the order of the log
+	ahead   int    // the number of segments to fetch concurrently
 }
 
-// job is one segment to fetch.
+// job is a segment to read, from a counter on.
 type job struct {
-	part    Part
-	span    span
-	from    int
-	fetched chan struct{}
+	part int
+	span span
+	from int
+
+	fetched chan struct{} // nil until started; the other fields are set when it closes
 	segment Segment
 	packed  []byte
 	err     error
 }
 
-// Read prepares to read parts of a log behind a counter. The reader is to be
-// closed.
+// maxConcurrentReads limits the objects of a store that are read concurrently.
+const maxConcurrentReads = 64
+
+// Read returns a reader of parts after a counter. Close it after use.
 func (a *Archive) Read(ctx context.Context, parts []Part, after int) *Reader {
-	r := &Reader{archive: a, ahead: 1}
+	r := &Reader{archive: a, parts: parts, ahead: 1}
 	r.ctx, r.cancel = context.WithCancel(ctx)
-	for _, p := range parts {
+	for i, p := range parts {
 		from := max(p.After, after) + 1
 		for _, s := range cover(p.spans, from, p.Through) {
-			r.jobs = append(r.jobs, &job{part: p, span: s, from: from, fetched: make(chan struct{})})
+			r.jobs = append(r.jobs, &job{part: i, span: s, from: from})
 			from = s.last + 1
 		}
 	}
 	return r
 }
 
-// Close ends what is being fetched.
+// Close cancels prefetching.
 func (r *Reader) Close() { r.cancel() }
 
-// Part yields the archived events of a part, up to the first gap. Parts are read
-// in order, each once. An error comes last, a [*SegmentError].
-func (r *Reader) Part(p Part) iter.Seq2[event.Event, error] {
+// Part yields the archived events of parts[i], up to the first gap. Read parts in order,
+// each once. An error is always the last element, a [*SegmentError].
+func (r *Reader) Part(i int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		for len(r.jobs) > 0 {
-			j := r.jobs[0]
-			if j.part.ContextName != p.ContextName || j.part.RunID != p.RunID {
-				return
+		for len(r.jobs) > 0 && r.jobs[0].part <= i {
+			if r.jobs[0].part < i { // behind an error
+				r.jobs = r.jobs[1:]
+				continue
 			}
 			r.prefetch()
-			r.ahead = min(4*r.ahead, readers)
+			j := r.jobs[0]
 			r.jobs = r.jobs[1:]
-			r.started--
+			p := r.parts[i]
 			<-j.fetched
 			raw, err := j.packed, j.err
 			if err == nil {
@@ -74,7 +76,6 @@ func (r *Reader) Part(p Part) iter.Seq2[event.Event, error] {
 				}
 			}
 			if err != nil {
-				r.skip(p)
 				yield(event.Event{}, &SegmentError{p.ContextName, j.span.first, j.span.last, err})
 				return
 			}
@@ -82,33 +83,29 @@ func (r *Reader) Part(p Part) iter.Seq2[event.Event, error] {
 	}
 }
 
-// skip drops what is left of a part.
-func (r *Reader) skip(p Part) {
-	for len(r.jobs) > 0 && r.jobs[0].part.ContextName == p.ContextName && r.jobs[0].part.RunID == p.RunID {
-		r.jobs = r.jobs[1:]
-		r.started = max(0, r.started-1)
-	}
-}
-
-// prefetch starts to fetch what comes next.
 func (r *Reader) prefetch() {
-	for ; r.started < min(r.ahead, len(r.jobs)); r.started++ {
-		j := r.jobs[r.started]
+	for _, j := range r.jobs[:min(r.ahead, len(r.jobs))] {
+		if j.fetched != nil {
+			continue
+		}
+		j.fetched = make(chan struct{})
+		p := r.parts[j.part]
 		go func() {
-			j.segment, j.packed, j.err = r.archive.fetch(r.ctx, j.part.ContextName, j.part.RunID, j.span)
+			j.segment, j.packed, j.err = r.archive.fetch(r.ctx, p.ContextName, p.RunID, j.span)
 			close(j.fetched)
 		}()
 	}
+	r.ahead = min(4*r.ahead, maxConcurrentReads)
 }
 
-// Events yields the archived events of a log that [Folder.View] described, behind
-// a counter, as those of a context, up to the first gap.
+// Events yields the archived events of a log after a counter, up to the first gap. The
+// parts are those of [Folder.View]; events of an origin are renamed to the context.
 func (a *Archive) Events(ctx context.Context, contextName string, parts []Part, after int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := a.Read(ctx, parts, after)
 		defer r.Close()
-		for _, p := range parts {
-			for e, err := range r.Part(p) {
+		for i, p := range parts {
+			for e, err := range r.Part(i) {
 				if err == nil && event.Counter(e.ID) != after+1 {
 					return
 				}

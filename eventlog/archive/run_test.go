@@ -20,27 +20,26 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 )
 
-// life is a run in the model: it knows its whole log as labels.
-type life struct {
+// modelRun is a run of the reference model. Its log is a list of labels.
+type modelRun struct {
 	run archive.Run
 	log []string
 }
 
-// TestTheLogOfARunIsWhatItsModelKnows compares views with runs that copy their whole
-// log when they begin: sessions, continuations, resets of any run at any point,
-// resets of resets, and forks.
-func TestTheLogOfARunIsWhatItsModelKnows(t *testing.T) {
+// The reference model copies the whole log into each run: sessions, continuations, resets
+// of any run at any point, resets of resets, and forks.
+func TestViewsMatchTheReferenceModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := archive.New(blobstest.New(t).Store)
-		contexts := map[string][]*life{}
+		contexts := map[string][]*modelRun{}
 		labels := 0
-		begin := func(name string, run archive.Run, log []string) *life {
-			l := &life{run, slices.Clone(log)}
+		begin := func(name string, run archive.Run, log []string) *modelRun {
+			l := &modelRun{run, slices.Clone(log)}
 			require.NoError(r, register(t.Context(), a, name, run))
 			contexts[name] = append(contexts[name], l)
 			return l
 		}
-		record := func(name string, l *life, events int) {
+		record := func(name string, l *modelRun, events int) {
 			first := len(l.log) + 1
 			var batch []event.Event
 			for i := range events {
@@ -115,9 +114,9 @@ func TestTheLogOfARunIsWhatItsModelKnows(t *testing.T) {
 	})
 }
 
-func TestOneOfTwoRunsGetsANumber(t *testing.T) {
+func TestOneOfSeveralRunsRegisters(t *testing.T) {
 	a := archive.New(blobstest.New(t).Store)
-	var folders [10]*archive.Folder // all of them from before the first registration
+	var folders [10]*archive.Folder // all listed before the first registration
 	for i := range folders {
 		var err error
 		folders[i], err = a.Folder(t.Context(), "demo")
@@ -139,7 +138,7 @@ func TestOneOfTwoRunsGetsANumber(t *testing.T) {
 	require.EqualValues(t, 1, won.Load())
 }
 
-func TestARunThatIsNotRegisteredIsAnErrorOfItsOwn(t *testing.T) {
+func TestAnUnregisteredRunIsErrNoRun(t *testing.T) {
 	a, bucket := written(t, [2]int{1, 3})
 	folder, err := a.Folder(t.Context(), "demo")
 	require.NoError(t, err)
@@ -153,9 +152,8 @@ func TestARunThatIsNotRegisteredIsAnErrorOfItsOwn(t *testing.T) {
 	require.ErrorIs(t, err, blobs.ErrCorrupt)
 }
 
-// A store with 50 ms per read has 2,000 segments of 500 runs. In sequence that were
-// more than 200 s.
-func TestALongLogOfASlowStoreIsReadInFewRounds(t *testing.T) {
+// 2,000 segments of 500 runs, at 50 ms per read, take more than 200 s when read in sequence.
+func TestALongLogIsReadConcurrently(t *testing.T) {
 	bucket := blobstest.New(t)
 	a := archive.New(bucket.Store)
 	const runs, each = 500, 4
@@ -167,7 +165,7 @@ func TestALongLogOfASlowStoreIsReadInFewRounds(t *testing.T) {
 		require.NoError(t, folder.Register(t.Context(), archive.Run{ID: id, After: i * each, Behind: behind}))
 		behind = id
 		for n := i*each + 1; n <= (i+1)*each; n++ {
-			_, err := a.Write(t.Context(), "demo", id, said("demo", n, n))
+			_, err := a.Write(t.Context(), "demo", id, messages("demo", n, n))
 			require.NoError(t, err)
 		}
 	}
@@ -182,7 +180,7 @@ func TestALongLogOfASlowStoreIsReadInFewRounds(t *testing.T) {
 	})
 }
 
-func TestFoldersDifferOnFileSystemsThatIgnoreCase(t *testing.T) {
+func TestFoldersAreDistinctIgnoringCase(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,12}`)
 	rapid.Check(t, func(r *rapid.T) {
 		one := name.Draw(r, "one")

@@ -14,28 +14,29 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// Segment is the entry of consecutive events in the archive.
+// Segment is the index entry of consecutive events.
 type Segment struct {
-	// Version is the format of the segment, 1.
+	// Version is the format of the entry, 1.
 	Version int `json:"version"`
-	// First and Last are the counters of its first and last event.
+	// First and Last are event counters.
 	First int `json:"first"`
 	Last  int `json:"last"`
-	// Blob has the events, as JSON lines compressed with zstd (RFC 8878).
+	// Blob contains the events as JSON lines, compressed with zstd (RFC 8878).
 	Blob blobs.Ref `json:"blob"`
 	// Bytes is the size of the blob, RawBytes that of the JSON lines.
 	Bytes    int `json:"bytes"`
 	RawBytes int `json:"rawBytes"`
 }
 
+// version is the format of all entries.
 const version = 1
 
-// SegmentError says which segment cannot be read, and why: it is missing
-// (blobs.ErrNotFound) or damaged (blobs.ErrCorrupt), or the store is away
+// SegmentError reports a segment that cannot be read: a missing blob
+// (blobs.ErrNotFound), a damaged segment (blobs.ErrCorrupt) or an unavailable store
 // (blobs.ErrUnavailable).
 type SegmentError struct {
 	ContextName string
-	// First and Last are the counters of its events.
+	// First and Last are event counters.
 	First, Last int
 	Err         error
 }
@@ -46,7 +47,7 @@ func (e *SegmentError) Error() string {
 
 func (e *SegmentError) Unwrap() error { return e.Err }
 
-// One goroutine and one level, so that the same events give the same bytes.
+// Output is deterministic with one goroutine and a fixed level.
 var (
 	encoder = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault)))
 	decoder = must(zstd.NewReader(nil))
@@ -54,13 +55,12 @@ var (
 
 func must[T any](made T, err error) T {
 	if err != nil {
-		panic(err) // an option that does not exist
+		panic(err) // an invalid option
 	}
 	return made
 }
 
-// encode writes events as JSON lines, if they are consecutive events of the
-// context.
+// encode returns consecutive events of the context as JSON lines.
 func encode(contextName string, events []event.Event) ([]byte, error) {
 	if err := event.ValidateContextName(contextName); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func encode(contextName string, events []event.Event) ([]byte, error) {
 	}
 	var raw bytes.Buffer
 	for i, e := range events {
-		if err := belongs(e, contextName, first+i); err != nil {
+		if err := checkID(e, contextName, first+i); err != nil {
 			return nil, err
 		}
 		line, err := e.MarshalJSON()
@@ -87,37 +87,45 @@ func encode(contextName string, events []event.Event) ([]byte, error) {
 	return raw.Bytes(), nil
 }
 
-// belongs reports whether an event is the one of a context with a counter.
-func belongs(e event.Event, contextName string, counter int) error {
+func checkID(e event.Event, contextName string, counter int) error {
 	if id := event.FormatID(contextName, counter); e.ID != id || e.ContextName != contextName {
-		return fmt.Errorf("event %q of context %q stands where %q belongs", e.ID, e.ContextName, id)
+		return fmt.Errorf("found event %q of context %q (want %q)", e.ID, e.ContextName, id)
+	}
+	return nil
+}
+
+// readEntry decodes an entry.
+func (a *Archive) readEntry(ctx context.Context, name string, entry any) error {
+	data, err := a.store.Read(ctx, name)
+	if err != nil {
+		return err
+	}
+	var format struct {
+		Version int `json:"version"`
+	}
+	err = json.Unmarshal(data, &format)
+	if err == nil && format.Version > version {
+		return fmt.Errorf("format version %d is unsupported (this program reads version %d; use a newer one)", format.Version, version)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, entry)
+	}
+	if err != nil {
+		return fmt.Errorf("its entry %w: %w", blobs.ErrCorrupt, err)
 	}
 	return nil
 }
 
 // fetch reads the entry and the blob of a segment.
 func (a *Archive) fetch(ctx context.Context, contextName, runID string, s span) (segment Segment, packed []byte, err error) {
-	data, err := a.store.Read(ctx, s.entry(contextName, runID))
-	if err == nil {
-		err = segment.parse(data, s)
-	}
-	if err == nil {
-		packed, err = a.store.Get(ctx, segment.Blob)
-	}
-	return segment, packed, err
-}
-
-func (segment *Segment) parse(data []byte, s span) error {
-	if err := json.Unmarshal(data, segment); err != nil {
-		return fmt.Errorf("its entry %w: %w", blobs.ErrCorrupt, err)
-	}
-	if segment.Version != version {
-		return fmt.Errorf("it has the format %d and this program reads %d: use a newer one", segment.Version, version)
+	if err := a.readEntry(ctx, s.entry(contextName, runID), &segment); err != nil {
+		return segment, nil, err
 	}
 	if (span{segment.First, segment.Last}) != s {
-		return fmt.Errorf("its entry %w: it is the one of events %d to %d", blobs.ErrCorrupt, segment.First, segment.Last)
+		return segment, nil, fmt.Errorf("its entry %w: it describes events %d to %d", blobs.ErrCorrupt, segment.First, segment.Last)
 	}
-	return nil
+	packed, err = a.store.Get(ctx, segment.Blob)
+	return segment, packed, err
 }
 
 // lines reads the JSON lines of a segment.
@@ -135,14 +143,13 @@ func (segment Segment) unpack(packed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("blob %s %w: %w", segment.Blob, blobs.ErrCorrupt, err)
 	}
 	if n := bytes.Count(raw, []byte{'\n'}); n != segment.Last-segment.First+1 || len(raw) != segment.RawBytes {
-		return nil, fmt.Errorf("blob %s %w: it has %d events in %d bytes, and the entry says %d in %d",
+		return nil, fmt.Errorf("blob %s %w: it has %d events in %d bytes (want %d in %d)",
 			segment.Blob, blobs.ErrCorrupt, n, len(raw), segment.Last-segment.First+1, segment.RawBytes)
 	}
 	return raw, nil
 }
 
-// decode yields the events in the lines of a segment, from one counter through
-// another.
+// decode yields the events from a counter through another in the lines of a segment.
 func decode(contextName string, s span, raw []byte, from, through int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for n := s.first; n <= min(s.last, through); n++ {
@@ -154,7 +161,7 @@ func decode(contextName string, s span, raw []byte, from, through int) iter.Seq2
 			var e event.Event
 			err := e.UnmarshalJSON(line)
 			if err == nil {
-				err = belongs(e, contextName, n)
+				err = checkID(e, contextName, n)
 			}
 			if err != nil {
 				err = fmt.Errorf("line %d %w: %w", n-s.first+1, blobs.ErrCorrupt, err)
