@@ -186,7 +186,7 @@ func (g *generation) attempt(ctx context.Context) (result GenerateResult, err er
 			g.end(errTooLong)
 			return
 		}
-		g.stream.Say(text)
+		g.stream.Publish(text)
 	})
 	return g.outcome(attempt, answer, err)
 }
@@ -394,7 +394,7 @@ func (g *generation) sent(ctx context.Context, policy event.Policy) {
 		ProviderID: g.attempted.ProviderID, Model: g.attempted.Model, Worker: g.options.WorkerQueue,
 	}
 	g.mu.Unlock()
-	g.stream.Answering(news.Through)
+	g.stream.SetThrough(news.Through)
 	quiet, tellNow := context.WithTimeout(context.WithoutCancel(ctx), announceAfter)
 	g.tellNow = tellNow
 	if atOnce {

@@ -20,10 +20,10 @@ type Stream interface {
 
 // Broadcast publishes the deltas of one attempt. Its methods do not block on followers.
 type Broadcast interface {
-	// Answering sets the newest event that the provider was shown.
-	Answering(throughEventID string)
-	// Say publishes a piece of the answer.
-	Say(text string)
+	// SetThrough sets the newest event that the provider was shown.
+	SetThrough(throughEventID string)
+	// Publish publishes a piece of the answer.
+	Publish(text string)
 	Close()
 }
 
@@ -50,6 +50,6 @@ type noStream struct{}
 func (noStream) Connected() bool                               { return false }
 func (noStream) Broadcast(StreamAttempt, func(Stop)) Broadcast { return noStream{} }
 func (noStream) Stop(context.Context, string, Stop) bool       { return false }
-func (noStream) Answering(string)                              {}
-func (noStream) Say(string)                                    {}
+func (noStream) SetThrough(string)                             {}
+func (noStream) Publish(string)                                {}
 func (noStream) Close()                                        {}

@@ -156,7 +156,7 @@ func TestANATSOutageDuringAnswers(t *testing.T) {
 	gate := llmtest.NewGate()
 	own := startNATS(t, "")
 	found := make(chan struct{}, 10)
-	w := newWorldOn(t, environment{nats: own.URL(), natsFound: func() { found <- struct{}{} }},
+	w := newWorldOn(t, environment{nats: own.URL(), natsConnected: func() { found <- struct{}{} }},
 		llmtest.Answer("One", " two").HoldAfter(1, gate),
 		llmtest.Answer("Three", " four").HoldAfter(1, llmtest.NewGate()),
 		llmtest.Answer("Five", " six").HoldAfter(1, llmtest.NewGate()),

@@ -97,8 +97,8 @@ type environment struct {
 	temporal string // address
 	nats     string // URL
 	timeout  time.Duration
-	// natsFound is called on reconnection to NATS. Optional.
-	natsFound func()
+	// natsConnected is called when NATS is reachable again. Optional.
+	natsConnected func()
 }
 
 // world is the private setup of a test: a scripted model, workers and a client.
@@ -140,7 +140,7 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	w.storeID, err = store.Identity(ctx)
 	require.NoError(t, err)
 	w.temporal = w.dial(store)
-	w.stream, err = stream.Connect(on.nats, stream.Options{Name: t.Name(), Found: on.natsFound})
+	w.stream, err = stream.Connect(on.nats, stream.Options{Name: t.Name(), OnConnect: on.natsConnected})
 	require.NoError(t, err)
 	t.Cleanup(w.stream.Close)
 	require.NoError(t, w.stream.Flush(ctx))

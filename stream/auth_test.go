@@ -169,7 +169,7 @@ func TestConnectionsAreAuthenticated(t *testing.T) {
 			if !test.want {
 				var problem error // is nil again during the next attempt to connect
 				require.Eventually(t, func() bool {
-					problem = conn.Problem()
+					problem = conn.LastError()
 					return problem != nil
 				}, 10*time.Second, 10*time.Millisecond)
 				require.NotContains(t, problem.Error(), secret)

@@ -44,7 +44,7 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 	}
 	c.inBackgroundIfDown(b.subscribe)
 	if attempt.Number > 1 {
-		b.publish("", true)
+		b.send("", true)
 	}
 	return b
 }
@@ -65,17 +65,17 @@ func (b *Broadcast) subscribe() {
 	}
 }
 
-// Answering sets the latest event that the provider was shown, which all later deltas carry.
-func (b *Broadcast) Answering(throughEventID string) {
+// SetThrough sets the latest event that the provider was shown, which all later deltas carry.
+func (b *Broadcast) SetThrough(throughEventID string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.through = throughEventID
 }
 
-// Say publishes a piece of the answer.
-func (b *Broadcast) Say(text string) { b.publish(text, false) }
+// Publish publishes a piece of the answer.
+func (b *Broadcast) Publish(text string) { b.send(text, false) }
 
-func (b *Broadcast) publish(text string, reset bool) {
+func (b *Broadcast) send(text string, reset bool) {
 	if b.conn == nil {
 		return
 	}

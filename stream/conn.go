@@ -22,10 +22,10 @@ type Options struct {
 	Auth Auth
 	// Name is the name of the connection on the NATS server. Optional.
 	Name string
-	// Lost is called when the connection breaks. Found is called when it is restored, or first
-	// established after [Connect] failed to. Optional.
-	Lost  func(error)
-	Found func()
+	// OnDisconnect is called when the connection breaks. OnConnect is called when it is
+	// restored, or established after [Connect] returned without it. Optional.
+	OnDisconnect func(error)
+	OnConnect    func()
 }
 
 // Conn is a connection to NATS. A nil Conn discards everything. It is safe for concurrent use.
@@ -36,8 +36,8 @@ type Conn struct {
 	connected atomic.Bool
 }
 
-// ErrNobody reports that no worker is answering in a context, or that NATS does not reach it.
-var ErrNobody = errors.New("nobody is answering")
+// ErrNoWorker means that no worker acknowledged a stop message.
+var ErrNoWorker = errors.New("no worker acknowledged the stop message")
 
 // Connect connects to a NATS server, or to one of several, separated by commas. If none is
 // reachable, it keeps trying while the connection is open; see Connected.
@@ -75,15 +75,15 @@ func Connect(url string, options Options) (*Conn, error) {
 		nats.PingInterval(10*time.Second),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			c.connected.Store(false)
-			if options.Lost != nil {
-				options.Lost(err)
+			if options.OnDisconnect != nil {
+				options.OnDisconnect(err)
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { c.found(options) }),
+		nats.ReconnectHandler(func(*nats.Conn) { c.handleConnect(options) }),
 		// The first connection is reported only if it was delayed.
 		nats.ConnectHandler(func(*nats.Conn) {
 			if late.Load() {
-				c.found(options)
+				c.handleConnect(options)
 			}
 		}),
 		// A slow subscriber misses messages and then requests the text.
@@ -97,10 +97,10 @@ func Connect(url string, options Options) (*Conn, error) {
 	return c, nil
 }
 
-func (c *Conn) found(options Options) {
+func (c *Conn) handleConnect(options Options) {
 	c.connected.Store(true)
-	if options.Found != nil {
-		options.Found()
+	if options.OnConnect != nil {
+		options.OnConnect()
 	}
 }
 
@@ -111,8 +111,8 @@ func (c *Conn) Close() {
 	}
 }
 
-// Problem returns the last connection error; nil if there was none.
-func (c *Conn) Problem() error {
+// LastError returns the last connection error; nil if there was none.
+func (c *Conn) LastError() error {
 	if c == nil {
 		return nil
 	}
@@ -183,11 +183,11 @@ type ask struct {
 // askTimeout bounds the wait for the response to an ask.
 const askTimeout = 500 * time.Millisecond
 
-// Stop sends the hint and returns when the worker has received it. It returns ErrNobody if none
-// has: at once if NATS knows of none, and after half a second at the latest.
+// Stop sends a stop message and waits until the worker acknowledges it. Otherwise it returns
+// ErrNoWorker: at once if NATS has no subscriber, and after half a second at the latest.
 func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	if !c.Connected() {
-		return ErrNobody
+		return ErrNoWorker
 	}
 	question, err := json.Marshal(ask{Stop: &stop})
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	if _, err := c.nats.RequestWithContext(ctx, c.askSubject(contextName), question); err != nil {
-		return fmt.Errorf("%w in context %s: %w", ErrNobody, contextName, err)
+		return fmt.Errorf("%w in context %s: %w", ErrNoWorker, contextName, err)
 	}
 	return nil
 }

@@ -5,8 +5,8 @@
 // of the context open a [Subscription]:
 //
 //	b := conn.Broadcast(stream.Attempt{ContextName: "demo", RequestID: id, Number: 1}, onStop)
-//	b.Say("Hel")
-//	b.Say("lo")
+//	b.Publish("Hel")
+//	b.Publish("lo")
 //	b.Close()
 //
 //	sub, err := conn.Subscribe("demo")

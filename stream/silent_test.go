@@ -37,12 +37,12 @@ func TestUnresponsiveServerDoesNotBlockAnswers(t *testing.T) {
 				answers.Go(func() {
 					text := strings.Repeat("x", of.bytes)
 					for range of.deltas {
-						b.Say(text)
+						b.Publish(text)
 					}
 					// Then the next ones.
 					for i := range 100 {
 						b := conn.Broadcast(first(name, i+2), neverStopped(t))
-						b.Say("Hello")
+						b.Publish("Hello")
 						b.Close()
 					}
 				})
@@ -58,7 +58,7 @@ func TestUnresponsiveServerDoesNotBlockAnswers(t *testing.T) {
 			case <-time.After(15 * time.Second):
 				t.Fatal("what is said waits for a server that does not listen")
 			}
-			require.ErrorIs(t, conn.Stop(within(t), "0", stream.Stop{RequestID: event.FormatRequestID("0", 1)}), stream.ErrNobody)
+			require.ErrorIs(t, conn.Stop(within(t), "0", stream.Stop{RequestID: event.FormatRequestID("0", 1)}), stream.ErrNoWorker)
 		})
 	}
 }

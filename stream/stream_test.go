@@ -100,7 +100,7 @@ func TestDeltasArriveInOrder(t *testing.T) {
 	for i := range 1000 {
 		piece := strconv.Itoa(i) + " "
 		text.WriteString(piece)
-		b.Say(piece)
+		b.Publish(piece)
 	}
 	new(screen).until(t, sub, text.String())
 }
@@ -110,8 +110,8 @@ func TestDeltaIdentifiesItsRequest(t *testing.T) {
 	conn := connect(t, server, stream.Options{})
 	sub := subscribe(t, conn, "demo")
 	b := broadcast(t, conn, first("demo", 7), neverStopped(t))
-	b.Answering("demo:0003")
-	b.Say("<Hello> & \"you\"")
+	b.SetThrough("demo:0003")
+	b.Publish("<Hello> & \"you\"")
 	require.Equal(t, event.TextDelta{
 		RequestID: "demo:r0007", Attempt: 1, Index: 0, Delta: "<Hello> & \"you\"", ThroughEventID: "demo:0003",
 	}, next(t, sub))
@@ -126,8 +126,8 @@ func TestDeltaIsEncodedAsAnEvent(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, listener.Flush())
 	b := broadcast(t, connect(t, server, stream.Options{}), first("demo", 7), neverStopped(t))
-	b.Answering("demo:0003")
-	b.Say("<Hello> & \"you\"")
+	b.SetThrough("demo:0003")
+	b.Publish("<Hello> & \"you\"")
 	msg, err := heard.NextMsgWithContext(within(t))
 	require.NoError(t, err)
 	var e event.Event
@@ -141,15 +141,15 @@ func TestLateSubscriberGetsTheTextSoFar(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	b.Answering("demo:0002")
-	b.Say("Hel")
-	b.Say("lo")
+	b.SetThrough("demo:0002")
+	b.Publish("Hel")
+	b.Publish("lo")
 	require.NoError(t, worker.Flush(within(t)))
 	sub := subscribe(t, reader, "demo")
 	require.Equal(t, event.TextDelta{
 		RequestID: "demo:r0001", Attempt: 1, Index: 1, Delta: "Hello", Reset: true, ThroughEventID: "demo:0002",
 	}, next(t, sub))
-	b.Say("!")
+	b.Publish("!")
 	require.Equal(t, event.TextDelta{
 		RequestID: "demo:r0001", Attempt: 1, Index: 2, Delta: "!", ThroughEventID: "demo:0002",
 	}, next(t, sub))
@@ -167,7 +167,7 @@ func TestLateSubscriberDuringManyDeltasGetsThemAll(t *testing.T) {
 		for i := range 2000 {
 			piece := strconv.Itoa(i) + " "
 			text.WriteString(piece)
-			b.Say(piece)
+			b.Publish(piece)
 			if i == 1000 {
 				close(half)
 			}
@@ -186,7 +186,7 @@ func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
 	var text strings.Builder
 	say := func(piece string) {
 		text.WriteString(piece)
-		b.Say(piece)
+		b.Publish(piece)
 	}
 	say("Once upon")
 	require.NoError(t, worker.Flush(within(t)))
@@ -210,7 +210,7 @@ func TestNextAttemptResetsTheText(t *testing.T) {
 	sub := subscribe(t, conn, "demo")
 	attempt := first("demo", 1)
 	b := broadcast(t, conn, attempt, neverStopped(t))
-	b.Say("Once upon")
+	b.Publish("Once upon")
 	require.Equal(t, "Once upon", next(t, sub).Delta)
 	b.Close()
 
@@ -218,7 +218,7 @@ func TestNextAttemptResetsTheText(t *testing.T) {
 	b = broadcast(t, conn, attempt, neverStopped(t))
 	require.Equal(t, event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Index: 0, Reset: true}, next(t, sub),
 		"at once, and not with the first word")
-	b.Say("Hello")
+	b.Publish("Hello")
 	require.Equal(t, event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Index: 1, Delta: "Hello"}, next(t, sub))
 }
 
@@ -330,7 +330,7 @@ func TestStopReachesItsRequest(t *testing.T) {
 	// here.
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, workflow.Stop(ctx, "demo", stream.Stop{RequestID: "demo:r0003"}), stream.ErrNobody)
+	require.ErrorIs(t, workflow.Stop(ctx, "demo", stream.Stop{RequestID: "demo:r0003"}), stream.ErrNoWorker)
 }
 
 func TestStopWithoutAWorker(t *testing.T) {
@@ -353,7 +353,7 @@ func TestStopWithoutAWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := of.conn.Stop(within(t), of.contextName, stream.Stop{RequestID: "demo:r0001"})
-			require.ErrorIs(t, err, stream.ErrNobody)
+			require.ErrorIs(t, err, stream.ErrNoWorker)
 			require.NotErrorIs(t, err, context.DeadlineExceeded, "NATS reports missing responders at once")
 		})
 	}
@@ -366,8 +366,8 @@ func TestNilConnDiscardsEverything(t *testing.T) {
 	sub, err := conn.Subscribe("demo")
 	require.NoError(t, err)
 	b := conn.Broadcast(stream.Attempt{ContextName: "demo", RequestID: "demo:r0001", Number: 2}, neverStopped(t))
-	b.Answering("demo:0002")
-	b.Say("Hello")
+	b.SetThrough("demo:0002")
+	b.Publish("Hello")
 	b.Close()
 	select {
 	case m := <-sub.Messages():
@@ -399,12 +399,12 @@ func TestContextsAndNamespacesAreSeparate(t *testing.T) {
 			b := broadcast(t, worker[of.speaker.namespace], stream.Attempt{
 				ContextName: of.speaker.context, RequestID: "x:r0001", Number: 1,
 			}, neverStopped(t))
-			b.Say("not for you")
+			b.Publish("not for you")
 			require.NoError(t, worker[of.speaker.namespace].Flush(within(t)))
 			own := broadcast(t, worker[of.listener.namespace], stream.Attempt{
 				ContextName: of.listener.context, RequestID: "x:r0001", Number: 1,
 			}, neverStopped(t))
-			own.Say("for you")
+			own.Publish("for you")
 			require.Equal(t, "for you", next(t, sub).Delta)
 			own.Close()
 			b.Close()
@@ -428,19 +428,19 @@ func TestSubscriptionContinuesAfterReconnect(t *testing.T) {
 	require.NoError(t, err)
 
 	lost, found := make(chan struct{}, 2), make(chan struct{}, 2)
-	watched := stream.Options{Lost: func(error) { lost <- struct{}{} }, Found: func() { found <- struct{}{} }}
+	watched := stream.Options{OnDisconnect: func(error) { lost <- struct{}{} }, OnConnect: func() { found <- struct{}{} }}
 	worker, reader := connect(t, server, watched), connect(t, server, watched)
 	sub := subscribe(t, reader, "demo")
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
 	var s screen
-	b.Say("Hel")
+	b.Publish("Hel")
 	s.until(t, sub, "Hel")
 
 	server.Shutdown()
 	both(t, lost)
 	require.False(t, reader.Connected())
-	b.Say("lo")
-	require.ErrorIs(t, worker.Stop(within(t), "demo", stream.Stop{RequestID: "demo:r0001"}), stream.ErrNobody)
+	b.Publish("lo")
+	require.ErrorIs(t, worker.Stop(within(t), "demo", stream.Stop{RequestID: "demo:r0001"}), stream.ErrNoWorker)
 
 	server, err = natsserver.Start(natsserver.Options{Port: port})
 	require.NoError(t, err)
@@ -448,7 +448,7 @@ func TestSubscriptionContinuesAfterReconnect(t *testing.T) {
 	both(t, found)
 	require.NoError(t, reader.Flush(within(t)))
 	require.NoError(t, worker.Flush(within(t)))
-	b.Say("!")
+	b.Publish("!")
 	s.until(t, sub, "Hello!")
 }
 
@@ -472,7 +472,7 @@ func TestConnectsWhenTheServerStartsLater(t *testing.T) {
 	require.NoError(t, err)
 
 	found := make(chan struct{}, 1)
-	conn, err := stream.Connect(at.String(), stream.Options{Found: func() { found <- struct{}{} }})
+	conn, err := stream.Connect(at.String(), stream.Options{OnConnect: func() { found <- struct{}{} }})
 	require.NoError(t, err)
 	defer conn.Close()
 	require.False(t, conn.Connected())
@@ -491,7 +491,7 @@ func TestConnectsWhenTheServerStartsLater(t *testing.T) {
 	require.NoError(t, conn.Flush(within(t)))
 	require.True(t, conn.Connected())
 	b := broadcast(t, conn, first("demo", 1), neverStopped(t))
-	b.Say("Hello")
+	b.Publish("Hello")
 	require.Equal(t, "Hello", next(t, sub).Delta)
 }
 
@@ -501,7 +501,7 @@ func TestSubscribeOnAClosedConnection(t *testing.T) {
 	_, err := conn.Subscribe("demo")
 	require.EqualError(t, err, "subscribe to the answers of context demo: nats: connection closed")
 	b := conn.Broadcast(first("demo", 1), neverStopped(t))
-	b.Say("to nobody")
+	b.Publish("to nobody")
 	b.Close()
 }
 
@@ -510,12 +510,12 @@ func TestNothingIsDeliveredAfterClose(t *testing.T) {
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
 	sub := subscribe(t, reader, "demo")
-	b.Say("Hel")
+	b.Publish("Hel")
 	new(screen).until(t, sub, "Hel")
 	sub.Close()
 	sub.Close() // a second call has no effect
 	heard := len(sub.Messages())
-	b.Say("lo")
+	b.Publish("lo")
 	require.NoError(t, worker.Flush(within(t)))
 	require.NoError(t, reader.Flush(within(t)))
 	require.Len(t, sub.Messages(), heard)
@@ -534,7 +534,7 @@ func TestAServerListensOnLoopback(t *testing.T) {
 	require.Equal(t, "127.0.0.1", at.Hostname(), "it requires no password")
 }
 
-// BenchmarkDelta measures the time from Say to the reader of a subscription, through a server
+// BenchmarkDelta measures the time from Publish to the reader of a subscription, through a server
 // on loopback.
 func BenchmarkDelta(b *testing.B) {
 	server := startServer(b)
@@ -549,7 +549,7 @@ func BenchmarkDelta(b *testing.B) {
 			broadcast = worker.Broadcast(first("demo", request), neverStopped(b))
 			defer broadcast.Close()
 		}
-		broadcast.Say(" token")
+		broadcast.Publish(" token")
 		for shown := false; !shown; {
 			_, shown = sub.Delta(<-sub.Messages())
 		}

@@ -178,12 +178,12 @@ func connectAll(ctx context.Context, at endpoints, log *zap.Logger) (client.Clie
 		Namespace: at.temporal.Namespace,
 		Auth:      at.natsAuth,
 		Name:      "chronicle worker",
-		Lost: func(err error) {
+		OnDisconnect: func(err error) {
 			if err != nil {
 				log.Warn("lost the connection to NATS: answers are not streamed until it is restored", zap.Error(err))
 			}
 		},
-		Found: func() { log.Info("connected to NATS: answers are streamed") },
+		OnConnect: func() { log.Info("connected to NATS: answers are streamed") },
 	})
 	if err != nil {
 		c.Close()
@@ -191,7 +191,7 @@ func connectAll(ctx context.Context, at endpoints, log *zap.Logger) (client.Clie
 	}
 	if !conn.Connected() {
 		log.Warn("cannot reach NATS: answers are not streamed until it connects",
-			zap.String("url", stream.RedactURL(at.natsURL)), zap.Error(conn.Problem()))
+			zap.String("url", stream.RedactURL(at.natsURL)), zap.Error(conn.LastError()))
 	}
 	return c, conn, nil
 }
