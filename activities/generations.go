@@ -25,9 +25,9 @@ import (
 // results that are kept are at most the text that the process streamed in this time.
 const adoptWithin = time.Minute
 
-// AdoptTimeout is how long the process of a generation has to notice that the
-// next run wants to adopt it.
-const AdoptTimeout = 2 * time.Second
+// AdoptTimeout is how long the process of a generation has to start the activity that
+// adopts it. After a flood of signals, a busy process takes more than 2 s.
+const AdoptTimeout = 10 * time.Second
 
 // describeTimeout bounds the question whether a run has continued as new.
 const describeTimeout = 2 * time.Second
