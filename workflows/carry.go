@@ -37,6 +37,10 @@ const (
 	// maxCarriedInbox is how many bytes of signals go to the next run, which takes them
 	// with its input.
 	maxCarriedInbox = 24 << 20
+	// floodTaskTimeout is the workflow task timeout of a run that begins with a backlog
+	// of signals; defaultTaskTimeout is that of Temporal.
+	floodTaskTimeout   = 30 * time.Second
+	defaultTaskTimeout = 10 * time.Second
 	// maxUnarchived is how many events the archive may lag behind.
 	maxUnarchived = 200
 )
@@ -52,9 +56,12 @@ func (e extent) reaches(limit extent) bool {
 	return e.entries >= limit.entries || e.bytes >= limit.bytes || e.signals >= limit.signals || e.updates >= limit.updates
 }
 
-// When a run continues as new. The server ends it at 51,200 entries or 50 MB, and
-// refuses signals from 10,000 on and updates from 2,000 on. The differences are room
-// for what arrives until the run has ended.
+// When a run continues as new. The server ends it at 51,200 entries or 100 MiB (with
+// deploy/dynamicconfig.yaml), and refuses signals from 10,000 on and updates from 2,000
+// on. The differences are room for what arrives until the run has ended. Of bytes that
+// is two buffers of 32 MiB: one of the task before the run is endangered, and one of the
+// first attempt to end it. Hence a history has at most 80 MiB, and what arrives before
+// a worker gets to a task.
 var (
 	// longRun: between two requests. The entries are a setting, see isLong.
 	longRun = extent{entries: 4_096, bytes: 4 << 20, signals: 3_000, updates: 1_000}
@@ -200,10 +207,31 @@ func (r *run) continueAsNew() error {
 	// Updates whose events are recorded return their results first.
 	r.await(func() bool { return r.unanswered == 0 })
 	isReady := r.generate != nil && r.generate.IsReady()
-	if (r.inbox.isAwaited() || isReady) && !r.isEndangered() || r.inbox.size > maxCarriedInbox || r.isCancelled() {
+	if (r.inbox.isAwaited() || isReady) && !r.isEndangered() || r.isInboxTooLarge() || r.isCancelled() {
 		return nil // it is taken first
 	}
-	return workflow.NewContinueAsNewError(r.ctx, wire.WorkflowType, r.carry())
+	ctx := workflow.WithWorkflowTaskTimeout(r.ctx, r.taskTimeout())
+	return workflow.NewContinueAsNewError(ctx, wire.WorkflowType, r.carry())
+}
+
+// isInboxTooLarge reports whether the run records signals before it continues as new.
+// An endangered run does so for one workflow task: the server accepts more signals
+// before each further task.
+func (r *run) isInboxTooLarge() bool {
+	return r.inbox.size > maxCarriedInbox && !(r.isEndangered() && r.isTaskFull())
+}
+
+// taskTimeout is the workflow task timeout of the next run. A task that times out lets
+// the server accept more signals, and its repetition starts from an empty cache.
+func (r *run) taskTimeout() time.Duration {
+	switch current := workflow.GetInfo(r.ctx).WorkflowTaskTimeout; {
+	case r.isEndangered():
+		return max(current, floodTaskTimeout)
+	case current == floodTaskTimeout:
+		return defaultTaskTimeout
+	default:
+		return current
+	}
 }
 
 // isArchived reports whether the archive lags behind by at most maxUnarchived events,

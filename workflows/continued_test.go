@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
@@ -97,6 +98,7 @@ func TestAFloodedRunContinuesAsNewWithItsInbox(t *testing.T) {
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, first.GetWorkflowError(), &next)
 	require.Equal(t, []string{"SessionStarted"}, first.log)
+	require.Equal(t, 30*time.Second, next.WorkflowTaskTimeout)
 	var input map[string]any
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
 	require.Len(t, input["inbox"], signals)
@@ -139,4 +141,48 @@ func TestAFloodedRunTakesTheResultOfItsAnswer(t *testing.T) {
 	require.ErrorAs(t, w.GetWorkflowError(), &next)
 	require.Contains(t, w.log, "AssistantMessage Hello")
 	require.Contains(t, w.log, "LLMRequestCompleted")
+}
+
+// TestARunOverItsSizeLimitRecordsInOneTaskOnly receives more signals than the next run
+// should start with. The run records 16 MiB of them and continues as new with the others.
+func TestARunOverItsSizeLimitRecordsInOneTaskOnly(t *testing.T) {
+	const signals = 14
+	text := strings.Repeat("x", 3_500_000)
+	w := newWorld(t)
+	w.registers()
+	w.at(time.Minute, func() {
+		w.SetCurrentHistoryLength(100)
+		w.SetCurrentHistorySize(17 << 20)
+		for i := range signals {
+			send := w.SignalWorkflowSkippingWorkflowTask
+			if i == signals-1 {
+				send = w.SignalWorkflow
+			}
+			send(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": text, "triggersTurn": false})
+		}
+	})
+	w.ExecuteWorkflow(wire.WorkflowType)
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, w.GetWorkflowError(), &next)
+	var input map[string]any
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &input))
+	const recorded = 6 // of two in each turn of the loop
+	require.Len(t, w.log, 1+recorded)
+	require.Len(t, input["inbox"], signals-recorded)
+}
+
+// TestAShortBacklogEndsTheLongTaskTimeout continues a run that started with a backlog.
+func TestAShortBacklogEndsTheLongTaskTimeout(t *testing.T) {
+	w := newWorld(t)
+	w.registers()
+	w.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "context:demo", WorkflowTaskTimeout: 30 * time.Second})
+	w.at(time.Minute, func() {
+		w.SetCurrentHistoryLength(5_000)
+		w.says("Hi")
+	})
+	w.generates(answers("Hello"))
+	w.ExecuteWorkflow(wire.WorkflowType)
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, w.GetWorkflowError(), &next)
+	require.Equal(t, 10*time.Second, next.WorkflowTaskTimeout)
 }
