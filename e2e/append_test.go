@@ -151,7 +151,7 @@ func TestSendReportsARejection(t *testing.T) {
 	require.Len(t, sent.EventIDs, 1)
 }
 
-func TestEventsAreAppendedWithTheTemporalCommand(t *testing.T) {
+func TestTheTemporalCLIAppendsEventsByUpdate(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Hello", " yourself"))
 	w.worker()
 	c := w.open("commanded")
@@ -165,7 +165,7 @@ func TestEventsAreAppendedWithTheTemporalCommand(t *testing.T) {
 	w.await(c, isTag(event.TagLLMRequestCompleted))
 }
 
-func TestConcurrentFirstClientsShareASession(t *testing.T) {
+func TestConcurrentFirstSendsStartOneSession(t *testing.T) {
 	w := newWorld(t)
 	w.worker()
 	c := w.open("shared")

@@ -24,7 +24,7 @@ func echo(r llmtest.Request) llmtest.Step { return llmtest.Answer("You said: ", 
 
 func shortRuns(o *contexts.Options) { o.ContinueAfter = 60 }
 
-// runs are the runs of a context, newest first.
+// runs returns the run ids of a context, newest first.
 func (w *world) runs(c *client.Context) (runs []string) {
 	w.t.Helper()
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
@@ -134,8 +134,7 @@ func TestConstantInputDoesNotPreventContinueAsNew(t *testing.T) {
 	require.ElementsMatch(t, sent, said)
 }
 
-// newestOnly is a reducer for conversations that exceed any context window: it keeps the
-// newest messages.
+// newestOnly is a reducer that keeps only the newest messages.
 func newestOnly(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
 	const shown = 40
 	current = reducer.Reduce(current, events...)
@@ -143,16 +142,15 @@ func newestOnly(current reducer.ReducedContext, events ...event.Event) reducer.R
 	return current
 }
 
-// TestFiveThousandTurns checks one conversation over many runs from its clients' view:
-// messages by update and by signal, interruptions, notes of a second client, and a
-// follower.
-func TestFiveThousandTurns(t *testing.T) {
+// The conversation has messages by update and by signal, interruptions, notes of a second
+// client, and a follower.
+func TestFiveThousandTurnsAreOneLogOverManyRuns(t *testing.T) {
 	long(t)
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: 15 * time.Minute}, llmtest.Func(echo))
 	turns, after := 5_000, 4_000
 	if os.Getenv(temporalVariable) != "" {
-		// The same number of runs with fewer turns, which are slow on PostgreSQL.
+		// Turns are slow on PostgreSQL; shorter runs keep the number of runs.
 		turns, after = 800, 800
 	}
 	w.worker(func(o *contexts.Options) { o.ContinueAfter, o.Reduce = after, newestOnly })
@@ -250,9 +248,8 @@ func TestFiveThousandTurns(t *testing.T) {
 	}
 }
 
-// TestAnAnswerGoesOnInTheNextRun makes a run continue as new during an answer. The answer
-// is neither restarted nor lost, and an interrupt reaches it in the new run.
-func TestAnAnswerGoesOnInTheNextRun(t *testing.T) {
+// The answer is neither restarted nor lost, and an interrupt reaches it in the new run.
+func TestARunningAnswerSurvivesContinueAsNew(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},

@@ -159,7 +159,7 @@ func TestQuickMessagesAreDebouncedIntoOneRequest(t *testing.T) {
 	w.replay(c, "quick-messages")
 }
 
-func TestAQueuedMessageIsAnsweredAfterTheRunningAnswer(t *testing.T) {
+func TestPolicyQueueAnswersAfterTheRunningAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("First", " answer").HoldAfter(1, gate), llmtest.Answer("Second answer"))
 	w.worker()
@@ -176,7 +176,7 @@ func TestAQueuedMessageIsAnsweredAfterTheRunningAnswer(t *testing.T) {
 	w.replay(c, "queue")
 }
 
-func TestARejectedMessageIsInTheLog(t *testing.T) {
+func TestPolicyRejectRecordsARejectionDuringAnAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Busy", " answer").HoldAfter(1, gate))
 	w.worker()
@@ -192,7 +192,7 @@ func TestARejectedMessageIsInTheLog(t *testing.T) {
 	w.replay(c, "reject")
 }
 
-func TestAFailedProviderFallsBack(t *testing.T) {
+func TestTheFallbackAnswersForAFailedProvider(t *testing.T) {
 	w := newWorld(t,
 		llmtest.Error(401, "invalid_api_key", "Incorrect API key provided: sk-live-abcdefghijkl"),
 		llmtest.Answer("Here I am."),
@@ -217,7 +217,7 @@ func TestAFailedProviderFallsBack(t *testing.T) {
 	w.replay(c, "fallback")
 }
 
-func TestAContextContinuesAfterAFailedRequest(t *testing.T) {
+func TestAContextStaysUsableAfterAFailedRequest(t *testing.T) {
 	w := newWorld(t,
 		llmtest.Error(500, "server_error", "down"),
 		llmtest.Error(500, "server_error", "still down"),
@@ -241,11 +241,11 @@ func TestAContextContinuesAfterAFailedRequest(t *testing.T) {
 		LLMRequestStarted 2 scripted attempt 1
 		AssistantMessage "Back."
 		LLMRequestCompleted 2 stop
-	`), withoutPlaces(w.log(c)))
+	`), withoutPositions(w.log(c)))
 	w.replay(c, "failure")
 }
 
-func TestAClosedContextContinuesInANewSession(t *testing.T) {
+func TestInputToAClosedContextStartsANewSession(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("One."), llmtest.Answer("Two."))
 	w.worker()
 	c := w.open("closed")
@@ -310,7 +310,7 @@ func TestTheLogIsReadWithoutAWorker(t *testing.T) {
 	require.Equal(t, []string{"AssistantMessageEvent", "LLMRequestCompletedEvent"}, from)
 }
 
-func TestAStoppingWorkerHandsItsRequestBack(t *testing.T) {
+func TestAStoppingWorkerHandsBackItsRequest(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
 	w := newWorld(t,

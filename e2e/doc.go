@@ -1,5 +1,4 @@
-// Package e2e has the end-to-end tests: contexts on a real Temporal server, with a
-// scripted model.
+// Package e2e tests contexts end to end: on a real Temporal server with a scripted model.
 //
 //	make test P=./e2e    # on a dev server started by the tests
 //	make test-long       # tests that take minutes

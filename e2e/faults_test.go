@@ -17,8 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// faultTimeout is the timeout of a test that detects a dead worker, which takes a
-// heartbeat timeout of 10 s.
+// faultTimeout is the timeout of tests that wait for heartbeat timeouts of 10 s.
 const faultTimeout = 5 * time.Minute
 
 func isTag(tag event.Tag) func(event.Event) bool {
@@ -32,12 +31,13 @@ func (t *turn) underWay() {
 	t.until(isTag(event.TagLLMRequestStarted))
 }
 
-// requireWhole checks that the log has every user message once, in order, and that every
-// request ended once, with at most one complete answer. It returns the complete answers.
-func (w *world) requireWhole(c *client.Context, messages ...string) (answers []string) {
+// requireConsistentLog checks that the log contains the user messages once and in order,
+// that every request ended once, and that it has at most one complete answer. It returns
+// the complete answers.
+func (w *world) requireConsistentLog(c *client.Context, messages ...string) (answers []string) {
 	w.t.Helper()
-	w.log(c) // checks the ids
-	var said []string
+	w.log(c) // checks ids
+	var recorded []string
 	open, ended, answered := "", map[string]bool{}, map[string]bool{}
 	end := func(id string) {
 		require.False(w.t, ended[id], "request %s ended twice", id)
@@ -47,7 +47,7 @@ func (w *world) requireWhole(c *client.Context, messages ...string) (answers []s
 		require.NoError(w.t, err)
 		switch b := e.Body.(type) {
 		case event.UserMessage:
-			said = append(said, b.Content)
+			recorded = append(recorded, b.Content)
 		case event.AssistantMessage:
 			if !b.Partial {
 				require.False(w.t, answered[b.RequestID], "request %s has two answers", b.RequestID)
@@ -55,7 +55,7 @@ func (w *world) requireWhole(c *client.Context, messages ...string) (answers []s
 				answers = append(answers, b.Content)
 			}
 		case event.LLMRequestStarted:
-			require.Contains(w.t, []string{"", b.RequestID}, open, "two requests at once")
+			require.Contains(w.t, []string{"", b.RequestID}, open, "two requests run at once")
 			require.False(w.t, ended[b.RequestID], "request %s continues after its end", b.RequestID)
 			open = b.RequestID
 		case event.LLMRequestCompleted:
@@ -68,11 +68,11 @@ func (w *world) requireWhole(c *client.Context, messages ...string) (answers []s
 		}
 	}
 	require.Empty(w.t, open, "a request has no end")
-	require.Equal(w.t, messages, said)
+	require.Equal(w.t, messages, recorded)
 	return answers
 }
 
-func TestAKilledWorkerRestartsTheAnswer(t *testing.T) {
+func TestTheAnswerOfAKilledWorkerIsRestarted(t *testing.T) {
 	for name, retries := range map[string]int{"with retries left": 3, "without retries": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,10 +127,10 @@ func TestAMessageInterruptsTheAnswerOfAKilledWorker(t *testing.T) {
 	w.process(contexts.Both)
 	last := w.say(c, "Still there?")
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
-	// The message interrupts the answer, unless the server dispatched its task to the dead
-	// worker. Then the next attempt, after the same ten seconds, includes the message.
+	// If the server dispatches the workflow task to the dead worker, the next attempt
+	// includes the message instead.
 	require.Contains(t, []event.Tag{event.TagLLMRequestInterrupted, event.TagLLMRequestCompleted}, turn.rest().Tag())
-	require.Equal(t, []string{"Yes."}, w.requireWhole(c, "Hello", "Still there?"))
+	require.Equal(t, []string{"Yes."}, w.requireConsistentLog(c, "Hello", "Still there?"))
 	require.Equal(t, []string{"user: Hello", "user: Still there?"}, contents(w.model.Requests()[1]))
 	w.replay(c, "")
 }
@@ -151,7 +151,7 @@ func startNATS(t *testing.T, at string) *natsserver.Server {
 	return s
 }
 
-func TestANATSOutageDuringAnswers(t *testing.T) {
+func TestAnswersCompleteDuringANATSOutage(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
 	own := startNATS(t, "")
@@ -190,7 +190,7 @@ func TestANATSOutageDuringAnswers(t *testing.T) {
 	took := time.Since(asked)
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 	t.Logf("without NATS, an interrupt stopped the model after %v", took.Round(time.Millisecond))
-	// The documented bound is 2 s; a busy machine needs more.
+	// The documented bound is 2 s; this one allows for a busy machine.
 	require.Less(t, took, 5*time.Second)
 
 	again()
@@ -223,7 +223,7 @@ func TestANATSOutageDuringAnswers(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestASilentNATSDuringAnswers(t *testing.T) {
+func TestAnswersCompleteWhileNATSIsSilent(t *testing.T) {
 	t.Parallel()
 	gate := llmtest.NewGate()
 	tunnel := streamtest.Start(t, nats.URL())
@@ -260,7 +260,7 @@ func TestASilentNATSDuringAnswers(t *testing.T) {
 	require.Equal(t, event.TagLLMRequestCompleted, last[len(last)-1].Tag())
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 
-	require.Equal(t, []string{"One two", "Seven eight"}, w.requireWhole(c, "Count", "Go on", "And on", "To the end"))
+	require.Equal(t, []string{"One two", "Seven eight"}, w.requireConsistentLog(c, "Count", "Go on", "And on", "To the end"))
 	w.replay(c, "")
 }
 
@@ -299,7 +299,7 @@ func TestEveryModelFailureIsRetried(t *testing.T) {
 		LLMRequestStarted 1 scripted attempt 7
 		AssistantMessage "All of it."
 		LLMRequestCompleted 1 stop
-	`), withoutPlaces(w.log(c)))
+	`), withoutPositions(w.log(c)))
 
 	milliseconds := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	requests := w.model.Requests()
@@ -336,7 +336,7 @@ func TestAStallWithoutRetriesKeepsThePartialAnswer(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAModelThatFailsOnAnImageIsRetriedOnce(t *testing.T) {
+func TestAServerErrorForAnImageIsRetriedOnce(t *testing.T) {
 	w := newWorld(t, llmtest.Status(500, "oops"), llmtest.Status(500, "oops"))
 	w.worker()
 	c := w.open("blind")
@@ -351,7 +351,7 @@ func TestAModelThatFailsOnAnImageIsRetriedOnce(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAnExhaustedProviderFallsBack(t *testing.T) {
+func TestTheFallbackAnswersAfterTheLastRetry(t *testing.T) {
 	w := newWorld(t,
 		llmtest.Error(500, "server_error", "down"),
 		llmtest.Error(503, "overloaded", "still down"),
@@ -375,6 +375,6 @@ func TestAnExhaustedProviderFallsBack(t *testing.T) {
 		LLMRequestStarted 1 other attempt 4
 		AssistantMessage "Here I am."
 		LLMRequestCompleted 1 stop
-	`), withoutPlaces(w.log(c)))
+	`), withoutPositions(w.log(c)))
 	w.replay(c, "")
 }

@@ -183,7 +183,7 @@ func TestAStreamResumesDuringAnAnswer(t *testing.T) {
 	require.Contains(t, w.log(c), `AssistantMessage "Once upon a time" through 2`, "disconnecting must not stop the answer")
 }
 
-func TestEventsAreStreamedAcrossAGatewayRestart(t *testing.T) {
+func TestAnEventStreamResumesAfterAGatewayRestart(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Good", " day"), llmtest.Answer("Bye"))
 	w.worker()
 	c := w.open("resumed")
@@ -269,9 +269,8 @@ func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
 	require.NotContains(t, log, "Goodbye")
 }
 
-// The answer is held after its first token: a late viewer would receive both tokens as one
-// delta.
-func TestAWaitingViewerReceivesTheFirstDeltaOfANewContext(t *testing.T) {
+// The gate holds the answer after its first token, so that the tokens are separate deltas.
+func TestAViewerOfAnUnknownContextReceivesItsFirstDelta(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("Good", " day").HoldAfter(1, gate))
 	w.worker()

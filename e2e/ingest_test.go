@@ -16,7 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func TestAgentOutputIsIngestedWhileItIsPrinted(t *testing.T) {
+func TestAgentOutputIsIngestedLive(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"droid", "claude"} {
 		t.Run(format, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestAgentOutputIsIngestedWhileItIsPrinted(t *testing.T) {
 			require.NoError(t, err)
 			c := w.open(format)
 
-			agent, stop := w.ingesting(c, format)
+			agent, stop := w.startIngest(c, format)
 			lines := strings.SplitAfter(strings.TrimSuffix(string(printed), "\n"), "\n")
 			_, err = io.WriteString(agent, lines[0]+lines[1])
 			require.NoError(t, err)
@@ -73,9 +73,9 @@ func TestALongAgentLogIsIngestedOnce(t *testing.T) {
 	require.Equal(t, 3002, strings.Count(w.sent(c), "\n"))
 }
 
-// ingesting runs starter ingest on the output of an agent. stop closes the output, waits
+// startIngest runs starter ingest on the output of an agent. stop closes the output, waits
 // for the command, and returns its standard error.
-func (w *world) ingesting(c *client.Context, format string) (agent io.Writer, stop func() string) {
+func (w *world) startIngest(c *client.Context, format string) (agent io.Writer, stop func() string) {
 	w.t.Helper()
 	file, err := built()
 	require.NoError(w.t, err)
@@ -92,7 +92,7 @@ func (w *world) ingesting(c *client.Context, format string) (agent io.Writer, st
 	}
 }
 
-// sent has the events that clients sent, one per line, without assigned fields.
+// sent returns the events that clients sent, one per line, without assigned fields.
 func (w *world) sent(c *client.Context) string {
 	w.t.Helper()
 	var b bytes.Buffer

@@ -17,11 +17,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// largeTimeout is the timeout of a test with megabytes of text, which is slow under the
-// race detector.
+// largeTimeout is the timeout of tests with megabytes of text, which the race detector
+// slows down.
 const largeTimeout = 5 * time.Minute
 
-func TestLargeMessagesWaitingForAWorkerAreRecorded(t *testing.T) {
+func TestLargeMessagesSentWithoutAWorkerAreRecorded(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("That was a lot."))
 	c := w.open("large")
@@ -38,7 +38,7 @@ func TestLargeMessagesWaitingForAWorkerAreRecorded(t *testing.T) {
 	require.Len(t, w.model.Requests()[0].Messages, messages+1)
 }
 
-// noise is incompressible text.
+// noise returns incompressible text.
 func noise(random *rand.Rand, bytes int) string {
 	text := make([]byte, bytes)
 	for i := range text {
@@ -47,7 +47,7 @@ func noise(random *rand.Rand, bytes int) string {
 	return string(text)
 }
 
-func TestALargeClosedContextContinues(t *testing.T) {
+func TestALargeClosedContextReopens(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("I remember."))
 	w.worker()
@@ -146,7 +146,7 @@ func TestAMessageOfThreeMegabytesIsAnsweredAndRecorded(t *testing.T) {
 	require.Len(t, found, 1)
 }
 
-func TestAConversationOfAMillionTokensContinues(t *testing.T) {
+func TestAConversationOfAMillionTokensContinuesAsNew(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
@@ -162,7 +162,7 @@ func TestAConversationOfAMillionTokensContinues(t *testing.T) {
 		w.send(c, events...)
 	}
 	turns := 0
-	for ; turns < 10 || len(w.runs(c)) == 1; turns++ { // if the archive is late, a run continues some turns later
+	for ; turns < 10 || len(w.runs(c)) == 1; turns++ { // a slow archive delays continue-as-new
 		require.Equal(t, "4 bytes.", deltaText(w.say(c, "And?")))
 	}
 	requests := w.model.Requests()
@@ -183,7 +183,7 @@ func TestAConversationOfAMillionTokensContinues(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestAStateOfTenMegabytesIsContinuedReopenedAndExported(t *testing.T) {
+func TestATenMegabyteContextContinuesAsNewReopensAndExports(t *testing.T) {
 	long(t)
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))

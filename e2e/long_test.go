@@ -8,8 +8,8 @@ import (
 // longVariable enables the long tests. `make test-long` sets it.
 const longVariable = "CHRONICLE_LONG_TESTS"
 
-// long marks a test that takes minutes. It must be a statement on its own line, because
-// `make test-long` selects tests by it. Long tests run without the race detector.
+// long marks a test that takes minutes and runs without the race detector. The call must
+// stand on its own line: `make test-long` searches for it.
 func long(t *testing.T) {
 	t.Helper()
 	if os.Getenv(longVariable) != "1" {
@@ -17,9 +17,9 @@ func long(t *testing.T) {
 	}
 }
 
-// large marks a test with megabytes of text, most of whose time under the race detector
-// is spent in encoding. It is the first statement of the test, alone on its line, since
-// `make test` selects tests by it, and runs them without the race detector.
+// large marks a test with megabytes of text, which `make test` runs without the race
+// detector. The call must be the first statement, on its own line: the Makefile searches
+// for it.
 func large(t *testing.T) {
 	t.Helper()
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-func (w *world) pageOf(c *client.Context) (url string, proxy *cutProxy) {
+func (w *world) servePage(c *client.Context) (url string, proxy *cutProxy) {
 	w.t.Helper()
 	g := gateway.New(w.client, gateway.Options{Page: page.Handler()})
 	server := httptest.NewServer(g)
@@ -32,29 +32,29 @@ func (w *world) pageOf(c *client.Context) (url string, proxy *cutProxy) {
 	return "http://" + proxy.listener.Addr().String() + "/#" + c.Name(), proxy
 }
 
-// show opens the page of a context. Tests start the browser before the world, so that they
-// are skipped early without a browser.
-func (w *world) show(browser *browsertest.Browser, c *client.Context) *browsertest.Tab {
+// openPage opens the page of a context. Tests start the browser before the world, so that
+// they are skipped early without a browser.
+func (w *world) openPage(browser *browsertest.Browser, c *client.Context) *browsertest.Tab {
 	w.t.Helper()
-	url, _ := w.pageOf(c)
-	return shown(browser, url)
+	url, _ := w.servePage(c)
+	return openURL(browser, url)
 }
 
-// shown opens a page and waits until it follows its context.
-func shown(browser *browsertest.Browser, url string) *browsertest.Tab {
+// openURL opens a page and waits for its transcript.
+func openURL(browser *browsertest.Browser, url string) *browsertest.Tab {
 	tab := browser.Open(url)
 	tab.Await(`document.querySelector(".entry") || !document.querySelector("#empty").hidden`)
 	return tab
 }
 
-func seen(tab *browsertest.Tab) string {
+func messages(tab *browsertest.Tab) string {
 	var lines []string
 	tab.Eval(`[...document.querySelectorAll(":is(.user-message, .assistant-message)")].map((e) =>
 		(e.matches(".user-message") ? "user: " : "assistant: ") + e.querySelector(".bubble, .prose").innerText.trim())`, &lines)
 	return strings.Join(lines, "\n")
 }
 
-func answered(tab *browsertest.Tab, text string) {
+func awaitAnswer(tab *browsertest.Tab, text string) {
 	tab.Await(`[...document.querySelectorAll(".assistant-message:not(.streaming) .prose")].some((e) => e.innerText.trim() === "` + text + `")`)
 }
 
@@ -125,10 +125,9 @@ func (c *cutProxy) cut() {
 	}
 }
 
-// mend accepts connections again.
-func (c *cutProxy) mend() { c.redirect(c.to) }
+func (c *cutProxy) restore() { c.redirect(c.to) }
 
-// redirect is mend with another server.
+// redirect forwards connections to another server.
 func (c *cutProxy) redirect(to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,17 +140,17 @@ func TestThePageStreamsTheAnswerToATypedMessage(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Hel", "lo ", "**there**").HoldAfter(2, gate), llmtest.Answer("Bye"))
 	w.worker()
 	c := w.open("demo")
-	tab := w.show(browser, c)
+	tab := w.openPage(browser, c)
 	require.Equal(t, []string{"No messages yet."}, tab.Text("#empty"))
 	tab.Type("#text", "Hi\r")
 	awaitStreaming(tab, "Hello")
 	tab.Await(`!document.querySelector("#stop").hidden`)
 	gate.Open()
-	answered(tab, "Hello there")
+	awaitAnswer(tab, "Hello there")
 	tab.Await(`document.querySelector(".prose strong").textContent === "there"`)
 	tab.Type("#text", "Thanks\r")
-	answered(tab, "Bye")
-	require.Equal(t, "user: Hi\nassistant: Hello there\nuser: Thanks\nassistant: Bye", seen(tab))
+	awaitAnswer(tab, "Bye")
+	require.Equal(t, "user: Hi\nassistant: Hello there\nuser: Thanks\nassistant: Bye", messages(tab))
 	tab.Await(`document.querySelector("#list a[aria-current] .name").textContent === document.querySelector("#name").textContent`)
 }
 
@@ -161,7 +160,7 @@ func TestTheStopButtonAndEscapeStopTheAnswer(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("One ", "never").HoldAfter(1, first), llmtest.Answer("Two ", "never").HoldAfter(1, second))
 	w.worker()
 	c := w.open("demo")
-	tab := w.show(browser, c)
+	tab := w.openPage(browser, c)
 	for i, stop := range []func(){
 		func() { tab.Click("#stop") },
 		func() { tab.Press(kb.Escape) },
@@ -171,11 +170,11 @@ func TestTheStopButtonAndEscapeStopTheAnswer(t *testing.T) {
 		tab.Await(`!document.querySelector("#stop").hidden`)
 		stop()
 		require.NoError(t, w.model.Aborted(w.ctx, i+1))
-		answered(tab, []string{"One", "Two"}[i])
+		awaitAnswer(tab, []string{"One", "Two"}[i])
 		tab.Await(`document.querySelectorAll(".partial").length === ` + []string{"1", "2"}[i])
 		tab.Await(`document.querySelector("#stop").hidden`)
 	}
-	require.Equal(t, "user: Count\nassistant: One\nuser: Count\nassistant: Two", seen(tab))
+	require.Equal(t, "user: Count\nassistant: One\nuser: Count\nassistant: Two", messages(tab))
 }
 
 func TestAReloadedPageContinuesTheStream(t *testing.T) {
@@ -183,14 +182,14 @@ func TestAReloadedPageContinuesTheStream(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("one ", "two ", "three").HoldAfter(2, gate))
 	w.worker()
-	tab := w.show(browser, w.open("demo"))
+	tab := w.openPage(browser, w.open("demo"))
 	tab.Type("#text", "Count\r")
 	awaitStreaming(tab, "one two")
 	tab.Reload()
 	awaitStreaming(tab, "one two")
 	gate.Open()
-	answered(tab, "one two three")
-	require.Equal(t, "user: Count\nassistant: one two three", seen(tab))
+	awaitAnswer(tab, "one two three")
+	require.Equal(t, "user: Count\nassistant: one two three", messages(tab))
 }
 
 func TestThePageRecoversFromAConnectionLoss(t *testing.T) {
@@ -199,24 +198,24 @@ func TestThePageRecoversFromAConnectionLoss(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("one ", "two ", "three").HoldAfter(1, first), llmtest.Answer("four ", "five").HoldAfter(1, second))
 	w.worker()
 	c := w.open("demo")
-	url, proxy := w.pageOf(c)
-	tab := shown(browser, url)
+	url, proxy := w.servePage(c)
+	tab := openURL(browser, url)
 	tab.Type("#text", "Count\r")
 	awaitStreaming(tab, "one")
 	tab.Do(`document.querySelector(".user-message").isOld = true`)
 
 	proxy.cut()
-	tab.Await(`document.querySelector("#banner").innerText.includes("Trying again")`)
+	tab.Await(`document.querySelector("#banner").innerText.includes("Retrying")`)
 	first.Open()
 	w.await(c, func(e event.Event) bool { return e.Tag() == event.TagLLMRequestCompleted })
 	tab.Type("#text", "Go on\r")
 	tab.Await(`document.querySelector("#outbox .retrying")`)
-	proxy.mend()
+	proxy.restore()
 	awaitStreaming(tab, "four")
 	second.Open()
-	answered(tab, "four five")
+	awaitAnswer(tab, "four five")
 	tab.Await(`document.querySelector("#banner").hidden && !document.querySelector("#outbox li")`)
-	require.Equal(t, "user: Count\nassistant: one two three\nuser: Go on\nassistant: four five", seen(tab))
+	require.Equal(t, "user: Count\nassistant: one two three\nuser: Go on\nassistant: four five", messages(tab))
 	tab.Await(`document.querySelector(".user-message").isOld`)
 	require.Equal(t, 2, strings.Count(w.log(c), "UserMessage"))
 }
@@ -227,16 +226,16 @@ func TestThePageContinuesWithAnotherGateway(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("one ", "two").HoldAfter(1, gate))
 	w.worker()
 	c := w.open("demo")
-	url, proxy := w.pageOf(c)
-	tab := shown(browser, url)
+	url, proxy := w.servePage(c)
+	tab := openURL(browser, url)
 	tab.Type("#text", "Count\r")
 	awaitStreaming(tab, "one")
 	proxy.cut()
-	_, other := w.pageOf(c)
+	_, other := w.servePage(c)
 	proxy.redirect(other.to)
 	gate.Open()
-	answered(tab, "one two")
-	require.Equal(t, "user: Count\nassistant: one two", seen(tab))
+	awaitAnswer(tab, "one two")
+	require.Equal(t, "user: Count\nassistant: one two", messages(tab))
 }
 
 func TestTwoWindowsShowTheSameConversation(t *testing.T) {
@@ -245,15 +244,15 @@ func TestTwoWindowsShowTheSameConversation(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Hello ", "there").HoldAfter(1, gate))
 	w.worker()
 	c := w.open("demo")
-	url, _ := w.pageOf(c)
-	one, other := shown(browser, url), shown(browser, url)
+	url, _ := w.servePage(c)
+	one, other := openURL(browser, url), openURL(browser, url)
 	one.Type("#text", "Hi\r")
 	awaitStreaming(other, "Hello")
 	awaitStreaming(one, "Hello")
 	gate.Open()
 	for _, tab := range []*browsertest.Tab{one, other} {
-		answered(tab, "Hello there")
-		require.Equal(t, "user: Hi\nassistant: Hello there", seen(tab))
+		awaitAnswer(tab, "Hello there")
+		require.Equal(t, "user: Hi\nassistant: Hello there", messages(tab))
 	}
 }
 
@@ -262,10 +261,10 @@ func TestScriptsInAnAnswerStayText(t *testing.T) {
 	const script = "<script>window.pwned = true</script>"
 	w := newWorld(t, llmtest.Answer("Look: ", "<scr", "ipt>window.pwned = true</script> ", "[here](java", "script:window.pwned=true)"))
 	w.worker()
-	tab := w.show(browser, w.open("demo"))
+	tab := w.openPage(browser, w.open("demo"))
 	tab.Type("#text", script+"\r")
-	answered(tab, "Look: "+script+" [here](javascript:window.pwned=true)")
-	require.Equal(t, "user: "+script+"\nassistant: Look: "+script+" [here](javascript:window.pwned=true)", seen(tab))
+	awaitAnswer(tab, "Look: "+script+" [here](javascript:window.pwned=true)")
+	require.Equal(t, "user: "+script+"\nassistant: Look: "+script+" [here](javascript:window.pwned=true)", messages(tab))
 	var pwned bool
 	tab.Eval(`Boolean(window.pwned || document.querySelector("#entries :is(script, a)"))`, &pwned)
 	require.False(t, pwned)
@@ -276,8 +275,8 @@ func TestThePageShowsAnIngestedAgentLog(t *testing.T) {
 	w := newWorldOn(t, environment{timeout: buildTimeout})
 	w.worker()
 	c := w.open("droid")
-	tab := w.show(browser, c)
-	droid, stop := w.ingesting(c, "droid")
+	tab := w.openPage(browser, c)
+	droid, stop := w.startIngest(c, "droid")
 	for _, step := range []struct{ line, card string }{
 		{`{"type":"system","subtype":"init","session_id":"s1","cwd":"/home/ada/shop","tools":["Execute","Edit"],"model":"droid-1"}`, ""},
 		{`{"type":"message","role":"user","id":"m1","text":"Fix the test","timestamp":1760000000000,"session_id":"s1"}`, ""},
@@ -294,8 +293,8 @@ func TestThePageShowsAnIngestedAgentLog(t *testing.T) {
 				[...line.children].map((e) => e.getAttribute("aria-label") ?? e.textContent).join(" ") === "` + step.card + `")`)
 		}
 	}
-	answered(tab, "Done")
-	require.Equal(t, "user: Fix the test\nassistant: Done", seen(tab))
+	awaitAnswer(tab, "Done")
+	require.Equal(t, "user: Fix the test\nassistant: Done", messages(tab))
 	require.Equal(t, []string{"-a", "+b"}, tab.Text(".diff :is(.add, .del)"))
 	stop()
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// historyMeter counts what a client reads of histories.
+// historyMeter counts the history entries that a client reads.
 type historyMeter struct {
 	mu sync.Mutex
 	historyReads
@@ -47,8 +47,8 @@ func (m *historyMeter) take() historyReads {
 	return reads
 }
 
-// metered is a client of its own with a meter.
-func (w *world) metered() (*client.Client, *historyMeter) {
+// meteredClient returns a separate client and its meter.
+func (w *world) meteredClient() (*client.Client, *historyMeter) {
 	w.t.Helper()
 	meter := &historyMeter{}
 	temporal, err := sdkclient.DialContext(w.ctx, sdkclient.Options{
@@ -60,12 +60,12 @@ func (w *world) metered() (*client.Client, *historyMeter) {
 	return client.New(client.Options{Temporal: temporal, Archive: w.archive, TaskQueue: w.queue}), meter
 }
 
-// somePage returns the next events of a log, as a page of the gateway has them.
-func (w *world) somePage(c *client.Context, from string, most int) (ids []string) {
+// readPage reads events after from, as a page of the gateway does.
+func (w *world) readPage(c *client.Context, from string, limit int) (ids []string) {
 	w.t.Helper()
 	for e, err := range c.Events(w.ctx, from) {
 		require.NoError(w.t, err)
-		if len(ids) == most {
+		if len(ids) == limit {
 			break // there is a next page
 		}
 		ids = append(ids, e.ID)
@@ -73,27 +73,26 @@ func (w *world) somePage(c *client.Context, from string, most int) (ids []string
 	return ids
 }
 
-// pagesOf reads a log page by page.
-func (w *world) pagesOf(c *client.Context, most int) (ids []string) {
+func (w *world) readPages(c *client.Context, limit int) (ids []string) {
 	w.t.Helper()
 	for from := ""; ; from = ids[len(ids)-1] {
-		page := w.somePage(c, from, most)
+		page := w.readPage(c, from, limit)
 		ids = append(ids, page...)
-		if len(page) < most {
+		if len(page) < limit {
 			return ids
 		}
 	}
 }
 
-// idsOf are the ids of the first n events of a context.
-func idsOf(c *client.Context, n int) (ids []string) {
+// firstIDs returns the ids of the first n events of a context.
+func firstIDs(c *client.Context, n int) (ids []string) {
 	for counter := range n {
 		ids = append(ids, event.FormatID(c.Name(), counter+1))
 	}
 	return ids
 }
 
-// fill sends the given number of events sequentially. Every tenth is a file.
+// fill sends events one by one. Every tenth is a file.
 func (w *world) fill(c *client.Context, events int) {
 	w.t.Helper()
 	no := false
@@ -114,8 +113,8 @@ func TestLogPagesReadAHistoryOnceInTotal(t *testing.T) {
 	w.worker()
 	c := w.open("pages")
 	w.fill(c, 300)
-	metered, meter := w.metered()
-	reader, err := metered.Open(c.Name())
+	measured, meter := w.meteredClient()
+	reader, err := measured.Open(c.Name())
 	require.NoError(t, err)
 	length := func() int {
 		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
@@ -123,9 +122,9 @@ func TestLogPagesReadAHistoryOnceInTotal(t *testing.T) {
 		return int(d.GetWorkflowExecutionInfo().GetHistoryLength())
 	}
 
-	// The most that one request reads: 64 batches of at most 3 entries.
+	// One request reads at most 64 batches of 3 entries.
 	const page = 3 * 64
-	require.Equal(t, idsOf(c, 301), w.pagesOf(reader, 20))
+	require.Equal(t, firstIDs(c, 301), w.readPages(reader, 20))
 	reads := meter.take()
 	t.Logf("16 pages of a history of %d entries: %+v", length(), reads)
 	require.LessOrEqual(t, reads.entries, length()+16*page)
@@ -139,18 +138,18 @@ func TestLogPagesReadAHistoryOnceInTotal(t *testing.T) {
 		require.LessOrEqual(t, reads.entries, 2*page)
 	}
 
-	// The end of the history is not that of the first reading.
+	// The history has grown since the first reading.
 	w.fill(c, 100)
-	require.Equal(t, idsOf(c, 401)[301:], w.somePage(reader, event.FormatID(c.Name(), 301), 500))
+	require.Equal(t, firstIDs(c, 401)[301:], w.readPage(reader, event.FormatID(c.Name(), 301), 500))
 	reads = meter.take()
 	t.Logf("100 new events: %+v", reads)
 	require.LessOrEqual(t, reads.entries, 100*7+page)
-	require.Empty(t, w.somePage(reader, event.FormatID(c.Name(), 401), 10))
+	require.Empty(t, w.readPage(reader, event.FormatID(c.Name(), 401), 10))
 	require.LessOrEqual(t, meter.take().entries, page)
 
-	// From the archive, when the session has ended.
+	// A closed context is read from the archive.
 	w.close(c, "")
-	require.Equal(t, idsOf(c, 402), w.pagesOf(reader, 50))
+	require.Equal(t, firstIDs(c, 402), w.readPages(reader, 50))
 	require.LessOrEqual(t, meter.take().entries, 9*page)
 }
 
@@ -162,15 +161,15 @@ func TestLogPagesResumeAfterAServerRestart(t *testing.T) {
 	w.worker()
 	c := w.open("restarted")
 	w.fill(c, 100)
-	metered, meter := w.metered()
-	reader, err := metered.Open(c.Name())
+	measured, meter := w.meteredClient()
+	reader, err := measured.Open(c.Name())
 	require.NoError(t, err)
-	require.Equal(t, idsOf(c, 101), w.pagesOf(reader, 10))
+	require.Equal(t, firstIDs(c, 101), w.readPages(reader, 10))
 	own.kill()
 	own.start()
 	meter.take()
-	require.Equal(t, idsOf(c, 101), w.pagesOf(reader, 10))
+	require.Equal(t, firstIDs(c, 101), w.readPages(reader, 10))
 	t.Logf("after the restart: %+v", meter.take())
 	w.fill(c, 10)
-	require.Equal(t, idsOf(c, 111), w.pagesOf(reader, 10))
+	require.Equal(t, firstIDs(c, 111), w.readPages(reader, 10))
 }

@@ -25,9 +25,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// asWorker is the environment variable that makes the test binary a worker. Its value is
-// the JSON of workerSettings.
-const asWorker = "CHRONICLE_E2E_WORKER"
+// workerVariable turns the test binary into a worker. Its value is the JSON of
+// workerSettings.
+const workerVariable = "CHRONICLE_E2E_WORKER"
 
 type workerSettings struct {
 	Temporal     string        `json:"temporal"`
@@ -39,20 +39,20 @@ type workerSettings struct {
 	DrainTimeout time.Duration `json:"drainTimeout"`
 }
 
-// serveContexts runs a worker process. It logs at debug level, more than the real worker.
-func serveContexts(settings string) (code int) {
+// workerMain runs a worker process. It logs at debug level, more than the real worker.
+func workerMain(settings string) (code int) {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if err := runContexts(settings, logger); err != nil {
+	if err := runWorker(settings, logger); err != nil {
 		logger.Error("the worker failed", "error", err)
 		return 1
 	}
 	return 0
 }
 
-func runContexts(settings string, logger *slog.Logger) error {
+func runWorker(settings string, logger *slog.Logger) error {
 	var s workerSettings
 	if err := json.Unmarshal([]byte(settings), &s); err != nil {
-		return fmt.Errorf("%s: %w", asWorker, err)
+		return fmt.Errorf("%s: %w", workerVariable, err)
 	}
 	store, err := blobs.Open(context.Background(), s.BlobURL, "default")
 	if err != nil {
@@ -93,8 +93,8 @@ type process struct {
 	output bytes.Buffer // readable after the process has ended
 }
 
-// process starts a worker process for a part of the work. It does not wait until the
-// worker is ready. The process is stopped at the end of the test.
+// process starts a worker process without waiting for it. The process stops at the end of
+// the test.
 func (w *world) process(part contexts.Part) *process {
 	w.t.Helper()
 	return w.processWith(workerSettings{Part: part})
@@ -113,7 +113,7 @@ func (w *world) processWith(s workerSettings) *process {
 	require.NoError(w.t, err)
 	executable, err := os.Executable()
 	require.NoError(w.t, err)
-	return w.start(exec.CommandContext(context.Background(), executable), asWorker+"="+string(settings))
+	return w.start(exec.CommandContext(context.Background(), executable), workerVariable+"="+string(settings))
 }
 
 // start starts a worker process with the given environment and arguments only.
@@ -134,7 +134,7 @@ func (w *world) start(cmd *exec.Cmd, environment ...string) *process {
 		require.NoError(w.t, p.Stop(30*time.Second))
 		require.NotContains(w.t, p.output.String(), "WARNING: DATA RACE")
 		if w.t.Failed() {
-			w.t.Logf("log of worker process %d:\n%s", p.PID(), p.complaints())
+			w.t.Logf("log of worker process %d:\n%s", p.PID(), p.logErrors())
 		}
 	})
 	return p
@@ -147,7 +147,7 @@ func (p *process) kill() {
 	<-p.Done()
 }
 
-func (p *process) complaints() string {
+func (p *process) logErrors() string {
 	var b strings.Builder
 	for line := range strings.Lines(p.output.String()) {
 		if !strings.Contains(line, `"level":"DEBUG"`) && !strings.Contains(line, `"level":"INFO"`) {

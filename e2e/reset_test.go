@@ -17,9 +17,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// taskAfter is the history id of the last workflow task that completed before the event
-// after the given one was recorded. For counter 0 it is the first task.
-func (w *world) taskAfter(c *client.Context, runID string, counter int) (task int64) {
+// resetPoint returns the history id of the last workflow task that completed before the
+// event after counter was recorded. For counter 0 it is the first task.
+func (w *world) resetPoint(c *client.Context, runID string, counter int) (task int64) {
 	w.t.Helper()
 	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var first int64
@@ -43,22 +43,20 @@ func (w *world) taskAfter(c *client.Context, runID string, counter int) (task in
 	return task
 }
 
-// reset resets a run to the end of the workflow task that recorded an event, and returns
-// the new run. The server repeats the task that recorded the next event. Later input is
-// lost.
+// reset resets a run to the end of the workflow task that recorded an event and returns
+// the new run. Later input is lost.
 func (w *world) reset(c *client.Context, runID string, counter int) string {
 	w.t.Helper()
 	return w.resetWithout(c, runID, counter, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enumspb.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
 }
 
-// resetWithout is reset with later input of the types that are not excluded delivered
-// again.
+// resetWithout is reset that reapplies later input except for excluded types.
 func (w *world) resetWithout(c *client.Context, runID string, counter int, excluded ...enumspb.ResetReapplyExcludeType) string {
 	w.t.Helper()
 	answer, err := w.temporal.WorkflowService().ResetWorkflowExecution(w.ctx, &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace:         "default",
 		WorkflowExecution: &common.WorkflowExecution{WorkflowId: wire.WorkflowID(c.Name()), RunId: runID},
-		Reason:            "a test", WorkflowTaskFinishEventId: w.taskAfter(c, runID, counter), RequestId: fmt.Sprint(w.t.Name(), counter, runID),
+		Reason:            "a test", WorkflowTaskFinishEventId: w.resetPoint(c, runID, counter), RequestId: fmt.Sprint(w.t.Name(), counter, runID),
 		ResetReapplyExcludeTypes: excluded,
 	})
 	require.NoError(w.t, err)
@@ -66,16 +64,16 @@ func (w *world) resetWithout(c *client.Context, runID string, counter int, exclu
 }
 
 func texts(log []event.Event) string {
-	var said []string
+	var contents []string
 	for _, e := range log {
 		switch b := e.Body.(type) {
 		case event.UserMessage:
-			said = append(said, b.Content)
+			contents = append(contents, b.Content)
 		case event.AssistantMessage:
-			said = append(said, b.Content)
+			contents = append(contents, b.Content)
 		}
 	}
-	return strings.Join(said, "|")
+	return strings.Join(contents, "|")
 }
 
 func TestAfterAResetReadersAndTheModelSeeTheSameLog(t *testing.T) {
@@ -109,7 +107,7 @@ func TestAfterAResetReadersAndTheModelSeeTheSameLog(t *testing.T) {
 	}
 	require.NotContains(t, shown, "m3", "the model must see the log that readers see")
 
-	// The abandoned branch is kept, and the new one can be reset again.
+	// The abandoned branch stays readable, and the new one can be reset again.
 	var abandoned []event.Event
 	for e, err := range c.RunEvents(w.ctx, base, "") {
 		require.NoError(t, err)
@@ -129,7 +127,7 @@ func TestAfterAResetReadersAndTheModelSeeTheSameLog(t *testing.T) {
 	w.replayRun(c, again, "")
 }
 
-func TestAFollowerReturnsToTheResetPoint(t *testing.T) {
+func TestAFollowerResumesAtTheResetPoint(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
@@ -158,7 +156,7 @@ func TestAFollowerReturnsToTheResetPoint(t *testing.T) {
 	require.Equal(t, w.from(c, ""), seen)
 }
 
-func TestAResetToTheFirstTaskRestoresThePreviousSession(t *testing.T) {
+func TestAResetToTheFirstWorkflowTaskRestoresThePreviousSession(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()

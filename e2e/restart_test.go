@@ -56,24 +56,24 @@ func (s *ownServer) kill() {
 	<-s.Done()
 }
 
-// keptServer is the shared server, which deploy/local restarts when it is killed.
-type keptServer struct {
+// supervisedServer is the shared server. deploy/local restarts it when it is killed.
+type supervisedServer struct {
 	running
 	t       *testing.T
 	pidFile string
 }
 
-func findKeptServer(t *testing.T) keptServer {
+func findSupervisedServer(t *testing.T) supervisedServer {
 	t.Helper()
 	topologyOnly(t)
 	pidFile := os.Getenv(pidFileVariable)
 	if pidFile == "" {
 		t.Skipf("server restart tests, %s is not set", pidFileVariable)
 	}
-	return keptServer{server.(running), t, pidFile}
+	return supervisedServer{server.(running), t, pidFile}
 }
 
-func (s keptServer) kill() {
+func (s supervisedServer) kill() {
 	s.t.Helper()
 	text, err := os.ReadFile(s.pidFile)
 	require.NoError(s.t, err)
@@ -84,12 +84,12 @@ func (s keptServer) kill() {
 	defer connection.Close()
 	require.NoError(s.t, connection.SetDeadline(time.Now().Add(testTimeout)))
 	require.NoError(s.t, syscall.Kill(pid, syscall.SIGKILL))
-	// The server has ended when its connections are closed.
+	// The server has exited when its connections close.
 	_, err = io.Copy(io.Discard, connection)
 	require.NotErrorIs(s.t, err, os.ErrDeadlineExceeded)
 }
 
-func (s keptServer) start() {
+func (s supervisedServer) start() {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return register(s.Address()) == nil }, testTimeout, 50*time.Millisecond)
 }
@@ -97,15 +97,15 @@ func (s keptServer) start() {
 func TestContextsSurviveAKilledDevServer(t *testing.T) {
 	devServerOnly(t)
 	t.Parallel()
-	contextSurvivesAKilledServer(t, startOwnServer(t))
+	testContextSurvivesAKilledServer(t, startOwnServer(t))
 }
 
-// It is not parallel, because it kills the shared server.
+// It kills the shared server, so it is not parallel.
 func TestContextsSurviveAKilledServerOnPostgreSQL(t *testing.T) {
-	contextSurvivesAKilledServer(t, findKeptServer(t))
+	testContextSurvivesAKilledServer(t, findSupervisedServer(t))
 }
 
-func contextSurvivesAKilledServer(t *testing.T, own killableServer) {
+func testContextSurvivesAKilledServer(t *testing.T, own killableServer) {
 	t.Helper()
 	gates := map[string]*llmtest.Gate{"Two": llmtest.NewGate(), "Three": llmtest.NewGate(), "Four": llmtest.NewGate()}
 	w := newWorldOn(t, environment{temporal: own.Address(), timeout: faultTimeout},
@@ -155,6 +155,6 @@ func contextSurvivesAKilledServer(t *testing.T, own killableServer) {
 	require.Equal(t, event.TagLLMRequestInterrupted, turn.rest().Tag())
 
 	require.Equal(t, []string{"Answer to One", "Answer to Two", "Answer to Three", "Answer to Five"},
-		w.requireWhole(c, "One", "Two", "Three", "Four", "Five"))
+		w.requireConsistentLog(c, "One", "Two", "Three", "Four", "Five"))
 	w.replay(c, "")
 }

@@ -25,7 +25,7 @@ func (w *world) script(c *client.Context, lines ...string) []event.Event {
 	return events
 }
 
-// printed has the tag, clientEventId and counter of each event that a client sent.
+// printed returns the tag, clientEventId and counter of each event that a client sent.
 func printed(events []event.Event) []string {
 	var out []string
 	for _, e := range events {
@@ -37,7 +37,7 @@ func printed(events []event.Event) []string {
 	return out
 }
 
-func TestAScriptPrintsTheRecordedEventsOfRepeatedLines(t *testing.T) {
+func TestAScriptPrintsRecordedEventsForRepeatedLines(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Yes.") }))
 	w.worker()
@@ -63,7 +63,7 @@ func TestAScriptPrintsTheRecordedEventsOfRepeatedLines(t *testing.T) {
 	require.Equal(t, 4, countOf(w, c, event.TagUserMessage)+countOf(w, c, event.TagSetTimeout))
 }
 
-func TestAScriptAnswersALineThatTheSessionHasForgotten(t *testing.T) {
+func TestAScriptDeduplicatesBeyondTheSessionsMemory(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
 	w.worker()

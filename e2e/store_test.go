@@ -44,9 +44,9 @@ func (w *world) workerWith(store *blobs.Store, id string) (stop func()) {
 	})
 }
 
-// awaitRefusal waits until a workflow task of the newest run fails with an error that
+// awaitStoreMismatch waits until a workflow task of the newest run fails with an error that
 // names the given stores.
-func (w *world) awaitRefusal(c *client.Context, ids ...string) {
+func (w *world) awaitStoreMismatch(c *client.Context, ids ...string) {
 	w.t.Helper()
 	history := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", true, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for {
@@ -61,7 +61,7 @@ func (w *world) awaitRefusal(c *client.Context, ids ...string) {
 	}
 }
 
-func TestAWorkerWithAnotherStoreIsRefused(t *testing.T) {
+func TestAWorkerWithAnotherBlobStoreIsRejected(t *testing.T) {
 	t.Parallel()
 	for name, isClosed := range map[string]bool{"in a session": false, "in the next session": true} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAWorkerWithAnotherStoreIsRefused(t *testing.T) {
 			stop = w.workerWith(other, id)
 			_, err := c.Send(w.ctx, event.New(event.UserMessage{Content: "m1", TriggersTurn: new(false)}))
 			require.NoError(t, err)
-			w.awaitRefusal(c, w.storeID, id)
+			w.awaitStoreMismatch(c, w.storeID, id)
 			stop()
 			require.Equal(t, before, w.from(c, ""))
 			w.requireUnused(other)
@@ -90,7 +90,7 @@ func TestAWorkerWithAnotherStoreIsRefused(t *testing.T) {
 	}
 }
 
-func TestAClientWithAnotherStoreIsRefused(t *testing.T) {
+func TestAClientWithAnotherBlobStoreIsRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
@@ -119,9 +119,9 @@ func TestAClientWithAnotherStoreIsRefused(t *testing.T) {
 	w.requireUnused(other)
 }
 
-// The worker is the last line of defense if the namespace has no record of its store: a new
-// context has no store to compare.
-func TestTheWorkerRefusesAnImportIntoAnotherStore(t *testing.T) {
+// A client compares stores with the namespace or an existing context. Without either, the
+// worker rejects the store.
+func TestAWorkerRejectsAnImportIntoAnotherBlobStore(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout}, llmtest.Func(echo))
 	w.worker()
@@ -136,5 +136,5 @@ func TestTheWorkerRefusesAnImportIntoAnotherStore(t *testing.T) {
 		log = append(log, e.MovedTo(theirs.Name()))
 	}
 	require.NoError(t, theirs.Import(w.ctx, log))
-	w.awaitRefusal(theirs, w.storeID, id)
+	w.awaitStoreMismatch(theirs, w.storeID, id)
 }

@@ -45,8 +45,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if settings, ok := os.LookupEnv(asWorker); ok {
-		os.Exit(serveContexts(settings))
+	if settings, ok := os.LookupEnv(workerVariable); ok {
+		os.Exit(workerMain(settings))
 	}
 	os.Exit(runMain(m))
 }
@@ -84,24 +84,23 @@ func register(address string) error {
 }
 
 func reportError(err error) int {
-	fmt.Fprintln(os.Stderr, "the end-to-end tests cannot start:", err)
+	fmt.Fprintln(os.Stderr, "start the end-to-end tests:", err)
 	return 1
 }
 
 // testTimeout is the default timeout of a test. It only catches hangs.
 const testTimeout = 3 * time.Minute
 
-// environment has the servers of a world and the timeout of its test. Zero fields stand for
-// the shared servers and testTimeout.
+// environment configures a world. Zero fields mean the shared servers and testTimeout.
 type environment struct {
-	temporal string // address
-	nats     string // URL
-	timeout  time.Duration
-	// natsConnected is called when NATS is reachable again. Optional.
-	natsConnected func()
+	temporal      string // address
+	nats          string // URL
+	timeout       time.Duration
+	natsConnected func() // called when NATS is reachable again; optional
 }
 
-// world is the private setup of a test: a scripted model, workers and a client.
+// world is the fixture of a test: a scripted model, workers and a client, with a task
+// queue of its own.
 type world struct {
 	t        *testing.T
 	ctx      context.Context
@@ -164,7 +163,7 @@ func (w *world) dial(store *blobs.Store) sdkclient.Client {
 	return c
 }
 
-// worker starts a worker and stops it at the end of the test at the latest.
+// worker starts a worker, which stops at the end of the test at the latest.
 func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
 	options := contexts.Options{
@@ -204,7 +203,7 @@ func (w *world) open(name string) *client.Context {
 	return c
 }
 
-var keepHistories = flag.Bool("histories", false,
+var recordHistories = flag.Bool("histories", false,
 	"record the histories of stories without a committed history; existing ones are never changed")
 
 // replay replays the newest run of a context and requires that it is deterministic. With
@@ -225,7 +224,7 @@ func (w *world) replayRun(c *client.Context, runID, story string) {
 		h.Events = append(h.Events, e)
 	}
 	require.NoError(w.t, replaytest.Replay(&h, blobs.ExternalStorage(w.archive.Store())))
-	if *keepHistories && story != "" {
+	if *recordHistories && story != "" {
 		require.NoError(w.t, replaytest.Keep(&h, filepath.Join("..", "workflows", "testdata", "histories", story+".json")))
 	}
 }
@@ -255,7 +254,7 @@ func (w *world) say(c *client.Context, text string, before ...event.Event) []eve
 		require.NoError(w.t, err)
 		out = append(out, e)
 	}
-	require.NotEmpty(w.t, out, "the turn yielded nothing")
+	require.NotEmpty(w.t, out, "the turn has no events")
 	return out
 }
 
@@ -336,7 +335,7 @@ func contents(r llmtest.Request) []string {
 	return out
 }
 
-// log is the log of a context, one line per event. It checks ids and parents.
+// log returns the log of a context, one line per event. It checks ids and parents.
 func (w *world) log(c *client.Context) string {
 	w.t.Helper()
 	var lines []string
@@ -345,15 +344,15 @@ func (w *world) log(c *client.Context) string {
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(w.t, err)
 		counter++
-		require.Equal(w.t, event.FormatID(c.Name(), counter), e.ID, "ids are dense")
-		require.Equal(w.t, parent, e.ParentID, "each event names the one before it")
+		require.Equal(w.t, event.FormatID(c.Name(), counter), e.ID, "ids have no gaps")
+		require.Equal(w.t, parent, e.ParentID, "parentEventId is the preceding event")
 		parent = e.ID
 		lines = append(lines, describe(e))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// describe formats an event in a line, without what varies between runs.
+// describe formats the fields of an event that are equal in every run of a test.
 func describe(e event.Event) string {
 	line := strings.TrimSuffix(string(e.Tag()), "Event")
 	number := func(id string) int { return max(event.Counter(id), event.RequestNumber(id)) }
@@ -389,11 +388,10 @@ func describe(e event.Event) string {
 	return line
 }
 
-// withoutPlaces removes the positions from a log: whether an attempt includes the start of
-// the previous one depends on timing.
-func withoutPlaces(log string) string { return places.ReplaceAllString(log, "") }
+// withoutPositions removes throughEventId from a log, where it depends on timing.
+func withoutPositions(log string) string { return positions.ReplaceAllString(log, "") }
 
-var places = regexp.MustCompile(` through \d+`)
+var positions = regexp.MustCompile(` through \d+`)
 
 func story(text string) string {
 	var lines []string

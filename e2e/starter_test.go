@@ -55,7 +55,7 @@ func (w *world) withAddresses(args []string) []string {
 	return append(args, "--address", w.on.temporal, "--nats-url", w.on.nats, "--task-queue", w.queue, "--blob-url", w.blobURL)
 }
 
-func TestALogIsExportedAndImported(t *testing.T) {
+func TestAnExportedLogIsImportedUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Func(echo))
 	w.worker(shortRuns)

@@ -34,7 +34,7 @@ func (w *world) await(c *client.Context, found func(event.Event) bool) event.Eve
 	return event.Event{}
 }
 
-func TestTheTemporalCommandIsEnoughToUseAContext(t *testing.T) {
+func TestTheTemporalCLIAloneOperatesAContext(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("Hello", " yourself"), llmtest.Answer("Again"))
 	w.worker()
 	c := w.open("plain")

@@ -13,17 +13,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// lossyProxy forwards connections to Temporal until a client sends a given text. From then
-// on it drops responses, and forwards or drops requests. After cut it refuses connections
-// until mend.
+// lossyProxy forwards connections to Temporal until a client sends text. It then drops
+// responses, and requests unless forwarded is set. Between cut and restore it refuses
+// connections.
 type lossyProxy struct {
-	listener net.Listener
-	to       string
-	text     []byte
-	arrives  bool // whether the text is forwarded
-	// said receives a value each time the text is sent. missed is closed when a
-	// connection was refused after cut.
-	said, missed chan struct{}
+	listener  net.Listener
+	to        string
+	text      []byte
+	forwarded bool // whether requests with the text are forwarded
+	// sent receives a value each time a client sends the text. refused is closed at the
+	// first refused connection.
+	sent, refused chan struct{}
 
 	mu    sync.Mutex
 	state proxyState
@@ -37,16 +37,16 @@ const (
 	proxyForwards proxyState = iota
 	proxyDrops
 	proxyCut
-	proxyMended
+	proxyRestored
 )
 
-func newLossyProxy(t *testing.T, to, text string, arrives bool) *lossyProxy {
+func newLossyProxy(t *testing.T, to, text string, forwarded bool) *lossyProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	p := &lossyProxy{
-		listener: listener, to: to, text: []byte(text), arrives: arrives,
-		said: make(chan struct{}, 8), missed: make(chan struct{}), ends: map[net.Conn]struct{}{},
+		listener: listener, to: to, text: []byte(text), forwarded: forwarded,
+		sent: make(chan struct{}, 8), refused: make(chan struct{}), ends: map[net.Conn]struct{}{},
 	}
 	t.Cleanup(func() {
 		_ = listener.Close()
@@ -61,8 +61,7 @@ func (p *lossyProxy) address() string { return p.listener.Addr().String() }
 // cut closes all connections and refuses new ones.
 func (p *lossyProxy) cut() { p.closeAll(proxyCut) }
 
-// mend accepts and forwards connections again.
-func (p *lossyProxy) mend() { p.closeAll(proxyMended) }
+func (p *lossyProxy) restore() { p.closeAll(proxyRestored) }
 
 func (p *lossyProxy) closeAll(state proxyState) {
 	p.mu.Lock()
@@ -88,8 +87,8 @@ func (p *lossyProxy) serve() {
 			}
 			continue
 		}
-		go p.forward(out, in, p.listen())
-		go p.forward(in, out, p.passesResponse)
+		go p.copy(out, in, p.requestFilter())
+		go p.copy(in, out, p.forwardsResponse)
 	}
 }
 
@@ -97,15 +96,15 @@ func (p *lossyProxy) register(in, out net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == proxyCut {
-		p.once.Do(func() { close(p.missed) })
+		p.once.Do(func() { close(p.refused) })
 		return false
 	}
 	p.ends[in], p.ends[out] = struct{}{}, struct{}{}
 	return true
 }
 
-// forward copies data that passes, and closes the connection when either end closes.
-func (p *lossyProxy) forward(to, from net.Conn, passes func([]byte) bool) {
+// copy copies the data for which passes is true until either end closes.
+func (p *lossyProxy) copy(to, from net.Conn, passes func([]byte) bool) {
 	defer to.Close()
 	buffer := make([]byte, 64<<10)
 	for {
@@ -122,23 +121,23 @@ func (p *lossyProxy) forward(to, from net.Conn, passes func([]byte) bool) {
 	}
 }
 
-// listen returns a function that searches one connection for the text.
-func (p *lossyProxy) listen() (passes func([]byte) bool) {
-	var sent []byte // the text may span two reads
+// requestFilter returns the filter of one connection. It searches for the text.
+func (p *lossyProxy) requestFilter() (passes func([]byte) bool) {
+	var tail []byte // the text may span two reads
 	return func(piece []byte) bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		sent = append(sent, piece...)
-		if p.state < proxyCut && bytes.Contains(sent, p.text) {
+		tail = append(tail, piece...)
+		if p.state < proxyCut && bytes.Contains(tail, p.text) {
 			p.state = proxyDrops
-			p.said <- struct{}{}
+			p.sent <- struct{}{}
 		}
-		sent = sent[max(0, len(sent)-len(p.text)+1):]
-		return p.state != proxyDrops || p.arrives
+		tail = tail[max(0, len(tail)-len(p.text)+1):]
+		return p.state != proxyDrops || p.forwarded
 	}
 }
 
-func (p *lossyProxy) passesResponse([]byte) bool {
+func (p *lossyProxy) forwardsResponse([]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.state != proxyDrops
@@ -149,53 +148,53 @@ func TestAMessageIsRecordedOnceAfterAConnectionLoss(t *testing.T) {
 	_, err := built()
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
-		arrives bool
-		times   int // how often the client sends before the cut
+		forwarded bool
+		sends     int // requests with the text before the cut
 	}{
 		"before the server receives it":               {false, 1},
 		"after the server received it":                {true, 1},
 		"after the server received update and signal": {true, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const text = "say this once and no more"
+			const text = "record this message once"
 			w := newWorldOn(t, environment{timeout: buildTimeout}, llmtest.Answer("Once."))
 			w.worker()
 			c := w.open("cut")
 			w.send(c, note("before", "Nothing yet"))
-			said := func(e event.Event) bool {
+			hasText := func(e event.Event) bool {
 				m, ok := e.Body.(event.UserMessage)
 				return ok && m.Content == text
 			}
 
-			proxy := newLossyProxy(t, w.on.temporal, text, test.arrives)
-			far := *w // the same world behind the proxy
-			far.on.temporal = proxy.address()
+			proxy := newLossyProxy(t, w.on.temporal, text, test.forwarded)
+			proxied := *w // the same world behind the proxy
+			proxied.on.temporal = proxy.address()
 			type outcome struct {
 				out, errOut string
 				err         error
 			}
 			done := make(chan outcome, 1)
 			go func() {
-				out, errOut, err := far.tryStarter("", "send", "-n", c.Name(), "-m", text, "--json")
+				out, errOut, err := proxied.tryStarter("", "send", "-n", c.Name(), "-m", text, "--json")
 				done <- outcome{out, errOut, err}
 			}()
-			for range test.times {
-				w.wait(proxy.said)
+			for range test.sends {
+				w.wait(proxy.sent)
 			}
-			if test.arrives {
-				w.await(c, said)
+			if test.forwarded {
+				w.await(c, hasText)
 			}
 			proxy.cut()
-			w.wait(proxy.missed)
-			require.Equal(t, test.arrives, w.has(c, said))
-			proxy.mend()
+			w.wait(proxy.refused)
+			require.Equal(t, test.forwarded, w.has(c, hasText))
+			proxy.restore()
 
 			got := <-done
 			require.NoError(t, got.err, got.errOut)
 			var recorded []string
 			for e, err := range c.Events(w.ctx, "") {
 				require.NoError(t, err)
-				if said(e) {
+				if hasText(e) {
 					recorded = append(recorded, e.ID)
 				}
 			}

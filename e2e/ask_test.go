@@ -61,7 +61,7 @@ func TestAskFailsWhenItsRunIsTerminatedBeforeRecording(t *testing.T) {
 	require.ErrorIs(t, <-done, client.ErrLost)
 }
 
-func TestAskEndsWhenTheRunIsReset(t *testing.T) {
+func TestAskReturnsWhenTheRunIsReset(t *testing.T) {
 	t.Parallel()
 	const (
 		message   = iota // reset to after the message

@@ -36,7 +36,7 @@ func (w *world) signalAll(c *client.Context, temporal sdkclient.Client, notes []
 	}
 }
 
-// requireAll waits until the log has every note once.
+// requireAll waits until the log contains every note once.
 func (w *world) requireAll(c *client.Context, notes []event.Event) {
 	w.t.Helper()
 	missing := map[string]bool{}
@@ -64,7 +64,7 @@ func (w *world) requireAll(c *client.Context, notes []event.Event) {
 	}
 }
 
-func TestLargeMessagesWaitingForAWorkerDoNotEndTheRun(t *testing.T) {
+func TestLargeMessagesWithoutAWorkerDoNotTerminateTheRun(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("large-waiting")
@@ -87,7 +87,7 @@ func (w *world) historySize(c *client.Context) int64 {
 	return d.GetWorkflowExecutionInfo().GetHistorySizeBytes()
 }
 
-func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
+func TestBackpressureEndsWhenAWorkerRuns(t *testing.T) {
 	large(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("full-bytes")
@@ -116,7 +116,7 @@ func TestAFullContextAcceptsInputOnceAWorkerRuns(t *testing.T) {
 	w.requireAll(c, append(slices.Clone(notes), late))
 }
 
-func TestAtMostNineThousandSignalsWaitForAWorker(t *testing.T) {
+func TestBackpressureBeginsAtNineThousandSignals(t *testing.T) {
 	long(t)
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: largeTimeout})
