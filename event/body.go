@@ -114,6 +114,15 @@ type ToolResult struct {
 	IsError    bool            `json:"isError,omitempty"`
 }
 
+// OutcomeUnknown is the text of a call's result before the actual result is known.
+// Providers reject a conversation with a call that has no result.
+const OutcomeUnknown = "interrupted, outcome unknown"
+
+// UnknownResult returns the placeholder result of a call: [OutcomeUnknown] as an error.
+func UnknownResult(toolCallID string) ToolResult {
+	return ToolResult{ToolCallID: toolCallID, Error: json.RawMessage(`"` + OutcomeUnknown + `"`), IsError: true}
+}
+
 // NoteKind classifies a [Note].
 type NoteKind string
 

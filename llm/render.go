@@ -13,12 +13,12 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // Placeholders for missing texts.
 const (
-	unknownOutcome  = "interrupted, outcome unknown"
 	emptyResult     = "(empty)"
 	assistantBegins = "(The conversation begins with the assistant.)"
 )
@@ -230,7 +230,7 @@ func (r *rendering) results(i int) []string {
 	first, _ := slices.BinarySearchFunc(r.calls, i, func(c call, by int) int { return cmp.Compare(c.by, by) })
 	texts := make([]string, len(r.messages[i].ToolCalls))
 	for n := range texts {
-		texts[n] = unknownOutcome
+		texts[n] = event.OutcomeUnknown
 		if at := r.calls[first+n].result; at >= 0 {
 			texts[n] = resultText(r.messages[at])
 		}

@@ -17,14 +17,11 @@ func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	return d.Session
 }
 
-// answerOpenToolCalls gives every open call a placeholder result, because providers reject
-// a conversation with calls that have none.
+// answerOpenToolCalls gives every open call a placeholder result.
 func (d *decision) answerOpenToolCalls() {
 	var results []event.Event
 	for _, id := range d.OpenToolCalls {
-		results = append(results, event.New(event.ToolResult{
-			ToolCallID: id, Error: []byte(`"interrupted, outcome unknown"`), IsError: true,
-		}))
+		results = append(results, event.New(event.UnknownResult(id)))
 	}
 	d.recordEvents(results...)
 }

@@ -19,7 +19,7 @@
 //   - Any context accepts the events in this order: no user message triggers a
 //     turn, each result follows its call, no event exceeds [MaxEventBytes], and none
 //     contains a raw key ([event.RedactJSON]).
-//   - At the end of the log every call has a result, "interrupted, outcome unknown"
+//   - At the end of the log every call has a result, [event.OutcomeUnknown]
 //     if the log has none. When a longer log is read later, the actual result
 //     replaces it.
 //   - ClientEventIDs are deterministic: they depend on the agent's session, the line

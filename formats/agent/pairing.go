@@ -137,9 +137,9 @@ func sizeOf(result item) int {
 	return len(body.Value) + len(body.Error)
 }
 
-// unknownOutcome is the placeholder result of a call, worded as a session does it.
+// unknownOutcome is the placeholder result of a call.
 func unknownOutcome(call openCall) item {
-	e := event.New(event.ToolResult{ToolCallID: call.id, Error: []byte(`"interrupted, outcome unknown"`), IsError: true})
+	e := event.New(event.UnknownResult(call.id))
 	e.ClientEventID = call.clientEventID + "-unknown"
 	return item{Event: e}
 }

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -99,7 +100,7 @@ func tales(events []event.Event) []string {
 		case event.ToolCall:
 			out = append(out, "call "+body.ToolCallID)
 		case event.ToolResult:
-			if string(body.Error) == `"interrupted, outcome unknown"` {
+			if reflect.DeepEqual(body, event.UnknownResult(body.ToolCallID)) {
 				out = append(out, "unknown "+body.ToolCallID)
 				continue
 			}

@@ -31,7 +31,7 @@
 //
 // The output is {"messages":[…]} on one line: a request body without the model, or
 // one example of a fine-tuning file. It satisfies the API's constraints: every tool
-// call has a result, "interrupted, outcome unknown" if the log has none, and a
+// call has a result, [event.OutcomeUnknown] if the log has none, and a
 // result without a call becomes a user message.
 //
 // Reading and writing again preserves the messages, except:

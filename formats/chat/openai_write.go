@@ -14,9 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// unknownOutcome is the result of a call that has none in the log.
-const unknownOutcome = "interrupted, outcome unknown"
-
 func writeOpenAI(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	_, messages, err := conversationOf(log)
 	if err != nil {
@@ -74,7 +71,7 @@ func (t *openAIWriter) addResult(m reducer.Message) {
 // results as user messages.
 func (t *openAIWriter) finishResults() {
 	for _, id := range t.open {
-		t.out = append(t.out, message{Role: string(reducer.RoleTool), Content: unknownOutcome, ToolCallID: id})
+		t.out = append(t.out, message{Role: string(reducer.RoleTool), Content: event.OutcomeUnknown, ToolCallID: id})
 	}
 	for _, text := range t.strays {
 		t.out = append(t.out, message{Role: string(reducer.RoleUser), Content: text})
