@@ -56,12 +56,8 @@ func (t *turn) add(e event.Event) (belongs, ends bool) {
 	switch body := e.Body.(type) {
 	case event.LLMRequestStarted:
 		t.through = event.Counter(body.ThroughEventID)
-	case event.LLMRequestCompleted:
-		return begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
-	case event.LLMRequestFailed:
-		return begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
-	case event.LLMRequestInterrupted:
-		return begun, t.answeredBy(cmp.Or(event.Counter(body.ThroughEventID), t.through))
+	case event.RequestEnd:
+		return begun, t.answeredBy(cmp.Or(event.Counter(body.Unanswered()), t.through))
 	case event.SessionStarted:
 		// A previous run means that the run of the turn was terminated.
 		return begun, begun && body.PreviousRunID != ""

@@ -67,24 +67,3 @@ func RequestNumber(id string) int {
 	}
 	return n
 }
-
-// RequestOf returns the id of the request that a body refers to, if any.
-func RequestOf(body Body) string {
-	switch b := body.(type) {
-	case AssistantMessage:
-		return b.RequestID
-	case LLMRequestStarted:
-		return b.RequestID
-	case LLMRequestCompleted:
-		return b.RequestID
-	case LLMRequestInterrupted:
-		return b.RequestID
-	case LLMRequestFailed:
-		return b.RequestID
-	case LLMRequestFellBack:
-		return b.RequestID
-	case TextDelta:
-		return b.RequestID
-	}
-	return ""
-}

@@ -23,39 +23,60 @@ func (e Event) MovedTo(contextName string) Event {
 // Temporal runs, or the event that a context was forked from, which belongs to another
 // context.
 func (e Event) MapIDs(f func(id string) string) Event {
-	each := func(ids ...*string) {
-		for _, id := range ids {
-			if *id != "" {
-				*id = f(*id)
-			}
+	mapped := func(id string) string {
+		if id == "" {
+			return ""
 		}
+		return f(id)
 	}
-	each(&e.ID, &e.ParentID)
-	switch body := e.Body.(type) {
-	case AssistantMessage:
-		each(&body.RequestID, &body.ThroughEventID)
-		e.Body = body
-	case ToolCall:
-		each(&body.MessageID)
-		e.Body = body
-	case LLMRequestStarted:
-		each(&body.RequestID, &body.ThroughEventID)
-		e.Body = body
-	case LLMRequestCompleted:
-		each(&body.RequestID, &body.ThroughEventID)
-		e.Body = body
-	case LLMRequestInterrupted:
-		each(&body.RequestID, &body.ThroughEventID)
-		e.Body = body
-	case LLMRequestFailed:
-		each(&body.RequestID, &body.ThroughEventID)
-		e.Body = body
-	case LLMRequestFellBack:
-		each(&body.RequestID)
-		e.Body = body
-	case TextDelta:
-		each(&body.RequestID, &body.ThroughEventID)
-		e.Body = body
+	e.ID, e.ParentID = mapped(e.ID), mapped(e.ParentID)
+	if body, ok := e.Body.(idHolder); ok {
+		e.Body = body.mapIDs(mapped)
 	}
 	return e
+}
+
+// idHolder is a body with ids of events or requests.
+type idHolder interface {
+	mapIDs(f func(id string) string) Body
+}
+
+func (b ToolCall) mapIDs(f func(string) string) Body {
+	b.MessageID = f(b.MessageID)
+	return b
+}
+
+func (b LLMRequestFellBack) mapIDs(f func(string) string) Body {
+	b.RequestID = f(b.RequestID)
+	return b
+}
+
+func (b AssistantMessage) mapIDs(f func(string) string) Body {
+	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
+	return b
+}
+
+func (b LLMRequestStarted) mapIDs(f func(string) string) Body {
+	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
+	return b
+}
+
+func (b LLMRequestCompleted) mapIDs(f func(string) string) Body {
+	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
+	return b
+}
+
+func (b LLMRequestInterrupted) mapIDs(f func(string) string) Body {
+	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
+	return b
+}
+
+func (b LLMRequestFailed) mapIDs(f func(string) string) Body {
+	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
+	return b
+}
+
+func (b TextDelta) mapIDs(f func(string) string) Body {
+	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
+	return b
 }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -47,32 +48,41 @@ const (
 
 type bodyDecoder func(fields map[string]json.RawMessage) (Body, error)
 
-// catalog lists every tag once, in documentation order.
-var catalog = []struct {
-	tag    Tag
-	class  Class
-	decode bodyDecoder
-}{
-	{TagSystemPrompt, ClassInput, decodeBody[SystemPrompt]},
-	{TagUserMessage, ClassInput, decodeBody[UserMessage]},
-	{TagAssistantMessage, ClassInput, decodeBody[AssistantMessage]},
-	{TagFileAttachment, ClassInput, decodeBody[FileAttachment]},
-	{TagToolCall, ClassInput, decodeBody[ToolCall]},
-	{TagToolResult, ClassInput, decodeBody[ToolResult]},
-	{TagNote, ClassInput, decodeBody[Note]},
-	{TagSetRetryConfig, ClassInput, decodeBody[SetRetryConfig]},
-	{TagSetProviderConfig, ClassInput, decodeBody[SetProviderConfig]},
-	{TagSetTimeout, ClassInput, decodeBody[SetTimeout]},
-	{TagSetDeliveryPolicy, ClassInput, decodeBody[SetDeliveryPolicy]},
-	{TagSessionStarted, ClassLifecycle, decodeBody[SessionStarted]},
-	{TagSessionEnded, ClassLifecycle, decodeBody[SessionEnded]},
-	{TagLLMRequestStarted, ClassLifecycle, decodeBody[LLMRequestStarted]},
-	{TagLLMRequestCompleted, ClassLifecycle, decodeBody[LLMRequestCompleted]},
-	{TagLLMRequestInterrupted, ClassLifecycle, decodeBody[LLMRequestInterrupted]},
-	{TagLLMRequestFailed, ClassLifecycle, decodeBody[LLMRequestFailed]},
-	{TagLLMRequestFellBack, ClassLifecycle, decodeBody[LLMRequestFellBack]},
-	{TagInputRejected, ClassLifecycle, decodeBody[InputRejected]},
-	{TagTextDelta, ClassEphemeral, decodeBody[TextDelta]},
+type kind struct {
+	tag         Tag
+	class       Class
+	decode      bodyDecoder
+	endsRequest bool
+}
+
+func kindOf[T Body](class Class) kind {
+	var body T
+	_, endsRequest := any(body).(RequestEnd)
+	return kind{body.Tag(), class, decodeBody[T], endsRequest}
+}
+
+// catalog lists every kind of event once, in documentation order.
+var catalog = []kind{
+	kindOf[SystemPrompt](ClassInput),
+	kindOf[UserMessage](ClassInput),
+	kindOf[AssistantMessage](ClassInput),
+	kindOf[FileAttachment](ClassInput),
+	kindOf[ToolCall](ClassInput),
+	kindOf[ToolResult](ClassInput),
+	kindOf[Note](ClassInput),
+	kindOf[SetRetryConfig](ClassInput),
+	kindOf[SetProviderConfig](ClassInput),
+	kindOf[SetTimeout](ClassInput),
+	kindOf[SetDeliveryPolicy](ClassInput),
+	kindOf[SessionStarted](ClassLifecycle),
+	kindOf[SessionEnded](ClassLifecycle),
+	kindOf[LLMRequestStarted](ClassLifecycle),
+	kindOf[LLMRequestCompleted](ClassLifecycle),
+	kindOf[LLMRequestInterrupted](ClassLifecycle),
+	kindOf[LLMRequestFailed](ClassLifecycle),
+	kindOf[LLMRequestFellBack](ClassLifecycle),
+	kindOf[InputRejected](ClassLifecycle),
+	kindOf[TextDelta](ClassEphemeral),
 }
 
 // Tags returns all tags, inputs first.
@@ -109,7 +119,7 @@ func (t Tag) IsInput() bool { return t.Class() == ClassInput }
 
 // EndsRequest reports whether events with the tag end a request.
 func (t Tag) EndsRequest() bool {
-	return t == TagLLMRequestCompleted || t == TagLLMRequestInterrupted || t == TagLLMRequestFailed
+	return slices.ContainsFunc(catalog, func(k kind) bool { return k.tag == t && k.endsRequest })
 }
 
 func tagList() string {

@@ -82,12 +82,10 @@ func (d *decision) follow(e event.Event) {
 		d.rememberStarted(body)
 	case event.LLMRequestFellBack:
 		d.rememberOpen(body.RequestID)
-	case event.LLMRequestCompleted:
-		d.rememberEnded(body.RequestID, true)
-	case event.LLMRequestFailed:
-		d.rememberEnded(body.RequestID, true)
 	case event.LLMRequestInterrupted:
 		d.rememberEnded(body.RequestID, d.Request != nil && !d.Phase().IsStopping())
+	case event.RequestEnd:
+		d.rememberEnded(body.Request(), true)
 	}
 }
 

@@ -357,12 +357,8 @@ func (w *world) checkReasons() {
 		switch body := e.Body.(type) {
 		case event.LLMRequestStarted:
 			shown[body.RequestID] = event.Counter(body.ThroughEventID)
-		case event.LLMRequestCompleted:
-			end(body.RequestID, body.ThroughEventID)
-		case event.LLMRequestFailed:
-			end(body.RequestID, body.ThroughEventID)
-		case event.LLMRequestInterrupted:
-			end(body.RequestID, body.ThroughEventID)
+		case event.RequestEnd:
+			end(body.Request(), body.Unanswered())
 		case event.SessionStarted, event.SessionEnded:
 			settled = i + 1
 		}
@@ -406,13 +402,10 @@ func (w *world) checkRequests() {
 			attempt = body.Attempt
 		case event.LLMRequestFellBack:
 			about(body.RequestID)
-		case event.LLMRequestCompleted:
-			require.NotZero(w, attempt, "completed before any attempt")
-			end(body.RequestID)
-		case event.LLMRequestFailed:
-			end(body.RequestID)
-		case event.LLMRequestInterrupted:
-			end(body.RequestID)
+		case event.RequestEnd:
+			about(body.Request())
+			require.True(w, attempt > 0 || e.Tag() != event.TagLLMRequestCompleted, "completed before any attempt")
+			end(body.Request())
 		}
 		require.True(w, open, "%s stands outside of every session", e.ID)
 	}

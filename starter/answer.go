@@ -27,8 +27,7 @@ func (a *app) ask(ctx context.Context, to conversation, events []event.Event) er
 // endsTurn reports whether an event ends a request, or input that started no request.
 func endsTurn(body event.Body) bool {
 	switch body.(type) {
-	case event.LLMRequestCompleted, event.LLMRequestInterrupted, event.LLMRequestFailed,
-		event.InputRejected, event.SessionEnded:
+	case event.RequestEnd, event.InputRejected, event.SessionEnded:
 		return true
 	}
 	return false

@@ -41,13 +41,8 @@ func replyTo(log []event.Event, i int) reply {
 				r.InputTokens, r.OutputTokens, r.DurationMs = body.InputTokens, body.OutputTokens, body.DurationMs
 				return r
 			}
-		case event.LLMRequestInterrupted:
-			if body.RequestID == requestID || requestID == "" && isReply(body.ThroughEventID) {
-				r.Problem = show.Note(body)
-				return r
-			}
-		case event.LLMRequestFailed:
-			if body.RequestID == requestID || requestID == "" && isReply(body.ThroughEventID) {
+		case event.RequestEnd:
+			if body.Request() == requestID || requestID == "" && isReply(body.Unanswered()) {
 				r.Problem = show.Note(body)
 				return r
 			}

@@ -201,12 +201,8 @@ func (s *story) checkRequests(log []event.Event) error {
 			attempt = body.Attempt
 		case event.AssistantMessage:
 			about(e, body.RequestID)
-		case event.LLMRequestCompleted:
-			end(e, body.RequestID)
-		case event.LLMRequestInterrupted:
-			end(e, body.RequestID)
-		case event.LLMRequestFailed:
-			end(e, body.RequestID)
+		case event.RequestEnd:
+			end(e, body.Request())
 		}
 	}
 	if running != "" {

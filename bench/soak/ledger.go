@@ -52,12 +52,8 @@ func (l *ledger) note(e event.Event) {
 	case event.LLMRequestStarted:
 		l.isOpen = true
 		l.through = event.Counter(body.ThroughEventID)
-	case event.LLMRequestCompleted:
-		l.end(body.ThroughEventID)
-	case event.LLMRequestInterrupted:
-		l.end(body.ThroughEventID)
-	case event.LLMRequestFailed:
-		l.end(body.ThroughEventID)
+	case event.RequestEnd:
+		l.end(body.Unanswered())
 	}
 }
 

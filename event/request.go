@@ -1,0 +1,38 @@
+package event
+
+// RequestEvent is the body of an event about a request.
+type RequestEvent interface {
+	Body
+	idHolder
+	// Request returns the id of the request; "" for an [AssistantMessage] of a client.
+	Request() string
+}
+
+// RequestEnd is the body of an event that ends a request. Every request ends exactly once
+// in a log.
+type RequestEnd interface {
+	RequestEvent
+	// Unanswered returns the newest event that the request leaves unanswered; "" means
+	// that it leaves nothing unanswered beyond what it was shown.
+	Unanswered() string
+}
+
+// RequestOf returns the id of the request that a body is about, if any.
+func RequestOf(body Body) string {
+	if about, ok := body.(RequestEvent); ok {
+		return about.Request()
+	}
+	return ""
+}
+
+func (b AssistantMessage) Request() string      { return b.RequestID }
+func (b LLMRequestStarted) Request() string     { return b.RequestID }
+func (b LLMRequestCompleted) Request() string   { return b.RequestID }
+func (b LLMRequestInterrupted) Request() string { return b.RequestID }
+func (b LLMRequestFailed) Request() string      { return b.RequestID }
+func (b LLMRequestFellBack) Request() string    { return b.RequestID }
+func (b TextDelta) Request() string             { return b.RequestID }
+
+func (b LLMRequestCompleted) Unanswered() string   { return b.ThroughEventID }
+func (b LLMRequestInterrupted) Unanswered() string { return b.ThroughEventID }
+func (b LLMRequestFailed) Unanswered() string      { return b.ThroughEventID }
