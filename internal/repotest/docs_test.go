@@ -10,8 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 var (
@@ -155,13 +153,6 @@ func flagSources(t *testing.T) string {
 		}
 	}
 	return all.String()
-}
-
-func TestEveryEventIsDocumented(t *testing.T) {
-	text := documents(t)[filepath.Join("docs", "events.md")]
-	for _, tag := range event.Tags() {
-		assert.Contains(t, text, "`"+string(tag)+"`")
-	}
 }
 
 func TestTheReadmeIsShort(t *testing.T) {

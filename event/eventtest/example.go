@@ -1,0 +1,34 @@
+package eventtest
+
+import "github.com/seed-9ed7edd4/chronicle/event"
+
+// Examples returns a valid body of every tag, as a log of a context demo could contain them
+// after a user message demo:0001 and an answer demo:0002. New events need an example here.
+func Examples() []event.Body {
+	const request, through = "demo:r0001", "demo:0001"
+	return []event.Body{
+		event.SystemPrompt{Content: "Be brief"},
+		event.UserMessage{Content: "Hello", TriggersTurn: new(true)},
+		event.AssistantMessage{Content: "Hi there!", RequestID: request, ThroughEventID: through},
+		event.FileAttachment{
+			Source: event.Source{Type: event.SourceURL, URL: "https://example.com/cat.png"}, MediaType: "image/png", FileName: "cat.png", Size: 1024,
+		},
+		event.ToolCall{ToolCallID: "call_1", MessageID: "demo:0002", ToolName: "weather", Parameters: []byte(`{"city":"Paris"}`)},
+		event.ToolResult{ToolCallID: "call_0", Value: []byte(`"sunny"`)},
+		event.Note{Kind: event.NoteThinking, Content: "The user greets me"},
+		event.SetRetryConfig{MaxRetries: 5, InitialDelayMs: 200, BackoffFactor: new(1.5), MaxDelayMs: new(int64(10_000)), Jitter: true},
+		event.SetProviderConfig{ProviderID: "ollama", Model: "llama3.2", BaseURL: "http://127.0.0.1:11434/v1", APIKeyRef: "env:OLLAMA_KEY",
+			Temperature: new(0.3), MaxTokens: new(1000), TextOnly: true},
+		event.SetTimeout{TimeoutMs: 60_000, FirstTokenMs: new(int64(10_000)), StallMs: new(int64(5_000))},
+		event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: new(int64(300)), MaxWaitMs: new(int64(2_000))},
+		event.SessionStarted{LoadedEventCount: 2, PreviousRunID: "run-1", ForkedFrom: "other:0007"},
+		event.SessionEnded{Reason: "closed"},
+		event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", ThroughEventID: through, Attempt: 1},
+		event.LLMRequestCompleted{RequestID: request, DurationMs: 1200, InputTokens: 3, OutputTokens: 4, FinishReason: "stop", ThroughEventID: through},
+		event.LLMRequestInterrupted{RequestID: request, PartialResponse: "Hi", Reason: event.ReasonNewUserInput, ThroughEventID: through},
+		event.LLMRequestFailed{RequestID: request, Error: "status 503", RetriesAttempted: 3, ThroughEventID: through},
+		event.LLMRequestFellBack{RequestID: request, FromProvider: "openai", ToProvider: "ollama", Error: "status 401", RetriesAttempted: 1},
+		event.InputRejected{Reason: "UserMessageEvent.content: missing", Input: `{"_tag":"UserMessage"}`},
+		event.TextDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "Hi", ThroughEventID: through},
+	}
+}
