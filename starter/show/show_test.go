@@ -43,30 +43,6 @@ func TestNote(t *testing.T) {
 			require.Equal(t, test.want, show.Note(test.body))
 		})
 	}
-	t.Run("describes every tag", func(t *testing.T) {
-		for _, tag := range event.Tags() {
-			e, err := decodeAny(tag)
-			require.NoError(t, err)
-			subject, _ := show.Words(e.Body)
-			require.NotContains(t, subject, "Event", tag)
-		}
-	})
-}
-
-// decodeAny returns an event of a tag, from fields that are valid for all tags.
-func decodeAny(tag event.Tag) (event.Event, error) {
-	var e event.Event
-	source, policy, reason := `{"type":"url","url":"http://h/"}`, "queue", "cancelled"
-	err := e.UnmarshalJSON([]byte(`{"_tag":"` + string(tag) + `","content":"","source":` + source + `,"mediaType":"a/b",
-		"toolCallId":"t","toolName":"n","value":1,"maxRetries":1,"initialDelayMs":1,"providerId":"p","model":"m",
-		"timeoutMs":1,"policy":"` + policy + `","loadedEventCount":0,"reason":"` + reason + `","requestId":"r",
-		"throughEventId":"","durationMs":1,"finishReason":"","partialResponse":"","error":"e","retriesAttempted":0,
-		"fromProvider":"a","toProvider":"b","input":"","kind":"error","attempt":1,"index":0,"delta":""}`))
-	if tag == event.TagToolResult {
-		// It has a value or an error, but the fields above contain both.
-		return event.New(event.ToolResult{ToolCallID: "t", Value: []byte("1")}), nil
-	}
-	return e, err
 }
 
 func TestAnswerReturnsAGaplessPrefix(t *testing.T) {
