@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/golang/groupcache/lru"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -56,32 +57,43 @@ func (e *fullError) Error() string {
 }
 func (*fullError) Unwrap() error { return ErrFull }
 
-// backpressure caches how much may be signalled to a context without checking its
-// history.
+// backpressure caches how much may be signalled to contexts without checking their
+// histories.
 type backpressure struct {
 	mu     sync.Mutex
-	quotas map[string]quota
-	// unchecked counts the signals since the server last returned the size of a history.
-	unchecked map[string]int
+	quotas *lru.Cache // of *quota by context name
 }
 
-// quota is how much may be signalled until it expires.
+func newBackpressure() backpressure { return backpressure{quotas: lru.New(maxQuotas)} }
+
+// quota is how much may be signalled to a context until it expires.
 type quota struct {
 	signals, bytes int
 	expires        time.Time
+	// unchecked counts the signals since the server last returned the size of the history.
+	unchecked int
+}
+
+// quota requires the lock.
+func (b *backpressure) quota(contextName string) *quota {
+	if q, ok := b.quotas.Get(contextName); ok {
+		return q.(*quota)
+	}
+	q := &quota{}
+	b.quotas.Add(contextName, q)
+	return q
 }
 
 // take uses a quota. It reports false if the quota is exhausted or expired.
 func (b *backpressure) take(contextName string, bytes int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q := b.quotas[contextName]
+	q := b.quota(contextName)
 	if q.signals < 1 || q.bytes < bytes || time.Now().After(q.expires) {
-		delete(b.quotas, contextName)
+		q.signals = 0
 		return false
 	}
 	q.signals, q.bytes = q.signals-1, q.bytes-bytes
-	b.quotas[contextName] = q
 	return true
 }
 
@@ -89,24 +101,18 @@ func (b *backpressure) take(contextName string, bytes int) bool {
 func (b *backpressure) grant(contextName string, signals, bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.quotas == nil || len(b.quotas) >= maxQuotas {
-		b.quotas = map[string]quota{}
-	}
-	delete(b.unchecked, contextName)
-	b.quotas[contextName] = quota{signals / quotaShare, bytes / quotaShare, time.Now().Add(quotaTTL)}
+	*b.quota(contextName) = quota{signals: signals / quotaShare, bytes: bytes / quotaShare, expires: time.Now().Add(quotaTTL)}
 }
 
 // takeUnchecked reports whether a signal may be sent without a check.
 func (b *backpressure) takeUnchecked(contextName string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.unchecked == nil || len(b.unchecked) >= maxQuotas {
-		b.unchecked = map[string]int{}
-	}
-	if b.unchecked[contextName] >= maxUnchecked {
+	q := b.quota(contextName)
+	if q.unchecked >= maxUnchecked {
 		return false
 	}
-	b.unchecked[contextName]++
+	q.unchecked++
 	return true
 }
 

@@ -46,7 +46,13 @@ type Client struct {
 // New returns a client on connections that the caller owns.
 func New(options Options) *Client {
 	options.TaskQueue = cmp.Or(options.TaskQueue, wire.TaskQueue)
-	return &Client{options: options, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), stream: lazyStream{conn: options.Stream}}
+	return &Client{
+		options:      options,
+		log:          eventlog.New(options.Temporal, options.Namespace, options.Archive),
+		stream:       lazyStream{conn: options.Stream},
+		backpressure: newBackpressure(),
+		storeChecks:  newStoreChecks(),
+	}
 }
 
 // Live reports whether NATS is connected, so that live deltas arrive.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/golang/groupcache/lru"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -25,8 +26,10 @@ import (
 // stores expires, after unknownTTL.
 type storeChecks struct {
 	mu     sync.Mutex
-	checks map[string]storeCheck
+	checks *lru.Cache // of storeCheck
 }
+
+func newStoreChecks() storeChecks { return storeChecks{checks: lru.New(maxChecks)} }
 
 // storeCheck is the outcome of a comparison. If isSame is false, a store was unknown.
 type storeCheck struct {
@@ -42,25 +45,23 @@ const (
 func (s *storeChecks) get(contextName string) (isCached, isSame bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	check, ok := s.checks[contextName]
+	value, ok := s.checks.Get(contextName)
+	check, _ := value.(storeCheck)
 	return ok && (check.isSame || time.Since(check.at) < unknownTTL), check.isSame
 }
 
 func (s *storeChecks) add(contextName string, isSame bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.checks == nil || len(s.checks) >= maxChecks {
-		s.checks = map[string]storeCheck{}
-	}
-	s.checks[contextName] = storeCheck{time.Now(), isSame}
+	s.checks.Add(contextName, storeCheck{time.Now(), isSame})
 }
 
 // expire removes an undecided comparison. A worker has opened the context since.
 func (s *storeChecks) expire(contextName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.checks[contextName].isSame {
-		delete(s.checks, contextName)
+	if value, ok := s.checks.Get(contextName); ok && !value.(storeCheck).isSame {
+		s.checks.Remove(contextName)
 	}
 }
 
