@@ -130,7 +130,7 @@ func TestBackpressureBeginsAtNineThousandSignals(t *testing.T) {
 	_, err := c.Send(w.ctx, late)
 	require.ErrorIs(t, err, client.ErrFull)
 	require.ErrorContains(t, err, "full until a worker runs: 9,00")
-	require.ErrorContains(t, err, "of 10,000 signals)")
+	require.ErrorContains(t, err, "of 10,000 signals")
 
 	w.worker()
 	for {

@@ -88,7 +88,7 @@ func TestSendRejectsAMessageOverTheLimit(t *testing.T) {
 		bytes  int
 		limit  string
 	}{
-		"with a store":    {w.client, wire.MaxStoredBytes, "at most 16000000 can be recorded"},
+		"with a store":    {w.client, wire.MaxStoredBytes, "(at most 16000000)"},
 		"without a store": {client.New(client.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), wire.MaxAppendBytes, "at most 65536 without a blob store"},
 	} {
 		t.Run(name, func(t *testing.T) {
