@@ -18,7 +18,7 @@ var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 // untrusted source. Events are immutable, but browsers cache them for a limited time
 // only, because another log may reuse the id.
 func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
-	of, err := g.context(r)
+	c, err := g.context(r)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
 	if err := held.await(ctx, event.MaxAttachmentBytes); err != nil {
 		return err
 	}
-	file, err := of.Attachment(ctx, r.PathValue("id"))
+	file, err := c.Attachment(ctx, r.PathValue("id"))
 	if err != nil {
 		return err
 	}

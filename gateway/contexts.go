@@ -18,13 +18,13 @@ import (
 )
 
 func (g *Gateway) state(w http.ResponseWriter, r *http.Request) error {
-	of, err := g.context(r)
+	c, err := g.context(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
-	state, err := of.State(ctx)
+	state, err := c.State(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (g *Gateway) end(w http.ResponseWriter, r *http.Request) error {
 	return g.act(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
 }
 
-// act starts an action on a context and answers 202. The request completes even if the
+// act performs an action on a context and responds with 202. The request completes even if the
 // client disconnects.
 func (g *Gateway) act(w http.ResponseWriter, r *http.Request, action func(Context, context.Context) error) error {
 	c, err := g.context(r)
@@ -64,7 +64,7 @@ const (
 	maxPage     = 1000
 )
 
-func limit(query url.Values) (int, error) {
+func parseLimit(query url.Values) (int, error) {
 	text := query.Get("limit")
 	if text == "" {
 		return defaultPage, nil
@@ -82,18 +82,18 @@ type contextPage struct {
 	Next string `json:"next,omitempty"`
 }
 
-// search selects a page of the list of contexts. Temporal cannot search for a part of a
-// name, lists older sessions of a context too, and cannot start at a given context, so
-// every search reads the list from its beginning.
+// search selects a page of the list of contexts. It reads the list from its beginning,
+// because Temporal cannot search for a part of a name or start at a given context, and
+// lists older sessions of a context, too.
 type search struct {
 	part   string // of the name, in lower case
 	status wire.Status
-	from   listPlace
+	from   listCursor
 	limit  int
 }
 
 func parseSearch(query url.Values) (search, error) {
-	count, err := limit(query)
+	count, err := parseLimit(query)
 	if err != nil {
 		return search{}, err
 	}
@@ -101,7 +101,7 @@ func parseSearch(query url.Values) (search, error) {
 	if statuses := []wire.Status{"", wire.StatusIdle, wire.StatusAnswering, wire.StatusClosed}; !slices.Contains(statuses, status) {
 		return search{}, badRequest("status %q: invalid (idle, answering or closed)", status)
 	}
-	from, err := parsePlace(query.Get("from"))
+	from, err := parseCursor(query.Get("from"))
 	return search{part: strings.ToLower(query.Get("q")), status: status, from: from, limit: count}, err
 }
 
@@ -146,55 +146,55 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := contextPage{Contexts: found}
 	if more {
-		query.Set("from", placeOf(found[len(found)-1]).String())
+		query.Set("from", cursorOf(found[len(found)-1]).String())
 		page.Next = "/contexts?" + query.Encode()
 	}
 	writeJSON(w, http.StatusOK, page)
 	return nil
 }
 
-// listPlace is a position in the list of [client.Client.List], after the context with
-// the given name, start and end. The zero value is the beginning.
-type listPlace struct {
+// listCursor is a position in the list of [client.Client.List]: after the context with
+// this name, start and end. The zero value is the beginning.
+type listCursor struct {
 	Closed time.Time `json:"closed,omitzero"`
 	At     time.Time `json:"at"`
 	Name   string    `json:"name"`
-	// passed means that the context was seen.
-	passed bool
+	// isPast means that isBefore has reached the context.
+	isPast bool
 }
 
-func placeOf(s client.Summary) listPlace {
-	return listPlace{Closed: s.ClosedAt, At: s.StartedAt, Name: s.ContextName}
+func cursorOf(s client.Summary) listCursor {
+	return listCursor{Closed: s.ClosedAt, At: s.StartedAt, Name: s.ContextName}
 }
 
-func (p listPlace) String() string {
-	text, _ := json.Marshal(p) // a time and a string always encode
+func (c listCursor) String() string {
+	text, _ := json.Marshal(c) // a time and a string always encode
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-func parsePlace(text string) (listPlace, error) {
+func parseCursor(text string) (listCursor, error) {
 	if text == "" {
-		return listPlace{passed: true}, nil
+		return listCursor{isPast: true}, nil
 	}
-	var p listPlace
+	var c listCursor
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
-		err = json.Unmarshal(data, &p)
+		err = json.Unmarshal(data, &c)
 	}
 	if err != nil {
-		return p, badRequest("from: invalid (use the value of a next link)")
+		return c, badRequest("from: invalid (use the value of a next link)")
 	}
-	return p, nil
+	return c, nil
 }
 
 // isBefore reports whether the next context of the list precedes the position. Contexts
 // with equal start and end precede it up to and including its name.
-func (p *listPlace) isBefore(s client.Summary) bool {
-	order := cmp.Or(-compareEnds(s.ClosedAt, p.Closed), -s.StartedAt.Compare(p.At))
-	if p.At.IsZero() || order > 0 || order == 0 && p.passed {
+func (c *listCursor) isBefore(s client.Summary) bool {
+	order := cmp.Or(-compareEnds(s.ClosedAt, c.Closed), -s.StartedAt.Compare(c.At))
+	if c.At.IsZero() || order > 0 || order == 0 && c.isPast {
 		return false
 	}
-	p.passed = p.passed || s.ContextName == p.Name
+	c.isPast = c.isPast || s.ContextName == c.Name
 	return true
 }
 

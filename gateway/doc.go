@@ -1,8 +1,8 @@
 // Package gateway serves contexts over HTTP, to browsers and to programs in any
 // language.
 //
-//	client, err := session.Dial(ctx, session.Config{})
-//	g := gateway.New(client, gateway.Options{})
+//	c, err := client.Dial(ctx, client.Config{})
+//	g := gateway.New(c, gateway.Options{})
 //	listener, err := net.Listen("tcp", "127.0.0.1:8080")
 //	err = g.Serve(ctx, listener) // until ctx is done
 //
@@ -19,23 +19,18 @@
 //	GET    /limits                      reads the maximum sizes of files
 //	GET    /healthz, /readyz, /openapi.json
 //
-// guard.go checks each request and limiters.go bounds how many a client makes. routes.go
-// selects the handler: send.go, contexts.go and attachment.go have the short requests,
-// events.go and transcript.go the streams. problem.go maps errors to responses.
-// listing.go caches the list of contexts, lookup.go which contexts exist. Streams read
-// from a room (room.go) and are written by sse.go.
-//
 // # Rooms
 //
-// All viewers of a context share a room, which follows the context once. The room holds
-// the transcript, the newest events, and the text of the running answer. It has no queue
-// per viewer: a viewer asks for what is new when its connection is writable. Slow viewers
-// therefore get fewer and larger pieces, delay nobody, and use no memory. A room ends
-// some seconds after its last viewer has left.
+// All viewers of a context share a room, which follows the context once and holds the
+// transcript, the newest events and the text of the running answer. Changes are coalesced
+// instead of queued: each viewer requests the changes since its position when its
+// connection is writable. A slow viewer therefore receives fewer and larger updates, does
+// not delay other viewers, and uses no memory. A room ends [Options.Linger] after its last
+// viewer has left.
 //
-// Only a stream opens a room for a context that does not exist. The room looks the
-// context up once per second and ends with its last stream. All other requests for an
-// unknown name share one lookup per second.
+// A stream may wait for a context that does not exist. Its room looks the context up once
+// per second and ends with its last stream. All other requests for an unknown name share
+// one lookup per second.
 //
 // # Guarantees
 //

@@ -13,7 +13,7 @@ import (
 
 // events is GET /contexts/{name}/events: a page of the log, or a stream.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
-	of, err := g.context(r)
+	c, err := g.context(r)
 	if err != nil {
 		return err
 	}
@@ -21,13 +21,13 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	if wantsStream(r) {
 		from = cmp.Or(r.Header.Get("Last-Event-ID"), from)
 	}
-	if from != "" && (event.Counter(from) == 0 || !strings.HasPrefix(from, of.Name()+":")) {
-		return badRequest("from or Last-Event-ID %q: want the id of an event of the context, like %s", from, event.FormatID(of.Name(), 1))
+	if from != "" && (event.Counter(from) == 0 || !strings.HasPrefix(from, c.Name()+":")) {
+		return badRequest("from or Last-Event-ID %q: not an event of the context (want an id like %s)", from, event.FormatID(c.Name(), 1))
 	}
 	if wantsStream(r) {
-		return g.streamEvents(w, r, of, from)
+		return g.streamEvents(w, r, c, from)
 	}
-	return g.pageOfEvents(w, r, of, from)
+	return g.readEvents(w, r, c, from)
 }
 
 type eventPage struct {
@@ -39,8 +39,8 @@ type eventPage struct {
 // maxPageBytes is the approximate maximum size of a page of events.
 const maxPageBytes = 8 << 20
 
-func (g *Gateway) pageOfEvents(w http.ResponseWriter, r *http.Request, of Context, from string) error {
-	most, err := limit(r.URL.Query())
+func (g *Gateway) readEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
+	maxEvents, err := parseLimit(r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (g *Gateway) pageOfEvents(w http.ResponseWriter, r *http.Request, of Contex
 	held := share{of: g.answers}
 	defer held.release()
 	size, last := 0, ""
-	for e, err := range of.Events(ctx, from) {
+	for e, err := range c.Events(ctx, from) {
 		if err != nil {
 			return err
 		}
@@ -58,19 +58,19 @@ func (g *Gateway) pageOfEvents(w http.ResponseWriter, r *http.Request, of Contex
 		if err != nil {
 			return err
 		}
-		full := len(page.Events) == most || size > maxPageBytes
-		if !full {
+		isFull := len(page.Events) == maxEvents || size > maxPageBytes
+		if !isFull {
 			err := held.grow(int64(len(data)))
-			if full = err != nil; full && len(page.Events) == 0 {
+			if isFull = err != nil; isFull && len(page.Events) == 0 {
 				return err
 			}
 		}
-		if full {
+		if isFull {
 			query := url.Values{"from": {last}}
-			if asked := r.URL.Query().Get("limit"); asked != "" {
-				query.Set("limit", asked)
+			if limit := r.URL.Query().Get("limit"); limit != "" {
+				query.Set("limit", limit)
 			}
-			page.Next = "/contexts/" + of.Name() + "/events?" + query.Encode()
+			page.Next = "/contexts/" + c.Name() + "/events?" + query.Encode()
 			break
 		}
 		page.Events = append(page.Events, data)
@@ -81,44 +81,44 @@ func (g *Gateway) pageOfEvents(w http.ResponseWriter, r *http.Request, of Contex
 	return nil
 }
 
-func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, of Context, from string) error {
-	room, leave, err := g.rooms.enter(of, true)
+func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
+	room, leave, err := g.rooms.enter(c, true)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	at := eventPlace{last: event.Counter(from)}
+	at := eventPosition{last: event.Counter(from)}
 	return g.serveStream(w, r, func(ctx context.Context, out *stream) (<-chan struct{}, error) {
 		for {
-			news, err := room.eventsAfter(at)
+			update, err := room.eventsAfter(at)
 			if err != nil {
 				return nil, err
 			}
-			if news.behind {
-				if err := readLog(ctx, of, &at, out); err != nil {
+			if update.isBehind {
+				if err := readLog(ctx, c, &at, out); err != nil {
 					return nil, err
 				}
-				at.last = max(at.last, news.at.last)
+				at.last = max(at.last, update.at.last)
 				continue
 			}
-			if news.begun {
-				if err := out.send(news.frames...); err != nil {
+			if update.isReady {
+				if err := out.send(update.frames...); err != nil {
 					return nil, err
 				}
 			}
-			at = news.at
-			return news.more, nil
+			at = update.at
+			return update.changed, nil
 		}
 	})
 }
 
 // readLog sends the log after a position, and advances the position.
-func readLog(ctx context.Context, of Context, at *eventPlace, out *stream) error {
+func readLog(ctx context.Context, c Context, at *eventPosition, out *stream) error {
 	from := ""
 	if at.last > 0 {
-		from = event.FormatID(of.Name(), at.last)
+		from = event.FormatID(c.Name(), at.last)
 	}
-	for e, err := range of.Events(ctx, from) {
+	for e, err := range c.Events(ctx, from) {
 		if err != nil {
 			return err
 		}

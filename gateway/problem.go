@@ -45,8 +45,8 @@ var errReset = problem("reset", http.StatusServiceUnavailable, "The context was 
 
 var errClosing = problem("closing", http.StatusServiceUnavailable, "The gateway is shutting down", "")
 
-// kinds maps errors to responses. The text of an error is sent only if detail is set.
-var kinds = []struct {
+// problemTypes maps errors to responses. The text of an error is sent only if detail is set.
+var problemTypes = []struct {
 	err    error
 	kind   string
 	status int
@@ -83,7 +83,7 @@ func problemOf(err error) *Problem {
 	case errors.As(err, &large):
 		return problem("too-large", http.StatusRequestEntityTooLarge, "The request is too large", "the body is longer than %d bytes", large.Limit)
 	}
-	for _, k := range kinds {
+	for _, k := range problemTypes {
 		if errors.Is(err, k.err) {
 			p := problem(k.kind, k.status, k.title, "")
 			if k.detail {

@@ -17,7 +17,7 @@ import (
 )
 
 func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
-	to, err := g.context(r)
+	c, err := g.context(r)
 	if err != nil {
 		return err
 	}
@@ -39,12 +39,12 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if key != "" {
-		identify(events, key)
+		assignIDs(events, key)
 	}
 	// The request completes even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), answerTimeout)
 	defer cancel()
-	sent, err := to.Send(ctx, events...)
+	sent, err := c.Send(ctx, events...)
 	g.listing.invalidate()
 	if errors.Is(err, client.ErrRefused) {
 		refused := problemOf(err)
@@ -61,7 +61,7 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 // body reads the JSON body of a request into a share of the budget.
 func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]byte, error) {
 	kind, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset, named := parameters["charset"]; kind != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
+	if charset, ok := parameters["charset"]; kind != "application/json" || ok && !strings.EqualFold(charset, "utf-8") {
 		return nil, problem("media-type", http.StatusUnsupportedMediaType, "Unsupported media type", "Content-Type must be application/json, encoded in UTF-8")
 	}
 	if encoding := strings.Join(r.Header.Values("Content-Encoding"), ", "); encoding != "" && !strings.EqualFold(encoding, "identity") {
@@ -114,7 +114,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// messageRoom is the part of a body that is reserved for everything but files.
+// messageRoom is the part of a body, in bytes, that is reserved for everything but files.
 const messageRoom = 64 << 10
 
 func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
@@ -150,9 +150,9 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// identify assigns a ClientEventID to each event without one, derived from the key and
+// assignIDs assigns a ClientEventID to each event without one, derived from the key and
 // all events. Formatting of the JSON has no effect.
-func identify(events []event.Event, key string) {
+func assignIDs(events []event.Event, key string) {
 	body := encode(events)
 	for i := range events {
 		if events[i].ClientEventID == "" {

@@ -33,15 +33,15 @@ func frame(id, kind string, data []byte) []byte {
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	begun   bool
+	isOpen  bool // the header is sent
 }
 
 // begin sends the header. Later errors cannot change the status.
 func (s *stream) begin() error {
-	if s.begun {
+	if s.isOpen {
 		return nil
 	}
-	s.begun = true
+	s.isOpen = true
 	header := s.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
@@ -85,21 +85,21 @@ func (s *stream) write(frame []byte) error {
 // retryWithin spreads reconnections after a shutdown.
 const retryWithin = 3 * time.Second
 
-// serveStream lets a viewer follow a room until the viewer leaves, the room ends, or the
-// gateway shuts down. advance sends what is new and returns a channel that is closed
-// when there is more.
+// serveStream streams a room until the viewer disconnects, the room ends, or the gateway
+// shuts down. advance sends the changes and returns a channel that is closed when there
+// are further ones.
 func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance func(context.Context, *stream) (<-chan struct{}, error)) error {
 	w.Header().Set("Vary", "Accept")
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(g.closing, cancel)()
 	out := &stream{w: w, control: http.NewResponseController(w)}
-	alive := time.NewTicker(g.options.KeepAlive)
-	defer alive.Stop()
+	keepAlive := time.NewTicker(g.options.KeepAlive)
+	defer keepAlive.Stop()
 	for {
-		more, err := advance(ctx, out)
+		changed, err := advance(ctx, out)
 		if err == nil {
-			err = g.awaitMore(ctx, out, more, alive.C)
+			err = g.awaitChange(ctx, out, changed, keepAlive.C)
 		}
 		switch {
 		case err == nil:
@@ -107,7 +107,7 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 			retry := retryWithin/3 + rand.N(retryWithin*2/3)
 			_ = out.send(fmt.Appendf(nil, ": the gateway is shutting down\nretry: %d\n\n", retry.Milliseconds()))
 			return nil
-		case !out.begun:
+		case !out.isOpen:
 			return err
 		case ctx.Err() != nil, errors.Is(err, errGone):
 			return nil
@@ -122,15 +122,15 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 	}
 }
 
-// awaitMore waits until there is more, and sends keep-alive comments in the meantime.
-func (g *Gateway) awaitMore(ctx context.Context, out *stream, more <-chan struct{}, alive <-chan time.Time) error {
+// awaitChange waits for a change and sends keep-alive comments in the meantime.
+func (g *Gateway) awaitChange(ctx context.Context, out *stream, changed <-chan struct{}, keepAlive <-chan time.Time) error {
 	for {
 		select {
-		case <-more:
+		case <-changed:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-alive:
+		case <-keepAlive:
 			if err := out.send([]byte(": keep-alive\n\n")); err != nil {
 				return err
 			}

@@ -20,11 +20,11 @@ import (
 // transcript is GET /contexts/{name}/transcript: the document, or a stream of its
 // changes.
 func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
-	of, err := g.context(r)
+	c, err := g.context(r)
 	if err != nil {
 		return err
 	}
-	room, leave, err := g.rooms.enter(of, wantsStream(r))
+	room, leave, err := g.rooms.enter(c, wantsStream(r))
 	if err != nil {
 		return err
 	}
@@ -34,33 +34,33 @@ func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 		return writeTranscript(w, r, room)
 	}
 	version := room.parseVersion(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("version")))
-	var sent doing
+	var sent status
 	return g.serveStream(w, r, func(_ context.Context, out *stream) (<-chan struct{}, error) {
-		news, err := room.transcriptAfter(version)
+		update, err := room.transcriptAfter(version)
 		if err != nil {
 			return nil, err
 		}
-		version = news.version
-		if !news.begun {
-			return news.more, nil
+		version = update.version
+		if !update.isReady {
+			return update.changed, nil
 		}
 		var frames [][]byte
-		if news.frame != nil {
-			frames = append(frames, news.frame())
+		if update.frame != nil {
+			frames = append(frames, update.frame())
 		}
-		if news.doing != sent {
-			sent = news.doing
+		if update.status != sent {
+			sent = update.status
 			frames = append(frames, sent.frame())
 		}
-		return news.more, out.send(frames...)
+		return update.changed, out.send(frames...)
 	})
 }
 
-func writeTranscript(w http.ResponseWriter, r *http.Request, of *room) error {
+func writeTranscript(w http.ResponseWriter, r *http.Request, room *room) error {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTimeout)
 	defer cancel()
 	for {
-		document, more, err := of.document()
+		document, changed, err := room.document()
 		switch {
 		case err != nil:
 			return err
@@ -71,14 +71,15 @@ func writeTranscript(w http.ResponseWriter, r *http.Request, of *room) error {
 			return nil
 		}
 		select {
-		case <-more:
+		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-type scene struct {
+// transcriptState is the transcript of a room, with its encodings.
+type transcriptState struct {
 	patcher *transcript.Patcher
 	// patches has the patches to the newest version, by start version.
 	patches map[int]*patch
@@ -86,10 +87,10 @@ type scene struct {
 	cached *document
 }
 
-func newScene() scene { return scene{patcher: transcript.NewPatcher()} }
+func newTranscriptState() transcriptState { return transcriptState{patcher: transcript.NewPatcher()} }
 
-// apply, like all methods of scene, requires the lock of the room.
-func (s *scene) apply(e event.Event) {
+// apply, like all methods of transcriptState, requires the lock of the room.
+func (s *transcriptState) apply(e event.Event) {
 	before := s.patcher.Version()
 	operations := s.patcher.Apply(e)
 	if s.patcher.Version() != before {
@@ -99,7 +100,7 @@ func (s *scene) apply(e event.Event) {
 
 // patchFrom is the patch from a version to the newest; ok is false when the version is
 // unknown.
-func (s *scene) patchFrom(version int) (p *patch, ok bool) {
+func (s *transcriptState) patchFrom(version int) (p *patch, ok bool) {
 	if p, ok := s.patches[version]; ok {
 		return p, true
 	}
@@ -129,7 +130,7 @@ func (p *patch) frame(id string) []byte {
 const documentTTL = time.Second
 
 // documentNow is the newest document, or an older one of at most maxAge.
-func (s *scene) documentNow(epoch string, maxAge time.Duration) *document {
+func (s *transcriptState) documentNow(epoch string, maxAge time.Duration) *document {
 	if s.cached == nil || s.cached.version != s.patcher.Version() && time.Since(s.cached.at) >= maxAge {
 		s.cached = &document{
 			at: time.Now(), epoch: epoch, version: s.patcher.Version(), value: s.patcher.Document(),
@@ -192,48 +193,48 @@ func (r *room) document() (*document, <-chan struct{}, error) {
 	switch {
 	case r.err != nil:
 		return nil, nil, r.err
-	case !r.present:
-		return nil, r.more(), nil
-	case r.missing:
+	case !r.isLoaded:
+		return nil, r.nextChange(), nil
+	case r.isMissing:
 		return nil, nil, fmt.Errorf("context %s: %w", r.name, client.ErrNoContext)
 	}
-	return r.scene.documentNow(r.epoch, 0), nil, nil
+	return r.transcript.documentNow(r.epoch, 0), nil, nil
 }
 
-// transcriptNews is what a viewer of a transcript has yet to see.
-type transcriptNews struct {
-	// frame encodes it, without the lock of the room; nil: no change.
+// transcriptUpdate has the changes of a transcript since a version.
+type transcriptUpdate struct {
+	// frame encodes the changes, without the lock of the room. Nil: no changes.
 	frame   func() []byte
 	version int // after frame
-	doing   doing
-	// begun means that the room has read the log.
-	begun bool
-	more  <-chan struct{}
+	status  status
+	// isReady means that the room has read the log.
+	isReady bool
+	changed <-chan struct{} // closed when there are further changes
 }
 
 // transcriptAfter returns the changes since a version: a patch, or the document when the
 // version is unknown. The error is why the room ended.
-func (r *room) transcriptAfter(version int) (transcriptNews, error) {
+func (r *room) transcriptAfter(version int) (transcriptUpdate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	news := transcriptNews{version: version, doing: r.doing, begun: r.present}
-	newest := r.scene.patcher.Version()
-	if !r.present || version == newest {
+	update := transcriptUpdate{version: version, status: r.status, isReady: r.isLoaded}
+	newest := r.transcript.patcher.Version()
+	if !r.isLoaded || version == newest {
 		if r.err != nil {
-			return news, r.err
+			return update, r.err
 		}
-		news.more = r.more()
-		return news, nil
+		update.changed = r.nextChange()
+		return update, nil
 	}
-	if p, ok := r.scene.patchFrom(version); ok {
+	if p, ok := r.transcript.patchFrom(version); ok {
 		id := formatVersion(r.epoch, newest)
-		news.frame, news.version, news.more = func() []byte { return p.frame(id) }, newest, r.more()
+		update.frame, update.version, update.changed = func() []byte { return p.frame(id) }, newest, r.nextChange()
 	} else {
-		d := r.scene.documentNow(r.epoch, documentTTL)
-		news.frame, news.version, news.more = d.frame, d.version, r.more()
+		d := r.transcript.documentNow(r.epoch, documentTTL)
+		update.frame, update.version, update.changed = d.frame, d.version, r.nextChange()
 	}
-	if news.version != newest || r.err != nil {
-		news.more = closedChannel
+	if update.version != newest || r.err != nil {
+		update.changed = closedChannel
 	}
-	return news, nil
+	return update, nil
 }

@@ -1,0 +1,117 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// rooms has a room for each context with viewers, until linger after the last viewer has
+// left. The room of an unknown name ends after its first lookup, or with the last stream
+// that waits for the context.
+type rooms struct {
+	ctx    context.Context // parent of all rooms
+	linger time.Duration
+	names  *names
+	ended  sync.WaitGroup
+
+	mu     sync.Mutex
+	open   map[string]*room
+	closed bool
+}
+
+// enter returns the room of a context and keeps it open until leave is called. For a
+// stream, the room waits for a context that does not exist. It fails on shutdown.
+func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.closed || rs.ctx.Err() != nil {
+		return nil, nil, errClosing
+	}
+	r, ok := rs.open[c.Name()]
+	if !ok {
+		ctx, cancel := context.WithCancel(rs.ctx)
+		r = newRoom(c.Name())
+		r.end = cancel
+		r.empty = time.AfterFunc(rs.linger, func() { rs.leaveEmpty(r) })
+		rs.open[c.Name()] = r
+		rs.ended.Go(func() {
+			defer cancel()
+			err := r.follow(ctx, c, rs)
+			rs.forget(r) // first, since viewers may reconnect at once
+			r.publish(func() { r.err = err })
+		})
+	}
+	r.empty.Stop()
+	r.viewers++
+	streams := 0
+	if isStream {
+		streams = 1
+	}
+	r.streams += streams
+	return r, sync.OnceFunc(func() {
+		rs.mu.Lock()
+		defer rs.mu.Unlock()
+		r.viewers--
+		r.streams -= streams
+		switch {
+		case rs.open[r.name] != r:
+		case r.isWaiting && r.streams == 0:
+			rs.drop(r)
+			r.end()
+		case r.viewers == 0:
+			r.empty.Reset(rs.linger)
+		}
+	}), nil
+}
+
+// keepWaiting reports whether streams wait for the missing context of a room. If none do,
+// the room ends.
+func (rs *rooms) keepWaiting(r *room) bool {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r.isWaiting = r.streams > 0; !r.isWaiting {
+		rs.drop(r)
+	}
+	return r.isWaiting
+}
+
+// exists marks the context of a room as existing.
+func (rs *rooms) exists(r *room) {
+	rs.names.note(r.name, nil)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r.isWaiting = false
+}
+
+// leaveEmpty ends a room unless a viewer has entered since its timer fired.
+func (rs *rooms) leaveEmpty(r *room) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r.viewers == 0 {
+		rs.drop(r)
+		r.end()
+	}
+}
+
+// forget removes a room, so that the next viewer opens a new one.
+func (rs *rooms) forget(r *room) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.drop(r)
+}
+
+// drop requires the lock.
+func (rs *rooms) drop(r *room) {
+	if rs.open[r.name] == r {
+		delete(rs.open, r.name)
+	}
+}
+
+// close prevents new rooms and waits until all have ended. Cancel ctx before.
+func (rs *rooms) close() {
+	rs.mu.Lock()
+	rs.closed = true
+	rs.mu.Unlock()
+	rs.ended.Wait()
+}
