@@ -52,7 +52,6 @@ func (s *self) note(n Note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.out.Encode(n) // an error means that the parent has ended
-	_ = s.out.Encode(n)
 }
 
 // order is an instruction to a running part.
