@@ -11,10 +11,10 @@ import (
 const warmUp = 5
 
 // signalAlone alternates turns between a context, a bare loop and a direct client.
-func signalAlone(l *lab) error {
-	context, bare := l.context("alone"), l.bareLoop("bare-alone")
+func signalAlone(r *runner) error {
+	context, bare := r.context("alone"), r.bareLoop("bare-alone")
 	var signal, bareSignal, delta, direct, whole, bareWhole samples
-	for i := range l.times(150) + warmUp {
+	for i := range r.times(150) + warmUp {
 		ours, err := context.turn(message(fmt.Sprintf("alone-%d", i)))
 		if err != nil {
 			return err
@@ -24,10 +24,10 @@ func signalAlone(l *lab) error {
 			return err
 		}
 		key := fmt.Sprintf("direct-%d", i)
-		if err := l.rig.Direct.Send(message(key)); err != nil {
+		if err := r.rig.Direct.Send(message(key)); err != nil {
 			return err
 		}
-		read, err := l.rig.Notes.Await(l.ctx, rig.Ended, key)
+		read, err := r.rig.Observations.Await(r.ctx, rig.Ended, key)
 		if err != nil {
 			return err
 		}
@@ -41,20 +41,20 @@ func signalAlone(l *lab) error {
 		delta.add(ours.delays...)
 		direct.add(read.Delays...)
 	}
-	l.report.add("signal_to_request_ms", "ms", signal)
-	l.report.add("bare_signal_to_request_ms", "ms", bareSignal)
-	l.report.add("delta_ms", "ms", delta)
-	l.report.add("direct_delta_ms", "ms", direct)
-	l.report.add("turn_ms", "ms", whole)
-	l.report.add("bare_turn_ms", "ms", bareWhole)
+	r.report.add("signal_to_request_ms", "ms", signal)
+	r.report.add("bare_signal_to_request_ms", "ms", bareSignal)
+	r.report.add("delta_ms", "ms", delta)
+	r.report.add("direct_delta_ms", "ms", direct)
+	r.report.add("turn_ms", "ms", whole)
+	r.report.add("bare_turn_ms", "ms", bareWhole)
 	return nil
 }
 
 // signalUntuned alternates turns between a context and a bare loop.
-func signalUntuned(l *lab) error {
-	context, bare := l.context("untuned"), l.bareLoop("bare-untuned")
+func signalUntuned(r *runner) error {
+	context, bare := r.context("untuned"), r.bareLoop("bare-untuned")
 	var signal, bareSignal samples
-	for i := range l.times(50) + warmUp {
+	for i := range r.times(50) + warmUp {
 		ours, err := context.turn(message(fmt.Sprintf("untuned-%d", i)))
 		if err != nil {
 			return err
@@ -68,16 +68,16 @@ func signalUntuned(l *lab) error {
 			bareSignal.add(theirs.toRequest)
 		}
 	}
-	l.report.add("untuned_signal_to_request_ms", "ms", signal)
-	l.report.add("bare_untuned_signal_to_request_ms", "ms", bareSignal)
+	r.report.add("untuned_signal_to_request_ms", "ms", signal)
+	r.report.add("bare_untuned_signal_to_request_ms", "ms", bareSignal)
 	return nil
 }
 
 // interrupt sends a second message at a varying time during the answer to the first.
-func interrupt(l *lab) error {
-	context := l.context("interrupted")
+func interrupt(r *runner) error {
+	context := r.context("interrupted")
 	var toAbort, toFirst samples
-	for i := range l.times(100) + warmUp {
+	for i := range r.times(100) + warmUp {
 		first, second := fmt.Sprintf("first-%d", i), fmt.Sprintf("second-%d", i)
 		if _, err := context.say(message(first)); err != nil {
 			return err
@@ -95,14 +95,14 @@ func interrupt(l *lab) error {
 		if err != nil {
 			return err
 		}
-		aborted, ok := l.rig.Notes.Find(rig.Aborted, first)
+		aborted, ok := r.rig.Observations.Find(rig.Aborted, first)
 		if i < warmUp || !ok || aborted.At.Before(sent) {
 			continue // the answer completed first
 		}
 		toAbort.add(aborted.At.Sub(sent))
 		toFirst.add(ended.First.Sub(sent))
 	}
-	l.report.add("interrupt_to_abort_ms", "ms", toAbort)
-	l.report.add("interrupt_to_first_chunk_ms", "ms", toFirst)
+	r.report.add("interrupt_to_abort_ms", "ms", toAbort)
+	r.report.add("interrupt_to_first_chunk_ms", "ms", toFirst)
 	return nil
 }

@@ -14,10 +14,10 @@ import (
 
 // archived reopens a closed context with 10,000 events, exports it, and forks it and a
 // context with 100 events.
-func archived(l *lab) error {
-	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Minute)
+func archived(r *runner) error {
+	ctx, cancel := context.WithTimeout(r.ctx, 10*time.Minute)
 	defer cancel()
-	c, err := l.rig.Contexts.Open("archived")
+	c, err := r.rig.Contexts.Open("archived")
 	if err != nil {
 		return err
 	}
@@ -28,8 +28,8 @@ func archived(l *lab) error {
 		}
 	}
 	var reopen, export samples
-	for range l.times(50) {
-		if err := l.closeContext(ctx, c); err != nil {
+	for range r.times(50) {
+		if err := r.closeContext(ctx, c); err != nil {
 			return err
 		}
 		began := time.Now()
@@ -45,10 +45,10 @@ func archived(l *lab) error {
 		}
 		reopen.add(time.Since(began))
 	}
-	if err := l.closeContext(ctx, c); err != nil {
+	if err := r.closeContext(ctx, c); err != nil {
 		return err
 	}
-	for range l.times(10) {
+	for range r.times(10) {
 		n := 0
 		log := func(yield func(event.Event, error) bool) {
 			for e, err := range c.Events(ctx, "") {
@@ -63,16 +63,16 @@ func archived(l *lab) error {
 		}
 		export = append(export, float64(n)/time.Since(began).Seconds())
 	}
-	l.report.add("reopen_ms_10000_events", "ms", reopen)
-	l.report.add("export_events_per_second", "events/s", export)
+	r.report.add("reopen_ms_10000_events", "ms", reopen)
+	r.report.add("export_events_per_second", "events/s", export)
 
 	// It has as many segments as the other one.
-	few, err := l.rig.Contexts.Open("archived-few")
+	few, err := r.rig.Contexts.Open("archived-few")
 	if err != nil {
 		return err
 	}
 	const fewEvents = 100
-	for i := range l.times(10) + 1 {
+	for i := range r.times(10) + 1 {
 		input := notes(1)
 		if i == 0 {
 			input = notes(fewEvents)
@@ -80,21 +80,21 @@ func archived(l *lab) error {
 		if _, err := few.Send(ctx, input...); err != nil {
 			return err
 		}
-		if err := l.closeContext(ctx, few); err != nil {
+		if err := r.closeContext(ctx, few); err != nil {
 			return err
 		}
 	}
 	var short, long samples
-	for i := range l.times(20) {
-		if err := l.fork(ctx, few, fewEvents, i, &short); err != nil {
+	for i := range r.times(20) {
+		if err := r.fork(ctx, few, fewEvents, i, &short); err != nil {
 			return err
 		}
-		if err := l.fork(ctx, c, inputs*each, i, &long); err != nil {
+		if err := r.fork(ctx, c, inputs*each, i, &long); err != nil {
 			return err
 		}
 	}
-	l.report.add("fork_ms_100_events", "ms", short)
-	l.report.add("fork_ms_10000_events", "ms", long)
+	r.report.add("fork_ms_100_events", "ms", short)
+	r.report.add("fork_ms_10000_events", "ms", long)
 	return nil
 }
 
@@ -109,8 +109,8 @@ func notes(n int) []event.Event {
 }
 
 // fork measures how long a fork at an event takes.
-func (l *lab) fork(ctx context.Context, c *client.Context, at, number int, took *samples) error {
-	fork, err := l.rig.Contexts.Open(fmt.Sprintf("%s-fork-%d", c.Name(), number))
+func (r *runner) fork(ctx context.Context, c *client.Context, at, number int, took *samples) error {
+	fork, err := r.rig.Contexts.Open(fmt.Sprintf("%s-fork-%d", c.Name(), number))
 	if err != nil {
 		return err
 	}
@@ -125,9 +125,9 @@ func (l *lab) fork(ctx context.Context, c *client.Context, at, number int, took 
 }
 
 // closeContext closes a context and waits until its run has ended and is archived.
-func (l *lab) closeContext(ctx context.Context, c *client.Context) error {
+func (r *runner) closeContext(ctx context.Context, c *client.Context) error {
 	if err := c.Close(ctx, "measured"); err != nil {
 		return err
 	}
-	return l.rig.Temporal.GetWorkflow(ctx, wire.WorkflowID(c.Name()), "").Get(ctx, nil)
+	return r.rig.Temporal.GetWorkflow(ctx, wire.WorkflowID(c.Name()), "").Get(ctx, nil)
 }

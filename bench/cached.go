@@ -14,23 +14,23 @@ import (
 
 // cached gives a new worker 1,000 contexts of 1 MB each, twice what it caches by default,
 // and measures its memory.
-func cached(l *lab) error {
-	if err := l.replaceWorker(); err != nil {
+func cached(r *runner) error {
+	if err := r.replaceWorker(); err != nil {
 		return err
 	}
-	contexts := l.times(1000)
+	contexts := r.times(1000)
 	const senders = 8
 	var wg sync.WaitGroup
 	errs := make([]error, senders)
 	for s := range senders {
 		wg.Go(func() {
 			for i := s; i < contexts && errs[s] == nil; i += senders {
-				errs[s] = fill(l.ctx, l.rig.Contexts, fmt.Sprintf("cached-%d", i), text(i, 1_000_000))
+				errs[s] = fill(r.ctx, r.rig.Contexts, fmt.Sprintf("cached-%d", i), text(i, 1_000_000))
 			}
 		})
 	}
 	wg.Wait()
-	l.report.add("worker_rss_1000_cached_1mb_mb", "MB", samples{memoryOf(l.worker)})
+	r.report.add("worker_rss_1000_cached_1mb_mb", "MB", samples{memoryOf(r.worker)})
 	return errors.Join(errs...)
 }
 

@@ -11,31 +11,31 @@ import (
 
 // crowd has 50 contexts talk concurrently from their first message on, with 50 bare loops
 // before and after.
-func crowd(l *lab) error {
+func crowd(r *runner) error {
 	const contexts = 50
-	rounds, turns := 3, l.times(10)
-	if l.quick {
+	rounds, turns := 3, r.times(10)
+	if r.quick {
 		rounds = 1
 	}
 	var rate, bareRate, signal, bareSignal, delta, server, bareServer samples
 	for round := range rounds {
-		started, _ := l.rig.ServerCPU()
+		started, _ := r.rig.ServerCPU()
 		bare, took, err := talkAtOnce(contexts, turns, message, func(i int) *talker {
-			return l.bareLoop(fmt.Sprintf("bare-crowd-%d-%d", round, i))
+			return r.bareLoop(fmt.Sprintf("bare-crowd-%d-%d", round, i))
 		})
 		if err != nil {
 			return err
 		}
 		bareRate = append(bareRate, float64(len(bare))/took.Seconds())
-		between, _ := l.rig.ServerCPU()
+		between, _ := r.rig.ServerCPU()
 		ours, took, err := talkAtOnce(contexts, turns, message, func(i int) *talker {
-			return l.context(fmt.Sprintf("crowd-%d-%d", round, i))
+			return r.context(fmt.Sprintf("crowd-%d-%d", round, i))
 		})
 		if err != nil {
 			return err
 		}
 		rate = append(rate, float64(len(ours))/took.Seconds())
-		if ended, ok := l.rig.ServerCPU(); ok {
+		if ended, ok := r.rig.ServerCPU(); ok {
 			bareServer.add((between - started) / time.Duration(len(bare)))
 			server.add((ended - between) / time.Duration(len(ours)))
 		}
@@ -45,30 +45,30 @@ func crowd(l *lab) error {
 			delta.add(ours[i].delays...)
 		}
 	}
-	l.report.add("turns_per_second_50", "turns/s", rate)
-	l.report.add("bare_turns_per_second_50", "turns/s", bareRate)
-	l.report.add("signal_to_request_50_ms", "ms", signal)
-	l.report.add("bare_signal_to_request_50_ms", "ms", bareSignal)
-	l.report.add("delta_50_saturated_ms", "ms", delta)
+	r.report.add("turns_per_second_50", "turns/s", rate)
+	r.report.add("bare_turns_per_second_50", "turns/s", bareRate)
+	r.report.add("signal_to_request_50_ms", "ms", signal)
+	r.report.add("bare_signal_to_request_50_ms", "ms", bareSignal)
+	r.report.add("delta_50_saturated_ms", "ms", delta)
 	// The bound on turns per second when everything shares one machine.
-	l.report.add("server_cpu_per_turn_50_ms", "ms", server)
-	l.report.add("bare_server_cpu_per_turn_50_ms", "ms", bareServer)
+	r.report.add("server_cpu_per_turn_50_ms", "ms", server)
+	r.report.add("bare_server_cpu_per_turn_50_ms", "ms", bareServer)
 	return nil
 }
 
 // streams has 50 contexts stream long answers concurrently, then 50 direct clients. It
 // evaluates the middle of the answers, when no turn starts or ends; crowd measures turns.
-func streams(l *lab) error {
+func streams(r *runner) error {
 	const answers, length = 50, 600
 	talkers := make([]*talker, answers)
 	for i := range talkers {
-		talkers[i] = l.context(fmt.Sprintf("stream-%d", i))
+		talkers[i] = r.context(fmt.Sprintf("stream-%d", i))
 		if _, err := talkers[i].turn(message(fmt.Sprintf("begin-stream-%d", i))); err != nil {
 			return err
 		}
 	}
 	var ours, direct samples
-	for round := range l.times(3) {
+	for round := range r.times(3) {
 		long := func(key string) rig.Message {
 			return rig.Message{Key: fmt.Sprintf("%s-%d", key, round), Tokens: length, Every: every}
 		}
@@ -79,7 +79,7 @@ func streams(l *lab) error {
 		for _, turn := range said {
 			ours.add(middle(turn.delays)...)
 		}
-		read, err := l.readAtOnce(answers, long)
+		read, err := r.readAtOnce(answers, long)
 		if err != nil {
 			return err
 		}
@@ -87,8 +87,8 @@ func streams(l *lab) error {
 			direct.add(middle(delays)...)
 		}
 	}
-	l.report.add("delta_50_ms", "ms", ours)
-	l.report.add("direct_delta_50_ms", "ms", direct)
+	r.report.add("delta_50_ms", "ms", ours)
+	r.report.add("direct_delta_50_ms", "ms", direct)
 	return nil
 }
 
@@ -99,16 +99,16 @@ func middle(delays []time.Duration) []time.Duration {
 }
 
 // readAtOnce has n direct clients read an answer each and returns their token delays.
-func (l *lab) readAtOnce(n int, say func(key string) rig.Message) ([][]time.Duration, error) {
+func (r *runner) readAtOnce(n int, say func(key string) rig.Message) ([][]time.Duration, error) {
 	ask := func(i int) rig.Message { return say(fmt.Sprintf("direct-%d", i)) }
 	for i := range n {
-		if err := l.rig.Direct.Send(ask(i)); err != nil {
+		if err := r.rig.Direct.Send(ask(i)); err != nil {
 			return nil, err
 		}
 	}
 	read := make([][]time.Duration, n)
 	for i := range n {
-		ended, err := l.rig.Notes.Await(l.ctx, rig.Ended, ask(i).Key)
+		ended, err := r.rig.Observations.Await(r.ctx, rig.Ended, ask(i).Key)
 		if err != nil {
 			return nil, err
 		}
@@ -144,42 +144,42 @@ func talkAtOnce(n, turns int, say func(key string) rig.Message, talker func(i in
 
 // memory has 500 contexts talk concurrently in three rounds on a new worker. It also checks
 // that all turns complete.
-func memory(l *lab) error {
-	contexts := l.times(500)
-	if err := l.replaceWorker(); err != nil {
+func memory(r *runner) error {
+	contexts := r.times(500)
+	if err := r.replaceWorker(); err != nil {
 		return err
 	}
 	talkers := make([]*talker, contexts)
 	for i := range talkers {
-		talkers[i] = l.context(fmt.Sprintf("many-%d", i))
+		talkers[i] = r.context(fmt.Sprintf("many-%d", i))
 	}
 	var peak, after samples
 	for round := range 3 {
 		stop := make(chan struct{})
 		highest := make(chan float64, 1)
-		go func() { highest <- peakMemory(l.worker, stop) }()
+		go func() { highest <- peakMemory(r.worker, stop) }()
 		say := func(key string) rig.Message { return message(fmt.Sprintf("%s-%d", key, round)) }
 		_, _, err := talkAtOnce(contexts, 1, say, func(i int) *talker { return talkers[i] })
 		close(stop)
 		peak = append(peak, <-highest)
-		after = append(after, memoryOf(l.worker))
+		after = append(after, memoryOf(r.worker))
 		if err != nil {
 			return err
 		}
 	}
-	l.report.add("worker_rss_500_mb", "MB", peak)
+	r.report.add("worker_rss_500_mb", "MB", peak)
 	// The growth from the first round to the last.
-	l.report.add("worker_rss_500_growth_mb", "MB", samples{after[len(after)-1] - after[0]})
+	r.report.add("worker_rss_500_growth_mb", "MB", samples{after[len(after)-1] - after[0]})
 	return nil
 }
 
 // replaceWorker replaces the worker.
-func (l *lab) replaceWorker() error {
-	if err := l.worker.Stop(); err != nil {
+func (r *runner) replaceWorker() error {
+	if err := r.worker.Stop(); err != nil {
 		return err
 	}
 	var err error
-	l.worker, err = l.rig.StartWorker(l.ctx, rig.WorkerOptions{})
+	r.worker, err = r.rig.StartWorker(r.ctx, rig.WorkerOptions{})
 	return err
 }
 

@@ -9,11 +9,11 @@ import (
 
 // failover kills the worker that streams an answer while another one waits, and measures the
 // time until the model receives the request again.
-func failover(l *lab) error {
+func failover(r *runner) error {
 	var delays samples
-	for i := range l.times(10) {
+	for i := range r.times(10) {
 		name := fmt.Sprintf("failover-%d", i)
-		t := l.context(name)
+		t := r.context(name)
 		m := rig.Message{Key: name, Tokens: 1000, Every: 50 * time.Millisecond}
 		if _, err := t.say(m); err != nil {
 			return err
@@ -21,21 +21,21 @@ func failover(l *lab) error {
 		if _, err := t.await(rig.Requested, m.Key); err != nil {
 			return err
 		}
-		other, err := l.rig.StartWorker(l.ctx, rig.WorkerOptions{})
+		other, err := r.rig.StartWorker(r.ctx, rig.WorkerOptions{})
 		if err != nil {
 			return err
 		}
 		died := time.Now()
-		l.worker.Kill()
-		l.worker = other
+		r.worker.Kill()
+		r.worker = other
 		again, err := t.await(rig.Requested, rig.RepeatKey(m.Key, 2))
 		if err != nil {
 			return err
 		}
 		delays.add(again.At.Sub(died))
-		opened, err := l.rig.Contexts.Open(name)
+		opened, err := r.rig.Contexts.Open(name)
 		if err == nil {
-			err = opened.Interrupt(l.ctx)
+			err = opened.Interrupt(r.ctx)
 		}
 		if err == nil {
 			_, err = t.await(rig.Ended, m.Key)
@@ -44,6 +44,6 @@ func failover(l *lab) error {
 			return err
 		}
 	}
-	l.report.add("worker_death_to_request_ms", "ms", delays)
+	r.report.add("worker_death_to_request_ms", "ms", delays)
 	return nil
 }

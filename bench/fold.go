@@ -9,11 +9,11 @@ import (
 )
 
 // fold reduces chat logs event by event, as a session does.
-func fold(l *lab) error {
+func fold(r *runner) error {
 	for _, n := range []int{1_000, 100_000} {
 		log := conversation(n)
 		var perEvent samples
-		for range l.times(5) {
+		for range r.times(5) {
 			result := testing.Benchmark(func(b *testing.B) {
 				for b.Loop() {
 					state := reducer.Initial()
@@ -24,7 +24,7 @@ func fold(l *lab) error {
 			})
 			perEvent = append(perEvent, float64(result.NsPerOp())/float64(n))
 		}
-		l.report.add(fmt.Sprintf("reduce_ns_per_event_%dk", n/1000), "ns", perEvent)
+		r.report.add(fmt.Sprintf("reduce_ns_per_event_%dk", n/1000), "ns", perEvent)
 	}
 	return nil
 }

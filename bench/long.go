@@ -23,14 +23,14 @@ var measured = []int{10, 300, 4990}
 
 // long has a conversation of 5,000 turns over many runs, measures its histories, and continues it
 // on a new worker.
-func long(l *lab) error {
+func long(r *runner) error {
 	turns := 5000
-	if l.quick {
+	if r.quick {
 		turns = 310
 	}
-	compared := l.times(100)
+	compared := r.times(100)
 	const name = "long"
-	old := l.context(name)
+	old := r.context(name)
 	for i := range turns - compared {
 		m := message(fmt.Sprintf("long-%d", i))
 		if !isMeasured(i) {
@@ -40,16 +40,16 @@ func long(l *lab) error {
 			return err
 		}
 	}
-	if err := l.compareAges(old, compared); err != nil {
+	if err := r.compareAges(old, compared); err != nil {
 		return err
 	}
-	if err := l.measureHistory(name, turns); err != nil {
+	if err := r.measureHistory(name, turns); err != nil {
 		return err
 	}
 
 	var replay samples
-	for i := range l.times(10) {
-		if err := l.replaceWorker(); err != nil {
+	for i := range r.times(10) {
+		if err := r.replaceWorker(); err != nil {
 			return err
 		}
 		took, err := old.turn(rig.Message{Key: fmt.Sprintf("replay-%d", i), Tokens: 1})
@@ -58,7 +58,7 @@ func long(l *lab) error {
 		}
 		replay.add(took.toEnd)
 	}
-	l.report.add("replay_ms_1000_turns", "ms", replay)
+	r.report.add("replay_ms_1000_turns", "ms", replay)
 	return nil
 }
 
@@ -68,12 +68,12 @@ func isMeasured(turn int) bool {
 }
 
 // compareAges alternates turns between a context with many turns and contexts at about their tenth.
-func (l *lab) compareAges(old *talker, n int) error {
+func (r *runner) compareAges(old *talker, n int) error {
 	var late, early samples
 	var young *talker
 	for i := range n {
 		if i%10 == 0 {
-			young = l.context(fmt.Sprintf("young-%d", i))
+			young = r.context(fmt.Sprintf("young-%d", i))
 			for j := range 5 {
 				if _, err := young.turn(rig.Message{Key: fmt.Sprintf("%s-grows-%d", young.name, j), Tokens: 1}); err != nil {
 					return err
@@ -91,19 +91,19 @@ func (l *lab) compareAges(old *talker, n int) error {
 		late.add(aged.toRequest)
 		early.add(fresh.toRequest)
 	}
-	l.report.add("signal_to_request_turn_10_ms", "ms", early)
-	if !l.quick {
-		l.report.add("signal_to_request_turn_5000_ms", "ms", late)
+	r.report.add("signal_to_request_turn_10_ms", "ms", early)
+	if !r.quick {
+		r.report.add("signal_to_request_turn_5000_ms", "ms", late)
 	}
 	return nil
 }
 
 // measureHistory reports what a turn adds to a history: the entries from its message up to the
 // next one.
-func (l *lab) measureHistory(name string, turns int) error {
-	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
+func (r *runner) measureHistory(name string, turns int) error {
+	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
 	defer cancel()
-	costs, err := turnCosts(ctx, l.rig.Temporal, wire.WorkflowID(name))
+	costs, err := turnCosts(ctx, r.rig.Temporal, wire.WorkflowID(name))
 	if err != nil {
 		return err
 	}
@@ -119,10 +119,10 @@ func (l *lab) measureHistory(name string, turns int) error {
 			raw = append(raw, float64(cost.bytes))
 			beyond = append(beyond, float64(cost.bytes-cost.text))
 		}
-		l.report.add(fmt.Sprintf("history_bytes_per_turn_%d", at), "bytes", beyond)
+		r.report.add(fmt.Sprintf("history_bytes_per_turn_%d", at), "bytes", beyond)
 	}
-	l.report.add("history_events_per_turn", "events", events)
-	l.report.add("history_raw_bytes_per_turn", "bytes", raw)
+	r.report.add("history_events_per_turn", "events", events)
+	r.report.add("history_raw_bytes_per_turn", "bytes", raw)
 	return nil
 }
 

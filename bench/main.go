@@ -30,17 +30,17 @@ func main() {
 
 // scenario is a set of related measurements.
 type scenario struct {
-	name, what string
-	run        func(*lab) error
-	// world is the environment that it needs.
-	world world
+	name, what  string
+	run         func(*runner) error
+	environment environment
 }
 
-// world is the environment of a scenario.
-type world int
+// environment is the server that a scenario needs: none, one with devserver.Tuning, or one with
+// default settings.
+type environment int
 
 const (
-	none world = iota
+	none environment = iota
 	tuned
 	untuned
 )
@@ -61,8 +61,8 @@ var scenarios = []scenario{
 	{"archive", "a closed context of 10,000 events", archived, tuned},
 }
 
-// lab runs scenarios.
-type lab struct {
+// runner runs scenarios and collects their metrics.
+type runner struct {
 	ctx    context.Context
 	rig    *rig.Rig    // nil if the scenario does not need one
 	worker *rig.Worker // of the rig; a scenario may replace it
@@ -71,8 +71,8 @@ type lab struct {
 }
 
 // times returns the number of repetitions: n, or a tenth of it with -quick.
-func (l *lab) times(n int) int {
-	if l.quick {
+func (r *runner) times(n int) int {
+	if r.quick {
 		return max(3, n/10)
 	}
 	return n
@@ -94,24 +94,24 @@ func run(ctx context.Context, arguments []string) error {
 		return exit.UsageError{Err: fmt.Errorf("arguments %q: want flags and a regular expression: %w", arguments, err)}
 	}
 
-	l := &lab{ctx: ctx, quick: *quick, report: newReport()}
-	for _, w := range []world{none, untuned, tuned} {
-		if err := l.runIn(w, wanted); err != nil {
+	r := &runner{ctx: ctx, quick: *quick, report: newReport()}
+	for _, w := range []environment{none, untuned, tuned} {
+		if err := r.runIn(w, wanted); err != nil {
 			return err
 		}
 	}
 	fmt.Println()
-	if err := l.report.print(os.Stdout, *baseline); err != nil {
+	if err := r.report.print(os.Stdout, *baseline); err != nil {
 		return err
 	}
-	return l.report.write(*out)
+	return r.report.write(*out)
 }
 
-// runIn runs the selected scenarios of a world.
-func (l *lab) runIn(w world, wanted *regexp.Regexp) (err error) {
+// runIn runs the selected scenarios of an environment.
+func (r *runner) runIn(w environment, wanted *regexp.Regexp) (err error) {
 	var todo []scenario
 	for _, s := range scenarios {
-		if s.world == w && wanted.MatchString(s.name) {
+		if s.environment == w && wanted.MatchString(s.name) {
 			todo = append(todo, s)
 		}
 	}
@@ -123,19 +123,19 @@ func (l *lab) runIn(w world, wanted *regexp.Regexp) (err error) {
 		return nil
 	}
 	if w != none {
-		if l.rig, err = rig.Start(l.ctx, rig.Options{Untuned: w == untuned}); err != nil {
+		if r.rig, err = rig.Start(r.ctx, rig.Options{Untuned: w == untuned}); err != nil {
 			return err
 		}
-		defer l.rig.Stop()
-		if l.worker, err = l.rig.StartWorker(l.ctx, rig.WorkerOptions{}); err != nil {
+		defer r.rig.Stop()
+		if r.worker, err = r.rig.StartWorker(r.ctx, rig.WorkerOptions{}); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, l.worker.Stop()) }()
+		defer func() { err = errors.Join(err, r.worker.Stop()) }()
 	}
 	for _, s := range todo {
 		began := time.Now()
 		fmt.Fprintf(os.Stderr, "%-10s %s", s.name, s.what)
-		if err := s.run(l); err != nil {
+		if err := s.run(r); err != nil {
 			fmt.Fprintln(os.Stderr)
 			return fmt.Errorf("%s: %w", s.name, err)
 		}

@@ -17,13 +17,13 @@ import (
 
 // opening restores a session from an archive with 2,000 segments of 500 runs, in a
 // folder and in a store with 50 ms per read.
-func opening(l *lab) error {
+func opening(r *runner) error {
 	dir, err := os.MkdirTemp("", "chronicle-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	folder, err := blobs.Open(l.ctx, "file://"+filepath.ToSlash(dir), "default")
+	folder, err := blobs.Open(r.ctx, "file://"+filepath.ToSlash(dir), "default")
 	if err != nil {
 		return err
 	}
@@ -31,21 +31,21 @@ func opening(l *lab) error {
 	slow := blobstest.Open()
 	defer slow.Store.Close()
 	for name, store := range map[string]*blobs.Store{"folder": folder, "50ms_reads": slow.Store} {
-		if err := fillArchive(l.ctx, archive.New(store)); err != nil {
+		if err := fillArchive(r.ctx, archive.New(store)); err != nil {
 			return err
 		}
 		if store == slow.Store {
 			slow.SetLatency(50 * time.Millisecond)
 		}
 		var took samples
-		for range l.times(10) {
+		for range r.times(10) {
 			began := time.Now()
-			if err := restore(l.ctx, archive.New(store)); err != nil {
+			if err := restore(r.ctx, archive.New(store)); err != nil {
 				return err
 			}
 			took.add(time.Since(began))
 		}
-		l.report.add("opening_ms_2000_segments_"+name, "ms", took)
+		r.report.add("opening_ms_2000_segments_"+name, "ms", took)
 	}
 	return nil
 }

@@ -21,10 +21,10 @@ const patience = 2 * time.Minute
 
 // talker talks to one context or one bare loop.
 type talker struct {
-	ctx   context.Context
-	notes *rig.Notes
-	name  string
-	on    interface {
+	ctx          context.Context
+	observations *rig.Observations
+	name         string
+	on           interface {
 		Begin(ctx context.Context, name string) error
 		Send(ctx context.Context, name string, m rig.Message) error
 		Watch(name string) error
@@ -32,12 +32,12 @@ type talker struct {
 	begun bool
 }
 
-func (l *lab) context(name string) *talker {
-	return &talker{ctx: l.ctx, notes: l.rig.Notes, name: name, on: l.rig.Contexts}
+func (r *runner) context(name string) *talker {
+	return &talker{ctx: r.ctx, observations: r.rig.Observations, name: name, on: r.rig.Contexts}
 }
 
-func (l *lab) bareLoop(name string) *talker {
-	return &talker{ctx: l.ctx, notes: l.rig.Notes, name: name, on: l.rig.Bare}
+func (r *runner) bareLoop(name string) *talker {
+	return &talker{ctx: r.ctx, observations: r.rig.Observations, name: name, on: r.rig.Bare}
 }
 
 // say sends a message and returns when it began to. An observer follows from before the first
@@ -88,8 +88,8 @@ func (t *talker) turn(m rig.Message) (turn, error) {
 	return turn{requested.At.Sub(sent), ended.At.Sub(sent), ended.Delays}, err
 }
 
-func (t *talker) await(kind rig.Kind, key string) (rig.Note, error) {
+func (t *talker) await(kind rig.Kind, key string) (rig.Observation, error) {
 	ctx, cancel := context.WithTimeoutCause(t.ctx, patience, fmt.Errorf("not within %v: it is lost", patience))
 	defer cancel()
-	return t.notes.Await(ctx, kind, key)
+	return t.observations.Await(ctx, kind, key)
 }

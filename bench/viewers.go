@@ -9,19 +9,19 @@ import (
 
 // viewers has one viewer, and then a thousand, follow a context's transcript through a gateway during
 // long answers of fifty tokens per second.
-func viewers(l *lab) error {
+func viewers(r *runner) error {
 	const name = "viewed"
-	talker := l.context(name)
+	talker := r.context(name)
 	if _, err := talker.turn(message("begin-viewed")); err != nil {
 		return err
 	}
-	gateway, err := l.rig.StartGateway(l.ctx)
+	gateway, err := r.rig.StartGateway(r.ctx)
 	if err != nil {
 		return err
 	}
 	defer gateway.Stop()
 	look := func(viewers, rounds int) (delays, memory samples, err error) {
-		if err := gateway.View(l.ctx, name, viewers); err != nil {
+		if err := gateway.View(r.ctx, name, viewers); err != nil {
 			return nil, nil, err
 		}
 		m := rig.Message{Tokens: 250, Every: 20 * time.Millisecond}
@@ -46,18 +46,18 @@ func viewers(l *lab) error {
 		}
 		return delays, memory, nil
 	}
-	one, _, err := look(1, l.times(5))
+	one, _, err := look(1, r.times(5))
 	if err != nil {
 		return err
 	}
-	all, memory, err := look(l.times(1000), l.times(5))
+	all, memory, err := look(r.times(1000), r.times(5))
 	if err != nil {
 		return err
 	}
-	l.report.add("viewer_delta_ms", "ms", one)
-	l.report.add("viewers_1000_delta_ms", "ms", all)
-	l.report.add("gateway_rss_1000_mb", "MB", memory)
+	r.report.add("viewer_delta_ms", "ms", one)
+	r.report.add("viewers_1000_delta_ms", "ms", all)
+	r.report.add("gateway_rss_1000_mb", "MB", memory)
 	// The growth from the first answer to the last.
-	l.report.add("gateway_rss_1000_growth_mb", "MB", samples{memory[len(memory)-1] - memory[0]})
+	r.report.add("gateway_rss_1000_growth_mb", "MB", samples{memory[len(memory)-1] - memory[0]})
 	return nil
 }

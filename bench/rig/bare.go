@@ -53,7 +53,7 @@ func workBare(s *self) error {
 		return err
 	}
 	defer w.Stop()
-	s.note(Note{Kind: Ready, At: time.Now()})
+	s.report(Observation{Kind: Ready, At: time.Now()})
 	s.next()
 	return nil
 }
@@ -61,7 +61,7 @@ func workBare(s *self) error {
 // Bare is the client of the bare workflows.
 type Bare struct {
 	temporal client.Client
-	watcher  *peer
+	watcher  *subprocess
 }
 
 func (b *Bare) Begin(ctx context.Context, name string) error {

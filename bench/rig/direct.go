@@ -12,19 +12,19 @@ import (
 // callModel calls the model for each order, concurrently.
 func callModel(s *self) error {
 	client := modelClient(s.Model)
-	s.note(Note{Kind: Ready, At: time.Now()})
+	s.report(Observation{Kind: Ready, At: time.Now()})
 	for {
 		o, ok := s.next()
 		if !ok {
 			return nil
 		}
 		go func() {
-			var seen observation
+			var seen tokenTimes
 			if _, err := ask(context.Background(), client, o.Ask, seen.token); err != nil {
-				s.note(Note{Kind: Broken, Key: KeyOf(o.Ask), At: time.Now(), Value: err.Error()})
+				s.report(Observation{Kind: Broken, Key: KeyOf(o.Ask), At: time.Now(), Value: err.Error()})
 				return
 			}
-			s.note(seen.ended(KeyOf(o.Ask), "completed"))
+			s.report(seen.ended(KeyOf(o.Ask), "completed"))
 		}()
 	}
 }
@@ -64,12 +64,12 @@ func ask(ctx context.Context, client *openai.Client, message string, onToken fun
 	}
 }
 
-type observation struct {
+type tokenTimes struct {
 	first  time.Time
 	delays []time.Duration
 }
 
-func (s *observation) token(text string) {
+func (s *tokenTimes) token(text string) {
 	now := time.Now()
 	if s.first.IsZero() {
 		s.first = now
@@ -79,6 +79,6 @@ func (s *observation) token(text string) {
 	}
 }
 
-func (s *observation) ended(key, how string) Note {
-	return Note{Kind: Ended, Key: key, At: time.Now(), Value: how, First: s.first, Delays: s.delays}
+func (s *tokenTimes) ended(key, how string) Observation {
+	return Observation{Kind: Ended, Key: key, At: time.Now(), Value: how, First: s.first, Delays: s.delays}
 }

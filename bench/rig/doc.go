@@ -9,12 +9,12 @@
 //		defer r.Stop()
 //		worker, err := r.StartWorker(ctx, rig.WorkerOptions{})
 //		err = r.Contexts.Send(ctx, "demo", rig.Message{Key: "m1", Tokens: 20, Every: 5 * time.Millisecond})
-//		request, err := r.Notes.Await(ctx, rig.Requested, "m1")
+//		request, err := r.Observations.Await(ctx, rig.Requested, "m1")
 //		latency := request.At.Sub(sent)
 //
-// A [Message] has a key and specifies its answer. Processes report what they observe of
-// it, and when, as a [Note] with that key. Each token of an answer carries the time at
-// which the model wrote it.
+// A [Message] has a key and specifies its answer. Processes report each step of its turn as an
+// [Observation] with that key and a time. Each token of an answer contains the time at which
+// the model wrote it.
 //
 // Two references show the minimum: [Bare], a Temporal workflow that makes the same
 // request, and [Direct], a client that calls the model without Temporal.

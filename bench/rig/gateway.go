@@ -33,7 +33,7 @@ func serveGateway(s *self) error {
 	go func() {
 		served <- gateway.New(contexts, gateway.Options{Rate: -1, StreamsPerAddress: -1}).Serve(ctx, listener)
 	}()
-	s.note(Note{Kind: Ready, At: time.Now(), Value: listener.Addr().String()})
+	s.report(Observation{Kind: Ready, At: time.Now(), Value: listener.Addr().String()})
 	s.next()
 	end()
 	return <-served
@@ -41,24 +41,24 @@ func serveGateway(s *self) error {
 
 // Gateway is a gateway process, with a process of viewers.
 type Gateway struct {
-	gateway, viewers *peer
-	notes            *Notes
+	gateway, viewers *subprocess
+	notes            *Observations
 }
 
 // StartGateway starts a gateway without viewers.
 func (r *Rig) StartGateway(ctx context.Context) (*Gateway, error) {
-	server, err := start(ctx, roleGateway, r.addresses, r.Notes)
+	server, err := start(ctx, roleGateway, r.addresses, r.Observations)
 	if err != nil {
 		return nil, fmt.Errorf("start the gateway: %w", err)
 	}
 	at := r.addresses
 	at.Gateway = server.address
-	viewers, err := start(ctx, roleView, at, r.Notes)
+	viewers, err := start(ctx, roleView, at, r.Observations)
 	if err != nil {
 		server.stop()
 		return nil, fmt.Errorf("start the viewers: %w", err)
 	}
-	return &Gateway{gateway: server, viewers: viewers, notes: r.Notes}, nil
+	return &Gateway{gateway: server, viewers: viewers, notes: r.Observations}, nil
 }
 
 func (g *Gateway) Stop() {
@@ -84,7 +84,7 @@ func (o order) viewing() string { return fmt.Sprintf("%s by %d", o.View, o.Viewe
 
 // view follows transcripts as the web page does, until its orders end.
 func view(s *self) error {
-	s.note(Note{Kind: Ready, At: time.Now()})
+	s.report(Observation{Kind: Ready, At: time.Now()})
 	leave := func() {}
 	for {
 		o, ok := s.next()
@@ -94,24 +94,24 @@ func view(s *self) error {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		leave = cancel
-		a := &audience{viewers: o.Viewers, seen: map[string]*views{}, note: s.note}
+		a := &audience{viewers: o.Viewers, seen: map[string]*views{}, report: s.report}
 		var connecting sync.WaitGroup
 		for range o.Viewers {
 			connecting.Add(1)
 			go func() {
 				if err := a.watch(ctx, s.Gateway, o.View, connecting.Done); err != nil && ctx.Err() == nil {
-					s.note(Note{Kind: Broken, Key: o.View, At: time.Now(), Value: err.Error()})
+					s.report(Observation{Kind: Broken, Key: o.View, At: time.Now(), Value: err.Error()})
 				}
 			}()
 		}
 		connecting.Wait()
-		s.note(Note{Kind: Viewing, Key: o.viewing(), At: time.Now()})
+		s.report(Observation{Kind: Viewing, Key: o.viewing(), At: time.Now()})
 	}
 }
 
 type audience struct {
 	viewers int
-	note    func(Note)
+	report  func(Observation)
 
 	mu   sync.Mutex
 	seen map[string]*views // by message key
@@ -136,7 +136,7 @@ func (a *audience) add(key string, delays []time.Duration) {
 	v.delays = append(v.delays, delays...)
 	if v.viewers == a.viewers {
 		delete(a.seen, key)
-		a.note(Note{Kind: Viewed, Key: key, At: time.Now(), Delays: v.delays})
+		a.report(Observation{Kind: Viewed, Key: key, At: time.Now(), Delays: v.delays})
 	}
 }
 

@@ -26,7 +26,7 @@ func serveModel(s *self) error {
 	model := &model{self: s, requests: map[string]int{}, rand: rand.New(rand.NewPCG(s.Seed, 0))}
 	server := &http.Server{Handler: http.HandlerFunc(model.serve)}
 	go func() { _ = server.Serve(listener) }()
-	s.note(Note{Kind: Ready, At: time.Now(), Value: fmt.Sprintf("http://%s/v1", listener.Addr())})
+	s.report(Observation{Kind: Ready, At: time.Now(), Value: fmt.Sprintf("http://%s/v1", listener.Addr())})
 	s.next()
 	return server.Close()
 }
@@ -45,7 +45,7 @@ func (m *model) count(key string) string {
 	return RepeatKey(key, m.requests[key])
 }
 
-// RepeatKey is the key of the [Requested] note of the n-th request for a message, from 1.
+// RepeatKey is the key of the [Requested] observation of the n-th request for a message, from 1.
 func RepeatKey(key string, n int) string {
 	if n == 1 {
 		return key
@@ -76,7 +76,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	m.note(Note{Kind: Requested, Key: m.count(message.Key), At: arrived})
+	m.report(Observation{Kind: Requested, Key: m.count(message.Key), At: arrived})
 	cut := message.Tokens
 	if m.chance() < m.Faults {
 		var served bool
@@ -86,7 +86,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := answer(r.Context(), w, message, cut); err != nil {
 		if r.Context().Err() != nil {
-			m.note(Note{Kind: Aborted, Key: message.Key, At: time.Now()})
+			m.report(Observation{Kind: Aborted, Key: message.Key, At: time.Now()})
 		}
 		// Resets the connection instead of ending the answer.
 		panic(http.ErrAbortHandler)

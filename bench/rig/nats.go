@@ -12,7 +12,7 @@ func serveNATS(s *self) error {
 		return err
 	}
 	defer server.Shutdown()
-	s.note(Note{Kind: Ready, At: time.Now(), Value: server.URL()})
+	s.report(Observation{Kind: Ready, At: time.Now(), Value: server.URL()})
 	s.next()
 	return nil
 }

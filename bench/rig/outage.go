@@ -36,7 +36,7 @@ func (r *Rig) RestartTemporal(ctx context.Context, kill bool, down time.Duration
 	}
 	_ = r.server.Stop()  // kills it after a timeout
 	_ = pause(ctx, down) // restart even if ctx is done
-	if err := r.startsServer(context.WithoutCancel(ctx), port); err != nil {
+	if err := r.startDevServer(context.WithoutCancel(ctx), port); err != nil {
 		return fmt.Errorf("restart the temporal server: %w", err)
 	}
 	return nil
@@ -55,7 +55,7 @@ func (r *Rig) RestartNATS(ctx context.Context, down time.Duration) error {
 	}
 	r.nats.stop()
 	_ = pause(ctx, down) // restart even if ctx is done
-	p, err := start(context.WithoutCancel(ctx), roleNATS, restarted, r.Notes)
+	p, err := start(context.WithoutCancel(ctx), roleNATS, restarted, r.Observations)
 	if err != nil {
 		return fmt.Errorf("restart the nats server: %w", err)
 	}
@@ -66,17 +66,17 @@ func (r *Rig) RestartNATS(ctx context.Context, down time.Duration) error {
 // The blob store is a folder behind a symbolic link. An outage points the link at a file,
 // so that every operation of every process fails with ENOTDIR.
 const (
-	blobLink   = "blobs"
-	blobFolder = "folder"
-	notAFolder = "away"
+	blobLink      = "blobs"
+	blobDirectory = "directory"
+	notADirectory = "file"
 )
 
 func (r *Rig) prepareBlobs() error {
 	r.addresses.Blobs = "file://" + filepath.ToSlash(filepath.Join(r.dir, blobLink, "store"))
 	return errors.Join(
-		os.Mkdir(filepath.Join(r.dir, blobFolder), 0o700),
-		os.WriteFile(filepath.Join(r.dir, notAFolder), nil, 0o600),
-		r.linkBlobs(blobFolder),
+		os.Mkdir(filepath.Join(r.dir, blobDirectory), 0o700),
+		os.WriteFile(filepath.Join(r.dir, notADirectory), nil, 0o600),
+		r.linkBlobs(blobDirectory),
 	)
 }
 
@@ -88,13 +88,13 @@ func (r *Rig) linkBlobs(target string) error {
 	return os.Rename(next, filepath.Join(r.dir, blobLink))
 }
 
-// TakeBlobsAway makes every operation on the blob store fail for the given time.
-func (r *Rig) TakeBlobsAway(ctx context.Context, down time.Duration) error {
-	if err := r.linkBlobs(notAFolder); err != nil {
+// DisconnectBlobs makes every operation on the blob store fail for the given time.
+func (r *Rig) DisconnectBlobs(ctx context.Context, down time.Duration) error {
+	if err := r.linkBlobs(notADirectory); err != nil {
 		return fmt.Errorf("disconnect the blob store: %w", err)
 	}
 	_ = pause(ctx, down) // restore even if ctx is done
-	if err := r.linkBlobs(blobFolder); err != nil {
+	if err := r.linkBlobs(blobDirectory); err != nil {
 		return fmt.Errorf("reconnect the blob store: %w", err)
 	}
 	return nil

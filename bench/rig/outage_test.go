@@ -28,13 +28,13 @@ func TestABlobStoreOutageLosesNothing(t *testing.T) {
 
 	down, back := context.WithCancel(t.Context())
 	over := make(chan error)
-	require.NoError(t, r.linkBlobs(notAFolder))
+	require.NoError(t, r.linkBlobs(notADirectory))
 	_, err = store.Get(t.Context(), ref)
 	require.ErrorIs(t, err, blobs.ErrUnavailable)
 	require.NotErrorIs(t, err, blobs.ErrNotFound)
 	_, err = store.Put(t.Context(), []byte("more"))
 	require.ErrorIs(t, err, blobs.ErrUnavailable)
-	go func() { over <- r.TakeBlobsAway(down, time.Hour) }()
+	go func() { over <- r.DisconnectBlobs(down, time.Hour) }()
 	back()
 	require.NoError(t, <-over)
 	data, err := store.Get(t.Context(), ref)
@@ -43,9 +43,9 @@ func TestABlobStoreOutageLosesNothing(t *testing.T) {
 }
 
 func TestNATSRestartsOnTheSamePort(t *testing.T) {
-	p, err := start(t.Context(), roleNATS, addresses{}, newNotes())
+	p, err := start(t.Context(), roleNATS, addresses{}, newObservations())
 	require.NoError(t, err)
-	r := &Rig{nats: p, Notes: newNotes()}
+	r := &Rig{nats: p, Observations: newObservations()}
 	r.addresses.NATS = p.address
 	defer func() { r.nats.stop() }()
 	require.NoError(t, r.RestartNATS(t.Context(), time.Millisecond))

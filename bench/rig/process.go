@@ -48,10 +48,10 @@ type self struct {
 	out    *json.Encoder
 }
 
-func (s *self) note(n Note) {
+func (s *self) report(o Observation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.out.Encode(n) // an error means that the parent has ended
+	_ = s.out.Encode(o) // an error means that the parent has ended
 }
 
 // order is an instruction to a running part.
@@ -88,13 +88,13 @@ func Main() {
 		err = run(s)
 	}
 	if err != nil {
-		s.note(Note{Kind: Broken, Key: os.Args[1], At: time.Now(), Value: err.Error()})
+		s.report(Observation{Kind: Broken, Key: os.Args[1], At: time.Now(), Value: err.Error()})
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-type peer struct {
+type subprocess struct {
 	process *child.Process
 	mu      sync.Mutex // guards orders
 	orders  *json.Encoder
@@ -103,7 +103,7 @@ type peer struct {
 }
 
 // start starts a process and waits until it is ready.
-func start(ctx context.Context, r role, at addresses, notes *Notes) (*peer, error) {
+func start(ctx context.Context, r role, at addresses, notes *Observations) (*subprocess, error) {
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -128,12 +128,12 @@ func start(ctx context.Context, r role, at addresses, notes *Notes) (*peer, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{process: process, orders: json.NewEncoder(stdin), stdin: stdin}
+	p := &subprocess{process: process, orders: json.NewEncoder(stdin), stdin: stdin}
 	ready := make(chan string, 1)
 	go func() {
 		defer out.Close()
 		for decoder := json.NewDecoder(bufio.NewReader(out)); ; {
-			var n Note
+			var n Observation
 			switch err := decoder.Decode(&n); {
 			case err != nil:
 				close(ready)
@@ -158,13 +158,13 @@ func start(ctx context.Context, r role, at addresses, notes *Notes) (*peer, erro
 	}
 }
 
-func (p *peer) order(o order) error {
+func (p *subprocess) order(o order) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.orders.Encode(o)
 }
 
-func (p *peer) stop() {
+func (p *subprocess) stop() {
 	if p != nil {
 		_ = p.stdin.Close()
 		_ = p.process.Stop(stopTimeout)

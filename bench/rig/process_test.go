@@ -11,6 +11,6 @@ import (
 func TestAnObservationIsReportedOnce(t *testing.T) {
 	var out bytes.Buffer
 	s := &self{out: json.NewEncoder(&out)}
-	s.note(Note{Kind: Ended, Key: "m1"})
+	s.report(Observation{Kind: Ended, Key: "m1"})
 	require.Equal(t, 1, bytes.Count(out.Bytes(), []byte("\n")), "%s", &out)
 }

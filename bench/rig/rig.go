@@ -47,20 +47,20 @@ type Rig struct {
 	Contexts *Contexts
 	Bare     *Bare
 	Direct   *Direct
-	// Notes are the observations of all processes.
-	Notes *Notes
+	// Observations of all processes.
+	Observations *Observations
 
 	options   Options
 	addresses addresses
 	dir       string
-	// server is nil for a server that the rig did not start. startsServer starts it on a
+	// server is nil for a server that the rig did not start. startDevServer starts it on a
 	// port, 0 for any, with the existing database.
-	server       *devserver.Server
-	startsServer func(ctx context.Context, port int) error
-	serverPID    int // 0 for a server that the rig did not start
-	nats         *peer
-	workers      int // number started
-	stops        []func()
+	server         *devserver.Server
+	startDevServer func(ctx context.Context, port int) error
+	serverPID      int // 0 for a server that the rig did not start
+	nats           *subprocess
+	workers        int // number started
+	stops          []func()
 }
 
 // Start starts everything but workers. ctx bounds the start.
@@ -72,7 +72,7 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 		}
 		options.Worker = filepath.Join(filepath.Dir(executable), "worker")
 	}
-	r := &Rig{options: options, Notes: newNotes()}
+	r := &Rig{options: options, Observations: newObservations()}
 	defer func() {
 		if err != nil {
 			r.Stop()
@@ -96,17 +96,17 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	r.stops = append(r.stops, r.Temporal.Close)
 
 	r.addresses.Faults, r.addresses.Seed = options.Faults, options.Seed
-	peers := map[role]*peer{}
+	subprocesses := map[role]*subprocess{}
 	roles := []role{roleNATS, roleModel, roleBare, roleDirect, roleWatch}
 	if options.Minimal {
 		roles = roles[:2]
 	}
 	for _, role := range roles {
-		p, err := start(ctx, role, r.addresses, r.Notes)
+		p, err := start(ctx, role, r.addresses, r.Observations)
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", role, err)
 		}
-		peers[role] = p
+		subprocesses[role] = p
 		if role != roleNATS {
 			r.stops = append(r.stops, p.stop)
 		}
@@ -118,9 +118,9 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 			r.addresses.Model = p.address
 		}
 	}
-	watcher := peers[roleWatch]
+	watcher := subprocesses[roleWatch]
 	r.Bare = &Bare{temporal: r.Temporal, watcher: watcher}
-	r.Direct = &Direct{peer: peers[roleDirect]}
+	r.Direct = &Direct{subprocess: subprocesses[roleDirect]}
 	contexts, err := client.Dial(ctx, client.Config{
 		Address: r.addresses.Temporal, NATSURL: r.addresses.NATS, BlobURL: r.addresses.Blobs, TaskQueue: options.TaskQueue,
 	})
@@ -151,7 +151,7 @@ func (r *Rig) startServer(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	r.startsServer = func(ctx context.Context, port int) error {
+	r.startDevServer = func(ctx context.Context, port int) error {
 		server, err := devserver.Start(ctx, devserver.Options{Command: command, DataDir: dir, Port: port, Untuned: r.options.Untuned})
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func (r *Rig) startServer(ctx context.Context, dir string) error {
 		r.server, r.serverPID, r.addresses.Temporal = server, server.PID(), server.Address()
 		return nil
 	}
-	if err := r.startsServer(ctx, 0); err != nil {
+	if err := r.startDevServer(ctx, 0); err != nil {
 		return err
 	}
 	r.stops = append(r.stops, func() { _ = r.server.Stop() }) // RestartTemporal replaces it
@@ -189,7 +189,7 @@ func dial(ctx context.Context, address string) (sdkclient.Client, error) {
 // Contexts is the client of the contexts.
 type Contexts struct {
 	*client.Client
-	watcher *peer
+	watcher *subprocess
 }
 
 // Begin creates a context.
@@ -217,7 +217,7 @@ func (c *Contexts) Send(ctx context.Context, name string, m Message) error {
 func (c *Contexts) Watch(name string) error { return c.watcher.order(order{Follow: name}) }
 
 // Direct is a client that calls the model without Temporal.
-type Direct struct{ peer *peer }
+type Direct struct{ subprocess *subprocess }
 
 // Send sends a message to the model.
-func (d *Direct) Send(m Message) error { return d.peer.order(order{Ask: m.String()}) }
+func (d *Direct) Send(m Message) error { return d.subprocess.order(order{Ask: m.String()}) }

@@ -28,7 +28,7 @@ func watch(s *self) error {
 		return err
 	}
 	defer temporal.Close()
-	s.note(Note{Kind: Ready, At: time.Now()})
+	s.report(Observation{Kind: Ready, At: time.Now()})
 	for {
 		o, ok := s.next()
 		if !ok {
@@ -49,32 +49,32 @@ func watch(s *self) error {
 func (s *self) watchContext(ctx context.Context, c *client.Context) {
 	newest := event.UserMessage{}
 	keys := map[string]string{} // message keys by request
-	seen := map[string]*observation{}
+	seen := map[string]*tokenTimes{}
 	ended := func(requestID, how string) {
 		if seen[requestID] == nil {
-			seen[requestID] = &observation{}
+			seen[requestID] = &tokenTimes{}
 		}
-		s.note(seen[requestID].ended(keys[requestID], how))
+		s.report(seen[requestID].ended(keys[requestID], how))
 		delete(seen, requestID)
 		delete(keys, requestID)
 	}
 	for e, err := range c.Follow(ctx, client.FollowOptions{Deltas: true}) {
 		if err != nil {
 			if ctx.Err() == nil {
-				s.note(Note{Kind: Broken, Key: c.Name(), At: time.Now(), Value: err.Error()})
+				s.report(Observation{Kind: Broken, Key: c.Name(), At: time.Now(), Value: err.Error()})
 			}
 			return
 		}
 		switch body := e.Body.(type) {
 		case event.SystemPrompt:
-			s.note(Note{Kind: Watching, Key: c.Name(), At: time.Now()})
+			s.report(Observation{Kind: Watching, Key: c.Name(), At: time.Now()})
 		case event.UserMessage:
 			newest = body
 		case event.LLMRequestStarted:
 			keys[body.RequestID] = KeyOf(newest.Content)
 		case event.TextDelta:
 			if seen[body.RequestID] == nil {
-				seen[body.RequestID] = &observation{}
+				seen[body.RequestID] = &tokenTimes{}
 			}
 			seen[body.RequestID].token(body.Delta)
 		case event.AssistantMessage:
@@ -96,18 +96,18 @@ func (s *self) watchBare(ctx context.Context, temporal sdkclient.Client, workflo
 		h, err := history.Next()
 		if err != nil {
 			if ctx.Err() == nil {
-				s.note(Note{Kind: Broken, Key: workflowID, At: time.Now(), Value: err.Error()})
+				s.report(Observation{Kind: Broken, Key: workflowID, At: time.Now(), Value: err.Error()})
 			}
 			return
 		}
 		switch {
 		case h.GetWorkflowExecutionStartedEventAttributes() != nil:
-			s.note(Note{Kind: Watching, Key: workflowID, At: time.Now()})
+			s.report(Observation{Kind: Watching, Key: workflowID, At: time.Now()})
 		case h.GetActivityTaskScheduledEventAttributes() != nil:
 			keys[h.GetEventId()] = keyOfCall(h)
 		case h.GetActivityTaskCompletedEventAttributes() != nil:
 			scheduled := h.GetActivityTaskCompletedEventAttributes().GetScheduledEventId()
-			s.note(Note{Kind: Ended, Key: keys[scheduled], At: time.Now(), Value: "completed"})
+			s.report(Observation{Kind: Ended, Key: keys[scheduled], At: time.Now(), Value: "completed"})
 			delete(keys, scheduled)
 		}
 	}

@@ -14,17 +14,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// check returns what does not hold of a log; see the package comment.
-func (s *story) check(log []event.Event, told view, state wire.State) error {
+// check returns the violations of a log; see the package comment.
+func (j *journal) check(log []event.Event, followed view, state wire.State) error {
 	return errors.Join(
-		checkChain(s.name, log),
-		s.checkTold(log, told),
-		s.checkMessages(log),
-		s.checkSessions(log),
-		s.checkRequests(log),
+		checkChain(j.name, log),
+		j.checkFollowed(log, followed),
+		j.checkMessages(log),
+		j.checkSessions(log),
+		j.checkRequests(log),
 		checkAnswers(log),
-		s.checkRest(log),
-		checkState(s.name, log, state),
+		j.checkIdle(log),
+		checkState(j.name, log, state),
 	)
 }
 
@@ -43,18 +43,17 @@ func checkChain(name string, log []event.Event) error {
 	return errors.Join(problems...)
 }
 
-// checkTold compares what the follower was told with the log, which may have
-// grown since by a message that was on its way for long.
-func (s *story) checkTold(log []event.Event, told view) error {
-	// The run of a reset that is terminated before it registers is no part of the log: a
-	// follower that saw it goes back a second time.
-	resets, terminations := s.count(true), s.count(false)
-	if most := resets + min(resets, terminations); told.rewinds > most {
-		return fmt.Errorf("the follower was sent back %d times, after %d resets and %d terminations", told.rewinds, resets, terminations)
+// checkFollowed compares what the follower received with the log, which may have grown since.
+func (j *journal) checkFollowed(log []event.Event, followed view) error {
+	// A run that was terminated after a reset and before it registered is not part of the
+	// log; a follower that saw it is rewound a second time.
+	resets, terminations := j.count(true), j.count(false)
+	if most := resets + min(resets, terminations); followed.rewinds > most {
+		return fmt.Errorf("the follower was rewound %d times, after %d resets and %d terminations", followed.rewinds, resets, terminations)
 	}
-	for i, e := range told.events {
+	for i, e := range followed.events {
 		if i >= len(log) || !same(e, log[i]) {
-			return fmt.Errorf("the follower was told %s %s as event %d, which is not in the log", e.Tag(), e.ID, i+1)
+			return fmt.Errorf("the follower received %s %s as event %d, which is not in the log", e.Tag(), e.ID, i+1)
 		}
 	}
 	return nil
@@ -72,86 +71,85 @@ func same(a, b event.Event) bool {
 	return err == nil && bytes.Equal(x, y)
 }
 
-// checkMessages compares what was sent with the log.
-func (s *story) checkMessages(log []event.Event) error {
+// checkMessages compares the sent messages with the log.
+func (j *journal) checkMessages(log []event.Event) error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	sent := map[string]int{}
-	var want []string // those that are there in order
-	for i, m := range s.sent {
+	var want []string // keys in the order sent
+	for i, m := range j.sent {
 		sent[m.key] = i
-		if s.expect(i).inOrder {
+		if j.expect(i).inOrder {
 			want = append(want, m.key)
 		}
 	}
 	var got []string
-	taken, rejected, files := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	found, rejections, files := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, e := range log {
 		switch body := e.Body.(type) {
 		case event.UserMessage:
 			n, ok := sent[e.ClientEventID]
-			if !ok || s.sent[n].content != sha256.Sum256([]byte(body.Content)) {
-				wrong("%s says %q as %s, which was not sent", e.ID, event.Redact(body.Content, 60), e.ClientEventID)
+			if !ok || j.sent[n].content != sha256.Sum256([]byte(body.Content)) {
+				wrong("%s is the message %q with key %s, which was not sent", e.ID, event.Redact(body.Content, 60), e.ClientEventID)
 				continue
 			}
-			m, expected := s.sent[n], s.expect(n)
+			m, expected := j.sent[n], j.expect(n)
 			switch {
-			case taken[m.key]:
-				wrong("message %s is doubled as %s", m.key, e.ID)
+			case found[m.key]:
+				wrong("message %s is duplicated as %s", m.key, e.ID)
 			case m.outcome == lost:
-				wrong("message %s is %s, though its sender was told that it is lost", m.key, e.ID)
-			case m.outcome == refused:
-				wrong("message %s is %s, though its sender was told that it is refused", m.key, e.ID)
+				wrong("message %s is %s, but its sender was told that it is lost", m.key, e.ID)
+			case m.outcome == rejected:
+				wrong("message %s is %s, but its sender was told that it is rejected", m.key, e.ID)
 			case expected.at != "" && expected.at != e.ID:
-				wrong("message %s is %s, though its sender was told that it is %s", m.key, e.ID, expected.at)
+				wrong("message %s is %s, but its sender was told that it is %s", m.key, e.ID, expected.at)
 			case m.file != "" && (i == 0 || log[i-1].ClientEventID != fileID(m.key)):
 				wrong("message %s is %s without its attachment", m.key, e.ID)
 			}
-			taken[m.key] = true
+			found[m.key] = true
 			if expected.inOrder {
 				got = append(got, m.key)
 			}
 		case event.FileAttachment:
 			n, ok := sent[strings.TrimSuffix(e.ClientEventID, fileID(""))]
 			switch {
-			case !ok || string(s.sent[n].file) != body.Source.Ref:
-				wrong("%s is an attachment %s, which was not sent", e.ID, e.ClientEventID)
+			case !ok || string(j.sent[n].file) != body.Source.Ref:
+				wrong("%s is attachment %s, which was not sent", e.ID, e.ClientEventID)
 			case files[e.ClientEventID]:
-				wrong("attachment %s is doubled as %s", e.ClientEventID, e.ID)
+				wrong("attachment %s is duplicated as %s", e.ClientEventID, e.ID)
 			}
 			files[e.ClientEventID] = true
 		case event.InputRejected:
 			key := strings.TrimSuffix(e.ClientEventID, fileID(""))
-			if _, ok := sent[key]; !ok || s.policy != event.PolicyReject {
-				wrong("%s: input %s was refused: %s", e.ID, e.ClientEventID, body.Reason)
+			if _, ok := sent[key]; !ok || j.policy != event.PolicyReject {
+				wrong("%s: input %s was rejected: %s", e.ID, e.ClientEventID, body.Reason)
 			}
-			rejected[key] = true
+			rejections[key] = true
 		}
 	}
-	for i, m := range s.sent {
+	for i, m := range j.sent {
 		switch {
-		case s.expect(i).must && !taken[m.key] && !rejected[m.key]:
+		case j.expect(i).must && !found[m.key] && !rejections[m.key]:
 			wrong("message %s is lost", m.key)
-		case m.outcome == recorded && !taken[m.key] && rejected[m.key]:
-			wrong("message %s is refused, though its sender was told that it is %s", m.key, m.eventID)
-		case m.outcome == refused && !rejected[m.key]:
-			wrong("message %s was refused, and the log does not say so", m.key)
+		case m.outcome == recorded && !found[m.key] && rejections[m.key]:
+			wrong("message %s is rejected, but its sender was told that it is %s", m.key, m.eventID)
+		case m.outcome == rejected && !rejections[m.key]:
+			wrong("message %s was rejected, but the log has no rejection", m.key)
 		}
 	}
-	if s.policy == event.PolicyReject {
-		// Of a message that was stored, only the log says whether it was refused.
-		want = slices.DeleteFunc(want, func(key string) bool { return !taken[key] })
+	if j.policy == event.PolicyReject {
+		// Only the log tells whether a stored message was rejected.
+		want = slices.DeleteFunc(want, func(key string) bool { return !found[key] })
 	}
 	if len(problems) == 0 && !slices.Equal(want, got) {
-		wrong("the messages are not in the order in which they were sent")
+		wrong("the messages are not in the order sent")
 	}
 	return errors.Join(problems...)
 }
 
-// checkSessions makes sure that sessions end for no other reason than that their
-// user closed or terminated them, or reset a run to a point at which it had not
-// begun.
-func (s *story) checkSessions(log []event.Event) error {
+// checkSessions returns an error if a session ended without its user closing or terminating
+// it, or resetting its run to its first workflow task.
+func (j *journal) checkSessions(log []event.Event) error {
 	ended, broken, isEnded := 0, 0, true
 	for _, e := range log {
 		switch e.Body.(type) {
@@ -165,42 +163,42 @@ func (s *story) checkSessions(log []event.Event) error {
 			isEnded = true
 		}
 	}
-	if terminated, reset := s.count(false), s.count(true); ended > s.closed || broken > terminated+reset {
-		return fmt.Errorf("%d sessions ended and %d broke off, but the user closed %d, terminated %d and reset %d", ended, broken, s.closed, terminated, reset)
+	if terminated, reset := j.count(false), j.count(true); ended > j.closed || broken > terminated+reset {
+		return fmt.Errorf("%d sessions ended and %d were cut off, but the user closed %d, terminated %d and reset %d", ended, broken, j.closed, terminated, reset)
 	}
 	return nil
 }
 
-// checkRequests follows the life of each request: attempts in order, one end,
-// and none beside another. Only after a reset an attempt may be recorded again, since
-// Temporal delivers signals of the abandoned branch, which its result corrects.
-func (s *story) checkRequests(log []event.Event) error {
+// checkRequests checks that the attempts of each request are in order, that it ends once, and
+// that no requests overlap. After a reset an attempt may be recorded again, since Temporal
+// delivers the signals of the abandoned branch; the result corrects that.
+func (j *journal) checkRequests(log []event.Event) error {
 	var problems []error
 	running, attempt, ended := "", 0, map[string]bool{}
-	about := func(e event.Event, id string) {
+	belongs := func(e event.Event, id string) {
 		switch {
 		case ended[id]:
-			problems = append(problems, fmt.Errorf("%s is about request %s, which has ended", e.ID, id))
+			problems = append(problems, fmt.Errorf("%s belongs to request %s, which has ended", e.ID, id))
 		case running != "" && running != id:
-			problems = append(problems, fmt.Errorf("%s is about request %s, but %s runs", e.ID, id, running))
+			problems = append(problems, fmt.Errorf("%s belongs to request %s, but %s is running", e.ID, id, running))
 		case running == "":
 			running, attempt = id, 0
 		}
 	}
 	end := func(e event.Event, id string) {
-		about(e, id)
+		belongs(e, id)
 		running, ended[id] = "", true
 	}
 	for _, e := range log {
 		switch body := e.Body.(type) {
 		case event.LLMRequestStarted:
-			about(e, body.RequestID)
-			if body.Attempt < attempt || body.Attempt == attempt && s.count(true) == 0 {
+			belongs(e, body.RequestID)
+			if body.Attempt < attempt || body.Attempt == attempt && j.count(true) == 0 {
 				problems = append(problems, fmt.Errorf("%s is of attempt %d, after attempt %d", e.ID, body.Attempt, attempt))
 			}
 			attempt = body.Attempt
 		case event.AssistantMessage:
-			about(e, body.RequestID)
+			belongs(e, body.RequestID)
 		case event.RequestEnd:
 			end(e, body.Request())
 		}
@@ -211,8 +209,7 @@ func (s *story) checkRequests(log []event.Event) error {
 	return errors.Join(problems...)
 }
 
-// checkAnswers compares each answer with the newest message that its request had
-// seen: what readers are told is what the model was shown.
+// checkAnswers compares each answer with the newest message that its request included.
 func checkAnswers(log []event.Event) error {
 	var problems []error
 	for _, e := range log {
@@ -223,7 +220,7 @@ func checkAnswers(log []event.Event) error {
 		var message rig.Message
 		for _, seen := range slices.Backward(log[:min(len(log), event.Counter(body.ThroughEventID))]) {
 			if m, ok := seen.Body.(event.UserMessage); ok {
-				message, _ = rig.ParseMessage(m.Content) // the client wrote it
+				message, _ = rig.ParseMessage(m.Content) // valid, sent by the user
 				break
 			}
 		}
@@ -236,23 +233,23 @@ func checkAnswers(log []event.Event) error {
 	return errors.Join(problems...)
 }
 
-// checkRest makes sure that nothing is left to do.
-func (s *story) checkRest(log []event.Event) error {
-	l := s.ledger()
+// checkIdle checks that every message is done.
+func (j *journal) checkIdle(log []event.Event) error {
+	p := j.progress()
 	for _, e := range log {
-		l.note(e)
+		p.add(e)
 	}
-	if !l.rests() {
+	if !p.isIdle() {
 		return errors.New("a message has neither an answer nor a reason for having none")
 	}
 	return nil
 }
 
-// checkState compares the state of the session, from which the model is shown the
-// conversation, with what the log amounts to. The log may have grown since.
+// checkState compares the state of the session with the fold of the log, which may have grown
+// since.
 func checkState(name string, log []event.Event, state wire.State) error {
 	if state.EventCount > len(log) {
-		return fmt.Errorf("the session has %d events, and the log %d", state.EventCount, len(log))
+		return fmt.Errorf("the session has %d events, but the log has %d", state.EventCount, len(log))
 	}
 	want := wire.StateOf(reducer.Load(name, reducer.Reduce, log[:state.EventCount]...), state.UpdatedAt)
 	x, err := wire.JSON(want)
@@ -264,13 +261,13 @@ func checkState(name string, log []event.Event, state wire.State) error {
 		return err
 	}
 	if !bytes.Equal(x.Payload().GetData(), y.Payload().GetData()) {
-		return fmt.Errorf("the session is not what its log amounts to:\n  session %s\n  log     %s",
+		return fmt.Errorf("the session state is not the fold of the log:\n  session %s\n  log     %s",
 			event.Redact(string(y.Payload().GetData()), 2000), event.Redact(string(x.Payload().GetData()), 2000))
 	}
 	return nil
 }
 
-// tail is the end of a log, to explain a problem.
+// tail formats the end of a log.
 func tail(log []event.Event) string {
 	var b strings.Builder
 	for _, e := range log[max(0, len(log)-30):] {

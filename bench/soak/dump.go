@@ -14,8 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// dump writes the histories of all runs of the context to the directory of the
-// logs, if there is one, so that a problem can be explained and replayed.
+// dump writes the histories of all runs of the context to -logs, to be replayed.
 func (u *user) dump() {
 	if u.soak.options.logs == "" {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
 )
 
-// faultName is a kind of fault, as -without takes it.
+// faultName is a kind of fault, as in -without.
 type faultName string
 
 const (
@@ -30,17 +30,15 @@ var faultNames = []faultName{
 	faultKill, faultStop, faultTemporal, faultNATS, faultBlobs, faultClose, faultReset, faultTerminate, faultLarge,
 }
 
-// The times between faults, and how long an outage lasts, are random between a
-// least and a most.
+// The pauses between faults and the duration of outages are random within these bounds.
 const (
 	minWorkerPause, maxWorkerPause = 2 * time.Second, 8 * time.Second
 	minOutagePause, maxOutagePause = 5 * time.Second, 15 * time.Second
 	minDown, maxDown               = 1 * time.Second, 6 * time.Second
-	// drainTimeout is shorter than some of the answers.
+	// drainTimeout is shorter than some answers.
 	drainTimeout = 2 * time.Second
-	// restartWithin is how long a worker may take to start when what it needs has an
-	// outage.
-	restartWithin = 2 * time.Minute
+	// restartTimeout bounds the start of a worker during an outage.
+	restartTimeout = 2 * time.Minute
 )
 
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
@@ -69,28 +67,27 @@ func (s *soak) stopWorkers() {
 	}
 }
 
-// endWorkers ends a worker every few seconds, with SIGKILL and with SIGTERM in
-// turn, and starts another in its place. With one worker there is none for a while.
-func (s *soak) endWorkers(ctx context.Context) error {
-	names := slices.DeleteFunc([]faultName{faultKill, faultStop}, s.options.leavesOut)
+// disruptWorkers replaces a worker every few seconds, after SIGKILL and SIGTERM in turn.
+func (s *soak) disruptWorkers(ctx context.Context) error {
+	names := slices.DeleteFunc([]faultName{faultKill, faultStop}, s.options.excludes)
 	r := s.random(1)
 	for n := 0; len(names) > 0 && wait(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
 		i := r.IntN(len(s.workers))
 		if s.workers[i].HasEnded() {
-			return errors.New("a worker ended by itself")
+			return errors.New("a worker exited on its own")
 		}
 		if names[n%len(names)] == faultKill {
 			s.workers[i].Kill()
 			s.counts.killed.Add(1)
 		} else {
 			if err := s.workers[i].Stop(); err != nil {
-				return fmt.Errorf("a worker was told to stop: %w", err)
+				return fmt.Errorf("stop a worker: %w", err)
 			}
 			s.counts.stopped.Add(1)
 		}
-		// Not with ctx: what was ended is started again in any case. It may have to be
-		// started more than once in an outage.
-		starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartWithin)
+		// The replacement starts even if ctx is done. During an outage it may take several
+		// attempts.
+		starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
 		for {
 			w, err := s.startWorker(starting)
 			if err == nil {
@@ -107,10 +104,9 @@ func (s *soak) endWorkers(ctx context.Context) error {
 	return nil
 }
 
-// outages takes Temporal, NATS and the blob store away for some seconds, one after
-// the other.
+// outages stops Temporal, NATS and the blob store for some seconds, one at a time.
 func (s *soak) outages(ctx context.Context) error {
-	names := slices.DeleteFunc([]faultName{faultTemporal, faultNATS, faultBlobs}, s.options.leavesOut)
+	names := slices.DeleteFunc([]faultName{faultTemporal, faultNATS, faultBlobs}, s.options.excludes)
 	r := s.random(2)
 	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for n := 0; len(names) > 0 && wait(ctx, between(r, minOutagePause, maxOutagePause)); n++ {
@@ -124,7 +120,7 @@ func (s *soak) outages(ctx context.Context) error {
 			err = s.rig.RestartNATS(ctx, down)
 			s.counts.nats.Add(1)
 		case faultBlobs:
-			err = s.rig.TakeBlobsAway(ctx, down)
+			err = s.rig.DisconnectBlobs(ctx, down)
 			s.counts.blobs.Add(1)
 		}
 		if err != nil {

@@ -9,25 +9,23 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// kind is what the client of a context does, beside sending messages and
-// interrupting.
+// kind describes what the user of a context does besides interrupting.
 type kind struct {
 	name   string
 	policy event.Policy
-	// burst is how many messages the client sends at most before it waits for the
-	// context to rest.
+	// burst is the maximum number of messages before the user waits.
 	burst int
-	// tokens is the longest answer, every the longest time between two tokens.
+	// tokens is the maximum length of an answer, every the maximum time between tokens.
 	tokens int
 	every  time.Duration
-	// large adds large messages and attachments, signals sends plain signals with
-	// the Temporal client, of at most 60 KB.
+	// large adds large messages and attachments. signals sends plain signals of at most
+	// 60 KB with the Temporal client.
 	large, signals bool
-	// closes, resets and terminates are what else happens to the context.
+	// closes, resets and terminates do that to the context at random.
 	closes, resets, terminates bool
 }
 
-// kinds are taken in turn by the contexts.
+// kinds are assigned to contexts round-robin.
 var kinds = []kind{
 	{name: "interrupt", policy: event.PolicyInterrupt, burst: 2, tokens: 40, every: 20 * time.Millisecond},
 	{name: "queue", policy: event.PolicyQueue, burst: 3, tokens: 40, every: 20 * time.Millisecond},
@@ -41,22 +39,22 @@ var kinds = []kind{
 	{name: "all", policy: event.PolicyQueue, burst: 3, tokens: 100, every: 20 * time.Millisecond, closes: true, resets: true, terminates: true},
 }
 
-// kindOf is the kind of the n-th context, without the faults that are left out.
+// kindOf returns the kind of the n-th context, without excluded faults.
 func kindOf(n int, o options) kind {
 	k := o.kinds[n%len(o.kinds)]
-	k.large = k.large && !o.leavesOut(faultLarge)
-	k.closes = k.closes && !o.leavesOut(faultClose)
-	k.resets = k.resets && !o.leavesOut(faultReset)
-	k.terminates = k.terminates && !o.leavesOut(faultTerminate)
+	k.large = k.large && !o.excludes(faultLarge)
+	k.closes = k.closes && !o.excludes(faultClose)
+	k.resets = k.resets && !o.excludes(faultReset)
+	k.terminates = k.terminates && !o.excludes(faultTerminate)
 	return k
 }
 
-// contextName says the kind, so that a problem tells it.
+// contextName returns a name with the kind, which shows in problems.
 func contextName(n int, o options) string {
 	return fmt.Sprintf("soak-%03d-%s", n, o.kinds[n%len(o.kinds)].name)
 }
 
-// kindsOf are those of some names, separated by commas; all for "".
+// kindsOf returns the kinds of a comma-separated list; all for "".
 func kindsOf(list string) ([]kind, error) {
 	if list == "" {
 		return kinds, nil
@@ -65,7 +63,7 @@ func kindsOf(list string) ([]kind, error) {
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("-kinds %s: no such kind of context (%s)", name, kindNames())
+			return nil, fmt.Errorf("-kinds %s: unknown kind of context (%s)", name, kindNames())
 		}
 		some = append(some, kinds[i])
 	}

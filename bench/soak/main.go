@@ -47,21 +47,21 @@ type options struct {
 	logs              string
 }
 
-func (o options) leavesOut(name faultName) bool { return slices.Contains(o.without, name) }
+func (o options) excludes(name faultName) bool { return slices.Contains(o.without, name) }
 
 // parse reads the flags.
 func parse(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
-	flags.DurationVar(&o.duration, "for", 10*time.Minute, "how long faults go on, more than 0")
+	flags.DurationVar(&o.duration, "for", 10*time.Minute, "duration of the faults, more than 0")
 	flags.IntVar(&o.contexts, "contexts", 100, "number of contexts, 1 to 10000")
 	flags.IntVar(&o.workers, "workers", 3, "number of workers, 1 to 100")
-	flags.Float64Var(&o.faults, "faults", 0.1, "share of the requests that the model fails, 0 to 1")
-	flags.Uint64Var(&o.seed, "seed", 0, "seed of all that is random, to repeat a run approximately; 0: a new one")
+	flags.Float64Var(&o.faults, "faults", 0.1, "fraction of requests that the model fails, 0 to 1")
+	flags.Uint64Var(&o.seed, "seed", 0, "random seed, to repeat a run approximately; 0: a new one")
 	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history entries after which runs continue as new, at least %d; 0: when Temporal suggests it", contexts.MinContinueAfter))
-	without := flags.String("without", "", "kinds of faults to leave out, separated by commas: "+names(faultNames))
+	without := flags.String("without", "", "kinds of faults to exclude, separated by commas: "+names(faultNames))
 	kindList := flags.String("kinds", "", "kinds of contexts to use, separated by commas; empty: all of "+kindNames())
-	flags.StringVar(&o.logs, "logs", "", "existing directory for the logs of the workers, and the histories of contexts with problems; empty: they are not kept")
+	flags.StringVar(&o.logs, "logs", "", "existing directory for the logs of workers and the histories of contexts with problems; empty: none are kept")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -87,7 +87,7 @@ func parse(args []string) (options, error) {
 	}
 	for _, name := range o.without {
 		if !slices.Contains(faultNames, name) {
-			return o, fmt.Errorf("-without %s: no such kind of fault (%s)", name, names(faultNames))
+			return o, fmt.Errorf("-without %s: unknown kind of fault (%s)", name, names(faultNames))
 		}
 	}
 	var err error
@@ -109,12 +109,12 @@ func names(all []faultName) string {
 }
 
 const (
-	// restWithin is how long the contexts may take to rest once the faults are over: a
-	// request that failed may be retried.
-	restWithin = 2 * time.Minute
-	// allFaultsFrom is how long a run has to be for every kind of fault to happen.
-	allFaultsFrom = 2 * time.Minute
-	reportEvery   = 30 * time.Second
+	// idleTimeout bounds the wait for idle contexts after the last fault; failed requests
+	// are retried.
+	idleTimeout = 2 * time.Minute
+	// allFaultsAfter is the duration within which every kind of fault occurs.
+	allFaultsAfter = 2 * time.Minute
+	reportEvery    = 30 * time.Second
 )
 
 func run(ctx context.Context, o options) error {
@@ -140,15 +140,15 @@ func run(ctx context.Context, o options) error {
 
 	faults, cancel := context.WithTimeout(ctx, o.duration)
 	defer cancel()
-	rest, cancelRest := context.WithTimeoutCause(ctx, o.duration+restWithin, fmt.Errorf("not at rest %v after the last fault", restWithin))
+	rest, cancelRest := context.WithTimeoutCause(ctx, o.duration+idleTimeout, fmt.Errorf("not idle %v after the last fault", idleTimeout))
 	defer cancelRest()
 	var wg sync.WaitGroup
 	problems := make([]error, o.contexts+2)
-	wg.Go(func() { problems[o.contexts] = s.endWorkers(faults) })
+	wg.Go(func() { problems[o.contexts] = s.disruptWorkers(faults) })
 	wg.Go(func() { problems[o.contexts+1] = s.outages(faults) })
 	wg.Go(func() { s.report(faults) })
 	for i := range o.contexts {
-		wg.Go(func() { problems[i] = s.converse(faults, rest, i) })
+		wg.Go(func() { problems[i] = s.runUser(faults, rest, i) })
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
@@ -159,26 +159,26 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	if s.counts.answered.Load() == 0 {
-		return errors.New("not a message was answered")
+		return errors.New("no message was answered")
 	}
-	if missing := s.counts.missing(o); missing != "" && o.duration >= allFaultsFrom && len(o.kinds) == len(kinds) {
-		return fmt.Errorf("these faults never happened: %s", missing)
+	if missing := s.counts.missing(o); missing != "" && o.duration >= allFaultsAfter && len(o.kinds) == len(kinds) {
+		return fmt.Errorf("these faults never occurred: %s", missing)
 	}
 	fmt.Println(s.counts.summary(o.contexts))
 	return nil
 }
 
-// soak is a soak test that runs.
+// soak is a running soak test.
 type soak struct {
 	rig     *rig.Rig
 	options options
 	began   time.Time
 	counts  counts
-	// workers change only in endWorkers, between start and stop.
+	// Only disruptWorkers changes workers between start and stop.
 	workers []*rig.Worker
 }
 
-// random is a source of random numbers for one purpose. The contexts have others.
+// random returns a source of random numbers for one purpose; each context has its own.
 func (s *soak) random(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(s.options.seed, 1<<32+purpose))
 }

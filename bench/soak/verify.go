@@ -10,17 +10,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// checkWithin is how long reading one context may take.
-const checkWithin = 2 * time.Minute
+// checkTimeout bounds the check of one context.
+const checkTimeout = 2 * time.Minute
 
-// check reads the log of the context and returns what does not hold.
+// check reads the log of the context and returns its violations.
 func (u *user) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	name := u.context.Name()
 	var state wire.State
-	// A worker that was killed a moment ago is asked first, for some seconds.
-	err := u.insist(ctx, "ask for the state", func(ctx context.Context) (err error) {
+	// For some seconds, Temporal sends queries to a worker that was just killed.
+	err := u.retry(ctx, "query the state", func(ctx context.Context) (err error) {
 		state, err = u.context.State(ctx)
 		return err
 	})
@@ -37,8 +37,8 @@ func (u *user) check(ctx context.Context) error {
 	u.soak.counts.events.Add(int64(len(log)))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.soak.counts.note(u.story, log)
-	err = errors.Join(u.story.check(log, u.told, state), u.checkVerified(ctx), u.checkRuns(ctx))
+	u.soak.counts.addOutcomes(u.journal, log)
+	err = errors.Join(u.journal.check(log, u.followed, state), u.checkVerified(ctx), u.checkRuns(ctx))
 	if err != nil {
 		u.dump()
 		return fmt.Errorf("%s: %w\n%s", name, err, tail(log))
@@ -46,7 +46,7 @@ func (u *user) check(ctx context.Context) error {
 	return nil
 }
 
-// checkVerified makes sure that the log is whole, as starter verify does.
+// checkVerified checks the log as starter verify does.
 func (u *user) checkVerified(ctx context.Context) error {
 	verified, err := u.context.Verify(ctx)
 	problems := []error{err}

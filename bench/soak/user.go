@@ -19,45 +19,43 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// user is the user of one context, who follows it on one screen.
+// user uses one context and follows its log.
 type user struct {
 	soak    *soak
 	context *client.Context
 	kind    kind
 	rand    *rand.Rand
-	noise   *rand.ChaCha8 // for content that does not compress
-	// paddingLeft is how many bytes of padding may still be sent: each request of a
-	// context brings all of its messages to the model.
+	noise   *rand.ChaCha8 // for incompressible content
+	// paddingLeft bounds the padding still to be sent, in bytes, because each request
+	// contains all messages.
 	paddingLeft int
-	// asks are the turns that are read in the background, until they are cancelled,
-	// and asking waits for their ends.
+	// asks are the turns read in the background; asking waits for them.
 	asking sync.WaitGroup
 	asks   []asked
 
-	mu    sync.Mutex // guards what follows
-	story story
-	told  view
-	news  chan struct{} // closed and replaced when there is something new
+	mu       sync.Mutex // guards the fields below
+	journal  journal
+	followed view
+	changed  chan struct{} // closed and replaced after each change
 }
 
-// asked is a message that was sent with Ask. Its sender learns that it was recorded,
-// or lost, or that sending it failed.
+// asked is a message sent with Ask.
 type asked struct {
-	key     string
-	learned <-chan struct{}
-	cancel  context.CancelFunc
+	key string
+	// known is closed when Ask has reported the outcome.
+	known  <-chan struct{}
+	cancel context.CancelFunc
 }
 
 const (
-	// sendTimeout is how long a user waits for the answer to what they send.
+	// sendTimeout bounds one attempt to send.
 	sendTimeout = 15 * time.Second
-	// insistFor is how long they try again what has to succeed.
-	insistFor = time.Minute
+	// retryFor bounds the attempts of operations that have to succeed.
+	retryFor = time.Minute
 )
 
-// converse uses a context until the faults end, waits until it rests, and checks
-// it.
-func (s *soak) converse(faults, rest context.Context, n int) error {
+// runUser uses a context until the faults end, waits until it is idle, and checks it.
+func (s *soak) runUser(faults, rest context.Context, n int) error {
 	u, err := s.newUser(n)
 	if err != nil {
 		return err
@@ -71,13 +69,13 @@ func (s *soak) converse(faults, rest context.Context, n int) error {
 	for i := 0; err == nil && faults.Err() == nil; i++ {
 		for range 1 + u.rand.IntN(u.kind.burst) {
 			if err == nil {
-				err = u.say(rest, fmt.Sprintf("%s-%d-%d", u.context.Name(), i, len(u.story.sent)))
+				err = u.sendMessage(rest, fmt.Sprintf("%s-%d-%d", u.context.Name(), i, len(u.journal.sent)))
 			}
 		}
 		if err == nil {
-			err = u.meddle(rest)
+			err = u.disrupt(rest)
 		}
-		u.hesitate(faults)
+		u.think(faults)
 	}
 	if err == nil {
 		err = u.finish(rest)
@@ -85,7 +83,7 @@ func (s *soak) converse(faults, rest context.Context, n int) error {
 	stop()
 	if err := errors.Join(err, <-followed); err != nil {
 		u.dump()
-		return fmt.Errorf("%s: %w\n%s", u.context.Name(), err, tail(u.told.events))
+		return fmt.Errorf("%s: %w\n%s", u.context.Name(), err, tail(u.followed.events))
 	}
 	return u.check(rest)
 }
@@ -107,7 +105,7 @@ func (s *soak) newUser(n int) (*user, error) {
 	}
 	return &user{
 		soak: s, context: opened, kind: k, rand: source, noise: rand.NewChaCha8(noise),
-		story: story{name: opened.Name(), policy: k.policy}, paddingLeft: padding, news: make(chan struct{}),
+		journal: journal{name: opened.Name(), policy: k.policy}, paddingLeft: padding, changed: make(chan struct{}),
 	}, nil
 }
 
@@ -115,15 +113,15 @@ func (s *soak) newUser(n int) (*user, error) {
 func (u *user) prepare(ctx context.Context) error {
 	e := event.New(event.SetDeliveryPolicy{Policy: u.kind.policy})
 	e.ClientEventID = u.context.Name() + "-policy"
-	return u.insist(ctx, "set the delivery policy", func(ctx context.Context) error {
+	return u.retry(ctx, "set the delivery policy", func(ctx context.Context) error {
 		_, err := u.context.Send(ctx, e)
 		return err
 	})
 }
 
-// insist tries again until something succeeds.
-func (u *user) insist(ctx context.Context, what string, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, insistFor)
+// retry calls try until it succeeds.
+func (u *user) retry(ctx context.Context, what string, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
 	for {
 		attempt, cancel := context.WithTimeout(ctx, sendTimeout)
@@ -142,7 +140,7 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// wait reports whether ctx goes on.
+// wait returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -164,20 +162,20 @@ const (
 	maxLargeFile     = 16 << 20
 	minPlain         = 1 << 10
 	maxPlain         = 60 << 10
-	largeShare       = 3 // a context with large inputs sends one in three
+	largeShare       = 3 // one in three inputs of a context with large inputs
 	hugeShare        = 10
 	impatientShare   = 50
 	interruptedShare = 8
 )
 
-// text is text that does not compress.
+// text returns incompressible text.
 func (u *user) text(size int) string {
 	data := make([]byte, size*3/4+3)
 	_, _ = u.noise.Read(data) // never an error
 	return base64.RawStdEncoding.EncodeToString(data)[:size]
 }
 
-// padding is what the next message has beside its words.
+// padding returns the padding of the next message.
 func (u *user) padding() string {
 	size := 0
 	switch {
@@ -189,8 +187,8 @@ func (u *user) padding() string {
 			size = usualLarge + u.rand.IntN(maxLargeMessage-usualLarge)
 		}
 	case u.kind.terminates && !u.kind.resets && u.rand.IntN(4) == 0:
-		// Longer than wire.MaxAppendBytes, so that Temporal stores it before a worker
-		// records it, and a termination can lose it.
+		// More than wire.MaxAppendBytes, so that Temporal stores the message before a
+		// worker records it, and a termination can lose it.
 		size = minLarge + u.rand.IntN(minLarge)
 	case u.kind.burst > 10:
 		size = u.rand.IntN(4 << 10)
@@ -203,7 +201,7 @@ func (u *user) padding() string {
 	return u.text(size)
 }
 
-// file is an attachment for the next message; nil as a rule.
+// file returns an attachment for the next message; usually nil.
 func (u *user) file() []byte {
 	if !u.kind.large || u.rand.IntN(largeShare) > 0 {
 		return nil
@@ -218,13 +216,13 @@ func (u *user) file() []byte {
 	return data
 }
 
-// say sends a message, and now and then an interruption before it. Sometimes the
-// user is too impatient to hear that it was taken.
-func (u *user) say(ctx context.Context, key string) error {
+// sendMessage sends a message, sometimes after an interrupt and sometimes with a timeout that
+// leaves the outcome unknown.
+func (u *user) sendMessage(ctx context.Context, key string) error {
 	if u.rand.IntN(interruptedShare) == 0 {
-		u.soak.counts.asked.Add(1)
+		u.soak.counts.interrupts.Add(1)
 		asking, cancel := context.WithTimeout(ctx, sendTimeout)
-		// An error means that there is no run, or that Temporal is away.
+		// An error means that there is no run or that Temporal is unreachable.
 		_ = u.context.Interrupt(asking)
 		cancel()
 	}
@@ -265,21 +263,21 @@ func (u *user) say(ctx context.Context, key string) error {
 	return nil
 }
 
-// add adds a message to the story and returns its number.
+// add adds a message to the journal and returns its index.
 func (u *user) add(m message) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.story.sent = append(u.story.sent, m)
-	return len(u.story.sent) - 1
+	u.journal.sent = append(u.journal.sent, m)
+	return len(u.journal.sent) - 1
 }
 
 func (u *user) send(ctx context.Context, events []event.Event) (outcome, string, error) {
 	sent, err := u.context.Send(ctx, events...)
 	switch {
 	case errors.Is(err, client.ErrRefused):
-		return refused, "", nil
+		return rejected, "", nil
 	case err != nil:
-		return unsure, "", err
+		return unknown, "", err
 	case sent.EventIDs == nil:
 		return stored, "", nil
 	default:
@@ -287,22 +285,21 @@ func (u *user) send(ctx context.Context, events []event.Event) (outcome, string,
 	}
 }
 
-// signal sends a message as the temporal command does, without a blob store.
+// signal sends a message as the temporal command does, without the blob store.
 func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
 	input := map[string]any{"_tag": "UserMessage", "content": text, "clientEventId": key}
 	id := wire.WorkflowID(u.context.Name())
 	_, err := u.soak.rig.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
 		sdkclient.StartWorkflowOptions{ID: id, TaskQueue: wire.TaskQueue}, wire.WorkflowType)
 	if err != nil {
-		return unsure, err
+		return unknown, err
 	}
 	u.soak.counts.signals.Add(1)
 	return stored, nil
 }
 
-// ask sends a message and reads its turn. It returns when the message is recorded,
-// or after a moment, and then goes on in the background. Now and then it terminates
-// the run in that moment.
+// ask sends a message with Ask. It returns when the outcome is known or after a moment, and
+// reads the turn in the background. Sometimes it terminates the run after that moment.
 func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	m.unordered = true
 	n := u.add(m)
@@ -311,7 +308,7 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	learn := func(m message) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		u.story.sent[n] = m
+		u.journal.sent[n] = m
 	}
 	u.asks = append(u.asks, asked{m.key, known, cancel})
 	u.asking.Go(func() {
@@ -337,8 +334,8 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 		}
 	})
 	moment := time.Second
-	hurries := u.rand.IntN(4) == 0
-	if hurries {
+	terminatesNow := u.rand.IntN(4) == 0
+	if terminatesNow {
 		moment = time.Duration(u.rand.Int64N(int64(50 * time.Millisecond)))
 	}
 	timer := time.NewTimer(moment)
@@ -348,15 +345,15 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	if hurries {
+	if terminatesNow {
 		return u.terminate(ctx)
 	}
 	return nil
 }
 
-// hesitate waits before the next message: not at all, in the middle of the answer,
-// or until the context rests.
-func (u *user) hesitate(ctx context.Context) {
+// think pauses before the next message: not at all, for a part of the answer, or until the
+// context is idle.
+func (u *user) think(ctx context.Context) {
 	if u.kind.large {
 		wait(ctx, time.Duration(u.rand.Int64N(int64(2*time.Second))))
 	}
@@ -365,11 +362,11 @@ func (u *user) hesitate(ctx context.Context) {
 	case 1:
 		wait(ctx, time.Duration(u.rand.Int64N(int64(300*time.Millisecond))))
 	default:
-		u.awaitRest(ctx)
+		u.awaitIdle(ctx)
 	}
 }
 
-// follow notes what the user is told, until ctx ends.
+// follow records the followed log until ctx ends.
 func (u *user) follow(ctx context.Context) error {
 	for e, err := range u.context.Follow(ctx, client.FollowOptions{Deltas: true}) {
 		if err != nil {
@@ -390,36 +387,36 @@ func (u *user) follow(ctx context.Context) error {
 			u.soak.counts.failed.Add(1)
 		}
 		u.mu.Lock()
-		ok := u.told.tell(e)
-		close(u.news)
-		u.news = make(chan struct{})
+		ok := u.followed.add(e)
+		close(u.changed)
+		u.changed = make(chan struct{})
 		u.mu.Unlock()
 		if !ok {
-			return fmt.Errorf("follow: %s came after event %d", e.ID, len(u.told.events))
+			return fmt.Errorf("follow: received %s after event %d", e.ID, len(u.followed.events))
 		}
 	}
 	return nil
 }
 
-// awaitRest waits until the user was told that all they sent is settled.
-func (u *user) awaitRest(ctx context.Context) bool {
+// awaitIdle waits until the followed log shows that all messages are done.
+func (u *user) awaitIdle(ctx context.Context) bool {
 	u.mu.Lock()
-	l := u.story.ledger()
+	p := u.journal.progress()
 	for {
-		if l.rewinds != u.told.rewinds {
-			l = u.story.ledger()
-			l.rewinds = u.told.rewinds
+		if p.rewinds != u.followed.rewinds {
+			p = u.journal.progress()
+			p.rewinds = u.followed.rewinds
 		}
-		for _, e := range u.told.events[l.read:] {
-			l.note(e)
+		for _, e := range u.followed.events[p.read:] {
+			p.add(e)
 		}
-		news := u.news
+		changed := u.changed
 		u.mu.Unlock()
-		if l.rests() {
+		if p.isIdle() {
 			return true
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-ctx.Done():
 			return false
 		}
@@ -427,12 +424,12 @@ func (u *user) awaitRest(ctx context.Context) bool {
 	}
 }
 
-// finish sends a last message, which shows that the context goes on, and waits
-// until all is settled.
+// finish sends a last message, to check that the context still answers, and waits until all
+// messages are done.
 func (u *user) finish(ctx context.Context) error {
 	n := 0
-	err := u.insist(ctx, "send the last message", func(ctx context.Context) error {
-		// Each time another message: one that was refused may have been stored, too.
+	err := u.retry(ctx, "send the last message", func(ctx context.Context) error {
+		// Each attempt has its own key, because a rejected message may also be stored.
 		n++
 		text := rig.Message{Key: fmt.Sprintf("%s-last-%d", u.context.Name(), n), Tokens: 3}.String()
 		e := event.New(event.UserMessage{Content: text})
@@ -441,22 +438,22 @@ func (u *user) finish(ctx context.Context) error {
 		var err error
 		m.outcome, m.eventID, err = u.send(ctx, []event.Event{e})
 		u.add(m)
-		if m.outcome == refused {
-			err = client.ErrRefused // until the answer before has ended
+		if m.outcome == rejected {
+			err = client.ErrRefused // retry until the previous answer has ended
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if !u.awaitRest(ctx) {
+	if !u.awaitIdle(ctx) {
 		return context.Cause(ctx)
 	}
 	for _, asked := range u.asks {
 		select {
-		case <-asked.learned:
+		case <-asked.known:
 		case <-ctx.Done():
-			return fmt.Errorf("the sender of %s never learned what became of it: %w", asked.key, context.Cause(ctx))
+			return fmt.Errorf("the sender of %s never learned its outcome: %w", asked.key, context.Cause(ctx))
 		}
 		asked.cancel()
 	}

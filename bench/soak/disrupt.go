@@ -18,27 +18,26 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// reason is what the server is told when a run is reset or terminated, by which
-// the check tells such a run from one that the server ended.
+// reason of resets and terminations. The check distinguishes these from runs that the server
+// ended.
 const reason = "soak"
 
-// share of the rounds in which a context is closed, and reset, and terminated.
-const meddleShare = 6
+// disruptShare: one in so many rounds closes, resets or terminates the context.
+const disruptShare = 6
 
-// meddle closes, resets or terminates the context, if its kind says so, in one of
-// some rounds.
-func (u *user) meddle(ctx context.Context) error {
-	if u.kind.closes && u.rand.IntN(meddleShare) == 0 {
+// disrupt closes, resets or terminates the context at random, according to its kind.
+func (u *user) disrupt(ctx context.Context) error {
+	if u.kind.closes && u.rand.IntN(disruptShare) == 0 {
 		if err := u.close(ctx); err != nil {
 			return err
 		}
 	}
-	if u.kind.resets && u.rand.IntN(meddleShare) == 0 {
+	if u.kind.resets && u.rand.IntN(disruptShare) == 0 {
 		if err := u.reset(ctx); err != nil {
 			return err
 		}
 	}
-	if u.kind.terminates && u.rand.IntN(meddleShare) == 0 {
+	if u.kind.terminates && u.rand.IntN(disruptShare) == 0 {
 		return u.terminate(ctx)
 	}
 	return nil
@@ -47,23 +46,23 @@ func (u *user) meddle(ctx context.Context) error {
 func (u *user) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	u.story.closed++ // also when nobody knows whether it arrived
+	u.journal.closed++ // even if the outcome is unknown
 	if err := u.context.Close(ctx, reason); err == nil {
 		u.soak.counts.closed.Add(1)
 	}
 	return nil
 }
 
-// terminate ends the newest run as a person would by hand.
+// terminate terminates the newest run.
 func (u *user) terminate(ctx context.Context) error {
-	// Before, so that it is not later than the termination.
+	// A message sent from here on may be recorded by a new run.
 	u.mu.Lock()
-	u.story.faults = append(u.story.faults, fault{sent: len(u.story.sent)})
+	u.journal.faults = append(u.journal.faults, fault{sent: len(u.journal.sent)})
 	u.mu.Unlock()
-	return u.insist(ctx, "terminate", func(ctx context.Context) error {
+	return u.retry(ctx, "terminate", func(ctx context.Context) error {
 		err := u.soak.rig.Temporal.TerminateWorkflow(ctx, wire.WorkflowID(u.context.Name()), "", reason)
 		if errors.As(err, new(*serviceerror.NotFound)) {
-			return nil // it is closed
+			return nil // closed
 		}
 		if err == nil {
 			u.soak.counts.terminated.Add(1)
@@ -72,12 +71,12 @@ func (u *user) terminate(ctx context.Context) error {
 	})
 }
 
-// reset resets the newest run to a random workflow task, from the first one on.
+// reset resets the newest run to a random workflow task.
 func (u *user) reset(ctx context.Context) error {
 	id, t := wire.WorkflowID(u.context.Name()), u.soak.rig.Temporal
 	var runID string
 	var tasks []int64
-	err := u.insist(ctx, "look for a workflow task to reset to", func(ctx context.Context) error {
+	err := u.retry(ctx, "find a workflow task to reset to", func(ctx context.Context) error {
 		d, err := t.DescribeWorkflowExecution(ctx, id, "")
 		if err != nil {
 			return err
@@ -99,11 +98,10 @@ func (u *user) reset(ctx context.Context) error {
 		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: runID},
 		Reason:            reason, WorkflowTaskFinishEventId: task, RequestId: rand.Text(),
 	}
-	// With nothing kept while it is under way: what it takes back is seen later.
 	u.mu.Lock()
-	sent := len(u.story.sent)
+	sent := len(u.journal.sent)
 	u.mu.Unlock()
-	err = u.insist(ctx, fmt.Sprintf("reset run %s to %d", runID, task), func(ctx context.Context) error {
+	err = u.retry(ctx, fmt.Sprintf("reset run %s to %d", runID, task), func(ctx context.Context) error {
 		_, err := t.ResetWorkflowExecution(ctx, request)
 		return err
 	})
@@ -112,18 +110,18 @@ func (u *user) reset(ctx context.Context) error {
 	}
 	u.soak.counts.reset.Add(1)
 	var kept int
-	err = u.insist(ctx, "read what a reset took back", func(ctx context.Context) (err error) {
+	err = u.retry(ctx, "read the events after the reset point", func(ctx context.Context) (err error) {
 		kept, err = u.kept(ctx, runID, task)
 		return err
 	})
 	u.mu.Lock()
-	u.story.faults = append(u.story.faults, fault{isReset: true, sent: sent, kept: kept})
+	u.journal.faults = append(u.journal.faults, fault{isReset: true, sent: sent, kept: kept})
 	u.mu.Unlock()
 	return err
 }
 
-// kept is the counter of the last event before those that a run recorded from a
-// workflow task on, or the runs that continued it; math.MaxInt when there are none.
+// kept returns the counter of the last event before a workflow task of a run; math.MaxInt if
+// neither that run nor its continuations recorded events from that task on.
 func (u *user) kept(ctx context.Context, runID string, task int64) (int, error) {
 	first := 0
 	for runID != "" && first == 0 {
@@ -168,8 +166,7 @@ func (u *user) history(ctx context.Context, runID string, each func(*historypb.H
 	return nil
 }
 
-// checkRuns makes sure that no run was ended by the server: every one is running,
-// or was completed, continued as new, or terminated or reset by the user.
+// checkRuns returns an error if the server ended a run.
 func (u *user) checkRuns(ctx context.Context) error {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(u.context.Name()))}
 	var problems []error
@@ -193,7 +190,7 @@ func (u *user) checkRuns(ctx context.Context) error {
 				}
 			}
 			problems = append(problems, checkEnd(runID, x.GetStatus(), why))
-			u.soak.counts.sawRun(x.GetHistoryLength(), x.GetHistorySizeBytes())
+			u.soak.counts.addRun(x.GetHistoryLength(), x.GetHistorySizeBytes())
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			return errors.Join(problems...)
@@ -201,8 +198,8 @@ func (u *user) checkRuns(ctx context.Context) error {
 	}
 }
 
-// checkEnd says what is wrong with the status of a run, of which a terminated one
-// was terminated for a reason.
+// checkEnd returns an error if the status of a run shows that the server ended it. why is the
+// reason of a termination.
 func checkEnd(runID string, status enumspb.WorkflowExecutionStatus, why string) error {
 	switch status {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,

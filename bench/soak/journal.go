@@ -1,0 +1,129 @@
+package main
+
+import (
+	"crypto/sha256"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+)
+
+// outcome is what the sender of a message knows about it.
+type outcome int
+
+const (
+	// unknown: sending failed; the message may have been stored.
+	unknown outcome = iota
+	// stored: Temporal stored it as a signal.
+	stored
+	// recorded: it is in the log as eventID.
+	recorded
+	// rejected: the delivery policy rejected it.
+	rejected
+	// lost: the run was terminated before it recorded the message.
+	lost
+)
+
+// message is a sent message. Its key is its client event id.
+type message struct {
+	key     string
+	content [sha256.Size]byte
+	// file is an attachment of the same input; "" without one.
+	file    blobs.Ref
+	outcome outcome
+	eventID string
+	// unordered: the next message was sent before the outcome of this one was known.
+	unordered bool
+}
+
+// fileID returns the client event id of the attachment of a message.
+func fileID(key string) string { return key + ".file" }
+
+// fault is a reset or a termination of a run by its user.
+type fault struct {
+	isReset bool
+	// sent is the number of messages sent before.
+	sent int
+	// kept is the counter of the last event that remains after a reset; math.MaxInt if all
+	// remain.
+	kept int
+}
+
+// journal records what a user did to a context.
+type journal struct {
+	name   string
+	policy event.Policy
+	sent   []message
+	faults []fault
+	// closed is the number of close requests.
+	closed int
+}
+
+func (j *journal) count(isReset bool) (n int) {
+	for _, f := range j.faults {
+		if f.isReset == isReset {
+			n++
+		}
+	}
+	return n
+}
+
+// expectation is the required state of a message in the log.
+type expectation struct {
+	// must: the message, or with the policy "reject" its rejection, is in the log. mustNot:
+	// it is not. Neither: both are allowed.
+	must, mustNot bool
+	// at is its event id; "": any.
+	at string
+	// inOrder: it follows all such messages that were sent before.
+	inOrder bool
+}
+
+// expect returns the expectation for the n-th message:
+//
+//   - A recorded message keeps its id, unless a run was reset to an earlier point.
+//   - A stored message is recorded, unless a run was terminated in the meantime.
+//   - A reset to an earlier point makes the server deliver the message again, so that it is
+//     as if just stored.
+func (j *journal) expect(n int) expectation {
+	m := j.sent[n]
+	e := expectation{inOrder: !m.unordered}
+	switch m.outcome {
+	case unknown:
+		return expectation{}
+	case rejected, lost:
+		return expectation{mustNot: true}
+	case recorded:
+		e.at = m.eventID
+	}
+	e.must = true
+	for _, f := range j.faults {
+		switch {
+		case f.sent <= n:
+		case f.isReset && (e.at == "" || event.Counter(e.at) > f.kept):
+			e.at, e.inOrder = "", false
+		case !f.isReset && e.at == "":
+			e.must, e.inOrder = false, false
+		}
+	}
+	return e
+}
+
+// view is the log that a follower received. A reset rewinds it.
+type view struct {
+	events  []event.Event
+	rewinds int
+}
+
+// add adds an event. It returns false if an event before it is missing.
+func (v *view) add(e event.Event) bool {
+	n := event.Counter(e.ID)
+	if n < 1 || n > len(v.events)+1 {
+		return false
+	}
+	if n <= len(v.events) {
+		v.rewinds++
+		v.events = v.events[: n-1 : n-1]
+	}
+	v.events = append(v.events, e)
+	return true
+}

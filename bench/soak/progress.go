@@ -1,0 +1,67 @@
+package main
+
+import (
+	"cmp"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// progress tracks, event by event, which messages are in the log and which are done: answered,
+// or without an answer for a reason in the log.
+type progress struct {
+	read     int             // number of events
+	rewinds  int             // of the view that was read
+	expected map[string]bool // keys of missing messages; true: a rejection counts, too
+	newest   int             // counter of the newest message
+	through  int             // counter of the newest event that the running request includes
+	done     int             // counter through which messages are done
+	isOpen   bool            // a request is running
+	isEnded  bool            // the session has ended
+}
+
+// progress returns the progress before the first event.
+func (j *journal) progress() progress {
+	p := progress{expected: map[string]bool{}}
+	for i, m := range j.sent {
+		if j.expect(i).must {
+			p.expected[m.key] = m.outcome != recorded
+		}
+	}
+	return p
+}
+
+func (p *progress) add(e event.Event) {
+	p.read++
+	switch body := e.Body.(type) {
+	case event.UserMessage:
+		p.newest = event.Counter(e.ID)
+		delete(p.expected, e.ClientEventID)
+	case event.InputRejected:
+		if p.expected[e.ClientEventID] {
+			delete(p.expected, e.ClientEventID)
+		}
+	case event.SessionStarted:
+		if !p.isEnded {
+			// The run of the previous session was terminated; its messages get no answer.
+			p.done = event.Counter(e.ID)
+		}
+		p.isEnded = false
+	case event.SessionEnded:
+		p.isEnded = true
+	case event.LLMRequestStarted:
+		p.isOpen = true
+		p.through = event.Counter(body.ThroughEventID)
+	case event.RequestEnd:
+		p.end(body.Unanswered())
+	}
+}
+
+// end ends the running request. Messages through an event are done; "": those that the request
+// included.
+func (p *progress) end(through string) {
+	p.isOpen = false
+	p.done = max(p.done, cmp.Or(event.Counter(through), p.through))
+}
+
+// isIdle reports whether all expected messages are in the log and done.
+func (p progress) isIdle() bool { return len(p.expected) == 0 && !p.isOpen && p.newest <= p.done }
