@@ -247,7 +247,6 @@ func spaced(text string) string { return strings.ReplaceAll(terminal.Clean(text)
 
 func (t *transcript) remark(text string) { t.print(t.style.Dim(text)) }
 
-// print finishes text.
 // print adds finished text.
 func (t *transcript) print(text string) { t.out = append(t.out, t.wrap(text)...) }
 
