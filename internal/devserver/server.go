@@ -30,7 +30,6 @@ const (
 	stopTimeout  = 10 * time.Second
 	// attempts bounds the retries of a start that failed because another process
 	// took one of the server's internal ports.
-	// somebody else takes one of them first.
 	attempts = 3
 )
 
