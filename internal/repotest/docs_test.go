@@ -1,8 +1,10 @@
 package repotest
 
 import (
+	"encoding/json"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -153,6 +155,30 @@ func flagSources(t *testing.T) string {
 		}
 	}
 	return all.String()
+}
+
+func TestGoExamplesInDocumentationCompile(t *testing.T) {
+	block := regexp.MustCompile("(?ms)^```go\n(package .*?)^```")
+	count := 0
+	for path, text := range documents(t) {
+		for _, match := range block.FindAllStringSubmatch(text, -1) {
+			count++
+			source := filepath.Join(t.TempDir(), "main.go")
+			require.NoError(t, os.WriteFile(source, []byte(match[1]), 0o600))
+			// The overlay puts the example into the module, which resolves its imports.
+			root, err := os.Getwd()
+			require.NoError(t, err)
+			overlay := filepath.Join(t.TempDir(), "overlay.json")
+			files, err := json.Marshal(map[string]any{"Replace": map[string]string{
+				filepath.Join(root, "docs", "main.go"): source,
+			}})
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(overlay, files, 0o600))
+			out, err := exec.Command("go", "vet", "-overlay", overlay, "./docs").CombinedOutput()
+			assert.NoError(t, err, "%s: %s", path, out)
+		}
+	}
+	require.Positive(t, count)
 }
 
 func TestTheReadmeIsShort(t *testing.T) {
