@@ -57,18 +57,29 @@ func written(t *testing.T, events []event.Event) string {
 	return b.String()
 }
 
+// chunks returns one chunk per Read, then io.ErrUnexpectedEOF.
+type chunks []string
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if len(*c) == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := copy(p, (*c)[0])
+	*c = (*c)[1:]
+	return n, nil
+}
+
 func TestEventsAreStreamedWhileReading(t *testing.T) {
-	r, w := io.Pipe()
-	next, stop := iter.Pull2(agent.Read(r, agent.Droid))
+	log := chunks{message("user", "One"), message("user", "Two")}
+	next, stop := iter.Pull2(agent.Read(&log, agent.Droid))
 	defer stop()
-	for _, text := range []string{"One", "Two"} {
-		go func() { _, _ = io.WriteString(w, message("user", text)) }()
+	for i, text := range []string{"One", "Two"} {
 		e, err, ok := next()
 		require.True(t, ok)
 		require.NoError(t, err)
 		require.Equal(t, event.UserMessage{Content: text, TriggersTurn: new(false)}, e.Body)
+		require.Len(t, log, 1-i, "the next line is read before its event is requested")
 	}
-	go w.CloseWithError(io.ErrUnexpectedEOF)
 	_, err, ok := next()
 	require.True(t, ok)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
