@@ -3,7 +3,6 @@ package activities
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -12,47 +11,44 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Options are what the activities work with.
+// Options configure [Activities].
 type Options struct {
-	// Temporal is a client of the namespace of the contexts.
+	// Temporal is a client for Namespace.
 	Temporal client.Client
-	// Namespace is that namespace. Empty: "default".
+	// Namespace of the contexts. Empty: "default".
 	Namespace string
 	// Models finds the models of requests.
 	Models Models
-	// Stream carries deltas and stop messages. Nil: there are none.
+	// Stream carries deltas and stop messages. Nil: none.
 	Stream Stream
-	// Cache is shared with the workflows of this process. Nil: sessions
-	// are asked by query.
+	// Cache is shared with the workflows of this process. Nil: Generate queries workflows.
 	Cache *SessionCache
 	// Reduce folds the log of earlier sessions. Nil: [reducer.Reduce].
 	Reduce reducer.Reducer
-	// SearchAttributes says that the search attributes of package wire are
-	// registered in the namespace. Using them otherwise would stop a context.
+	// SearchAttributes means that the search attributes of package wire are registered in the
+	// namespace. Setting unregistered ones would block contexts.
 	SearchAttributes bool
-	// Archive keeps the logs of runs.
+	// Archive stores the logs of runs.
 	Archive *archive.Archive
-	// ContinueAfter is how many entries the history of a run has before another
-	// one goes on. 0 leaves it to the server, which suggests it at 4,096.
+	// ContinueAfter is the number of history events after which runs continue as new. 0: when
+	// the server suggests it, at 4,096.
 	ContinueAfter int
-	// DefaultModel is what to call the default model of this worker. Optional.
+	// DefaultModel is the name of this worker's default model in the Temporal UI. Optional.
 	DefaultModel string
-	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate]
-	// with Adopt. Empty: requests of runs that continue as new are made again.
+	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate] with
+	// Adopt. Empty: when a run continues as new, its request is sent again.
 	WorkerQueue string
-	// HandBack is closed when the worker shuts down and running requests are to
-	// be returned. Nil: never.
+	// HandBack is closed when a worker that shuts down hands running requests back. Nil: never.
 	HandBack <-chan struct{}
-	// Rules are those of new runs. Zero: [reducer.CurrentRules].
+	// Rules of new runs. Zero: [reducer.CurrentRules].
 	Rules reducer.Rules
 }
 
-// Activities are the activities of a worker. Register them with
-// worker.RegisterActivity; workflows refer to them through a nil pointer.
+// Activities are the activities of a worker, for worker.RegisterActivity.
 type Activities struct {
 	options Options
 	log     *eventlog.Log
-	running *generations
+	running *attempts
 }
 
 // New returns the activities.
@@ -65,32 +61,18 @@ func New(options Options) *Activities {
 	}
 	options.Rules = cmp.Or(options.Rules, reducer.CurrentRules)
 	return &Activities{
-		options: options, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newGenerations(),
+		options: options, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newAttempts(),
 	}
 }
 
-// StopInput asks to stop a request.
+// StopInput is the input of [Activities.Stop].
 type StopInput struct {
 	ContextName string `json:"contextName"`
 	Stop        Stop   `json:"stop"`
 }
 
-// Stop reports whether the worker that makes the request has heard of it. It
-// has not when there is none, between two attempts, or when NATS is away.
-func (a *Activities) Stop(ctx context.Context, in StopInput) (heard bool, err error) {
+// Stop sends a stop message, and reports whether the worker that runs the request acknowledged
+// it. There is none before the first attempt, between two attempts and without NATS.
+func (a *Activities) Stop(ctx context.Context, in StopInput) (acknowledged bool, err error) {
 	return a.options.Stream.Stop(ctx, in.ContextName, in.Stop), nil
-}
-
-// sleep waits, or returns the cause for which the context ended. Zero or less
-// does not wait.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-	}
-	return context.Cause(ctx)
 }

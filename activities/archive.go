@@ -7,21 +7,20 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// ArchiveTimeout bounds one try of [Activities.Archive].
+// ArchiveTimeout bounds one attempt of [Activities.Archive].
 const ArchiveTimeout = time.Minute
 
-// ArchiveInput says which events to archive.
+// ArchiveInput is the input of [Activities.Archive].
 type ArchiveInput struct {
 	ContextName string `json:"contextName"`
-	// Through is the counter of the newest of them. They are recorded.
+	// Through is the counter of the newest recorded event to archive.
 	Through int `json:"through"`
-	// Earlier says that events of earlier runs may be missing in the archive, too.
+	// Earlier means that the archive may lack events of earlier runs, too.
 	Earlier bool `json:"earlier,omitempty"`
 }
 
-// Archive makes sure that a run can be forgotten by the server: it writes all
-// events that are not in the archive yet, as one segment. A retry writes the same
-// again.
+// Archive writes the events that the archive lacks as one segment, so that the server may delete
+// the history. It is idempotent.
 func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
 	if in.Earlier {
 		_, err := a.log.Archive(ctx, in.ContextName, in.Through)

@@ -8,207 +8,202 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// SessionCache holds the newest session of each run that a worker's workflows are
-// working on. Sessions are immutable, so they are shared and not copied. A nil
-// SessionCache holds nothing.
+// SessionCache holds the newest session of each run that the workflows of a process work on, so
+// that activities need no query. Sessions are immutable and shared. A nil SessionCache is empty.
 //
-// What it holds may be behind, when the workflow has moved to another worker:
-// then its request is stopped and made again, as for input that came too late.
+// A session may be stale if its workflow has moved to another worker. A request made from it is
+// stopped and sent again, as for input that arrived too late.
 //
-// It is also the bound on the memory that cached workflows take, since the SDK
-// bounds only their number. A workflow that waits lends its session with
-// [CacheEntry.Release]; beyond the budget, the sessions that have rested longest are
-// written to a temporary file and read back on their next use.
+// The cache also bounds the memory of cached workflows, whose number alone the SDK bounds. An
+// idle workflow keeps its session here only, see [CacheEntry.Release]. Beyond the budget, the
+// least recently used idle sessions are evicted to a temporary file.
 type SessionCache struct {
 	mu   sync.Mutex
 	runs map[string]*CacheEntry
-	// budget is in bytes, 0 for none; size is what all slots take.
+	// budget is in bytes, 0 for none; size is the sum of all entries.
 	budget, size int64
-	resting      *list.List // of *CacheEntry with a session in memory, the longest first
-	parking      parking
+	idle         *list.List // of *CacheEntry with a session in memory, least recently used first
+	spill        spillFile
 }
 
-// CacheEntryBytes is about what a cached workflow takes without its session.
+// CacheEntryBytes is the approximate memory of a cached workflow without its session.
 const CacheEntryBytes = 48 << 10
 
-// NewSessionCache returns an empty cache that keeps about budget bytes of sessions in
-// memory. Zero means no bound.
+// NewSessionCache returns an empty cache with a budget in bytes, which it applies approximately.
+// Zero means no bound.
 func NewSessionCache(budget int64) *SessionCache {
-	return &SessionCache{runs: map[string]*CacheEntry{}, budget: budget, resting: list.New()}
+	return &SessionCache{runs: map[string]*CacheEntry{}, budget: budget, idle: list.New()}
 }
 
-// Slot is where one instance of a workflow puts its sessions.
+// CacheEntry holds the session of one instance of a workflow.
 type CacheEntry struct {
-	store *SessionCache // nil: the slot has its session to itself
+	cache *SessionCache // nil: the entry is not shared
 	runID string
-	// session is the newest one, unless it is parked. wish is what it wants of
-	// its request.
+	// session is the newest one unless it is spilled, and check its stop check.
 	session reducer.Session
-	wish    wire.StopCheck
+	check   wire.StopCheck
 	size    int64
-	element *list.Element // in resting; nil: in use, or parked
-	parked  *region       // nil: in memory
-	// uses counts the changes of what is above, so that parking notices them.
+	element *list.Element // in idle; nil: in use or spilled
+	spilled *region       // nil: in memory
+	// uses counts the changes of the fields above, so that an eviction notices them.
 	uses int
 }
 
-// Slot returns a new slot for a run, in place of any that it had.
-func (s *SessionCache) Entry(runID string) *CacheEntry {
-	return &CacheEntry{store: s, runID: runID}
+// Entry returns a new entry for a run. It replaces that of an earlier instance on its first Put.
+func (c *SessionCache) Entry(runID string) *CacheEntry {
+	return &CacheEntry{cache: c, runID: runID}
 }
 
-// Put makes a session the newest of its run.
-func (s *CacheEntry) Put(session reducer.Session) {
-	if s.store == nil {
-		s.session = session
+// Put stores the newest session of the run.
+func (e *CacheEntry) Put(session reducer.Session) {
+	if e.cache == nil {
+		e.session = session
 		return
 	}
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	s.use()
-	s.session, s.wish = session, wire.StopCheckOf(session)
-	s.store.runs[s.runID] = s
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	e.use()
+	e.session, e.check = session, wire.StopCheckOf(session)
+	e.cache.runs[e.runID] = e
 }
 
-// Release is Put by a workflow that does nothing until its next Acquire.
-func (s *CacheEntry) Release(session reducer.Session) {
-	s.Put(session)
-	if s.store == nil {
+// Release stores the session of a workflow that is idle until its next Acquire.
+func (e *CacheEntry) Release(session reducer.Session) {
+	e.Put(session)
+	if e.cache == nil {
 		return
 	}
 	size := CacheEntryBytes + sizeOf(session)
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	s.count(size)
-	s.element = s.store.resting.PushBack(s)
-	s.store.shrink(s)
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	e.setSize(size)
+	e.element = e.cache.idle.PushBack(e)
+	e.cache.evict(e)
 }
 
-// Acquire returns the session of a workflow that goes on.
-func (s *CacheEntry) Acquire() (reducer.Session, error) {
-	session, err := s.Get()
+// Acquire returns the session to a workflow that resumes.
+func (e *CacheEntry) Acquire() (reducer.Session, error) {
+	session, err := e.Get()
 	if err == nil {
-		s.Put(session)
+		e.Put(session)
 	}
 	return session, err
 }
 
 // Get returns the session.
-func (s *CacheEntry) Get() (reducer.Session, error) {
-	if s.store == nil {
-		return s.session, nil
+func (e *CacheEntry) Get() (reducer.Session, error) {
+	if e.cache == nil {
+		return e.session, nil
 	}
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	return s.current()
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	return e.load()
 }
 
-// Remove empties the slot, unless another instance of the workflow has taken the
-// run over.
-func (s *CacheEntry) Remove() {
-	if s.store == nil {
+// Remove empties the entry, and removes it from the cache unless a newer instance of the workflow
+// has replaced it.
+func (e *CacheEntry) Remove() {
+	if e.cache == nil {
 		return
 	}
-	s.store.mu.Lock()
-	defer s.store.mu.Unlock()
-	s.use()
-	s.count(0)
-	s.session = reducer.Session{}
-	if s.store.runs[s.runID] == s {
-		delete(s.store.runs, s.runID)
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	e.use()
+	e.setSize(0)
+	e.session = reducer.Session{}
+	if e.cache.runs[e.runID] == e {
+		delete(e.cache.runs, e.runID)
 	}
 }
 
-// use takes the slot out of what may be parked.
-func (s *CacheEntry) use() {
-	s.uses++
-	if s.element != nil {
-		s.store.resting.Remove(s.element)
-		s.element = nil
+// use protects the entry from eviction.
+func (e *CacheEntry) use() {
+	e.uses++
+	if e.element != nil {
+		e.cache.idle.Remove(e.element)
+		e.element = nil
 	}
-	if s.parked != nil {
-		s.store.parking.free(s.parked)
-		s.parked = nil
+	if e.spilled != nil {
+		e.cache.spill.release(e.spilled)
+		e.spilled = nil
 	}
 }
 
-// count makes the size that of the slot.
-func (s *CacheEntry) count(size int64) {
-	s.store.size += size - s.size
-	s.size = size
+func (e *CacheEntry) setSize(size int64) {
+	e.cache.size += size - e.size
+	e.size = size
 }
 
-// current is the session, wherever it is.
-func (s *CacheEntry) current() (reducer.Session, error) {
-	if s.parked == nil {
-		return s.session, nil
+// load returns the session from memory or from the spill file.
+func (e *CacheEntry) load() (reducer.Session, error) {
+	if e.spilled == nil {
+		return e.session, nil
 	}
-	packed, err := s.store.parking.read(s.parked)
+	packed, err := e.cache.spill.read(e.spilled)
 	if err != nil {
 		return reducer.Session{}, err
 	}
 	return wire.Unpack(packed)
 }
 
-// shrink parks sessions until they fit the budget, all but that of one slot. It
-// is called with the lock, and gives it up while it packs.
-func (s *SessionCache) shrink(except *CacheEntry) {
-	for s.budget > 0 && s.size > s.budget {
-		front := s.resting.Front()
+// evict spills sessions other than that of except until the rest fits the budget. It releases the
+// lock while it packs.
+func (c *SessionCache) evict(except *CacheEntry) {
+	for c.budget > 0 && c.size > c.budget {
+		front := c.idle.Front()
 		if front == nil || front.Value == except {
 			return
 		}
-		slot := front.Value.(*CacheEntry)
-		s.resting.Remove(front)
-		slot.element = nil
-		uses, session := slot.uses, slot.session
-		s.mu.Unlock()
+		e := front.Value.(*CacheEntry)
+		c.idle.Remove(front)
+		e.element = nil
+		uses, session := e.uses, e.session
+		c.mu.Unlock()
 		packed, err := wire.Pack(session)
-		s.mu.Lock()
-		if slot.uses != uses {
-			continue // it is in use again
+		c.mu.Lock()
+		if e.uses != uses {
+			continue
 		}
 		if err == nil {
-			slot.parked, err = s.parking.write(packed)
+			e.spilled, err = c.spill.write(packed)
 		}
 		if err != nil {
-			return // it stays in memory, and out of the list until its next use
+			return // the session stays in memory until its next use
 		}
-		slot.session = reducer.Session{}
-		slot.count(CacheEntryBytes)
+		e.session = reducer.Session{}
+		e.setSize(CacheEntryBytes)
 	}
 }
 
-// get is the newest session of a run, if it is here.
-func (s *SessionCache) get(runID string) (reducer.Session, bool) {
-	if s == nil {
-		return reducer.Session{}, false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	slot, ok := s.runs[runID]
-	if !ok {
-		return reducer.Session{}, false
-	}
-	session, err := slot.current()
-	return session, err == nil
+// get returns the newest session of a run.
+func (c *SessionCache) get(runID string) (session reducer.Session, ok bool) {
+	c.read(runID, func(e *CacheEntry) {
+		var err error
+		session, err = e.load()
+		ok = err == nil
+	})
+	return session, ok
 }
 
-// wish is what the newest session of a run wants, if it is here.
-func (s *SessionCache) wish(runID string) (wire.StopCheck, bool) {
-	if s == nil {
-		return wire.StopCheck{}, false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	slot, ok := s.runs[runID]
-	if !ok {
-		return wire.StopCheck{}, false
-	}
-	return slot.wish, true
+// stopCheck returns the stop check of the newest session of a run.
+func (c *SessionCache) stopCheck(runID string) (check wire.StopCheck, ok bool) {
+	c.read(runID, func(e *CacheEntry) { check, ok = e.check, true })
+	return check, ok
 }
 
-// sizeOf is about how many bytes a session takes in memory.
+// read calls f with the entry of a run, if there is one.
+func (c *SessionCache) read(runID string, f func(*CacheEntry)) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.runs[runID]; ok {
+		f(e)
+	}
+}
+
+// sizeOf is the approximate memory of a session in bytes.
 func sizeOf(session reducer.Session) int64 {
 	size := 0
 	attachments := func(all []reducer.Attachment) {

@@ -13,107 +13,107 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func TestSnapshotsHoldTheNewestSessionOfARun(t *testing.T) {
-	s := activities.NewSessionCache(0)
-	slot := s.Entry("run")
-	_, ok := s.Get("run")
-	require.False(t, ok, "a slot is empty at first")
+func TestCacheHoldsTheNewestSessionOfARun(t *testing.T) {
+	cache := activities.NewSessionCache(0)
+	entry := cache.Entry("run")
+	_, ok := cache.Get("run")
+	require.False(t, ok, "a new entry is empty")
 	for n := range 3 {
-		slot.Put(reducer.Session{EventCount: n})
-		got, ok := s.Get("run")
+		entry.Put(reducer.Session{EventCount: n})
+		got, ok := cache.Get("run")
 		require.True(t, ok)
 		require.Equal(t, n, got.EventCount)
 	}
-	_, ok = s.Get("another run")
+	_, ok = cache.Get("another run")
 	require.False(t, ok)
-	slot.Remove()
-	slot.Remove()
-	_, ok = s.Get("run")
+	entry.Remove()
+	entry.Remove()
+	_, ok = cache.Get("run")
 	require.False(t, ok)
 }
 
-func TestAnOlderInstanceOfAWorkflowDoesNotDropWhatANewerOnePut(t *testing.T) {
-	s := activities.NewSessionCache(0)
-	older, newer := s.Entry("run"), s.Entry("run")
+func TestRemoveKeepsTheEntryOfANewerInstance(t *testing.T) {
+	cache := activities.NewSessionCache(0)
+	older, newer := cache.Entry("run"), cache.Entry("run")
 	older.Put(reducer.Session{EventCount: 1})
 	newer.Put(reducer.Session{EventCount: 2})
 	older.Remove()
-	got, ok := s.Get("run")
+	got, ok := cache.Get("run")
 	require.True(t, ok)
 	require.Equal(t, 2, got.EventCount)
 	newer.Remove()
-	_, ok = s.Get("run")
+	_, ok = cache.Get("run")
 	require.False(t, ok)
 }
 
-func TestWithoutSnapshotsNothingIsHeld(t *testing.T) {
-	var s *activities.SessionCache
-	slot := s.Entry("run")
-	slot.Put(reducer.Session{EventCount: 1})
-	_, ok := s.Get("run")
+func TestNilCacheIsEmpty(t *testing.T) {
+	var cache *activities.SessionCache
+	entry := cache.Entry("run")
+	entry.Put(reducer.Session{EventCount: 1})
+	_, ok := cache.Get("run")
 	require.False(t, ok)
-	slot.Remove()
+	entry.Remove()
 }
 
-// withText is a session with one message.
+// withText returns a session with one message.
 func withText(text string) reducer.Session {
-	s := reducer.NewSession("demo")
-	s.EventCount = len(text)
-	s.Reduced.Messages = []reducer.Message{{Role: reducer.RoleUser, Content: text}}
-	return s
+	session := reducer.NewSession("demo")
+	session.EventCount = len(text)
+	session.Reduced.Messages = []reducer.Message{{Role: reducer.RoleUser, Content: text}}
+	return session
 }
 
-func TestSessionsBeyondTheBudgetAreParkedAndComeBackUnchanged(t *testing.T) {
+func TestSessionsBeyondTheBudgetAreSpilledAndReadBack(t *testing.T) {
 	const contexts, each, budget = 40, 100_000, 3_000_000
-	s := activities.NewSessionCache(budget)
-	var slots []*activities.CacheEntry
+	cache := activities.NewSessionCache(budget)
+	var entries []*activities.CacheEntry
 	for n := range contexts {
-		slot := s.Entry(fmt.Sprint(n))
-		slot.Release(withText(strings.Repeat("x", each+n)))
-		slots = append(slots, slot)
+		entry := cache.Entry(fmt.Sprint(n))
+		entry.Release(withText(strings.Repeat("x", each+n)))
+		entries = append(entries, entry)
 	}
-	require.LessOrEqual(t, activities.Held(s), int64(budget))
-	require.Positive(t, activities.Parked(s))
-	for n, slot := range slots {
+	require.LessOrEqual(t, activities.CacheSize(cache), int64(budget))
+	require.Positive(t, activities.Spilled(cache))
+	for n, entry := range entries {
 		want := withText(strings.Repeat("x", each+n))
-		got, ok := s.Get(fmt.Sprint(n))
+		got, ok := cache.Get(fmt.Sprint(n))
 		require.True(t, ok)
-		require.Equal(t, want, got, "Generate reads it")
-		got, err := slot.Get()
+		require.Equal(t, want, got, "for Generate")
+		got, err := entry.Get()
 		require.NoError(t, err)
-		require.Equal(t, want, got, "a query reads it")
-		got, err = slot.Acquire()
+		require.Equal(t, want, got, "for a query")
+		got, err = entry.Acquire()
 		require.NoError(t, err)
-		require.Equal(t, want, got, "the workflow goes on with it")
-		slot.Release(got)
-		require.LessOrEqual(t, activities.Held(s), int64(budget))
+		require.Equal(t, want, got, "for the workflow")
+		entry.Release(got)
+		require.LessOrEqual(t, activities.CacheSize(cache), int64(budget))
 	}
-	for _, slot := range slots {
-		slot.Remove()
+	for _, entry := range entries {
+		entry.Remove()
 	}
-	require.Zero(t, activities.Held(s))
-	require.Zero(t, activities.Parked(s))
+	require.Zero(t, activities.CacheSize(cache))
+	require.Zero(t, activities.Spilled(cache))
 }
 
-func TestASessionInUseIsNotParked(t *testing.T) {
-	s := activities.NewSessionCache(1)
-	slot := s.Entry("busy")
-	slot.Put(withText("busy"))
-	s.Entry("other").Release(withText("other"))
-	require.Zero(t, activities.Parked(s))
+func TestSessionInUseIsNotEvicted(t *testing.T) {
+	cache := activities.NewSessionCache(1)
+	entry := cache.Entry("busy")
+	entry.Put(withText("busy"))
+	cache.Entry("other").Release(withText("other"))
+	require.Zero(t, activities.Spilled(cache))
 }
 
-func TestSlotsAreUsedAndParkedAtTheSameTime(t *testing.T) {
-	s := activities.NewSessionCache(20 * activities.CacheEntryBytes)
+func TestConcurrentUseAndEviction(t *testing.T) {
+	cache := activities.NewSessionCache(20 * activities.CacheEntryBytes)
 	var wg sync.WaitGroup
 	for n := range 16 {
 		wg.Go(func() {
-			slot := s.Entry(fmt.Sprint(n))
-			defer slot.Remove()
+			entry := cache.Entry(fmt.Sprint(n))
+			defer entry.Remove()
 			session := withText(strings.Repeat("y", 50_000+n))
 			for range 50 {
-				slot.Release(session)
-				got, err := slot.Acquire()
+				entry.Release(session)
+				got, err := entry.Acquire()
 				if !assert.NoError(t, err) || !assert.Equal(t, session, got) {
 					return
 				}
@@ -121,5 +121,5 @@ func TestSlotsAreUsedAndParkedAtTheSameTime(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Zero(t, activities.Held(s))
+	require.Zero(t, activities.CacheSize(cache))
 }

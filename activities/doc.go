@@ -1,14 +1,26 @@
-// Package activities is everything that a context does outside of its
-// deterministic workflow. [Activities.Generate] is the model call; the others
-// are small:
+// Package activities contains the Temporal activities of contexts: everything that they do
+// outside of their deterministic workflow.
 //
-//	Generate  asks the model, in as many attempts as the context allows
-//	Open      decides how a run works, and restores the earlier sessions
+//	Generate  sends a request to a model and streams the answer
+//	Open      registers a run, and restores the session from the log
 //	Archive   writes the log of a run to the archive
-//	Stop      hands the wish to stop a request to the worker that makes it
+//	Stop      sends a stop message to the worker that runs a request
 //
-// Generate is given a reference and never the conversation, so that a history
-// does not grow with it. It takes the conversation from [SessionCache], which the
-// workflow fills as it goes, and asks the workflow by query when that runs in
-// another process.
+// Workflows refer to them through a nil pointer:
+//
+//	var acts *activities.Activities
+//	workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{ContextName: "demo", RequestID: "demo:r0001"})
+//
+// The input of Generate identifies a request without its conversation, so histories do not grow
+// with the conversation. Generate reads the conversation from the [SessionCache] that workflows
+// fill in the same process, or queries the workflow.
+//
+// Guarantees:
+//
+//   - An attempt is sent to the provider at most once. Temporal retries by the settings of the
+//     context; see [ModelError].
+//   - A stopped attempt is a result with the text so far, not an error.
+//   - When a run continues as new, the attempt keeps running, and an activity of the next run
+//     adopts it. Without one, it stops after a minute.
+//   - The package depends on neither a model library nor NATS: it declares [Models] and [Stream].
 package activities

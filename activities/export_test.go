@@ -2,15 +2,15 @@ package activities
 
 import "github.com/seed-9ed7edd4/chronicle/reducer"
 
-func (s *SessionCache) Get(runID string) (reducer.Session, bool) { return s.get(runID) }
+func (c *SessionCache) Get(runID string) (reducer.Session, bool) { return c.get(runID) }
 
-// Held is how many bytes a store counts.
-func Held(s *SessionCache) int64 { return s.size }
+// CacheSize returns the counted size in bytes.
+func CacheSize(c *SessionCache) int64 { return c.size }
 
-// Parked is how many sessions of a store are in its file.
-func Parked(s *SessionCache) (n int) {
-	for _, slot := range s.runs {
-		if slot.parked != nil {
+// Spilled returns the number of sessions in the spill file.
+func Spilled(c *SessionCache) (n int) {
+	for _, e := range c.runs {
+		if e.spilled != nil {
 			n++
 		}
 	}

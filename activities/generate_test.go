@@ -33,15 +33,16 @@ import (
 // runID is the run in which Temporal's test environment runs activities.
 const runID = "default-test-run-id"
 
-// server is a Temporal with one workflow, whose session is what session says.
+// server fakes a Temporal server with one workflow, whose session is returned by session.
 type server struct {
 	client.Client
 	mu      sync.Mutex
 	session func(query int) (reducer.Session, error)
 	queries int
-	news    []wire.RequestStarted
-	refuses error  // signals
-	told    func() // unless nil, is called with each signal
+	// started are the signals. signalErr is their result, and onSignal is called for each unless nil.
+	started   []wire.RequestStarted
+	signalErr error
+	onSignal  func()
 }
 
 func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any) (converter.EncodedValue, error) {
@@ -66,7 +67,7 @@ func (s *server) QueryWorkflow(_ context.Context, _, run, query string, _ ...any
 
 func (s *server) WorkflowService() workflowservice.WorkflowServiceClient { return noHistory{} }
 
-// noHistory fails as the query did: the log is no way out here.
+// noHistory fails, so that the log is not an alternative to the query.
 type noHistory struct {
 	workflowservice.WorkflowServiceClient
 }
@@ -81,37 +82,36 @@ func (s *server) SignalWorkflow(_ context.Context, _, run, name string, input an
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.news = append(s.news, input.(wire.RequestStarted))
-	if s.told != nil {
-		s.told()
+	s.started = append(s.started, input.(wire.RequestStarted))
+	if s.onSignal != nil {
+		s.onSignal()
 	}
-	return s.refuses
+	return s.signalErr
 }
 
-// asked is a session of context demo whose first request is to answer "Hello",
-// its second event.
-func asked(settings ...event.Body) reducer.Session {
+// newSession returns a session of context demo with a request to answer "Hello", its second event.
+func newSession(settings ...event.Body) reducer.Session {
 	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: time.Now()})
 	var events []event.Event
 	for _, body := range append([]event.Body{event.UserMessage{Content: "Hello"}}, settings...) {
 		events = append(events, event.New(body))
 	}
 	s, _ = reducer.Step(s, reducer.Received{At: time.Now(), Events: events})
-	// A minute ago, so that the quiet period is over.
+	// The quiet period has passed.
 	s.TriggerAt = s.TriggerAt.Add(-time.Minute)
 	return s
 }
 
-func and(s reducer.Session, text string) reducer.Session {
+func withInput(s reducer.Session, text string) reducer.Session {
 	s, _ = reducer.Step(s, reducer.Received{At: time.Now().Add(-time.Minute), Events: []event.Event{event.New(event.UserMessage{Content: text})}})
 	return s
 }
 
-func quiet(ms, maxWaitMs int64) event.Body {
+func debounce(ms, maxWaitMs int64) event.Body {
 	return event.SetDeliveryPolicy{QuietPeriodMs: &ms, MaxWaitMs: &maxWaitMs}
 }
 
-// world is what an activity works with in a test.
+// world is the environment of an activity.
 type world struct {
 	t      *testing.T
 	env    *testsuite.TestActivityEnvironment
@@ -119,7 +119,7 @@ type world struct {
 	model  *llmtest.Server
 	stream *stream.Conn
 	in     activities.GenerateInput
-	// handBack is what the worker closes when it shuts down; nil: never.
+	// handBack is Options.HandBack.
 	handBack chan struct{}
 }
 
@@ -131,12 +131,12 @@ func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *wor
 		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(),
 		TimeoutMs: session.Reduced.Config.TimeoutMs,
 	}
-	w.use(nil)
+	w.reset(nil)
 	return w
 }
 
-// use makes the environment anew, with a store of snapshots.
-func (w *world) use(cache *activities.SessionCache) {
+// reset creates a new environment with a cache.
+func (w *world) reset(cache *activities.SessionCache) {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
@@ -150,7 +150,7 @@ func (w *world) use(cache *activities.SessionCache) {
 	}))
 }
 
-// connect gives the world a NATS and returns a subscription to its deltas.
+// connect starts NATS and returns a subscription to the deltas.
 func (w *world) connect() *stream.Subscription {
 	w.t.Helper()
 	nats, err := natsserver.Start(natsserver.Options{})
@@ -162,7 +162,7 @@ func (w *world) connect() *stream.Subscription {
 	sub, err := w.stream.Subscribe("demo")
 	require.NoError(w.t, err)
 	w.t.Cleanup(sub.Close)
-	w.use(nil)
+	w.reset(nil)
 	return sub
 }
 
@@ -178,20 +178,20 @@ func (w *world) generate() (activities.GenerateResult, error) {
 	return result, err
 }
 
-// said waits until a follower has heard a text.
-func said(t *testing.T, sub *stream.Subscription, text string) {
+// awaitDelta waits for a delta with a text.
+func awaitDelta(t *testing.T, sub *stream.Subscription, text string) {
 	waited := time.After(10 * time.Second)
 	for {
 		select {
 		case m := <-sub.Messages():
 			if d, ok := sub.Delta(m); ok {
 				if d.Delta != text {
-					t.Errorf("heard %q and not %q", d.Delta, text)
+					t.Errorf("received %q, want %q", d.Delta, text)
 				}
 				return
 			}
 		case <-waited:
-			t.Errorf("%q was not heard", text)
+			t.Errorf("no delta %q", text)
 			return
 		}
 	}
@@ -199,8 +199,8 @@ func said(t *testing.T, sub *stream.Subscription, text string) {
 
 var sent = activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"}
 
-func TestAnAnswerIsTheResult(t *testing.T) {
-	w := newWorld(t, asked(), llmtest.Answer("Hel", "lo"))
+func TestAnswerIsTheResult(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("Hel", "lo"))
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.Equal(t, activities.GenerateResult{
@@ -209,19 +209,19 @@ func TestAnAnswerIsTheResult(t *testing.T) {
 	require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
 }
 
-func TestTheSessionIsTakenFromThisProcessWhenItIsHereAndNotBehind(t *testing.T) {
+func TestCachedSessionIsUsedUnlessStale(t *testing.T) {
 	for name, test := range map[string]struct {
 		here    reducer.Session
 		queries int
 	}{
-		"here":   {asked(), 0},
+		"here":   {newSession(), 0},
 		"behind": {reducer.NewSession("demo"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, asked(), llmtest.Answer("Hi"))
+			w := newWorld(t, newSession(), llmtest.Answer("Hi"))
 			cache := activities.NewSessionCache(0)
 			cache.Entry(runID).Put(test.here)
-			w.use(cache)
+			w.reset(cache)
 			_, err := w.generate()
 			require.NoError(t, err)
 			require.Equal(t, test.queries, w.server.queries)
@@ -229,11 +229,11 @@ func TestTheSessionIsTakenFromThisProcessWhenItIsHereAndNotBehind(t *testing.T) 
 	}
 }
 
-func TestInputOfTheQuietPeriodIsAnswered(t *testing.T) {
-	w := newWorld(t, asked(), llmtest.Answer("Both."))
-	first := asked(quiet(20, 60_000))
-	first.TriggerAt = time.Now().Add(time.Hour) // input keeps coming
-	second := and(first, "and you?")
+func TestRequestIncludesInputOfItsQuietPeriod(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("Both."))
+	first := newSession(debounce(20, 60_000))
+	first.TriggerAt = time.Now().Add(time.Hour) // as if input kept arriving
+	second := withInput(first, "and you?")
 	first.Reduced.Config.Delivery.MaxWaitMs = 20
 	second.TriggerAt = time.Now().Add(-time.Hour)
 	w.server.session = func(query int) (reducer.Session, error) {
@@ -248,9 +248,9 @@ func TestInputOfTheQuietPeriodIsAnswered(t *testing.T) {
 	require.Equal(t, "and you?", w.model.Requests()[0].LastUser())
 }
 
-func TestTheQuietPeriodIsNoLongerThanTheMaximumWait(t *testing.T) {
-	s := asked(quiet(60_000, 20))
-	s.TriggerAt = time.Now().Add(time.Hour) // new input all the time
+func TestDebounceEndsAfterTheMaximumWait(t *testing.T) {
+	s := newSession(debounce(60_000, 20))
+	s.TriggerAt = time.Now().Add(time.Hour) // as if input kept arriving
 	w := newWorld(t, s, llmtest.Answer("Hi"))
 	result, err := w.generate()
 	require.NoError(t, err)
@@ -258,8 +258,8 @@ func TestTheQuietPeriodIsNoLongerThanTheMaximumWait(t *testing.T) {
 	require.Equal(t, 2, w.server.queries)
 }
 
-func TestStoppingInTheQuietPeriodAsksNoModel(t *testing.T) {
-	s := asked(quiet(60_000, 60_000))
+func TestStopDuringTheDebounceSendsNoRequest(t *testing.T) {
+	s := newSession(debounce(60_000, 60_000))
 	s.TriggerAt = time.Now()
 	w := newWorld(t, s)
 	w.connect()
@@ -276,20 +276,20 @@ func TestStoppingInTheQuietPeriodAsksNoModel(t *testing.T) {
 	require.Equal(t, activities.GenerateResult{
 		Attempted: activities.Attempted{Attempt: 1}, Outcome: reducer.Interrupted, Reason: event.ReasonCancelled,
 	}, result)
-	require.Empty(t, w.server.news)
+	require.Empty(t, w.server.started)
 }
 
-func TestStoppingAnAnswerKeepsWhatWasSaid(t *testing.T) {
+func TestStoppedAttemptKeepsItsText(t *testing.T) {
 	for name, stop := range map[string]stream.Stop{
-		"because someone asked":  {RequestID: "demo:r0001", Reason: event.ReasonCancelled},
-		"because of newer input": {RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: "demo:0003"},
+		"cancelled":       {RequestID: "demo:r0001", Reason: event.ReasonCancelled},
+		"for newer input": {RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: "demo:0003"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+			w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 			sub := w.connect()
 			stopped := make(chan error, 1)
 			go func() {
-				said(t, sub, "One")
+				awaitDelta(t, sub, "One")
 				stopped <- w.stream.Stop(t.Context(), "demo", stop)
 			}()
 			result, err := w.generate()
@@ -303,13 +303,13 @@ func TestStoppingAnAnswerKeepsWhatWasSaid(t *testing.T) {
 	}
 }
 
-func TestInputThatTheModelWasShownIsNoReasonToStop(t *testing.T) {
+func TestInputThatTheModelWasShownDoesNotStopTheAttempt(t *testing.T) {
 	gate := llmtest.NewGate()
-	w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
 	sub := w.connect()
 	stopped := make(chan error, 1)
 	go func() {
-		said(t, sub, "One")
+		awaitDelta(t, sub, "One")
 		stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{
 			RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: "demo:0002",
 		})
@@ -317,13 +317,13 @@ func TestInputThatTheModelWasShownIsNoReasonToStop(t *testing.T) {
 	}()
 	result, err := w.generate()
 	require.NoError(t, err)
-	require.NoError(t, <-stopped, "it was heard all the same")
+	require.NoError(t, <-stopped, "it is acknowledged")
 	require.Equal(t, reducer.Completed, result.Outcome)
 	require.Equal(t, "One two", result.Text)
 }
 
-func TestASessionThatMovedOnWantsNoAnswer(t *testing.T) {
-	s := asked()
+func TestObsoleteRequestIsNotSent(t *testing.T) {
+	s := newSession()
 	s.Request = nil
 	w := newWorld(t, s)
 	result, err := w.generate()
@@ -332,8 +332,8 @@ func TestASessionThatMovedOnWantsNoAnswer(t *testing.T) {
 	require.False(t, result.Sent)
 }
 
-func TestAStopThatTheSessionKnowsOfNeedsNoHint(t *testing.T) {
-	s := asked()
+func TestStopInTheSessionNeedsNoStopMessage(t *testing.T) {
+	s := newSession()
 	request := *s.Request
 	request.Stop = event.ReasonCancelled
 	s.Request = &request
@@ -344,12 +344,12 @@ func TestAStopThatTheSessionKnowsOfNeedsNoHint(t *testing.T) {
 	require.Equal(t, reducer.Interrupted, result.Outcome)
 }
 
-func TestAWorkerThatShutsDownGivesTheRequestBack(t *testing.T) {
-	w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+func TestShutdownHandsTheRequestBack(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 	w.handBack = make(chan struct{})
 	sub := w.connect()
 	go func() {
-		said(t, sub, "One")
+		awaitDelta(t, sub, "One")
 		close(w.handBack)
 	}()
 	result, err := w.generate()
@@ -357,18 +357,18 @@ func TestAWorkerThatShutsDownGivesTheRequestBack(t *testing.T) {
 	require.Equal(t, activities.GenerateResult{Attempted: sent, Outcome: reducer.Returned}, result)
 }
 
-func TestAWorkerThatShutsDownSendsNoNewRequest(t *testing.T) {
-	w := newWorld(t, asked())
+func TestNoRequestIsSentDuringShutdown(t *testing.T) {
+	w := newWorld(t, newSession())
 	w.handBack = make(chan struct{})
 	close(w.handBack)
-	w.use(nil)
+	w.reset(nil)
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.Equal(t, activities.GenerateResult{Attempted: activities.Attempted{Attempt: 1}, Outcome: reducer.Returned}, result)
-	require.Empty(t, w.server.news, "an attempt that is not sent is not announced")
+	require.Empty(t, w.server.started, "an attempt that is not sent is not announced")
 }
 
-// failure is the error of an attempt, and the attempt in its details.
+// failure returns the error of an attempt, and the attempt in its details.
 func failure(t *testing.T, err error) (*temporal.ApplicationError, activities.Attempted) {
 	t.Helper()
 	var application *temporal.ApplicationError
@@ -378,8 +378,8 @@ func failure(t *testing.T, err error) (*temporal.ApplicationError, activities.At
 	return application, attempt
 }
 
-func TestTheTimeoutOfTheLastAttemptKeepsWhatWasSaid(t *testing.T) {
-	w := newWorld(t, asked(event.SetTimeout{TimeoutMs: 1000}), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
+func TestTimeoutOfTheLastAttemptKeepsItsText(t *testing.T) {
+	w := newWorld(t, newSession(event.SetTimeout{TimeoutMs: 1000}), llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate()))
 	w.in.MaxAttempts = 1
 	result, err := w.generate()
 	require.NoError(t, err)
@@ -388,19 +388,19 @@ func TestTheTimeoutOfTheLastAttemptKeepsWhatWasSaid(t *testing.T) {
 	require.Equal(t, "One", result.Text)
 }
 
-func TestATimeoutWithAnotherWayToGoIsAFailure(t *testing.T) {
+func TestTimeoutIsAFailureIfAnotherAttemptOrProviderRemains(t *testing.T) {
 	spare := event.SetProviderConfig{ProviderID: "spare", Model: "m", BaseURL: "http://127.0.0.1:1/v1", AsFallback: true}
 	for name, test := range map[string]struct {
 		settings    []event.Body
 		maxAttempts int
 		step        llmtest.Step
 	}{
-		"another attempt":           {nil, 2, llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate())},
-		"a fallback":                {[]event.Body{spare}, 1, llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate())},
-		"nothing that was said yet": {nil, 1, llmtest.Stall()},
+		"another attempt": {nil, 2, llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate())},
+		"a fallback":      {[]event.Body{spare}, 1, llmtest.Answer("One", " two").HoldAfter(1, llmtest.NewGate())},
+		"no text yet":     {nil, 1, llmtest.Stall()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := asked(append(test.settings, event.SetTimeout{TimeoutMs: 200})...)
+			s := newSession(append(test.settings, event.SetTimeout{TimeoutMs: 200})...)
 			w := newWorld(t, s, test.step)
 			w.in.MaxAttempts = test.maxAttempts
 			_, err := w.generate()
@@ -412,24 +412,24 @@ func TestATimeoutWithAnotherWayToGoIsAFailure(t *testing.T) {
 	}
 }
 
-func TestWhetherAndWhenAnAttemptIsRepeated(t *testing.T) {
+func TestRetryDecisions(t *testing.T) {
 	for name, test := range map[string]struct {
 		step         llmtest.Step
 		kind         string
 		nonRetryable bool
 		delay        time.Duration
 	}{
-		"a bad key":                       {llmtest.Error(401, "invalid_api_key", "no"), "unauthorized", true, 0},
-		"an overloaded server":            {llmtest.Error(503, "overloaded", "busy"), "server error", false, 0},
-		"a limit that says when":          {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("7"), "rate limited", false, 7 * time.Second},
-		"a limit that lasts too long":     {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("3600"), "rate limited", true, time.Hour},
-		"a connection that was broken":    {llmtest.Drop(), "connection failed", false, 0},
-		"an answer that was cut off":      {llmtest.Answer("One", " two").CutAt(200), "answer cut off", false, 0},
-		"a request that is not taken":     {llmtest.Error(400, "invalid_request", "bad"), "bad request", true, 0},
-		"a conversation that is too long": {llmtest.Error(400, "context_length_exceeded", "too long"), "context too long", true, 0},
+		"a bad key":                                {llmtest.Error(401, "invalid_api_key", "no"), "unauthorized", true, 0},
+		"an overloaded server":                     {llmtest.Error(503, "overloaded", "busy"), "server error", false, 0},
+		"a rate limit with a delay":                {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("7"), "rate limited", false, 7 * time.Second},
+		"a rate limit with a long delay":           {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("3600"), "rate limited", true, time.Hour},
+		"a broken connection":                      {llmtest.Drop(), "connection failed", false, 0},
+		"a truncated answer":                       {llmtest.Answer("One", " two").CutAt(200), "answer cut off", false, 0},
+		"a rejected request":                       {llmtest.Error(400, "invalid_request", "bad"), "bad request", true, 0},
+		"a conversation beyond the context window": {llmtest.Error(400, "context_length_exceeded", "too long"), "context too long", true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, asked(), test.step)
+			w := newWorld(t, newSession(), test.step)
 			w.in.FirstAttempt = 5
 			_, err := w.generate()
 			failed, attempt := failure(t, err)
@@ -441,21 +441,21 @@ func TestWhetherAndWhenAnAttemptIsRepeated(t *testing.T) {
 			require.Equal(t, want, attempt)
 			require.Equal(t, []wire.RequestStarted{{
 				RequestID: "demo:r0001", Attempt: 5, Through: "demo:0002", ProviderID: "openai", Model: "scripted",
-			}}, w.server.news, "nobody else would tell the workflow of a failed attempt")
+			}}, w.server.started, "the workflow does not see the error of an attempt that is retried")
 		})
 	}
 }
 
-func TestJitterSpreadsTheDelayOverItsUpperHalf(t *testing.T) {
-	w := newWorld(t, asked(event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 1000, Jitter: true}), llmtest.Error(503, "overloaded", "busy"))
+func TestJitterIsUpToHalfTheDelay(t *testing.T) {
+	w := newWorld(t, newSession(event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 1000, Jitter: true}), llmtest.Error(503, "overloaded", "busy"))
 	_, err := w.generate()
 	failed, _ := failure(t, err)
 	require.GreaterOrEqual(t, failed.NextRetryDelay(), 500*time.Millisecond)
 	require.LessOrEqual(t, failed.NextRetryDelay(), time.Second)
 }
 
-func TestAnAttemptThatCannotBeMadeSaysWhatToDoAndIsNotRepeated(t *testing.T) {
-	w := newWorld(t, asked(event.SetProviderConfig{ProviderID: "nowhere", Model: "m"}))
+func TestConfigurationErrorIsNotRetried(t *testing.T) {
+	w := newWorld(t, newSession(event.SetProviderConfig{ProviderID: "nowhere", Model: "m"}))
 	_, err := w.generate()
 	failed, attempt := failure(t, err)
 	require.True(t, failed.NonRetryable())
@@ -465,10 +465,10 @@ func TestAnAttemptThatCannotBeMadeSaysWhatToDoAndIsNotRepeated(t *testing.T) {
 	require.Equal(t, "nowhere", attempt.ProviderID)
 }
 
-func TestTheFallbackIsAskedWhenItIsItsTurn(t *testing.T) {
-	s := asked()
+func TestFallbackReceivesTheRequest(t *testing.T) {
+	s := newSession()
 	w := newWorld(t, s, llmtest.Answer("Here."))
-	s = asked(event.SetProviderConfig{ProviderID: "spare", Model: "other", BaseURL: w.model.URL, AsFallback: true})
+	s = newSession(event.SetProviderConfig{ProviderID: "spare", Model: "other", BaseURL: w.model.URL, AsFallback: true})
 	w.server.session = func(int) (reducer.Session, error) { return s, nil }
 	w.in.Fallback = true
 	result, err := w.generate()
@@ -477,27 +477,27 @@ func TestTheFallbackIsAskedWhenItIsItsTurn(t *testing.T) {
 	require.Equal(t, "other", w.model.Requests()[0].Model)
 }
 
-func TestASessionThatCannotBeAskedIsTriedAgain(t *testing.T) {
-	w := newWorld(t, asked())
+func TestFailedSessionQueryIsRetried(t *testing.T) {
+	w := newWorld(t, newSession())
 	w.server.session = func(int) (reducer.Session, error) {
 		return reducer.Session{}, serviceerror.NewUnavailable("away, with key sk-live-0123456789")
 	}
 	_, err := w.generate()
 	failed, attempt := failure(t, err)
 	require.False(t, failed.NonRetryable())
-	require.Equal(t, "ask context demo for its session: away, with key [removed]\nread the log of context demo: no history", failed.Message())
+	require.Equal(t, "query the session of context demo: away, with key [removed]\nread the log of context demo: no history", failed.Message())
 	require.Equal(t, activities.Attempted{Attempt: 1}, attempt)
 }
 
-func TestAnAnswerThatIsTooLongIsCut(t *testing.T) {
+func TestLongAnswerIsTruncated(t *testing.T) {
 	half := strings.Repeat("ü", activities.MaxAnswerBytes/4)
 	for name, step := range map[string]llmtest.Step{
-		"in many pieces":                   llmtest.Answer(half, half, half, "never read").HoldAfter(3, llmtest.NewGate()),
-		"in one piece":                     llmtest.Answer("x" + half + half + half),
-		"by the last piece before its end": llmtest.Answer("x"+half, half),
+		"in many pieces":    llmtest.Answer(half, half, half, "never read").HoldAfter(3, llmtest.NewGate()),
+		"in one piece":      llmtest.Answer("x" + half + half + half),
+		"by its last piece": llmtest.Answer("x"+half, half),
 	} {
 		t.Run(name, func(t *testing.T) {
-			result, err := newWorld(t, asked(), step).generate()
+			result, err := newWorld(t, newSession(), step).generate()
 			require.NoError(t, err)
 			require.Equal(t, reducer.Completed, result.Outcome)
 			require.Equal(t, "length", result.FinishReason)
@@ -508,39 +508,39 @@ func TestAnAnswerThatIsTooLongIsCut(t *testing.T) {
 	}
 }
 
-func TestTheWorkflowIsToldOfAnAnswerThatTakesItsTime(t *testing.T) {
+func TestSlowAnswerIsAnnounced(t *testing.T) {
 	gate := llmtest.NewGate()
-	w := newWorld(t, asked(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
 	w.connect()
-	w.server.told = gate.Open
+	w.server.onSignal = gate.Open
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.Equal(t, "One two", result.Text)
 	require.Equal(t, []wire.RequestStarted{{
 		RequestID: "demo:r0001", Attempt: 1, Through: sent.Through, ProviderID: sent.ProviderID, Model: sent.Model,
-	}}, w.server.news)
+	}}, w.server.started)
 }
 
-func TestAWorkflowThatCannotBeToldDoesNotHoldTheAnswerUp(t *testing.T) {
-	w := newWorld(t, asked(), llmtest.Answer("Hi"))
-	w.server.refuses = errors.New("away")
+func TestFailedAnnouncementDoesNotDelayTheAnswer(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("Hi"))
+	w.server.signalErr = errors.New("away")
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.Equal(t, "Hi", result.Text)
 }
 
-func TestStopReportsWhetherAnyoneHeard(t *testing.T) {
-	for name, connected := range map[string]bool{"without NATS": false, "without a listener": true} {
+func TestStopReportsAMissingAcknowledgement(t *testing.T) {
+	for name, connected := range map[string]bool{"without NATS": false, "without an attempt": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, asked())
+			w := newWorld(t, newSession())
 			if connected {
 				w.connect()
 			}
 			value, err := w.env.ExecuteActivity(acts.Stop, activities.StopInput{ContextName: "demo"})
 			require.NoError(t, err)
-			heard := true
-			require.NoError(t, value.Get(&heard))
-			require.False(t, heard)
+			acknowledged := true
+			require.NoError(t, value.Get(&acknowledged))
+			require.False(t, acknowledged)
 		})
 	}
 }

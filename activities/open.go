@@ -14,50 +14,45 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// OpenInput says what a run begins with.
+// OpenInput is the input of [Activities.Open].
 type OpenInput struct {
 	ContextName string `json:"contextName"`
-	// ContinuedRunID is the run that this one continues as new; "" when the run
-	// begins a session and restores the log.
+	// ContinuedRunID is the run that this one continues as new; "" when it starts a session and
+	// restores the log.
 	ContinuedRunID string `json:"continuedRunId,omitempty"`
-	// After is the counter of the newest event of the session of a run that does
-	// not restore one.
+	// After is the counter of the newest event of the session, if the run has one.
 	After int `json:"after,omitempty"`
-	// Unarchived says that the run archives the log of ContinuedRunID later.
+	// Unarchived means that the run archives the log of ContinuedRunID later.
 	Unarchived bool `json:"unarchived,omitempty"`
-	// Reset says that the run was made by a reset. HasSession says that the reset
-	// left it the session.
+	// Reset means that a reset created the run, and HasSession that its history contains the
+	// session.
 	Reset      bool `json:"reset,omitempty"`
 	HasSession bool `json:"hasSession,omitempty"`
 }
 
-// OpenResult is what a run begins with.
+// OpenResult is the result of [Activities.Open]. It is in the history, so all workers handle the
+// run by the same decisions.
 type OpenResult struct {
-	// RunID is the run that is registered, and StoreID the blob store where.
-	RunID   string `json:"runId,omitempty"`
+	// RunID is the registered run.
+	RunID string `json:"runId,omitempty"`
+	// StoreID is the identity of the blob store.
 	StoreID string `json:"storeId,omitempty"`
-	// PreviousRunID is the run with the session before; "" for the first.
+	// PreviousRunID is the run of the previous session; "" for the first.
 	PreviousRunID string `json:"previousRunId,omitempty"`
-	// ForkedFrom is the event that the context was forked from, when it has had no
-	// session since; else "".
+	// ForkedFrom is the event at which the context was forked; "" if it had a session since.
 	ForkedFrom string `json:"forkedFrom,omitempty"`
-	// Session is what the log of the earlier runs folds into, for [wire.Unpack]; empty
-	// without a log. A long one is a reference in the history.
+	// Session is the restored session, for [wire.Unpack]; empty without a log.
 	Session []byte `json:"session,omitempty"`
-	// Rules are those of the session. The result stands in the history, so a run
-	// keeps them whatever its workers become.
+	// Rules of the run.
 	Rules reducer.Rules `json:"rules,omitempty"`
-	// SearchAttributes is decided here, once for the session, since workers may
-	// differ.
+	// SearchAttributes, DefaultModel and ContinueAfter are those of [Options].
 	SearchAttributes bool   `json:"searchAttributes"`
 	DefaultModel     string `json:"defaultModel,omitempty"`
-	// ContinueAfter is how many entries a history has before another run goes
-	// on; 0 leaves it to the server.
-	ContinueAfter int `json:"continueAfter,omitempty"`
+	ContinueAfter    int    `json:"continueAfter,omitempty"`
 }
 
-// Open registers a run in the archive, decides for it what its workers may differ
-// in, and restores the session from the log of the earlier runs.
+// Open registers a run in the archive, records the settings of the run, and restores the session
+// from the log of earlier runs.
 func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
 		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,
@@ -78,7 +73,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error)
 		through := in.After
 		switch {
 		case base != "":
-			through = math.MaxInt // the reset leaves a branch
+			through = math.MaxInt // the events after the reset point are a branch
 		case in.Unarchived:
 			through = 0
 		}

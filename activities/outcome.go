@@ -16,20 +16,24 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// outcome turns the end of an attempt into what the workflow is told.
-func (g *generation) outcome(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// maxRetryAfter is the maximum delay that a provider may request. Beyond it, the attempts of this
+// provider end.
+const maxRetryAfter = 5 * time.Minute
+
+// outcome turns the end of an attempt into the result or the error of the activity.
+func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	result := GenerateResult{
-		Attempted:    g.attempted,
+		Attempted:    a.attempted,
 		Text:         answer.Text,
-		DurationMs:   time.Since(g.began).Milliseconds(),
+		DurationMs:   time.Since(a.startedAt).Milliseconds(),
 		InputTokens:  answer.InputTokens,
 		OutputTokens: answer.OutputTokens,
 		FinishReason: answer.FinishReason,
 	}
-	if text, cut := recordable(answer.Text); cut {
-		// However it ended: a single piece may have been too much.
+	if text, isCut := truncate(answer.Text); isCut {
+		// The attempt may have ended in another way: a single piece may be too long.
 		result.Text, result.FinishReason = text, "length"
 	}
 	if err == nil {
@@ -38,8 +42,8 @@ func (g *generation) outcome(ctx context.Context, answer Answer, err error) (Gen
 	}
 	var stop stopped
 	var modelErr *ModelError
-	timedOut := errors.As(err, &modelErr) && errors.Is(err, context.DeadlineExceeded)
-	lastAttempt := int(g.info.Attempt) >= g.in.MaxAttempts && !g.fallback
+	isTimeout := errors.As(err, &modelErr) && errors.Is(err, context.DeadlineExceeded)
+	isLast := int(a.info.Attempt) >= a.in.MaxAttempts && !a.hasFallback
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &stop):
 		result.Outcome, result.Reason = reducer.Interrupted, stop.reason
@@ -47,28 +51,27 @@ func (g *generation) outcome(ctx context.Context, answer Answer, err error) (Gen
 		result.Outcome, result.Text = reducer.Returned, ""
 	case errors.Is(cause, errTooLong):
 		result.Outcome = reducer.Completed
-	case timedOut && lastAttempt && answer.Text != "":
-		// No attempt is left to say it better.
+	case isTimeout && isLast && answer.Text != "":
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonTimeout
 	case errors.Is(cause, errTimeout):
-		return GenerateResult{}, g.failure(&ModelError{
+		return GenerateResult{}, a.failure(&ModelError{
 			Kind: "timeout", Retryable: true,
-			Err: fmt.Errorf("%s: timeout: %w (%v)", g.attempted.ProviderID, errTimeout, time.Since(g.began).Round(time.Millisecond)),
+			Err: fmt.Errorf("%s: timeout: %w (%v)", a.attempted.ProviderID, errTimeout, time.Since(a.startedAt).Round(time.Millisecond)),
 		})
 	case cause != nil:
-		// Temporal cancelled the activity, or the session has moved on.
+		// Temporal cancelled the activity, or the result is obsolete.
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonCancelled
 	default:
-		return GenerateResult{}, g.failure(err)
+		return GenerateResult{}, a.failure(err)
 	}
 	return result, nil
 }
 
-// recordable cuts an answer that no history could carry.
-func recordable(text string) (_ string, cut bool) {
+// truncate cuts a text that exceeds the limits of an event.
+func truncate(text string) (_ string, isCut bool) {
 	limit := MaxAnswerBytes
 	if data, err := json.Marshal(text); err == nil && len(data) > wire.MaxEventBytes {
-		// It is made of what takes up to six bytes each in JSON.
+		// JSON escapes take up to six bytes per byte.
 		limit = wire.MaxEventBytes / 6
 	}
 	if len(text) <= limit {
@@ -77,32 +80,30 @@ func recordable(text string) (_ string, cut bool) {
 	return strings.ToValidUTF8(text[:limit], ""), true
 }
 
-// failure is the error of an attempt, which says whether and when there is to
-// be another.
-func (g *generation) failure(err error) error {
-	options := temporal.ApplicationErrorOptions{Details: []any{g.attempted}}
+// failure returns the application error of a failed attempt, which controls retries.
+func (a *attempt) failure(err error) error {
+	options := temporal.ApplicationErrorOptions{Details: []any{a.attempted}}
 	kind := "internal"
 	var modelErr *ModelError
 	if errors.As(err, &modelErr) {
 		kind = modelErr.Kind
 		options.NonRetryable = !modelErr.Retryable || modelErr.RetryAfter > maxRetryAfter ||
-			modelErr.RetryOnce && g.info.Attempt > 1
-		options.NextRetryDelay = max(modelErr.RetryAfter, g.jitter())
+			modelErr.RetryOnce && a.info.Attempt > 1
+		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
 	}
-	// Temporal allows more attempts, which replace those of workers that died.
-	options.NonRetryable = options.NonRetryable || int(g.info.Attempt) >= g.in.MaxAttempts
+	// The activity has spare attempts, which replace those of workers that died.
+	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.in.MaxAttempts
 	return temporal.NewApplicationErrorWithOptions(event.Redact(err.Error(), 2000), kind, options)
 }
 
-// jitter is the wait before the next attempt when the context wants it spread,
-// else zero, which leaves it to Temporal.
-func (g *generation) jitter() time.Duration {
-	if !g.retry.Jitter {
+// jitter returns the delay before the next attempt; 0 leaves it to Temporal.
+func (a *attempt) jitter() time.Duration {
+	if !a.retry.Jitter {
 		return 0
 	}
-	delay := float64(g.retry.InitialDelayMs)
-	for range g.info.Attempt - 1 {
-		delay = min(delay*g.retry.BackoffFactor, float64(g.retry.MaxDelayMs))
+	delay := float64(a.retry.InitialDelayMs)
+	for range a.info.Attempt - 1 {
+		delay = min(delay*a.retry.BackoffFactor, float64(a.retry.MaxDelayMs))
 	}
 	return time.Duration((0.5 + rand.Float64()/2) * delay * float64(time.Millisecond))
 }

@@ -6,64 +6,62 @@ import (
 	"os"
 )
 
-// parking keeps packed sessions in one temporary file, which has no name once it
-// is open, so that a killed process leaves nothing behind. It is not safe for
-// concurrent use.
-type parking struct {
+// spillFile stores packed sessions in one temporary file. The open file has no name, so a killed
+// process leaves nothing behind. It is not safe for concurrent use.
+type spillFile struct {
 	file *os.File // nil before the first write
 	end  int64
-	// vacant are the offsets of regions that were freed, by the power of two
-	// that is their size.
-	vacant map[int][]int64
+	// free holds the offsets of free regions by size class.
+	free map[int][]int64
 }
 
-// region is where a session is.
+// region is a part of the file.
 type region struct {
 	offset int64
 	class  int // its size is 1<<class
 	length int
 }
 
-func (p *parking) write(data []byte) (*region, error) {
-	if p.file == nil {
+func (f *spillFile) write(data []byte) (*region, error) {
+	if f.file == nil {
 		file, err := OpenSpillFile()
 		if err != nil {
 			return nil, err
 		}
-		p.file, p.vacant = file, map[int][]int64{}
+		f.file, f.free = file, map[int][]int64{}
 	}
 	r := &region{class: bits.Len(uint(len(data))), length: len(data)}
-	if vacant := p.vacant[r.class]; len(vacant) > 0 {
-		r.offset = vacant[len(vacant)-1]
-		p.vacant[r.class] = vacant[:len(vacant)-1]
+	if free := f.free[r.class]; len(free) > 0 {
+		r.offset = free[len(free)-1]
+		f.free[r.class] = free[:len(free)-1]
 	} else {
-		r.offset = p.end
-		p.end += 1 << r.class
+		r.offset = f.end
+		f.end += 1 << r.class
 	}
-	if _, err := p.file.WriteAt(data, r.offset); err != nil {
-		p.free(r)
-		return nil, fmt.Errorf("park a session: %w", err)
+	if _, err := f.file.WriteAt(data, r.offset); err != nil {
+		f.release(r)
+		return nil, fmt.Errorf("write a session to the spill file: %w", err)
 	}
 	return r, nil
 }
 
-func (p *parking) read(r *region) ([]byte, error) {
+func (f *spillFile) read(r *region) ([]byte, error) {
 	data := make([]byte, r.length)
-	if _, err := p.file.ReadAt(data, r.offset); err != nil {
-		return nil, fmt.Errorf("read a parked session: %w", err)
+	if _, err := f.file.ReadAt(data, r.offset); err != nil {
+		return nil, fmt.Errorf("read a session from the spill file: %w", err)
 	}
 	return data, nil
 }
 
-func (p *parking) free(r *region) { p.vacant[r.class] = append(p.vacant[r.class], r.offset) }
+func (f *spillFile) release(r *region) { f.free[r.class] = append(f.free[r.class], r.offset) }
 
-// OpenSpillFile opens the temporary file of parked sessions. The file has no name
-// where the system allows that.
+// OpenSpillFile opens a temporary file for evicted sessions, without a name where the system
+// allows that.
 func OpenSpillFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "chronicle-sessions-")
 	if err != nil {
-		return nil, fmt.Errorf("open the file for parked sessions: %w (set TMPDIR to a writable directory)", err)
+		return nil, fmt.Errorf("open the spill file of the session cache: %w (set TMPDIR to a writable directory)", err)
 	}
-	_ = os.Remove(file.Name()) // an open file cannot be removed everywhere
+	_ = os.Remove(file.Name()) // some systems cannot remove an open file
 	return file, nil
 }

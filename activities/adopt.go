@@ -1,0 +1,184 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// An attempt runs in its own goroutine, and activities wait for its result: the one that started
+// it, and, if the run continues as new, one of the next run. That one is scheduled on the task
+// queue of this process and finds the attempt by its key. The request, the broadcast and the
+// attempt number stay the same, so followers notice nothing.
+
+// adoptWithin is how long an attempt without a waiting activity runs, and how long its result is
+// kept. A flood of signals delays the next run by more than 10 s. The kept results take at most
+// the memory of the text that the process streamed in this time.
+const adoptWithin = time.Minute
+
+// AdoptTimeout is the ScheduleToStartTimeout of an activity that adopts an attempt. After a flood
+// of signals, a busy process takes more than 2 s to start it.
+const AdoptTimeout = 10 * time.Second
+
+// describeTimeout bounds the check whether a run has continued as new.
+const describeTimeout = 2 * time.Second
+
+// attemptKey identifies an attempt.
+type attemptKey struct {
+	contextName, requestID string
+	number                 int
+}
+
+// attempts are the attempts of a process, running or finished less than adoptWithin ago.
+type attempts struct {
+	mu    sync.Mutex
+	byKey map[attemptKey]*attempt
+}
+
+func newAttempts() *attempts { return &attempts{byKey: map[attemptKey]*attempt{}} }
+
+func (r *attempts) add(a *attempt) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byKey[a.key] = a
+}
+
+// find returns an attempt, or nil.
+func (r *attempts) find(key attemptKey) *attempt {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byKey[key]
+}
+
+// removeLater keeps a finished attempt for an activity that adopts it: the run may have closed
+// just before it received the result.
+func (r *attempts) removeLater(a *attempt) {
+	time.AfterFunc(adoptWithin, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.byKey[a.key] == a {
+			delete(r.byKey, a.key)
+		}
+	})
+}
+
+// currentRun returns the run of the newest waiter; changed is closed when there is another.
+func (a *attempt) currentRun() (_ workflow.Execution, changed <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.current, a.changed
+}
+
+// addWaiter adds an activity of a run.
+func (a *attempt) addWaiter(run workflow.Execution) *workflow.Execution {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.orphaned != nil {
+		a.orphaned.Stop()
+		a.orphaned = nil
+	}
+	a.waiters = append(a.waiters, &run)
+	a.setCurrentRun(run)
+	return &run
+}
+
+// removeWaiter removes an activity. Without any, the attempt is cancelled after adoptWithin.
+func (a *attempt) removeWaiter(w *workflow.Execution) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiters = slices.DeleteFunc(a.waiters, func(other *workflow.Execution) bool { return other == w })
+	if n := len(a.waiters); n > 0 {
+		a.setCurrentRun(*a.waiters[n-1])
+		return
+	}
+	a.orphaned = time.AfterFunc(adoptWithin, func() { a.cancel(errOrphaned) })
+}
+
+func (a *attempt) setCurrentRun(run workflow.Execution) {
+	if a.changed != nil {
+		close(a.changed)
+	}
+	a.current, a.changed = run, make(chan struct{})
+}
+
+// wait returns the result to an activity, and sends its heartbeats in the meantime.
+func (a *attempt) wait(ctx context.Context, w *workflow.Execution) (GenerateResult, error) {
+	var heartbeats sync.WaitGroup
+	defer heartbeats.Wait()
+	// A failed heartbeat cancels ctx, which is no reason to stop the request.
+	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	heartbeats.Go(func() { a.heartbeat(beating, *w) })
+	cancelled := ctx.Done()
+	for {
+		select {
+		case <-a.done:
+			return a.result, a.err
+		case <-cancelled:
+			cancelled = nil
+		}
+		cause := context.Cause(ctx)
+		switch {
+		case !isFinal(cause):
+		case a.isContinued(ctx, *w):
+			a.removeWaiter(w)
+			return GenerateResult{}, activity.ErrResultPending // the run is closed
+		default:
+			a.cancel(cause)
+		}
+	}
+}
+
+// isFinal reports whether the server has given up on an activity: the workflow cancelled it, it
+// timed out, or its run has closed.
+func isFinal(cause error) bool {
+	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) ||
+		errors.As(cause, new(*serviceerror.NotFound))
+}
+
+// isContinued reports whether a run has continued as new. An activity is cancelled in the same
+// way by its workflow.
+func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeTimeout)
+	defer cancel()
+	d, err := a.options.Temporal.DescribeWorkflowExecution(ctx, run.ID, run.RunID)
+	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+}
+
+// heartbeat sends heartbeats. It cancels the attempt when the worker hands it back, or a stop
+// check says so.
+func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
+	ticker := time.NewTicker(heartbeatInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.done:
+			return
+		case <-a.options.HandBack:
+			a.cancel(errShutdown)
+			return
+		case <-ticker.C:
+			activity.RecordHeartbeat(ctx)
+			// The next check follows an error. A query that waits for a worker must not
+			// delay the next heartbeat.
+			soon, cancel := context.WithTimeout(ctx, heartbeatInterval)
+			if check, err := a.stopCheck(soon, run); err == nil {
+				a.apply(check)
+			}
+			cancel()
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// attempt is one attempt of a request.
+type attempt struct {
+	*Activities
+	in        GenerateInput
+	key       attemptKey
+	info      activity.Info // of the activity that started it
+	startedAt time.Time
+	cancel    context.CancelCauseFunc
+
+	// done is closed when result and err are set.
+	done   chan struct{}
+	result GenerateResult
+	err    error
+
+	// The goroutine of the attempt owns these fields.
+	broadcast    Broadcast
+	announcement *announcement // nil before the request is sent
+	retry        reducer.RetryConfig
+	hasFallback  bool // another provider can take over
+
+	mu        sync.Mutex // guards the fields below
+	attempted Attempted
+	// newestInput is the counter of the newest input that a stop message was about.
+	newestInput int
+	// waiters are the runs whose activities wait for the result, current is the one that waits
+	// since the latest, and changed is closed when current changes.
+	waiters []*workflow.Execution
+	current workflow.Execution
+	changed chan struct{}
+	// orphaned cancels the attempt if no activity adopts it; nil while one waits.
+	orphaned *time.Timer
+}
+
+// run executes the attempt.
+func (a *attempt) run(ctx context.Context) {
+	defer a.cancel(nil)
+	defer close(a.done)
+	defer a.running.removeLater(a)
+	defer func() {
+		if p := recover(); p != nil {
+			a.err = fmt.Errorf("generate: panic: %v", p)
+			activity.GetLogger(ctx).Error("Generate panicked", "request", a.in.RequestID, "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	a.result, a.err = a.generate(ctx)
+}
+
+func (a *attempt) generate(ctx context.Context) (result GenerateResult, err error) {
+	a.broadcast = a.options.Stream.Broadcast(
+		StreamAttempt{ContextName: a.in.ContextName, RequestID: a.in.RequestID, Number: a.attempted.Attempt}, a.onStop)
+	defer a.broadcast.Close()
+	defer func() { a.announcement.finish(err) }()
+	session, err := a.debounce(ctx)
+	if err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
+	config := session.Reduced.Config
+	model, err := a.resolve(config)
+	if err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
+
+	a.announce(ctx, config.Delivery.Policy)
+	ctx, cancel := context.WithTimeoutCause(ctx, milliseconds(a.in.TimeoutMs), errTimeout)
+	defer cancel()
+	size := 0
+	answer, err := model.Stream(ctx, ModelRequest{
+		Conversation: a.in.ContextName,
+		Messages:     session.Reduced.Messages,
+		FirstToken:   milliseconds(config.FirstTokenMs),
+		Stall:        milliseconds(config.StallMs),
+	}, func(text string) {
+		if size += len(text); size > MaxAnswerBytes {
+			a.cancel(errTooLong)
+			return
+		}
+		a.broadcast.Publish(text)
+	})
+	return a.outcome(ctx, answer, err)
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// resolve finds the model of the request.
+func (a *attempt) resolve(config reducer.Config) (Model, error) {
+	provider := config.Primary
+	if a.in.Fallback {
+		if config.Fallback == nil {
+			return nil, fmt.Errorf("context %s has no fallback provider", a.in.ContextName)
+		}
+		provider = *config.Fallback
+	}
+	a.setModel(provider.ProviderID, provider.Model)
+	model, err := a.options.Models.Resolve(provider)
+	if err == nil {
+		a.setModel(model.ID())
+	}
+	return model, err
+}
+
+func (a *attempt) setModel(providerID, model string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.attempted.ProviderID, a.attempted.Model = providerID, model
+}
+
+// onStop handles a stop message. New input does not stop an attempt whose model was shown it,
+// nor one that is still debounced and will include it.
+func (a *attempt) onStop(stop Stop) {
+	if stop.Reason != event.ReasonNewUserInput || a.isOutdated(stop.Through) {
+		a.cancel(stopped{stop.Reason})
+	}
+}
+
+func (a *attempt) isOutdated(through string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.newestInput = max(a.newestInput, event.Counter(through))
+	return a.attempted.Sent && event.Counter(through) > event.Counter(a.attempted.Through)
+}
+
+// apply cancels the attempt if the session does not want its result.
+func (a *attempt) apply(check wire.StopCheck) {
+	switch {
+	case a.isStale(event.Counter(check.LastEventID)):
+	case check.RequestID != a.in.RequestID:
+		a.cancel(errObsolete)
+	case check.Stop != "":
+		a.onStop(Stop{RequestID: check.RequestID, Reason: check.Stop, Through: check.Trigger})
+	}
+}
+
+// isStale reports whether a session with this number of events is older than the request.
+func (a *attempt) isStale(eventCount int) bool { return eventCount < event.Counter(a.in.Through) }

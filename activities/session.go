@@ -1,0 +1,133 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// stickyQueryTimeout is how long the worker that cached a workflow has to answer a query before
+// any worker may.
+const stickyQueryTimeout = 300 * time.Millisecond
+
+// debounce returns the session once there is no new input for the quiet period, or the maximum
+// wait has passed.
+func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
+	session, err := a.sessionOrLog(ctx)
+	for err == nil {
+		a.apply(wire.StopCheckOf(session))
+		delivery := session.Reduced.Config.Delivery
+		quiet := milliseconds(delivery.QuietPeriodMs) - a.serverNow().Sub(session.TriggerAt)
+		left := milliseconds(delivery.MaxWaitMs) - time.Since(a.startedAt)
+		if err = context.Cause(ctx); err != nil || min(quiet, left) <= 0 {
+			break
+		}
+		if err = sleep(ctx, min(quiet, left)); err == nil {
+			session, err = a.sessionOrLog(ctx)
+		}
+	}
+	if err == nil {
+		a.retry = session.Reduced.Config.Retry
+		a.hasFallback = session.Reduced.Config.Fallback != nil && !a.in.Fallback
+		a.mu.Lock()
+		a.attempted.Through = session.LastEventID()
+		a.mu.Unlock()
+	}
+	return session, err
+}
+
+// sleep waits, or returns the cause for which the context ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return context.Cause(ctx)
+}
+
+// serverNow is the time by the server's clock, which dates events. This machine's may differ.
+func (a *attempt) serverNow() time.Time { return a.info.StartedTime.Add(time.Since(a.startedAt)) }
+
+// sessionOrLog returns the session of the workflow, or else folds the log: the workflow's worker
+// may be unavailable, or the session too large for a query. A log does not contain requests to
+// stop.
+func (a *attempt) sessionOrLog(ctx context.Context) (reducer.Session, error) {
+	session, err := a.session(ctx)
+	if err == nil || ctx.Err() != nil {
+		return session, err
+	}
+	var events []event.Event
+	run, _ := a.currentRun()
+	for e, logErr := range a.log.Run(ctx, a.in.ContextName, run.RunID, "") {
+		if logErr != nil {
+			return session, errors.Join(err, logErr)
+		}
+		events = append(events, e)
+	}
+	session = reducer.Load(a.in.ContextName, a.options.Reduce, events...)
+	if session.Request == nil {
+		// A request is recorded when it is first sent.
+		session.Request = &reducer.Request{ID: a.in.RequestID}
+	}
+	return session, nil
+}
+
+// session returns the session from the cache unless it is stale, or else by query.
+func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
+	run, _ := a.currentRun()
+	session, ok := a.options.Cache.get(run.RunID)
+	if ok && !a.isStale(session.EventCount) {
+		return session, nil
+	}
+	session = reducer.Session{}
+	value, err := a.querySnapshot(ctx, run)
+	if err == nil {
+		err = value.Get(&session)
+	}
+	if err != nil {
+		return reducer.Session{}, fmt.Errorf("query the session of context %s: %w", a.in.ContextName, err)
+	}
+	return session, nil
+}
+
+// querySnapshot queries the workflow. If the worker that cached it has died, the server would
+// wait seconds for that worker.
+func (a *attempt) querySnapshot(ctx context.Context, run workflow.Execution) (converter.EncodedValue, error) {
+	if a.info.Attempt > 1 {
+		soon, cancel := context.WithTimeout(ctx, stickyQueryTimeout)
+		value, err := a.options.Temporal.QueryWorkflow(soon, run.ID, run.RunID, wire.QuerySnapshot)
+		cancel()
+		if err == nil || ctx.Err() != nil || soon.Err() == nil {
+			return value, err
+		}
+		// If this fails, the query below takes longer.
+		_, _ = a.options.Temporal.WorkflowService().ResetStickyTaskQueue(ctx, &workflowservice.ResetStickyTaskQueueRequest{
+			Namespace: a.info.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: run.ID, RunId: run.RunID},
+		})
+	}
+	return a.options.Temporal.QueryWorkflow(ctx, run.ID, run.RunID, wire.QuerySnapshot)
+}
+
+// stopCheck returns the stop check from the cache unless it is stale, or else by query.
+func (a *attempt) stopCheck(ctx context.Context, run workflow.Execution) (check wire.StopCheck, err error) {
+	if check, ok := a.options.Cache.stopCheck(run.RunID); ok && !a.isStale(event.Counter(check.LastEventID)) {
+		return check, nil
+	}
+	value, err := a.options.Temporal.QueryWorkflow(ctx, run.ID, run.RunID, wire.QueryStopCheck)
+	if err != nil {
+		return check, err
+	}
+	return check, value.Get(&check)
+}
