@@ -1,0 +1,51 @@
+package wire
+
+import "github.com/seed-9ed7edd4/chronicle/reducer"
+
+// Limits of a history. The server rejects payloads above 2 MB (512 KiB with
+// devserver.Tuning) and messages above 4 MB. Payloads in the blob store count as
+// references.
+const (
+	// MaxEventBytes is the maximum JSON size of one event. It leaves room for a file of
+	// 1 MiB in base64.
+	MaxEventBytes = 1_500_000
+	// MaxInputBytes is the maximum JSON size of one input of one or more events.
+	MaxInputBytes = 1_900_000
+	// MaxStoredBytes replaces both limits if clients and workers have a blob store, and
+	// the history a reference. A workflow task reads and writes that much in a fraction
+	// of its timeout of ten seconds.
+	MaxStoredBytes = 16_000_000
+	// MaxAppendBytes is the maximum JSON size of one [UpdateAppend]; larger input is sent
+	// as a signal. A workflow task carries up to ten updates and a copy of each in its
+	// completion. Exceeding the message limit there would block the run.
+	MaxAppendBytes = 64 << 10
+	// MaxRecordBytes is the approximate maximum size of one [Record].
+	MaxRecordBytes = 1 << 20
+)
+
+// MaxSnapshotBytes is the approximate maximum size of a session in the result of
+// [QuerySnapshot]. A larger session is read from the log.
+const MaxSnapshotBytes = 1 << 20
+
+// Fits reports whether a session fits into the result of [QuerySnapshot].
+func Fits(s reducer.Session) bool {
+	size := 0
+	for _, m := range s.Reduced.Messages {
+		if size += sizeOf(m); size > MaxSnapshotBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// sizeOf is the approximate size of a message in bytes.
+func sizeOf(m reducer.Message) int {
+	size := 100 + len(m.Content)
+	for _, c := range m.ToolCalls {
+		size += 100 + len(c.Arguments)
+	}
+	for _, a := range m.Attachments {
+		size += 300 + len(a.Source.Data)*4/3 + len(a.Source.URL)
+	}
+	return size
+}

@@ -1,0 +1,85 @@
+package wire
+
+import (
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// MarkerName is the name of history markers that carry a [Record].
+const MarkerName = "SideEffect"
+
+// MarkerData is the key of the payload in such a marker.
+const MarkerData = "data"
+
+// Record is the payload of a marker: events in order.
+type Record struct {
+	Events []event.Event `json:"events"`
+}
+
+// Close is the input of [SignalClose].
+type Close struct {
+	// Reason goes into the SessionEndedEvent; default "closed".
+	Reason string `json:"reason,omitempty"`
+}
+
+// Appended is the result of [UpdateAppend].
+type Appended struct {
+	// EventIDs are the ids in the log, in the order of the events. A duplicate by
+	// clientEventId has the id of the first.
+	EventIDs []string `json:"eventIds"`
+}
+
+// RequestStarted reports that Generate sent an attempt of a request.
+type RequestStarted struct {
+	RequestID  string `json:"requestId"`
+	Attempt    int    `json:"attempt"`
+	Through    string `json:"throughEventId"`
+	ProviderID string `json:"providerId"`
+	Model      string `json:"model"`
+	// Worker is the [WorkerQueue] of the process that makes the request, or "".
+	Worker string `json:"worker,omitempty"`
+}
+
+// StopCheck is the result of [QueryStopCheck]: whether a running request must stop.
+type StopCheck struct {
+	LastEventID string `json:"lastEventId"`
+	// RequestID is the running request, or "".
+	RequestID string `json:"requestId,omitempty"`
+	// Stop is why the request must stop, or "". Trigger is the newest event that
+	// requires an answer.
+	Stop    event.Reason `json:"stop,omitempty"`
+	Trigger string       `json:"trigger,omitempty"`
+}
+
+// StopCheckOf is the result of [QueryStopCheck] for a session.
+func StopCheckOf(s reducer.Session) StopCheck {
+	c := StopCheck{LastEventID: s.LastEventID(), Trigger: s.Trigger}
+	if s.Request != nil {
+		c.RequestID, c.Stop = s.Request.ID, s.Request.Stop
+	}
+	return c
+}
+
+// Delivery is the result of [QueryDelivery]: the outcome of events that were sent.
+type Delivery struct {
+	// EventIDs are the ids in the log, by clientEventId, among the newest
+	// [reducer.MaxRecent] events. Events that are not in the log are missing.
+	EventIDs map[string]string `json:"eventIds"`
+	// Pending means that the run has input that is not in the log yet. If it is false, a
+	// missing event was rejected or never reached the run.
+	Pending bool `json:"pending,omitempty"`
+	// LastEventID is the newest event of the log.
+	LastEventID string `json:"lastEventId,omitempty"`
+	Status      Status `json:"status"`
+}
+
+// DeliveryOf is the result of [QueryDelivery] for a session.
+func DeliveryOf(s reducer.Session, pending bool, clientEventIDs []string) Delivery {
+	d := Delivery{EventIDs: map[string]string{}, Pending: pending, LastEventID: s.LastEventID(), Status: StatusOf(s)}
+	for _, id := range clientEventIDs {
+		if eventID, ok := s.Find(id); ok {
+			d.EventIDs[id] = eventID
+		}
+	}
+	return d
+}

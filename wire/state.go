@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// Status is the status of a context.
+type Status string
+
+// The statuses of a context.
+const (
+	StatusIdle      Status = "idle"
+	StatusAnswering Status = "answering"
+	StatusClosed    Status = "closed"
+)
+
+// StatusOf is the status of a session.
+func StatusOf(s reducer.Session) Status {
+	switch {
+	case s.Ended:
+		return StatusClosed
+	case s.Request != nil:
+		return StatusAnswering
+	default:
+		return StatusIdle
+	}
+}
+
+// State is the result of [QueryState]. It contains references to keys but no secrets.
+type State struct {
+	ContextName string `json:"contextName"`
+	Status      Status `json:"status"`
+	EventCount  int    `json:"eventCount"`
+	LastEventID string `json:"lastEventId,omitempty"`
+	// Turns is the number of requests that ended.
+	Turns int `json:"turns"`
+	// Model is the model of the newest request; empty before the first.
+	Model   string           `json:"model,omitempty"`
+	Request *reducer.Request `json:"request,omitempty"`
+	Config  reducer.Config   `json:"config"`
+	// MessageCount is the number of messages. Messages holds the newest of them, up to
+	// [MaxStateBytes], without the bytes of attachments.
+	MessageCount       int                  `json:"messageCount"`
+	Messages           []reducer.Message    `json:"messages"`
+	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
+	// UpdatedAt is the time of the last change; zero before the first event.
+	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+}
+
+// StateOf is the public state of a session.
+func StateOf(s reducer.Session, updatedAt time.Time) State {
+	messages := []reducer.Message{}
+	size := 0
+	for _, m := range slices.Backward(s.Reduced.Messages) {
+		m.Attachments = withoutData(m.Attachments)
+		data, err := json.Marshal(m)
+		if size += len(data); err != nil || size > MaxStateBytes {
+			break
+		}
+		messages = append(messages, m)
+	}
+	slices.Reverse(messages)
+	return State{
+		ContextName:        s.ContextName,
+		Status:             StatusOf(s),
+		EventCount:         s.EventCount,
+		LastEventID:        s.LastEventID(),
+		Turns:              s.Turns,
+		Model:              s.Model,
+		Request:            s.Request,
+		Config:             s.Reduced.Config,
+		MessageCount:       len(s.Reduced.Messages),
+		Messages:           messages,
+		PendingAttachments: withoutData(s.Reduced.PendingAttachments),
+		UpdatedAt:          updatedAt,
+	}
+}
+
+// MaxStateBytes bounds the JSON of the messages in a [State]. It keeps the result below
+// the size at which payloads go to the blob store, so clients without a store can read
+// it.
+const MaxStateBytes = 48 << 10
+
+func withoutData(attachments []reducer.Attachment) []reducer.Attachment {
+	var out []reducer.Attachment
+	for _, a := range attachments {
+		a.Source.Data = nil
+		if a.Source.Type == event.SourceURL {
+			a.Source.URL = a.Source.String() // truncates a data URL
+		}
+		out = append(out, a)
+	}
+	return out
+}
