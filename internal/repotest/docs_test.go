@@ -181,6 +181,34 @@ func TestGoExamplesInDocumentationCompile(t *testing.T) {
 	require.Positive(t, count)
 }
 
+func TestArchitectureListsEveryPublicPackage(t *testing.T) {
+	text := documents(t)[filepath.Join("docs", "architecture.md")]
+	_, section, ok := strings.Cut(text, "\n## Packages\n")
+	require.True(t, ok)
+	section, _, _ = strings.Cut(section, "\n## ")
+	listed := map[string]bool{}
+	for _, match := range linkPattern.FindAllStringSubmatch(section, -1) {
+		listed[strings.TrimPrefix(match[1], "../")] = true
+	}
+	out, err := exec.Command("go", "list", "-f", "{{.Name}} {{.ImportPath}}", "./...").Output()
+	require.NoError(t, err)
+	isProgram := map[string]bool{"internal": true, "tools": true, "e2e": true}
+	for line := range strings.Lines(string(out)) {
+		if name, path, _ := strings.Cut(strings.TrimSpace(line), " "); name == "main" {
+			isProgram[strings.TrimPrefix(path, module+"/")] = true
+		}
+	}
+	for line := range strings.Lines(string(out)) {
+		_, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+		path = strings.TrimPrefix(path, module+"/")
+		belongs := listed[path]
+		for parent := path; parent != "."; parent = filepath.Dir(parent) {
+			belongs = belongs || isProgram[parent]
+		}
+		assert.True(t, belongs, "docs/architecture.md does not list package %s (list it, or move it to internal)", path)
+	}
+}
+
 func TestTheReadmeIsShort(t *testing.T) {
 	require.LessOrEqual(t, len(strings.Fields(documents(t)["README.md"])), 900)
 }
