@@ -1,5 +1,4 @@
-# Contains only the worker and the starter. The dev server is not included: `worker --dev`
-# requires a checkout.
+# The image contains worker and starter. `worker --dev` requires a checkout instead.
 FROM golang:1.26.8 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -8,7 +7,7 @@ COPY . .
 RUN CGO_ENABLED=0 go build -trimpath -tags clouds -o /out/ ./worker ./starter && mkdir /empty
 
 FROM scratch
-# CA certificates for the servers of the models.
+# CA certificates for model providers.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/ /usr/local/bin/
 # For blobs and temporary files. A new volume inherits its owner from here.

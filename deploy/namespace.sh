@@ -19,5 +19,5 @@ await() {
 await temporal operator cluster health
 temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/dev/null 2>&1 ||
 	temporal operator namespace create --namespace "$TEMPORAL_NAMESPACE" --retention "$RETENTION"
-# The server reloads namespaces every few seconds; until then, a worker would not find it.
+# The server reloads namespaces every few seconds. Until then, workers do not find the new one.
 await temporal operator search-attribute list --namespace "$TEMPORAL_NAMESPACE"
