@@ -31,7 +31,7 @@ var (
 	// the reason.
 	ErrRefused = errors.New("refused")
 	// ErrKeyReused is the ErrRefused for an idempotency key that was used for other
-	// events, see [event.KeyedID].
+	// events, see [event.KeyedIDs].
 	ErrKeyReused = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
 	// ErrLost: the run was terminated or reset before it recorded the events.
 	ErrLost = errors.New("the run was terminated before it recorded the events (send them again)")

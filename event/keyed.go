@@ -3,7 +3,7 @@ package event
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -16,10 +16,11 @@ const keyedPrefix = "idempotency-"
 // idempotency key of another one.
 const KeyReused = "the idempotency key was used for another input"
 
-// KeyedID is the ClientEventID of the event at an index of an input that came with an
-// idempotency key. The body is the JSON of the input.
-func KeyedID(key string, body []byte, index int) string {
-	return fmt.Sprintf("%s%s-%s-%d", keyedPrefix, digest([]byte(key)), digest(body), index)
+// KeyedIDs returns the ClientEventIDs of an input with an idempotency key, by the index of
+// the event. The body is the JSON of the input.
+func KeyedIDs(key string, body []byte) func(index int) string {
+	prefix := keyedPrefix + digest([]byte(key)) + "-" + digest(body) + "-"
+	return func(index int) string { return prefix + strconv.Itoa(index) }
 }
 
 // ReusesKey reports whether two ClientEventIDs are made of the same idempotency key, and

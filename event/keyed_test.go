@@ -10,19 +10,19 @@ import (
 )
 
 func TestAKeyedIDTellsInputsOfAKeyApart(t *testing.T) {
-	id := event.KeyedID("key", []byte("body"), 0)
-	require.Equal(t, id, event.KeyedID("key", []byte("body"), 0))
-	require.NotEqual(t, id, event.KeyedID("key", []byte("body"), 1))
-	require.LessOrEqual(t, len(event.KeyedID(strings.Repeat("k", 255), []byte("body"), event.MaxInputEvents)), event.MaxClientEventID)
+	id := event.KeyedIDs("key", []byte("body"))(0)
+	require.Equal(t, id, event.KeyedIDs("key", []byte("body"))(0))
+	require.NotEqual(t, id, event.KeyedIDs("key", []byte("body"))(1))
+	require.LessOrEqual(t, len(event.KeyedIDs(strings.Repeat("k", 255), []byte("body"))(event.MaxInputEvents)), event.MaxClientEventID)
 	for _, test := range []struct {
 		name, other string
 		reused      bool
 	}{
 		{"the same", id, false},
-		{"another event of the input", event.KeyedID("key", []byte("body"), 1), false},
-		{"another input", event.KeyedID("key", []byte("other"), 0), true},
-		{"another event of another input", event.KeyedID("key", []byte("other"), 7), true},
-		{"another key", event.KeyedID("other", []byte("other"), 0), false},
+		{"another event of the input", event.KeyedIDs("key", []byte("body"))(1), false},
+		{"another input", event.KeyedIDs("key", []byte("other"))(0), true},
+		{"another event of another input", event.KeyedIDs("key", []byte("other"))(7), true},
+		{"another key", event.KeyedIDs("other", []byte("other"))(0), false},
 		{"no key", "mine", false},
 		{"none", "", false},
 		{"the prefix alone", "idempotency-", false},

@@ -153,10 +153,10 @@ func idempotencyKey(r *http.Request) (string, error) {
 // assignIDs assigns a ClientEventID to each event without one, derived from the key and
 // all events. Formatting of the JSON has no effect.
 func assignIDs(events []event.Event, key string) {
-	body := encode(events)
+	id := event.KeyedIDs(key, encode(events))
 	for i := range events {
 		if events[i].ClientEventID == "" {
-			events[i].ClientEventID = event.KeyedID(key, body, i)
+			events[i].ClientEventID = id(i)
 		}
 	}
 }

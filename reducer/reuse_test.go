@@ -15,7 +15,7 @@ func TestAnIdempotencyKeyIsForOneInput(t *testing.T) {
 		in := reducer.Received{At: time.Unix(1, 0)}
 		for i, text := range texts {
 			e := event.New(event.SystemPrompt{Content: text})
-			e.ClientEventID = event.KeyedID("key", []byte(body), i)
+			e.ClientEventID = event.KeyedIDs("key", []byte(body))(i)
 			in.Events = append(in.Events, e)
 		}
 		return in
