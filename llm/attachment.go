@@ -29,7 +29,7 @@ func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 		return note(a, ", which is not available")
 	case media == event.MediaImage:
 		return t.image(ctx, a)
-	case !t.isAtHand(a.Source):
+	case !t.isReadable(a.Source):
 		return note(a, "")
 	}
 	data, err := t.read(ctx, a.Source)
@@ -66,9 +66,9 @@ func (t *Target) image(ctx context.Context, a reducer.Attachment) block {
 	return block{imageURL: "data:" + event.BareMediaType(a.MediaType) + ";base64," + base64.StdEncoding.EncodeToString(data)}
 }
 
-// isAtHand reports whether the bytes of a source can be read. The worker never fetches URLs: it
+// isReadable reports whether the bytes of a source can be read. The worker never fetches URLs: it
 // may reach hosts that the sender may not.
-func (t *Target) isAtHand(s event.Source) bool {
+func (t *Target) isReadable(s event.Source) bool {
 	switch s.Type {
 	case event.SourceFile:
 		return t.readAttachment != nil

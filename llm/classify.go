@@ -29,14 +29,14 @@ const (
 // fail classifies the error of a request.
 func (t *Target) fail(ctx context.Context, err error) *Error {
 	e := &Error{ProviderID: t.ProviderID}
-	var refused *refusal
+	var response *errorResponse
 	var unreached *connectionError
 	var network net.Error
 	switch {
 	case ctx.Err() != nil:
 		t.failCanceled(ctx, e)
-	case errors.As(err, &refused):
-		t.failRefused(refused, e)
+	case errors.As(err, &response):
+		t.failResponse(response, e)
 	case errors.As(err, &network) && network.Timeout():
 		e.Kind, e.Message = KindTimeout, t.clean("connect to "+t.BaseURL+": timeout", maxMessage)
 	case errors.As(err, &unreached):
@@ -50,9 +50,9 @@ func (t *Target) fail(ctx context.Context, err error) *Error {
 
 func (t *Target) failCanceled(ctx context.Context, e *Error) {
 	e.cause = context.Cause(ctx)
-	var silent silence
-	if errors.As(e.cause, &silent) {
-		e.Kind, e.Message = KindTimeout, silent.Error()
+	var timeout tokenTimeout
+	if errors.As(e.cause, &timeout) {
+		e.Kind, e.Message = KindTimeout, timeout.Error()
 		return
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(e.cause, context.DeadlineExceeded) {
@@ -62,26 +62,26 @@ func (t *Target) failCanceled(ctx context.Context, e *Error) {
 	e.Kind, e.Message = KindCanceled, t.clean(e.cause.Error(), maxMessage)
 }
 
-// failRefused classifies an error response. It repeats the response only if it is the error
+// failResponse classifies an error response. It repeats the response only if it is the error
 // object of a configured provider. The sender of an event may name a server that only the
 // worker can reach, and must not be able to read it through the log.
-func (t *Target) failRefused(r *refusal, e *Error) {
-	said := readComplaint(r.body)
+func (t *Target) failResponse(r *errorResponse, e *Error) {
+	body := parseErrorBody(r.body)
 	e.Status = r.status
 	if e.Status < 300 {
-		e.Status = said.status()
+		e.Status = body.status()
 	}
 	e.RetryAfter = RetryAfter(r.header, time.Now())
-	e.Kind = said.kind(e.Status)
-	e.blamesImages = noVision.MatchString(said.message)
+	e.Kind = body.kind(e.Status)
+	e.blamesImages = noVision.MatchString(body.message)
 	switch {
-	case r.foreign && len(bytes.TrimSpace(r.body)) == 0:
+	case r.isNotStream && len(bytes.TrimSpace(r.body)) == 0:
 		e.Kind, e.Message = KindTruncated, "the answer is empty"
-	case r.foreign && !said.isError:
+	case r.isNotStream && !body.isError:
 		e.Kind = KindTruncated
 		e.Message = "the answer is not an event stream but " + contentKind(r.header)
-	case t.isConfigured && said.isError:
-		e.Message = firstOf(said.message, said.code, said.typ)
+	case t.isConfigured && body.isError:
+		e.Message = firstOf(body.message, body.code, body.typ)
 	}
 	e.Message = t.clean(firstOf(e.Message, http.StatusText(e.Status), "no reason given"), maxMessage)
 	if advice := t.advice(e); advice != "" {
@@ -135,8 +135,8 @@ func streamProblem(err error) string {
 	var syntax *json.SyntaxError
 	var field *json.UnmarshalTypeError
 	switch {
-	case errors.Is(err, errTooMuch):
-		return errTooMuch.Error()
+	case errors.Is(err, errTooLarge):
+		return errTooLarge.Error()
 	case errors.As(err, &syntax), errors.As(err, &field):
 		return "an event is not a chunk of a chat completion"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
@@ -167,17 +167,17 @@ func (t *Target) clean(text string, max int) string {
 	return event.Redact(text, max)
 }
 
-// complaint is the error reported by a provider, in any of the formats in use.
-type complaint struct {
+// errorBody is the error reported by a provider, in any of the formats in use.
+type errorBody struct {
 	code    string // a number in digits, too
 	typ     string
 	message string
 	isError bool // the body was an error object
 }
 
-// readComplaint parses the body of an error response. A body that is not JSON is used only to
+// parseErrorBody parses the body of an error response. A body that is not JSON is used only to
 // classify the error.
-func readComplaint(body []byte) complaint {
+func parseErrorBody(body []byte) errorBody {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '[' {
 		// Gemini wraps it in an array.
@@ -188,14 +188,14 @@ func readComplaint(body []byte) complaint {
 	}
 	var outer map[string]json.RawMessage
 	if json.Unmarshal(body, &outer) != nil {
-		return complaint{message: string(body)}
+		return errorBody{message: string(body)}
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(outer["error"], &fields) != nil || fields == nil {
 		// The error is a string, or the fields are at the top level.
 		fields = outer
 	}
-	c := complaint{
+	c := errorBody{
 		code:    plain(fields["code"]),
 		typ:     firstOf(plain(fields["type"]), plain(fields["status"])),
 		message: firstOf(plain(fields["message"]), plain(fields["detail"]), plain(fields["error"])),
@@ -232,7 +232,7 @@ func plain(raw json.RawMessage) string {
 }
 
 // status returns the HTTP status that the code stands for, or 0.
-func (c complaint) status() int {
+func (c errorBody) status() int {
 	if n, err := strconv.Atoi(c.code); err == nil && n >= 400 && n <= 599 {
 		return n
 	}
@@ -248,7 +248,7 @@ var (
 
 // kind classifies by the message where the status would mislead, then by the status, and
 // without a status by the type of the error.
-func (c complaint) kind(status int) Kind {
+func (c errorBody) kind(status int) Kind {
 	names := c.code + " " + c.typ
 	switch {
 	case status == http.StatusPaymentRequired || noMoney.MatchString(names):

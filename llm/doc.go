@@ -11,7 +11,7 @@
 // reuse the unchanged part (rendered.go). go-openai sends the request through two thin layers:
 // transport.go inserts the messages and keeps the parts of error responses that go-openai
 // drops, and eventbody.go passes on only the data lines of an event stream. Failures become an
-// [Error] (classify.go, vision.go), including timeouts between tokens (silence.go).
+// [Error] (classify.go, vision.go), including timeouts between tokens (tokentimeout.go).
 //
 // Guarantees:
 //   - An answer is complete or there is an error: a stream without a finish reason is never an

@@ -21,14 +21,20 @@ const (
 	drainBytes = 4 << 10
 )
 
-var errTooMuch = fmt.Errorf("more than %d MiB", maxAnswer>>20)
+var errTooLarge = fmt.Errorf("more than %d MiB", maxAnswer>>20)
 
-// eventBody reduces the body of an event stream to its data lines. go-openai counts other lines
-// (keep-alive comments, event names) as empty messages, fails after a number of them, and
-// cannot read an error object after one.
+// eventBody reduces the body of an event stream to its data lines, in a form that go-openai reads.
+// An error object ends the body with an [*errorResponse]. So does the end of a body without any
+// data line, which is no event stream, whatever its status.
 //
-// An error object ends the body with a [*refusal]. So does the end of a body without any data
-// line, which is no event stream, whatever its status.
+// It works around three limits of go-openai's stream reader, and becomes unnecessary without them:
+//
+//   - Other lines (keep-alive comments, event names) count as empty messages, and too many are an
+//     error: https://github.com/sashabaranov/go-openai/issues/71. An error object after one is
+//     not readable.
+//   - An event that begins with {"error":null is an error; there is no upstream issue.
+//   - Arguments of a tool call must be a string, while some servers send an object; there is no
+//     upstream issue.
 type eventBody struct {
 	body   io.ReadCloser
 	lines  *bufio.Reader
@@ -73,25 +79,24 @@ func (b *eventBody) nextLine() ([]byte, error) {
 	line = bytes.TrimSpace(line)
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	if !ok {
-		if len(b.other) < maxRefusal {
+		if len(b.other) < maxErrorBody {
 			b.other = append(append(b.other, line...), '\n')
 		}
 		if err != nil && !b.isEvent {
-			return nil, &refusal{status: b.status, header: b.header, body: b.other, foreign: true}
+			return nil, &errorResponse{status: b.status, header: b.header, body: b.other, isNotStream: true}
 		}
 		return nil, err
 	}
 	b.isEvent = true
 	data = bytes.TrimSpace(data)
 	if hasError(data) {
-		return nil, &refusal{status: b.status, header: b.header, body: data}
+		return nil, &errorResponse{status: b.status, header: b.header, body: data}
 	}
 	b.isDone = string(data) == "[DONE]"
 	if text, ok := withTextArguments(data); ok {
 		return slices.Concat([]byte("data: "), text, []byte("\n")), err
 	}
-	// go-openai takes data that begins with `{"error":` for an error, even if its value is
-	// null. A space after the brace prevents that.
+	// With a space after the brace, go-openai does not mistake the event for an error.
 	if object, ok := bytes.CutPrefix(data, []byte("{")); ok {
 		return slices.Concat([]byte("data: { "), object, []byte("\n")), err
 	}
@@ -106,7 +111,7 @@ func (b *eventBody) readLine() ([]byte, error) {
 		line = append(line, part...)
 		b.size += len(part)
 		if b.size > maxAnswer {
-			return nil, errTooMuch
+			return nil, errTooLarge
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

@@ -85,7 +85,7 @@ func TestRequestDoesNotDependOnEarlierOnes(t *testing.T) {
 			}
 			require.Len(rt, bodies, 2)
 			require.Equal(rt, bodies[1], bodies[0])
-			require.Equal(rt, asWrittenByTheClient(rt, bodies[0]), bodies[0])
+			require.Equal(rt, encodedByGoOpenAI(rt, bodies[0]), bodies[0])
 		}
 		for i, again := range model.again {
 			body, err := again()
@@ -117,8 +117,8 @@ func targetOf(t require.TestingT, adapter *llm.Adapter, config reducer.ProviderC
 	return target
 }
 
-// asWrittenByTheClient returns a body as encoded by go-openai.
-func asWrittenByTheClient(t require.TestingT, body string) string {
+// encodedByGoOpenAI returns a body as encoded by go-openai.
+func encodedByGoOpenAI(t require.TestingT, body string) string {
 	var request openai.ChatCompletionRequest
 	require.NoError(t, json.Unmarshal([]byte(body), &request))
 	data, err := json.Marshal(request)
@@ -295,7 +295,7 @@ func TestConcurrentRequestsOfOneConversation(t *testing.T) {
 	require.Len(t, model.bodies, 4*len(messages))
 	times := map[int]int{}
 	for _, body := range model.bodies {
-		require.Equal(t, asWrittenByTheClient(t, body), body)
+		require.Equal(t, encodedByGoOpenAI(t, body), body)
 		var request openai.ChatCompletionRequest
 		require.NoError(t, json.Unmarshal([]byte(body), &request))
 		for i, m := range request.Messages {

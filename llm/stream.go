@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
 	"strings"
 
@@ -61,8 +60,8 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 
 // answer sends the request and reads the answer.
 func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(text string)) (Result, *Error) {
-	ctx, listener := t.listen(ctx)
-	defer listener.stop()
+	ctx, timer := t.startTokenTimer(ctx)
+	defer timer.stop()
 	stream, err := t.client.CreateChatCompletionStream(withMessages(ctx, sent.json), t.request())
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
@@ -82,11 +81,11 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(tex
 			result.InputTokens, result.OutputTokens = chunk.Usage.PromptTokens, chunk.Usage.CompletionTokens
 		}
 		if len(chunk.Choices) > 0 {
-			listener.heard()
+			timer.restart()
 		}
 		for _, choice := range chunk.Choices {
 			called = firstOf(called, toolOf(choice.Delta))
-			// A refusal is an answer, too.
+			// The text of a refusal is the answer.
 			if delta := choice.Delta.Content + choice.Delta.Refusal; delta != "" {
 				text.WriteString(delta)
 				if onDelta != nil {
@@ -99,7 +98,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(tex
 		}
 	}
 	result.Text = text.String()
-	failure := t.endOf(ctx, &result, called, err)
+	failure := t.finish(ctx, &result, called, err)
 	return result, failure
 }
 
@@ -126,9 +125,9 @@ func toolOf(delta openai.ChatCompletionStreamChoiceDelta) string {
 	return ""
 }
 
-// endOf returns the error of a stream that ended with err, nil for a complete answer. called is
+// finish returns the error of a stream that ended with err, nil for a complete answer. called is
 // a tool that the model called. It clears the finish reason of an incomplete answer.
-func (t *Target) endOf(ctx context.Context, result *Result, called string, err error) *Error {
+func (t *Target) finish(ctx context.Context, result *Result, called string, err error) *Error {
 	switch {
 	case result.FinishReason == finishError:
 		result.FinishReason = ""
@@ -166,8 +165,7 @@ func (t *Target) request() openai.ChatCompletionRequest {
 		request.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
 	if t.temperature != nil {
-		// go-openai omits a 0; writeBody replaces its smallest number by 0.
-		request.Temperature = max(float32(*t.temperature), math.SmallestNonzeroFloat32)
+		request.Temperature = nonzero(*t.temperature)
 	}
 	if t.maxTokens != nil {
 		if t.quirks.maxCompletionTokens {
