@@ -1,14 +1,3 @@
-// Package contexts creates Temporal workers that run contexts: the workflow, its activities and
-// the settings that both rely on. The worker binary runs one. Your own program can run one with
-// another reducer:
-//
-//	w := contexts.NewWorker(temporal, contexts.Options{
-//		Models: llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}),
-//		Reduce: func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
-//			return forgetful(reducer.Reduce(current, events...))
-//		},
-//	})
-//	err := w.Run(worker.InterruptCh())
 package contexts
 
 import (
@@ -33,7 +22,7 @@ import (
 // Part is the part of contexts that a worker runs.
 type Part string
 
-// The parts. A namespace needs both, in one worker or in several.
+// The parts. A task queue needs both, in one worker or in several.
 const (
 	Both           Part = ""
 	OnlyWorkflows  Part = "workflows"
@@ -59,29 +48,28 @@ type Options struct {
 	Models *llm.Adapter
 	// Stream carries live deltas; nil: none.
 	Stream *stream.Conn
-	// Reduce folds events into the context that the model is shown. Nil: reducer.Reduce. It
-	// must be pure, and the same in all workers of a task queue.
+	// Reduce folds events into the messages for the model. Nil: reducer.Reduce. It must be
+	// pure, and the same in all workers of a task queue.
 	Reduce reducer.Reducer
-	// SearchAttributes is set if those of package wire are registered.
+	// SearchAttributes: contexts set them; see [RegisterSearchAttributes].
 	SearchAttributes bool
-	// Archive stores the logs; required. It uses the store of the blobs.ExternalStorage of the
-	// Temporal client.
+	// Archive stores the logs; required. Its store is also the ExternalStorage of the Temporal
+	// client.
 	Archive *archive.Archive
-	// StoreID is the identity of that store, see blobs.Store.Identity. Contexts of another
-	// store fail in this worker. Empty: no check.
+	// StoreID is the identity of that store (blobs.Store.Identity). Workflow tasks of contexts
+	// with another store fail. Empty: no check.
 	StoreID string
-	// ContinueAfter is the number of history events after which a run continues as new. 0: when
-	// the server suggests it, at 4,096. Smaller values than MinContinueAfter mean
-	// MinContinueAfter: such a run would continue as new without making progress.
+	// ContinueAfter is the number of history events after which a run continues as new, at
+	// least MinContinueAfter. 0: when the server suggests it, at 4,096.
 	ContinueAfter int
 	// DefaultModel is the model shown in the Temporal UI for contexts without a provider of
 	// their own. Optional.
 	DefaultModel string
-	// CacheBytes is the approximate memory of cached contexts in bytes. Zero: only the number
-	// of workflows cached by the SDK is bounded.
+	// CacheBytes is the approximate memory of cached contexts in bytes. Zero: bounded only by
+	// the number of workflows that the SDK caches.
 	CacheBytes int64
-	// DrainTimeout is how long Stop lets running answers finish before it hands them back to
-	// Temporal. Zero: hand them back at once.
+	// DrainTimeout is the time for running answers to finish in Stop before they are handed
+	// back to Temporal. Zero: at once.
 	DrainTimeout time.Duration
 	// Rules of new runs. Zero: reducer.CurrentRules.
 	Rules reducer.Rules
@@ -89,8 +77,8 @@ type Options struct {
 	OnFatalError func(error)
 }
 
-// NewWorker returns a worker to be started. Callers may register workflows and activities of
-// their own with it.
+// NewWorker returns a worker to be started. You can register your own workflows and activities
+// with it.
 func NewWorker(temporal client.Client, options Options) *Worker {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue

@@ -7,14 +7,13 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// Worker runs contexts of a task queue. It also polls a task queue of its own, through which a
-// run that continued as new during an answer reaches the process that generates it.
+// Worker runs contexts of a task queue. It also polls a second task queue of its own: a run that
+// continued as new during an answer uses it to reach the process that generates the answer.
 type Worker struct {
 	worker.Worker
 	own          worker.Worker // nil without activities
 	drainTimeout time.Duration
-	// handBack is closed to hand running answers back.
-	handBack chan struct{}
+	handBack     chan struct{} // closed to hand running answers back
 	stop     sync.Once
 	stopped  chan struct{} // closed by Stop
 }

@@ -1,0 +1,23 @@
+// Package contexts runs contexts in your own program, as the worker binary does: their
+// workflow, its activities, and the namespace settings that both rely on.
+//
+//	store, err := blobs.Open(ctx, "file:///var/lib/chronicle", "default")
+//	temporal, err := client.Dial(client.Options{ExternalStorage: blobs.ExternalStorage(store)})
+//	w := contexts.NewWorker(temporal, contexts.Options{
+//		Archive: archive.New(store),
+//		Models:  llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}),
+//	})
+//	err = w.Run(worker.InterruptCh())
+//
+// [Options].Reduce replaces the fold of events into messages, [Options].Models the providers.
+// Call [BindStore] and [RegisterSearchAttributes] before the worker starts; without the latter,
+// leave SearchAttributes unset.
+//
+// Guarantees:
+//   - Stop lets running answers finish within DrainTimeout and hands the others back to
+//     Temporal, so that another worker repeats them without losing an attempt.
+//   - Workers of a task queue may be added, stopped and killed at any time; no accepted input
+//     is lost and no answer is recorded twice.
+//   - [BindStore] admits one blob store per namespace, even if workers with different stores
+//     start concurrently.
+package contexts
