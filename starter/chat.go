@@ -26,10 +26,9 @@ func newChatCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "chat [-n NAME]",
 		Short: "Chat with a context, in a terminal or in a pipe",
-		Long: `Chat with a context. On a terminal, the answer appears as it is generated. A line
-that is typed during an answer is sent at once; the delivery policy decides what
-happens to the answer, see "starter set policy". Ctrl-C interrupts a running answer, Ctrl-D
-exits, and the arrow keys up and down recall earlier lines.
+		Long: `Chat with a context. On a terminal, the answer appears as it is generated, and
+the arrow keys up and down show earlier lines. For the delivery policy, see
+"starter set policy".
 
 If standard input or output is not a terminal, each line of input is one
 message, and its turn completes before the next line is read.
@@ -123,7 +122,6 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 		}
 		message, err := input(event.UserMessage{Content: text})
 		if err == nil {
-
 			err = o.ask(ctx, with, append(attachments, message))
 			attachments = nil
 		}
