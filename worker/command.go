@@ -175,17 +175,17 @@ Environment:
 	flags.StringVar(&s.natsURL, "nats-url", "", "`URLS` of NATS servers, separated by commas; \"none\": do not stream answers (default: $NATS_URL, nats://127.0.0.1:4222)")
 	connect.AddNATSAuthFlags(flags, &s.natsAuth)
 	flags.StringVar(&s.blobURL, "blob-url", "", "`URL` of the blob store for logs and large payloads: file:///DIR, s3://BUCKET, gs://BUCKET or azblob://CONTAINER; use the same store for all workers and clients of a namespace "+
-		"(default: $BLOB_URL, the folder .chronicle/blobs, with --dev the folder blobs in --data-dir)")
+		"(default: $BLOB_URL, else the folder .chronicle/blobs; with --dev, the folder blobs in --data-dir)")
 	flags.IntVar(&s.continueAfter, "continue-as-new-after", 0, "number of history `EVENTS` after which a run continues as new, at least 50; 0: when Temporal suggests it, at 4,096")
 	flags.StringVar(&s.taskQueue, "task-queue", wire.TaskQueue, "task `QUEUE` of the contexts to run")
 	flags.StringVar((*string)(&s.only), "only", "", "run only `KIND`: workflows or activities (default: both)")
 	flags.StringVar(&s.providersFile, "providers", "", "TOML `FILE` of model providers with their URLs, keys and prices, see providers.example.toml (default: the presets "+
 		strings.Join(llm.Presets(), ", ")+")")
-	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including the paths below it; may be repeated "+
-		"(default: none besides those of the providers, and with --dev those on this machine)")
-	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none are read)")
+	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including paths below it; may be repeated "+
+		"(default: only those of the providers and, with --dev, those on this machine)")
+	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
 	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
-	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once (default with --dev: 0)")
+	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
 	flags.BoolVar(&s.json, "json", false, "log JSON lines, including the log of Temporal")
 	flags.BoolVar(&s.check, "check", false, "report by exit code whether a worker on this host takes work from the task queue")
 	flags.BoolVar(&s.dev, "dev", false, "start Temporal, NATS and, without a key, a stand-in for a model on this machine")
@@ -193,7 +193,7 @@ Environment:
 	flags.IntVar(&s.temporalPort, "temporal-port", 7233, "`PORT` of Temporal with --dev; 0: any free port")
 	flags.IntVar(&s.uiPort, "ui-port", 8233, "`PORT` of the Web UI with --dev; 0: any free port")
 	flags.IntVar(&s.natsPort, "nats-port", 4222, "`PORT` of NATS with --dev; 0: any free port")
-	flags.BoolVar(&s.untuned, "untuned", false, "run Temporal with its default settings, which adds about 0.1 s to each turn; for --dev")
+	flags.BoolVar(&s.untuned, "untuned", false, "with --dev, run Temporal with its default settings instead of the tuned ones")
 	flags.DurationVar(&s.offlineTokenDelay, "offline-token-delay", 25*time.Millisecond, "delay between the tokens of the built-in stand-in for a model; 0: none")
 	return command
 }
