@@ -228,12 +228,14 @@ func TestWorkerStopsWithItsServer(t *testing.T) {
 	t.Parallel()
 	temporal, err := devserver.Find(t.Context(), nil)
 	require.NoError(t, err)
-	// The worker prefers a temporal command on PATH; this one reports its pid.
+	// Outside the checkout, the worker uses the temporal command on PATH; this one reports its
+	// pid.
 	bin := t.TempDir()
 	pidFile := filepath.Join(bin, "pid")
 	script := fmt.Sprintf("#!/bin/sh\necho $$ >%q\nexec %q \"$@\"\n", pidFile, temporal)
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "temporal"), []byte(script), 0o755))
 	worker := prepare(t, devArgs(t.TempDir())...)
+	worker.cmd.Dir = bin
 	worker.cmd.Env = append(worker.cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"))
 	worker.start()
 	worker.ready()
