@@ -14,8 +14,8 @@ type Worker struct {
 	own          worker.Worker // nil without activities
 	drainTimeout time.Duration
 	handBack     chan struct{} // closed to hand running answers back
-	stop     sync.Once
-	stopped  chan struct{} // closed by Stop
+	stop         sync.Once
+	stopped      chan struct{} // closed by Stop
 }
 
 // Start starts the worker in the background.
