@@ -57,10 +57,9 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 	}
 }
 
-// maxResets is how often Ask follows the turn again.
-const maxResets = 4
+const maxResets = 4 // how often Ask follows a turn again
 
-// question is an Ask whose events have been sent.
+// question is an Ask after its Send.
 type question struct {
 	context        *Context
 	clientEventIDs []string
@@ -141,7 +140,6 @@ func (q question) follow(ctx context.Context, f *follower, from string) (restart
 	}
 }
 
-// check is the outcome of a Delivery query during a turn.
 type check struct {
 	delivery Delivery
 	err      error

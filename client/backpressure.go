@@ -39,17 +39,15 @@ const (
 const (
 	// quotaShare is the fraction of the free space that one client may use without another
 	// check, so that a hundred clients can do so at once.
-	quotaShare = 100
-	quotaTTL   = time.Second
-	maxQuotas  = 1000
-	// checkTimeout bounds a check of the history.
+	quotaShare   = 100
+	quotaTTL     = time.Second
+	maxQuotas    = 1000
 	checkTimeout = time.Second
 	// maxUnchecked is the same fraction of the space for concurrent clients. Without a blob
 	// store that is 0.6 of 30 MB.
 	maxUnchecked = (maxSignals - maxWaiting) / quotaShare
 )
 
-// fullError is ErrFull with figures.
 type fullError struct{ figures string }
 
 func (e *fullError) Error() string {
@@ -74,7 +72,7 @@ type quota struct {
 	unchecked int
 }
 
-// quota requires the lock.
+// quota requires b.mu.
 func (b *backpressure) quota(contextName string) *quota {
 	if q, ok := b.quotas.Get(contextName); ok {
 		return q.(*quota)
@@ -84,7 +82,7 @@ func (b *backpressure) quota(contextName string) *quota {
 	return q
 }
 
-// take uses a quota. It reports false if the quota is exhausted or expired.
+// take reports false if the quota is exhausted or expired.
 func (b *backpressure) take(contextName string, bytes int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,14 +95,13 @@ func (b *backpressure) take(contextName string, bytes int) bool {
 	return true
 }
 
-// grant sets the quota of a context with the given free space.
+// grant sets a quota from the free space of the history.
 func (b *backpressure) grant(contextName string, signals, bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	*b.quota(contextName) = quota{signals: signals / quotaShare, bytes: bytes / quotaShare, expires: time.Now().Add(quotaTTL)}
 }
 
-// takeUnchecked reports whether a signal may be sent without a check.
 func (b *backpressure) takeUnchecked(contextName string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,8 +113,7 @@ func (b *backpressure) takeUnchecked(contextName string) bool {
 	return true
 }
 
-// checkHistory returns ErrFull if the history of the run has no space for another signal
-// with the given size in the history.
+// checkHistory returns ErrFull if the history has no space for another signal.
 func (c *Context) checkHistory(ctx context.Context, bytes int) error {
 	if c.client.backpressure.take(c.name, bytes) {
 		return nil
@@ -171,7 +167,6 @@ func historyBytes(size int) int {
 	return size + entry
 }
 
-// thousands formats a number with commas.
 func thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)
@@ -179,8 +174,7 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// isSignalLimit reports whether the server rejected a signal because the run has the
-// maximum number of signals.
+// isSignalLimit matches the rejection of a signal for the maximum number of signals.
 func isSignalLimit(err error) bool {
 	var invalid *serviceerror.InvalidArgument
 	return errors.As(err, &invalid) && strings.Contains(invalid.Message, "limit for signal events")

@@ -19,7 +19,8 @@
 //     repeated.
 //   - [Context.Follow] yields each recorded event once and in order, across runs and
 //     sessions. Deltas are interleaved and are lost when NATS is unavailable.
-//   - The client writes nothing when its blob store differs from that of the workers.
+//   - Before each change, the client compares its blob store with the recorded one of the
+//     workers, and fails with ErrOtherStore if they differ.
 //
 // # Errors
 //

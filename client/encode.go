@@ -50,7 +50,6 @@ func (c *Context) encode(events []event.Event) (clientEventIDs []string, input [
 	return clientEventIDs, append(input, ']'), nil
 }
 
-// encodeEvent validates and encodes an event.
 func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err

@@ -39,8 +39,8 @@ func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[e
 	}
 }
 
-// follower follows one context. Its subscription to deltas starts when it is created, and
-// reading the log starts with follow.
+// follower follows one context. It receives deltas from its creation on and reads the log
+// from follow on.
 type follower struct {
 	context     *Context
 	ctx         context.Context
@@ -109,7 +109,6 @@ func (f *follower) follow(from string) iter.Seq2[event.Event, error] {
 	}
 }
 
-// delayed reads the log after the delay, or when the follower is woken.
 func (f *follower) delayed(log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		timer := time.NewTimer(f.delay)

@@ -18,7 +18,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// segmentEvents is the number of events in a segment of an import.
 const segmentEvents = 5000
 
 // Import creates the context from a complete log of that name, starting with the first
@@ -99,7 +98,6 @@ func (c *Context) register(ctx context.Context, run archive.Run) error {
 	return err
 }
 
-// start starts a session unless one is running.
 func (c *Context) start(ctx context.Context) error {
 	id, err := c.client.options.Archive.Store().Identity(ctx)
 	if err != nil {

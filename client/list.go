@@ -75,7 +75,6 @@ func summaryOf(name string, x *workflowpb.WorkflowExecutionInfo) Summary {
 	return s
 }
 
-// decode decodes a search attribute, if it is set.
 func decode(attributes *commonpb.SearchAttributes, name string, into any) {
 	if payload, ok := attributes.GetIndexedFields()[name]; ok {
 		// A value of another type was not set by a context.

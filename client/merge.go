@@ -88,7 +88,6 @@ func (p *position) advance(e event.Event) {
 	}
 }
 
-// includes reports whether the event that a delta answers has been read.
 func (p *position) includes(d event.TextDelta) bool {
 	return event.Counter(d.ThroughEventID) <= p.last
 }

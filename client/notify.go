@@ -38,7 +38,6 @@ func (n *notifier) notify(contextName string) {
 	}
 }
 
-// trySend sends unless the buffer of the channel is full.
 func trySend(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:

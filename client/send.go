@@ -89,7 +89,6 @@ func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, err
 	return sent, c.explain(ctx, "send to", err, ErrUnreachable)
 }
 
-// sendUpdate sends the input by an update and returns the ids of the recorded events.
 func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]string, error) {
 	t, options := c.client.options.Temporal, c.startOptions(c.storeID(ctx))
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
@@ -123,17 +122,14 @@ func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]s
 	return appended.EventIDs, err
 }
 
-// refusal is ErrRefused with the id of the InputRejectedEvent.
 type refusal struct{ reason, eventID string }
 
 func (r *refusal) Error() string { return fmt.Sprintf("%v: %s", ErrRefused, r.reason) }
 func (*refusal) Unwrap() error   { return ErrRefused }
 
-// Is also matches ErrKeyReused.
 func (r *refusal) Is(target error) bool { return target == ErrKeyReused && r.reason == event.KeyReused }
 
-// sendSignal sends the input by a signal, which Temporal stores for a worker. It returns
-// ErrFull if the history has no room.
+// sendSignal returns when Temporal has stored the input, or ErrFull.
 func (c *Context) sendSignal(ctx context.Context, input converter.RawValue) error {
 	if err := c.checkHistory(ctx, historyBytes(len(input.Payload().GetData()))); err != nil {
 		return err

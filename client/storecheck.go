@@ -86,14 +86,11 @@ func (c *Client) checkNamespace(ctx context.Context) error {
 	return err
 }
 
-// isChecked reports whether the context needs no comparison now.
 func (c *Context) isChecked() bool {
 	isCached, _ := c.client.storeChecks.get(c.name)
 	return isCached || c.hasClientStore()
 }
 
-// hasClientStore reports whether a comparison found that the context has the store of the
-// client.
 func (c *Context) hasClientStore() bool {
 	_, isSame := c.client.storeChecks.get(c.name)
 	_, isSameNamespace := c.client.storeChecks.get("")
@@ -118,7 +115,6 @@ func (c *Context) checkStore(ctx context.Context, operation string) error {
 	return c.compareStore(check, operation, d.GetWorkflowExecutionInfo())
 }
 
-// compareStore is checkStore for a run of the context.
 func (c *Context) compareStore(ctx context.Context, operation string, run *workflowpb.WorkflowExecutionInfo) error {
 	want, err := wire.StoreOf(run.GetMemo())
 	if err != nil {
@@ -158,8 +154,7 @@ func (c *Context) startOptions(storeID string) sdkclient.StartWorkflowOptions {
 	return options
 }
 
-// storeID is the id of the store of the client if a comparison found that the context has
-// the same; else "".
+// storeID is the id of the store that client and context share; "" if that is unconfirmed.
 func (c *Context) storeID(ctx context.Context) string {
 	if c.client.options.Archive == nil || !c.hasClientStore() {
 		return ""

@@ -15,14 +15,13 @@ type turn struct {
 	through int         // counter of the newest event in the newest request
 }
 
-// sentEvent is a sent event that is in the log.
 type sentEvent struct {
 	clientEventID string
 	counter       int
 	triggers      bool // it requires an answer
 }
 
-// newTurn deduplicates the ids, as the context does.
+// newTurn deduplicates the ids like the context.
 func newTurn(clientEventIDs []string) turn {
 	var t turn
 	for _, id := range clientEventIDs {

@@ -75,7 +75,6 @@ func (c *Context) Verify(ctx context.Context) (Verification, error) {
 	return v, nil
 }
 
-// verifier checks the events of a log in order.
 type verifier struct {
 	contextName string
 	last        event.Event
