@@ -39,7 +39,7 @@ func (s *share) grow(bytes int64) error {
 	return nil
 }
 
-// await reserves more bytes, and waits until they are free.
+// await waits until bytes are free and reserves them.
 func (s *share) await(ctx context.Context, bytes int64) error {
 	if err := s.of.free.Acquire(ctx, min(bytes, s.of.size)); err != nil {
 		return fmt.Errorf("%w: %w", s.of.full(), err)

@@ -41,8 +41,8 @@ func (g *Gateway) end(w http.ResponseWriter, r *http.Request) error {
 	return g.act(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
 }
 
-// act performs an action on a context and responds with 202. The request completes even if the
-// client disconnects.
+// act performs an action on a context and responds with 202. The request completes even
+// if the client disconnects.
 func (g *Gateway) act(w http.ResponseWriter, r *http.Request, action func(Context, context.Context) error) error {
 	c, err := g.context(r)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	maxNames   = 10_000
 )
 
-// names caches which contexts exist, so that an unknown name costs one lookup per
-// unknownTTL under any number of requests. The first request for a name is the lookup;
+// names caches which contexts exist, so that requests for an unknown name cost one lookup
+// per unknownTTL. The first request for a name is the lookup;
 // concurrent requests for the name wait for its outcome.
 type names struct {
 	mu sync.Mutex

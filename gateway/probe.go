@@ -11,7 +11,7 @@ import (
 const probeTTL = time.Second
 
 // probe checks the health of Temporal, at most once per probeTTL for all callers. It
-// reports an outage at once, while other calls are retried for ten seconds.
+// reports an outage at once; other calls retry for ten seconds first.
 type probe struct {
 	ping  func(ctx context.Context) error
 	calls singleflight.Group

@@ -19,7 +19,7 @@ type room struct {
 	// epoch distinguishes the versions of this room from those of other rooms.
 	epoch string
 
-	// Guarded by the lock of rooms.
+	// Guarded by rooms.mu.
 	viewers, streams int
 	// isWaiting means that the context does not exist and streams wait for it.
 	isWaiting bool
@@ -129,7 +129,7 @@ func (r *room) apply(e event.Event) {
 }
 
 func eventFrame(e event.Event) []byte {
-	data, _ := e.MarshalJSON() // decoded from JSON before
+	data, _ := e.MarshalJSON() // an event decoded from JSON always encodes
 	return frame(e.ID, "", data)
 }
 
