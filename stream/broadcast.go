@@ -32,7 +32,7 @@ type Broadcast struct {
 	text    strings.Builder
 }
 
-// Broadcast starts an attempt. onStop is called on another goroutine for each hint to stop the
+// Broadcast starts an attempt. onStop is called on another goroutine for each stop message to the
 // request of the attempt.
 //
 // A second or later attempt starts with a Reset, so that the text of the previous one
@@ -51,7 +51,7 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 
 // subscribe subscribes to asks.
 func (b *Broadcast) subscribe() {
-	// An error means a closed connection. Then hints arrive only through Temporal.
+	// An error means a closed connection. Then a stop arrives only through Temporal.
 	sub, err := b.conn.nats.Subscribe(b.conn.askSubject(b.attempt.ContextName), b.answer)
 	if err != nil {
 		return
@@ -65,7 +65,7 @@ func (b *Broadcast) subscribe() {
 	}
 }
 
-// SetThrough sets the latest event that the provider was shown, which all later deltas carry.
+// SetThrough sets the newest event that the provider was shown, which all later deltas carry.
 func (b *Broadcast) SetThrough(throughEventID string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -166,11 +166,11 @@ func token(name string) string {
 	return b.String()
 }
 
-// Stop is a request to the answering worker to stop a request.
+// Stop asks the answering worker to stop a request.
 type Stop struct {
 	RequestID string       `json:"requestId"`
 	Reason    event.Reason `json:"reason"`
-	// Through is the latest event that requires an answer. If the reason is new input, an
+	// Through is the newest event that requires an answer. If the reason is new input, an
 	// attempt that was shown this event continues.
 	Through string `json:"throughEventId,omitempty"`
 }

@@ -8,8 +8,11 @@ import (
 // connectTimeout bounds an attempt to connect.
 const connectTimeout = 2 * time.Second
 
-// dialer dials connections that close when a write fails. NATS itself would notice only writes
-// of its own goroutine, and each publisher would wait in turn for an unresponsive server.
+// dialer dials connections that close when a write fails. In nats.go, only failed writes of the
+// flusher end a connection (nats.ReconnectOnFlusherError; they are reported since
+// https://github.com/nats-io/nats.go/pull/1015). With nats.WriteBufferSize(1), Publish writes, and
+// publishers would wait in turn for an unresponsive server. The dialer is unnecessary once that
+// option covers Publish.
 type dialer struct{}
 
 func (dialer) Dial(network, address string) (net.Conn, error) {
@@ -17,12 +20,12 @@ func (dialer) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return breaking{conn}, nil
+	return closeOnError{conn}, nil
 }
 
-type breaking struct{ net.Conn }
+type closeOnError struct{ net.Conn }
 
-func (c breaking) Write(data []byte) (int, error) {
+func (c closeOnError) Write(data []byte) (int, error) {
 	n, err := c.Conn.Write(data)
 	if err != nil {
 		_ = c.Conn.Close()

@@ -1,5 +1,5 @@
 // Package stream carries ephemeral messages over NATS core subjects: the deltas of a running
-// answer, and hints to stop it. Nothing is stored.
+// answer, and messages to stop it. Nothing is stored.
 //
 // The worker that runs a request opens a [Broadcast] and publishes each piece of text. Followers
 // of the context open a [Subscription]:

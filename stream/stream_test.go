@@ -313,17 +313,17 @@ func TestStaleTextIsRequestedAgain(t *testing.T) {
 func TestStopReachesItsRequest(t *testing.T) {
 	server := startServer(t)
 	worker, workflow := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
-	heard := make(chan stream.Stop, 1)
+	received := make(chan stream.Stop, 1)
 	broadcast(t, worker, first("demo", 1), neverStopped(t))
 	broadcast(t, worker, first("other", 2), neverStopped(t))
-	broadcast(t, worker, first("demo", 2), func(s stream.Stop) { heard <- s })
+	broadcast(t, worker, first("demo", 2), func(s stream.Stop) { received <- s })
 	stop := stream.Stop{RequestID: "demo:r0002", Reason: event.ReasonNewUserInput, Through: "demo:0009"}
 	require.NoError(t, workflow.Stop(within(t), "demo", stop))
 	select {
-	case got := <-heard:
+	case got := <-received:
 		require.Equal(t, stop, got)
 	case <-within(t).Done():
-		t.Fatal("the hint was answered and not handed on")
+		t.Fatal("the stop message was acknowledged without a call of onStop")
 	}
 
 	// No worker responds for another request. The time until that is known does not matter

@@ -17,7 +17,7 @@ const subscriptionBuffer = 4096
 type Message = *nats.Msg
 
 // Subscription receives the deltas of a context for one follower. It belongs to the goroutine
-// that reads it, which avoids a handover of each delta between goroutines.
+// that reads it, which saves a goroutine switch per delta.
 type Subscription struct {
 	conn     *Conn
 	name     string
