@@ -485,7 +485,7 @@ func TestFailedSessionQueryIsRetried(t *testing.T) {
 	_, err := w.generate()
 	failed, attempt := failure(t, err)
 	require.False(t, failed.NonRetryable())
-	require.Equal(t, "query the session of context demo: away, with key [removed]\nread the log of context demo: no history", failed.Message())
+	require.Equal(t, "query the session of context demo: away, with key [removed]\nread the log of context demo, run default-test-run-id: no history", failed.Message())
 	require.Equal(t, activities.Attempted{Attempt: 1}, attempt)
 }
 

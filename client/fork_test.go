@@ -69,7 +69,7 @@ func TestForkErrors(t *testing.T) {
 		"as an invalid name":             {"demo", "demo:0001", "..", &temporal{}, logs, client.ErrName, ""},
 		"of an unknown context":          {"none", "none:0001", "copy", &temporal{}, logs, client.ErrNoContext, ""},
 		"at an event of another context": {"demo", "taken:0001", "copy", &temporal{}, logs, nil, `at: "taken:0001" is not an event of context demo (want an id like demo:0001)`},
-		"beyond the log":                 {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: its log ends before demo:0004"},
+		"beyond the log":                 {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: the log ends before demo:0004"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := archived(t, test.temporal, test.archive, test.origin).Fork(t.Context(), test.at, test.as)

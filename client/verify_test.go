@@ -80,7 +80,7 @@ func TestVerifyChecksTheArchiveAndTheLog(t *testing.T) {
 	require.Len(t, got.Problems, 2)
 	require.Equal(t, "contexts/demo/A/000000000004-000000000006.json", got.Problems[0].Place)
 	require.Equal(t, "demo:0004", got.Problems[1].Place)
-	require.Contains(t, got.Problems[1].Text, "events from 4 on of context demo are in no history of the server, and the archive cannot be read")
+	require.Contains(t, got.Problems[1].Text, "events from 4 on of context demo are in no history, and the archive cannot be read")
 
 	_, err = archived(t, &temporal{}, logs, "other").Verify(t.Context())
 	require.ErrorIs(t, err, client.ErrNoContext)

@@ -27,17 +27,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// spoken are events first to last, which say their counters.
-func spoken(first, last int) (bodies []event.Body) {
+// messages returns events first to last, each with its counter as text.
+func messages(first, last int) (bodies []event.Body) {
 	for n := first; n <= last; n++ {
 		bodies = append(bodies, event.UserMessage{Content: fmt.Sprint("m", n)})
 	}
 	return bodies
 }
 
-// keep writes the events first to last of a context into an archive, one segment
-// for each of the registered runs that have them.
-func keep(t testing.TB, a *archive.Archive, contextName string, first, last int) (segment archive.Segment) {
+// fill archives the events first to last of a context, one segment per registered run.
+func fill(t testing.TB, a *archive.Archive, contextName string, first, last int) (segment archive.Segment) {
 	t.Helper()
 	folder, err := a.Folder(t.Context(), contextName)
 	require.NoError(t, err)
@@ -46,7 +45,7 @@ func keep(t testing.TB, a *archive.Archive, contextName string, first, last int)
 	for _, p := range parts {
 		from, to := max(first, p.After+1), min(last, p.Through)
 		var events []event.Event
-		for i, body := range spoken(from, to) {
+		for i, body := range messages(from, to) {
 			events = append(events, event.Event{ID: event.FormatID(contextName, from+i), ContextName: contextName, Timestamp: epoch, Body: body})
 		}
 		if len(events) > 0 {
@@ -57,7 +56,7 @@ func keep(t testing.TB, a *archive.Archive, contextName string, first, last int)
 	return segment
 }
 
-// register registers a run behind another one.
+// register registers a run that continues another one.
 func register(t testing.TB, a *archive.Archive, contextName, runID, behind string, after int) {
 	t.Helper()
 	folder, err := a.Folder(t.Context(), contextName)
@@ -65,9 +64,9 @@ func register(t testing.TB, a *archive.Archive, contextName, runID, behind strin
 	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: runID, After: after, Behind: behind}))
 }
 
-// kept is an archive in which the runs A, B and C of the context demo are
-// registered, with three events before each next one, and segments of them.
-func kept(t testing.TB, spans ...[2]int) (*archive.Archive, *blobstest.Bucket) {
+// archived returns an archive with the registered runs A, B and C of three events each,
+// and segments of them.
+func archived(t testing.TB, spans ...[2]int) (*archive.Archive, *blobstest.Bucket) {
 	t.Helper()
 	bucket := blobstest.New(t)
 	a := archive.New(bucket.Store)
@@ -75,22 +74,22 @@ func kept(t testing.TB, spans ...[2]int) (*archive.Archive, *blobstest.Bucket) {
 	register(t, a, "demo", "B", "A", 3)
 	register(t, a, "demo", "C", "B", 6)
 	for _, s := range spans {
-		keep(t, a, "demo", s[0], s[1])
+		fill(t, a, "demo", s[0], s[1])
 	}
 	return a, bucket
 }
 
-// threeRuns are the runs of kept.
+// threeRuns returns the runs of archived.
 func threeRuns(t testing.TB) *server {
-	return newServer(t, spokenRun(t, "A", "", 1, 3), spokenRun(t, "B", "A", 4, 6), spokenRun(t, "C", "B", 7, 9))
+	return newServer(t, messageRun(t, "A", "", 1, 3), messageRun(t, "B", "A", 4, 6), messageRun(t, "C", "B", 7, 9))
 }
 
-// spokenRun is a run with events first to last.
-func spokenRun(t testing.TB, id, continued string, first, last int) *run {
-	return newRun(id, continued, record(t, first, spoken(first, last)...))
+// messageRun returns a run with events first to last.
+func messageRun(t testing.TB, id, continued string, first, last int) *run {
+	return newRun(id, continued, record(t, first, messages(first, last)...))
 }
 
-// range of events, as told tells them.
+// lines formats a range of events like format.
 func lines(first, last int) string {
 	var lines []string
 	for n := first; n <= last; n++ {
@@ -99,42 +98,42 @@ func lines(first, last int) string {
 	return strings.Join(lines, " ")
 }
 
-// toldUntil is what is told before the error at the end.
-func toldUntil(t testing.TB, log *eventlog.Log, from string) (string, error) {
+// formatUntil formats the events before an error, and returns the error.
+func formatUntil(t testing.TB, log *eventlog.Log, from string) (string, error) {
 	t.Helper()
-	var said []string
+	var texts []string
 	for e, err := range log.Events(t.Context(), "demo", from) {
 		if err != nil {
-			return strings.Join(said, " "), err
+			return strings.Join(texts, " "), err
 		}
-		said = append(said, line(e))
+		texts = append(texts, line(e))
 	}
-	return strings.Join(said, " "), nil
+	return strings.Join(texts, " "), nil
 }
 
-func TestTheArchiveIsReadFirstAndThenNoFurtherBackThanNeeded(t *testing.T) {
+func TestArchivedEventsAreNotReadFromHistories(t *testing.T) {
 	for name, tc := range map[string]struct {
 		segments [][2]int
 		from     string
 		want     string
 		read     string // the runs whose histories were read
 	}{
-		"within a run":         {[][2]int{{1, 4}}, "", lines(1, 9), "BC"},
-		"to the end of a run":  {[][2]int{{1, 3}, {4, 6}}, "", lines(1, 9), "C"},
-		"to the end":           {[][2]int{{1, 9}}, "", lines(1, 9), "C"},
-		"not at all":           {nil, "", lines(1, 9), "ABC"},
-		"not the first run":    {[][2]int{{4, 6}}, "", lines(1, 9), "AC"},
-		"only from there on":   {[][2]int{{4, 6}}, "demo:0003", lines(4, 9), "C"},
-		"before there":         {[][2]int{{1, 3}}, "demo:0005", lines(6, 9), "BC"},
-		"from the end on":      {[][2]int{{1, 3}}, "demo:0009", "", "C"},
-		"from behind the end":  {[][2]int{{1, 3}}, "demo:0099", "", "C"},
-		"with a hole behind 3": {[][2]int{{1, 3}, {5, 6}}, "", lines(1, 9), "BC"},
-		"a part of each run":   {[][2]int{{1, 2}, {4, 5}}, "", lines(1, 9), "ABC"},
+		"within a run":        {[][2]int{{1, 4}}, "", lines(1, 9), "BC"},
+		"to the end of a run": {[][2]int{{1, 3}, {4, 6}}, "", lines(1, 9), "C"},
+		"to the end":          {[][2]int{{1, 9}}, "", lines(1, 9), "C"},
+		"not at all":          {nil, "", lines(1, 9), "ABC"},
+		"not the first run":   {[][2]int{{4, 6}}, "", lines(1, 9), "AC"},
+		"only from there on":  {[][2]int{{4, 6}}, "demo:0003", lines(4, 9), "C"},
+		"before there":        {[][2]int{{1, 3}}, "demo:0005", lines(6, 9), "BC"},
+		"from the end on":     {[][2]int{{1, 3}}, "demo:0009", "", "C"},
+		"from after the end":  {[][2]int{{1, 3}}, "demo:0099", "", "C"},
+		"with a hole after 3": {[][2]int{{1, 3}, {5, 6}}, "", lines(1, 9), "BC"},
+		"a part of each run":  {[][2]int{{1, 2}, {4, 5}}, "", lines(1, 9), "ABC"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := threeRuns(t)
-			a, _ := kept(t, tc.segments...)
-			require.Equal(t, tc.want, told(t, eventlog.New(s, "", a).Events(t.Context(), "demo", tc.from)))
+			a, _ := archived(t, tc.segments...)
+			require.Equal(t, tc.want, format(t, eventlog.New(s, "", a).Events(t.Context(), "demo", tc.from)))
 			read := ""
 			for _, run := range []string{"A", "B", "C"} {
 				if s.read[run] > 0 {
@@ -146,8 +145,8 @@ func TestTheArchiveIsReadFirstAndThenNoFurtherBackThanNeeded(t *testing.T) {
 	}
 }
 
-// The slow and obvious twin is a set of what the archive and the runs have.
-func TestNothingIsSkippedInSilence(t *testing.T) {
+// The reference model is the set of events in the archive and the histories.
+func TestLostEventsAreGaps(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const events = 20
 		s := newServer(t)
@@ -162,7 +161,7 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 			if len(s.runs) > 0 {
 				continued = s.runs[len(s.runs)-1].id
 			}
-			next := spokenRun(t, id, continued, first, last)
+			next := messageRun(t, id, continued, first, last)
 			next.isDeleted = len(s.runs) < deleted && last < events
 			for n := first; n <= last; n++ {
 				inRun[n] = !next.isDeleted
@@ -179,7 +178,7 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 		for _, p := range parts {
 			for first, end := p.After+1, min(p.Through, events); first <= end; {
 				last := rapid.IntRange(first, end).Draw(r, "last of a segment")
-				segment := keep(t, a, "demo", first, last)
+				segment := fill(t, a, "demo", first, last)
 				isWhole := rapid.IntRange(0, 3).Draw(r, "whole") > 0
 				if !isWhole {
 					bucket.Set("contexts/demo/"+p.RunID+fmt.Sprintf("/%012d-%012d.json", segment.First, segment.Last), []byte("no"))
@@ -192,8 +191,8 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 		}
 
 		from := rapid.IntRange(0, events).Draw(r, "from")
-		got, err := toldUntil(t, eventlog.New(s, "", a), event.FormatID("demo", from))
-		// Of each run, the archive is read up to the first damage, and then the history.
+		got, err := formatUntil(t, eventlog.New(s, "", a), event.FormatID("demo", from))
+		// The history has the events after the first damage.
 		end := from
 		for _, p := range parts {
 			for end < min(p.Through, events) && end >= p.After && inArchive[end+1] {
@@ -215,106 +214,106 @@ func TestNothingIsSkippedInSilence(t *testing.T) {
 	})
 }
 
-func TestWhatNobodyHasAnyMoreIsAnError(t *testing.T) {
+func TestLostEventsAreAGapError(t *testing.T) {
 	s := threeRuns(t)
 	s.runs[0].isDeleted = true
-	a, _ := kept(t, [2]int{1, 1})
-	got, err := toldUntil(t, eventlog.New(s, "", a), "")
+	a, _ := archived(t, [2]int{1, 1})
+	got, err := formatUntil(t, eventlog.New(s, "", a), "")
 	require.Equal(t, lines(1, 1), got)
-	require.EqualError(t, err, "events 2 to 3 of context demo are in no history of the server and not in the archive; the log goes on behind demo:0003")
-	require.Equal(t, lines(4, 9), told(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "demo:0003")))
+	require.EqualError(t, err, "events 2 to 3 of context demo are neither in a history nor in the archive (the log continues after demo:0003)")
+	require.Equal(t, lines(4, 9), format(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "demo:0003")))
 }
 
-func TestAContextThatTheServerHasForgottenIsStillRead(t *testing.T) {
-	a, bucket := kept(t, [2]int{1, 9})
+func TestADeletedContextIsReadFromTheArchive(t *testing.T) {
+	a, bucket := archived(t, [2]int{1, 9})
 	log := eventlog.New(newServer(t), "", a)
-	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
-	require.Equal(t, lines(5, 9), told(t, log.Events(t.Context(), "demo", "demo:0004")))
-	require.Empty(t, told(t, log.Events(t.Context(), "demo", "demo:0009")))
-	require.Equal(t, lines(1, 6), told(t, log.Run(t.Context(), "demo", "B", "")))
+	require.Equal(t, lines(1, 9), format(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(5, 9), format(t, log.Events(t.Context(), "demo", "demo:0004")))
+	require.Empty(t, format(t, log.Events(t.Context(), "demo", "demo:0009")))
+	require.Equal(t, lines(1, 6), format(t, log.Run(t.Context(), "demo", "B", "")))
 	require.Equal(t, lines(1, 9), followed(t, log, "", 9))
 
 	bucket.Set("contexts/demo/C/000000000007-000000000009.json", []byte("no"))
-	read, err := toldUntil(t, log, "")
+	read, err := formatUntil(t, log, "")
 	require.Equal(t, lines(1, 6), read)
 	require.ErrorIs(t, err, blobs.ErrCorrupt)
-	require.ErrorContains(t, err, "events from 7 on of context demo are in no history of the server, and the archive cannot be read: ")
+	require.ErrorContains(t, err, "events from 7 on of context demo are in no history, and the archive cannot be read: ")
 }
 
-func TestAContextThatNobodyKnowsIsAnErrorOfItsOwn(t *testing.T) {
+func TestAnUnknownContextIsErrNoContext(t *testing.T) {
 	log := eventlog.New(newServer(t), "", archive.New(blobstest.New(t).Store))
-	_, err := toldUntil(t, log, "")
+	_, err := formatUntil(t, log, "")
 	require.ErrorIs(t, err, eventlog.ErrNoContext)
 	require.EqualError(t, err, "look for context demo: no such context: no such workflow")
 }
 
-func TestAContextThatHasNotOpenedYetHasNoEvents(t *testing.T) {
+func TestAContextBeforeItsFirstRegistrationHasNoEvents(t *testing.T) {
 	log := eventlog.New(newServer(t, newRun("A", "")), "", archive.New(blobstest.New(t).Store))
-	require.Empty(t, told(t, log.Events(t.Context(), "demo", "")))
+	require.Empty(t, format(t, log.Events(t.Context(), "demo", "")))
 }
 
-func TestAServerThatIsAwayIsAnErrorBehindTheArchive(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 6})
+func TestAnUnavailableServerIsAnErrorAfterArchivedEvents(t *testing.T) {
+	a, _ := archived(t, [2]int{1, 6})
 	s := threeRuns(t)
-	away := errors.New("no route")
-	s.fail = func(string) error { return away }
-	read, err := toldUntil(t, eventlog.New(s, "", a), "")
+	unreachable := errors.New("no route")
+	s.fail = func(string) error { return unreachable }
+	read, err := formatUntil(t, eventlog.New(s, "", a), "")
 	require.Equal(t, lines(1, 6), read)
-	require.ErrorIs(t, err, away)
+	require.ErrorIs(t, err, unreachable)
 }
 
-func TestAForkBeginsWithTheEventsOfItsOrigin(t *testing.T) {
+func TestAForkStartsWithTheEventsOfItsOrigin(t *testing.T) {
 	a := archive.New(blobstest.New(t).Store)
 	register(t, a, "source", "S", "", 0)
-	keep(t, a, "source", 1, 5)
+	fill(t, a, "source", 1, 5)
 	folder, err := a.Folder(t.Context(), "demo")
 	require.NoError(t, err)
 	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: archive.ForkID, Origin: &archive.Origin{ContextName: "source", RunID: "S", At: 3}}))
 	s := newServer(t, newRun("A", ""))
-	require.Equal(t, lines(1, 3), told(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "")), "before its first session")
+	require.Equal(t, lines(1, 3), format(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "")), "before its first session")
 	register(t, a, "demo", "A", archive.ForkID, 3)
-	s.runs[0] = spokenRun(t, "A", "", 4, 6)
+	s.runs[0] = messageRun(t, "A", "", 4, 6)
 	log := eventlog.New(s, "", a)
-	require.Equal(t, lines(1, 6), told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(1, 6), format(t, log.Events(t.Context(), "demo", "")))
 	require.Equal(t, lines(3, 6), followed(t, log, "demo:0002", 4))
 }
 
-// A reset at 4 of run B makes run R, whose history begins with a copy of B's.
-func TestTheLogOfAResetIsThatOfTheNewRun(t *testing.T) {
-	a, _ := kept(t)
+// A reset of run B after event 4 makes run R, whose history starts with a copy of B's.
+func TestAResetReplacesTheLog(t *testing.T) {
+	a, _ := archived(t)
 	s := threeRuns(t)
-	s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
+	s.runs = append(s.runs, newRun("R", "A", record(t, 4, messages(4, 4)...), record(t, 5, says("other")...)))
 	log := eventlog.New(s, "", a)
-	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "before it has registered")
+	require.Equal(t, lines(1, 9), format(t, log.Events(t.Context(), "demo", "")), "before it has registered")
 	register(t, a, "demo", "R", "B", 4)
-	require.Equal(t, lines(1, 4)+" 5:other", told(t, log.Events(t.Context(), "demo", "")))
-	require.Equal(t, lines(1, 9), told(t, log.Run(t.Context(), "demo", "C", "")), "the abandoned branch")
+	require.Equal(t, lines(1, 4)+" 5:other", format(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(1, 9), format(t, log.Run(t.Context(), "demo", "C", "")), "the abandoned branch")
 	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "R", 5))
 	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "C", 9))
-	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "R", 3), "what stands before the run is not its own")
+	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "R", 3), "earlier events belong to other runs")
 }
 
-func TestFollowingGoesBackToTheResetPoint(t *testing.T) {
-	a, _ := kept(t)
+func TestFollowRewindsToTheResetPoint(t *testing.T) {
+	a, _ := archived(t)
 	s := threeRuns(t)
 	s.runs[2].onEnd = func() {
 		register(t, a, "demo", "R", "B", 4)
-		s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
+		s.runs = append(s.runs, newRun("R", "A", record(t, 4, messages(4, 4)...), record(t, 5, says("other")...)))
 	}
 	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, "", a), "", 10))
 }
 
-func TestFollowingFromAnEventGoesBackToTheResetPoint(t *testing.T) {
-	a, _ := kept(t)
+func TestFollowFromAnEventRewindsToTheResetPoint(t *testing.T) {
+	a, _ := archived(t)
 	s := threeRuns(t)
 	s.runs[2].onEnd = func() {
 		register(t, a, "demo", "R", "B", 4)
-		s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
+		s.runs = append(s.runs, newRun("R", "A", record(t, 4, messages(4, 4)...), record(t, 5, says("other")...)))
 	}
 	require.Equal(t, "5:other", followed(t, eventlog.New(s, "", a), "demo:0009", 1))
 }
 
-// polled is a server that says when it is asked for the newest run.
+// polled is a server that reports each request for the newest run.
 type polled struct {
 	*server
 	polls  int
@@ -327,8 +326,8 @@ func (s *polled) DescribeWorkflowExecution(ctx context.Context, workflowID, runI
 	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
 }
 
-func TestFollowingWaitsUntilARunIsRegistered(t *testing.T) {
-	a, bucket := kept(t)
+func TestFollowWaitsForARegistration(t *testing.T) {
+	a, bucket := archived(t)
 	s := &polled{server: threeRuns(t)}
 	s.runs[2].onEnd = func() { s.runs = append(s.runs, newRun("D", "")) }
 	reads := 0
@@ -336,50 +335,50 @@ func TestFollowingWaitsUntilARunIsRegistered(t *testing.T) {
 		switch n {
 		case 5:
 			register(t, a, "demo", "D", "C", 9)
-			s.runs[3] = spokenRun(t, "D", "", 10, 11)
+			s.runs[3] = messageRun(t, "D", "", 10, 11)
 		case 8:
 			reads = bucket.Reads()
 		case 12:
-			require.Equal(t, reads, bucket.Reads(), "a run that was read is not looked for again")
+			require.Equal(t, reads, bucket.Reads(), "a closed run is not read again")
 			register(t, a, "demo", "E", "D", 11)
-			s.runs = append(s.runs, spokenRun(t, "E", "D", 12, 12))
+			s.runs = append(s.runs, messageRun(t, "E", "D", 12, 12))
 		}
 	}
 	require.Equal(t, lines(1, 12), followed(t, eventlog.New(s, "", a), "", 12))
 }
 
-func TestFollowingFindsInTheArchiveWhatTheServerHasForgotten(t *testing.T) {
-	a, _ := kept(t)
+func TestFollowReadsDeletedRunsFromTheArchive(t *testing.T) {
+	a, _ := archived(t)
 	s := threeRuns(t)
 	all := s.runs
 	s.runs = all[:1]
 	all[0].onEnd = func() {
-		keep(t, a, "demo", 1, 6)
+		fill(t, a, "demo", 1, 6)
 		all[1].isDeleted = true
 		s.runs = all
 	}
 	require.Equal(t, lines(1, 9), followed(t, eventlog.New(s, "", a), "", 9))
 }
 
-func TestFollowingEndsWithAGap(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 2})
+func TestFollowEndsWithAGap(t *testing.T) {
+	a, _ := archived(t, [2]int{1, 2})
 	s := threeRuns(t)
 	s.runs[1].isDeleted = true
-	var said []string
+	var texts []string
 	var last error
 	for e, err := range eventlog.New(s, "", a).Follow(t.Context(), "demo", "", nil) {
 		if last = err; err == nil {
-			said = append(said, line(e))
+			texts = append(texts, line(e))
 		}
 	}
-	require.Equal(t, lines(1, 3), strings.Join(said, " "))
+	require.Equal(t, lines(1, 3), strings.Join(texts, " "))
 	var gap *eventlog.GapError
 	require.ErrorAs(t, last, &gap)
 	require.Equal(t, eventlog.GapError{ContextName: "demo", First: 4, Last: 6}, *gap)
 }
 
-func TestFollowingWaitsForAnArchiveThatIsAway(t *testing.T) {
-	a, bucket := kept(t, [2]int{1, 3})
+func TestFollowWaitsForAnUnavailableArchive(t *testing.T) {
+	a, bucket := archived(t, [2]int{1, 3})
 	bucket.Fail(errors.New("no route"))
 	s := &polled{server: threeRuns(t)}
 	s.onPoll = func(n int) {
@@ -390,8 +389,8 @@ func TestFollowingWaitsForAnArchiveThatIsAway(t *testing.T) {
 	require.Equal(t, lines(1, 9), followed(t, eventlog.New(s, "", a), "", 9))
 }
 
-func TestOpeningArchivesWhatTheRunBeforeLeft(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 7})
+func TestOpenArchivesTheRestOfThePrecedingRun(t *testing.T) {
+	a, _ := archived(t, [2]int{1, 7})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", ""))
 	log := eventlog.New(s, "", a)
@@ -401,24 +400,24 @@ func TestOpeningArchivesWhatTheRunBeforeLeft(t *testing.T) {
 	require.Len(t, opened.Events, 9)
 	again, err := log.Open(t.Context(), "demo", "D", "")
 	require.NoError(t, err)
-	require.Equal(t, opened.Events, again.Events, "a retry finds the same")
+	require.Equal(t, opened.Events, again.Events, "a retry returns the same")
 	s.runs = s.runs[3:]
-	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "the server has forgotten the runs")
+	require.Equal(t, lines(1, 9), format(t, log.Events(t.Context(), "demo", "")), "after the retention period")
 }
 
-func TestContinuingAsNewReadsNoHistoryThatIsArchived(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 9})
+func TestContinueReadsNoArchivedHistory(t *testing.T) {
+	a, _ := archived(t, [2]int{1, 9})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", "C"))
 	require.NoError(t, eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "D", After: 9, Behind: "C"}, 9))
 	require.Empty(t, s.read)
 	s.runs = append(s.runs, newRun("E", "D"))
 	require.NoError(t, eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "E", After: 9, Behind: "D"}, math.MaxInt))
-	require.Equal(t, map[string]int{"D": 1}, s.read, "a reset archives the branch that it leaves")
+	require.Equal(t, map[string]int{"D": 1}, s.read, "a reset archives the abandoned branch")
 }
 
-func TestARunThatWasTerminatedDoesNotRegister(t *testing.T) {
-	a, bucket := kept(t, [2]int{1, 9})
+func TestATerminatedRunDoesNotRegister(t *testing.T) {
+	a, bucket := archived(t, [2]int{1, 9})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", ""), newRun("E", ""))
 	before := bucket.Names()
@@ -427,8 +426,8 @@ func TestARunThatWasTerminatedDoesNotRegister(t *testing.T) {
 	require.Equal(t, before, bucket.Names())
 }
 
-func TestAResetBeforeOpeningOpensLikeItsBase(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 9})
+func TestARunResetBeforeItOpenedOpensLikeItsBase(t *testing.T) {
+	a, _ := archived(t, [2]int{1, 9})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("R", ""))
 	opened, err := eventlog.New(s, "", a).Open(t.Context(), "demo", "R", "B")
@@ -438,23 +437,23 @@ func TestAResetBeforeOpeningOpensLikeItsBase(t *testing.T) {
 	require.Len(t, opened.Events, 3)
 }
 
-func TestWhileTheArchiveIsAwayTheHistoriesAreRead(t *testing.T) {
-	a, bucket := kept(t)
+func TestHistoriesAreReadWhileTheArchiveIsUnavailable(t *testing.T) {
+	a, bucket := archived(t)
 	s := threeRuns(t)
 	log := eventlog.New(s, "", a)
 	bucket.Fail(errors.New("no route"))
-	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(1, 9), format(t, log.Events(t.Context(), "demo", "")))
 	s.runs = append(s.runs, newRun("D", "C")) // it has not opened yet
-	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, lines(1, 9), format(t, log.Events(t.Context(), "demo", "")))
 	require.Equal(t, lines(8, 9), followed(t, log, "demo:0007", 2))
 	s.runs[1].isDeleted = true
-	_, err := toldUntil(t, log, "")
+	_, err := formatUntil(t, log, "")
 	require.ErrorIs(t, err, blobs.ErrUnavailable)
-	require.ErrorContains(t, err, "events 1 to 6 of context demo are in no history of the server, and the archive cannot be read")
+	require.ErrorContains(t, err, "events 1 to 6 of context demo are in no history, and the archive cannot be read")
 }
 
-// outside is a record as the SDK leaves it in a history when it is large.
-func outside(t testing.TB, store *blobs.Store, first int, bodies ...event.Body) *historypb.HistoryEvent {
+// external returns the history entry of a record in the store.
+func external(t testing.TB, store *blobs.Store, first int, bodies ...event.Body) *historypb.HistoryEvent {
 	t.Helper()
 	storage := blobs.ExternalStorage(store)
 	storage.PayloadSizeThreshold = 1
@@ -474,14 +473,14 @@ func outside(t testing.TB, store *blobs.Store, first int, bodies ...event.Body) 
 	return h
 }
 
-func TestRecordsThatAreKeptInTheStoreAreReadThere(t *testing.T) {
+func TestRecordsInTheStoreAreResolved(t *testing.T) {
 	bucket := blobstest.New(t)
 	a := archive.New(bucket.Store)
 	register(t, a, "demo", "A", "", 0)
-	s := newServer(t, newRun("A", "", outside(t, bucket.Store, 1, spoken(1, 3)...), record(t, 4, spoken(4, 5)...)))
-	require.Equal(t, lines(1, 5), told(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "")))
+	s := newServer(t, newRun("A", "", external(t, bucket.Store, 1, messages(1, 3)...), record(t, 4, messages(4, 5)...)))
+	require.Equal(t, lines(1, 5), format(t, eventlog.New(s, "", a).Events(t.Context(), "demo", "")))
 
-	_, err := toldUntil(t, eventlog.New(s, "", nil), "")
+	_, err := formatUntil(t, eventlog.New(s, "", nil), "")
 	require.ErrorIs(t, err, eventlog.ErrNoArchive)
 	require.ErrorContains(t, err, "run A: history event 2 is in a blob store")
 
@@ -490,13 +489,13 @@ func TestRecordsThatAreKeptInTheStoreAreReadThere(t *testing.T) {
 			bucket.Set(name, nil)
 		}
 	}
-	_, err = toldUntil(t, eventlog.New(s, "", a), "")
+	_, err = formatUntil(t, eventlog.New(s, "", a), "")
 	require.ErrorIs(t, err, blobs.ErrNotFound)
-	require.ErrorContains(t, err, "run A: history event 2 holds no record: blob sha256/")
+	require.ErrorContains(t, err, "run A: decode the record of history event 2: blob sha256/")
 }
 
-func TestWhatIsNotArchivedYetIsWrittenAsOneSegment(t *testing.T) {
-	a, bucket := kept(t, [2]int{1, 2})
+func TestUnarchivedEventsBecomeOneSegment(t *testing.T) {
+	a, bucket := archived(t, [2]int{1, 2})
 	log := eventlog.New(threeRuns(t), "", a)
 	for _, through := range []int{2, 5, 4} {
 		run, err := log.Archive(t.Context(), "demo", through)
@@ -511,10 +510,10 @@ func TestWhatIsNotArchivedYetIsWrittenAsOneSegment(t *testing.T) {
 	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "B", 5))
 	require.Equal(t, before, bucket.Names())
 	_, err = log.Archive(t.Context(), "demo", 10)
-	require.EqualError(t, err, "archive context demo: its log ends before demo:0010")
+	require.EqualError(t, err, "archive context demo: the log ends before demo:0010")
 }
 
-// reset is the workflow task that a reset of a run has failed.
+// reset returns the workflow task failure of a reset.
 func reset(base string) *historypb.HistoryEvent {
 	return &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED,
@@ -524,10 +523,10 @@ func reset(base string) *historypb.HistoryEvent {
 	}
 }
 
-func TestTheBaseOfAResetIsTheNewestRunThatRegistered(t *testing.T) {
+func TestBaseIsTheNewestRegisteredRun(t *testing.T) {
 	a := archive.New(blobstest.New(t).Store)
 	register(t, a, "demo", "A", "", 0)
-	runs := []*run{spokenRun(t, "A", "", 1, 3), newRun("B", "", reset("A")), newRun("C", "", reset("B"))}
+	runs := []*run{messageRun(t, "A", "", 1, 3), newRun("B", "", reset("A")), newRun("C", "", reset("B"))}
 	base := func(server *server) string {
 		base, err := eventlog.New(server, "", a).Base(t.Context(), "demo", "C")
 		require.NoError(t, err)
@@ -539,29 +538,29 @@ func TestTheBaseOfAResetIsTheNewestRunThatRegistered(t *testing.T) {
 	require.Equal(t, "B", base(newServer(t, runs...)))
 }
 
-func TestContinuingIsTriedAgainUntilTheRunBeforeIsArchived(t *testing.T) {
-	a, _ := kept(t, [2]int{1, 6})
+func TestContinueRetriesArchiving(t *testing.T) {
+	a, _ := archived(t, [2]int{1, 6})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", "C"))
-	away := errors.New("away")
-	s.fail = func(runID string) error { return away }
+	unreachable := errors.New("no route")
+	s.fail = func(runID string) error { return unreachable }
 	log := eventlog.New(s, "", a)
 	next := archive.Run{ID: "D", After: 9, Behind: "C"}
-	require.ErrorIs(t, log.Continue(t.Context(), "demo", next, 9), away, "it is registered, and not more")
+	require.ErrorIs(t, log.Continue(t.Context(), "demo", next, 9), unreachable, "registered, not archived")
 	s.fail = nil
 	require.NoError(t, log.Continue(t.Context(), "demo", next, 9))
 	s.runs = s.runs[3:]
-	require.Equal(t, lines(1, 9), told(t, log.Events(t.Context(), "demo", "")), "the server has forgotten the runs")
+	require.Equal(t, lines(1, 9), format(t, log.Events(t.Context(), "demo", "")), "after the retention period")
 }
 
-func TestFollowingWaitsForAResetRunToRegisterWhenTheArchiveComesBack(t *testing.T) {
-	a, bucket := kept(t)
+func TestFollowWaitsForAResetRunToRegister(t *testing.T) {
+	a, bucket := archived(t)
 	s := &polled{server: threeRuns(t)}
 	isReset, polls := false, 0
 	s.runs[2].onEnd = func() {
 		isReset = true
-		s.runs = append(s.runs, newRun("R", "A", record(t, 4, spoken(4, 4)...), record(t, 5, says("other")...)))
-		bucket.Fail(errors.New("away"))
+		s.runs = append(s.runs, newRun("R", "A", record(t, 4, messages(4, 4)...), record(t, 5, says("other")...)))
+		bucket.Fail(errors.New("no route"))
 	}
 	s.fail = func(runID string) error {
 		if runID == "R" {
@@ -580,15 +579,15 @@ func TestFollowingWaitsForAResetRunToRegisterWhenTheArchiveComesBack(t *testing.
 	require.Equal(t, lines(1, 9)+" 5:other", followed(t, eventlog.New(s, "", a), "", 10))
 }
 
-func TestFollowingLeavesAResetRunThatNeverRegistered(t *testing.T) {
-	a, bucket := kept(t)
+func TestFollowSkipsAResetRunThatNeverRegistered(t *testing.T) {
+	a, bucket := archived(t)
 	s := threeRuns(t)
 	reset := newRun("R", "A", record(t, 3, says("another")...), record(t, 4, says("branch")...))
 	s.runs[2].onEnd = func() {
-		bucket.Fail(errors.New("away")) // so its history is read
+		bucket.Fail(errors.New("no route")) // its history is read
 		s.runs = append(s.runs, reset)
 	}
-	reset.onEnd = func() { // it is terminated, and another run opens behind those that registered
+	reset.onEnd = func() { // it is terminated, and another run continues the registered ones
 		bucket.Fail(nil)
 		register(t, a, "demo", "D", "C", 9)
 		s.runs = append(s.runs, newRun("D", "", record(t, 10, says("next")...)))

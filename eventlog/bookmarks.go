@@ -8,31 +8,30 @@ import (
 	"github.com/golang/groupcache/lru"
 )
 
-// bookmark is a place in the history of a run where a page begins.
+// bookmark is the position of a page in the history of a run.
 type bookmark struct {
-	// counter is that of the newest event before the place, and entry the number of the
-	// newest entry of the history before it. Zero: there is none.
+	// counter is the event counter before the position, and entry the number of the
+	// history entry before it; 0 if there is none.
 	counter int
 	entry   int64
-	// token makes the server continue there. Empty: at the beginning.
+	// token is the server's page token; empty at the beginning.
 	token []byte
 }
 
 const (
-	// bookmarkBytes bounds the memory of all bookmarks. bookmarkBytes is enough for about
-	// 200 runs of 4,096 entries that were read completely.
+	// bookmarkBytes bounds the memory of all bookmarks. 8 MiB suffice for about 200 runs of
+	// 4,096 entries that were read completely.
 	bookmarkBytes = 8 << 20
-	// bookmarkOverhead is about how many bytes a bookmark takes beside its token.
+	// bookmarkOverhead is the approximate size of a bookmark without its token.
 	bookmarkOverhead = 64
-	// bookmarkDistance is the least number of entries between two bookmarks of a run.
+	// bookmarkDistance is the minimum number of entries between two bookmarks of a run.
 	bookmarkDistance = 32
 )
 
-// bookmarks are places in the histories of the runs that were read last, so that a
-// page of a log or a single event is read without all that is before it.
+// bookmarks is an LRU cache by run. It lets readers start in the middle of a history.
 type bookmarks struct {
 	mu    sync.Mutex
-	runs  *lru.Cache // of []bookmark by run id, in the order of their places
+	runs  *lru.Cache // of sorted []bookmark by run id
 	bytes int
 }
 
@@ -48,7 +47,7 @@ func newBookmarks() *bookmarks {
 
 func (m bookmark) size() int { return len(m.token) + bookmarkOverhead }
 
-// find returns the last bookmark that is not behind an event.
+// find returns the last bookmark before the event after a counter.
 func (b *bookmarks) find(runID string, counter int) bookmark {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,14 +58,14 @@ func (b *bookmarks) find(runID string, counter int) bookmark {
 	return bookmark{}
 }
 
-// of returns the bookmarks of a run. It is called with the lock held.
+// of returns the bookmarks of a run. The caller holds the lock.
 func (b *bookmarks) of(runID string) []bookmark {
 	marks, _ := b.runs.Get(runID)
 	of, _ := marks.([]bookmark)
 	return of
 }
 
-// add remembers a bookmark, unless there is another one shortly before it.
+// add adds a bookmark, unless another one is shortly before it.
 func (b *bookmarks) add(runID string, m bookmark) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +84,7 @@ func (b *bookmarks) add(runID string, m bookmark) {
 	}
 }
 
-// forget removes the bookmarks of a run, whose tokens the server refuses.
+// forget removes the bookmarks of a run.
 func (b *bookmarks) forget(runID string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

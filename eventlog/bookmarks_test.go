@@ -24,7 +24,7 @@ import (
 func (r *run) grow(t testing.TB, first, last int) {
 	t.Helper()
 	for n := first; n <= last; n++ {
-		r.history = append(r.history, &historypb.HistoryEvent{}, &historypb.HistoryEvent{}, record(t, n, spoken(n, n)...))
+		r.history = append(r.history, &historypb.HistoryEvent{}, &historypb.HistoryEvent{}, record(t, n, messages(n, n)...))
 	}
 }
 
@@ -35,7 +35,7 @@ func longRun(t testing.TB, events int) *server {
 	return s
 }
 
-// part reads some events behind one.
+// part reads events after a counter.
 func part(t testing.TB, log *eventlog.Log, after, most int) (counters []int) {
 	t.Helper()
 	for e, err := range log.Events(t.Context(), "demo", event.FormatID("demo", after)) {
@@ -48,7 +48,7 @@ func part(t testing.TB, log *eventlog.Log, after, most int) (counters []int) {
 	return counters
 }
 
-// span is the numbers from first to last.
+// span returns the numbers first to last.
 func span(first, last int) (numbers []int) {
 	for n := first; n <= last; n++ {
 		numbers = append(numbers, n)
@@ -63,8 +63,7 @@ func TestPagesReadAHistoryOnceInTotal(t *testing.T) {
 	for after := 0; after < events; after += page {
 		require.Equal(t, span(after+1, after+page), part(t, log, after, page))
 	}
-	// Beside the history itself, each reading finds the beginning of the run, and reads the
-	// rest of two pages.
+	// Each read also finds the beginning of the run, and reads the rest of two pages.
 	require.LessOrEqual(t, s.entries, len(s.runs[0].history)+events/page*3*64)
 }
 
@@ -132,7 +131,7 @@ func TestPagesOfAGrowingLogAreComplete(t *testing.T) {
 	})
 }
 
-func TestFollowingResumesAtABookmark(t *testing.T) {
+func TestFollowResumesAtABookmark(t *testing.T) {
 	s := longRun(t, 500)
 	log := eventlog.New(s, "", nil)
 	part(t, log, 0, 500)
@@ -148,7 +147,7 @@ func TestRawHistoriesAreDecoded(t *testing.T) {
 	require.Equal(t, span(1, 100), part(t, eventlog.New(s, "", nil), 0, 100))
 }
 
-// raw is a page as a server sends it that does not decode histories.
+// raw encodes a page like a server that sends raw histories.
 func raw(t testing.TB, history *historypb.History) []*commonpb.DataBlob {
 	t.Helper()
 	var blobs []*commonpb.DataBlob
@@ -178,7 +177,7 @@ func TestAPageFetchesFewSegments(t *testing.T) {
 	register(t, a, "demo", "A", "", 0)
 	const segments, each = 100, 10
 	for n := range segments {
-		keep(t, a, "demo", n*each+1, (n+1)*each)
+		fill(t, a, "demo", n*each+1, (n+1)*each)
 	}
 	log := eventlog.New(newServer(t), "", a)
 	bucket.SetLatency(5 * time.Millisecond)
@@ -187,7 +186,7 @@ func TestAPageFetchesFewSegments(t *testing.T) {
 	for _, page := range []struct{ events, segments int }{{1, 1}, {15, 1 + 4}} {
 		before := bucket.Reads()
 		require.Equal(t, span(501, 500+page.events), part(t, log, 500, page.events))
-		// A segment is an entry and a blob; before it the runs of the log are read.
+		// A segment is an entry and a blob. The registrations are read first.
 		require.LessOrEqual(t, bucket.Reads()-before, 3+2*page.segments)
 	}
 }

@@ -3,9 +3,8 @@ package eventlog
 import (
 	"context"
 	"fmt"
+	"slices"
 
-	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
 
@@ -14,53 +13,31 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Decode returns the events that one entry of a history recorded; none when it
-// is not a marker of ours. A record that is kept in a store is an error: a [Log]
-// with an archive reads it.
+// Decode returns the events of a history entry; none unless it is a marker with a
+// [wire.Record]. The error is [ErrNoArchive] if the record is in a blob store.
 func Decode(h *historypb.HistoryEvent) ([]event.Event, error) {
-	return events(h, record(h))
+	return (&Log{}).decode(context.Background(), h)
 }
 
-// decode is Decode, with the records that are kept in the store of the archive.
+// decode is Decode, including records in the store of the archive.
 func (l *Log) decode(ctx context.Context, h *historypb.HistoryEvent) ([]event.Event, error) {
-	payloads := record(h)
-	if payloads != nil && l.archive != nil {
-		var err error
-		if payloads, err = l.archive.Store().Inline(ctx, payloads); err != nil {
-			return nil, noRecord(h, err)
-		}
-	}
-	return events(h, payloads)
-}
-
-// record is what a marker of ours holds; nil when it is none.
-func record(h *historypb.HistoryEvent) *commonpb.Payloads {
-	if h.GetEventType() != enumspb.EVENT_TYPE_MARKER_RECORDED {
-		return nil
-	}
 	marker := h.GetMarkerRecordedEventAttributes()
-	if marker.GetMarkerName() != wire.MarkerName {
-		return nil
-	}
-	return marker.GetDetails()[wire.MarkerData]
-}
-
-func events(h *historypb.HistoryEvent, payloads *commonpb.Payloads) ([]event.Event, error) {
-	if payloads == nil {
+	payloads := marker.GetDetails()[wire.MarkerData]
+	if marker.GetMarkerName() != wire.MarkerName || payloads == nil {
 		return nil, nil
 	}
-	for _, payload := range payloads.GetPayloads() {
-		if blobs.IsReference(payload) {
-			return nil, fmt.Errorf("history event %d is in a blob store: %w", h.GetEventId(), ErrNoArchive)
-		}
+	var err error
+	if l.archive != nil {
+		payloads, err = l.archive.Store().Inline(ctx, payloads)
+	} else if slices.ContainsFunc(payloads.GetPayloads(), blobs.IsReference) {
+		return nil, fmt.Errorf("history event %d is in a blob store: %w", h.GetEventId(), ErrNoArchive)
 	}
 	var record wire.Record
-	if err := converter.GetDefaultDataConverter().FromPayloads(payloads, &record); err != nil {
-		return nil, noRecord(h, err)
+	if err == nil {
+		err = converter.GetDefaultDataConverter().FromPayloads(payloads, &record)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode the record of history event %d: %w", h.GetEventId(), err)
 	}
 	return record.Events, nil
-}
-
-func noRecord(h *historypb.HistoryEvent, err error) error {
-	return fmt.Errorf("history event %d holds no record: %w", h.GetEventId(), err)
 }

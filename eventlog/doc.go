@@ -1,19 +1,18 @@
-// Package eventlog reads the events of a context back out of Temporal and the
-// archive: all of them, or those that come as they come.
+// Package eventlog reads the log of a context from workflow histories and the archive.
 //
 //	log := eventlog.New(temporal, "default", archive)
-//	for e, err := range log.Events(ctx, "demo", "") { … }   // what is there
-//	for e, err := range log.Follow(ctx, "demo", "demo:0007", nil) { … }   // and goes on
+//	for e, err := range log.Events(ctx, "demo", "") { … }                 // the log so far
+//	for e, err := range log.Follow(ctx, "demo", "demo:0007", nil) { … }   // and new events
 //
-// The events are facts in the history: each marker that the workflow recorded
-// holds a wire.Record, and nothing is derived again. So a log can be read without
-// a worker and whatever the code has become. The archive says which runs the log
-// is made of; of each run, what the archive has is read there, and the rest from
-// the history of the run.
+// Events are facts in the history: each marker of the workflow contains a [wire.Record].
+// Nothing is recomputed, so reading needs neither a worker nor the code that recorded the
+// events. The archive lists the runs of the log. Archived events of a run are read from
+// the archive, the rest from the history.
 //
-// What it guarantees: every event exactly once and in order, over all runs and
-// sessions of the context; after a reset, the log of the new branch. Events that
-// are in neither archive nor history are a [*GapError]. Without an archive, or while it is away,
-// runs are found by their histories from the newest back, and a log begins with
-// what the server still has.
+// Guarantees:
+//   - Each event is yielded once and in order, across runs and sessions. After a reset,
+//     the log is that of the new branch.
+//   - Events that neither the archive nor a history has are a [*GapError].
+//   - Without an archive, or while it is unavailable, runs are found by their histories,
+//     and the log begins with what the server still has.
 package eventlog

@@ -23,6 +23,8 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs/blobstest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -43,7 +45,7 @@ func marker(name string, details map[string]*commonpb.Payloads) *historypb.Histo
 	}
 }
 
-// record is a marker with events numbered from first on.
+// record returns a marker with events numbered from first on.
 func record(t testing.TB, first int, bodies ...event.Body) *historypb.HistoryEvent {
 	t.Helper()
 	var r wire.Record
@@ -91,41 +93,41 @@ func TestDecode(t *testing.T) {
 		"a missing field":  payloads(t, map[string]any{"events": []any{map[string]any{"_tag": "UserMessageEvent"}}}),
 		"another encoding": {Payloads: []*commonpb.Payload{{Metadata: map[string][]byte{"encoding": []byte("binary/encrypted")}, Data: []byte{1}}}},
 	} {
-		t.Run(name+" is an error that says where", func(t *testing.T) {
+		t.Run(name+" is an error", func(t *testing.T) {
 			_, err := eventlog.Decode(marker(wire.MarkerName, data(broken)))
-			require.ErrorContains(t, err, "history event 5 holds no record")
+			require.ErrorContains(t, err, "decode the record of history event 5")
 		})
 	}
 }
 
-// server is a Temporal that has runs of the context demo, oldest first. It
-// answers what a log asks, and panics at anything else.
+// server is a Temporal client with runs of the context demo, oldest first. It panics on
+// unexpected requests.
 type server struct {
 	client.Client
 	t    testing.TB
 	runs []*run
-	// read counts the pages of each run that were read, and entries those in them.
+	// read counts the pages that were read by run, and entries their entries.
 	read    map[string]int
 	entries int
 	// fail is called before each page is read.
 	fail func(runID string) error
-	// tokens are those that the server accepts, and given is how many it has given out.
+	// tokens are the valid page tokens, and given counts those created.
 	tokens map[string]token
 	given  int
-	// isRaw: it sends histories as it stores them.
+	// isRaw sends encoded histories.
 	isRaw bool
 }
 
 type run struct {
 	id      string
 	history []*historypb.HistoryEvent
-	// isDeleted: the retention has taken it.
+	// isDeleted is set after the retention period.
 	isDeleted bool
-	// onEnd is called when a reader has followed the run to its end.
+	// onEnd is called when a follower reaches the end of the run.
 	onEnd func()
 }
 
-// token is where a page begins, and where the history ended for its reader.
+// token is the start of a page, and the end of the history for its reader.
 type token struct {
 	runID     string
 	next, end int
@@ -137,7 +139,7 @@ func newServer(t testing.TB, runs ...*run) *server {
 	return &server{t: t, runs: runs, read: map[string]int{}, tokens: map[string]token{}}
 }
 
-// newRun is a run that was begun by a client, or by another one's end.
+// newRun returns a run that continues another one, or "".
 func newRun(id, continued string, records ...*historypb.HistoryEvent) *run {
 	started := &historypb.HistoryEvent{
 		EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
@@ -148,7 +150,7 @@ func newRun(id, continued string, records ...*historypb.HistoryEvent) *run {
 	return &run{id: id, history: append([]*historypb.HistoryEvent{started}, records...)}
 }
 
-// find returns a run; with "", the newest.
+// find returns a run; "" is the newest.
 func (s *server) find(runID string) *run {
 	for _, r := range slices.Backward(s.runs) {
 		if !r.isDeleted && (runID == "" || r.id == runID) {
@@ -180,9 +182,9 @@ func (s service) GetWorkflowExecutionHistory(_ context.Context, request *workflo
 	return s.server.page(request)
 }
 
-// page gives out pages and tokens as a Temporal server does: with the first page it
-// decides where the history ends. Behind that end a request that waits for new entries
-// makes it decide anew, and a reader learns that the run has ended.
+// page returns pages and tokens like a Temporal server: the first page determines the end
+// of the history. A long poll at that end determines it anew, and tells whether the run
+// is closed.
 func (s *server) page(request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	require.Equal(s.t, "default", request.GetNamespace())
 	require.Equal(s.t, "context:demo", request.GetExecution().GetWorkflowId())
@@ -239,8 +241,8 @@ func (s *server) page(request *workflowservice.GetWorkflowExecutionHistoryReques
 	return response, nil
 }
 
-// told is a log in a line: the counter and what was said.
-func told(t testing.TB, events iter.Seq2[event.Event, error]) string {
+// format returns a log on one line: counters and texts.
+func format(t testing.TB, events iter.Seq2[event.Event, error]) string {
 	t.Helper()
 	var lines []string
 	for e, err := range events {
@@ -259,33 +261,33 @@ func line(e event.Event) string {
 	}
 }
 
-// session is the beginning of a session behind another.
+// session returns the start of a session after another.
 func session(previous string) event.Body { return event.SessionStarted{PreviousRunID: previous} }
 
-func TestALogReachesOverRunsAndSessions(t *testing.T) {
+func TestALogSpansRunsAndSessions(t *testing.T) {
 	s := newServer(t,
 		newRun("A", "", record(t, 1, append([]event.Body{session("")}, says("a", "b")...)...)),
 		newRun("B", "", record(t, 4, session("A")), record(t, 5, says("c")...)),
 		newRun("C", "B", record(t, 6, says("d", "e")...)),
 	)
 	log := eventlog.New(s, "", nil)
-	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c 6:d 7:e", told(t, log.Events(t.Context(), "demo", "")))
-	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c", told(t, log.Run(t.Context(), "demo", "B", "")))
+	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c 6:d 7:e", format(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, "1:(SessionStarted) 2:a 3:b 4:(SessionStarted) 5:c", format(t, log.Run(t.Context(), "demo", "B", "")))
 }
 
-func TestALogIsReadFromAnyEventOnAndNoFurtherBackThanNeeded(t *testing.T) {
+func TestReadingStartsAtAnyEvent(t *testing.T) {
 	for from, want := range map[int]string{
 		1: "2:b 3:c 4:d 5:e", 2: "3:c 4:d 5:e", 3: "4:d 5:e", 4: "5:e", 5: "", 99: "",
 	} {
 		t.Run(event.FormatID("demo", from), func(t *testing.T) {
 			s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...), record(t, 4, says("d", "e")...)))
-			require.Equal(t, want, told(t, eventlog.New(s, "", nil).Events(t.Context(), "demo", event.FormatID("demo", from))))
+			require.Equal(t, want, format(t, eventlog.New(s, "", nil).Events(t.Context(), "demo", event.FormatID("demo", from))))
 			require.Equal(t, from < 2, s.read["A"] > 0, "the run before is read only for what it has")
 		})
 	}
 }
 
-func TestAReaderMayStopAnywhere(t *testing.T) {
+func TestReadersMayStopAnywhere(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...)))
 	for n := 1; n <= 3; n++ {
 		seen := 0
@@ -298,31 +300,31 @@ func TestAReaderMayStopAnywhere(t *testing.T) {
 	}
 }
 
-func TestAContextThatIsNotThereIsAnErrorOfItsOwn(t *testing.T) {
+func TestAMissingContextIsErrNoContext(t *testing.T) {
 	for _, err := range eventlog.New(newServer(t), "", nil).Events(t.Context(), "demo", "") {
 		require.ErrorIs(t, err, eventlog.ErrNoContext)
 		require.EqualError(t, err, "look for context demo: no such context: no such workflow")
 	}
 }
 
-func TestWhatTheRetentionHasTakenIsMissingInFront(t *testing.T) {
+func TestALogWithoutAnArchiveStartsAfterTheRetention(t *testing.T) {
 	old := newRun("A", "", record(t, 1, says("a")...))
 	old.isDeleted = true
 	s := newServer(t, old, newRun("B", "", record(t, 2, session("A")), record(t, 3, says("b")...)))
-	require.Equal(t, "2:(SessionStarted) 3:b", told(t, eventlog.New(s, "", nil).Events(t.Context(), "demo", "")))
+	require.Equal(t, "2:(SessionStarted) 3:b", format(t, eventlog.New(s, "", nil).Events(t.Context(), "demo", "")))
 }
 
-func TestARunWithoutEventsIsPassedOver(t *testing.T) {
+func TestARunWithoutEventsIsSkipped(t *testing.T) {
 	s := newServer(t,
 		newRun("A", "", record(t, 1, says("a")...)),
 		newRun("B", ""), // terminated before its first task
 		newRun("C", "", record(t, 2, session("A")), record(t, 3, says("b")...)),
 	)
 	log := eventlog.New(s, "", nil)
-	require.Equal(t, "1:a 2:(SessionStarted) 3:b", told(t, log.Events(t.Context(), "demo", "")))
+	require.Equal(t, "1:a 2:(SessionStarted) 3:b", format(t, log.Events(t.Context(), "demo", "")))
 }
 
-func TestARecordThatCannotBeReadIsAnErrorBehindWhatCould(t *testing.T) {
+func TestAnInvalidRecordIsAnErrorAfterEarlierEvents(t *testing.T) {
 	broken := marker(wire.MarkerName, map[string]*commonpb.Payloads{wire.MarkerData: payloads(t, "text")})
 	s := newServer(t, newRun("A", "", record(t, 1, says("a")...), broken))
 	var seen []string
@@ -333,10 +335,10 @@ func TestARecordThatCannotBeReadIsAnErrorBehindWhatCould(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"1:a"}, seen)
-	require.ErrorContains(t, last, "read the log of context demo, run A: history event 3 holds no record")
+	require.ErrorContains(t, last, "read the log of context demo, run A: decode the record of history event 3")
 }
 
-// followed follows until the reader has seen n events.
+// followed formats the first n events of a follower.
 func followed(t testing.TB, log *eventlog.Log, from string, n int) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -351,7 +353,7 @@ func followed(t testing.TB, log *eventlog.Log, from string, n int) string {
 	return strings.Join(lines, " ")
 }
 
-func TestFollowingGoesOnOverTheEndsOfRuns(t *testing.T) {
+func TestFollowContinuesAcrossRuns(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)))
 	s.runs[0].onEnd = func() {
 		s.runs = append(s.runs, newRun("B", "A", record(t, 3, says("c")...)))
@@ -362,16 +364,16 @@ func TestFollowingGoesOnOverTheEndsOfRuns(t *testing.T) {
 	require.Equal(t, "1:a 2:b 3:c 4:(SessionStarted) 5:d", followed(t, eventlog.New(s, "", nil), "", 5))
 }
 
-func TestFollowingFromAnEventLeavesOutWhatWasBefore(t *testing.T) {
+func TestFollowStartsAfterAnEvent(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)))
 	s.runs[0].onEnd = func() { s.runs = append(s.runs, newRun("B", "A", record(t, 3, says("c")...))) }
 	require.Equal(t, "2:b 3:c", followed(t, eventlog.New(s, "", nil), "demo:0001", 2))
 }
 
-func TestFollowingYieldsNothingTwiceWhenTheServerWasAway(t *testing.T) {
+func TestFollowYieldsEachEventOnceDespiteOutages(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a")...), record(t, 2, says("b")...)))
 	failures := []error{
-		serviceerror.NewUnavailable("away"), nil, serviceerror.NewDeadlineExceeded("slow"),
+		serviceerror.NewUnavailable("refused"), nil, serviceerror.NewDeadlineExceeded("slow"),
 		nil, serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "busy"),
 	}
 	s.fail = func(string) (err error) {
@@ -384,7 +386,7 @@ func TestFollowingYieldsNothingTwiceWhenTheServerWasAway(t *testing.T) {
 	require.Empty(t, failures)
 }
 
-func TestFollowingEndsWithAnErrorThatWaitingCannotMend(t *testing.T) {
+func TestFollowEndsWithAPermanentError(t *testing.T) {
 	s := newServer(t, newRun("A", "", record(t, 1, says("a")...)))
 	denied := serviceerror.NewPermissionDenied("not yours", "")
 	s.fail = func(string) error { return denied }
@@ -396,7 +398,7 @@ func TestFollowingEndsWithAnErrorThatWaitingCannotMend(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-func TestFollowingWaitsForAContextAndEndsInSilenceWithItsOwnEnd(t *testing.T) {
+func TestFollowWaitsForAContextAndEndsWithItsCtx(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s := &late{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
@@ -409,27 +411,38 @@ func TestFollowingWaitsForAContextAndEndsInSilenceWithItsOwnEnd(t *testing.T) {
 	require.Equal(t, []string{"1:a"}, lines)
 }
 
-func TestAReaderThatIsWokenLooksForTheContextAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &absent{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		wake, began := make(chan struct{}, 1), time.Now()
-		go func() {
-			time.Sleep(10500 * time.Millisecond) // in the time of the bubble
-			s.isThere.Store(true)
-			wake <- struct{}{}
-		}()
-		for _, err := range eventlog.New(s, "", nil).Follow(ctx, "demo", "", wake) {
-			require.NoError(t, err)
-			cancel()
-		}
-		require.Equal(t, 10500*time.Millisecond, time.Since(began), "it is woken")
-		require.Equal(t, int32(12), s.asked.Load(), "and looks once a second before")
-	})
+func TestAMissingContextIsPolledEachSecondAndOnWake(t *testing.T) {
+	for name, hasArchive := range map[string]bool{"with an archive": true, "without an archive": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &absent{server: newServer(t, newRun("A", "", record(t, 1, says("a")...)))}
+				var logs *archive.Archive
+				if hasArchive {
+					logs = archive.New(blobstest.New(t).Store)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				wake, began := make(chan struct{}, 1), time.Now()
+				go func() {
+					time.Sleep(10500 * time.Millisecond) // in the time of the bubble
+					if hasArchive {
+						register(t, logs, "demo", "A", "", 0)
+					}
+					s.isThere.Store(true)
+					wake <- struct{}{}
+				}()
+				for _, err := range eventlog.New(s, "", logs).Follow(ctx, "demo", "", wake) {
+					require.NoError(t, err)
+					cancel()
+				}
+				require.Equal(t, 10500*time.Millisecond, time.Since(began), "woken")
+				require.Equal(t, int32(12), s.asked.Load(), "polled each second, and when woken")
+			})
+		})
+	}
 }
 
-// absent is a server on which the context is not there until the test says so.
+// absent is a server on which the context does not exist until the test creates it.
 type absent struct {
 	*server
 	isThere atomic.Bool
@@ -444,7 +457,7 @@ func (s *absent) DescribeWorkflowExecution(ctx context.Context, workflowID, runI
 	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
 }
 
-// late is a server on which the context is not there at first.
+// late is a server on which the context does not exist at first.
 type late struct {
 	*server
 	asked bool

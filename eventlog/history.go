@@ -2,48 +2,50 @@ package eventlog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
+	"strings"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// The server counts a page in batches of entries that it wrote at once, about three
-// each. Small pages first: most readers want a hundred events or a single one. The
-// rest of a long history comes in large pages.
+// Page sizes, in transactions of the server, which have about three entries each. Most
+// readers want few events, so the first pages are small.
 const (
 	smallPage  = 64
 	smallPages = 8
 	largePage  = 256
 )
 
-// Timeouts of one request for a page. A server answers a request that waits for new
-// entries after 20 s.
+// Timeouts of one request. The server answers a long poll after at most 20 s.
 const (
-	pageTimeout = 10 * time.Second
-	waitTimeout = time.Minute
+	pageTimeout     = 10 * time.Second
+	longPollTimeout = time.Minute
 )
 
-// following is the length of a history that is read until the run has ended.
+// following is the length of a history that is read until the run is closed.
 const following = -1
 
 // page is a part of a history.
 type page struct {
 	entries []*historypb.HistoryEvent
-	// next is the bookmark behind the page, without a counter.
+	// next is the bookmark after the page, without a counter.
 	next bookmark
 }
 
-// pages yields the history of a run from a bookmark on, up to its entry number length.
-// Zero: as long as it is now. With following it waits for new entries until the run has
-// ended. An error comes last; it is ErrNoContext when the server does not know the run.
+// pages yields the history of a run from a bookmark through the entry number length. 0 is
+// the current length. following waits for new entries until the run is closed. An error
+// is always the last element; it is ErrNoContext if the server does not have the run.
 func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmark, length int64) iter.Seq2[page, error] {
 	return func(yield func(page, error) bool) {
 		wait := true
@@ -53,7 +55,7 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 		case length == 0:
 			d, err := l.temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(contextName), runID)
 			if err != nil {
-				yield(page{}, noContext(err))
+				yield(page{}, notFound(err))
 				return
 			}
 			length = d.GetWorkflowExecutionInfo().GetHistoryLength()
@@ -63,15 +65,15 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 			if n < smallPages {
 				size = smallPage
 			}
-			// Without WaitNewEvent, pages end where the history ended when the first of them
-			// was read. With it, no request waits, since the entry with the number length exists.
+			// Without WaitNewEvent, tokens end where the history ended at the first request.
+			// With it, a request within a known length returns at once.
 			response, err := l.page(ctx, length == following, &workflowservice.GetWorkflowExecutionHistoryRequest{
 				Namespace:       l.namespace,
 				Execution:       &commonpb.WorkflowExecution{WorkflowId: wire.WorkflowID(contextName), RunId: runID},
 				MaximumPageSize: size, NextPageToken: at.token, WaitNewEvent: wait, SkipArchival: true,
 			})
 			if err != nil {
-				yield(page{}, noContext(err))
+				yield(page{}, notFound(err))
 				return
 			}
 			entries := response.GetHistory().GetEvents()
@@ -88,24 +90,23 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 	}
 }
 
-// page requests a page. Unless it waits for new entries, it tries again while the
-// server is away.
-func (l *Log) page(ctx context.Context, wait bool, request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+// page requests a page. Unless it is a long poll, it retries transient errors.
+func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	timeout := pageTimeout
-	if wait {
-		timeout = waitTimeout
+	if isLongPoll {
+		timeout = longPollTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for p := (pause{}); ; p.wait(ctx, nil, false) {
+	for b := (backoff{}); ; b.wait(ctx, nil, false) {
 		response, err := l.temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, request)
 		if err != nil {
-			if wait || ctx.Err() != nil || !mayPass(err) {
+			if isLongPoll || ctx.Err() != nil || !isTransient(err) {
 				return nil, err
 			}
 			continue
 		}
-		// A server may be set up to send a history as it stores it.
+		// Servers with history.sendRawWorkflowHistory send encoded histories.
 		for _, blob := range response.GetRawHistory() {
 			var history historypb.History
 			if err := proto.Unmarshal(blob.GetData(), &history); err != nil {
@@ -118,4 +119,55 @@ func (l *Log) page(ctx context.Context, wait bool, request *workflowservice.GetW
 		}
 		return response, nil
 	}
+}
+
+// runEvents yields the events of a run, starting at a bookmark before the event after a
+// counter. length is that of [Log.pages].
+func (l *Log) runEvents(ctx context.Context, contextName, runID string, after int, length int64) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		from := l.bookmarks.find(runID, after)
+		counter := from.counter
+		for page, err := range l.pages(ctx, contextName, runID, from, length) {
+			if err != nil && from.entry > 0 && (!isTransient(err) || errors.As(err, new(*serviceerror.Internal))) {
+				l.bookmarks.forget(runID) // the server may reject the token
+				l.runEvents(ctx, contextName, runID, after, length)(yield)
+				return
+			}
+			if err != nil {
+				yield(event.Event{}, readError(contextName, runID, err))
+				return
+			}
+			for _, h := range page.entries {
+				events, err := l.decode(ctx, h)
+				if err != nil {
+					yield(event.Event{}, readError(contextName, runID, err))
+					return
+				}
+				for _, e := range events {
+					counter = event.Counter(e.ID)
+					if !yield(e, nil) {
+						return
+					}
+				}
+			}
+			if page.next.counter = counter; len(page.next.token) > 0 {
+				l.bookmarks.add(runID, page.next)
+			}
+		}
+	}
+}
+
+func readError(contextName, runID string, err error) error {
+	return fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err)
+}
+
+// notFound wraps "not found" errors in ErrNoContext. While a server with an SQL database
+// deletes a run, it returns an InvalidArgument that only its message identifies.
+func notFound(err error) error {
+	var notFound *serviceerror.NotFound
+	var invalid *serviceerror.InvalidArgument
+	if errors.As(err, &notFound) || errors.As(err, &invalid) && strings.Contains(invalid.Message, "history not found") {
+		return fmt.Errorf("%w: %w", ErrNoContext, err)
+	}
+	return err
 }

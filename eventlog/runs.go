@@ -13,11 +13,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// currentRun is the newest run of a context, and the length of its history.
+// currentRun returns the newest run of a context and the length of its history. The error
+// is blobs.ErrOtherStore if the context belongs to another store than the archive.
 func (l *Log) currentRun(ctx context.Context, contextName string) (runID string, length int64, err error) {
 	d, err := l.temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(contextName), "")
 	if err != nil {
-		return "", 0, fmt.Errorf("look for context %s: %w", contextName, noContext(err))
+		return "", 0, fmt.Errorf("look for context %s: %w", contextName, notFound(err))
 	}
 	info := d.GetWorkflowExecutionInfo()
 	bound, err := wire.StoreOf(info.GetMemo())
@@ -33,28 +34,30 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (runID string,
 	return info.GetExecution().GetRunId(), info.GetHistoryLength(), nil
 }
 
-// view is what the log of a run is made of, oldest part first.
+// view is the log of a run, or the end of it.
 type view struct {
 	run string
-	// length is that of the history of the run; 0 when it is not known.
+	// length is the history length of the run; 0 if unknown.
 	length int64
-	parts  []archive.Part
-	// away is why the archive did not say so: the parts are what the histories tell.
-	away error
-	// isGone says that the server knows no run of the context.
-	isGone bool
+	// parts are in the order of the log.
+	parts []archive.Part
+	// archiveErr is set if the archive was unavailable and the parts are those that the
+	// histories tell.
+	archiveErr error
+	// isForgotten is set if the server has no run of the context.
+	isForgotten bool
 }
 
-// current is the log of the current run; before that has registered, or when the
-// server knows none, the log of the newest run that has.
+// current returns the log of the current run after a counter. If that has not registered,
+// or the server has no run, it returns the log of the newest registered run.
 func (l *Log) current(ctx context.Context, contextName string, after int) (view, error) {
 	run, length, err := l.currentRun(ctx, contextName)
-	isGone := errors.Is(err, ErrNoContext)
-	if err != nil && (!isGone || l.archive == nil) {
+	isForgotten := errors.Is(err, ErrNoContext)
+	if err != nil && (!isForgotten || l.archive == nil) {
 		return view{}, err
 	}
 	v, viewErr := view{}, error(archive.ErrNoRun)
-	if !isGone {
+	if !isForgotten {
 		v, viewErr = l.view(ctx, contextName, run, after)
 		v.length = length
 	}
@@ -62,30 +65,29 @@ func (l *Log) current(ctx context.Context, contextName string, after int) (view,
 		v, viewErr = l.view(ctx, contextName, "", after)
 	}
 	if errors.Is(viewErr, archive.ErrNoRun) {
-		return view{}, err // it has no events, or there is no such context
+		return view{}, err // nil for a context without events
 	}
-	v.isGone = isGone
+	v.isForgotten = isForgotten
 	return v, viewErr
 }
 
-// view is the log of a run as far back as the events behind a counter. The error
-// is archive.ErrNoRun for a run that has not registered yet. With "" it is the
-// log of the newest run in the archive.
+// view returns the log of a run after a counter; "" is the newest run in the archive. The
+// error is archive.ErrNoRun if the run is not registered.
 func (l *Log) view(ctx context.Context, contextName, runID string, after int) (view, error) {
 	if l.archive == nil {
-		return l.histories(ctx, contextName, runID, after)
+		return l.viewHistories(ctx, contextName, runID, after)
 	}
-	v, err := l.archived(ctx, contextName, runID, after)
-	if errors.Is(err, blobs.ErrUnavailable) && runID != "" {
-		away := err
-		v, err = l.histories(ctx, contextName, runID, after)
-		v.away = away
+	v, archiveErr := l.viewArchive(ctx, contextName, runID, after)
+	if !errors.Is(archiveErr, blobs.ErrUnavailable) || runID == "" {
+		return v, archiveErr
 	}
+	v, err := l.viewHistories(ctx, contextName, runID, after)
+	v.archiveErr = archiveErr
 	return v, err
 }
 
-// archived is view by what is registered in the archive.
-func (l *Log) archived(ctx context.Context, contextName, runID string, after int) (view, error) {
+// viewArchive is view by the registrations in the archive.
+func (l *Log) viewArchive(ctx context.Context, contextName, runID string, after int) (view, error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {
 		return view{}, err
@@ -101,10 +103,9 @@ func (l *Log) archived(ctx context.Context, contextName, runID string, after int
 	return view{run: runID, parts: parts}, err
 }
 
-// histories is view without an archive, or while it is away: each run names the one before it, in its
-// first event or as the run that it continues. The log begins with what the
-// server still has.
-func (l *Log) histories(ctx context.Context, contextName, runID string, after int) (view, error) {
+// viewHistories is view without an archive: each history names the preceding run. The log
+// begins with what the server still has.
+func (l *Log) viewHistories(ctx context.Context, contextName, runID string, after int) (view, error) {
 	v := view{run: runID}
 	through := math.MaxInt
 	for runID != "" {
@@ -133,12 +134,12 @@ func (l *Log) histories(ctx context.Context, contextName, runID string, after in
 	return v, nil
 }
 
-// beginning reads how a run begins: the counter of its first event, or 0 when
-// there is none yet, and the run before it, or "".
+// beginning returns the counter of the first event of a run, 0 without events, and the
+// run that it continues, or "".
 func (l *Log) beginning(ctx context.Context, contextName, runID string) (first int, previous string, err error) {
 	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, 0) {
 		if err != nil {
-			return 0, "", fmt.Errorf("read the log of context %s: %w", contextName, err)
+			return 0, "", readError(contextName, runID, err)
 		}
 		for _, h := range page.entries {
 			if started := h.GetWorkflowExecutionStartedEventAttributes(); started != nil {
@@ -146,7 +147,7 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 			}
 			events, err := l.decode(ctx, h)
 			if err != nil {
-				return 0, "", fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err)
+				return 0, "", readError(contextName, runID, err)
 			}
 			if len(events) == 0 {
 				continue

@@ -1,0 +1,111 @@
+package eventlog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+)
+
+// Archive archives the log of a context through a counter. It returns the run whose log
+// that is.
+func (l *Log) Archive(ctx context.Context, contextName string, through int) (runID string, err error) {
+	v, err := l.current(ctx, contextName, 0)
+	archived := 0
+	if err == nil {
+		v.parts = archive.Truncate(v.parts, through)
+		archived, err = l.archiveParts(ctx, contextName, v)
+	}
+	if err == nil && archived < through {
+		err = endsBefore(contextName, through)
+	}
+	if err != nil {
+		return "", fmt.Errorf("archive context %s: %w", contextName, err)
+	}
+	return v.run, nil
+}
+
+// ArchiveRun archives the events that a run recorded, through a counter.
+func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through int) error {
+	archived, err := l.archiveOwn(ctx, contextName, runID, through)
+	if err == nil && archived < through {
+		err = endsBefore(contextName, through)
+	}
+	return err
+}
+
+func endsBefore(contextName string, through int) error {
+	return fmt.Errorf("the log ends before %s", event.FormatID(contextName, through))
+}
+
+// Archived returns how many segments the log of a context needs, and the counter through
+// which it is archived completely.
+func (l *Log) Archived(ctx context.Context, contextName string) (segments, through int, err error) {
+	v, err := l.current(ctx, contextName, 0)
+	for _, p := range v.parts {
+		segments += p.Segments()
+		if through == p.After {
+			through = p.ArchivedThrough()
+		}
+	}
+	return segments, through, err
+}
+
+// archiveOwn archives the events that a run recorded, through a counter, as far as the
+// server still has them. It returns the counter that it reached.
+func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through int) (archived int, err error) {
+	folder, err := l.archive.Folder(ctx, contextName)
+	if err != nil {
+		return 0, err
+	}
+	run, err := folder.Run(ctx, runID)
+	if err != nil {
+		return 0, err
+	}
+	parts, err := folder.View(ctx, runID, run.After)
+	if err != nil {
+		return 0, err
+	}
+	return l.archiveParts(ctx, contextName, view{parts: archive.Truncate(parts[len(parts)-1:], through)})
+}
+
+// archiveParts archives what the archive does not have of a view. It returns the counter
+// that it reached.
+func (l *Log) archiveParts(ctx context.Context, contextName string, v view) (archived int, err error) {
+	for _, p := range v.parts {
+		through := p.ArchivedThrough()
+		archived = max(archived, through)
+		if through >= p.Through {
+			continue
+		}
+		events, err := l.readAndArchive(ctx, contextName, view{parts: []archive.Part{p}, isForgotten: v.isForgotten}, through)
+		if err != nil {
+			return 0, err
+		}
+		archived = max(archived, lastCounter(events))
+	}
+	return archived, nil
+}
+
+// readAndArchive returns the events of a view after a counter, and archives those that are
+// not archived. It skips lost events.
+func (l *Log) readAndArchive(ctx context.Context, contextName string, v view, after int) ([]event.Event, error) {
+	r := &reader{log: l, contextName: contextName, last: after, skipsGaps: true, unarchived: map[string][]event.Event{}}
+	var events []event.Event
+	err := r.read(ctx, v, func(e event.Event) error {
+		events = append(events, e)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range v.parts {
+		if rest := r.unarchived[p.RunID]; len(rest) > 0 {
+			if _, err := l.archive.Write(ctx, p.ContextName, p.RunID, rest); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return events, nil
+}

@@ -1,0 +1,179 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+)
+
+// reader reads a log: of each part the archived events, then the rest from the history.
+type reader struct {
+	log         *Log
+	contextName string
+	// last is the counter of the newest event that was read, and run the run that
+	// recorded it; "" before the first event.
+	last int
+	run  string
+	// follow waits until the newest run is closed.
+	follow bool
+	// skipsGaps continues after lost events.
+	skipsGaps bool
+	// unarchived collects the events that are not archived by run id, unless it is nil.
+	unarchived map[string][]event.Event
+}
+
+// next returns what a follower reads next: nothing if the current run is done.
+// isMissing reports that the server has no run of the context.
+func (r *reader) next(ctx context.Context, done string) (v view, isMissing bool, err error) {
+	run, _, err := r.log.currentRun(ctx, r.contextName)
+	switch isMissing = errors.Is(err, ErrNoContext); {
+	case isMissing && r.log.archive != nil && done == "":
+		// The retention period may have expired.
+		v, err = r.log.view(ctx, r.contextName, "", r.last)
+		v.isForgotten = true
+		if errors.Is(err, archive.ErrNoRun) {
+			err = nil
+		}
+	case err == nil && run != done:
+		v, err = r.log.view(ctx, r.contextName, run, max(0, r.last-1))
+		if err == nil {
+			v, err = r.rewind(ctx, v)
+		}
+		// A run registers before it records anything.
+		if errors.Is(err, archive.ErrNoRun) {
+			v, err = view{}, r.log.awaitMarker(ctx, r.contextName, run)
+		}
+	}
+	return v, isMissing, err
+}
+
+// read passes the events of a view after the last one to take, until that fails.
+func (r *reader) read(ctx context.Context, v view, take func(event.Event) error) error {
+	if v.archiveErr != nil && len(v.parts) > 0 && v.parts[0].After > r.last {
+		return &GapError{r.contextName, r.last + 1, v.parts[0].After, v.archiveErr}
+	}
+	var archived *archive.Reader
+	if r.log.archive != nil {
+		archived = r.log.archive.Read(ctx, v.parts, r.last)
+		defer archived.Close()
+	}
+	for i, p := range v.parts {
+		if r.last >= p.Through {
+			continue
+		}
+		pass := func(e event.Event) error {
+			r.last, r.run = event.Counter(e.ID), p.RunID
+			return take(e.MovedTo(r.contextName))
+		}
+		var archiveErr error
+		if archived != nil {
+			for e, err := range archived.Part(i) {
+				if err != nil {
+					archiveErr = err
+				} else if event.Counter(e.ID) == r.last+1 {
+					if err := pass(e); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		isForgotten := !IsRun(p.RunID) || v.isForgotten && p.ContextName == r.contextName
+		if r.last < p.Through && !isForgotten {
+			length := int64(0)
+			switch {
+			case r.follow && i == len(v.parts)-1 && p.Through == math.MaxInt:
+				length = following
+			case p.RunID == v.run && p.ContextName == r.contextName:
+				length = v.length
+			}
+			err := r.readHistory(ctx, p, length, pass)
+			if isForgotten = errors.Is(err, ErrNoContext); err != nil && !isForgotten {
+				return err
+			}
+		}
+		// After the newest event nothing is missing. Without an archive, several parts may
+		// be open-ended: the newest run may have no events yet.
+		isComplete := r.last >= p.Through || p.Through == math.MaxInt && !(isForgotten && archiveErr != nil)
+		if isComplete || r.log.archive == nil {
+			continue
+		}
+		gap := &GapError{r.contextName, r.last + 1, p.Through, archiveErr}
+		if p.Through == math.MaxInt {
+			gap.Last = 0
+		}
+		if !r.skipsGaps || archiveErr != nil {
+			return gap
+		}
+		r.last = p.Through
+	}
+	return nil
+}
+
+// readHistory passes the events of a part from the history of its run.
+func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, pass func(event.Event) error) error {
+	for e, err := range r.log.runEvents(ctx, p.ContextName, p.RunID, max(r.last, p.After), length) {
+		counter := event.Counter(e.ID)
+		switch {
+		case err != nil:
+			return err
+		case counter > p.Through:
+			return nil
+		case counter <= max(r.last, p.After):
+			continue
+		}
+		if r.unarchived != nil {
+			r.unarchived[p.RunID] = append(r.unarchived[p.RunID], e)
+		}
+		if err := pass(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewind returns to the reset point if the log no longer contains the last event. It
+// returns what to read next.
+func (r *reader) rewind(ctx context.Context, v view) (view, error) {
+	if r.run == "" {
+		for _, p := range v.parts {
+			if p.After < r.last && r.last <= p.Through {
+				r.run = p.RunID // of the event at which the reader began
+			}
+		}
+	}
+	if r.run == "" || slices.ContainsFunc(v.parts, func(p archive.Part) bool { return p.RunID == r.run && r.last <= p.Through }) {
+		return v, nil
+	}
+	current, err := r.log.view(ctx, r.contextName, v.run, 0)
+	if err != nil {
+		return v, err
+	}
+	// A run that was read while the archive was unavailable may have closed without ever
+	// registering. Nothing then tells where its log began.
+	former, err := r.log.view(ctx, r.contextName, r.run, 0)
+	if err != nil && !errors.Is(err, archive.ErrNoRun) {
+		return v, err
+	}
+	r.last = min(r.last, commonPrefix(former.parts, current.parts))
+	r.run = ""
+	return current, nil // v may begin after the reset point
+}
+
+// commonPrefix returns the counter up to which two logs of a context are the same.
+func commonPrefix(a, b []archive.Part) int {
+	through := 0
+	for i := range min(len(a), len(b)) {
+		if a[i].RunID != b[i].RunID || a[i].ContextName != b[i].ContextName {
+			break
+		}
+		through = min(a[i].Through, b[i].Through)
+		if a[i].Through != b[i].Through {
+			break
+		}
+	}
+	return through
+}
