@@ -103,6 +103,9 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			}
 		}
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(value)) {
+			if !field.IsExported() {
+				continue
+			}
 			name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if fields = append(fields, name); option == "" {
 				required = append(required, name)
