@@ -45,7 +45,11 @@ type Message struct {
 	ToolCallID string `json:"toolCallId,omitempty"`
 	// Partial marks an interrupted answer.
 	Partial bool `json:"partial,omitempty"`
+
+	freeCount int32 // see shared; 0 in a message
 }
+
+func (m *Message) free() *int32 { return &m.freeCount }
 
 // calls reports whether the message has a tool call with the id.
 func (m Message) calls(id string) bool {
@@ -91,6 +95,38 @@ func Reduce(current ReducedContext, events ...event.Event) ReducedContext {
 type fold struct {
 	ReducedContext
 	ownMessages bool
+}
+
+// append appends a message. The capacity doubles.
+func (f *fold) append(m Message) {
+	messages, isCopy := shared[Message, *Message](f.Messages).append(m, len(f.Messages)+7)
+	f.Messages, f.ownMessages = messages, f.ownMessages || isCopy
+}
+
+// own ensures that this call owns the messages and may modify them in place. It copies them
+// at most once per call, with little spare room: folded event by event, each change copies.
+func (f *fold) own() {
+	if !f.ownMessages {
+		f.Messages = shared[Message, *Message](f.Messages).clone(len(f.Messages)/8 + 8)
+		f.ownMessages = true
+	}
+}
+
+// insert inserts a message before index i.
+func (f *fold) insert(i int, m Message) {
+	if i == len(f.Messages) {
+		f.append(m)
+		return
+	}
+	f.own()
+	f.append(m)
+	copy(f.Messages[i+1:], f.Messages[i:])
+	f.Messages[i] = m
+}
+
+// appendCopy appends to a copy of a short list.
+func appendCopy[T any](list []T, item T) []T {
+	return append(slices.Clip(list), item)
 }
 
 func (f *fold) apply(e event.Event) {

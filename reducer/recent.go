@@ -15,7 +15,11 @@ type Sent struct {
 	ClientEventID string `json:"clientEventId"`
 	// Counter is the counter in the id of the recorded event.
 	Counter int `json:"counter"`
+
+	freeCount int32 // see shared; 0 in a list
 }
+
+func (s *Sent) free() *int32 { return &s.freeCount }
 
 // Find returns the id of the recorded event with a ClientEventID, if it is among the newest
 // [MaxRecent].
@@ -46,14 +50,8 @@ func (d *decision) reusesKey(clientEventID string) bool {
 	return slices.ContainsFunc(d.Recent, func(sent Sent) bool { return event.ReusesKey(sent.ClientEventID, clientEventID) })
 }
 
-// remember appends to Recent, which shares its array as messages do; see claim.
+// remember appends to Recent and forgets the oldest event if there are too many.
 func (d *decision) remember(sent Sent) {
 	recent := d.Recent[max(0, len(d.Recent)-MaxRecent+1):]
-	n := len(recent)
-	if n < cap(recent) && claim(&recent[:n+1][n], sent, func(s Sent) bool { return s.Counter == 0 }) {
-		d.Recent = recent[:n+1]
-		return
-	}
-	d.Recent = append(make([]Sent, 0, 2*n+8), recent...)
-	d.Recent = append(d.Recent, sent)
+	d.Recent, _ = shared[Sent, *Sent](recent).append(sent, len(recent)+7)
 }
