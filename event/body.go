@@ -17,16 +17,16 @@ type UserMessage struct {
 	TriggersTurn *bool `json:"triggersTurn,omitempty"`
 }
 
-// Triggers returns TriggersTurn with its default.
+// Triggers reports whether the model answers.
 func (m UserMessage) Triggers() bool { return m.TriggersTurn == nil || *m.TriggersTurn }
 
 // AssistantMessage is an answer of the model, or one supplied by a client.
 type AssistantMessage struct {
 	Content string `json:"content"`
-	// RequestID is the answered request; empty if a client sent the message.
+	// RequestID is empty if a client sent the message.
 	RequestID string `json:"requestId,omitempty"`
-	// ThroughEventID is the newest event that the request had seen. The message
-	// follows that event. Empty means at the end.
+	// ThroughEventID is the newest event in the request. The message follows that
+	// event; empty means at the end.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 	// Partial marks an interrupted answer.
 	Partial bool `json:"partial,omitempty"`
@@ -52,16 +52,14 @@ const (
 type Source struct {
 	// Type is one of [SourceFile], [SourceURL] and [SourceBlob].
 	Type string `json:"type"`
-	// Path is set for type file. A worker reads only files below its
-	// --attachments-dir.
+	// Path is set for type file. Workers read only files below --attachments-dir.
 	Path string `json:"path,omitempty"`
 	// URL is an http, https or data URL; set for type url.
 	URL string `json:"url,omitempty"`
-	// Data holds the bytes of a blob, base64 in JSON (RFC 4648).
+	// Data is the bytes of a blob.
 	Data []byte `json:"data,omitempty"`
-	// Ref names the bytes of a blob without Data in the blob store: "sha256/" and
-	// 64 lowercase hex digits. An event with a Ref must have a Size of at most
-	// [MaxAttachmentBytes] and a media type that models accept ([MediaOf]).
+	// Ref is the address of a blob in the blob store: "sha256/" and 64 lowercase hex
+	// digits. It requires a Size and a media type that models accept ([MediaOf]).
 	Ref string `json:"ref,omitempty"`
 }
 
@@ -81,8 +79,8 @@ func (s *Source) UnmarshalJSON(data []byte) error {
 // IsRef reports whether the bytes are in the blob store.
 func (s Source) IsRef() bool { return s.Type == SourceBlob && s.Ref != "" }
 
-// String describes the source in a note to the model: the path, the URL, "blob:" and
-// the Ref, or "blob". A data URL is reduced to its media type.
+// String returns the path, the URL without the data of a data URL, "blob:" and the Ref, or
+// "blob".
 func (s Source) String() string {
 	switch {
 	case s.Type == SourceFile:
@@ -99,8 +97,8 @@ func (s Source) String() string {
 // ToolCall is a tool call requested by the model.
 type ToolCall struct {
 	ToolCallID string `json:"toolCallId"`
-	// MessageID is the id of the assistant message with the call, as an event id or as
-	// the id in an imported log. Empty means the newest assistant message.
+	// MessageID is the assistant message with the call, as an event id or as the id in
+	// an imported log; empty means the newest one.
 	MessageID  string          `json:"messageId,omitempty"`
 	ToolName   string          `json:"toolName"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
@@ -137,7 +135,7 @@ const (
 
 var noteKinds = []NoteKind{NoteThinking, NoteError, NoteWarning, NoteSystem, NoteUsage}
 
-// Note is a report of an agent. It is shown to viewers, never to a model.
+// Note is a remark for viewers. Models never receive it.
 type Note struct {
 	Kind    NoteKind `json:"kind"`
 	Content string   `json:"content"`
@@ -145,33 +143,30 @@ type Note struct {
 
 // SetRetryConfig sets the retry policy of requests.
 type SetRetryConfig struct {
-	// MaxRetries is the number of attempts after the first, per provider: 0 to
-	// [MaxMaxRetries].
+	// MaxRetries is per provider, 0 to [MaxMaxRetries].
 	MaxRetries int `json:"maxRetries"`
-	// InitialDelayMs is the delay before the first retry, at least 1 ms.
+	// InitialDelayMs is the delay before the first retry: 1 ms to [MaxDelayMs].
 	InitialDelayMs int64 `json:"initialDelayMs"`
-	// BackoffFactor multiplies the delay after each retry, at least 1; unset means
-	// 2.
+	// BackoffFactor multiplies the delay after each retry: 1 to [MaxBackoffFactor];
+	// unset means 2.
 	BackoffFactor *float64 `json:"backoffFactor,omitempty"`
 	// MaxDelayMs bounds the delay; unset means 60,000 ms.
 	MaxDelayMs *int64 `json:"maxDelayMs,omitempty"`
-	// Jitter randomizes each delay uniformly between half and all of it.
+	// Jitter shortens each delay by a random part of up to a half.
 	Jitter bool `json:"jitter,omitempty"`
 }
 
 // SetProviderConfig sets the provider and model of a context.
 type SetProviderConfig struct {
-	// ProviderID is a preset like "openai" or a provider configured by the worker's
-	// operator. With a BaseURL it can be any name.
+	// ProviderID is a preset like "openai" or a provider of the worker's configuration.
+	// With a BaseURL it can be any name.
 	ProviderID string `json:"providerId"`
 	Model      string `json:"model"`
-	// APIKeyRef locates the key on the worker: "env:NAME" or "file:/absolute/path".
-	// It is never the key itself. The worker accepts a reference only if its operator
-	// configured it for the URL. Empty means the provider's default.
+	// APIKeyRef locates the key on the worker: "env:NAME" or "file:/absolute/path". The
+	// worker's operator must configure it for the URL. Empty means the provider's default.
 	APIKeyRef string `json:"apiKeyRef,omitempty"`
-	// BaseURL is an http or https URL including the version, like
-	// "https://api.openai.com/v1". The worker's operator must allow it, and no key is
-	// sent to it. Empty means the provider's default.
+	// BaseURL is a URL with the version, like "https://api.openai.com/v1". The worker's
+	// operator must allow it, and it receives no key. Empty means the provider's default.
 	BaseURL string `json:"baseUrl,omitempty"`
 	// Temperature is between 0 and 2; unset means the provider's default.
 	Temperature *float64 `json:"temperature,omitempty"`
@@ -179,25 +174,22 @@ type SetProviderConfig struct {
 	MaxTokens *int `json:"maxTokens,omitempty"`
 	// TextOnly marks a model without vision: attachments are replaced by a note.
 	TextOnly bool `json:"textOnly,omitempty"`
-	// AsFallback configures the fallback, which is used when the primary provider
-	// refuses or its attempts are exhausted.
+	// AsFallback sets the fallback, used when the primary provider refuses or no attempt
+	// is left.
 	AsFallback bool `json:"asFallback,omitempty"`
 }
 
-// SetTimeout sets the timeouts of an attempt. It replaces all of them: unset fields
-// return to their default.
+// SetTimeout sets the timeouts of an attempt. Unset fields return to their default.
 type SetTimeout struct {
-	// TimeoutMs bounds the attempt, from sending the request to the end of the answer:
-	// 1 ms to 24 h.
+	// TimeoutMs bounds the whole attempt: 1 ms to 24 h.
 	TimeoutMs int64 `json:"timeoutMs"`
-	// FirstTokenMs bounds the wait for the first token: 1 ms to TimeoutMs. Unset means
-	// TimeoutMs.
+	// FirstTokenMs bounds the wait for the first token: 1 ms to TimeoutMs, the default.
 	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"`
-	// StallMs bounds the time between tokens: 1 ms to TimeoutMs. Unset means TimeoutMs.
+	// StallMs bounds the time between tokens: 1 ms to TimeoutMs, the default.
 	StallMs *int64 `json:"stallMs,omitempty"`
 }
 
-// Policy determines how new input affects a running answer.
+// Policy decides what new input does to a running answer.
 type Policy string
 
 // Delivery policies.
@@ -213,15 +205,13 @@ const (
 // Policies returns all delivery policies, the default first.
 func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject} }
 
-// SetDeliveryPolicy sets how new input affects a running answer and how long a request
-// is debounced. At least one field must be set; unset fields keep their value.
+// SetDeliveryPolicy sets the delivery policy and the debouncing of requests. At least one
+// field must be set; unset fields keep their value.
 type SetDeliveryPolicy struct {
 	Policy Policy `json:"policy,omitempty"`
-	// QuietPeriodMs is the debounce interval: a request is sent after that time without
-	// new input, 0 to 60,000 ms.
+	// QuietPeriodMs is the debounce interval, 0 to 60,000 ms.
 	QuietPeriodMs *int64 `json:"quietPeriodMs,omitempty"`
-	// MaxWaitMs bounds the delay of a request while input keeps arriving, 0 to 60,000
-	// ms.
+	// MaxWaitMs bounds the delay while input keeps arriving, 0 to 60,000 ms.
 	MaxWaitMs *int64 `json:"maxWaitMs,omitempty"`
 }
 
@@ -231,8 +221,8 @@ type SessionStarted struct {
 	LoadedEventCount int `json:"loadedEventCount"`
 	// PreviousRunID is the Temporal run of the previous session; empty for the first.
 	PreviousRunID string `json:"previousRunId,omitempty"`
-	// ForkedFrom is the event of another context that this one continues from. It is
-	// set in the first session of a fork and does not change when the log is renamed.
+	// ForkedFrom is the event of another context that this one continues from, in the
+	// first session of a fork.
 	ForkedFrom string `json:"forkedFrom,omitempty"`
 }
 
@@ -246,10 +236,9 @@ type LLMRequestStarted struct {
 	RequestID  string `json:"requestId"`
 	ProviderID string `json:"providerId"`
 	Model      string `json:"model"`
-	// ThroughEventID is the newest event that the provider received.
+	// ThroughEventID is the newest event in the request.
 	ThroughEventID string `json:"throughEventId"`
-	// Attempt numbers the attempts of the request from 1, across providers. Each
-	// attempt that was sent has its own event.
+	// Attempt counts the attempts of the request from 1, across providers.
 	Attempt int `json:"attempt,omitempty"`
 }
 
@@ -257,13 +246,12 @@ type LLMRequestStarted struct {
 type LLMRequestCompleted struct {
 	RequestID  string `json:"requestId"`
 	DurationMs int64  `json:"durationMs"`
-	// InputTokens and OutputTokens are reported by the provider; 0 means unknown.
+	// InputTokens and OutputTokens are 0 if the provider does not report them.
 	InputTokens  int    `json:"inputTokens,omitempty"`
 	OutputTokens int    `json:"outputTokens,omitempty"`
 	FinishReason string `json:"finishReason"`
-	// ThroughEventID is the newest event that remains unanswered because the request
-	// was asked to stop but completed first. Empty means that the request answered
-	// everything it was shown and leaves nothing else unanswered.
+	// ThroughEventID is the newest event that stays unanswered because the request was
+	// cancelled but completed first; empty means none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
@@ -279,14 +267,14 @@ const (
 
 var reasons = []Reason{ReasonNewUserInput, ReasonCancelled, ReasonTimeout}
 
-// LLMRequestInterrupted records that a request was stopped. If there is a partial
-// response, a partial [AssistantMessage] precedes this event.
+// LLMRequestInterrupted records that a request was stopped. A partial [AssistantMessage]
+// precedes it if there is a partial response.
 type LLMRequestInterrupted struct {
 	RequestID       string `json:"requestId"`
 	PartialResponse string `json:"partialResponse"`
 	Reason          Reason `json:"reason"`
-	// ThroughEventID is the newest event that remains unanswered. Empty means the newest
-	// event that the request was shown.
+	// ThroughEventID is the newest event that stays unanswered; empty means the newest
+	// one in the request.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
@@ -295,8 +283,7 @@ type LLMRequestFailed struct {
 	RequestID        string `json:"requestId"`
 	Error            string `json:"error"`
 	RetriesAttempted int    `json:"retriesAttempted"`
-	// ThroughEventID is the newest event that remains unanswered. Empty means the newest
-	// event that the request was shown.
+	// ThroughEventID is as in [LLMRequestInterrupted].
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
@@ -319,16 +306,13 @@ type InputRejected struct {
 // TextDelta is a streamed piece of an answer. It is never recorded.
 type TextDelta struct {
 	RequestID string `json:"requestId"`
-	// Attempt numbers the attempts of the request from 1.
-	Attempt int `json:"attempt"`
-	// Index numbers the deltas of an attempt from 0.
-	Index int    `json:"index"`
-	Delta string `json:"delta"`
-	// Reset discards the text shown so far for the request; this delta restarts the
-	// answer.
+	// Attempt counts from 1, Index counts the deltas of an attempt from 0.
+	Attempt int    `json:"attempt"`
+	Index   int    `json:"index"`
+	Delta   string `json:"delta"`
+	// Reset discards the text received so far for the request.
 	Reset bool `json:"reset,omitempty"`
-	// ThroughEventID is the newest event that the provider received; the answer follows
-	// it. Empty if nothing has been sent.
+	// ThroughEventID is the newest event in the request; empty if none was sent.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

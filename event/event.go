@@ -15,33 +15,28 @@ import (
 //	{"_tag":"UserMessageEvent","id":"demo:0002","timestamp":"2026-01-02T15:04:05Z",
 //	 "contextName":"demo","parentEventId":"demo:0001","content":"Hello"}
 //
-// A recorded event has a complete envelope; only the first event has no parent. Input
-// events from clients need none of it: the session assigns id, time, context and parent.
+// Clients send events without an envelope; the session assigns it.
 type Event struct {
 	// ID is "{context}:{counter}" ([FormatID]). Empty on input.
 	ID string
 	// Timestamp is when the event was recorded, in UTC. Zero on input.
 	Timestamp time.Time
-	// ContextName is the context of the event. On input it is empty or the name of
-	// the receiving context.
+	// ContextName is optional on input.
 	ContextName string
 	// ParentID is the ID of the preceding event; empty for the first.
 	ParentID string
-	// ClientEventID is the sender's own id, an idempotency key of up to
-	// [MaxClientEventID] bytes. It is stored unchanged, so the sender can find its event
-	// in the log. Empty if unset.
+	// ClientEventID is an optional idempotency key of up to [MaxClientEventID] bytes. It
+	// is recorded, so the sender can find its event in the log.
 	ClientEventID string
-	// Body is the content. It is never nil in a valid event.
+	// Body is never nil in a valid event.
 	Body Body
-	// Extra holds unknown JSON fields so that they survive a round trip. Nil if there
-	// are none. It must not be modified.
+	// Extra holds unknown JSON fields, so that they survive a round trip. It must not be
+	// modified.
 	Extra map[string]json.RawMessage
 }
 
-// Body is the part of an event that depends on its tag. The set of implementations in
-// this package is closed.
+// Body is the part of an event that depends on its tag. Only this package implements it.
 type Body interface {
-	// Tag returns the "_tag" of the type.
 	Tag() Tag
 	// validate reports the first invalid field.
 	validate() error
@@ -50,7 +45,7 @@ type Body interface {
 // New returns an input event: the body with an empty envelope.
 func New(body Body) Event { return Event{Body: body} }
 
-// Tag returns the tag of the body, or "" without a body.
+// Tag returns the tag of the body; "" without a body.
 func (e Event) Tag() Tag {
 	if e.Body == nil {
 		return ""
@@ -89,8 +84,8 @@ type envelope struct {
 	ClientEventID string     `json:"clientEventId,omitempty"`
 }
 
-// MarshalJSON writes the flat form: envelope, body, then extra fields sorted by name.
-// The encoding is deterministic.
+// MarshalJSON writes the flat form deterministically: envelope, body, then extra fields
+// sorted by name.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
 		return nil, &FieldError{Field: "_tag", Problem: "missing: the event has no body"}
@@ -140,12 +135,11 @@ func appendFields(buf *bytes.Buffer, object any) error {
 	return nil
 }
 
-// UnmarshalJSON decodes and validates the flat form. Errors are of type [*FieldError].
-// A null counts as a missing field.
+// UnmarshalJSON decodes and validates the flat form. A null counts as a missing field.
+// Errors are of type [*FieldError].
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
-	// encoding/json replaces invalid UTF-8, but it is not valid JSON (RFC 8259, section
-	// 8.1).
+	// encoding/json accepts invalid UTF-8; RFC 8259, section 8.1, does not.
 	if err := json.Unmarshal(data, &fields); err != nil || fields == nil || !utf8.Valid(data) {
 		return &FieldError{Problem: "want a JSON object like " +
 			`{"_tag":"UserMessageEvent","content":"Hello"}, got ` + describe(data)}
@@ -209,9 +203,8 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder) erro
 	return nil
 }
 
-// DecodeInput decodes an input: one event object, or an array of events that is
-// accepted or rejected as a whole. Only tags that clients may send are accepted
-// ([Tag.IsInput]). Errors in an array name the element, counted from 1.
+// DecodeInput decodes an input: one event that clients may send ([Tag.IsInput]), or an array
+// of up to [MaxInputEvents]. Errors in an array name the element, counted from 1.
 func DecodeInput(data []byte) ([]Event, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '[' {
@@ -244,8 +237,7 @@ func DecodeInput(data []byte) ([]Event, error) {
 
 func decodeOneInput(data []byte) (Event, error) {
 	var e Event
-	// Not json.Unmarshal: it would report a syntax error before the event's own, more
-	// helpful error.
+	// json.Unmarshal would report a syntax error before the event's own error.
 	if err := e.UnmarshalJSON(data); err != nil {
 		return Event{}, err
 	}

@@ -13,13 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// FieldError reports an invalid field of an event. It never repeats a value that could be
-// a secret.
+// FieldError reports an invalid field of an event. It repeats no value that could be a
+// secret.
 type FieldError struct {
-	// Tag is the type of the event; empty if unknown.
+	// Tag is empty if unknown.
 	Tag Tag
-	// Field is the JSON name of the field, dotted if nested; empty if the error concerns
-	// the whole event.
+	// Field is the JSON name, dotted if nested; empty for the whole event.
 	Field string
 	// Problem says what was found and what is allowed.
 	Problem string
@@ -50,8 +49,7 @@ func tagged(tag Tag, err error) error {
 	return err
 }
 
-// decodeBody decodes the fields of a body and removes them from fields. Fields without
-// "omitempty" are required.
+// decodeBody takes the fields of a body. Fields without "omitempty" are required.
 func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
 	var body T
 	value := reflect.ValueOf(&body).Elem()
@@ -93,9 +91,8 @@ func takeField(fields map[string]json.RawMessage, name string, into any, require
 	return nil
 }
 
-// canonical re-encodes a JSON value so that equal values have equal bytes: no spaces,
-// sorted names, minimal escaping. The last of several fields with the same name wins, so
-// no unchecked field is kept.
+// canonical re-encodes a JSON value without spaces and with sorted names, so that equal
+// values have equal bytes. Of fields with the same name it keeps the last, the checked one.
 func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	value, err := parse(raw)
 	if err != nil {
@@ -181,13 +178,11 @@ func describe(data []byte) string {
 	}
 }
 
-// quote quotes an excerpt of a string. It redacts the string because a sender may have put
-// a secret into the wrong field.
+// quote quotes an excerpt of a string, redacted because the wrong field may hold a secret.
 func quote(s string) string {
 	return fmt.Sprintf("%q", Redact(s, 64))
 }
 
-// sortedNames returns the field names in sorted order, for deterministic results.
 func sortedNames(fields map[string]json.RawMessage) []string {
 	return slices.Sorted(maps.Keys(fields))
 }

@@ -9,8 +9,8 @@ import (
 // MaxContextName is the maximum length of a context name in bytes.
 const MaxContextName = 128
 
-// ValidateContextName checks that a name has 1 to [MaxContextName] characters of
-// A-Z a-z 0-9 . _ - and starts with a letter or digit.
+// ValidateContextName accepts 1 to [MaxContextName] characters of A-Z a-z 0-9 . _ -, the
+// first a letter or digit.
 func ValidateContextName(name string) error {
 	ok := name != "" && len(name) <= MaxContextName
 	for i := 0; ok && i < len(name); i++ {
@@ -25,13 +25,12 @@ func ValidateContextName(name string) error {
 	return nil
 }
 
-// FormatID returns the id of the counter-th event of a context, counted from 1: the name,
-// a colon, and the counter with at least four digits.
-func FormatID(contextName string, counter int) string {
-	return fmt.Sprintf("%s:%04d", contextName, counter)
+// FormatID returns the id of the n-th event of a context, counted from 1: demo:0001.
+func FormatID(contextName string, n int) string {
+	return fmt.Sprintf("%s:%04d", contextName, n)
 }
 
-// Counter returns the counter in an id from [FormatID], or 0 if id is not an event id.
+// Counter returns the number in an event id; 0 if id is not one.
 func Counter(id string) int {
 	i := strings.LastIndexByte(id, ':')
 	if i <= 0 {
@@ -48,14 +47,13 @@ func Counter(id string) int {
 	return n
 }
 
-// FormatRequestID returns the id of the n-th request of a context, counted from 1: the
-// name, ":r", and the number with at least four digits.
+// FormatRequestID returns the id of the n-th request of a context, counted from 1:
+// demo:r0001.
 func FormatRequestID(contextName string, n int) string {
 	return fmt.Sprintf("%s:r%04d", contextName, n)
 }
 
-// RequestNumber returns the number in an id from [FormatRequestID], or 0 if id is not a
-// request id.
+// RequestNumber returns the number in a request id; 0 if id is not one.
 func RequestNumber(id string) int {
 	i := strings.LastIndex(id, ":r")
 	if i <= 0 || len(id)-i-2 < 4 {

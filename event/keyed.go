@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// keyedPrefix begins the ClientEventIDs that are made of an idempotency key. They have
-// the form "idempotency-KEY-BODY-INDEX", where KEY and BODY are digests: an input that
-// came with the same key has the same KEY, and the same BODY if it is the same input.
+// keyedPrefix begins ClientEventIDs of the form "idempotency-KEY-BODY-INDEX", where KEY is
+// the digest of an idempotency key and BODY that of the input.
 const keyedPrefix = "idempotency-"
 
-// KeyReused is the reason of the [InputRejected] for an input that came with the
-// idempotency key of another one.
+// KeyReused is the reason of the [InputRejected] for another input with a known
+// idempotency key.
 const KeyReused = "the idempotency key was used for another input"
 
 // KeyedIDs returns the ClientEventIDs of an input with an idempotency key, by the index of
@@ -23,15 +22,14 @@ func KeyedIDs(key string, body []byte) func(index int) string {
 	return func(index int) string { return prefix + strconv.Itoa(index) }
 }
 
-// ReusesKey reports whether two ClientEventIDs are made of the same idempotency key, and
-// of two inputs.
+// ReusesKey reports whether two ClientEventIDs have the same key and different inputs.
 func ReusesKey(one, other string) bool {
 	oneKey, oneBody := keyed(one)
 	otherKey, otherBody := keyed(other)
 	return oneKey != "" && oneKey == otherKey && oneBody != otherBody
 }
 
-// keyed returns the digests in a ClientEventID; empty ones if it has none.
+// keyed returns the digests in a ClientEventID; empty if it has none.
 func keyed(id string) (key, body string) {
 	rest, ok := strings.CutPrefix(id, keyedPrefix)
 	parts := strings.Split(rest, "-")
@@ -41,7 +39,6 @@ func keyed(id string) (key, body string) {
 	return parts[0], parts[1]
 }
 
-// digest identifies bytes in 32 characters.
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return base32.StdEncoding.EncodeToString(sum[:20])

@@ -49,9 +49,9 @@ func MediaTypes() []string {
 	return all
 }
 
-// MediaOf returns the kind of a media type. It accepts only image and audio formats that
-// providers support, because one unsupported file would make the provider reject every
-// further request of the conversation.
+// MediaOf returns the kind of a media type. Only image and audio formats that providers
+// support have one, because a single unsupported file makes a provider reject every later
+// request of the conversation.
 func MediaOf(mediaType string) Media {
 	bare := BareMediaType(mediaType)
 	for _, kind := range shown {
@@ -71,8 +71,7 @@ func BareMediaType(mediaType string) string {
 	return strings.ToLower(strings.TrimSpace(bare))
 }
 
-// DecodeDataURL returns the media type and the data of a data URL (RFC 2397). The default
-// media type is "text/plain".
+// DecodeDataURL decodes a data URL (RFC 2397). The default media type is text/plain.
 func DecodeDataURL(raw string) (mediaType string, data []byte, err error) {
 	head, encoded, ok := strings.Cut(raw, ",")
 	head, isDataURL := strings.CutPrefix(head, "data:")

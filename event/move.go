@@ -1,9 +1,8 @@
 package event
 
-// MovedTo returns the event under another context name. All ids of events and requests of
-// its own context are renamed and keep their counters. Ids of other contexts and
-// [Event.Extra] do not change. Moving the event back restores it, unless it refers to the
-// other context.
+// MovedTo returns the event under another context name. It renames the ids of events and
+// requests of the old context, which keep their counters. Ids of other contexts and
+// [Event.Extra] do not change.
 func (e Event) MovedTo(contextName string) Event {
 	from := e.ContextName
 	e.ContextName = contextName
@@ -18,10 +17,9 @@ func (e Event) MovedTo(contextName string) Event {
 	})
 }
 
-// MapIDs returns the event with f applied to each nonempty id of an event or a request in
-// it, including its own and its parent's. It does not change ids of tool calls, clients and
-// Temporal runs, or the event that a context was forked from, which belongs to another
-// context.
+// MapIDs applies f to each nonempty id of an event or request in the event, its own and its
+// parent's included. Ids of tool calls, clients, Temporal runs and the origin of a fork do
+// not change.
 func (e Event) MapIDs(f func(id string) string) Event {
 	mapped := func(id string) string {
 		if id == "" {

@@ -15,7 +15,7 @@ import (
 // Removed replaces secrets removed by [Redact].
 const Removed = "[removed]"
 
-// RefuseKeys rejects raw API keys in JSON fields at any depth with a [*FieldError]. It
+// RefuseKeys returns a [*FieldError] for a field named like an API key, at any depth. It
 // keeps keys out of histories.
 func RefuseKeys(fields map[string]json.RawMessage) error {
 	for _, name := range sortedNames(fields) {
@@ -69,10 +69,10 @@ func isKeyName(name string) bool {
 }
 
 var (
-	// A quoted or bare name that ends like the name of a secret, a colon or equals sign,
-	// and the value: `"apiKey": "…"`, `password=…`. An object or array is removed to the end
-	// of the text because its end cannot be found reliably. A single unquoted character is
-	// not a secret, so that the error of RefuseKeys stays intact.
+	// The name of a secret, a colon or equals sign, and the value: `"apiKey": "…"`,
+	// `password=…`. An object or array is removed to the end of the text, because a regular
+	// expression cannot find its end. A value has at least two characters, so that the error
+	// of RefuseKeys stays intact.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	bearer      = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{6,}`)
 	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
@@ -94,23 +94,20 @@ var keyPrefixes = []string{
 	"nvapi", "whsec", "xoxa", "xoxb", "xoxe", "xoxp", "xoxr", "xoxs",
 }
 
-// boundary is the start of a word. \b is not enough: in JSON, a newline before a key is
-// written as \n, and the n would count as part of the word.
+// boundary is the start of a word. For \b, the n of an escaped newline before a key would
+// be part of the word.
 const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 
-// Redact returns text for a log: secrets are replaced by [Removed], invalid UTF-8 is
-// replaced by a description, and the result is truncated to max bytes. A max of zero or
-// less means no limit.
-//
-// Secrets are recognized by the name before them (apiKey, password, authorization, …), by
-// their format (sk-…, Bearer …, AIza…, PEM private keys, …) and as user info in a URL.
+// Redact returns text for a log: it replaces secrets by [Removed] and truncates to max
+// bytes; 0 means no limit. It recognizes secrets by the name before them (apiKey, password),
+// by their format (sk-…, Bearer …, PEM private keys) and as user info in a URL.
 func Redact(text string, max int) string {
 	if !utf8.ValidString(text) {
 		return fmt.Sprintf("(%d bytes of invalid UTF-8)", len(text))
 	}
 	size := len(text)
-	// The window is larger than max so that no secret straddles the end, and bounded to
-	// keep the search fast.
+	// A window larger than max has room for a secret across the end; its bound keeps the
+	// search fast.
 	if window := 8*max + 4096; max > 0 && size > window {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
@@ -147,12 +144,10 @@ func mayHaveKey(text string) bool {
 		slices.ContainsFunc([]string{"AIza", "AKIA", "ASIA", "eyJ"}, isIn)
 }
 
-// RedactJSON returns a JSON value that an event can hold ([RefuseKeys]). A field named like
-// an API key loses its value and is renamed. In strings, secrets recognized by their format
-// and values assigned to variables like OPENAI_API_KEY are replaced by [Removed].
-//
-// Unlike [Redact] it does not use other names as hints, because in source code such names
-// occur before arbitrary text.
+// RedactJSON returns a JSON value that an event can hold ([RefuseKeys]). It renames fields
+// named like an API key and drops their values. In strings, it removes secrets recognized by
+// their format and values of variables like OPENAI_API_KEY. Unlike [Redact], it ignores
+// other names, because in source code they precede arbitrary text.
 func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, &FieldError{Problem: "want JSON, got " + describe(raw)}

@@ -12,8 +12,8 @@ type RequestEvent interface {
 // in a log.
 type RequestEnd interface {
 	RequestEvent
-	// Unanswered returns the newest event that the request leaves unanswered; "" means
-	// that it leaves nothing unanswered beyond what it was shown.
+	// Unanswered returns the newest event that the request leaves unanswered when it
+	// ends; "" means none beyond those in the request.
 	Unanswered() string
 }
 

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of settings, far beyond useful values. Exceeding them usually means a wrong unit.
+// Bounds of settings, far beyond useful values, to detect wrong units.
 const (
 	MaxMaxRetries    = 100
 	MaxDelayMs       = 60 * 60 * 1000      // an hour
@@ -24,8 +24,8 @@ const (
 	maxURLBytes      = 2048
 )
 
-// MaxAttachmentBytes is the maximum size of a blob referenced by an attachment. It can be
-// raised, but not lowered: existing logs would become invalid.
+// MaxAttachmentBytes is the maximum size of a referenced blob. Lowering it would invalidate
+// existing logs.
 const MaxAttachmentBytes = 20 << 20
 
 func (b SystemPrompt) validate() error { return text("content", b.Content) }
@@ -170,8 +170,8 @@ func (b SetProviderConfig) validate() error {
 	return nil
 }
 
-// ValidateAPIKeyRef checks that ref is empty or a reference to a key. The error does not
-// repeat ref, which may be a key.
+// ValidateAPIKeyRef accepts "" and references to a key. The error does not repeat ref, which
+// may be a key.
 func ValidateAPIKeyRef(ref string) error {
 	kind, place, _ := strings.Cut(ref, ":")
 	switch {
@@ -294,9 +294,8 @@ func text(field, s string) error {
 	return nil
 }
 
-// ValidateName reports whether a string can be the name of a provider, a model
-// or a tool. Names are shown in terminals, so they are free of characters that
-// control one. The error names the field.
+// ValidateName validates the name of a provider, model or tool. Names are printed in
+// terminals, so control characters are invalid. The error names the field.
 func ValidateName(field, s string) error {
 	if strings.TrimSpace(s) == "" {
 		return fieldf(field, "empty")
@@ -310,9 +309,8 @@ func ValidateName(field, s string) error {
 	return nil
 }
 
-// isControl reports whether a character changes how those around it are shown:
-// the control characters of C0 and C1, line and paragraph separators, and the
-// bidirectional controls of Unicode (UAX #9).
+// isControl matches C0 and C1 controls, line and paragraph separators, and bidirectional
+// controls (UAX #9).
 func isControl(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
