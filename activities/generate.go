@@ -88,7 +88,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	info := activity.GetInfo(ctx)
 	number := in.FirstAttempt + int(info.Attempt) - 1
 	key := attemptKey{in.ContextName, in.RequestID, number}
-	handedBack := GenerateResult{Attempted: Attempted{Attempt: number}, Outcome: reducer.Returned}
+	handedBack := GenerateResult{Attempted: Attempted{Attempt: number}, Outcome: reducer.HandedBack}
 	if in.Adopt && info.Attempt == 1 {
 		running := a.running.find(key)
 		if running == nil {

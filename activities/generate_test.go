@@ -354,7 +354,7 @@ func TestShutdownHandsTheRequestBack(t *testing.T) {
 	}()
 	result, err := w.generate()
 	require.NoError(t, err)
-	require.Equal(t, activities.GenerateResult{Attempted: sent, Outcome: reducer.Returned}, result)
+	require.Equal(t, activities.GenerateResult{Attempted: sent, Outcome: reducer.HandedBack}, result)
 }
 
 func TestNoRequestIsSentDuringShutdown(t *testing.T) {
@@ -364,7 +364,7 @@ func TestNoRequestIsSentDuringShutdown(t *testing.T) {
 	w.reset(nil)
 	result, err := w.generate()
 	require.NoError(t, err)
-	require.Equal(t, activities.GenerateResult{Attempted: activities.Attempted{Attempt: 1}, Outcome: reducer.Returned}, result)
+	require.Equal(t, activities.GenerateResult{Attempted: activities.Attempted{Attempt: 1}, Outcome: reducer.HandedBack}, result)
 	require.Empty(t, w.server.started, "an attempt that is not sent is not announced")
 }
 

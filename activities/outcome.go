@@ -48,7 +48,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	case errors.As(cause, &stop):
 		result.Outcome, result.Reason = reducer.Interrupted, stop.reason
 	case errors.Is(cause, errShutdown):
-		result.Outcome, result.Text = reducer.Returned, ""
+		result.Outcome, result.Text = reducer.HandedBack, ""
 	case errors.Is(cause, errTooLong):
 		result.Outcome = reducer.Completed
 	case isTimeout && isLast && answer.Text != "":

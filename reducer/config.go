@@ -6,16 +6,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Config configures the requests of a context.
+// Config is the settings of a context.
 type Config struct {
 	Primary ProviderConfig `json:"primary"`
-	// Fallback is used when the primary refuses or its attempts are exhausted; nil if
-	// not configured.
+	// Fallback is used when the primary refuses or no attempt is left; nil for none.
 	Fallback *ProviderConfig `json:"fallback,omitempty"`
 	Retry    RetryConfig     `json:"retry"`
-	// TimeoutMs bounds one attempt, FirstTokenMs the wait for its first token, and
-	// StallMs the time between tokens. For the last two, 0 means no separate bound. See
-	// [event.SetTimeout].
+	// See [event.SetTimeout]. For the last two, 0 means TimeoutMs.
 	TimeoutMs    int64    `json:"timeoutMs"`
 	FirstTokenMs int64    `json:"firstTokenMs,omitempty"`
 	StallMs      int64    `json:"stallMs,omitempty"`
@@ -31,8 +28,8 @@ type ProviderConfig struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   *int     `json:"maxTokens,omitempty"`
 	TextOnly    bool     `json:"textOnly,omitempty"`
-	// IsDefault means that no event set the provider: the worker's default applies, and
-	// the other fields apply only if the worker has no default.
+	// IsDefault means that no event set the provider. The other fields then apply only if
+	// the worker has no default.
 	IsDefault bool `json:"isDefault,omitempty"`
 }
 
@@ -45,16 +42,14 @@ type RetryConfig struct {
 	Jitter         bool    `json:"jitter,omitempty"`
 }
 
-// Delivery configures debouncing and interruption ([event.SetDeliveryPolicy]).
+// Delivery is a delivery policy and the debouncing of requests ([event.SetDeliveryPolicy]).
 type Delivery struct {
 	Policy        event.Policy `json:"policy"`
 	QuietPeriodMs int64        `json:"quietPeriodMs"`
 	MaxWaitMs     int64        `json:"maxWaitMs"`
 }
 
-// Initial returns an empty context with the defaults: provider openai with gpt-4o-mini, 3
-// retries from 100 ms with backoff factor 2, a timeout of 30 s, and interruption by new
-// input after a quiet period of 10 ms.
+// Initial returns an empty context with the default settings.
 func Initial() ReducedContext {
 	return ReducedContext{
 		Messages: []Message{},
@@ -148,10 +143,9 @@ func (p ProviderConfig) event() event.Event {
 	})
 }
 
-// Validate reports why a context cannot be sent to a model: an out-of-range setting, an
-// unknown role, a system message that is not first, or a tool message without its call.
-// The result of [Reduce] for valid events is valid, except for imported logs with tool
-// results whose calls are missing.
+// Validate reports a setting that is out of range, an unknown role, a system message that is
+// not first, or a tool message without its call. [Reduce] returns valid contexts for valid
+// events, except for imported logs in which a tool call is missing.
 func Validate(r ReducedContext) error {
 	settings := []event.Event{
 		r.Config.Primary.event(),
@@ -179,11 +173,11 @@ func Validate(r ReducedContext) error {
 		case RoleUser, RoleAssistant:
 		case RoleSystem:
 			if i > 0 {
-				return fmt.Errorf("message %d: a system message stands only in front", i)
+				return fmt.Errorf("message %d: a system message must be the first", i)
 			}
 		case RoleTool:
 			if !called[m.ToolCallID] {
-				return fmt.Errorf("message %d: a result of tool call %q, which nobody made before it", i, m.ToolCallID)
+				return fmt.Errorf("message %d: no message before it has the tool call %q", i, m.ToolCallID)
 			}
 		default:
 			return fmt.Errorf("message %d: unknown role %q", i, m.Role)

@@ -7,14 +7,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Reducer folds events into a context. Workers use [Reduce] by default. A custom one must
-// be pure and independent of how a log is split into calls.
+// Reducer is the signature of [Reduce]. A custom reducer must be pure and independent of how
+// a log is split into calls.
 type Reducer func(current ReducedContext, events ...event.Event) ReducedContext
 
-// ReducedContext is the result of folding events: the model's messages and settings. It is
-// an immutable value.
+// ReducedContext is what a model receives: messages and settings. It is immutable.
 type ReducedContext struct {
-	// Messages is the conversation; a system message comes first.
+	// Messages begin with the system message, if there is one.
 	Messages []Message `json:"messages"`
 	// PendingAttachments belong to the next user message.
 	PendingAttachments []Attachment `json:"pendingAttachments,omitempty"`
@@ -31,15 +30,13 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// Message is one message of a conversation.
 type Message struct {
 	Role    Role   `json:"role"`
 	Content string `json:"content"`
-	// EventID is the event of the message; empty if the event had no id.
-	EventID string `json:"eventId,omitempty"`
-	// Attachments belong to a user message.
+	// EventID is empty if the event had no id.
+	EventID     string       `json:"eventId,omitempty"`
 	Attachments []Attachment `json:"attachments,omitempty"`
-	// ToolCalls belong to an assistant message, which may then have no content.
+	// ToolCalls are those of an assistant message, whose content may then be empty.
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 	// ToolCallID is the call that a tool message answers.
 	ToolCallID string `json:"toolCallId,omitempty"`
@@ -51,8 +48,7 @@ type Message struct {
 
 func (m *Message) free() *int32 { return &m.freeCount }
 
-// calls reports whether the message has a tool call with the id.
-func (m Message) calls(id string) bool {
+func (m Message) hasCall(id string) bool {
 	return slices.ContainsFunc(m.ToolCalls, func(c ToolCall) bool { return c.ID == id })
 }
 
@@ -72,16 +68,15 @@ func (a Attachment) Name() string {
 	return a.Source.String()
 }
 
-// ToolCall is a tool call of an assistant message.
+// ToolCall is a tool call of an assistant message ([event.ToolCall]).
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Arguments is the JSON of the parameters; empty if there are none.
+	// Arguments is JSON; empty if there are none.
 	Arguments string `json:"arguments,omitempty"`
 }
 
-// Reduce folds events in order and returns the result. It does not modify its arguments.
-// Lifecycle and ephemeral events have no effect.
+// Reduce folds events in order. Lifecycle and ephemeral events have no effect.
 func Reduce(current ReducedContext, events ...event.Event) ReducedContext {
 	f := fold{ReducedContext: current}
 	for _, e := range events {
@@ -90,21 +85,21 @@ func Reduce(current ReducedContext, events ...event.Event) ReducedContext {
 	return f.ReducedContext
 }
 
-// fold is the working state of one call of Reduce. It records which slices this call
-// owns and may modify in place.
+// fold is the working state of one call of [Reduce].
 type fold struct {
 	ReducedContext
+	// ownMessages means that the array of the messages was made by this call, which may
+	// modify it.
 	ownMessages bool
 }
 
-// append appends a message. The capacity doubles.
 func (f *fold) append(m Message) {
 	messages, isCopy := shared[Message, *Message](f.Messages).append(m, len(f.Messages)+7)
 	f.Messages, f.ownMessages = messages, f.ownMessages || isCopy
 }
 
-// own ensures that this call owns the messages and may modify them in place. It copies them
-// at most once per call, with little spare room: folded event by event, each change copies.
+// own copies the messages unless this call owns them. The copy has little spare room,
+// because each change copies if events are folded one by one.
 func (f *fold) own() {
 	if !f.ownMessages {
 		f.Messages = shared[Message, *Message](f.Messages).clone(len(f.Messages)/8 + 8)
@@ -112,7 +107,6 @@ func (f *fold) own() {
 	}
 }
 
-// insert inserts a message before index i.
 func (f *fold) insert(i int, m Message) {
 	if i == len(f.Messages) {
 		f.append(m)
@@ -124,7 +118,6 @@ func (f *fold) insert(i int, m Message) {
 	f.Messages[i] = m
 }
 
-// appendCopy appends to a copy of a short list.
 func appendCopy[T any](list []T, item T) []T {
 	return append(slices.Clip(list), item)
 }
@@ -166,10 +159,9 @@ func (f *fold) setSystem(m Message) {
 	}
 }
 
-// placeAfter returns the index after the last message that a request had seen, or the end
-// if the request is unknown. Messages are not sorted by id, because answers are inserted,
-// so it searches from the end. It never separates a tool call from its results and never
-// precedes the system message.
+// placeAfter returns the index after the last message that a request included, and after
+// the results of its tool calls; the end if the request is unknown. Inserted answers have
+// newer ids than the messages after them, so the ids are not sorted.
 func (f *fold) placeAfter(throughEventID string) int {
 	through := event.Counter(throughEventID)
 	i := len(f.Messages)
@@ -182,7 +174,6 @@ func (f *fold) placeAfter(throughEventID string) int {
 	return f.skipResults(i)
 }
 
-// skipResults returns the first index from i without a tool message.
 func (f *fold) skipResults(i int) int {
 	for i < len(f.Messages) && f.Messages[i].Role == RoleTool {
 		i++
@@ -190,20 +181,21 @@ func (f *fold) skipResults(i int) int {
 	return i
 }
 
-// addToolCall adds the call to the assistant message that it names. If it names none of
-// this context, it belongs to the newest assistant message after the last user message; if
-// there is none, to a new empty message.
+// addToolCall adds the call to the assistant message that it names. A call that names none
+// of this context belongs to the newest assistant message after the last user message, or
+// to a new empty one.
 func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 	call := ToolCall{ID: body.ToolCallID, Name: body.ToolName, Arguments: string(body.Parameters)}
 	named := event.Counter(body.MessageID) > 0
 	for i := len(f.Messages) - 1; i >= 0; i-- {
 		m := f.Messages[i]
 		if m.Role == RoleAssistant && (!named || m.EventID == body.MessageID) {
-			// Providers reject duplicate call ids within a message. Without a result the
-			// call is a repeat; with one it is a new call.
-			if m.calls(call.ID) && f.hasResult(i, call.ID) {
-				break
-			} else if m.calls(call.ID) {
+			// Providers reject duplicate call ids within a message. A known call with a
+			// result is a new call, one without is a repeat.
+			if m.hasCall(call.ID) {
+				if f.hasResult(i, call.ID) {
+					break
+				}
 				return
 			}
 			f.own()
@@ -218,7 +210,7 @@ func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 }
 
 // addToolResult inserts the result after its call and earlier results. A second result
-// replaces the first: the actual outcome can follow a placeholder.
+// replaces the first, because the actual one can follow a placeholder.
 func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 	content := body.Value
 	if len(content) == 0 {
@@ -232,7 +224,7 @@ func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 			f.Messages[i] = result
 			return
 		}
-		if m.calls(body.ToolCallID) {
+		if m.hasCall(body.ToolCallID) {
 			f.insert(f.skipResults(i+1), result)
 			return
 		}
@@ -240,13 +232,12 @@ func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 	f.append(result)
 }
 
-// hasResult reports whether a call of message i has a result.
 func (f *fold) hasResult(i int, callID string) bool {
 	results := f.Messages[i+1 : f.skipResults(i+1)]
 	return slices.ContainsFunc(results, func(m Message) bool { return m.ToolCallID == callID })
 }
 
-// plain returns a JSON value as text: a string unescaped, anything else as JSON.
+// plain returns a JSON string as its text and any other value as JSON.
 func plain(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {

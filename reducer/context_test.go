@@ -236,7 +236,7 @@ func TestValidate(t *testing.T) {
 		{"retries below zero", "maxRetries", func(r *reducer.ReducedContext) { r.Config.Retry.MaxRetries = -1 }},
 		{"no policy", "policy", func(r *reducer.ReducedContext) { r.Config.Delivery = reducer.Delivery{Policy: "shout"} }},
 		{"an unknown role", "unknown role", func(r *reducer.ReducedContext) { r.Messages[1].Role = "robot" }},
-		{"a system message in the middle", "only in front", func(r *reducer.ReducedContext) { r.Messages[1].Role = reducer.RoleSystem }},
+		{"a system message in the middle", "must be the first", func(r *reducer.ReducedContext) { r.Messages[1].Role = reducer.RoleSystem }},
 		{"a result without a call", "c9", func(r *reducer.ReducedContext) {
 			r.Messages[1] = reducer.Message{Role: reducer.RoleTool, ToolCallID: "c9"}
 		}},

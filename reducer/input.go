@@ -6,23 +6,20 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Input is an event in the life of a session. Each input carries the time at which the
-// session learned of it.
+// Input is what a session reacts to. At is when the workflow received it.
 type Input interface{ at() time.Time }
 
 type (
-	// Opened is the first input of a session. The session given to Step holds the log so
-	// far ([Load]).
+	// Opened is the first input of a session, after [Load].
 	Opened struct {
 		At time.Time
 		// PreviousRunID is the Temporal run of the previous session; "" for the first.
 		PreviousRunID string
-		// ForkedFrom is the event that the context was forked from, in the first session
-		// of a fork.
+		// ForkedFrom is as in [event.SessionStarted].
 		ForkedFrom string
 	}
-	// Received is valid input: one or more events that are accepted or rejected as a whole.
-	// Events already recorded, identified by ClientEventID, are dropped.
+	// Received is valid input. Known events, by ClientEventID, are dropped; the others are
+	// accepted or rejected as a whole.
 	Received struct {
 		At     time.Time
 		Events []event.Event
@@ -31,9 +28,8 @@ type (
 	Refused struct {
 		At     time.Time
 		Reason string
-		// Input is the redacted input.
-		Input string
-		// ClientEventID is the sender's id of the first event; "" if unknown.
+		Input  string // redacted
+		// ClientEventID is that of the first event; "" if unknown.
 		ClientEventID string
 	}
 	// RequestStarted reports that an attempt was sent to a provider. It can be lost,
@@ -47,22 +43,21 @@ type (
 		At time.Time
 		Attempted
 		Outcome Outcome
-		// Text is the answer, or its partial text.
+		// Text is the complete or partial answer.
 		Text string
-		// Reason is why a request was interrupted without being asked to stop.
-		Reason event.Reason
-		// Error is the redacted reason of a failure.
-		Error        string
+		// Reason is why an attempt was interrupted.
+		Reason       event.Reason
+		Error        string // redacted
 		Duration     time.Duration
 		InputTokens  int
 		OutputTokens int
 		FinishReason string
 	}
-	// InterruptAsked asks to stop the running answer.
+	// InterruptAsked cancels the running request.
 	InterruptAsked struct{ At time.Time }
 	// Continued reports that the session continued as new in another run.
 	Continued struct{ At time.Time }
-	// CloseAsked asks to end the session.
+	// CloseAsked ends the session.
 	CloseAsked struct {
 		At time.Time
 		// Reason is recorded in [event.SessionEnded]; "" means "closed".
@@ -70,32 +65,29 @@ type (
 	}
 )
 
-// Attempted identifies the attempt that an input is about. All fields except RequestID are
-// zero if nothing was sent.
+// Attempted is the attempt that an input is about. Without one, only RequestID is set.
 type Attempted struct {
 	RequestID  string
 	Attempt    int
 	Through    string
 	ProviderID string
 	Model      string
-	// Worker is the task queue of the process that makes the attempt; "" if unknown.
-	// Only [RequestStarted] sets it.
+	// Worker is the task queue of the process that makes the attempt. Only
+	// [RequestStarted] sets it.
 	Worker string
 }
 
 // Outcome is the result of a request.
 type Outcome string
 
-// Outcomes.
 const (
-	// Completed: the answer is complete.
 	Completed Outcome = "completed"
-	// Interrupted: the request was stopped; Text is the partial answer.
+	// Interrupted: the attempt was stopped or timed out, with a partial answer.
 	Interrupted Outcome = "interrupted"
-	// Failed: the provider refused, or the attempts are exhausted.
+	// Failed: the provider refused, or no attempt is left.
 	Failed Outcome = "failed"
-	// Returned: the worker shut down or died; the request is sent again.
-	Returned Outcome = "returned"
+	// HandedBack: the worker shut down or died. The request is enqueued again.
+	HandedBack Outcome = "returned"
 )
 
 func (in Opened) at() time.Time         { return in.At }
@@ -107,54 +99,51 @@ func (in InterruptAsked) at() time.Time { return in.At }
 func (in Continued) at() time.Time      { return in.At }
 func (in CloseAsked) at() time.Time     { return in.At }
 
-// Effect is an action for the workflow. Effects are performed in order.
+// Effect is an action of the workflow. The workflow performs effects in order.
 type Effect interface{ effect() }
 
 type (
-	// Record appends events to the log. It precedes the effects that depend on them.
+	// Record appends events to the log.
 	Record struct{ Events []event.Event }
-	// StartRequest starts a request. The request reads the session when it is sent, so it
-	// includes input received during its quiet period.
+	// StartRequest enqueues a request for a worker, which debounces it. The request includes
+	// all events at the time it is sent.
 	StartRequest struct {
 		RequestID string
-		// Turn numbers the requests of the context from 1.
+		// Turn counts the requests of the context from 1.
 		Turn     int
 		Fallback bool
-		// FirstAttempt is the number of its first attempt.
+		// FirstAttempt is the number of the next attempt.
 		FirstAttempt int
 		// Through is the newest event of the log.
 		Through   string
 		Retry     RetryConfig
 		TimeoutMs int64
 		MaxWaitMs int64
-		// Model and Messages describe the request to people. Model is "" for the worker's
-		// default.
+		// Model and Messages are for display. Model is "" for the worker's default.
 		Model    string
 		Messages int
 	}
-	// AdoptRequest waits for the result of an attempt that the previous run started and
-	// whose process is still running it.
+	// AdoptRequest waits for the result of an attempt that the previous run started.
 	AdoptRequest struct {
 		RequestID string
 		Attempt   int
-		// Worker is the task queue of that process.
+		// Worker is the task queue of the process that makes the attempt.
 		Worker string
 	}
-	// TellRequest notifies the running request of new input while the session does not know
-	// whether the request was sent. If it was sent without that input, the request stops as
-	// for InterruptRequest. The notification may be lost: RequestStarted and RequestEnded
-	// report what the request was shown.
+	// TellRequest notifies the running request of a message while the session does not know
+	// whether an attempt was sent. An attempt without the message stops. The notification
+	// may be lost: RequestStarted and RequestEnded report what an attempt includes.
 	TellRequest struct {
 		RequestID string
-		// Through is the newest event to be answered.
+		// Through is the message.
 		Through string
 	}
 	// InterruptRequest stops the running request.
 	InterruptRequest struct {
 		RequestID string
 		Reason    event.Reason
-		// Through is the newest event to be answered. An attempt that was shown it need not
-		// stop for new input.
+		// Through is the newest message that wants an answer. An attempt that includes it
+		// ignores an interruption by new input.
 		Through string
 	}
 )

@@ -36,7 +36,7 @@ func (d *decision) continued() {
 	}
 	if !d.Phase().IsSent() || r.Worker == "" {
 		d.requestEnded(RequestEnded{
-			At: d.at, Attempted: Attempted{RequestID: r.ID}, Outcome: Returned,
+			At: d.at, Attempted: Attempted{RequestID: r.ID}, Outcome: HandedBack,
 			Error: "no worker had announced it when its run continued as new",
 		})
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Load restores a session from its log: the state that [Step] had after the same events,
-// as far as it survives a session. The events must be the complete log of one context.
+// Load restores a session from the complete log of its context: the state after the same
+// events in [Step], without stop requests.
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
 	for _, e := range events {
@@ -28,8 +28,8 @@ func (d *decision) answerOpenToolCalls() {
 
 func (d *decision) record(body event.Body) { d.recordEvents(event.New(body)) }
 
-// recordEvents assigns ids and records events. It folds them in one call of the reducer to
-// copy the messages at most once.
+// recordEvents completes the envelopes and records the events. It folds them in one call of
+// the reducer, which copies the messages at most once.
 func (d *decision) recordEvents(events ...event.Event) {
 	if len(events) == 0 {
 		return
@@ -53,8 +53,8 @@ func (d *decision) recordEvents(events ...event.Event) {
 	d.perform(Record{Events: placed})
 }
 
-// follow updates the session, except its reduced context, for a recorded event. It is all
-// that [Load] restores besides the reduced context.
+// follow updates the session for a recorded event, except the reduced context. [Load]
+// restores the same.
 func (d *decision) follow(e event.Event) {
 	d.EventCount = max(d.EventCount+1, event.Counter(e.ID))
 	if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
@@ -79,48 +79,42 @@ func (d *decision) follow(e event.Event) {
 	case event.SessionEnded:
 		d.Ended, d.Closing = true, ""
 	case event.LLMRequestStarted:
-		d.rememberStarted(body)
+		r := d.openRequest(body.RequestID)
+		r.Attempt, r.Through = body.Attempt, body.ThroughEventID
+		r.ProviderID, r.Model = body.ProviderID, body.Model
+		d.Model = body.Model
 	case event.LLMRequestFellBack:
-		d.rememberOpen(body.RequestID)
+		d.openRequest(body.RequestID)
 	case event.LLMRequestInterrupted:
-		d.rememberEnded(body.RequestID, d.Request != nil && !d.Phase().IsStopping())
+		d.endRequest(body.RequestID, d.Request != nil && !d.Phase().IsStopping())
 	case event.RequestEnd:
-		d.rememberEnded(body.Request(), true)
+		d.endRequest(body.Request(), true)
 	}
 }
 
-func (d *decision) rememberStarted(body event.LLMRequestStarted) {
-	r := d.rememberOpen(body.RequestID)
-	r.Attempt, r.Through = body.Attempt, body.ThroughEventID
-	r.ProviderID, r.Model = body.ProviderID, body.Model
-	d.Model = body.Model
-}
-
-// rememberOpen returns the running request. If only the log knows it, it creates the
-// request.
-func (d *decision) rememberOpen(requestID string) *Request {
+// openRequest returns the running request. [Load] creates it.
+func (d *decision) openRequest(requestID string) *Request {
 	if d.Request == nil || d.Request.ID != requestID {
 		d.Request = &Request{ID: requestID, FirstAttempt: 1}
 	}
-	d.rememberNumber(requestID)
+	d.countRequest(requestID)
 	return d.Request
 }
 
-// rememberEnded ends a request. If settled, the request also answered everything it was
-// shown. It is not settled if the request was asked to stop: input dropped then stays
-// unanswered, and later input is answered by the next request, even if a last attempt was
-// shown it.
-func (d *decision) rememberEnded(requestID string, settled bool) {
-	if r := d.Request; settled && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
+// endRequest ends a request. Messages in the request need no other answer if isSettled. A
+// request that was asked to stop does not settle messages: the next request answers those
+// that still wait, even if the last attempt included them.
+func (d *decision) endRequest(requestID string, isSettled bool) {
+	if r := d.Request; isSettled && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
 		d.Trigger = ""
 	}
 	d.Request = nil
 	d.Turns++
-	d.rememberNumber(requestID)
+	d.countRequest(requestID)
 }
 
-// rememberNumber keeps request ids unique: a request that failed before it was sent has no
+// countRequest keeps request ids unique. A request that failed before it was sent has no
 // LLMRequestStarted in the log.
-func (d *decision) rememberNumber(requestID string) {
+func (d *decision) countRequest(requestID string) {
 	d.Requests = max(d.Requests, event.RequestNumber(requestID))
 }

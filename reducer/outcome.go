@@ -26,7 +26,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 		return
 	case in.Outcome == Failed:
 		d.fail(in.Error, d.retries(max(in.Attempt, r.Attempt)))
-	case in.Outcome == Returned || in.Outcome == Interrupted && in.Reason != event.ReasonTimeout:
+	case in.Outcome == HandedBack || in.Outcome == Interrupted && in.Reason != event.ReasonTimeout:
 		// The worker handed the request back, or an obsolete stop reached the newest attempt.
 		if r.Returns < MaxReturns {
 			r.Returns++

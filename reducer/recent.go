@@ -6,14 +6,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// MaxRecent is how many events with a ClientEventID a session remembers for deduplication.
-// It is at least the number of events in an input, so that the sender gets every id.
+// MaxRecent is how many events with a ClientEventID a session keeps for deduplication: at
+// least those of one input, so that the sender gets every id.
 const MaxRecent = event.MaxInputEvents
 
 // Sent is a recorded event with a ClientEventID.
 type Sent struct {
 	ClientEventID string `json:"clientEventId"`
-	// Counter is the counter in the id of the recorded event.
+	// Counter is the number in the id of the recorded event.
 	Counter int `json:"counter"`
 
 	freeCount int32 // see shared; 0 in a list
@@ -21,7 +21,7 @@ type Sent struct {
 
 func (s *Sent) free() *int32 { return &s.freeCount }
 
-// Find returns the id of the recorded event with a ClientEventID, if it is among the newest
+// Find returns the id of the event with a ClientEventID, if it is one of the newest
 // [MaxRecent].
 func (s Session) Find(clientEventID string) (id string, ok bool) {
 	for _, sent := range slices.Backward(s.Recent) {
@@ -45,12 +45,12 @@ func (d *decision) deduplicate(events []event.Event) []event.Event {
 	return fresh
 }
 
-// reusesKey reports whether another input came with the idempotency key of an id.
+// reusesKey reports whether another input had the idempotency key of an id.
 func (d *decision) reusesKey(clientEventID string) bool {
 	return slices.ContainsFunc(d.Recent, func(sent Sent) bool { return event.ReusesKey(sent.ClientEventID, clientEventID) })
 }
 
-// remember appends to Recent and forgets the oldest event if there are too many.
+// remember appends to Recent and drops the oldest event if there are too many.
 func (d *decision) remember(sent Sent) {
 	recent := d.Recent[max(0, len(d.Recent)-MaxRecent+1):]
 	d.Recent, _ = shared[Sent, *Sent](recent).append(sent, len(recent)+7)

@@ -8,14 +8,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// reject records the rejection of an input.
 func (d *decision) reject(reason, input, clientEventID string) {
 	rejected := event.New(event.InputRejected{Reason: reason, Input: input})
 	rejected.ClientEventID = clientEventID
 	d.recordEvents(rejected)
 }
 
-// rejection returns why valid input is rejected in the current state; "" if it is accepted.
+// rejection returns why valid input is rejected; "" if it is accepted. The texts are
+// recorded: a replay fails if they change.
 func (d *decision) rejection(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
 	calls := len(d.OpenToolCalls)
@@ -58,14 +58,13 @@ func (d *decision) rejection(events []event.Event) string {
 	return ""
 }
 
-// knowsToolCall reports whether the call exists. It may already have a result, since the
-// actual one can follow a placeholder.
+// knowsToolCall reports whether a call exists, with or without a result.
 func (d *decision) knowsToolCall(id string) bool {
 	if slices.Contains(d.OpenToolCalls, id) {
 		return true
 	}
 	for _, m := range slices.Backward(d.Reduced.Messages) {
-		if m.calls(id) {
+		if m.hasCall(id) {
 			return true
 		}
 	}

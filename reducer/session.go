@@ -6,8 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Rules is the version of a session's decisions. A run keeps the rules it started with, so
-// that its history replays. Zero is invalid.
+// Rules is the version of the decisions. A run keeps its rules, so that its history replays.
 type Rules int
 
 const (
@@ -18,88 +17,80 @@ const (
 	CurrentRules = Rules1
 )
 
-// Session is the complete state of a session. It can be restored from the log, except for
-// stop requests to the running request. It is an immutable value.
+// Session is the complete state of a session. It is immutable. Its JSON is persisted: fields
+// keep their names and meanings.
 type Session struct {
 	ContextName string `json:"contextName"`
 	Rules       Rules  `json:"rules,omitempty"`
-	// EventCount is the number of events in the log and the counter of the newest.
+	// EventCount is the number of events in the log.
 	EventCount int            `json:"eventCount"`
 	Reduced    ReducedContext `json:"reduced"`
-	// Trigger is the newest event to be answered; "" if there is none. TriggerAt is when
-	// it was recorded.
+	// Trigger is the newest message that wants an answer and has none; "" for none.
+	// TriggerAt is when it was recorded.
 	Trigger   string    `json:"trigger,omitempty"`
 	TriggerAt time.Time `json:"triggerAt,omitzero"`
-	// Request is the running request; nil if the session is idle.
+	// Request is the running request; nil for none.
 	Request *Request `json:"request,omitempty"`
 	// Requests counts the requests of the context, Turns those that ended.
 	Requests int `json:"requests"`
 	Turns    int `json:"turns"`
-	// Model is the model of the newest request that was sent; "" before the first.
+	// Model is that of the newest attempt; "" before the first.
 	Model string `json:"model,omitempty"`
-	// OpenToolCalls are the ids of calls without a result.
+	// OpenToolCalls are the ids of tool calls without a result.
 	OpenToolCalls []string `json:"openToolCalls,omitempty"`
-	// Recent holds the newest events with a ClientEventID, at most [MaxRecent], oldest
-	// first, for deduplication.
-	Recent []Sent `json:"recent,omitempty"`
-	// Started and Ended are the lifecycle state. An ended session restarts if input
-	// arrives before its workflow completes.
-	Started bool `json:"started,omitempty"`
-	Ended   bool `json:"ended,omitempty"`
-	// Closing is the reason for ending the session once its request ends; "" if it is not
-	// closing.
+	// Recent is the newest [MaxRecent] events with a ClientEventID, oldest first, for
+	// deduplication.
+	Recent  []Sent `json:"recent,omitempty"`
+	Started bool   `json:"started,omitempty"`
+	Ended   bool   `json:"ended,omitempty"`
+	// Closing is the reason to end the session when its request ends; "" for none.
 	Closing string `json:"closing,omitempty"`
 }
 
 // Request is a running request.
 type Request struct {
 	ID string `json:"id"`
-	// Asked is the newest event when the request was made. Every attempt sees at least
-	// that event.
+	// Asked is the newest event when the request was enqueued. Every attempt includes it.
 	Asked string `json:"asked,omitempty"`
-	// Through is the newest event in the newest attempt known to the session; "" before
-	// any. Until then the request is in its quiet period or was just sent.
+	// Through is the newest event in the newest known attempt; "" if none is known.
 	Through string `json:"through,omitempty"`
-	// Attempt is the newest known attempt, from 1; 0 before any.
+	// Attempt is the number of the newest known attempt, from 1; 0 if none is known.
 	Attempt int `json:"attempt,omitempty"`
-	// FirstAttempt is the number of the first attempt with the current provider.
+	// FirstAttempt is the number of the first attempt since the request was last enqueued.
 	FirstAttempt int    `json:"firstAttempt"`
 	ProviderID   string `json:"providerId,omitempty"`
 	Model        string `json:"model,omitempty"`
-	// Worker is the task queue of the process that makes the newest attempt; "" if
-	// unknown.
-	Worker string `json:"worker,omitempty"`
-	// Fallback is set if the request uses the fallback provider.
-	Fallback bool `json:"fallback,omitempty"`
+	// Worker is the task queue of the process with the newest attempt; "" if unknown.
+	Worker   string `json:"worker,omitempty"`
+	Fallback bool   `json:"fallback,omitempty"`
 	// Stop is why the request was asked to stop; "" if it was not. Dropped is the newest
-	// event that was to be answered then and remains unanswered.
+	// message that a cancellation left unanswered.
 	Stop    event.Reason `json:"stop,omitempty"`
 	Dropped string       `json:"dropped,omitempty"`
-	// Returns counts how often a worker returned the request unfinished.
+	// Returns counts how often the request was handed back.
 	Returns int `json:"returns,omitempty"`
 }
 
-// MaxReturns is how often a request may be returned, by a shutdown or death of its worker,
-// before it fails. It stops requests that keep killing their workers.
+// MaxReturns is how often a request may be handed back before it fails. It stops requests
+// that crash their workers.
 const MaxReturns = 10
 
-// SpareAttempts is how many attempts Temporal may make beyond the retry settings to replace
-// attempts that ended with their worker.
+// SpareAttempts is how many attempts Temporal may make beyond the retry settings, to replace
+// those of workers that died.
 const SpareAttempts = 2
 
-// Limits of waiting elements, far above those of providers, which bound the cost of a
-// decision.
+// Limits far above those of providers. They bound the cost of a decision.
 const (
 	MaxPendingAttachments = 100
 	MaxOpenToolCalls      = 1000
 )
 
-// NewSession returns the session of a context without a log.
+// NewSession returns the session of a new context.
 func NewSession(contextName string) Session {
 	return Session{ContextName: contextName, Rules: CurrentRules, Reduced: Initial()}
 }
 
-// LastEventID returns the id of the newest event; "" if there is none.
+// LastEventID returns the id of the newest event; "" for none.
 func (s Session) LastEventID() string {
 	if s.EventCount == 0 {
 		return ""

@@ -91,7 +91,7 @@ func (s *story) input(command, rest string) reducer.Input {
 		in.Text, in.FinishReason = text, "stop"
 	case reducer.Interrupted:
 		in.Text, in.Reason = text, reason
-	case reducer.Failed, reducer.Returned:
+	case reducer.Failed, reducer.HandedBack:
 		in.Error = text
 	default:
 		require.Fail(s, "unknown command", command)

@@ -126,7 +126,7 @@ func holds(t *testing.T, condition string, s reducer.Session, in reducer.Input) 
 	case "fallback configured":
 		return !isStopping && !s.Request.Fallback && s.Reduced.Config.Fallback != nil
 	case "handed back":
-		isHandedBack := !isEnd || ended.Outcome == reducer.Returned ||
+		isHandedBack := !isEnd || ended.Outcome == reducer.HandedBack ||
 			ended.Outcome == reducer.Interrupted && ended.Reason != event.ReasonTimeout
 		return isHandedBack && !isStopping && s.Request.Returns < reducer.MaxReturns
 	case "message waits":
@@ -171,7 +171,7 @@ func randomInput(r *rand.Rand, s reducer.Session) reducer.Input {
 		return reducer.RequestStarted{At: at, Attempted: a}
 	case 11, 12:
 		return reducer.RequestEnded{At: at, Attempted: a, Text: "Hi",
-			Outcome: []reducer.Outcome{reducer.Completed, reducer.Interrupted, reducer.Failed, reducer.Returned}[r.IntN(4)],
+			Outcome: []reducer.Outcome{reducer.Completed, reducer.Interrupted, reducer.Failed, reducer.HandedBack}[r.IntN(4)],
 			Reason:  []event.Reason{"", event.ReasonTimeout, event.ReasonNewUserInput}[r.IntN(3)]}
 	case 13:
 		return reducer.InterruptAsked{At: at}

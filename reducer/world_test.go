@@ -300,9 +300,9 @@ func (w *world) endBy(way string) {
 	case "failed":
 		in.Outcome, in.Error, in.Text = reducer.Failed, "no", ""
 	case "returned":
-		in.Outcome, in.Text = reducer.Returned, ""
+		in.Outcome, in.Text = reducer.HandedBack, ""
 	case "died": // without a word
-		in = reducer.RequestEnded{At: w.now, Attempted: reducer.Attempted{RequestID: in.RequestID}, Outcome: reducer.Returned}
+		in = reducer.RequestEnded{At: w.now, Attempted: reducer.Attempted{RequestID: in.RequestID}, Outcome: reducer.HandedBack}
 	case "timed out":
 		in.Outcome, in.Reason = reducer.Interrupted, event.ReasonTimeout
 	case "stopped": // by the hint
