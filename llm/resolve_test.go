@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -163,8 +164,9 @@ func TestConfigurationErrorsSayWhatToConfigure(t *testing.T) {
 		},
 		"an unknown provider": {
 			config: reducer.ProviderConfig{ProviderID: "opeanai", Model: "m"},
-			want: "opeanai: unknown provider (want one of anthropic, cerebras, deepseek, file-blank, file-key, gemini, groq, house, " +
-				"llamacpp, mistral, ollama, openai, openrouter, together, two-lines, vllm, or let the worker's operator add it to the file of --providers)",
+			want: "opeanai: unknown provider (want one of " +
+				strings.Join(slices.Sorted(slices.Values(append(llm.Presets(), "file-blank", "file-key", "house", "two-lines"))), ", ") +
+				", or let the worker's operator add it to the file of --providers)",
 		},
 		"an invalid URL": {
 			defaults: llm.Defaults{ProviderID: "openai", BaseURL: "localhost:8080/v1"},
