@@ -20,9 +20,9 @@ import (
 // attempt number stay the same, so followers notice nothing.
 
 // adoptWithin is how long an attempt without a waiting activity runs, and how long its result is
-// kept. A flood of signals delays the next run by more than 10 s. The kept results take at most
-// the memory of the text that the process streamed in this time.
-const adoptWithin = time.Minute
+// kept. On a busy machine, a flood of signals delays the next run by more than a minute. Kept
+// results are at most the text streamed in this time.
+const adoptWithin = 2 * time.Minute
 
 // AdoptTimeout is the ScheduleToStartTimeout of an activity that adopts an attempt. After a flood
 // of signals, a busy process takes more than 2 s to start it.
