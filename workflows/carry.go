@@ -72,15 +72,23 @@ var (
 	endangeredRun = extent{entries: 45_000, bytes: 16 << 20, signals: 4_000, updates: 1_900}
 )
 
-// floodBytes is how much a history grows from one workflow task to the next in a flood
-// of signals. A larger input of a client with a blob store is a reference in the history.
-const floodBytes = 1 << 20
+// In a flood of signals, the history grows by floodBytes from one workflow task to the
+// next, or a task receives floodSignalBytes. The server counts the signals that it
+// buffered during a task one task late. The second number is larger, since it may
+// include inputs that are references in the history.
+const (
+	floodBytes       = 1 << 20
+	floodSignalBytes = 4 << 20
+)
 
 // task describes the current workflow task.
 type task struct {
 	// length and size are those of the history when the task began; grown is the
 	// difference of size to the task before.
 	length, size, grown int
+	// signalBytes is how many bytes of signals arrived with the task, and plainBytes
+	// how many with the run.
+	signalBytes, plainBytes int
 	// recorded is how many bytes of events the task has recorded.
 	recorded int
 }
@@ -90,7 +98,11 @@ func (r *run) noteTask() {
 	info := workflow.GetInfo(r.ctx)
 	if length := info.GetCurrentHistoryLength(); length != r.task.length {
 		size := info.GetCurrentHistorySize()
-		r.task = task{length: length, size: size, grown: size - r.task.size}
+		plain := r.inbox.plainBytes
+		r.task = task{
+			length: length, size: size, grown: size - r.task.size,
+			signalBytes: plain - r.task.plainBytes, plainBytes: plain,
+		}
 	}
 }
 
@@ -184,12 +196,17 @@ func (r *run) isAdoptable() bool {
 }
 
 // isEndangered reports whether the server would end the run soon.
-func (r *run) isEndangered() bool { return r.extent().reaches(endangeredRun) || r.isFlooded() }
+func (r *run) isEndangered() bool {
+	now := r.extent()
+	now.bytes += r.task.signalBytes // which the server may not have counted
+	return now.reaches(endangeredRun) || r.isFlooded()
+}
 
 // isFlooded reports whether signals arrive so fast that the run has to continue as new
 // early: every task before that lets more of them in.
 func (r *run) isFlooded() bool {
-	return r.task.grown >= floodBytes && (r.generate == nil || r.isAdoptable())
+	isFlood := r.task.grown >= floodBytes || r.task.signalBytes >= floodSignalBytes
+	return isFlood && (r.generate == nil || r.isAdoptable())
 }
 
 // isLeaving reports whether the run continues as new at once, with what is in the
@@ -206,8 +223,9 @@ func (r *run) continueAsNew() error {
 	}
 	// Updates whose events are recorded return their results first.
 	r.await(func() bool { return r.unanswered == 0 })
+	r.awaitAdopted()
 	isReady := r.generate != nil && r.generate.IsReady()
-	if (r.inbox.isAwaited() || isReady) && !r.isEndangered() || r.isInboxTooLarge() || r.isCancelled() {
+	if r.inbox.isAwaited() && !r.isEndangered() || isReady || r.isInboxTooLarge() || r.isCancelled() {
 		return nil // it is taken first
 	}
 	ctx := workflow.WithWorkflowTaskTimeout(r.ctx, r.taskTimeout())

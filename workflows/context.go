@@ -96,6 +96,8 @@ type run struct {
 	generate  workflow.Future
 	cancel    workflow.CancelFunc
 	requestID string // of what generate is for
+	// adopted is the attempt that the coroutine of adoptRequest waits for, nil without one.
+	adopted workflow.Future
 	// running is the request that generate is for.
 	running reducer.StartRequest
 	// attributes says that search attributes may be used; status and turns are
@@ -252,6 +254,9 @@ func (r *run) newest() (reducer.Session, error) {
 // the request, up to the bytes that one workflow task takes. A run that may have to
 // end before it gets to the last signal takes the result, which the next run cannot.
 func (r *run) receive() {
+	if r.isEndangered() {
+		r.awaitAdopted()
+	}
 	for !r.inbox.empty() && r.size < maxTaskBytes && !r.isLeaving() {
 		in := r.inbox.take()
 		in.append.recall(r.session)

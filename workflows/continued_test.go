@@ -21,9 +21,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-func TestARunAdoptsTheRunningRequestOfThePreviousRun(t *testing.T) {
-	w := newWorld(t)
-	w.opens()
+// runningInput is the input of a run that continues another one during an answer.
+func runningInput(t *testing.T) map[string]any {
 	session := reducer.NewSession("demo")
 	session.EventCount = 2
 	session.Request = &reducer.Request{
@@ -32,18 +31,24 @@ func TestARunAdoptsTheRunningRequestOfThePreviousRun(t *testing.T) {
 	}
 	packed, err := wire.Pack(session)
 	require.NoError(t, err)
+	return map[string]any{
+		"session": packed,
+		"running": reducer.StartRequest{RequestID: session.Request.ID, FirstAttempt: 1, Through: "demo:0002", TimeoutMs: 1000},
+	}
+}
+
+func TestARunAdoptsTheRunningRequestOfThePreviousRun(t *testing.T) {
+	w := newWorld(t)
+	w.opens()
 	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
 		require.Equal(t, "demo", in.ContextName)
-		require.Equal(t, session.Request.ID, in.RequestID)
+		require.Equal(t, "demo:r0001", in.RequestID)
 		require.True(t, in.Adopt)
 		return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Completed, Text: "Hello"}, nil
 	})
 	w.at(time.Minute, w.close)
 	w.SetContinuedExecutionRunID("previous")
-	w.ExecuteWorkflow(wire.WorkflowType, map[string]any{
-		"session": packed,
-		"running": reducer.StartRequest{RequestID: session.Request.ID, FirstAttempt: 1, Through: "demo:0002", TimeoutMs: 1000},
-	})
+	w.ExecuteWorkflow(wire.WorkflowType, runningInput(t))
 	require.NoError(t, w.GetWorkflowError())
 	w.AssertExpectations(t)
 	require.Equal(t, []string{"AssistantMessage Hello", "LLMRequestCompleted", "SessionEnded done"}, w.log)
@@ -185,4 +190,31 @@ func TestAShortBacklogEndsTheLongTaskTimeout(t *testing.T) {
 	var next *workflow.ContinueAsNewError
 	require.ErrorAs(t, w.GetWorkflowError(), &next)
 	require.Equal(t, 10*time.Second, next.WorkflowTaskTimeout)
+}
+
+// TestAFloodIsDetectedBeforeTheServerCountsIt receives 4.5 MB of signals in one workflow
+// task, while the size that the server reports is still small. Larger signals are
+// references in the history, and no flood.
+func TestAFloodIsDetectedBeforeTheServerCountsIt(t *testing.T) {
+	for size, isFlood := range map[int]bool{450_000: true, 1_500_000: false} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			w := newWorld(t)
+			w.registers()
+			w.at(time.Minute, func() {
+				w.SetCurrentHistoryLength(100)
+				for range 4_500_000/size - 1 {
+					w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", size), "triggersTurn": false})
+				}
+				w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "UserMessage", "content": strings.Repeat("x", size), "triggersTurn": false})
+			})
+			w.at(time.Hour, w.close)
+			w.ExecuteWorkflow(wire.WorkflowType)
+			if isFlood {
+				require.ErrorAs(t, w.GetWorkflowError(), new(*workflow.ContinueAsNewError))
+				require.Len(t, w.log, 1, "the next run records the signals")
+			} else {
+				require.NoError(t, w.GetWorkflowError())
+			}
+		})
+	}
 }

@@ -36,6 +36,9 @@ type inbox struct {
 	size int
 	// signalled and updated count the signals and updates that the run received.
 	signalled, updated int
+	// plainBytes counts the bytes of the signals that any Temporal client may send. Larger
+	// ones are references in the history.
+	plainBytes int
 }
 
 func (b *inbox) empty() bool { return len(b.signals) == 0 }
@@ -57,6 +60,10 @@ func (b *inbox) take() signal {
 	b.size -= first.size()
 	return first
 }
+
+// maxPlainBytes is the largest payload that the server accepts: limit.blobSize.error of
+// deploy/dynamicconfig.yaml.
+const maxPlainBytes = 512 << 10
 
 type inboxKey struct{}
 
@@ -87,7 +94,11 @@ func (i *signalInterceptor) HandleSignal(ctx workflow.Context, in *interceptor.H
 	if workflow.GetInfo(ctx).WorkflowType.Name != workflowType {
 		return i.Next.HandleSignal(ctx, in)
 	}
+	s := signal{name: in.SignalName, payloads: in.Arg}
 	i.inbox.signalled++
-	i.inbox.put(signal{name: in.SignalName, payloads: in.Arg})
+	if size := s.size(); size <= maxPlainBytes {
+		i.inbox.plainBytes += size
+	}
+	i.inbox.put(s)
 	return nil
 }

@@ -62,8 +62,14 @@ const (
 	maxLastTaskBytes = 16 << 20
 )
 
-// endTask begins a new workflow task. Waiting for anything ends the task.
-func endTask(ctx workflow.Context) { _ = workflow.Sleep(ctx, time.Millisecond) }
+// endTask waits for the next workflow task. The timer starts it, unless the server
+// starts it earlier for signals that arrived during this one.
+func endTask(ctx workflow.Context) {
+	info := workflow.GetInfo(ctx)
+	length := info.GetCurrentHistoryLength()
+	timer := workflow.NewTimer(ctx, time.Millisecond)
+	_ = workflow.Await(ctx, func() bool { return timer.IsReady() || info.GetCurrentHistoryLength() != length })
+}
 
 // summary is what the Temporal UI shows of a record.
 func summary(events []event.Event) string {

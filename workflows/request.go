@@ -90,16 +90,30 @@ func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 		in := r.generateInput(start, adopt.Attempt, attempts)
 		in.Adopt = true
 		var result activities.GenerateResult
-		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, in).Get(ctx, &result)
+		get := func(attempt workflow.Future) error {
+			r.adopted = attempt
+			err := attempt.Get(ctx, &result)
+			r.adopted = nil
+			return err
+		}
+		err := get(workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, in))
 		var failed *temporal.ApplicationError
 		if errors.As(err, &failed) && !failed.NonRetryable() && attempts > 1 {
 			delay := max(failed.NextRetryDelay(), milliseconds(start.Retry.InitialDelayMs))
 			if err = workflow.Sleep(ctx, delay); err == nil {
-				err = r.executeGenerate(ctx, start, adopt.Attempt+1).Get(ctx, &result)
+				err = get(r.executeGenerate(ctx, start, adopt.Attempt+1))
 			}
 		}
 		done.Set(result, err)
 	})
+}
+
+// awaitAdopted lets the coroutine of adoptRequest handle an attempt that has completed.
+// Coroutines run when this one blocks, and it may end the run before that.
+func (r *run) awaitAdopted() {
+	if r.adopted != nil && r.adopted.IsReady() {
+		_ = workflow.Await(r.ctx, func() bool { return r.adopted == nil })
+	}
 }
 
 // tellRequest lets the worker that makes the request decide whether it has to
