@@ -28,10 +28,8 @@ const adoptWithin = 2 * time.Minute
 // of signals, a busy process takes more than 2 s to start it.
 const AdoptTimeout = 10 * time.Second
 
-// describeTimeout bounds the check whether a run has continued as new.
 const describeTimeout = 2 * time.Second
 
-// attemptKey identifies an attempt.
 type attemptKey struct {
 	contextName, requestID string
 	number                 int
@@ -51,7 +49,6 @@ func (r *attempts) add(a *attempt) {
 	r.byKey[a.key] = a
 }
 
-// find returns an attempt, or nil.
 func (r *attempts) find(key attemptKey) *attempt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +74,6 @@ func (a *attempt) currentRun() (_ workflow.Execution, changed <-chan struct{}) {
 	return a.current, a.changed
 }
 
-// addWaiter adds an activity of a run.
 func (a *attempt) addWaiter(run workflow.Execution) *workflow.Execution {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +86,7 @@ func (a *attempt) addWaiter(run workflow.Execution) *workflow.Execution {
 	return &run
 }
 
-// removeWaiter removes an activity. Without any, the attempt is cancelled after adoptWithin.
+// removeWaiter cancels the attempt after adoptWithin if nobody else waits.
 func (a *attempt) removeWaiter(w *workflow.Execution) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,7 +105,6 @@ func (a *attempt) setCurrentRun(run workflow.Execution) {
 	a.current, a.changed = run, make(chan struct{})
 }
 
-// wait returns the result to an activity, and sends its heartbeats in the meantime.
 func (a *attempt) wait(ctx context.Context, w *workflow.Execution) (GenerateResult, error) {
 	var heartbeats sync.WaitGroup
 	defer heartbeats.Wait()
@@ -156,8 +151,7 @@ func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool 
 	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
-// heartbeat sends heartbeats. It cancels the attempt when the worker hands it back, or a stop
-// check says so.
+// heartbeat also cancels the attempt when the worker hands it back or a stop check says so.
 func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()

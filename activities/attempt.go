@@ -15,7 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// attempt is one attempt of a request.
 type attempt struct {
 	*Activities
 	in        GenerateInput
@@ -39,8 +38,8 @@ type attempt struct {
 	attempted Attempted
 	// newestInput is the counter of the newest input that a stop message was about.
 	newestInput int
-	// waiters are the runs whose activities wait for the result, current is the one that waits
-	// since the latest, and changed is closed when current changes.
+	// waiters are the runs whose activities wait for the result, current is the newest of them,
+	// and changed is closed when current changes.
 	waiters []*workflow.Execution
 	current workflow.Execution
 	changed chan struct{}
@@ -48,7 +47,6 @@ type attempt struct {
 	orphaned *time.Timer
 }
 
-// run executes the attempt.
 func (a *attempt) run(ctx context.Context) {
 	defer a.cancel(nil)
 	defer close(a.done)
@@ -98,7 +96,6 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// resolve finds the model of the request.
 func (a *attempt) resolve(config reducer.Config) (Model, error) {
 	provider := config.Primary
 	if a.in.Fallback {
@@ -121,8 +118,8 @@ func (a *attempt) setModel(providerID, model string) {
 	a.attempted.ProviderID, a.attempted.Model = providerID, model
 }
 
-// onStop handles a stop message. New input does not stop an attempt whose model was shown it,
-// nor one that is still debounced and will include it.
+// New input does not stop an attempt whose model was shown it, nor one that is still debounced
+// and will include it.
 func (a *attempt) onStop(stop Stop) {
 	if stop.Reason != event.ReasonNewUserInput || a.isOutdated(stop.Through) {
 		a.cancel(stopped{stop.Reason})

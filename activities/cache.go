@@ -90,7 +90,7 @@ func (e *CacheEntry) Acquire() (reducer.Session, error) {
 	return session, err
 }
 
-// Get returns the session.
+// Get returns the session without acquiring it.
 func (e *CacheEntry) Get() (reducer.Session, error) {
 	if e.cache == nil {
 		return e.session, nil
@@ -134,7 +134,6 @@ func (e *CacheEntry) setSize(size int64) {
 	e.size = size
 }
 
-// load returns the session from memory or from the spill file.
 func (e *CacheEntry) load() (reducer.Session, error) {
 	if e.spilled == nil {
 		return e.session, nil
@@ -175,7 +174,6 @@ func (c *SessionCache) evict(except *CacheEntry) {
 	}
 }
 
-// get returns the newest session of a run.
 func (c *SessionCache) get(runID string) (session reducer.Session, ok bool) {
 	c.read(runID, func(e *CacheEntry) {
 		var err error
@@ -185,13 +183,11 @@ func (c *SessionCache) get(runID string) (session reducer.Session, ok bool) {
 	return session, ok
 }
 
-// stopCheck returns the stop check of the newest session of a run.
 func (c *SessionCache) stopCheck(runID string) (check wire.StopCheck, ok bool) {
 	c.read(runID, func(e *CacheEntry) { check, ok = e.check, true })
 	return check, ok
 }
 
-// read calls f with the entry of a run, if there is one.
 func (c *SessionCache) read(runID string, f func(*CacheEntry)) {
 	if c == nil {
 		return

@@ -20,7 +20,6 @@ import (
 // provider end.
 const maxRetryAfter = 5 * time.Minute
 
-// outcome turns the end of an attempt into the result or the error of the activity.
 func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +79,6 @@ func truncate(text string) (_ string, isCut bool) {
 	return strings.ToValidUTF8(text[:limit], ""), true
 }
 
-// failure returns the application error of a failed attempt, which controls retries.
 func (a *attempt) failure(err error) error {
 	options := temporal.ApplicationErrorOptions{Details: []any{a.attempted}}
 	kind := "internal"

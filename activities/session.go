@@ -46,7 +46,6 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 	return session, err
 }
 
-// sleep waits, or returns the cause for which the context ended.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,7 +15,6 @@ type spillFile struct {
 	free map[int][]int64
 }
 
-// region is a part of the file.
 type region struct {
 	offset int64
 	class  int // its size is 1<<class
