@@ -94,16 +94,20 @@ bin/gotest:
 test: bin/temporal bin/gotest ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
 	$(if $(plain),@echo "running packages without goroutines without the race detector"; $(gotest) -timeout 20m $(plain))
-	$(if $(large),@echo "running tests with megabytes of text without the race detector"; $(gotest) -timeout 20m -run '^($(call begin_with,large))$$' ./e2e)
-	@$(gotest) $(race) -timeout 20m $(if $(large),-skip '^($(call begin_with,large))$$') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P))
+	$(if $(large),@echo "running large tests without the race detector"; $(gotest) -vet=off -timeout 20m -run '$(large_tests)' $(large))
+	@$(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P))
 
 # Packages whose code and tests start no goroutines: the race detector finds nothing there
 # and multiplies their time by ten. TestPackagesTestedWithoutRaceDetectorAreSequential checks them.
 sequential = ./event ./formats/agent ./formats/chat ./reducer/transcript
 plain = $(if $(race),$(if $(T),,$(if $(filter ./...,$(P)),$(sequential))))
 
-# Large tests, with megabytes of text, run without the race detector, unless T names them.
-large = $(if $(race),$(if $(T),,$(filter ./... ./e2e,$(P))))
+# Large tests, with megabytes of text or thousands of cases, run without the race detector,
+# unless T names them: the packages with large tests, and the names for -run and -skip.
+# They begin with large(t) in e2e and follow the line //test:large elsewhere.
+large = $(if $(race),$(if $(T),,$(if $(filter ./...,$(P)),./e2e $(large_packages),$(filter ./e2e,$(P)))))
+large_packages = $(shell grep -rl --include='*_test.go' '^//test:large$$' . | xargs -r -n1 dirname | sort -u)
+large_tests = ^($(shell find . -name '*_test.go' | sort | xargs awk '/^\/\/test:large$$/ { marked = 1 } /^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name); if (marked) print name; marked = 0 } /^\tlarge\(t\)$$/ { print name }' | paste -sd '|'))$$
 
 # Packages that take longest start first.
 slowest = $(if $(filter ./...,$(P)),./e2e ./gateway ./worker)

@@ -44,6 +44,7 @@ func jsonl(t require.TestingT, log iter.Seq2[event.Event, error]) string {
 	return out.String()
 }
 
+//test:large
 func TestAnImportedLogEqualsTheExportedOne(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		logs := archive.New(blobstest.New(t).Store)
@@ -97,6 +98,7 @@ func numbered(count int) []event.Event {
 	return events
 }
 
+//test:large
 func TestAnInterruptedImportIsInvisibleUntilItIsRepeated(t *testing.T) {
 	log := numbered(12_000)
 	bucket := blobstest.New(t)

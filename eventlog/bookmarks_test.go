@@ -110,6 +110,8 @@ func TestAServerThatRefusesEverythingIsAnError(t *testing.T) {
 }
 
 // The reference model is the list of counters.
+//
+//test:large
 func TestPagesOfAGrowingLogAreComplete(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := longRun(t, 1)

@@ -148,6 +148,8 @@ func operators() map[string]operator {
 
 // TestEveryKeyIsSentToItsDestinationOnly tests all combinations of configurations and events on
 // listening servers.
+//
+//test:large
 func TestEveryKeyIsSentToItsDestinationOnly(t *testing.T) {
 	origins := []string{
 		"https://api.openai.com", "https://api.mistral.ai", "http://localhost:11434", "https://proxy.example",

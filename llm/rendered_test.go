@@ -308,6 +308,7 @@ func TestConcurrentRequestsOfOneConversation(t *testing.T) {
 	}
 }
 
+//test:large
 func TestRenderingCacheIsBounded(t *testing.T) {
 	adapter := llm.New(llm.Options{AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: reader{}}})
 	const atMost = 4 << 20

@@ -297,6 +297,8 @@ func throughJSON[T any](t require.TestingT, value T) T {
 
 // The states of a log share memory; folding one of them in a new direction
 // must leave every other as it was.
+//
+//test:large
 func TestAStateIsNeverChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")

@@ -19,6 +19,8 @@ import (
 // fail, die, hear a hint to stop or do not, signals that are lost, late or come
 // twice, and runs that are terminated. What must hold, holds after every step;
 // in the end the world calms down and the session must, too.
+//
+//test:large
 func TestASessionInAHostileWorld(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch, shown: map[string]int{}}

@@ -59,6 +59,7 @@ func TestASignalBecomesAnInput(t *testing.T) {
 	}
 }
 
+//test:large
 func TestASignalThatCannotBeReadIsRefused(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	tests := map[string]struct {

@@ -37,6 +37,7 @@ func TestSizeIsExact(t *testing.T) {
 	})
 }
 
+//test:large
 func TestARecordNeverExceedsItsLimitUnlessAnEventDoes(t *testing.T) {
 	many := func(n int, contextName string, body event.Body) (events []event.Event) {
 		for i := range n {

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -28,6 +29,28 @@ func TestPackagesTestedWithoutRaceDetectorAreSequential(t *testing.T) {
 			source, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Empty(t, concurrency(t, string(source)), "%s: remove %s from sequential in the Makefile", file, pkg)
+		}
+	}
+}
+
+// TestLargeTestsHaveUniqueNames: make test skips large tests by name in the pass with the
+// race detector, in all packages.
+func TestLargeTestsHaveUniqueNames(t *testing.T) {
+	places := map[string][]string{}
+	large := map[string]bool{}
+	files, err := exec.Command("find", ".", "-name", "*_test.go").Output()
+	require.NoError(t, err)
+	for _, file := range strings.Fields(string(files)) {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, test := range regexp.MustCompile(`(?m)^((?://.*\n)*)func (Test\w+)\(.*\n(\tlarge\(t\)\n)?`).FindAllStringSubmatch(string(source), -1) {
+			places[test[2]] = append(places[test[2]], file)
+			large[test[2]] = large[test[2]] || strings.Contains(test[1], "//test:large\n") || test[3] != ""
+		}
+	}
+	for name, isLarge := range large {
+		if isLarge {
+			require.Len(t, places[name], 1, name)
 		}
 	}
 }
