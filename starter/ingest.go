@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,15 +34,13 @@ type ingestOptions struct {
 func newIngestCommand(a *app) *cobra.Command {
 	o := ingestOptions{app: a, outage: time.Minute, tryAgain: time.Second}
 	command := &cobra.Command{
-		Use:   "ingest -n NAME --format droid|claude [FILE|-]",
+		Use:   "ingest -n NAME --format FORMAT [FILE|-]",
 		Short: "Record the output of a coding agent in a context",
 		Long: `Record the output of a coding agent in a context: messages, tool calls, tool
 results and other output. Without FILE the output is read from standard input
 and recorded as the agent prints it. No model is called.
 
-  droid   output of the Droid CLI with --output-format stream-json
-  claude  output of Claude Code with --output-format stream-json
-
+` + formatsUsage() + `
 Ingesting a log again adds only events that are new. Unrecognized JSON is
 recorded as a warning. Probable API keys are removed. Outputs longer than about
 1 MiB lose their middle, and a mark shows it.
@@ -60,9 +59,28 @@ recorded as a warning. Probable API keys are removed. Outputs longer than about
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.format, "format", "", "input `FORMAT`: droid or claude; required")
+	flags.StringVar(&o.format, "format", "", "input `FORMAT`: "+formatNames()+"; required")
 	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events, repeated, warnings, refused")
 	return command
+}
+
+// formatsUsage lists the formats with their descriptions, one per line.
+func formatsUsage() string {
+	var b strings.Builder
+	for _, f := range agent.Formats() {
+		fmt.Fprintf(&b, "  %-8s%s\n", f, f.Usage())
+	}
+	return b.String()
+}
+
+// formatNames returns the formats as "a, b or c".
+func formatNames() string {
+	var names []string
+	for _, f := range agent.Formats() {
+		names = append(names, string(f))
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 func runIngest(ctx context.Context, o ingestOptions) (err error) {
@@ -71,7 +89,7 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	}
 	format := agent.Format(o.format)
 	if !slices.Contains(agent.Formats(), format) {
-		return usagef("--format %q: want droid or claude", o.format)
+		return usagef("--format %q: want %s", o.format, formatNames())
 	}
 	log, err := o.log()
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 // https://code.claude.com/docs/en/headless
 const Claude Format = "claude"
 
+var _ = register(Claude, "output of Claude Code with --output-format stream-json", func() parser { return &claude{} })
+
 // claudeLine has the fields of all line types.
 type claudeLine struct {
 	whole     json.RawMessage // the unparsed line

@@ -7,7 +7,8 @@
 //
 // Each line is sanitized (read.go), parsed by its format (droid.go, claude.go),
 // matched with its tool call (pairing.go) and truncated to the event size limit
-// (fit.go). A format is one file with a [Format] and a parser.
+// (fit.go). A format is one file: it registers a [Format] with a description and a parser,
+// and everything that lists formats includes it.
 //
 // Guarantees:
 //   - No line is lost, except duplicates, and none ends the reading. A line that

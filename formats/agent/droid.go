@@ -12,6 +12,8 @@ import (
 // Droid is the output of the Droid CLI with --output-format stream-json.
 const Droid Format = "droid"
 
+var _ = register(Droid, "output of the Droid CLI with --output-format stream-json", func() parser { return &droid{} })
+
 // droidLine has the fields of all line types.
 type droidLine struct {
 	whole     json.RawMessage // the unparsed line

@@ -19,14 +19,25 @@ import (
 // Format is the log format of an agent.
 type Format string
 
-// parsers creates a parser for one log of a format.
-var parsers = map[Format]func() parser{
-	Droid:  func() parser { return &droid{} },
-	Claude: func() parser { return &claude{} },
+type formatSpec struct {
+	usage     string
+	newParser func() parser
+}
+
+var formats = map[Format]formatSpec{}
+
+// register adds a format, with its description and a constructor of the parser for one
+// log. The file of each format calls it.
+func register(f Format, usage string, newParser func() parser) bool {
+	formats[f] = formatSpec{usage, newParser}
+	return true
 }
 
 // Formats returns all formats, sorted.
-func Formats() []Format { return slices.Sorted(maps.Keys(parsers)) }
+func Formats() []Format { return slices.Sorted(maps.Keys(formats)) }
+
+// Usage describes the logs of a format for help texts, on one line without a period.
+func (f Format) Usage() string { return formats[f].usage }
 
 // parser parses the lines of one log, in order.
 type parser interface {
@@ -51,13 +62,13 @@ func (i item) check() error {
 // last element; it is an error of r or an unknown format.
 func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		newParser, ok := parsers[format]
+		spec, ok := formats[format]
 		if !ok {
 			yield(event.Event{}, fmt.Errorf("unknown format %q (want one of %q)", format, Formats()))
 			return
 		}
 		in := lines{reader: bufio.NewReaderSize(r, 64<<10)}
-		d := decoder{parser: newParser(), ids: newIdentity(maxSeen)}
+		d := decoder{parser: spec.newParser(), ids: newIdentity(maxSeen)}
 		calls := pairing{known: map[string]bool{}}
 		emit := func(items []item) bool {
 			for _, i := range items {
