@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 var (
@@ -206,6 +208,16 @@ func TestArchitectureListsEveryPublicPackage(t *testing.T) {
 			belongs = belongs || isProgram[parent]
 		}
 		assert.True(t, belongs, "docs/architecture.md does not list package %s (list it, or move it to internal)", path)
+	}
+}
+
+func TestEveryDeliveryPolicyIsDocumented(t *testing.T) {
+	events := documents(t)[filepath.Join("docs", "events.md")]
+	help, err := os.ReadFile("starter/testdata/help.golden")
+	require.NoError(t, err)
+	for _, policy := range event.Policies() {
+		assert.Contains(t, events, "\n| `"+string(policy)+"` |", "docs/events.md")
+		assert.Regexp(t, `(?m)^\s+`+string(policy)+`\s`, string(help), "starter set policy --help")
 	}
 }
 
