@@ -9,17 +9,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// BenchmarkReduce folds conversations of different lengths. What an event costs
-// must not depend on the length.
+// BenchmarkReduce folds conversations of different lengths. The cost of an event must not
+// depend on the length.
 func BenchmarkReduce(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		benchmarkReduce(b, conversation(n, false))
 	}
 }
 
-// BenchmarkReduceInTheMiddle folds conversations in which one turn of ten changes
-// what is there: a tool call, and an answer that comes after newer input. Event
-// by event each of those copies the list of messages, see the package comment.
+// BenchmarkReduceInTheMiddle folds conversations in which one turn of ten modifies earlier
+// messages: by a tool call, and by an answer after newer input.
 func BenchmarkReduceInTheMiddle(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		benchmarkReduce(b, conversation(n, true))
@@ -46,7 +45,7 @@ func perEvent(b *testing.B, n int, fold func() reducer.ReducedContext) {
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
 		if len(fold().Messages) == 0 {
-			b.Fatal("nothing was said")
+			b.Fatal("no messages")
 		}
 	}
 	runtime.ReadMemStats(&after)
@@ -55,9 +54,8 @@ func perEvent(b *testing.B, n int, fold func() reducer.ReducedContext) {
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/events, "allocs/event")
 }
 
-// conversation is a log of n events as a chat makes it: message, request, answer,
-// and now and then an attachment. With middle, one turn of ten has a tool call
-// and a message that comes before the answer.
+// conversation returns the log of a chat with n events. With middle, one turn of ten has a
+// tool call and a message before the answer.
 func conversation(n int, middle bool) []event.Event {
 	var log []event.Event
 	last := func() string { return event.FormatID("bench", len(log)) }

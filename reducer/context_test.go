@@ -29,8 +29,6 @@ func numbered(first int, bodies ...event.Body) []event.Event {
 	return events
 }
 
-// The first three are those of the seed.
-
 func TestReduce(t *testing.T) {
 	t.Run("builds messages from content events", func(t *testing.T) {
 		result := reducer.Reduce(reducer.Initial(),
@@ -56,7 +54,7 @@ func TestReduce(t *testing.T) {
 	})
 }
 
-func TestAFreshContextHasTheDefaults(t *testing.T) {
+func TestANewContextHasTheDefaults(t *testing.T) {
 	require.Equal(t, reducer.ReducedContext{
 		Messages: []reducer.Message{},
 		Config: reducer.Config{
@@ -69,8 +67,7 @@ func TestAFreshContextHasTheDefaults(t *testing.T) {
 	require.NoError(t, reducer.Validate(reducer.Initial()))
 }
 
-// brief writes messages in a form that is easy to compare: the
-// role, the content, and what hangs on it.
+// brief describes messages, a line each.
 func brief(messages []reducer.Message) []string {
 	out := []string{}
 	for _, m := range messages {
@@ -113,56 +110,56 @@ func TestMessages(t *testing.T) {
 		events bodies
 		want   []string
 	}{
-		{"nothing is nothing", nil, []string{}},
+		{"no events", nil, []string{}},
 		{"a system prompt goes in front", bodies{user("a"), event.SystemPrompt{Content: "s"}}, []string{"system: s", "user: a"}},
 		{"a system prompt is replaced", bodies{event.SystemPrompt{Content: "s"}, user("a"), event.SystemPrompt{Content: "t"}},
 			[]string{"system: t", "user: a"}},
-		{"an empty system prompt takes it away", bodies{event.SystemPrompt{Content: "s"}, user("a"), event.SystemPrompt{}},
+		{"an empty system prompt removes it", bodies{event.SystemPrompt{Content: "s"}, user("a"), event.SystemPrompt{}},
 			[]string{"user: a"}},
-		{"a system prompt that was taken away comes back in front", bodies{event.SystemPrompt{Content: "s"}, user("a"), event.SystemPrompt{}, event.SystemPrompt{Content: "t"}},
+		{"a removed system prompt can be set again", bodies{event.SystemPrompt{Content: "s"}, user("a"), event.SystemPrompt{}, event.SystemPrompt{Content: "t"}},
 			[]string{"system: t", "user: a"}},
 		{"attachments wait for the next user message", bodies{file("a.txt"), says("x"), file("b.txt"), user("see"), user("and")},
 			[]string{"assistant: x", "user: see +a.txt +b.txt", "user: and"}},
-		{"a message that triggers no turn is still said", bodies{event.UserMessage{Content: "a", TriggersTurn: new(false)}}, []string{"user: a"}},
+		{"a message that triggers no turn is a message", bodies{event.UserMessage{Content: "a", TriggersTurn: new(false)}}, []string{"user: a"}},
 
-		{"an answer stands at the end when nothing came later", bodies{user("a"), answer("x", 1)}, []string{"user: a", "assistant: x"}},
-		{"a late answer stands before what came later", bodies{user("a"), user("b"), answer("x", 1)},
+		{"an answer without later messages is last", bodies{user("a"), answer("x", 1)}, []string{"user: a", "assistant: x"}},
+		{"a late answer precedes later messages", bodies{user("a"), user("b"), answer("x", 1)},
 			[]string{"user: a", "assistant: x", "user: b"}},
-		{"a partial answer stands after what it had seen", bodies{
+		{"a partial answer follows the messages of its request", bodies{
 			user("a"), user("b"), event.AssistantMessage{Content: "x", ThroughEventID: "demo:0001", Partial: true}, answer("y", 3),
 		}, []string{"user: a", "assistant: x (partial)", "user: b", "assistant: y"}},
-		{"two late answers each stand where they belong", bodies{user("a"), user("b"), answer("x", 1), user("c"), answer("y", 3)},
+		{"two late answers follow their messages", bodies{user("a"), user("b"), answer("x", 1), user("c"), answer("y", 3)},
 			[]string{"user: a", "assistant: x", "user: b", "assistant: y", "user: c"}},
-		{"an answer to nothing stands at the end", bodies{user("a"), says("x"), event.AssistantMessage{Content: "y", ThroughEventID: "m1"}},
+		{"an answer to an unknown event is last", bodies{user("a"), says("x"), event.AssistantMessage{Content: "y", ThroughEventID: "m1"}},
 			[]string{"user: a", "assistant: x", "assistant: y"}},
-		{"no answer goes before the system prompt, however new that is", bodies{user("a"), event.SystemPrompt{Content: "s"}, user("b"), answer("x", 1)},
+		{"no answer precedes a newer system prompt", bodies{user("a"), event.SystemPrompt{Content: "s"}, user("b"), answer("x", 1)},
 			[]string{"system: s", "user: a", "assistant: x", "user: b"}},
-		{"an answer that saw nothing comes first", bodies{event.SetTimeout{TimeoutMs: 1}, user("b"), answer("x", 1)},
+		{"an answer to a request without messages is first", bodies{event.SetTimeout{TimeoutMs: 1}, user("b"), answer("x", 1)},
 			[]string{"assistant: x", "user: b"}},
-		{"a late answer does not part a call from its result", bodies{
+		{"a late answer does not separate a call from its result", bodies{
 			user("a"), says("x"), call("c1", ""), user("b"), result("c1", `1`), answer("y", 2),
 		}, []string{"user: a", "assistant: x c1=weather", "tool: 1 for c1", "assistant: y", "user: b"}},
 
 		{"a call belongs to the newest assistant message", bodies{user("a"), says("x"), call("c1", ""), call("c2", "")},
 			[]string{"user: a", "assistant: x c1=weather c2=weather"}},
-		{"a call after a user message is a message of its own", bodies{says("x"), user("a"), call("c1", "")},
+		{"a call after a user message is a new message", bodies{says("x"), user("a"), call("c1", "")},
 			[]string{"assistant: x", "user: a", "assistant:  c1=weather"}},
-		{"a note is not for the model", bodies{user("a"), event.Note{Kind: event.NoteThinking, Content: "hm"}, says("x")}, []string{"user: a", "assistant: x"}},
+		{"a note is no message", bodies{user("a"), event.Note{Kind: event.NoteThinking, Content: "hm"}, says("x")}, []string{"user: a", "assistant: x"}},
 		{"a call belongs to the message that it names", bodies{says("x"), says("y"), user("a"), call("c1", "demo:0001")},
 			[]string{"assistant: x c1=weather", "assistant: y", "user: a"}},
-		{"a call that names a message nobody knows is one of its own", bodies{says("x"), call("c1", "demo:0099")},
+		{"a call that names an unknown message is a new message", bodies{says("x"), call("c1", "demo:0099")},
 			[]string{"assistant: x", "assistant:  c1=weather"}},
-		{"a call that names a message of a foreign log belongs to the newest", bodies{says("x"), call("c1", "msg_7")},
+		{"a call that names a message of an imported log belongs to the newest", bodies{says("x"), call("c1", "msg_7")},
 			[]string{"assistant: x c1=weather"}},
-		{"a call that comes twice is one", bodies{says("x"), call("c1", ""), call("c1", "")}, []string{"assistant: x c1=weather"}},
-		{"a call with the id of one that has its result is another", bodies{says("x"), call("c1", ""), result("c1", `1`), call("c1", ""), result("c1", `2`)},
+		{"a repeated call is dropped", bodies{says("x"), call("c1", ""), call("c1", "")}, []string{"assistant: x c1=weather"}},
+		{"a call with the id of a call with a result is a new call", bodies{says("x"), call("c1", ""), result("c1", `1`), call("c1", ""), result("c1", `2`)},
 			[]string{"assistant: x c1=weather", "tool: 1 for c1", "assistant:  c1=weather", "tool: 2 for c1"}},
-		{"a result goes behind its call", bodies{says("x"), call("c1", ""), call("c2", ""), user("a"), result("c2", `"two"`), result("c1", `{"n":1}`)},
+		{"a result follows its call", bodies{says("x"), call("c1", ""), call("c2", ""), user("a"), result("c2", `"two"`), result("c1", `{"n":1}`)},
 			[]string{"assistant: x c1=weather c2=weather", "tool: two for c2", `tool: {"n":1} for c1`, "user: a"}},
-		{"a second result takes the place of the first", bodies{
+		{"a second result replaces the first", bodies{
 			says("x"), call("c1", ""), event.ToolResult{ToolCallID: "c1", Error: json.RawMessage(`"unknown"`), IsError: true}, user("a"), result("c1", `1`),
 		}, []string{"assistant: x c1=weather", "tool: 1 for c1", "user: a"}},
-		{"a result without a call stands at the end", bodies{user("a"), result("c9", `1`)}, []string{"user: a", "tool: 1 for c9"}},
+		{"a result without a call is last", bodies{user("a"), result("c9", `1`)}, []string{"user: a", "tool: 1 for c9"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := reduce(tc.events...)
@@ -171,7 +168,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestMessagesKnowTheirEvents(t *testing.T) {
+func TestMessagesNameTheirEvents(t *testing.T) {
 	got := reduce(event.UserMessage{Content: "a"}, event.SetTimeout{TimeoutMs: 1}, event.UserMessage{Content: "b"})
 	require.Equal(t, "demo:0001", got.Messages[0].EventID)
 	require.Equal(t, "demo:0003", got.Messages[1].EventID)
@@ -186,12 +183,12 @@ func TestConfig(t *testing.T) {
 		require.Equal(t, reducer.ProviderConfig{ProviderID: "ollama", Model: "b"}, got.Primary)
 		require.Nil(t, got.Fallback)
 	})
-	t.Run("a fallback leaves the primary alone", func(t *testing.T) {
+	t.Run("a fallback does not change the primary", func(t *testing.T) {
 		got := reduce(event.SetProviderConfig{ProviderID: "ollama", Model: "b", AsFallback: true}).Config
 		require.Equal(t, reducer.Initial().Config.Primary, got.Primary)
 		require.Equal(t, &reducer.ProviderConfig{ProviderID: "ollama", Model: "b"}, got.Fallback)
 	})
-	t.Run("retries that are not set take their defaults", func(t *testing.T) {
+	t.Run("unset retry fields have their defaults", func(t *testing.T) {
 		got := reduce(
 			event.SetRetryConfig{MaxRetries: 1, InitialDelayMs: 5, BackoffFactor: new(3.0), MaxDelayMs: new(int64(7)), Jitter: true},
 			event.SetRetryConfig{MaxRetries: 0, InitialDelayMs: 90_000},
@@ -201,14 +198,14 @@ func TestConfig(t *testing.T) {
 	t.Run("a timeout", func(t *testing.T) {
 		require.Equal(t, int64(5), reduce(event.SetTimeout{TimeoutMs: 5}).Config.TimeoutMs)
 	})
-	t.Run("timeouts of the first token and of a stall, all at once", func(t *testing.T) {
+	t.Run("all timeouts are replaced at once", func(t *testing.T) {
 		set := event.SetTimeout{TimeoutMs: 5, FirstTokenMs: new(int64(3)), StallMs: new(int64(2))}
 		got := reduce(set).Config
 		require.Equal(t, []int64{5, 3, 2}, []int64{got.TimeoutMs, got.FirstTokenMs, got.StallMs})
 		got = reduce(set, event.SetTimeout{TimeoutMs: 7}).Config
 		require.Equal(t, []int64{7, 0, 0}, []int64{got.TimeoutMs, got.FirstTokenMs, got.StallMs})
 	})
-	t.Run("the parts of a delivery policy that are not set stay", func(t *testing.T) {
+	t.Run("unset fields of a delivery policy keep their values", func(t *testing.T) {
 		got := reduce(
 			event.SetDeliveryPolicy{QuietPeriodMs: new(int64(0))},
 			event.SetDeliveryPolicy{Policy: event.PolicyQueue},
@@ -216,7 +213,7 @@ func TestConfig(t *testing.T) {
 		).Config.Delivery
 		require.Equal(t, reducer.Delivery{Policy: event.PolicyQueue, QuietPeriodMs: 0, MaxWaitMs: 7}, got)
 	})
-	t.Run("a long quiet period is not cut short by the default wait", func(t *testing.T) {
+	t.Run("the default wait does not shorten a long quiet period", func(t *testing.T) {
 		got := reduce(event.SetDeliveryPolicy{QuietPeriodMs: new(int64(2000))}).Config.Delivery
 		require.Equal(t, int64(2000), got.MaxWaitMs)
 	})
@@ -228,13 +225,13 @@ func TestValidate(t *testing.T) {
 		name, want string
 		spoil      func(*reducer.ReducedContext)
 	}{
-		{"a model of nothing", "model", func(r *reducer.ReducedContext) { r.Config.Primary.Model = "" }},
-		{"a fallback of nothing", "providerId", func(r *reducer.ReducedContext) { r.Config.Fallback = &reducer.ProviderConfig{} }},
-		{"a timeout of zero", "timeoutMs", func(r *reducer.ReducedContext) { r.Config.TimeoutMs = 0 }},
-		{"a stall longer than all", "stallMs", func(r *reducer.ReducedContext) { r.Config.StallMs = r.Config.TimeoutMs + 1 }},
-		{"a first token that comes before the request", "firstTokenMs", func(r *reducer.ReducedContext) { r.Config.FirstTokenMs = -1 }},
-		{"retries below zero", "maxRetries", func(r *reducer.ReducedContext) { r.Config.Retry.MaxRetries = -1 }},
-		{"no policy", "policy", func(r *reducer.ReducedContext) { r.Config.Delivery = reducer.Delivery{Policy: "shout"} }},
+		{"an empty model", "model", func(r *reducer.ReducedContext) { r.Config.Primary.Model = "" }},
+		{"an empty fallback", "providerId", func(r *reducer.ReducedContext) { r.Config.Fallback = &reducer.ProviderConfig{} }},
+		{"a zero timeout", "timeoutMs", func(r *reducer.ReducedContext) { r.Config.TimeoutMs = 0 }},
+		{"a stall timeout above the timeout", "stallMs", func(r *reducer.ReducedContext) { r.Config.StallMs = r.Config.TimeoutMs + 1 }},
+		{"a negative first-token timeout", "firstTokenMs", func(r *reducer.ReducedContext) { r.Config.FirstTokenMs = -1 }},
+		{"negative retries", "maxRetries", func(r *reducer.ReducedContext) { r.Config.Retry.MaxRetries = -1 }},
+		{"an unknown policy", "policy", func(r *reducer.ReducedContext) { r.Config.Delivery = reducer.Delivery{Policy: "shout"} }},
 		{"an unknown role", "unknown role", func(r *reducer.ReducedContext) { r.Messages[1].Role = "robot" }},
 		{"a system message in the middle", "must be the first", func(r *reducer.ReducedContext) { r.Messages[1].Role = reducer.RoleSystem }},
 		{"a result without a call", "c9", func(r *reducer.ReducedContext) {
@@ -270,7 +267,7 @@ func TestEverySplitOfALogReducesTheSame(t *testing.T) {
 	})
 }
 
-func TestAJSONRoundTripAtAnyCutChangesNothing(t *testing.T) {
+func TestAStateSurvivesAJSONRoundTripAtAnyCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		cut := rapid.IntRange(0, len(log)).Draw(t, "cut")
@@ -280,7 +277,7 @@ func TestAJSONRoundTripAtAnyCutChangesNothing(t *testing.T) {
 	})
 }
 
-func TestALogThatWentThroughJSONReducesTheSame(t *testing.T) {
+func TestALogReducesTheSameAfterAJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		require.Equal(t, reducer.Reduce(reducer.Initial(), log...), reducer.Reduce(reducer.Initial(), throughJSON(t, log)...))
@@ -295,11 +292,10 @@ func throughJSON[T any](t require.TestingT, value T) T {
 	return out
 }
 
-// The states of a log share memory; folding one of them in a new direction
-// must leave every other as it was.
+// Successive states share arrays; folding one must not modify the others.
 //
 //test:large
-func TestAStateIsNeverChanged(t *testing.T) {
+func TestReduceModifiesNoState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		states := []reducer.ReducedContext{reducer.Initial()}
@@ -320,7 +316,7 @@ func TestAStateIsNeverChanged(t *testing.T) {
 	})
 }
 
-func TestOneStateMayBeFoldedInManyDirectionsAtOnce(t *testing.T) {
+func TestAStateCanBeFoldedConcurrently(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		state := reducer.Initial()
@@ -345,7 +341,7 @@ func TestOneStateMayBeFoldedInManyDirectionsAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheLifecycleReducesToNothing(t *testing.T) {
+func TestReduceIgnoresLifecycleEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		var said []event.Event
@@ -362,9 +358,9 @@ func TestTheLifecycleReducesToNothing(t *testing.T) {
 	})
 }
 
-// The slow and obvious twin of the rule: behind the last message that the
-// request had seen, and behind the results of its tool calls.
-func TestAnAnswerStandsAfterWhatItHadSeen(t *testing.T) {
+// The expected place is computed naively: after the last message of the request and the
+// results of its tool calls.
+func TestAnAnswerFollowsTheMessagesOfItsRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := eventtest.Log("demo").Draw(t, "log")
 		before := reducer.Reduce(reducer.Initial(), log...)

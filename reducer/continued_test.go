@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// answering is a session whose first request is being answered by a worker.
+// answering returns a session in PhaseAnswering.
 func answering(t *testing.T, worker string) reducer.Session {
 	t.Helper()
 	at := eventtest.Epoch
@@ -25,7 +25,7 @@ func answering(t *testing.T, worker string) reducer.Session {
 	return s
 }
 
-func TestARunningAnswerIsAdoptedByTheNextRun(t *testing.T) {
+func TestTheNextRunAdoptsARunningAnswer(t *testing.T) {
 	s := answering(t, "contexts/1")
 	s, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
 	adopt := reducer.AdoptRequest{RequestID: "demo:r0001", Attempt: 1, Worker: "contexts/1"}
@@ -35,20 +35,20 @@ func TestARunningAnswerIsAdoptedByTheNextRun(t *testing.T) {
 	_, effects = reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
 	require.Equal(t, []reducer.Effect{
 		adopt, reducer.InterruptRequest{RequestID: "demo:r0001", Reason: event.ReasonCancelled},
-	}, effects, "what was asked of it is asked again")
+	}, effects, "the stop is repeated")
 }
 
-func TestARequestThatNoWorkerHasAnnouncedIsMadeAgainInTheNextRun(t *testing.T) {
+func TestTheNextRunRequeuesARequestWithoutAKnownWorker(t *testing.T) {
 	for name, s := range map[string]reducer.Session{
-		"before it was sent":     asked(t),
-		"by a worker of no name": answering(t, ""),
+		"before it was sent":   asked(t),
+		"by an unknown worker": answering(t, ""),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
 			require.Len(t, effects, 1)
 			start := effects[0].(reducer.StartRequest)
 			require.Equal(t, "demo:r0001", start.RequestID)
-			require.Equal(t, 2, start.FirstAttempt, "no two attempts have the same number")
+			require.Equal(t, 2, start.FirstAttempt, "attempt numbers are unique")
 		})
 	}
 }
@@ -60,7 +60,7 @@ func asked(t *testing.T) reducer.Session {
 	return s
 }
 
-func TestAnIdleSessionOnlyContinues(t *testing.T) {
+func TestContinuingAnIdleSessionHasNoEffects(t *testing.T) {
 	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
 	after, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
 	require.Empty(t, effects)
@@ -76,21 +76,20 @@ func TestAClientCannotAnswerTheRunningRequest(t *testing.T) {
 	require.Equal(t, s.Reduced.Messages, after.Reduced.Messages)
 
 	for _, id := range []string{"", "demo:r0007"} {
-		taken := event.New(event.AssistantMessage{Content: "Of another agent", RequestID: id})
+		taken := event.New(event.AssistantMessage{Content: "From another agent", RequestID: id})
 		_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{taken}})
 		require.Equal(t, event.TagAssistantMessage, effects[0].(reducer.Record).Events[0].Tag())
 	}
 }
 
-// TestForgedNewsOfARequestHasABoundedEffect sends news that no worker sent.
-func TestForgedNewsOfARequestHasABoundedEffect(t *testing.T) {
+func TestForgedReportsHaveABoundedEffect(t *testing.T) {
 	s := asked(t)
 	for name, news := range map[string]reducer.Attempted{
-		"another request":         {RequestID: "demo:r0002", Attempt: 1, Through: "demo:0002"},
-		"an event to come":        {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003"},
-		"an event of before":      {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0001"},
-		"an attempt out of reach": {RequestID: "demo:r0001", Attempt: 1000, Through: "demo:0002"},
-		"no attempt":              {RequestID: "demo:r0001", Through: "demo:0002"},
+		"another request":             {RequestID: "demo:r0002", Attempt: 1, Through: "demo:0002"},
+		"a future event":              {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003"},
+		"an event before the request": {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0001"},
+		"an attempt beyond the limit": {RequestID: "demo:r0001", Attempt: 1000, Through: "demo:0002"},
+		"no attempt":                  {RequestID: "demo:r0001", Through: "demo:0002"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, effects := reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: news})
@@ -98,7 +97,7 @@ func TestForgedNewsOfARequestHasABoundedEffect(t *testing.T) {
 			require.Equal(t, s, after)
 		})
 	}
-	// What could be true is recorded, and the answer is recorded all the same.
+	// A plausible report is recorded. The answer is recorded, too.
 	s, _ = reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: reducer.Attempted{
 		RequestID: "demo:r0001", Attempt: 3, Through: "demo:0002", Worker: "contexts/nobody",
 	}})
@@ -109,9 +108,8 @@ func TestForgedNewsOfARequestHasABoundedEffect(t *testing.T) {
 	require.Equal(t, "Hi", after.Reduced.Messages[1].Content)
 }
 
-// TestForgedStopsOfARequestEndAtMostThatRequest lets a stranger stop every attempt
-// by NATS, which the session did not ask for.
-func TestForgedStopsOfARequestEndAtMostThatRequest(t *testing.T) {
+// Any NATS client can stop every attempt.
+func TestForgedStopsEndAtMostTheirRequest(t *testing.T) {
 	s := asked(t)
 	var effects []reducer.Effect
 	made := 0
@@ -124,6 +122,6 @@ func TestForgedStopsOfARequestEndAtMostThatRequest(t *testing.T) {
 	events := effects[0].(reducer.Record).Events
 	require.Equal(t, event.TagLLMRequestFailed, events[len(events)-1].Tag())
 	s, effects = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Again"})}})
-	require.NotNil(t, s.Request, "the context goes on")
+	require.NotNil(t, s.Request, "the context accepts input")
 	require.Len(t, effects, 2)
 }

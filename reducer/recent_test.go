@@ -18,7 +18,7 @@ func said(clientEventID string) reducer.Received {
 	return reducer.Received{At: eventtest.Epoch, Events: []event.Event{e}}
 }
 
-func TestASessionRemembersTheNewestEventsOfItsClients(t *testing.T) {
+func TestASessionDeduplicatesTheNewestEvents(t *testing.T) {
 	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
 	for i := range 2*reducer.MaxRecent + 1 {
 		s, _ = reducer.Step(s, said(fmt.Sprintf("c%d", i)))
@@ -41,7 +41,7 @@ func TestASessionRemembersTheNewestEventsOfItsClients(t *testing.T) {
 	require.Equal(t, s.EventCount+1, forgotten.EventCount)
 }
 
-func TestWhatIsRememberedIsNotSharedBetweenFutures(t *testing.T) {
+func TestSuccessorsOfASessionDeduplicateIndependently(t *testing.T) {
 	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
 	s, _ = reducer.Step(s, said("before"))
 	one, _ := reducer.Step(s, said("one"))

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-func TestAnIdempotencyKeyIsForOneInput(t *testing.T) {
+func TestAReusedIdempotencyKeyIsRejected(t *testing.T) {
 	keyed := func(body string, texts ...string) reducer.Received {
 		in := reducer.Received{At: time.Unix(1, 0)}
 		for i, text := range texts {
@@ -36,7 +36,7 @@ func TestAnIdempotencyKeyIsForOneInput(t *testing.T) {
 	require.Empty(t, send(keyed("one", "a", "b")), "a repeat is deduplicated")
 	for _, other := range []reducer.Received{keyed("two", "a"), keyed("three", "a", "b", "c"), keyed("four", "x", "b")} {
 		recorded := send(other)
-		require.Len(t, recorded, 1, "nothing of it is taken")
+		require.Len(t, recorded, 1, "only the rejection is recorded")
 		require.Equal(t, event.KeyReused, recorded[0].Body.(event.InputRejected).Reason)
 		require.Equal(t, other.Events[0].ClientEventID, recorded[0].ClientEventID)
 	}

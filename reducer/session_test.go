@@ -15,26 +15,24 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// TestStories tells stories of sessions. Each file of testdata/session is one: a
-// comment that tells it, the inputs in "script", and in "want" each input again
-// with the effects that it has. The inputs are
+// TestStories runs the scripts in testdata/session. Each file has a comment, the inputs in
+// "script", and in "want" each input with its effects. The inputs are
 //
-//	open                        begin the session
+//	open                        start the session
 //	say TEXT                    a user message
-//	event JSON                  any input, as it comes in a signal
-//	started [OPTION]…           news of an attempt that was sent
+//	event JSON                  any input, as in a signal
+//	started [OPTION]…           the report of an attempt
 //	completed [OPTION]… TEXT    the result of the request; also interrupted,
 //	                            failed and returned
-//	interrupt, close [REASON]   what a user may ask for
-//	terminate                   lose the session and load it from its log
-//	show                        print the conversation and where the session is
+//	interrupt, close [REASON]
+//	terminate                   load the session from its log
+//	show                        print the conversation and the state of the session
 //
 // with the options request=r0001, attempt=1, through=2, provider=openai and
-// reason=timeout. One that is not given is as the session knows it; through=0
-// says that nothing was sent. One second passes from input to input.
+// reason=timeout. The defaults are those of the session; through=0 means that no attempt
+// was sent. Inputs are one second apart.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
-// story is a session on its way through a script.
 type story struct {
 	*testing.T
 	session reducer.Session
@@ -119,7 +117,7 @@ func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, 
 		case "through":
 			a.Through = ""
 			if n := s.number(value); n > 0 {
-				require.LessOrEqual(s, n, s.session.EventCount, "through an event that is not there: %s", word)
+				require.LessOrEqual(s, n, s.session.EventCount, "no such event: %s", word)
 				a.Through = event.FormatID("demo", n)
 			} else {
 				a.ProviderID, a.Model = "", ""

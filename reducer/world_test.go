@@ -14,14 +14,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// TestASessionInAHostileWorld drives a session with everything that can happen
-// to it, in any order: input of every kind, interrupts, closes, workers that
-// fail, die, hear a hint to stop or do not, signals that are lost, late or come
-// twice, and runs that are terminated. What must hold, holds after every step;
-// in the end the world calms down and the session must, too.
+// TestASessionSurvivesRandomFaults drives a session with random inputs: events of every kind,
+// interrupts, closes, workers that fail, die or ignore a stop, lost, late and repeated
+// signals, and terminated runs. It checks the invariants after every step, and that the
+// session becomes idle when the faults end.
 //
 //test:large
-func TestASessionInAHostileWorld(t *testing.T) {
+func TestASessionSurvivesRandomFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch, shown: map[string]int{}}
 		w.step(reducer.Opened{At: w.now})
@@ -43,23 +42,21 @@ func TestASessionInAHostileWorld(t *testing.T) {
 	})
 }
 
-// world is all that is around a session.
+// world simulates the workflow and a worker of a session.
 type world struct {
 	*rapid.T
 	session reducer.Session
-	twin    reducer.Session // the same, with memory of its own
+	twin    reducer.Session // a deep copy
 	log     []event.Event
 	history []event.Event // the log as it is read back
 	now     time.Time
 
 	running *activity
-	// signals are those on their way, and those that were delivered and may
-	// come again.
+	// signals can be delivered, any number of times.
 	signals []reducer.Attempted
-	// waiting are the events that want an answer and are not excused from it.
+	// waiting are the messages that want an answer.
 	waiting []int
-	// shown is, for each request, the newest event that is known to be covered
-	// by it, by its making or by an attempt.
+	// shown is the newest event that each request is known to include.
 	shown map[string]int
 }
 
@@ -69,7 +66,7 @@ type activity struct {
 	attempt int
 	through string // "" in the quiet period
 	model   string
-	stop    event.Reason // the hint, if one was given
+	stop    event.Reason // "" if it was not asked to stop
 }
 
 func (a *activity) attempted() reducer.Attempted {
@@ -80,19 +77,19 @@ func (a *activity) attempted() reducer.Attempted {
 	return at
 }
 
-// in makes t the one to draw from.
+// in draws from t from now on.
 func (w *world) in(t *rapid.T) {
 	w.T = t
 	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "pause")) * time.Millisecond)
 }
 
-// step takes one input, checks what every step must keep, and carries out the
-// effects. It returns the events that were recorded.
+// step applies an input, checks the invariants of a step and performs the effects. It
+// returns the recorded events.
 func (w *world) step(in reducer.Input) []event.Event {
 	next, effects := reducer.Step(w.session, in)
-	require.Equal(w, w.twin, w.session, "a step changed the session that it was given")
+	require.Equal(w, w.twin, w.session, "Step modified its argument")
 	w.session, w.twin = next, throughJSON(w, next)
-	require.Equal(w, w.twin, w.session, "a session that went through JSON is another one")
+	require.Equal(w, w.twin, w.session, "the session does not survive a JSON round trip")
 
 	var recorded []event.Event
 	for _, effect := range effects {
@@ -105,33 +102,33 @@ func (w *world) step(in reducer.Input) []event.Event {
 			recorded = append(recorded, effect.Events...)
 		case reducer.StartRequest:
 			require.Nil(w, w.running, "two requests at once")
-			require.Equal(w, event.FormatID("demo", len(w.log)), effect.Through, "what a request follows from is recorded before it")
+			require.Equal(w, event.FormatID("demo", len(w.log)), effect.Through, "a request includes the newest recorded event")
 			require.NotNil(w, next.Request)
 			require.Equal(w, next.Request.ID, effect.RequestID)
 			require.Equal(w, next.Requests, effect.Turn)
-			require.Empty(w, next.OpenToolCalls, "a request is made with a tool call that has no result")
+			require.Empty(w, next.OpenToolCalls, "a request starts with an open tool call")
 			if w.shown[effect.RequestID] == 0 {
-				require.NotEmpty(w, w.waiting, "a request is made that nothing asks for")
+				require.NotEmpty(w, w.waiting, "a request starts without a waiting message")
 			}
 			w.running = &activity{StartRequest: effect, attempt: effect.FirstAttempt, model: "m"}
 			w.shown[effect.RequestID] = len(w.log)
 		case reducer.TellRequest:
-			require.NotNil(w, w.running, "nothing runs that could be told")
+			require.NotNil(w, w.running, "no request runs to notify")
 			require.Equal(w, w.running.RequestID, effect.RequestID)
 			if w.running.stop == "" && w.running.through != "" && event.Counter(effect.Through) > event.Counter(w.running.through) {
 				w.running.stop = event.ReasonNewUserInput
 			}
 		case reducer.InterruptRequest:
-			require.NotNil(w, w.running, "nothing runs that could be interrupted")
+			require.NotNil(w, w.running, "no request runs to interrupt")
 			require.Equal(w, w.running.RequestID, effect.RequestID)
 			w.running.stop = effect.Reason
 		}
 	}
-	require.Equal(w, next.Request != nil, w.running != nil, "the session and the world agree on whether a request runs")
+	require.Equal(w, next.Request != nil, w.running != nil, "the session and the worker disagree whether a request runs")
 	return recorded
 }
 
-// record appends an event to the log, which is a chain in time.
+// record appends an event to the log and checks its envelope.
 func (w *world) record(e event.Event) {
 	require.Equal(w, event.FormatID("demo", len(w.log)+1), e.ID)
 	require.Equal(w, "demo", e.ContextName)
@@ -164,16 +161,14 @@ func (w *world) record(e event.Event) {
 	}
 }
 
-// excuse takes the events up to one from those that still want an answer.
+// excuse removes the waiting messages up to an event.
 func (w *world) excuse(through int) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(n int) bool { return n <= through })
 }
 
-// excuseAll is for what ends the wait of everything so far.
 func (w *world) excuseAll() { w.excuse(len(w.log)) }
 
-// interrupt takes away what is being answered, or about to be. What waits behind
-// a running answer is not touched.
+// interrupt cancels the request; queued messages keep waiting.
 func (w *world) interrupt() {
 	if r := w.session.Request; r != nil && r.Through != "" && r.Stop != event.ReasonNewUserInput {
 		w.excuse(event.Counter(r.Through))
@@ -194,12 +189,12 @@ func (w *world) anyInput() {
 	w.input(events...)
 }
 
-// input is taken as a whole and in order, or refused as a whole.
+// input checks that events are recorded completely and in order, or rejected as a whole.
 func (w *world) input(events ...event.Event) {
 	fresh := w.fresh(events)
 	recorded := w.step(reducer.Received{At: w.now, Events: events})
 	if events = fresh; len(events) == 0 {
-		require.Empty(w, recorded, "what was taken before is not taken again")
+		require.Empty(w, recorded, "repeated events are dropped")
 		return
 	}
 	require.NotEmpty(w, recorded)
@@ -207,7 +202,7 @@ func (w *world) input(events ...event.Event) {
 		recorded = recorded[1:]
 	}
 	if recorded[0].Tag() == event.TagInputRejected {
-		require.Len(w, recorded, 1, "of refused input nothing is recorded but the refusal")
+		require.Len(w, recorded, 1, "only the rejection is recorded")
 		return
 	}
 	require.GreaterOrEqual(w, len(recorded), len(events))
@@ -216,11 +211,11 @@ func (w *world) input(events ...event.Event) {
 		require.Equal(w, e.ClientEventID, recorded[i].ClientEventID)
 	}
 	for _, e := range recorded[len(events):] {
-		require.Equal(w, event.TagToolResult, e.Tag(), "all that may follow from input are results of open tool calls")
+		require.Equal(w, event.TagToolResult, e.Tag(), "only results of open tool calls follow the input")
 	}
 }
 
-// fresh are the events that the log does not have yet.
+// fresh returns the events that the log does not contain.
 func (w *world) fresh(events []event.Event) (fresh []event.Event) {
 	has := func(log []event.Event, clientEventID string) bool {
 		return clientEventID != "" && slices.ContainsFunc(log, func(e event.Event) bool {
@@ -235,7 +230,7 @@ func (w *world) fresh(events []event.Event) (fresh []event.Event) {
 	return fresh
 }
 
-// terminate loses the run; the next one has only the log.
+// terminate replaces the session by one loaded from the log.
 func (w *world) terminate() {
 	w.excuseAll()
 	w.running, w.signals = nil, nil
@@ -244,7 +239,7 @@ func (w *world) terminate() {
 	w.step(reducer.Opened{At: w.now, PreviousRunID: "run"})
 }
 
-// send ends the quiet period of an attempt: it takes its snapshot now.
+// send ends the quiet period of the attempt.
 func (w *world) send() {
 	if w.running == nil || w.running.through != "" {
 		return
@@ -256,7 +251,7 @@ func (w *world) send() {
 	}
 }
 
-// retry is an attempt that failed and is made again by Temporal.
+// retry simulates a failed attempt that Temporal retries.
 func (w *world) retry() {
 	if w.running == nil {
 		return
@@ -265,7 +260,7 @@ func (w *world) retry() {
 	w.running.through = ""
 }
 
-// signal delivers some signal, which may come again.
+// signal delivers a signal.
 func (w *world) signal() {
 	if len(w.signals) == 0 {
 		return
@@ -274,7 +269,7 @@ func (w *world) signal() {
 	w.step(reducer.RequestStarted{At: w.now, Attempted: w.signals[i]})
 }
 
-// end ends the running activity in one of the ways that it may.
+// end ends the running activity in a possible way.
 func (w *world) end() {
 	if w.running == nil {
 		return
@@ -303,20 +298,20 @@ func (w *world) endBy(way string) {
 		in.Outcome, in.Error, in.Text = reducer.Failed, "no", ""
 	case "returned":
 		in.Outcome, in.Text = reducer.HandedBack, ""
-	case "died": // without a word
+	case "died": // without a result
 		in = reducer.RequestEnded{At: w.now, Attempted: reducer.Attempted{RequestID: in.RequestID}, Outcome: reducer.HandedBack}
 	case "timed out":
 		in.Outcome, in.Reason = reducer.Interrupted, event.ReasonTimeout
-	case "stopped": // by the hint
+	case "stopped": // by the stop message
 		in.Outcome, in.Reason = reducer.Interrupted, w.running.stop
-	case "cancelled": // by Temporal, in the wait for a retry
+	case "cancelled": // by Temporal, while waiting for a retry
 		in.Outcome, in.Attempted, in.Text = reducer.Interrupted, reducer.Attempted{RequestID: in.RequestID}, ""
 	}
 	w.running = nil
 	w.step(in)
 }
 
-// check holds between steps.
+// check checks the invariants between steps.
 func (w *world) check() {
 	s := w.session
 	loaded := reducer.Load("demo", reducer.Reduce, w.history...)
@@ -336,20 +331,20 @@ func (w *world) check() {
 	}
 	if s.Request == nil {
 		require.Equal(w, s.Requests, loaded.Requests)
-		require.Empty(w, s.Trigger, "an idle session answers what wants an answer")
-		require.Empty(w, s.Closing, "an idle session that is to be closed is")
-		require.Empty(w, w.waiting, "no event waits for an answer when nothing runs")
+		require.Empty(w, s.Trigger, "an idle session has an unanswered message")
+		require.Empty(w, s.Closing, "a closing session is idle")
+		require.Empty(w, w.waiting, "a message waits, but no request runs")
 		w.checkReasons()
 	} else {
 		require.Contains(w, []int{s.Requests, s.Requests - 1}, loaded.Requests)
-		require.False(w, s.Ended, "no request runs after the end")
+		require.False(w, s.Ended, "a request runs in an ended session")
 	}
 	require.NoError(w, reducer.Validate(s.Reduced))
 	w.checkRequests()
 }
 
-// checkReasons finds, for each message that wants an answer, the event that says
-// what has become of it. Whoever sent it waits for that.
+// checkReasons requires an event with the outcome of each message that wants an answer.
+// Clients wait for it.
 func (w *world) checkReasons() {
 	shown, settled := map[string]int{}, 0
 	end := func(requestID, through string) {
@@ -367,17 +362,17 @@ func (w *world) checkReasons() {
 	}
 	for i, e := range w.log[settled:] {
 		if body, ok := e.Body.(event.UserMessage); ok {
-			require.False(w, body.Triggers(), "the log does not say what has become of %s", w.log[settled+i].ID)
+			require.False(w, body.Triggers(), "the log has no outcome of %s", w.log[settled+i].ID)
 		}
 	}
 }
 
-// checkRequests reads the life of every request from the log: one after the
-// other, attempts in order, and one end.
+// checkRequests requires that requests run one after the other, with attempts in order and
+// one end each.
 func (w *world) checkRequests() {
 	running, attempt, ended := "", 0, map[string]bool{}
 	about := func(id string) {
-		require.False(w, ended[id], "request %s goes on after its end", id)
+		require.False(w, ended[id], "request %s continues after its end", id)
 		if running != id {
 			require.Empty(w, running, "request %s begins before %s ends", id, running)
 			running, attempt = id, 0
@@ -409,15 +404,14 @@ func (w *world) checkRequests() {
 			require.True(w, attempt > 0 || e.Tag() != event.TagLLMRequestCompleted, "completed before any attempt")
 			end(body.Request())
 		}
-		require.True(w, open, "%s stands outside of every session", e.ID)
+		require.True(w, open, "%s is outside of every session", e.ID)
 	}
 	require.Equal(w, len(ended), w.session.Turns)
 }
 
-// settle lets what runs come to its end, in the same way each time, and nothing
-// new happens. However bad the way, the session comes to rest.
+// settle ends every attempt in the same way, without new input, until the session is idle.
 func (w *world) settle() {
-	way := rapid.SampledFrom([]string{"completed", "failed", "returned", "died", "timed out", "stopped"}).Draw(w.T, "way of all")
+	way := rapid.SampledFrom([]string{"completed", "failed", "returned", "died", "timed out", "stopped"}).Draw(w.T, "way")
 	for range 100 {
 		if w.running == nil {
 			w.check()
@@ -426,11 +420,11 @@ func (w *world) settle() {
 		w.send()
 		w.endBy(way)
 	}
-	require.Fail(w, "the session does not come to rest", "%s, for ever", way)
+	require.Fail(w, "the session does not become idle", "every attempt: %s", way)
 }
 
-// A reducer of one's own may forget what it likes, a fallback among it.
-func TestASessionLivesWithAnotherReducer(t *testing.T) {
+// A custom reducer may drop anything, such as the fallback.
+func TestASessionAcceptsACustomReducer(t *testing.T) {
 	forgetful := func(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
 		next := reducer.Reduce(current, events...)
 		for _, e := range events {
@@ -448,13 +442,13 @@ func TestASessionLivesWithAnotherReducer(t *testing.T) {
 	}})
 	failed := reducer.RequestEnded{At: eventtest.Epoch, Attempted: reducer.Attempted{RequestID: s.Request.ID}, Outcome: reducer.Failed}
 	s, _ = step(s, failed)
-	require.NotNil(t, s.Request, "the fallback takes over")
+	require.NotNil(t, s.Request, "the request continues with the fallback")
 	s, _ = step(s, failed)
 	require.Nil(t, s.Request)
 	require.Empty(t, s.Reduced.Messages)
 }
 
-func TestALogThatIsNotWholeGoesOnBehindItsNewestEvent(t *testing.T) {
+func TestAnIncompleteLogContinuesAfterItsNewestEvent(t *testing.T) {
 	s := reducer.Load("demo", reducer.Reduce, numbered(5, event.UserMessage{Content: "Hello"}, event.SessionEnded{})...)
 	_, effects := reducer.Step(s, reducer.Opened{At: eventtest.Epoch})
 	require.Len(t, effects, 1)
