@@ -9,7 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-func TestAKeyedIDTellsInputsOfAKeyApart(t *testing.T) {
+func TestReusesKeyDetectsAnotherInputWithTheKey(t *testing.T) {
 	id := event.KeyedIDs("key", []byte("body"))(0)
 	require.Equal(t, id, event.KeyedIDs("key", []byte("body"))(0))
 	require.NotEqual(t, id, event.KeyedIDs("key", []byte("body"))(1))
