@@ -92,7 +92,6 @@ func (a *app) open(ctx context.Context, name string) (contextClient, conversatio
 	return c, opened, nil
 }
 
-// checkName validates the name of a context before connecting.
 func checkName(name string) error {
 	if name == "" {
 		return usagef("-n: missing (want the NAME of a context)")

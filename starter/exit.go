@@ -43,5 +43,4 @@ func usagef(format string, args ...any) error {
 	return exit.UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// errInterrupted reports that the answer was interrupted.
 var errInterrupted = errors.New("interrupted")

@@ -20,7 +20,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// app is the state shared by all commands.
 type app struct {
 	streams
 	// connection is set by the flags of the root command.
@@ -38,7 +37,6 @@ type app struct {
 	parsed bool
 }
 
-// execute runs the command that args name and returns its exit code.
 func execute(ctx context.Context, a *app, args []string) int {
 	a.out, a.err = terminal.NewWriter(a.out), terminal.NewWriter(a.err)
 	root := newRootCommand(a)
@@ -55,7 +53,6 @@ func execute(ctx context.Context, a *app, args []string) int {
 	return exitCode(err)
 }
 
-// report prints the error of a command and what to do about it.
 func (a *app) report(command *cobra.Command, err error) {
 	switch code := exitCode(err); {
 	case err == nil || errors.Is(err, context.Canceled):
@@ -70,7 +67,6 @@ func (a *app) report(command *cobra.Command, err error) {
 	}
 }
 
-// address returns the address of Temporal.
 func (a *app) address() string {
 	// Connecting reports an invalid profile.
 	options, _ := connect.Temporal{Address: a.connection.Address, Profile: a.connection.Profile}.Options()

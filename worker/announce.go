@@ -14,7 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// progress reports a step that takes a while.
 func (a *app) progress(log *zap.Logger, message string) {
 	if a.settings.json {
 		log.Info(message)

@@ -29,7 +29,6 @@ const exitHelp = `Exit codes:
   4    Temporal is unreachable
   130  stopped by a signal before it was ready`
 
-// app is the worker command: its flags and its environment.
 type app struct {
 	out, err io.Writer
 	getenv   func(string) string
@@ -71,10 +70,8 @@ const defaultDrainTimeout = 30 * time.Second
 // minCacheBytes is enough to cache a few contexts.
 const minCacheBytes = 1 << 20
 
-// errUnreachable reports that Temporal does not respond.
 var errUnreachable = errors.New("cannot reach Temporal")
 
-// execute runs the command and returns its exit code.
 func execute(ctx context.Context, a *app, args []string) int {
 	a.out, a.err = terminal.NewWriter(a.out), terminal.NewWriter(a.err)
 	command := newCommand(a)

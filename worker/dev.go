@@ -29,7 +29,6 @@ const (
 	defaultDataDir = ".chronicle"
 )
 
-// local holds the servers started by --dev.
 type local struct {
 	endpoints
 	dataDir  string

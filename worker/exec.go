@@ -20,7 +20,6 @@ import (
 // commandGrace is the time for a COMMAND to exit when the worker stops.
 const commandGrace = 5 * time.Second
 
-// commandError is the nonzero exit code of a COMMAND.
 type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

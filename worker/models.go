@@ -63,5 +63,4 @@ func (p endpoints) unanswerable() error {
 	return err
 }
 
-// unanswerableHelp is the warning for it.
 const unanswerableHelp = "contexts without a provider of their own cannot be answered until OPENAI_API_KEY or OPENAI_BASE_URL is set, or --providers configures openai"

@@ -28,7 +28,6 @@ import (
 // connectTimeout bounds the wait for the first response of Temporal.
 const connectTimeout = 10 * time.Second
 
-// endpoints are the services that the worker uses.
 type endpoints struct {
 	temporal client.Options
 	natsURL  string
@@ -39,10 +38,8 @@ type endpoints struct {
 	modelURL string
 }
 
-// errStopped reports that a signal stopped the worker.
 var errStopped = errors.New("stopped by a signal")
 
-// run runs a worker until it is stopped or fails.
 func (a *app) run(ctx context.Context) (err error) {
 	life, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -115,7 +112,6 @@ func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
 	}()
 }
 
-// configured returns the endpoints from flags, environment and TOML profile.
 func (a *app) configured(log *zap.Logger) (endpoints, error) {
 	s := a.settings
 	options, err := connect.Temporal{Address: s.address, Namespace: s.namespace, Profile: s.profile}.Options()
@@ -222,7 +218,6 @@ func attachmentReader(dir string) (func(path string) ([]byte, error), error) {
 	}, nil
 }
 
-// readBounded reads a file of at most the size of an attachment.
 func readBounded(root *os.Root, path string) ([]byte, error) {
 	info, err := root.Stat(path) // opening a named pipe would block
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// runningWorker is a started worker with its connections.
 type runningWorker struct {
 	worker worker.Worker
 	client client.Client
@@ -169,7 +168,6 @@ func (r *runningWorker) stop() {
 	}
 }
 
-// blobReader returns a function that reads the blobs that events refer to.
 func blobReader(store *blobs.Store) func(ctx context.Context, ref string) ([]byte, error) {
 	return func(ctx context.Context, ref string) ([]byte, error) {
 		parsed, err := blobs.ParseRef(ref)

@@ -75,7 +75,6 @@ func (m *Model) enter() tea.Cmd {
 	return tea.Batch(late, m.send(input))
 }
 
-// run executes a command.
 func (m *Model) run(command Command) tea.Cmd {
 	switch command.Name {
 	case "help":
@@ -107,7 +106,6 @@ func (m *Model) set(setting event.Body) tea.Cmd {
 	}
 }
 
-// told is the outcome of a command.
 type told struct {
 	text string
 	err  error
@@ -217,7 +215,6 @@ type logUpdate struct {
 	ended  bool
 }
 
-// followAgain restarts following after the log stream broke.
 type followAgain struct{}
 
 // follow follows the log from the last event shown.

@@ -68,7 +68,6 @@ func New(ctx context.Context, config Config) *Model {
 	}
 }
 
-// printed reports that the text has been printed.
 type printed struct{}
 
 // Init prints the summary of the past and starts following the log.
@@ -173,7 +172,6 @@ func (m *Model) View() string {
 	return strings.Join(append(parts, m.line.view()), "\n")
 }
 
-// fit truncates text to one row.
 func (m *Model) fit(text string) string { return ansi.Truncate(text, m.width, "…") }
 
 // leave exits once everything is printed.
@@ -185,5 +183,4 @@ func (m *Model) leave() {
 	m.leaving = true
 }
 
-// retryFollow is the delay before following the log again after the stream broke.
 const retryFollow = time.Second

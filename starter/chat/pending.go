@@ -24,7 +24,6 @@ type pending struct {
 	stored, overdue bool
 }
 
-// overdue reports that the patience for an input is exhausted.
 type overdue struct{ id string }
 
 // await adds an input to pending and assigns client event ids by which it is found in the

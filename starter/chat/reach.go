@@ -11,7 +11,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
-// reachTimeout is how long Temporal may take to respond.
 const reachTimeout = 2 * time.Second
 
 // reach tracks whether Temporal is reachable while the screen waits for an answer. Following
@@ -24,13 +23,10 @@ type reach struct {
 	away  bool
 }
 
-// look starts a check.
 type look struct{}
 
-// looked is the result of a check.
 type looked struct{ away bool }
 
-// lookLater schedules a check.
 func (m *Model) lookLater() tea.Cmd {
 	m.reach.looking = true
 	return tea.Tick(cmp.Or(m.config.Patience, patience)/2, func(time.Time) tea.Msg { return look{} })

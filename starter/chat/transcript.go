@@ -84,7 +84,6 @@ func (t *transcript) introduce(name string, messages []reducer.Message) {
 	}
 }
 
-// take shows an event of the log.
 func (t *transcript) take(e event.Event) {
 	if e.ID != "" {
 		t.lastID = e.ID
@@ -220,7 +219,6 @@ func (t *transcript) finishTail() {
 	t.tail = ""
 }
 
-// cutOff prints unfinished text.
 func (t *transcript) cutOff() {
 	t.finishTail()
 	t.release(len(t.waiting))
@@ -247,7 +245,6 @@ func spaced(text string) string { return strings.ReplaceAll(terminal.Clean(text)
 
 func (t *transcript) remark(text string) { t.print(t.style.Dim(text)) }
 
-// print adds finished text.
 func (t *transcript) print(text string) { t.out = append(t.out, t.wrap(text)...) }
 
 // finished returns the text to be printed and clears it.
