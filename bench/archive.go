@@ -108,7 +108,6 @@ func notes(n int) []event.Event {
 	return notes
 }
 
-// fork measures how long a fork at an event takes.
 func (r *runner) fork(ctx context.Context, c *client.Context, at, number int, took *samples) error {
 	fork, err := r.rig.Contexts.Open(fmt.Sprintf("%s-fork-%d", c.Name(), number))
 	if err != nil {

@@ -173,7 +173,6 @@ func memory(r *runner) error {
 	return nil
 }
 
-// replaceWorker replaces the worker.
 func (r *runner) replaceWorker() error {
 	if err := r.worker.Stop(); err != nil {
 		return err

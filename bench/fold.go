@@ -29,7 +29,6 @@ func fold(r *runner) error {
 	return nil
 }
 
-// conversation returns a log of n events.
 func conversation(n int) []event.Event {
 	var log []event.Event
 	last := func() string { return event.FormatID("bench", len(log)) }

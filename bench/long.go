@@ -62,7 +62,6 @@ func long(r *runner) error {
 	return nil
 }
 
-// isMeasured reports whether the history of a turn is measured.
 func isMeasured(turn int) bool {
 	return slices.ContainsFunc(measured, func(at int) bool { return turn > at-5 && turn <= at+5 })
 }

@@ -28,7 +28,6 @@ func main() {
 	}
 }
 
-// scenario is a set of related measurements.
 type scenario struct {
 	name, what  string
 	run         func(*runner) error

@@ -54,7 +54,6 @@ func (r *report) write(path string) error {
 	return nil
 }
 
-// readReport reads a report.
 func readReport(path string) (*report, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -128,7 +127,6 @@ func number(f float64) string {
 	}
 }
 
-// machine describes the machine.
 func machine() string {
 	model := "unknown processor"
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {

@@ -267,7 +267,6 @@ func checkState(name string, log []event.Event, state wire.State) error {
 	return nil
 }
 
-// tail formats the end of a log.
 func tail(log []event.Event) string {
 	var b strings.Builder
 	for _, e := range log[max(0, len(log)-30):] {

@@ -49,7 +49,6 @@ type options struct {
 
 func (o options) excludes(name faultName) bool { return slices.Contains(o.without, name) }
 
-// parse reads the flags.
 func parse(args []string) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
@@ -168,7 +167,6 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// soak is a running soak test.
 type soak struct {
 	rig     *rig.Rig
 	options options

@@ -168,7 +168,6 @@ const (
 	interruptedShare = 8
 )
 
-// text returns incompressible text.
 func (u *user) text(size int) string {
 	data := make([]byte, size*3/4+3)
 	_, _ = u.noise.Read(data) // never an error

@@ -10,7 +10,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// checkTimeout bounds the check of one context.
 const checkTimeout = 2 * time.Minute
 
 // check reads the log of the context and returns its violations.
