@@ -25,7 +25,6 @@ func load(ctx context.Context, file string) (compose, error) {
 	return compose{project}, nil
 }
 
-// service returns a service; it must exist.
 func (c compose) service(name string) (types.ServiceConfig, error) {
 	service, err := c.project.GetService(name)
 	if err != nil {
@@ -34,7 +33,6 @@ func (c compose) service(name string) (types.ServiceConfig, error) {
 	return service, nil
 }
 
-// environment returns the environment of a service with changes applied.
 func environment(service types.ServiceConfig, changes map[string]string) []string {
 	all := map[string]string{}
 	for name, value := range service.Environment {

@@ -135,7 +135,6 @@ func run(args []string) (err error) {
 	})
 }
 
-// commandError is the nonzero exit code of the command.
 type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }

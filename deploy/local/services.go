@@ -61,7 +61,6 @@ func (t *topology) startTemporal(ctx context.Context) error {
 	return awaitTCP(ctx, t.temporalAddress)
 }
 
-// makeNamespace runs the namespace script, as the container does.
 func (t *topology) makeNamespace(ctx context.Context) error {
 	service, err := t.compose.service("namespace")
 	if err != nil {
@@ -75,7 +74,6 @@ func (t *topology) makeNamespace(ctx context.Context) error {
 	})
 }
 
-// startNATS starts NATS as a separate process.
 func (t *topology) startNATS(ctx context.Context) error {
 	service, err := t.compose.service("nats")
 	if err != nil {
@@ -95,7 +93,6 @@ func (t *topology) startNATS(ctx context.Context) error {
 	return awaitTCP(ctx, address)
 }
 
-// blobURL returns the URL of the workers' blob store.
 func (t *topology) blobURL() string {
 	return "file://" + filepath.ToSlash(filepath.Join(t.dir, "blobs"))
 }
@@ -143,7 +140,6 @@ func (t *topology) startWorkers(ctx context.Context) error {
 	return t.run(ctx, "worker-check", cmd, nil)
 }
 
-// healthCommand returns the arguments of a service's health check command.
 func healthCommand(service types.ServiceConfig) ([]string, error) {
 	if service.HealthCheck == nil || len(service.HealthCheck.Test) < 2 || service.HealthCheck.Test[0] != "CMD" {
 		return nil, errors.New(`unsupported health check (want ["CMD", PROGRAM, ARGUMENT...])`)
@@ -167,7 +163,6 @@ func (t *topology) script(ctx context.Context, name string, changes map[string]s
 	return t.run(ctx, name, cmd, nil)
 }
 
-// awaitTCP waits until the address accepts connections.
 func awaitTCP(ctx context.Context, address string) error {
 	return until(ctx, func() error {
 		connection, err := net.Dial("tcp", address)

@@ -210,7 +210,6 @@ func (t *topology) launch(name string, cmd *exec.Cmd, user *syscall.Credential) 
 	return &process{Process: p, name: name, log: log}, nil
 }
 
-// failed adds the end of the log to an error.
 func (p *process) failed(err error) error {
 	content, _ := os.ReadFile(p.log)
 	if len(content) > logTail {
