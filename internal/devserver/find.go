@@ -55,7 +55,6 @@ func Find(ctx context.Context, notice func(message string)) (string, error) {
 	return built, check(ctx, built)
 }
 
-// check returns an error if the command at path is not usable.
 func check(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -96,7 +95,6 @@ func build(ctx context.Context, root, target string) error {
 	return nil
 }
 
-// checkout finds the root of the module above the working directory.
 func checkout() (root string, ok bool) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -114,7 +114,6 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	}
 }
 
-// errPortTaken reports that another process took a port during the start.
 var errPortTaken = errors.New("another process took a port while the server started")
 
 func start(ctx context.Context, options Options) (*Server, error) {
@@ -172,7 +171,6 @@ func (s *Server) command() *exec.Cmd {
 	return cmd
 }
 
-// ready waits until the server is ready.
 func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %v", startTimeout))
 	defer cancel()
@@ -208,7 +206,6 @@ func lastLines(tail string) string {
 	return "; last lines:\n" + tail
 }
 
-// awaitHTTP waits for a response from a URL.
 func awaitHTTP(ctx context.Context, url string) error {
 	return retry(ctx, func() error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
