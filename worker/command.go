@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
@@ -164,8 +165,12 @@ Environment:
 			return a.run(command.Context())
 		},
 	}
-	flags := command.Flags()
-	flags.SortFlags = false
+	command.Flags().SortFlags = false
+	s.addFlags(command.Flags())
+	return command
+}
+
+func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.address, "address", "", "address of Temporal, `HOST:PORT` (default: $TEMPORAL_ADDRESS, the profile, 127.0.0.1:7233)")
 	flags.StringVar(&s.namespace, "namespace", "", "Temporal `NAMESPACE`, created by --dev (default: $TEMPORAL_NAMESPACE, the profile, \"default\")")
 	flags.StringVar(&s.profile, "profile", "", "`PROFILE` in the TOML configuration of the temporal command (default: $TEMPORAL_PROFILE, \"default\")")
@@ -192,7 +197,6 @@ Environment:
 	flags.IntVar(&s.natsPort, "nats-port", 4222, "`PORT` of NATS with --dev; 0: any free port")
 	flags.BoolVar(&s.untuned, "untuned", false, "with --dev, run Temporal with its default settings instead of the tuned ones")
 	flags.DurationVar(&s.offlineTokenDelay, "offline-token-delay", 25*time.Millisecond, "delay between the tokens of the built-in stand-in for a model; 0: none")
-	return command
 }
 
 // devFlags require --dev, and connectFlags exclude it.
