@@ -95,7 +95,7 @@ test: bin/temporal bin/gotest ## Run all tests with the race detector; T=TestNam
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
 	$(if $(plain),@echo "running packages without goroutines without the race detector"; $(gotest) -timeout 20m $(plain))
 	$(if $(large),@echo "running large tests without the race detector"; $(gotest) -vet=off -timeout 20m -run '$(large_tests)' $(large))
-	@$(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P))
+	@GORACE="atexit_sleep_ms=100 $$GORACE" $(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P))
 
 # Packages whose code and tests start no goroutines: the race detector finds nothing there
 # and multiplies their time by ten. TestPackagesTestedWithoutRaceDetectorAreSequential checks them.
