@@ -90,7 +90,10 @@ func TestEventsAreStreamedWhileReading(t *testing.T) {
 
 func TestAnUnknownFormatErrorListsTheFormats(t *testing.T) {
 	for _, err := range agent.Read(strings.NewReader(""), "gpt") {
-		require.EqualError(t, err, `unknown format "gpt" (want one of ["claude" "droid"])`)
+		require.EqualError(t, err, fmt.Sprintf("unknown format %q (want one of %q)", "gpt", agent.Formats()))
+		for _, f := range agent.Formats() {
+			require.NotEmpty(t, f.Usage())
+		}
 		return
 	}
 	t.Fatal("there was no error")

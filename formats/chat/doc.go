@@ -1,4 +1,4 @@
-// Package exchange exports logs to other formats and imports them.
+// Package chat exports logs to other formats and imports them.
 //
 // [Write] exports a log as [JSONL] (lossless), [OpenAI] messages or [Markdown].
 // [Read] imports events or messages, detects which of the two it is given, and
