@@ -15,20 +15,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// The update "append" delivers what the signal "event" does, through the same
-// inbox, and waits for what becomes of it. To the server it is the cheaper of
-// the two: the workflow task that takes an update is stored only when it is
-// over, with all that it did, and needs no queue on disk on its way.
+// The update "append" delivers events like the signal "event", and returns their ids. It is
+// cheaper for the server, which persists only the completed workflow task.
 
-// appending is an update under way.
-type appending struct {
+// pendingAppend is an update that has not returned.
+type pendingAppend struct {
 	events     []event.Event
 	size       int // of the input, in bytes
 	isRecorded bool
-	// known are the ids of events that were in the log before, by their
-	// ClientEventIDs.
+	// known maps ClientEventIDs of repeated events to ids in the log.
 	known map[string]string
-	// result or err is the answer once the events are recorded.
+	// result and err are those of the update, set when isRecorded is.
 	result wire.Appended
 	err    error
 }
@@ -37,14 +34,14 @@ type appending struct {
 func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended, error) {
 	events, err := appendedEvents(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	if err != nil {
-		return wire.Appended{}, err // not if the validator of this code was asked
+		return wire.Appended{}, err // the validator prevents it, unless it was of another version
 	}
-	a := &appending{events: events, size: proto.Size(in.Payload())}
+	a := &pendingAppend{events: events, size: proto.Size(in.Payload())}
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a})
-	// Never an error: the context of a handler is not cancelled.
+	// Returns no error: the context of a handler is never cancelled.
 	_ = workflow.Await(ctx, func() bool { return a.isRecorded })
-	r.unanswered--
+	r.appends.unanswered--
 	return a.result, a.err
 }
 
@@ -54,8 +51,8 @@ func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) error 
 	return err
 }
 
-// appendedEvents are the events of an update. Each has a ClientEventID, by
-// which it is found again; without one of its own it is made of the update's.
+// appendedEvents decodes the events of an update. Events without a ClientEventID get one
+// that is derived from the update id.
 func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, error) {
 	data, err := body(&commonpb.Payloads{Payloads: slices.DeleteFunc(
 		[]*commonpb.Payload{in.Payload()}, func(p *commonpb.Payload) bool { return p == nil })})
@@ -74,33 +71,32 @@ func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, erro
 			e.ClientEventID = fmt.Sprintf("%s/%d", updateID, i+1)
 		}
 		if err == nil {
-			err = e.Validate() // an update's id may be longer
+			err = e.Validate() // the update id may be too long
 		}
 	}
 	if err != nil {
-		return nil, answer(wire.ErrorInvalid, err.Error())
+		return nil, appendError(wire.ErrorInvalid, err.Error())
 	}
 	return events, nil
 }
 
-// answer is an error for whoever appends.
-func answer(kind, reason string, details ...any) error {
+// appendError is an error for the sender of an update.
+func appendError(kind, reason string, details ...any) error {
 	return temporal.NewNonRetryableApplicationError(event.Redact(reason, 1000), kind, nil, details...)
 }
 
-// payloads are the events as a signal brings them.
-func (a *appending) payloads() *commonpb.Payloads {
+// payloads encodes the events like a signal.
+func (a *pendingAppend) payloads() *commonpb.Payloads {
 	value, err := wire.JSON(a.events)
 	if err != nil {
-		panic(fmt.Sprintf("an event has no JSON: %v", err)) // it was checked
+		panic(fmt.Sprintf("encode event: %v", err)) // it was validated
 	}
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value.Payload()}}
 }
 
-// recall looks for events that came before, in the session that is about to take
-// these: new ones may make it forget old ones. Of a signal there is nothing to
-// look for.
-func (a *appending) recall(session reducer.Session) {
+// findKnown finds repeated events before the session applies the update, which may
+// evict their ids. A is nil for a signal.
+func (a *pendingAppend) findKnown(session reducer.Session) {
 	if a == nil {
 		return
 	}
@@ -112,9 +108,9 @@ func (a *appending) recall(session reducer.Session) {
 	}
 }
 
-// settle finds the answer in the session that took the events and in what it
-// is about to record.
-func (a *appending) settle(session reducer.Session, recorded []event.Event) *appending {
+// resolve sets the result from the session that applied the events, or the error from
+// the events to be recorded.
+func (a *pendingAppend) resolve(session reducer.Session, recorded []event.Event) *pendingAppend {
 	for _, e := range a.events {
 		id, ok := a.known[e.ClientEventID]
 		if !ok {
@@ -124,19 +120,19 @@ func (a *appending) settle(session reducer.Session, recorded []event.Event) *app
 			a.result.EventIDs = append(a.result.EventIDs, id)
 			continue
 		}
-		a.result, a.err = wire.Appended{}, refusal(recorded, a.events)
+		a.result, a.err = wire.Appended{}, rejectionOf(recorded, a.events)
 		break
 	}
 	return a
 }
 
-// refusal is the newest refusal of one of the events.
-func refusal(recorded, events []event.Event) error {
+// rejectionOf returns the newest rejection of one of the events.
+func rejectionOf(recorded, events []event.Event) error {
 	for _, e := range slices.Backward(recorded) {
 		isOurs := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }
 		if body, ok := e.Body.(event.InputRejected); ok && slices.ContainsFunc(events, isOurs) {
-			return answer(wire.ErrorRefused, body.Reason, e.ID)
+			return appendError(wire.ErrorRefused, body.Reason, e.ID)
 		}
 	}
-	return answer(wire.ErrorRefused, "the session did not take it")
+	return appendError(wire.ErrorRefused, "the session did not take it")
 }

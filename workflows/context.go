@@ -17,24 +17,22 @@ import (
 
 const workflowType = wire.WorkflowType
 
-// Options of the workflow of a worker.
+// Options configure the workflow of a worker.
 type Options struct {
-	// Reduce folds events into what the model is shown. Nil: [reducer.Reduce].
-	// Contexts that are running were folded by what their workers had then, so
-	// a worker whose reducer treats old events differently shows the model
-	// another past.
+	// Reduce folds events into the state that the model receives. Nil: [reducer.Reduce].
+	// A reducer that folds old events differently changes what the model sees of open contexts.
 	Reduce reducer.Reducer
 	// Cache is shared with the activities of this process. Nil: Generate
-	// asks by query.
+	// queries the workflow instead.
 	Cache *activities.SessionCache
-	// StoreID is the identity of the blob store of this worker. Contexts of another
-	// store fail their workflow tasks here. Empty: contexts of any store are taken.
+	// StoreID is the identity of the blob store of this worker. Workflow tasks of contexts
+	// of another store fail. Empty: no check.
 	StoreID string
 }
 
-// Context is the workflow of a context with the default options. Nobody need give
-// it input: its name is its workflow id, and all else comes by signal. The input
-// is what one run hands over to the next.
+// Context is the workflow of a context with the default options. The workflow id contains
+// the name of the context, and signals and updates deliver all input. Only a run that
+// continues another has a workflow input.
 func Context(ctx workflow.Context, input converter.RawValue) error { return New(Options{})(ctx, input) }
 
 // New returns [Context] with options. Register it as [wire.WorkflowType].
@@ -53,80 +51,99 @@ func newWorkflow(step reducer.Stepper, cache *activities.SessionCache, storeID s
 			return err
 		}
 		r.storeID = storeID
-		defer r.cached.Remove()
-		carried, err := carriedBy(workflow.GetInfo(ctx), input)
+		defer r.cacheEntry.Remove()
+		c, err := decodeContinuation(workflow.GetInfo(ctx), input)
 		if err != nil {
-			panic(err.Error()) // fails the workflow task and so loses nothing
+			panic(err.Error()) // fails the workflow task, so no input is lost
 		}
-		return r.loop(carried)
+		return r.loop(c)
 	}
 }
 
-// acts stands for the activities in calls of them.
+// acts is the typed nil receiver for activity calls.
 var acts *activities.Activities
 
 // run is one run of the workflow.
 type run struct {
-	// ctx is not cancelled with the workflow: closing takes its time. asked is,
-	// and asks to close; closing says that it was heard.
-	ctx     workflow.Context
-	asked   workflow.Context
-	closing bool
+	// ctx outlives cancellation of the workflow, which closes the session. cancellable
+	// is cancelled with the workflow; isClosing says that the session was closed for it.
+	ctx, cancellable workflow.Context
+	isClosing        bool
+
 	step    reducer.Stepper
 	inbox   *inbox
-	cached  *activities.CacheEntry
-	// name is that of the context.
-	name string
-	// session is empty while the run rests, see rest: query handlers and coroutines
-	// must not use it.
-	session reducer.Session
-	resting bool
-	// updatedAt is when the session last changed.
-	updatedAt time.Time
-	task      task
-	// events were not recorded yet, and take size bytes; effects were not
-	// performed yet.
-	events  []event.Event
-	size    int
+	name    string // of the context
+	storeID string // Options.StoreID
+
+	// session is empty while it is released to the cache, see releaseSession. Query
+	// handlers and coroutines must use currentSession.
+	session    reducer.Session
+	updatedAt  time.Time // the last change of session
+	cacheEntry *activities.CacheEntry
+	isReleased bool
+
+	opened       opened
+	registration registration
+	task         task
+	pending      pending
+	appends      appends
+	answer       answer
+	archived     archived
+	visibility   visibility
+}
+
+// opened holds results of Open. They are fixed for a run.
+type opened struct {
+	// continueAfter is the history length at which the run continues as new. 0: the default.
+	continueAfter             int
+	defaultModel              string
+	previousRunID, forkedFrom string
+}
+
+// registration is that of the run in the blob store.
+type registration struct {
+	isDone bool
+	// historyLength is where this run, or its base, registered after a reset.
+	historyLength int
+}
+
+// pending holds results of the current iteration of the loop.
+type pending struct {
+	events  []event.Event // not recorded yet
+	bytes   int           // size of events
 	effects []reducer.Effect
-	// appended are the appends whose events wait to be recorded.
-	appended []*appending
-	// generate is the running activity, nil without one; cancel cancels it
-	// through Temporal.
-	generate  workflow.Future
-	cancel    workflow.CancelFunc
-	requestID string // of what generate is for
-	// adopted is the attempt that the coroutine of adoptRequest waits for, nil without one.
-	adopted workflow.Future
-	// running is the request that generate is for.
-	running reducer.StartRequest
-	// attributes says that search attributes may be used; status and turns are
-	// what they show since shownAt.
-	attributes bool
-	// storeID is Options.StoreID. isRegistered says that the run is in the archive.
-	storeID      string
-	isRegistered bool
-	// registeredAt is the history length at which this run, or its base, registered
-	// after a reset.
-	registeredAt int
-	// unanswered is the number of appends that are recorded and whose handlers have
-	// not returned yet.
+}
+
+// appends tracks updates.
+type appends struct {
+	pending []*pendingAppend // their events are not recorded yet
+	// unanswered counts recorded appends whose handlers have not returned.
 	unanswered int
-	// continueAfter is the length from which on a history is long, 0 for the
-	// default. Events up to archivedThrough were archived by this run; archiving is
-	// the activity that archives up to archivingThrough, nil without one.
-	// isUnarchived says that the archive may lack events of earlier runs.
-	isUnarchived     bool
-	archiving        workflow.Future
-	archivingThrough int
-	continueAfter    int
-	archivedThrough  int
-	status           wire.Status
-	turns            int
-	shownAt          time.Time
-	defaultModel     string
-	previousRunID    string
-	forkedFrom       string
+}
+
+// answer is the running Generate activity.
+type answer struct {
+	future workflow.Future // nil: no request is running
+	cancel workflow.CancelFunc
+	start  reducer.StartRequest
+	// attempt is what the coroutine of adoptRequest waits for. Nil: nothing.
+	attempt workflow.Future
+}
+
+// archived is the state of the archive.
+type archived struct {
+	through        int             // counter of the last event that this run archived
+	running        workflow.Future // the Archive activity. Nil: none
+	runningThrough int
+	isIncomplete   bool // events of earlier runs may be missing
+}
+
+// visibility is what the search attributes show.
+type visibility struct {
+	isEnabled bool
+	status    wire.Status
+	turns     int
+	updatedAt time.Time
 }
 
 func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.SessionCache) (*run, error) {
@@ -139,66 +156,75 @@ func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.Sessio
 	}
 	box, ok := ctx.Value(inboxKey{}).(*inbox)
 	if !ok {
-		// Fails the workflow task and so loses nothing.
+		// Fails the workflow task, so no input is lost.
 		panic("workflows.Interceptor() is missing in the interceptors of the worker")
 	}
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	r := &run{
-		ctx: detached, asked: ctx, step: step, inbox: box, cached: cache.Entry(info.WorkflowExecution.RunID),
+		ctx: detached, cancellable: ctx, step: step, inbox: box, cacheEntry: cache.Entry(info.WorkflowExecution.RunID),
 		name: name, session: reducer.NewSession(name),
 	}
+	return r, r.setHandlers(ctx)
+}
+
+// setHandlers sets the query handlers and the update handler.
+func (r *run) setHandlers(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, wire.QueryState, func() (wire.State, error) {
-		session, err := r.newest()
+		session, err := r.currentSession()
 		return wire.StateOf(session, r.updatedAt), err
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	if err := workflow.SetQueryHandler(ctx, wire.QueryStopCheck, func() (wire.StopCheck, error) {
-		session, err := r.newest()
+		session, err := r.currentSession()
 		return wire.StopCheckOf(session), err
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	if err := workflow.SetQueryHandler(ctx, wire.QueryDelivery, func(clientEventIDs []string) (wire.Delivery, error) {
-		session, err := r.newest()
-		if err != nil {
-			return wire.Delivery{}, err
-		}
-		// A run that has not opened its session yet knows nothing of earlier events.
-		pending := session.EventCount == 0 || !r.inbox.empty() || len(r.events) > 0
-		return wire.DeliveryOf(session, pending, clientEventIDs), nil
-	}); err != nil {
-		return nil, err
+	if err := workflow.SetQueryHandler(ctx, wire.QueryDelivery, r.delivery); err != nil {
+		return err
 	}
 	if err := workflow.SetUpdateHandlerWithOptions(ctx, wire.UpdateAppend, r.append, workflow.UpdateHandlerOptions{
 		Validator: r.validateAppend, Description: "takes an event, or an array of them, and returns their ids in the log",
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	return r, workflow.SetQueryHandler(ctx, wire.QuerySnapshot, func() (reducer.Session, error) {
-		session, err := r.newest()
-		if err != nil {
-			return reducer.Session{}, err
-		}
-		if !wire.Fits(session) {
-			return reducer.Session{}, errors.New("the session is too large for the answer to a query: read the log")
-		}
-		session.Recent = nil // the request has no use for it
-		return session, nil
-	})
+	return workflow.SetQueryHandler(ctx, wire.QuerySnapshot, r.snapshot)
 }
 
-// loop is the life of a session, or of the part of it that falls to this run.
-func (r *run) loop(c *carried) error {
+func (r *run) delivery(clientEventIDs []string) (wire.Delivery, error) {
+	session, err := r.currentSession()
+	if err != nil {
+		return wire.Delivery{}, err
+	}
+	// A run that has not opened its session yet does not know earlier events.
+	isPending := session.EventCount == 0 || !r.inbox.empty() || len(r.pending.events) > 0
+	return wire.DeliveryOf(session, isPending, clientEventIDs), nil
+}
+
+func (r *run) snapshot() (reducer.Session, error) {
+	session, err := r.currentSession()
+	if err != nil {
+		return reducer.Session{}, err
+	}
+	if !wire.Fits(session) {
+		return reducer.Session{}, errors.New("the session is too large for the answer to a query: read the log")
+	}
+	session.Recent = nil // a request does not need it
+	return session, nil
+}
+
+// loop runs until the session has ended or the run continues as new.
+func (r *run) loop(c *continuation) error {
 	begin := r.open
 	if c != nil {
-		begin = func() error { return r.takeOver(c) }
+		begin = func() error { return r.restore(c) }
 	}
 	if err := begin(); err != nil {
 		return err
 	}
 	if c != nil && c.Running != nil && !r.inbox.empty() {
-		// The run adopts the answer before it takes what arrived in the meantime.
+		// Adopt the answer before processing the backlog, which takes several tasks.
 		if err := r.perform(); err != nil {
 			return err
 		}
@@ -209,119 +235,130 @@ func (r *run) loop(c *carried) error {
 			return err
 		}
 		if r.session.Ended {
-			r.archiveEnd()
-			// Whoever appended gets an answer first.
+			r.archiveEndedSession()
+			// Let update handlers return.
 			r.await(func() bool { return !r.inbox.empty() || workflow.AllHandlersFinished(r.ctx) })
 			if r.inbox.empty() {
 				return nil
 			}
 		}
-		r.rest()
+		r.releaseSession()
 		r.await(func() bool {
-			return !r.inbox.empty() || r.generate != nil && r.generate.IsReady() || r.isCancelled()
+			return !r.inbox.empty() || r.answer.future != nil && r.answer.future.IsReady() || r.isCancelled()
 		})
-		r.wake()
-		r.noteTask()
+		r.acquireSession()
+		r.observeTask()
 		r.receive()
 	}
 }
 
-// rest lends the session to the cache of the worker, which bounds the memory that
-// waiting contexts take.
-func (r *run) rest() {
-	r.cached.Release(r.session)
-	r.session, r.resting = reducer.Session{}, true
+// releaseSession moves the session to the worker's cache, which bounds the memory of
+// idle contexts.
+func (r *run) releaseSession() {
+	r.cacheEntry.Release(r.session)
+	r.session, r.isReleased = reducer.Session{}, true
 }
 
-// wake takes the session back.
-func (r *run) wake() {
-	session, err := r.cached.Acquire()
+// acquireSession moves the session back from the cache.
+func (r *run) acquireSession() {
+	session, err := r.cacheEntry.Acquire()
 	if err != nil {
 		panic(err.Error()) // the run is replayed from its history
 	}
-	r.session, r.resting = session, false
+	r.session, r.isReleased = session, false
 }
 
-// newest is the session, for queries.
-func (r *run) newest() (reducer.Session, error) {
-	if r.resting {
-		return r.cached.Get()
+// currentSession returns the session, released or not.
+func (r *run) currentSession() (reducer.Session, error) {
+	if r.isReleased {
+		return r.cacheEntry.Get()
 	}
 	return r.session, nil
 }
 
-// receive takes every signal that is there, in order, and then the result of
-// the request, up to the bytes that one workflow task takes. A run that may have to
-// end before it gets to the last signal takes the result, which the next run cannot.
+// receive applies the signals in the inbox, in order, and then the result of the
+// request. It stops at maxTaskBytes. An urgent run may continue as new before the inbox
+// is empty, so it applies the result at once: the next run cannot.
 func (r *run) receive() {
-	if r.isEndangered() {
+	if r.isUrgent() {
 		r.awaitAdopted()
 	}
-	for !r.inbox.empty() && r.size < maxTaskBytes && !r.isLeaving() {
+	for !r.inbox.empty() && r.pending.bytes < maxTaskBytes && !r.continuesAtOnce() {
 		in := r.inbox.take()
-		in.append.recall(r.session)
-		r.take(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName))
+		in.append.findKnown(r.session)
+		r.apply(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName))
 		if in.append != nil {
-			r.appended = append(r.appended, in.append.settle(r.session, r.events))
+			r.appends.pending = append(r.appends.pending, in.append.resolve(r.session, r.pending.events))
 		}
 	}
-	if (r.inbox.empty() || r.isEndangered()) && r.generate != nil && r.generate.IsReady() {
+	if (r.inbox.empty() || r.isUrgent()) && r.answer.future != nil && r.answer.future.IsReady() {
 		ended := r.result()
-		r.generate = nil
-		r.take(ended)
+		r.answer.future = nil
+		r.apply(ended)
 	}
 	if r.isCancelled() {
-		r.closing = true
-		r.take(reducer.CloseAsked{At: r.now(), Reason: "the workflow was cancelled"})
+		r.isClosing = true
+		r.apply(reducer.CloseAsked{At: r.now(), Reason: "the workflow was cancelled"})
 	}
 }
 
-// isCancelled reports whether the workflow was cancelled, which is another way
-// to close the context, and nobody has seen to it yet.
-func (r *run) isCancelled() bool { return r.asked.Err() != nil && !r.closing }
+// isCancelled reports whether the workflow was cancelled and the session is to be closed.
+func (r *run) isCancelled() bool { return r.cancellable.Err() != nil && !r.isClosing }
 
 func (r *run) now() time.Time { return workflow.Now(r.ctx) }
 
-// take makes a step and keeps its effects for perform.
-func (r *run) take(in reducer.Input) {
+// apply makes a step. perform records its events and performs its effects.
+func (r *run) apply(in reducer.Input) {
 	var effects []reducer.Effect
 	r.session, effects = r.step(r.session, in)
 	for _, effect := range effects {
 		if record, ok := effect.(reducer.Record); ok {
 			for _, e := range record.Events {
-				r.events = append(r.events, e)
-				r.size += sizeOf(e)
+				r.pending.events = append(r.pending.events, e)
+				r.pending.bytes += sizeOf(e)
 			}
 		} else {
-			r.effects = append(r.effects, effect)
+			r.pending.effects = append(r.pending.effects, effect)
 		}
 	}
 }
 
-// perform records the events of this turn of the loop and then does what
-// follows from them, or leaves it to the next run.
+// perform records the pending events, and then performs the pending effects or
+// continues as new.
 func (r *run) perform() error {
-	if len(r.events) > 0 {
-		r.updatedAt = r.events[len(r.events)-1].Timestamp
-		record(r.ctx, r.events, r.register)
-		r.noteTask()
-		r.task.recorded += r.size
-		r.events, r.size = nil, 0
-	}
-	for _, a := range r.appended {
-		a.isRecorded = true
-	}
-	r.unanswered += len(r.appended)
-	r.appended = nil
-	r.cached.Put(r.session)
-	r.show()
-	if r.isLong() {
+	r.recordPending()
+	r.cacheEntry.Put(r.session)
+	r.updateVisibility()
+	if r.isDue() {
 		if err := r.continueAsNew(); err != nil {
 			return err
 		}
 	}
-	effects := r.effects
-	r.effects = nil
+	r.performEffects()
+	if r.observeTask(); r.isTaskFull() {
+		endTask(r.ctx)
+	}
+	return nil
+}
+
+func (r *run) recordPending() {
+	if len(r.pending.events) > 0 {
+		r.updatedAt = r.pending.events[len(r.pending.events)-1].Timestamp
+		record(r.ctx, r.pending.events, r.register)
+		r.observeTask()
+		r.task.recorded += r.pending.bytes
+		r.pending.events, r.pending.bytes = nil, 0
+	}
+	for _, a := range r.appends.pending {
+		a.isRecorded = true
+	}
+	r.appends.unanswered += len(r.appends.pending)
+	r.appends.pending = nil
+}
+
+func (r *run) performEffects() {
+	effects := r.pending.effects
+	r.pending.effects = nil
 	for _, effect := range effects {
 		switch effect := effect.(type) {
 		case reducer.StartRequest:
@@ -334,27 +371,23 @@ func (r *run) perform() error {
 			r.interruptRequest(effect)
 		}
 	}
-	if r.noteTask(); r.isTaskFull() {
-		endTask(r.ctx)
-	}
-	return nil
 }
 
 // await waits for a condition, and registers a run that was reset while it waited.
 func (r *run) await(condition func() bool) {
 	for {
-		// Never an error: the context is not cancelled.
+		// Returns no error: ctx is never cancelled.
 		_ = workflow.Await(r.ctx, func() bool { return r.isReset() || condition() })
 		if !r.isReset() {
 			return
 		}
-		rests := r.resting
+		rests := r.isReleased
 		if rests {
-			r.wake()
+			r.acquireSession()
 		}
-		r.register(r.session.EventCount - len(r.events))
+		r.register(r.session.EventCount - len(r.pending.events))
 		if rests {
-			r.rest()
+			r.releaseSession()
 		}
 	}
 }

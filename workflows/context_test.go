@@ -29,11 +29,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// acts stands for the activities in mocks of them.
+// acts is the typed nil receiver for activity mocks.
 var acts *activities.Activities
 
-// world is the workflow of context demo in Temporal's test environment. An
-// activity that no test has scripted fails the test.
+// world runs the workflow of context demo in Temporal's test environment. Unexpected
+// activity calls fail the test.
 type world struct {
 	*testsuite.TestWorkflowEnvironment
 	t *testing.T
@@ -60,7 +60,7 @@ func bareWorld(t *testing.T, workflowID string, interceptors ...interceptor.Work
 	return w
 }
 
-// reduce notes what is recorded: every event is folded once.
+// reduce adds each recorded event to the log.
 func (w *world) reduce(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *world) opens() {
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, nil).Once()
 }
 
-// run runs the workflow to its end and requires the log.
+// run runs the workflow to completion and compares the log.
 func (w *world) run(want ...string) {
 	w.t.Helper()
 	w.ExecuteWorkflow(wire.WorkflowType)
@@ -99,7 +99,7 @@ func (w *world) run(want ...string) {
 	require.Equal(w.t, want, w.log)
 }
 
-// at calls do when the time has come and nothing else is to be done.
+// at calls do at a simulated time.
 func (w *world) at(when time.Duration, do func()) { w.RegisterDelayedCallback(do, when) }
 
 func (w *world) says(text string) {
@@ -108,7 +108,7 @@ func (w *world) says(text string) {
 
 func (w *world) close() { w.SignalWorkflow(wire.SignalClose, wire.Close{Reason: "done"}) }
 
-// generates scripts one request.
+// generates expects one request.
 func (w *world) generates(do func(context.Context, activities.GenerateInput) (activities.GenerateResult, error)) {
 	w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(do).Once()
 }
@@ -119,14 +119,14 @@ func attempted(in activities.GenerateInput) activities.Attempted {
 	}
 }
 
-// answers is a request that is answered.
+// answers returns a request that completes with text.
 func answers(text string) func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
 	return func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
 		return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Completed, Text: text}, nil
 	}
 }
 
-func TestAWorkerWithoutTheInterceptorFailsTheTaskAndNotTheContext(t *testing.T) {
+func TestAMissingInterceptorFailsTheWorkflowTask(t *testing.T) {
 	w := bareWorld(t, "context:demo")
 	w.ExecuteWorkflow(wire.WorkflowType)
 	var panicked *temporal.PanicError
@@ -134,7 +134,7 @@ func TestAWorkerWithoutTheInterceptorFailsTheTaskAndNotTheContext(t *testing.T) 
 	require.ErrorContains(t, panicked, "workflows.Interceptor() is missing")
 }
 
-func TestAWorkflowIDOfNoContextIsAnErrorThatSaysWhatToDo(t *testing.T) {
+func TestAnInvalidWorkflowIDFailsTheWorkflow(t *testing.T) {
 	for _, id := range []string{"demo", "context:", "context:de mo", "order:demo"} {
 		t.Run(id, func(t *testing.T) {
 			w := bareWorld(t, id, workflows.Interceptor())
@@ -149,7 +149,7 @@ func TestAWorkflowIDOfNoContextIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAnInterruptBeforeAMessageStopsNothing(t *testing.T) {
+func TestAnInterruptBeforeAMessageHasNoEffect(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
 	w.generates(answers("Hi"))
@@ -187,12 +187,12 @@ func TestAnInterruptAfterAMessageStopsItsRequest(t *testing.T) {
 	w.run("SessionStarted", "UserMessage Hello", "LLMRequestInterrupted cancelled", "SessionEnded done")
 }
 
-func TestAnInterruptThatNobodyHearsCancelsTheRequestThroughTemporal(t *testing.T) {
+func TestAnUnacknowledgedInterruptCancelsTheActivity(t *testing.T) {
 	for name, stop := range map[string]error{"nobody": nil, "an error": temporal.NewNonRetryableApplicationError("NATS", "internal", nil)} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.opens()
-			// The test environment tells its listener, and not the activity.
+			// The test environment notifies its listener instead of the activity.
 			cancelled := make(chan struct{})
 			w.SetOnActivityCanceledListener(func(*activity.Info) { close(cancelled) })
 			w.generates(func(context.Context, activities.GenerateInput) (activities.GenerateResult, error) {
@@ -218,7 +218,7 @@ func TestCancellingTheWorkflowClosesTheSession(t *testing.T) {
 	w.run("SessionStarted", "SessionEnded the workflow was cancelled")
 }
 
-func TestCancellingTheWorkflowKeepsWhatWasSaid(t *testing.T) {
+func TestCancellingTheWorkflowKeepsThePartialAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
 	stopped := make(chan struct{})
@@ -241,7 +241,7 @@ func TestCancellingTheWorkflowKeepsWhatWasSaid(t *testing.T) {
 		"LLMRequestInterrupted cancelled", "SessionEnded the workflow was cancelled")
 }
 
-func TestARequestWhoseWorkerDiedIsMadeAgain(t *testing.T) {
+func TestARequestOfADeadWorkerIsRetried(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
 	for range 1 + reducer.SpareAttempts {
@@ -263,7 +263,7 @@ func TestARequestWhoseWorkerDiedIsMadeAgain(t *testing.T) {
 		"LLMRequestCompleted", "SessionEnded done")
 }
 
-func TestARequestThatFailsSaysWhy(t *testing.T) {
+func TestAFailedRequestRecordsTheReason(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
 		want []string
@@ -301,7 +301,7 @@ func TestARequestThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
-func TestASessionOpensForAsLongAsItTakes(t *testing.T) {
+func TestOpeningIsRetriedUntilItSucceeds(t *testing.T) {
 	w := newWorld(t)
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, errors.New("the list is away")).Times(20)
 	w.opens()
@@ -312,7 +312,7 @@ func TestASessionOpensForAsLongAsItTakes(t *testing.T) {
 	w.run("SessionStarted", "SystemPrompt", "SessionEnded done")
 }
 
-func TestASessionGoesOnWithTheLogThatItFinds(t *testing.T) {
+func TestASessionContinuesTheRestoredLog(t *testing.T) {
 	w := newWorld(t)
 	earlier := reducer.Load("demo", reducer.Reduce, loaded(1, event.SessionStarted{}), loaded(2, event.UserMessage{Content: "Hello"}),
 		loaded(3, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ThroughEventID: "demo:0002"}))
@@ -329,7 +329,7 @@ func loaded(n int, body event.Body) event.Event {
 	return e
 }
 
-func TestInputThatComesWhileTheSessionEndsBeginsTheNext(t *testing.T) {
+func TestInputDuringTheEndOfASessionStartsTheNext(t *testing.T) {
 	w := bareWorld(t, "context:demo", workflows.Interceptor())
 	w.opens()
 	w.generates(answers("Hi"))
@@ -363,7 +363,7 @@ func TestInputForAClosedContextDoesNotWaitForTheArchive(t *testing.T) {
 	w.run("SessionStarted", "SessionEnded done", "SessionStarted", "SystemPrompt", "SessionEnded done")
 }
 
-func TestTheStateIsThereForWhoeverAsks(t *testing.T) {
+func TestQueriesReturnTheState(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
 	w.at(time.Minute, func() {

@@ -16,27 +16,24 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// The server ends a run at 51,200 history entries or 50 MB, and refuses signals from
-// 10,000 on, and a context has no end. So a run continues as new before that: its
-// events are archived, and the next run begins with the session and with the signals
-// that were not taken yet. Nothing is recorded, so the context does not change.
+// A run continues as new before it reaches a limit of the server. Its events are archived,
+// and the input of the next run contains the session and the unprocessed signals. This
+// records no event.
 //
-// A run continues as new between two requests if it can. When a request takes too
-// long for that, its answer goes on: the next run adopts the generation, which runs
-// detached in its worker process.
+// Between two requests is the best time. If an answer takes too long for that, the next
+// run adopts it: the attempt runs detached in its worker process.
 //
-// Signals that arrive during a workflow task make the server refuse the end of the
-// run once, with UnhandledCommand. It then repeats the task, and delays new signals
-// until that task completes, so a flood of signals slows down and the second attempt
-// succeeds, if the task waits for nothing.
+// When signals arrive during the last workflow task, the server fails that task with
+// UnhandledCommand, and repeats it. It refuses signals during the second attempt, which
+// therefore succeeds, unless it blocks.
 
 const (
-	// archiveWait is how long a run waits for the archive, and an answer that is to
-	// be requested with it. Archiving goes on, for the next attempt.
+	// archiveWait bounds how long a run waits for the archive before it continues with
+	// pending effects. The activity goes on, and a later attempt finds it completed.
 	archiveWait = 250 * time.Millisecond
-	// maxCarriedInbox is how many bytes of signals go to the next run, which takes them
-	// with its input.
-	maxCarriedInbox = 24 << 20
+	// maxContinuedInbox is the size of the backlog, in bytes, that the next run
+	// receives with its input.
+	maxContinuedInbox = 24 << 20
 	// floodTaskTimeout is the workflow task timeout of a run that begins with a backlog
 	// of signals; defaultTaskTimeout is that of Temporal.
 	floodTaskTimeout   = 30 * time.Second
@@ -45,31 +42,31 @@ const (
 	maxUnarchived = 200
 )
 
-// extent is how far a run is on its way to a limit of the server.
-type extent struct {
+// usage is what a run has used of the limits of the server.
+type usage struct {
 	entries, bytes   int
 	signals, updates int
 }
 
 // reaches reports whether one of the numbers is at its limit.
-func (e extent) reaches(limit extent) bool {
-	return e.entries >= limit.entries || e.bytes >= limit.bytes || e.signals >= limit.signals || e.updates >= limit.updates
+func (u usage) reaches(limit usage) bool {
+	return u.entries >= limit.entries || u.bytes >= limit.bytes || u.signals >= limit.signals || u.updates >= limit.updates
 }
 
-// When a run continues as new. The server ends it at 51,200 entries or 100 MiB (with
-// deploy/dynamicconfig.yaml), and refuses signals from 10,000 on and updates from 2,000
-// on. The differences are room for what arrives until the run has ended. Of bytes that
-// is two buffers of 32 MiB: one of the task before the run is endangered, and one of the
-// first attempt to end it. Hence a history has at most 80 MiB, and what arrives before
-// a worker gets to a task.
+// With deploy/dynamicconfig.yaml, the server terminates a run at 51,200 entries or 100 MiB,
+// and refuses signals from 10,000 and updates from 2,000. The differences are room for
+// input that arrives until the run has ended. Of bytes, that is two server buffers of
+// 32 MiB: one fills during the task before the run is urgent, one during the first
+// attempt to continue as new. A history therefore has at most 80 MiB, plus what arrives
+// before a worker starts a task.
 var (
-	// longRun: between two requests. The entries are a setting, see isLong.
-	longRun = extent{entries: 4_096, bytes: 4 << 20, signals: 3_000, updates: 1_000}
-	// overdueRun: during an answer. It may have half as many entries again.
-	overdueRun = extent{bytes: 6 << 20, signals: 3_500, updates: 1_500}
-	// endangeredRun: without delay, even when the archive lags behind or the answer
-	// has to be requested again.
-	endangeredRun = extent{entries: 45_000, bytes: 16 << 20, signals: 4_000, updates: 1_900}
+	// dueLimits apply between two requests. A setting can override entries.
+	dueLimits = usage{entries: 4_096, bytes: 4 << 20, signals: 3_000, updates: 1_000}
+	// overdueLimits apply during an answer; entries are half as many again.
+	overdueLimits = usage{bytes: 6 << 20, signals: 3_500, updates: 1_500}
+	// urgentLimits apply always, even if the archive lags behind or the answer has to
+	// be requested again.
+	urgentLimits = usage{entries: 45_000, bytes: 16 << 20, signals: 4_000, updates: 1_900}
 )
 
 // In a flood of signals, the history grows by floodBytes from one workflow task to the
@@ -83,8 +80,8 @@ const (
 
 // task describes the current workflow task.
 type task struct {
-	// length and size are those of the history when the task began; grown is the
-	// difference of size to the task before.
+	// length and size are those of the history at the start of the task; grown is the
+	// growth of size since the start of the previous one.
 	length, size, grown int
 	// signalBytes is how many bytes of signals arrived with the task, and plainBytes
 	// how many with the run.
@@ -93,8 +90,8 @@ type task struct {
 	recorded int
 }
 
-// noteTask updates r.task when a workflow task has begun.
-func (r *run) noteTask() {
+// observeTask updates r.task if a new workflow task has begun.
+func (r *run) observeTask() {
 	info := workflow.GetInfo(r.ctx)
 	if length := info.GetCurrentHistoryLength(); length != r.task.length {
 		size := info.GetCurrentHistorySize()
@@ -106,144 +103,144 @@ func (r *run) noteTask() {
 	}
 }
 
-// isTaskFull reports whether the workflow task has recorded as much as it may.
+// isTaskFull reports whether the workflow task has recorded as many bytes as allowed.
 func (r *run) isTaskFull() bool {
-	if r.isEndangered() {
+	if r.isUrgent() {
 		return r.task.recorded >= maxLastTaskBytes
 	}
 	return r.task.recorded >= maxTaskBytes
 }
 
-// carried is the input of a run that another one has handed over to.
-type carried struct {
+// continuation is the input of a run that continues another.
+type continuation struct {
 	// Session is the session, packed.
 	Session []byte `json:"session"`
-	// Start is a request that waits to be made. Nil: none.
+	// Start is a request that has not been started yet. Nil: none.
 	Start *reducer.StartRequest `json:"start,omitempty"`
-	// Running is the request that is being answered. Nil: none.
+	// Running is the running request. Nil: none.
 	Running *reducer.StartRequest `json:"running,omitempty"`
-	// Inbox are the signals that were not taken yet.
-	Inbox     []carriedSignal `json:"inbox,omitempty"`
-	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
-	// Unarchived says that the archive may lack events of earlier runs.
+	// Inbox contains the unprocessed signals, oldest first.
+	Inbox     []continuedSignal `json:"inbox,omitempty"`
+	UpdatedAt time.Time         `json:"updatedAt,omitzero"`
+	// Unarchived: the archive may lack events of earlier runs.
 	Unarchived bool `json:"unarchived,omitempty"`
-	// Status, Turns and ShownAt are of what the search attributes show.
+	// Status, Turns and ShownAt are the search attributes and when they were set.
 	Status  wire.Status `json:"status,omitempty"`
 	Turns   int         `json:"turns,omitempty"`
 	ShownAt time.Time   `json:"shownAt,omitzero"`
 }
 
-// carriedSignal is a signal as it came. Its payloads are a serialized
+// continuedSignal is an unprocessed signal. Payloads is a serialized
 // temporal.api.common.v1.Payloads.
-type carriedSignal struct {
+type continuedSignal struct {
 	Name     string `json:"name"`
 	Payloads []byte `json:"payloads,omitempty"`
 }
 
-// carriedBy is the input of a run that was handed over to; nil for one that
-// somebody started, with whatever input.
-func carriedBy(info *workflow.Info, input converter.RawValue) (*carried, error) {
+// decodeContinuation returns the input of a run that continues another, and nil for any
+// other run.
+func decodeContinuation(info *workflow.Info, input converter.RawValue) (*continuation, error) {
 	if info.ContinuedExecutionRunID == "" {
 		return nil, nil
 	}
-	c := &carried{}
+	c := &continuation{}
 	if err := json.Unmarshal(input.Payload().GetData(), c); err != nil {
-		return nil, fmt.Errorf("the input of a run that continues another: %w", err)
+		return nil, fmt.Errorf("decode the input of a run that continues another: %w", err)
 	}
 	return c, nil
 }
 
-// extent is how far this run is.
-func (r *run) extent() extent {
+// usage returns that of this run.
+func (r *run) usage() usage {
 	info := workflow.GetInfo(r.ctx)
-	return extent{info.GetCurrentHistoryLength(), info.GetCurrentHistorySize(), r.inbox.signalled, r.inbox.updated}
+	return usage{info.GetCurrentHistoryLength(), info.GetCurrentHistorySize(), r.inbox.signalled, r.inbox.updated}
 }
 
-// isLong reports whether it is time to continue as new.
-func (r *run) isLong() bool {
-	now, long := r.extent(), longRun
-	if r.continueAfter > 0 {
-		long.entries = r.continueAfter
+// isDue reports whether it is time to continue as new.
+func (r *run) isDue() bool {
+	now, long := r.usage(), dueLimits
+	if r.opened.continueAfter > 0 {
+		long.entries = r.opened.continueAfter
 	}
 	switch {
 	case r.session.Ended:
 		return false
-	case r.isEndangered():
+	case r.isUrgent():
 		return true
-	case r.generate == nil:
+	case r.answer.future == nil:
 		return now.reaches(long) || workflow.GetInfo(r.ctx).GetContinueAsNewSuggested()
 	default:
 		return r.isOverdue() && r.isAdoptable()
 	}
 }
 
-// isOverdue reports whether the run continues as new even during an answer.
+// isOverdue reports whether the run should continue as new even during an answer.
 func (r *run) isOverdue() bool {
-	overdue := overdueRun
-	overdue.entries = longRun.entries
-	if r.continueAfter > 0 {
-		overdue.entries = r.continueAfter
+	overdue := overdueLimits
+	overdue.entries = dueLimits.entries
+	if r.opened.continueAfter > 0 {
+		overdue.entries = r.opened.continueAfter
 	}
 	overdue.entries += overdue.entries / 2
-	return r.extent().reaches(overdue)
+	return r.usage().reaches(overdue)
 }
 
-// isAdoptable reports whether the next run can go on with the running answer.
+// isAdoptable reports whether the next run can adopt the running answer.
 func (r *run) isAdoptable() bool {
 	request := r.session.Request
 	return request != nil && request.Worker != "" && request.Through != "" && request.Stop == "" &&
-		len(r.effects) == 0 && !r.generate.IsReady()
+		len(r.pending.effects) == 0 && !r.answer.future.IsReady()
 }
 
-// isEndangered reports whether the server would end the run soon.
-func (r *run) isEndangered() bool {
-	now := r.extent()
+// isUrgent reports whether the run must continue as new without delay.
+func (r *run) isUrgent() bool {
+	now := r.usage()
 	now.bytes += r.task.signalBytes // which the server may not have counted
-	return now.reaches(endangeredRun) || r.isFlooded()
+	return now.reaches(urgentLimits) || r.isFlooded()
 }
 
-// isFlooded reports whether signals arrive so fast that the run has to continue as new
-// early: every task before that lets more of them in.
+// isFlooded reports whether signals arrive so fast that the run continues as new early:
+// the server accepts more of them before each further task.
 func (r *run) isFlooded() bool {
 	isFlood := r.task.grown >= floodBytes || r.task.signalBytes >= floodSignalBytes
-	return isFlood && (r.generate == nil || r.isAdoptable())
+	return isFlood && (r.answer.future == nil || r.isAdoptable())
 }
 
-// isLeaving reports whether the run continues as new at once, with what is in the
-// inbox. The less its task does, the fewer signals arrive in the meantime.
-func (r *run) isLeaving() bool {
-	return r.isLong() && r.isEndangered() && r.inbox.size <= maxCarriedInbox && (r.generate == nil || r.isAdoptable())
+// continuesAtOnce reports whether the run continues as new without processing its inbox.
+// A shorter task admits fewer signals.
+func (r *run) continuesAtOnce() bool {
+	return r.isDue() && r.isUrgent() && r.inbox.size <= maxContinuedInbox && (r.answer.future == nil || r.isAdoptable())
 }
 
-// continueAsNew ends the run with an error that starts the next one. It returns nil
-// when there is a reason to go on for a while.
+// continueAsNew returns the error that ends the run and starts the next one, or nil if the
+// run has to do something else first.
 func (r *run) continueAsNew() error {
-	if !r.isEndangered() && !r.isArchived() {
+	if !r.isUrgent() && !r.isArchived() {
 		return nil
 	}
-	// Updates whose events are recorded return their results first.
-	r.await(func() bool { return r.unanswered == 0 })
+	// Updates with recorded events return their results first.
+	r.await(func() bool { return r.appends.unanswered == 0 })
 	r.awaitAdopted()
-	isReady := r.generate != nil && r.generate.IsReady()
-	if r.inbox.isAwaited() && !r.isEndangered() || isReady || r.isInboxTooLarge() || r.isCancelled() {
-		return nil // it is taken first
+	isReady := r.answer.future != nil && r.answer.future.IsReady()
+	if r.inbox.hasUpdate() && !r.isUrgent() || isReady || r.isInboxTooLarge() || r.isCancelled() {
+		return nil // process it first
 	}
 	ctx := workflow.WithWorkflowTaskTimeout(r.ctx, r.taskTimeout())
-	return workflow.NewContinueAsNewError(ctx, wire.WorkflowType, r.carry())
+	return workflow.NewContinueAsNewError(ctx, wire.WorkflowType, r.continuation())
 }
 
 // isInboxTooLarge reports whether the run records signals before it continues as new.
-// An endangered run does so for one workflow task: the server accepts more signals
+// An urgent run does so for one workflow task: the server accepts more signals
 // before each further task.
 func (r *run) isInboxTooLarge() bool {
-	return r.inbox.size > maxCarriedInbox && !(r.isEndangered() && r.isTaskFull())
+	return r.inbox.size > maxContinuedInbox && !(r.isUrgent() && r.isTaskFull())
 }
 
 // taskTimeout is the workflow task timeout of the next run. A task that times out lets
 // the server accept more signals, and its repetition starts from an empty cache.
 func (r *run) taskTimeout() time.Duration {
 	switch current := workflow.GetInfo(r.ctx).WorkflowTaskTimeout; {
-	case r.isEndangered():
+	case r.isUrgent():
 		return max(current, floodTaskTimeout)
 	case current == floodTaskTimeout:
 		return defaultTaskTimeout
@@ -253,75 +250,75 @@ func (r *run) taskTimeout() time.Duration {
 }
 
 // isArchived reports whether the archive lags behind by at most maxUnarchived events,
-// which the next run archives. If it lags further, isArchived archives in the background.
-// An overdue run may lag behind by more. While the store is unavailable no run can open,
-// so none continues as new.
+// which the next run archives. Otherwise it archives in the background. An overdue run
+// may lag by more. While the store is unavailable, no run can open, so none continues
+// as new.
 func (r *run) isArchived() bool {
-	if r.archiving == nil && !r.isRecent(r.archivedThrough) {
+	if r.archived.running == nil && !r.isArchivedEnough(r.archived.through) {
 		r.startArchiving()
-		_, _ = workflow.AwaitWithTimeout(r.ctx, archiveWait, r.archiving.IsReady)
+		_, _ = workflow.AwaitWithTimeout(r.ctx, archiveWait, r.archived.running.IsReady)
 	}
-	if r.archiving != nil && r.archiving.IsReady() {
-		if r.archiving.Get(r.ctx, nil) == nil {
-			r.archivedThrough, r.isUnarchived = r.archivingThrough, false
+	if r.archived.running != nil && r.archived.running.IsReady() {
+		if r.archived.running.Get(r.ctx, nil) == nil {
+			r.archived.through, r.archived.isIncomplete = r.archived.runningThrough, false
 		}
-		r.archiving = nil
+		r.archived.running = nil
 	}
-	return r.isRecent(r.archivedThrough)
+	return r.isArchivedEnough(r.archived.through)
 }
 
 // startArchiving archives the log up to now in the background.
 func (r *run) startArchiving() {
-	r.archiving, r.archivingThrough = r.archive(r.ctx), r.session.EventCount
+	r.archived.running, r.archived.runningThrough = r.archive(r.ctx), r.session.EventCount
 }
 
-// isRecent reports whether the next run can archive what comes after an event.
-func (r *run) isRecent(through int) bool {
+// isArchivedEnough reports whether the next run can archive the events after through.
+func (r *run) isArchivedEnough(through int) bool {
 	return through > 0 && (r.isOverdue() || r.session.EventCount-through <= maxUnarchived)
 }
 
-// archive archives the log up to now.
+// archive starts the Archive activity for the log up to now.
 func (r *run) archive(ctx workflow.Context) workflow.Future {
 	options := workflow.GetActivityOptions(ctx)
 	options.StartToCloseTimeout = activities.ArchiveTimeout
 	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 5 * time.Second}
 	options.Summary = "archive up to " + r.session.LastEventID()
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Archive,
-		activities.ArchiveInput{ContextName: r.session.ContextName, Through: r.session.EventCount, Earlier: r.isUnarchived})
+		activities.ArchiveInput{ContextName: r.session.ContextName, Through: r.session.EventCount, Earlier: r.archived.isIncomplete})
 }
 
-// archiveEnd archives the log of a session that has ended, however long that
-// takes, unless more input comes before.
-func (r *run) archiveEnd() {
+// archiveEndedSession archives the log without a time limit, but returns when new input
+// arrives.
+func (r *run) archiveEndedSession() {
 	ctx, cancel := workflow.WithCancel(r.ctx)
 	defer cancel()
 	done := r.archive(ctx)
 	r.await(func() bool { return done.IsReady() || !r.inbox.empty() })
 }
 
-// carry returns the input of the next run. A large one is a reference in the history.
-func (r *run) carry() carried {
-	c := carried{Session: pack(r.session), UpdatedAt: r.updatedAt, Status: r.status, Turns: r.turns, ShownAt: r.shownAt}
-	c.Unarchived = r.isUnarchived || r.isOverdue() || r.isEndangered()
-	for _, effect := range r.effects {
-		// What else there is follows from the session, see reducer.Continued.
+// continuation returns the input of the next run.
+func (r *run) continuation() continuation {
+	c := continuation{Session: pack(r.session), UpdatedAt: r.updatedAt, Status: r.visibility.status, Turns: r.visibility.turns, ShownAt: r.visibility.updatedAt}
+	c.Unarchived = r.archived.isIncomplete || r.isOverdue() || r.isUrgent()
+	for _, effect := range r.pending.effects {
+		// The session determines all other effects, see reducer.Continued.
 		if start, ok := effect.(reducer.StartRequest); ok {
 			c.Start = &start
 		}
 	}
 	if c.Start == nil && r.session.Request != nil {
-		c.Running = &r.running
+		c.Running = &r.answer.start
 	}
 	for _, s := range r.inbox.signals {
 		if s.append != nil {
-			// The update fails with the end of the run, and its sender sends it again.
+			// The update fails when the run ends, and its sender repeats it.
 			s.payloads = s.append.payloads()
 		}
 		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(s.payloads)
 		if err != nil {
-			panic(fmt.Sprintf("a signal cannot be written: %v", err))
+			panic(fmt.Sprintf("encode signal %s: %v", s.name, err))
 		}
-		c.Inbox = append(c.Inbox, carriedSignal{s.name, data})
+		c.Inbox = append(c.Inbox, continuedSignal{s.name, data})
 	}
 	return c
 }
@@ -329,13 +326,13 @@ func (r *run) carry() carried {
 func pack(session reducer.Session) []byte {
 	packed, err := wire.Pack(session)
 	if err != nil {
-		panic(err.Error()) // it was checked event by event
+		panic(err.Error()) // each event was validated
 	}
 	return packed
 }
 
-// takeOver begins with what another run has handed over.
-func (r *run) takeOver(c *carried) error {
+// restore begins a run that continues another.
+func (r *run) restore(c *continuation) error {
 	session, err := wire.Unpack(c.Session)
 	if err != nil {
 		panic(err.Error())
@@ -348,8 +345,8 @@ func (r *run) takeOver(c *carried) error {
 	}
 	session.Rules = r.session.Rules
 	r.session = session
-	r.updatedAt, r.status, r.turns, r.shownAt = c.UpdatedAt, c.Status, c.Turns, c.ShownAt
-	if r.isUnarchived = c.Unarchived; r.isUnarchived {
+	r.updatedAt, r.visibility.status, r.visibility.turns, r.visibility.updatedAt = c.UpdatedAt, c.Status, c.Turns, c.ShownAt
+	if r.archived.isIncomplete = c.Unarchived; r.archived.isIncomplete {
 		r.startArchiving()
 	}
 	after := r.inbox.signals
@@ -357,7 +354,7 @@ func (r *run) takeOver(c *carried) error {
 	for _, s := range c.Inbox {
 		payloads := &commonpb.Payloads{}
 		if err := proto.Unmarshal(s.Payloads, payloads); err != nil {
-			panic(fmt.Sprintf("a signal that was handed over cannot be read: %v", err))
+			panic(fmt.Sprintf("decode signal %s of the previous run: %v", s.Name, err))
 		}
 		r.inbox.put(signal{name: s.Name, payloads: payloads})
 	}
@@ -366,10 +363,10 @@ func (r *run) takeOver(c *carried) error {
 	}
 	switch {
 	case c.Start != nil:
-		r.effects = append(r.effects, *c.Start)
+		r.pending.effects = append(r.pending.effects, *c.Start)
 	case c.Running != nil:
-		r.running = *c.Running
-		r.take(reducer.Continued{At: r.now()})
+		r.answer.start = *c.Running
+		r.apply(reducer.Continued{At: r.now()})
 	}
 	return nil
 }

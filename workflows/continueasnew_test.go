@@ -54,7 +54,7 @@ func TestARunAdoptsTheRunningRequestOfThePreviousRun(t *testing.T) {
 	require.Equal(t, []string{"AssistantMessage Hello", "LLMRequestCompleted", "SessionEnded done"}, w.log)
 }
 
-func TestAWaitingContextAnswersWhichEventsWereDelivered(t *testing.T) {
+func TestAnIdleContextReportsDelivery(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
 	w.at(time.Second, func() {
@@ -74,13 +74,13 @@ func TestAWaitingContextAnswersWhichEventsWereDelivered(t *testing.T) {
 	w.run("SessionStarted", "UserMessage Hello", "SessionEnded done")
 }
 
-// registers opens a run that knows that it is registered, as on a server.
+// registers lets the run register, as on a server.
 func (w *world) registers() {
 	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{RunID: "default-test-run-id"}, nil).Once()
 }
 
-// TestAFloodedRunContinuesAsNewWithItsInbox has 1.5 MB of signals arrive in a run whose
-// history grows fast. It records none of them: the next run does.
+// TestAFloodedRunContinuesAsNewWithItsInbox receives 1.5 MB of signals in a run whose
+// history grows fast. The next run records them.
 func TestAFloodedRunContinuesAsNewWithItsInbox(t *testing.T) {
 	const signals = 5
 	text := strings.Repeat("x", 300_000)
@@ -125,9 +125,9 @@ func TestAFloodedRunContinuesAsNewWithItsInbox(t *testing.T) {
 	require.Equal(t, append(want, "SessionEnded done"), second.log)
 }
 
-// TestAFloodedRunTakesTheResultOfItsAnswer has the answer end in the workflow task with
-// which the run has to continue as new, before the run gets to the last signal.
-func TestAFloodedRunTakesTheResultOfItsAnswer(t *testing.T) {
+// TestAFloodedRunRecordsTheAnswer completes the answer in the workflow task in
+// which the run continues as new, before it has processed all signals.
+func TestAFloodedRunRecordsTheAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.registers()
 	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {

@@ -16,8 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// decode turns a signal into the input that it means. It never fails: what it
-// cannot read becomes a refusal.
+// decode returns the reducer input of a signal. Malformed signals become reducer.Refused.
 func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
@@ -40,7 +39,7 @@ func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 	case wire.SignalInterrupt:
 		return reducer.InterruptAsked{At: now}
 	case wire.SignalClose:
-		// Whatever else stands there, the wish is clear.
+		// A malformed reason does not prevent closing.
 		var in wire.Close
 		_ = json.Unmarshal(data, &in)
 		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200)}
@@ -49,8 +48,8 @@ func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 		if err == nil {
 			err = json.Unmarshal(data, &in)
 		}
-		if err == nil && len(data) > maxNews {
-			err = fmt.Errorf("%d bytes, at most %d are news", len(data), maxNews)
+		if err == nil && len(data) > maxRequestStarted {
+			err = fmt.Errorf("%d bytes exceed the limit of %d", len(data), maxRequestStarted)
 		}
 		if err != nil {
 			return refused(now, s, data, err)
@@ -68,8 +67,8 @@ func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 	}
 }
 
-// decodeEvents reads events of which none is longer than can be recorded. It
-// returns those that are, too, with the error.
+// decodeEvents decodes events and checks their sizes. It returns oversized events together
+// with the error.
 func decodeEvents(data []byte) ([]event.Event, error) {
 	events, err := event.DecodeInput(data)
 	if err == nil {
@@ -78,8 +77,8 @@ func decodeEvents(data []byte) ([]event.Event, error) {
 	return events, err
 }
 
-// maxNews is more than the JSON of a [wire.RequestStarted] takes.
-const maxNews = 4096
+// maxRequestStarted bounds the JSON of a [wire.RequestStarted], in bytes.
+const maxRequestStarted = 4096
 
 func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {
 	return reducer.Refused{
@@ -89,8 +88,7 @@ func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {
 	}
 }
 
-// body is the JSON of a signal; nothing when it had no input. Several inputs
-// are one array.
+// body returns the JSON of a signal. Several payloads form an array; none is nil.
 func body(payloads *commonpb.Payloads) ([]byte, error) {
 	var parts [][]byte
 	for _, p := range payloads.GetPayloads() {
@@ -116,7 +114,7 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 }
 
-// fits refuses events that cannot be recorded.
+// fits returns an error if an event is too large to be recorded.
 func fits(events []event.Event) error {
 	for _, e := range events {
 		data, err := e.MarshalJSON()

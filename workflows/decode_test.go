@@ -23,7 +23,7 @@ func payload(encoding, data string) *commonpb.Payload {
 
 func plain(data string) *commonpb.Payload { return payload(converter.MetadataEncodingJSON, data) }
 
-func TestASignalBecomesAnInput(t *testing.T) {
+func TestSignalsAreDecoded(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	hello, brief := event.New(event.UserMessage{Content: "Hello"}), event.New(event.SystemPrompt{Content: "Be brief."})
 	const helloJSON, briefJSON = `{"_tag":"UserMessage","content":"Hello"}`, `{"_tag":"SystemPrompt","content":"Be brief."}`
@@ -60,7 +60,7 @@ func TestASignalBecomesAnInput(t *testing.T) {
 }
 
 //test:large
-func TestASignalThatCannotBeReadIsRefused(t *testing.T) {
+func TestAMalformedSignalIsRejected(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	tests := map[string]struct {
 		signal        string

@@ -1,20 +1,22 @@
-// Package workflows is the shell around the session fold: the one workflow of a
-// context, which receives, steps, performs and records.
+// Package workflows implements the Temporal workflow of a context. Each iteration of its
+// loop receives input, applies it with [reducer.Step], records the resulting events as
+// SideEffect markers, and performs the resulting effects.
 //
-//	signal ──> inbox ──> reducer.Step ──> record (SideEffect)
-//	             ▲            │                  then
-//	  result of Generate      └──> effects ──> start or stop Generate
+// A worker registers the workflow and its interceptor:
 //
-// [Context] decides nothing; every decision is in [reducer.Step], which is pure
-// and so the same in every replay. What the workflow adds is order and
-// durability:
-//   - Signals are taken in the order of the history, all that are there before
-//     anything is done about one, and raw: what cannot be read becomes an
-//     InputRejectedEvent and never a failed workflow task.
-//   - Events are recorded once per turn of the loop by SideEffect markers, in
-//     the same workflow task as the commands that follow from them.
-//   - The conversation never enters the history again: Generate is given a
-//     reference.
+//	w := worker.New(client, wire.TaskQueue, worker.Options{
+//		Interceptors: []interceptor.WorkerInterceptor{workflows.Interceptor()},
+//	})
+//	w.RegisterWorkflowWithOptions(workflows.New(workflows.Options{}), workflow.RegisterOptions{Name: wire.WorkflowType})
 //
-// Workers need [Interceptor] in their options, which is what keeps the order.
+// Guarantees:
+//   - Signals and updates are processed in history order. [Interceptor] preserves it
+//     across signal names.
+//   - Malformed input becomes an InputRejectedEvent. It never fails a workflow task.
+//   - Events are recorded once, in the workflow task that also performs their effects.
+//   - The conversation is not copied into the history: Generate receives a reference.
+//   - A replay fails if the code would record other events than the history contains.
+//   - A run continues as new before it reaches a limit of the server. Those thresholds
+//     depend on the history, which the reducer does not know, so they are part of this
+//     package. All other decisions are made by [reducer.Step].
 package workflows

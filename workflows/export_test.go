@@ -15,7 +15,7 @@ func Decode(name string, payloads *commonpb.Payloads, now time.Time) reducer.Inp
 	return decode(signal{name: name, payloads: payloads}, now, wire.TaskQueue)
 }
 
-// WithStep is New with other decisions.
+// WithStep is New with another step function.
 func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) error {
 	return newWorkflow(step, nil, "")
 }

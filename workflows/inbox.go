@@ -9,16 +9,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// A workflow has one channel for each name of a signal, so the order of two
-// signals with different names is lost: an interrupt and the message sent right
-// after it could change places. The interceptor sees them as the history has
-// them, and puts them into one inbox for each run.
+// Temporal's signal channels do not preserve the order between signal names: an interrupt
+// and the message after it could change places. The interceptor receives signals in
+// history order, and puts them into one inbox.
 
-// signal is a signal as it came, or what was appended as one.
+// signal is an undecoded signal or update.
 type signal struct {
 	name     string
 	payloads *commonpb.Payloads
-	append   *appending // nil for a signal
+	append   *pendingAppend // nil for a signal
 }
 
 // size returns the bytes of the input.
@@ -29,10 +28,10 @@ func (s signal) size() int {
 	return proto.Size(s.payloads)
 }
 
-// inbox holds the signals of a run that were not taken yet, oldest first.
+// inbox contains the unprocessed signals and updates of a run, oldest first.
 type inbox struct {
 	signals []signal
-	// size is their size in bytes.
+	// size is that of signals, in bytes.
 	size int
 	// signalled and updated count the signals and updates that the run received.
 	signalled, updated int
@@ -43,8 +42,8 @@ type inbox struct {
 
 func (b *inbox) empty() bool { return len(b.signals) == 0 }
 
-// isAwaited reports whether a sender waits for what becomes of its events.
-func (b *inbox) isAwaited() bool {
+// hasUpdate reports whether an update waits for its result.
+func (b *inbox) hasUpdate() bool {
 	return slices.ContainsFunc(b.signals, func(s signal) bool { return s.append != nil })
 }
 
@@ -67,8 +66,8 @@ const maxPlainBytes = 512 << 10
 
 type inboxKey struct{}
 
-// Interceptor returns what a worker, a replayer and a test environment need in
-// their list of interceptors to run [Context].
+// Interceptor returns the interceptor that [Context] requires, in workers, replayers and
+// test environments.
 func Interceptor() interceptor.WorkerInterceptor { return &workerInterceptor{} }
 
 type workerInterceptor struct {

@@ -30,7 +30,7 @@ func TestReplayHistoriesAreUnchanged(t *testing.T) {
 	require.NoError(t, verifyManifests(historiesDir))
 }
 
-func TestReplayNoticesAChangedHistory(t *testing.T) {
+func TestReplayDetectsAChangedHistory(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))

@@ -12,19 +12,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// open finds what earlier sessions left and begins this one.
+// open restores the log of earlier sessions and begins a new session.
 func (r *run) open() error {
 	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName}); err != nil {
 		return err
 	}
-	r.noteTask()
-	r.take(reducer.Opened{At: r.now(), PreviousRunID: r.previousRunID, ForkedFrom: r.forkedFrom})
+	r.observeTask()
+	r.apply(reducer.Opened{At: r.now(), PreviousRunID: r.opened.previousRunID, ForkedFrom: r.opened.forkedFrom})
 	r.receive()
 	return nil
 }
 
-// begin decides what is fixed for a run, and restores the session of earlier
-// ones.
+// begin calls Open, which restores the session and determines the settings of the run.
 func (r *run) begin(in activities.OpenInput) error {
 	info := workflow.GetInfo(r.ctx)
 	in.Reset = info.OriginalRunID != info.WorkflowExecution.RunID
@@ -39,14 +38,14 @@ func (r *run) begin(in activities.OpenInput) error {
 	if len(result.Session) > 0 {
 		session, err := wire.Unpack(result.Session)
 		if err != nil {
-			panic(err.Error()) // fails the workflow task and so loses nothing
+			panic(err.Error()) // fails the workflow task, so no input is lost
 		}
 		r.session = session
 	}
-	r.session.Rules, r.previousRunID, r.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
-	r.attributes, r.defaultModel = result.SearchAttributes, result.DefaultModel
-	r.continueAfter = result.ContinueAfter
-	r.isRegistered = result.RunID == info.WorkflowExecution.RunID
+	r.session.Rules, r.opened.previousRunID, r.opened.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
+	r.visibility.isEnabled, r.opened.defaultModel = result.SearchAttributes, result.DefaultModel
+	r.opened.continueAfter = result.ContinueAfter
+	r.registration.isDone = result.RunID == info.WorkflowExecution.RunID
 	r.checkStore(result.StoreID)
 	if result.StoreID == "" {
 		return nil // in tests
@@ -54,8 +53,8 @@ func (r *run) begin(in activities.OpenInput) error {
 	return workflow.UpsertMemo(r.ctx, map[string]any{wire.MemoStore: result.StoreID})
 }
 
-// opening are the options of Open. It retries for ever: input was accepted
-// already, and a workflow that fails would lose it.
+// opening sets the options of Open. It is retried for ever: a failed workflow would lose
+// accepted input.
 func opening(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    10 * time.Minute,
@@ -72,34 +71,32 @@ func (r *run) checkStore(id string) {
 	}
 }
 
-// isReset reports whether the run was made by a reset and has to register, since
-// it goes on with the history of another run. The version is a fact of the
-// workflow task in which the run is at work for the first time: positions before
-// the reset have the default one, but for the one at which the base run registered
-// if that was made by a reset, too.
+// isReset reports whether a reset created the run and it has not registered yet. The
+// history before the reset point belongs to the base run, and replays with the default
+// version. The exception is where a base run registered that a reset created, too.
 func (r *run) isReset() bool {
 	info := workflow.GetInfo(r.ctx)
 	length := info.GetCurrentHistoryLength()
-	if r.isRegistered || r.registeredAt == length || info.OriginalRunID == info.WorkflowExecution.RunID {
+	if r.registration.isDone || r.registration.historyLength == length || info.OriginalRunID == info.WorkflowExecution.RunID {
 		return false
 	}
 	return workflow.GetVersion(r.ctx, fmt.Sprintf("reset-%d", length), workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
-// register registers a run that was made by a reset, before it records anything.
-// After is the counter of the newest event that is recorded.
+// register registers a reset run before it records events. After is the counter of the
+// newest recorded event.
 func (r *run) register(after int) {
 	if !r.isReset() {
 		return
 	}
 	info := workflow.GetInfo(r.ctx)
-	r.registeredAt = info.GetCurrentHistoryLength()
+	r.registration.historyLength = info.GetCurrentHistoryLength()
 	var result activities.OpenResult
 	ctx := opening(r.ctx)
 	in := activities.OpenInput{ContextName: r.session.ContextName, After: after, Reset: true, HasSession: true}
 	if err := workflow.ExecuteLocalActivity(ctx, acts.Open, in).Get(ctx, &result); err != nil {
 		panic(fmt.Sprintf("open context %s after a reset: %v", in.ContextName, err))
 	}
-	r.isRegistered = result.RunID == info.WorkflowExecution.RunID
+	r.registration.isDone = result.RunID == info.WorkflowExecution.RunID
 	r.checkStore(result.StoreID)
 }

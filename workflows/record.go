@@ -11,9 +11,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// record writes events into the history, as markers that hold a [wire.Record].
-// From then on they are facts. Before each marker it calls before with the counter
-// of the newest event that is recorded.
+// record records events in SideEffect markers that contain a [wire.Record]. Before each
+// marker it calls before with the counter of the newest recorded event.
 func record(ctx workflow.Context, events []event.Event, before func(after int)) {
 	for len(events) > 0 {
 		before(event.Counter(events[0].ID) - 1)
@@ -28,7 +27,7 @@ func recordOne(ctx workflow.Context, events []event.Event) {
 	value := workflow.SideEffectWithOptions(ctx, options, func(workflow.Context) any {
 		data, err := wire.JSON(wire.Record{Events: events})
 		if err != nil {
-			// Events were checked when they came in.
+			// Events were validated on receipt.
 			panic(fmt.Sprintf("an event has no JSON: %v", err))
 		}
 		return data
@@ -36,9 +35,8 @@ func recordOne(ctx workflow.Context, events []event.Event) {
 	if !workflow.IsReplaying(ctx) {
 		return
 	}
-	// The log is right and the code is not: it must not go on from a state that
-	// the log does not bear out. The workflow task fails until a worker comes
-	// whose code agrees, and nothing is lost.
+	// The log is authoritative. On a mismatch, the workflow task fails until a worker
+	// with matching code takes it.
 	var recorded wire.Record
 	if err := value.Get(&recorded); err != nil {
 		panic(fmt.Sprintf("the log cannot be read: %v", err))
@@ -71,7 +69,7 @@ func endTask(ctx workflow.Context) {
 	_ = workflow.Await(ctx, func() bool { return timer.IsReady() || info.GetCurrentHistoryLength() != length })
 }
 
-// summary is what the Temporal UI shows of a record.
+// summary is the text of a record in the Temporal UI.
 func summary(events []event.Event) string {
 	var names []string
 	for _, e := range events {
@@ -80,7 +78,7 @@ func summary(events []event.Event) string {
 	return cut(strings.Join(names, ", "), shownTags)
 }
 
-// fitting is how many of the events go into one record, at least one.
+// fitting returns how many of the events fit into one record, at least one.
 func fitting(events []event.Event) int {
 	size := 0
 	for i, e := range events {
@@ -92,14 +90,13 @@ func fitting(events []event.Event) int {
 	return len(events)
 }
 
-// sizeOf is how many bytes an event takes in a record. It is exact: no estimate
-// holds for text that is all quotes or control characters and for thousands of
-// small events with long names alike, and a record that the server refuses would
-// stop its context for good.
+// sizeOf returns the exact size of an event in a record, in bytes. A record that the
+// server rejects would block its context, and estimates fail for text of control
+// characters as well as for many small events.
 func sizeOf(e event.Event) int {
 	data, err := e.MarshalJSON()
 	if err != nil {
-		// Events were checked when they came in.
+		// Events were validated on receipt.
 		panic(fmt.Sprintf("an event has no JSON: %v", err))
 	}
 	return len(data) + len(",")

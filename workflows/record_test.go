@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// recordSize is the size of the payload that a record becomes.
+// recordSize returns the size of the payload of a record.
 func recordSize(t require.TestingT, events []event.Event) int {
 	raw, err := wire.JSON(wire.Record{Events: events})
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func TestSizeIsExact(t *testing.T) {
 }
 
 //test:large
-func TestARecordNeverExceedsItsLimitUnlessAnEventDoes(t *testing.T) {
+func TestARecordExceedsItsLimitOnlyForOneLargeEvent(t *testing.T) {
 	many := func(n int, contextName string, body event.Body) (events []event.Event) {
 		for i := range n {
 			e := event.New(body)
@@ -75,7 +75,7 @@ func TestARecordNeverExceedsItsLimitUnlessAnEventDoes(t *testing.T) {
 	}
 }
 
-func TestDetailsAreTheEndOfTheConversation(t *testing.T) {
+func TestDetailsShowTheEndOfTheConversation(t *testing.T) {
 	message := func(role reducer.Role, content string) reducer.Message {
 		return reducer.Message{Role: role, Content: content}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows/replaytest"
 )
 
-// The histories come from the end-to-end tests on a real server, one for each
-// story. docs/architecture.md says how to add one; none is ever changed.
+// The end-to-end tests recorded these histories on a real server, one per story. They
+// never change. docs/architecture.md describes how to add one.
 func histories(t *testing.T) map[string]*historypb.History {
 	files, err := filepath.Glob("testdata/histories/*.json")
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func histories(t *testing.T) map[string]*historypb.History {
 	return out
 }
 
-func TestReplayOfEveryKeptHistory(t *testing.T) {
+func TestReplayOfEveryRecordedHistory(t *testing.T) {
 	for story, history := range histories(t) {
 		t.Run(story, func(t *testing.T) {
 			require.NoError(t, replaytest.Replay(history, converter.ExternalStorage{}))
@@ -39,7 +39,7 @@ func TestReplayOfEveryKeptHistory(t *testing.T) {
 	}
 }
 
-func TestReplayNoticesALogThatTheCodeDoesNotBearOut(t *testing.T) {
+func TestReplayDetectsALogThatDiffersFromTheCode(t *testing.T) {
 	history := proto.CloneOf(histories(t)["conversation"])
 	forged := false
 	for _, e := range history.Events {

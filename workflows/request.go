@@ -15,13 +15,13 @@ import (
 
 // startRequest starts Generate.
 func (r *run) startRequest(start reducer.StartRequest) {
-	r.running, r.requestID = start, start.RequestID
+	r.answer.start = start
 	var ctx workflow.Context
-	ctx, r.cancel = workflow.WithCancel(r.ctx)
-	r.generate = r.executeGenerate(ctx, start, start.FirstAttempt)
+	ctx, r.answer.cancel = workflow.WithCancel(r.ctx)
+	r.answer.future = r.executeGenerate(ctx, start, start.FirstAttempt)
 }
 
-// executeGenerate schedules the attempts of a request from one on.
+// executeGenerate schedules the attempts of a request, beginning with firstAttempt.
 func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, firstAttempt int) workflow.Future {
 	attempts := attemptsFrom(start, firstAttempt)
 	options := r.generateOptions(start)
@@ -30,7 +30,7 @@ func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, 
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, r.generateInput(start, firstAttempt, attempts))
 }
 
-// attemptsFrom is how many attempts the retry settings leave, at least one.
+// attemptsFrom returns how many attempts remain, at least one.
 func attemptsFrom(start reducer.StartRequest, firstAttempt int) int {
 	return max(1, start.Retry.MaxRetries+1-(firstAttempt-start.FirstAttempt))
 }
@@ -50,10 +50,10 @@ func (r *run) generateInput(start reducer.StartRequest, firstAttempt, attempts i
 func (r *run) generateOptions(start reducer.StartRequest) workflow.ActivityOptions {
 	model := start.Model
 	if model == "" {
-		model = r.defaultModel
+		model = r.opened.defaultModel
 	}
 	return workflow.ActivityOptions{
-		// The attempt ends by itself; this is for a worker that is stuck.
+		// Generate has timeouts of its own; this one is for a stuck worker.
 		StartToCloseTimeout: milliseconds(start.TimeoutMs+start.MaxWaitMs) + 30*time.Second,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
 		WaitForCancellation: true,
@@ -61,7 +61,7 @@ func (r *run) generateOptions(start reducer.StartRequest) workflow.ActivityOptio
 	}
 }
 
-// retryPolicy is that of a request, without its number of attempts.
+// retryPolicy returns that of a request, without MaximumAttempts.
 func retryPolicy(start reducer.StartRequest) *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{
 		InitialInterval:    milliseconds(start.Retry.InitialDelayMs),
@@ -72,15 +72,14 @@ func retryPolicy(start reducer.StartRequest) *temporal.RetryPolicy {
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// adoptRequest waits for the result of an attempt that the previous run started.
-// Later attempts may be made by any worker.
+// adoptRequest waits for the result of an attempt that the previous run started. Any worker
+// may make later attempts.
 func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
-	start := r.running
-	r.requestID = adopt.RequestID
+	start := r.answer.start
 	var ctx workflow.Context
-	ctx, r.cancel = workflow.WithCancel(r.ctx)
+	ctx, r.answer.cancel = workflow.WithCancel(r.ctx)
 	generate, done := workflow.NewFuture(r.ctx)
-	r.generate = generate
+	r.answer.future = generate
 	workflow.Go(ctx, func(ctx workflow.Context) {
 		options := r.generateOptions(start)
 		options.TaskQueue = adopt.Worker
@@ -91,9 +90,9 @@ func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 		in.Adopt = true
 		var result activities.GenerateResult
 		get := func(attempt workflow.Future) error {
-			r.adopted = attempt
+			r.answer.attempt = attempt
 			err := attempt.Get(ctx, &result)
-			r.adopted = nil
+			r.answer.attempt = nil
 			return err
 		}
 		err := get(workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, in))
@@ -111,36 +110,35 @@ func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 // awaitAdopted lets the coroutine of adoptRequest handle an attempt that has completed.
 // Coroutines run when this one blocks, and it may end the run before that.
 func (r *run) awaitAdopted() {
-	if r.adopted != nil && r.adopted.IsReady() {
-		_ = workflow.Await(r.ctx, func() bool { return r.adopted == nil })
+	if r.answer.attempt != nil && r.answer.attempt.IsReady() {
+		_ = workflow.Await(r.ctx, func() bool { return r.answer.attempt == nil })
 	}
 }
 
-// tellRequest lets the worker that makes the request decide whether it has to
-// stop. When nobody hears it, no worker has begun, which will see the input, or
-// NATS is away: then Generate says soon what the request was shown.
+// tellRequest asks the worker whether new input interrupts the request. Without an
+// acknowledgement, either Generate has not read the session yet, and will see the input,
+// or NATS is unavailable, and a stop check of Generate detects the input.
 func (r *run) tellRequest(tell reducer.TellRequest) {
-	r.hint(activities.Stop{RequestID: tell.RequestID, Reason: event.ReasonNewUserInput, Through: tell.Through})
+	r.sendStop(activities.Stop{RequestID: tell.RequestID, Reason: event.ReasonNewUserInput, Through: tell.Through})
 }
 
-// interruptRequest hands the wish to the worker that makes the request. When
-// nobody hears it, the request waits for its next attempt, or NATS is away:
-// then Temporal cancels the activity.
+// interruptRequest interrupts the request. Without an acknowledgement, because the request
+// waits for its next attempt or NATS is unavailable, Temporal cancels the activity.
 func (r *run) interruptRequest(interrupt reducer.InterruptRequest) {
-	heard := r.hint(activities.Stop{RequestID: interrupt.RequestID, Reason: interrupt.Reason, Through: interrupt.Through})
-	if !heard && r.cancel != nil {
-		r.cancel()
+	acknowledged := r.sendStop(activities.Stop{RequestID: interrupt.RequestID, Reason: interrupt.Reason, Through: interrupt.Through})
+	if !acknowledged && r.answer.cancel != nil {
+		r.answer.cancel()
 	}
 }
 
-// hint reports whether the worker that makes the request has heard it.
-func (r *run) hint(stop activities.Stop) (heard bool) {
+// sendStop reports whether the worker that runs the request acknowledged the message.
+func (r *run) sendStop(stop activities.Stop) (acknowledged bool) {
 	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second,
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 	err := workflow.ExecuteLocalActivity(ctx, acts.Stop, activities.StopInput{
 		ContextName: r.session.ContextName, Stop: stop,
-	}).Get(ctx, &heard)
-	return err == nil && heard
+	}).Get(ctx, &acknowledged)
+	return err == nil && acknowledged
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// result is what has become of the running request.
+// result returns the outcome of the running request.
 func (r *run) result() reducer.RequestEnded {
 	var result activities.GenerateResult
-	err := r.generate.Get(r.ctx, &result)
+	err := r.answer.future.Get(r.ctx, &result)
 	ended := reducer.RequestEnded{
 		At:           r.now(),
 		Outcome:      result.Outcome,
@@ -35,11 +35,11 @@ func (r *run) result() reducer.RequestEnded {
 	if attempted.Sent {
 		ended.Through = attempted.Through
 	}
-	ended.RequestID = r.requestID
+	ended.RequestID = r.answer.start.RequestID
 	return ended
 }
 
-// classify reads the error of the activity.
+// classify converts the error of Generate.
 func classify(err error) (reducer.Outcome, string, activities.Attempted) {
 	var (
 		attempted   activities.Attempted
@@ -53,7 +53,7 @@ func classify(err error) (reducer.Outcome, string, activities.Attempted) {
 	case errors.As(err, &timeout):
 		switch timeout.TimeoutType() {
 		case enumspb.TIMEOUT_TYPE_HEARTBEAT, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
-			return reducer.HandedBack, "its worker was not heard of any more", attempted
+			return reducer.HandedBack, "its worker was not acknowledged of any more", attempted
 		}
 		return reducer.Failed, fmt.Sprintf("the worker did not end the attempt (%v)", timeout.TimeoutType()), attempted
 	case errors.As(err, &application):

@@ -13,13 +13,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// rules2 are the rules of a release to come: close says "closed" whatever reason
-// its sender gives.
+// rules2 are those of a later release, in which close ignores the reason of its sender.
 const rules2 reducer.Rules = 2
 
-// TestARunKeepsTheRulesItBeganWith has one code and two values of the rules. The
-// result of Open, which stands in the history, decides which of them a run goes by.
-func TestARunKeepsTheRulesItBeganWith(t *testing.T) {
+// TestARunKeepsItsRules runs the same code with two values of the rules. The result of
+// Open, which is in the history, selects one.
+func TestARunKeepsItsRules(t *testing.T) {
 	for name, test := range map[string]struct {
 		rules reducer.Rules
 		want  string

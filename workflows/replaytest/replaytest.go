@@ -1,8 +1,8 @@
-// Package replaytest replays histories of contexts with the workflow as it is
-// now, and keeps histories for later code to replay.
+// Package replaytest replays recorded histories with the current workflow code, and records
+// histories.
 //
-// A replay fails when the code would give other commands than the history has,
-// or other events than were recorded.
+// A replay fails if the code would issue other commands than the history contains, or
+// record other events.
 package replaytest
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// Replay replays one history, whose large payloads are in a storage, if anywhere.
+// Replay replays one history. References to large payloads are resolved in storage.
 func Replay(history *historypb.History, storage converter.ExternalStorage) error {
 	if len(history.GetEvents()) == 0 {
 		return errors.New("replay: the history is empty")
@@ -36,9 +36,8 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 		return errors.New("replay: the history does not begin with the start of a workflow that names its id")
 	}
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-		Interceptors:    []interceptor.WorkerInterceptor{workflows.Interceptor()},
-		ExternalStorage: storage,
-		// A replay is not in a hurry.
+		Interceptors:             []interceptor.WorkerInterceptor{workflows.Interceptor()},
+		ExternalStorage:          storage,
 		DisableDeadlockDetection: true,
 	})
 	if err != nil {
@@ -52,7 +51,7 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 		}})
 }
 
-// runOf is the run of a history, which a reset changes.
+// runOf returns the run id of a history. A reset changes it.
 func runOf(history *historypb.History) string {
 	run := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()
 	for _, h := range history.GetEvents() {
@@ -63,8 +62,7 @@ func runOf(history *historypb.History) string {
 	return run
 }
 
-// Keep writes a history into a file, unless it is there: a history that was
-// kept is never changed.
+// Keep writes a history to a file. It does not change an existing file.
 func Keep(history *historypb.History, file string) error {
 	data, err := temporalproto.CustomJSONMarshalOptions{Indent: " "}.Marshal(history)
 	if err != nil {
@@ -84,7 +82,7 @@ func Keep(history *historypb.History, file string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Load reads a history that was kept.
+// Load reads a recorded history.
 func Load(file string) (*historypb.History, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

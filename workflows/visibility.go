@@ -18,24 +18,22 @@ var (
 	attributeModel  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel)
 )
 
-// showTurnsEvery is how often the number of turns is shown while nothing else
-// changes.
+// showTurnsEvery is the minimum interval of updates that change only the number of turns.
 const showTurnsEvery = 5 * time.Second
 
-// show tells the Temporal UI what goes on. Search attributes cost an event in
-// the history, and the server's list a third of what a turn costs it, so they
-// change with the status and not in between. An answer that is over before the
-// session has heard that it is on its way never shows, and while such answers
-// follow one another quickly, the number of turns lags behind.
-func (r *run) show() {
+// updateVisibility sets the details and search attributes that the Temporal UI shows. An
+// update of search attributes costs a history event and a third of what the server spends
+// on a turn, so it happens only when the status changes. An answer that ends before it is
+// announced never shows, and the number of turns lags during fast turns.
+func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
 	isUnheard := status == wire.StatusAnswering && r.session.Request.Through == ""
-	hasNews := status != r.status || r.session.Turns != r.turns && (r.now().Sub(r.shownAt) >= showTurnsEvery)
-	if !r.attributes || r.status != "" && isUnheard || !hasNews {
+	hasNews := status != r.visibility.status || r.session.Turns != r.visibility.turns && (r.now().Sub(r.visibility.updatedAt) >= showTurnsEvery)
+	if !r.visibility.isEnabled || r.visibility.status != "" && isUnheard || !hasNews {
 		return
 	}
-	r.status, r.turns, r.shownAt = status, r.session.Turns, r.now()
+	r.visibility.status, r.visibility.turns, r.visibility.updatedAt = status, r.session.Turns, r.now()
 	updates := []temporal.SearchAttributeUpdate{
 		attributeStatus.ValueSet(string(status)),
 		attributeTurns.ValueSet(int64(r.session.Turns)),
@@ -48,16 +46,16 @@ func (r *run) show() {
 	}
 }
 
-// How much of a conversation the details show.
+// Limits of the details.
 const (
 	shownMessages = 10
 	shownRunes    = 600
 	shownTags     = 150
-	// A keyword may have 255 characters on some databases.
+	// Some databases limit a keyword to 255 characters.
 	shownModel = 200
 )
 
-// details is the end of the conversation as Markdown.
+// details returns the end of the conversation as Markdown.
 func details(s reducer.Session) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** · %s · %s", wire.StatusOf(s), count(s.EventCount, "event"), count(s.Turns, "turn"))
@@ -81,7 +79,7 @@ func details(s reducer.Session) string {
 	return b.String()
 }
 
-// count is a number with its noun.
+// count returns a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
