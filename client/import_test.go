@@ -134,7 +134,7 @@ func TestImportErrors(t *testing.T) {
 		events   []event.Event
 		want     string
 	}{
-		"without an archive":       {&temporal{}, nil, numbered(1), "import context demo: the client has no blob store (give the blob store of the workers by --blob-url"},
+		"without an archive":       {&temporal{}, nil, numbered(1), "import context demo: the client has no blob store (set --blob-url"},
 		"to an existing context":   {&temporal{known: true}, logs, numbered(1), "import context demo: context already exists (choose another name)"},
 		"without events":           {&temporal{}, logs, nil, "the first event is missing (want the complete log)"},
 		"without the first events": {&temporal{}, logs, numbered(2)[1:], "the first event is missing (want the complete log)"},

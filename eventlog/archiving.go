@@ -8,8 +8,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
-// Archive archives the log of a context through a counter. It returns the run whose log
-// that is.
+// Archive archives the log of a context through a counter, and returns the newest run of
+// that log.
 func (l *Log) Archive(ctx context.Context, contextName string, through int) (runID string, err error) {
 	v, err := l.current(ctx, contextName, 0)
 	archived := 0

@@ -28,7 +28,8 @@ const (
 	bookmarkDistance = 32
 )
 
-// bookmarks is an LRU cache by run. It lets readers start in the middle of a history.
+// bookmarks is an LRU cache of positions by run. With it, readers start in the middle of a
+// history.
 type bookmarks struct {
 	mu    sync.Mutex
 	runs  *lru.Cache // of sorted []bookmark by run id

@@ -20,7 +20,7 @@ import (
 var ErrNoContext = errors.New("no such context")
 
 // StoreAdvice tells the user of a client what to do without a blob store.
-const StoreAdvice = "give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway"
+const StoreAdvice = "set --blob-url or BLOB_URL to the blob store of the workers, or use the gateway"
 
 // ErrNoArchive reports that the operation needs a blob store.
 var ErrNoArchive = errors.New("the client has no blob store (" + StoreAdvice + ")")

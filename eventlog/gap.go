@@ -6,8 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// GapError reports events that no history has, and that the archive does not have or
-// cannot be read for. Only a [Log] with an archive returns it.
+// GapError reports events that are in no history and cannot be read from the archive.
+// Only a [Log] with an archive returns it.
 type GapError struct {
 	ContextName string
 	// First and Last are the counters of the missing events. Last is 0 if no later event

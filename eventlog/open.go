@@ -28,8 +28,9 @@ type Opening struct {
 var errNotCurrent = errors.New("the run was terminated")
 
 // Open registers a run that begins a session, and returns the log before it. It archives
-// what the preceding run has left unarchived. base is the run that was reset before it
-// opened to make this one, or "". Repeating a call returns the same.
+// events of the preceding run that are not archived yet. If a reset made the run from one
+// that had not opened, base is that run; otherwise it is "". A repeated call returns the
+// same.
 func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Opening, err error) {
 	err = l.registering(ctx, contextName, func(folder *archive.Folder) error {
 		isRegistered := false
@@ -136,9 +137,9 @@ func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName 
 	return folder.Register(ctx, run)
 }
 
-// Base returns the run whose log continues in a run that a reset made: the run that was
-// reset, or if that was made by a reset and never registered, the base of that. It
-// returns "" if the base is unknown.
+// Base returns the run that was reset to make a run. If that run never registered and was
+// made by a reset itself, Base returns the base of that reset. It returns "" if the server
+// does not know the base.
 func (l *Log) Base(ctx context.Context, contextName, runID string) (string, error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {

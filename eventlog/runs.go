@@ -41,8 +41,8 @@ type view struct {
 	length int64
 	// parts are in the order of the log.
 	parts []archive.Part
-	// archiveErr is set if the archive was unavailable and the parts are those that the
-	// histories tell.
+	// archiveErr is the error of an unavailable archive. The parts are then those of the
+	// histories.
 	archiveErr error
 	// isForgotten is set if the server has no run of the context.
 	isForgotten bool

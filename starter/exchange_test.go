@@ -134,8 +134,8 @@ func TestIncompleteInputImportsNothing(t *testing.T) {
 
 func TestRejectedImportSaysWhatToDo(t *testing.T) {
 	for want, err := range map[string]error{
-		"starter: context already exists (choose another name)\n":                                                                           client.ErrExists,
-		"starter: the client has no blob store (give the blob store of the workers by --blob-url or BLOB_URL, or go through the gateway)\n": client.ErrNoArchive,
+		"starter: context already exists (choose another name)\n":                                                                   client.ErrExists,
+		"starter: the client has no blob store (set --blob-url or BLOB_URL to the blob store of the workers, or use the gateway)\n": client.ErrNoArchive,
 	} {
 		f := newFake(t)
 		f.err = err
