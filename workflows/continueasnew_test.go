@@ -150,6 +150,8 @@ func TestAFloodedRunRecordsTheAnswer(t *testing.T) {
 
 // TestARunOverItsSizeLimitRecordsInOneTaskOnly receives more signals than the next run
 // should start with. The run records 16 MiB of them and continues as new with the others.
+//
+//test:large
 func TestARunOverItsSizeLimitRecordsInOneTaskOnly(t *testing.T) {
 	const signals = 14
 	text := strings.Repeat("x", 3_500_000)
