@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 	"github.com/stretchr/testify/require"
 
@@ -167,17 +169,43 @@ func TestConnectionsAreAuthenticated(t *testing.T) {
 			defer conn.Close()
 			require.Equal(t, test.want, conn.Connected())
 			if !test.want {
-				var problem error // is nil again during the next attempt to connect
-				require.Eventually(t, func() bool {
-					problem = conn.LastError()
-					return problem != nil
-				}, 10*time.Second, 10*time.Millisecond)
-				require.NotContains(t, problem.Error(), secret)
+				require.Error(t, conn.ConnectError())
+				require.NotContains(t, conn.ConnectError().Error(), secret)
 				return
 			}
 			require.NoError(t, conn.Flush(t.Context()))
 		})
 	}
+}
+
+func TestConnectErrorIsThatOfTheFirstAttempt(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	attempted := make(chan struct{})
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		defer close(attempted)
+		first, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = first.Write([]byte("INFO {\"auth_required\":true}\r\n"))
+		client := bufio.NewReader(first)
+		for range 2 { // CONNECT and PING: closing with unread input may discard the answer
+			_, _ = client.ReadString('\n')
+		}
+		_, _ = first.Write([]byte("-ERR 'Authorization Violation'\r\n"))
+		_ = first.Close()
+		second, err := listener.Accept()
+		if err == nil {
+			t.Cleanup(func() { _ = second.Close() })
+		}
+	}()
+	conn, err := stream.Connect("nats://"+listener.Addr().String(), stream.Options{})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	<-attempted
+	require.ErrorIs(t, conn.ConnectError(), nats.ErrAuthorization)
 }
 
 func TestInvalidAuthIsRejectedWithoutItsSecret(t *testing.T) {

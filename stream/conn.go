@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,8 @@ type Conn struct {
 	prefix string
 	// connected replaces the query of nats, which blocks during an attempt to connect.
 	connected atomic.Bool
+	// connectErr is the error of the first attempt to connect. It does not change after Connect.
+	connectErr error
 }
 
 // ErrNoWorker means that no worker acknowledged a stop message.
@@ -53,7 +56,18 @@ func Connect(url string, options Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats at %s: %w", RedactURL(url), err)
 	}
-	var late atomic.Bool // the first attempt to connect failed
+	// nats calls handlers one at a time. The first call reports the first attempt to connect.
+	var first sync.Once
+	attempted := make(chan struct{})
+	endAttempt := func(err error) (isFirst bool) {
+		first.Do(func() {
+			isFirst = true
+			c.connected.Store(err == nil)
+			c.connectErr = err
+			close(attempted)
+		})
+		return isFirst
+	}
 	c.nats, err = nats.Connect(url, append(auth,
 		nats.Name(options.Name),
 		nats.Timeout(connectTimeout),
@@ -80,9 +94,10 @@ func Connect(url string, options Options) (*Conn, error) {
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { c.handleConnect(options) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { endAttempt(err) }),
 		// The first connection is reported only if it was delayed.
 		nats.ConnectHandler(func(*nats.Conn) {
-			if late.Load() {
+			if !endAttempt(nil) {
 				c.handleConnect(options)
 			}
 		}),
@@ -92,8 +107,7 @@ func Connect(url string, options Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats at %s: %s", RedactURL(url), event.Redact(err.Error(), 0))
 	}
-	c.connected.Store(c.nats.IsConnected())
-	late.Store(!c.Connected())
+	<-attempted
 	return c, nil
 }
 
@@ -111,12 +125,13 @@ func (c *Conn) Close() {
 	}
 }
 
-// LastError returns the last connection error; nil if there was none.
-func (c *Conn) LastError() error {
+// ConnectError returns why Connect returned without a connection; nil if it returned with one.
+// It does not change afterwards.
+func (c *Conn) ConnectError() error {
 	if c == nil {
 		return nil
 	}
-	return c.nats.LastError()
+	return c.connectErr
 }
 
 // Connected reports whether the server is reachable at present.

@@ -476,6 +476,7 @@ func TestConnectsWhenTheServerStartsLater(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	require.False(t, conn.Connected())
+	require.ErrorIs(t, conn.ConnectError(), nats.ErrNoServers)
 	sub, err := conn.Subscribe("demo")
 	require.NoError(t, err)
 	defer sub.Close()

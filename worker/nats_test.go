@@ -53,7 +53,7 @@ func TestWorkerAuthenticatesAtNATSWithoutLoggingSecrets(t *testing.T) {
 			worker.signal(syscall.SIGTERM)
 			require.Zero(t, worker.exit(), worker.stderr.String())
 			require.NotContains(t, worker.stderr.String(), secret)
-			require.Equal(t, !tt.connected, strings.Contains(worker.stderr.String(), "authorization violation"), worker.stderr.String())
+			require.Equal(t, !tt.connected, strings.Contains(worker.stderr.String(), `"error":"nats: Authorization Violation"`), worker.stderr.String())
 		})
 	}
 	backend.signal(syscall.SIGTERM)

@@ -187,7 +187,7 @@ func connectAll(ctx context.Context, at endpoints, log *zap.Logger) (client.Clie
 	}
 	if !conn.Connected() {
 		log.Warn("cannot reach NATS: answers are not streamed until it connects",
-			zap.String("url", stream.RedactURL(at.natsURL)), zap.Error(conn.LastError()))
+			zap.String("url", stream.RedactURL(at.natsURL)), zap.Error(conn.ConnectError()))
 	}
 	return c, conn, nil
 }
