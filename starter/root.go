@@ -15,6 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/natsflags"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/internal/version"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -122,7 +123,7 @@ temporal command.
 		"task `QUEUE` of the workers that run new contexts (default \""+wire.TaskQueue+"\")")
 	flags.StringVar(&a.connection.NATSURL, "nats-url", "",
 		"`URL` of the NATS server that delivers live deltas; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
-	connect.AddNATSAuthFlags(flags, &a.connection.NATSAuth)
+	natsflags.Add(flags, &a.connection.NATSAuth)
 	flags.StringVar(&a.connection.BlobURL, "blob-url", "",
 		"`URL` of the workers' blob store; \"none\": send at most 64 KB and read only what Temporal holds (default: $BLOB_URL, or "+devBlobs+" if it exists and Temporal runs on this machine)")
 	root.AddCommand(

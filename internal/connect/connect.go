@@ -7,11 +7,8 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
-
-	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // The addresses of local servers.
@@ -45,15 +42,4 @@ func NATSURL(url string, getenv func(string) string) string {
 		return ""
 	}
 	return url
-}
-
-// AddNATSAuthFlags adds a flag for each setting of auth.
-func AddNATSAuthFlags(flags *pflag.FlagSet, auth *stream.Auth) {
-	for _, s := range auth.Settings() {
-		usage := s.Usage
-		if s.Env != "" {
-			usage += " (default: $" + s.Env + ")"
-		}
-		flags.StringVar(s.Value, s.Flag, "", usage)
-	}
 }

@@ -78,9 +78,9 @@ var dependencies = []struct {
 }{
 	{"./event", []string{"go.temporal.io/*", "github.com/*"}, "event types need the standard library only"},
 	{"./reducer", []string{"go.temporal.io/*", "github.com/nats-io/*", "gocloud.dev/*"}, "the reducer is pure"},
-	{"./client", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
-		"a client needs no NATS server, no model library and no cloud SDK"},
-	{"./gateway", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
+	{"./client", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*", "github.com/spf13/*"},
+		"a client needs no NATS server, no model library, no cloud SDK and no flag library"},
+	{"./gateway", []string{"github.com/nats-io/nats-server/*", "github.com/sashabaranov/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*", "github.com/spf13/*"},
 		"the gateway needs no more than the client"},
 	{"./workflows", []string{"github.com/sashabaranov/*", "github.com/nats-io/*", "cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
 		"workflows reach models and NATS through the interfaces of activities"},
