@@ -102,9 +102,10 @@ test: bin/temporal bin/gotest ## Run all tests with the race detector; T=TestNam
 sequential = ./event ./formats/agent ./formats/chat ./reducer/transcript
 plain = $(if $(race),$(if $(T),,$(if $(filter ./...,$(P)),$(sequential))))
 
-# Large tests, with megabytes of text or thousands of cases, run without the race detector,
-# unless T names them: the packages with large tests, and the names for -run and -skip.
+# Large tests, with megabytes of text or thousands of cases, run without the race detector
+# when all packages or ./e2e are tested. With T or another P they run with it.
 # They begin with large(t) in e2e and follow the line //test:large elsewhere.
+# The variables are the packages with large tests, and the names for -run and -skip.
 large = $(if $(race),$(if $(T),,$(if $(filter ./...,$(P)),./e2e $(large_packages),$(filter ./e2e,$(P)))))
 large_packages = $(shell grep -rl --include='*_test.go' '^//test:large$$' . | xargs -r -n1 dirname | sort -u)
 large_tests = ^($(shell find . -name '*_test.go' | sort | xargs awk '/^\/\/test:large$$/ { marked = 1 } /^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name); if (marked) print name; marked = 0 } /^\tlarge\(t\)$$/ { print name }' | paste -sd '|'))$$
