@@ -285,6 +285,10 @@ func TestAFailedRequestRecordsTheReason(t *testing.T) {
 			temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil),
 			[]string{"LLMRequestFailed the worker did not end the attempt (StartToClose)"},
 		},
+		"every worker dies": {
+			temporal.NewHeartbeatTimeoutError(),
+			[]string{"LLMRequestFailed 11 workers in a row did not complete the request: its worker stopped sending heartbeats"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -53,7 +53,7 @@ func classify(err error) (reducer.Outcome, string, activities.Attempted) {
 	case errors.As(err, &timeout):
 		switch timeout.TimeoutType() {
 		case enumspb.TIMEOUT_TYPE_HEARTBEAT, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
-			return reducer.HandedBack, "its worker was not acknowledged of any more", attempted
+			return reducer.HandedBack, "its worker stopped sending heartbeats", attempted
 		}
 		return reducer.Failed, fmt.Sprintf("the worker did not end the attempt (%v)", timeout.TimeoutType()), attempted
 	case errors.As(err, &application):
