@@ -33,8 +33,11 @@ func (d *decision) requestEnded(in RequestEnded) {
 			d.requeue(in.Attempt)
 			return
 		}
-		d.fail(fmt.Sprintf("%d workers in a row did not get to the end of it; the last one: %s", r.Returns+1, in.Error),
-			d.retries(r.Attempt))
+		problem := fmt.Sprintf("%d workers in a row did not complete the request", r.Returns+1)
+		if in.Error != "" {
+			problem += ": " + in.Error
+		}
+		d.fail(problem, d.retries(r.Attempt))
 	case in.Reason == event.ReasonTimeout:
 		d.recordInterruption(in, in.Reason)
 	default:
