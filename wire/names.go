@@ -38,7 +38,8 @@ const (
 	// QuerySnapshot returns the [reducer.Session] that Generate needs, and fails if it is
 	// too large, see [Fits].
 	QuerySnapshot = "snapshot"
-	// QueryStopCheck returns a [StopCheck].
+	// QueryStopCheck returns a [StopCheck]. Generate queries the worker of its workflow,
+	// which may be an older one, so the name stays "wish".
 	QueryStopCheck = "wish"
 	// QueryDelivery takes an array of clientEventIds and returns a [Delivery].
 	QueryDelivery = "delivery"

@@ -15,6 +15,32 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
+// Workers and clients of every version exchange these names.
+func TestNamesOfTheProtocolNeverChange(t *testing.T) {
+	for want, name := range map[string]string{
+		"Context":         wire.WorkflowType,
+		"contexts":        wire.TaskQueue,
+		"event":           wire.SignalEvent,
+		"interrupt":       wire.SignalInterrupt,
+		"close":           wire.SignalClose,
+		"request-started": wire.SignalRequestStarted,
+		"append":          wire.UpdateAppend,
+		"Invalid":         wire.ErrorInvalid,
+		"Refused":         wire.ErrorRefused,
+		"state":           wire.QueryState,
+		"snapshot":        wire.QuerySnapshot,
+		"wish":            wire.QueryStopCheck,
+		"delivery":        wire.QueryDelivery,
+		"ContextStatus":   wire.AttributeStatus,
+		"ContextTurns":    wire.AttributeTurns,
+		"ContextModel":    wire.AttributeModel,
+		"chronicle-store": wire.MemoStore,
+		"contexts/1a2b":   wire.WorkerQueue(wire.TaskQueue, "1a2b"),
+	} {
+		require.Equal(t, want, name)
+	}
+}
+
 func TestWorkflowIDRoundTripsTheContextName(t *testing.T) {
 	require.Equal(t, "context:demo", wire.WorkflowID("demo"))
 	rapid.Check(t, func(t *rapid.T) {
