@@ -15,8 +15,9 @@ import (
 //
 // If the event is within a request, that request ends in the new context as interrupted.
 //
-// The error is ErrName, ErrExists, ErrNoContext, ErrNoArchive or ErrOtherStore, or a
-// *event.FieldError if at is not an event id of c.
+// The error is ErrName, ErrExists, ErrNoContext, ErrNoArchive or ErrOtherStore, a
+// *event.FieldError if at is not an event id of c, or a *eventlog.GapError if the event is
+// lost.
 func (c *Context) Fork(ctx context.Context, at, as string) error {
 	fork, err := c.client.Open(as)
 	if err != nil {

@@ -56,6 +56,12 @@ func TestForkErrors(t *testing.T) {
 		}
 		put(t, logs, name, events)
 	}
+	known := numbered(1)
+	known[0] = known[0].MovedTo("gap")
+	put(t, logs, "gap", known)
+	folder, err := logs.Folder(t.Context(), "gap")
+	require.NoError(t, err)
+	require.NoError(t, folder.Register(t.Context(), archive.Run{ID: "B", After: 3, Behind: "A"}))
 	for name, test := range map[string]struct {
 		origin, at, as string
 		temporal       *temporal
@@ -70,6 +76,7 @@ func TestForkErrors(t *testing.T) {
 		"of an unknown context":          {"none", "none:0001", "copy", &temporal{}, logs, client.ErrNoContext, ""},
 		"at an event of another context": {"demo", "taken:0001", "copy", &temporal{}, logs, nil, `at: "taken:0001" is not an event of context demo (want an id like demo:0001)`},
 		"beyond the log":                 {"demo", "demo:0004", "copy", &temporal{}, logs, nil, "fork at demo:0004: archive context demo: the log ends before demo:0004"},
+		"at a lost event":                {"gap", "gap:0002", "copy", &temporal{}, logs, nil, "fork at gap:0002: archive context gap: events 2 to 3 of context gap are neither in a history nor in the archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := archived(t, test.temporal, test.archive, test.origin).Fork(t.Context(), test.at, test.as)

@@ -513,6 +513,45 @@ func TestUnarchivedEventsBecomeOneSegment(t *testing.T) {
 	require.EqualError(t, err, "archive context demo: the log ends before demo:0010")
 }
 
+func TestArchiveThroughALostEventIsAGapError(t *testing.T) {
+	a, _ := archived(t, [2]int{1, 1}, [2]int{4, 4})
+	s := threeRuns(t)
+	s.runs[0].isDeleted, s.runs[1].isDeleted = true, true
+	for through, want := range map[int]*eventlog.GapError{
+		1: nil,
+		2: {ContextName: "demo", First: 2, Last: 3},
+		3: {ContextName: "demo", First: 2, Last: 3},
+		4: nil,
+		5: {ContextName: "demo", First: 5, Last: 6},
+		6: {ContextName: "demo", First: 5, Last: 6},
+		7: nil,
+		9: nil,
+	} {
+		t.Run(event.FormatID("demo", through), func(t *testing.T) {
+			run, err := eventlog.New(s, "", a).Archive(t.Context(), "demo", through)
+			if want == nil {
+				require.NoError(t, err)
+				require.Equal(t, "C", run)
+				return
+			}
+			var gap *eventlog.GapError
+			require.ErrorAs(t, err, &gap)
+			require.Equal(t, want, gap)
+		})
+	}
+}
+
+func TestArchiveFailsWhileTheArchiveIsUnavailable(t *testing.T) {
+	a, bucket := archived(t)
+	s := threeRuns(t)
+	s.runs[0].isDeleted = true
+	bucket.Fail(errors.New("no route"))
+	for _, through := range []int{2, 5} {
+		_, err := eventlog.New(s, "", a).Archive(t.Context(), "demo", through)
+		require.ErrorIs(t, err, blobs.ErrUnavailable, through)
+	}
+}
+
 // reset returns the workflow task failure of a reset.
 func reset(base string) *historypb.HistoryEvent {
 	return &historypb.HistoryEvent{

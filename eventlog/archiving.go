@@ -3,22 +3,25 @@ package eventlog
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
 // Archive archives the log of a context through a counter, and returns the newest run of
-// that log.
+// that log. The error is a [*GapError] if the event with that counter is lost.
 func (l *Log) Archive(ctx context.Context, contextName string, through int) (runID string, err error) {
 	v, err := l.current(ctx, contextName, 0)
+	if err == nil {
+		err = v.archiveErr
+	}
 	archived := 0
 	if err == nil {
-		v.parts = archive.Truncate(v.parts, through)
-		archived, err = l.archiveParts(ctx, contextName, v)
+		archived, err = l.archiveParts(ctx, contextName, v, through)
 	}
 	if err == nil && archived < through {
-		err = endsBefore(contextName, through)
+		err = lost(contextName, v.parts, archived, through)
 	}
 	if err != nil {
 		return "", fmt.Errorf("archive context %s: %w", contextName, err)
@@ -33,6 +36,17 @@ func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through
 		err = endsBefore(contextName, through)
 	}
 	return err
+}
+
+// lost returns the error for an event that could not be archived. archived is the counter
+// of the last event that was.
+func lost(contextName string, parts []archive.Part, archived, counter int) error {
+	for _, p := range parts {
+		if p.After < counter && counter <= p.Through && p.Through != math.MaxInt {
+			return &GapError{ContextName: contextName, First: max(archived, p.After) + 1, Last: p.Through}
+		}
+	}
+	return endsBefore(contextName, counter)
 }
 
 func endsBefore(contextName string, through int) error {
@@ -53,7 +67,8 @@ func (l *Log) Archived(ctx context.Context, contextName string) (segments, throu
 }
 
 // archiveOwn archives the events that a run recorded, through a counter, as far as the
-// server still has them. It returns the counter that it reached.
+// server still has them. It returns the counter that it reached, at least that of the last
+// event before the run.
 func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through int) (archived int, err error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {
@@ -67,19 +82,22 @@ func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through
 	if err != nil {
 		return 0, err
 	}
-	return l.archiveParts(ctx, contextName, view{parts: archive.Truncate(parts[len(parts)-1:], through)})
+	archived, err = l.archiveParts(ctx, contextName, view{parts: parts[len(parts)-1:]}, through)
+	return max(archived, run.After), err
 }
 
-// archiveParts archives what the archive does not have of a view. It returns the counter
-// that it reached.
-func (l *Log) archiveParts(ctx context.Context, contextName string, v view) (archived int, err error) {
-	for _, p := range v.parts {
-		through := p.ArchivedThrough()
-		archived = max(archived, through)
-		if through >= p.Through {
+// archiveParts archives what the archive does not have of a view through a counter. It
+// returns the counter of the last archived event.
+func (l *Log) archiveParts(ctx context.Context, contextName string, v view, through int) (archived int, err error) {
+	for _, p := range archive.Truncate(v.parts, through) {
+		inArchive := p.ArchivedThrough()
+		if inArchive > p.After {
+			archived = inArchive
+		}
+		if inArchive >= p.Through {
 			continue
 		}
-		events, err := l.readAndArchive(ctx, contextName, view{parts: []archive.Part{p}, isForgotten: v.isForgotten}, through)
+		events, err := l.readAndArchive(ctx, contextName, view{parts: []archive.Part{p}, isForgotten: v.isForgotten}, inArchive)
 		if err != nil {
 			return 0, err
 		}
