@@ -84,7 +84,7 @@ func TestAClientCannotAnswerTheRunningRequest(t *testing.T) {
 
 func TestForgedReportsHaveABoundedEffect(t *testing.T) {
 	s := asked(t)
-	for name, news := range map[string]reducer.Attempted{
+	for name, report := range map[string]reducer.Attempted{
 		"another request":             {RequestID: "demo:r0002", Attempt: 1, Through: "demo:0002"},
 		"a future event":              {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003"},
 		"an event before the request": {RequestID: "demo:r0001", Attempt: 1, Through: "demo:0001"},
@@ -92,14 +92,14 @@ func TestForgedReportsHaveABoundedEffect(t *testing.T) {
 		"no attempt":                  {RequestID: "demo:r0001", Through: "demo:0002"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after, effects := reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: news})
+			after, effects := reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: report})
 			require.Empty(t, effects)
 			require.Equal(t, s, after)
 		})
 	}
 	// A plausible report is recorded. The answer is recorded, too.
 	s, _ = reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: reducer.Attempted{
-		RequestID: "demo:r0001", Attempt: 3, Through: "demo:0002", Worker: "contexts/nobody",
+		RequestID: "demo:r0001", Attempt: 3, Through: "demo:0002", Worker: "contexts/stopped",
 	}})
 	after, _ := reducer.Step(s, reducer.RequestEnded{At: eventtest.Epoch, Outcome: reducer.Completed, Text: "Hi", Attempted: reducer.Attempted{
 		RequestID: "demo:r0001", Attempt: 1, Through: "demo:0002", ProviderID: "openai", Model: "m",

@@ -86,7 +86,8 @@ const (
 	Interrupted Outcome = "interrupted"
 	// Failed: the provider refused, or no attempt is left.
 	Failed Outcome = "failed"
-	// HandedBack: the worker shut down or died. The request is enqueued again.
+	// HandedBack: the worker shut down or died. The request is enqueued again. The value is
+	// in histories.
 	HandedBack Outcome = "returned"
 )
 
@@ -106,7 +107,8 @@ type (
 	// Record appends events to the log.
 	Record struct{ Events []event.Event }
 	// StartRequest enqueues a request for a worker, which debounces it. The request includes
-	// all events at the time it is sent.
+	// all events at the time it is sent. Its JSON is persisted in continuations: fields keep
+	// their names.
 	StartRequest struct {
 		RequestID string
 		// Turn counts the requests of the context from 1.

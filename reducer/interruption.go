@@ -19,9 +19,9 @@ func (d *decision) interruptIfOutdated() {
 	}
 }
 
-// interrupt cancels the request at a person's wish. The messages that it would have answered
-// stay unanswered: those of its quiet period, those that its attempt includes, and those that
-// interrupted it. Messages queued behind a running attempt are answered next.
+// interrupt cancels the request when a person asks for it. The messages that it would have
+// answered stay unanswered: those of its quiet period, those that its attempt includes, and
+// those that interrupted it. Messages queued behind a running attempt are answered next.
 func (d *decision) interrupt() {
 	if d.Request == nil {
 		return

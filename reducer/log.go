@@ -101,11 +101,11 @@ func (d *decision) openRequest(requestID string) *Request {
 	return d.Request
 }
 
-// endRequest ends a request. Messages in the request need no other answer if isSettled. A
-// request that was asked to stop does not settle messages: the next request answers those
+// endRequest ends a request. Messages in the request need no other answer if isAnswered. A
+// request that was asked to stop does not answer messages: the next request answers those
 // that still wait, even if the last attempt included them.
-func (d *decision) endRequest(requestID string, isSettled bool) {
-	if r := d.Request; isSettled && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
+func (d *decision) endRequest(requestID string, isAnswered bool) {
+	if r := d.Request; isAnswered && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
 		d.Trigger = ""
 	}
 	d.Request = nil

@@ -15,7 +15,8 @@ func (d *decision) reject(reason, input, clientEventID string) {
 }
 
 // rejection returns why valid input is rejected; "" if it is accepted. The texts are
-// recorded: a replay fails if they change.
+// recorded. Replays do not compare them: after a change, the replay of an open run holds
+// other texts than its log.
 func (d *decision) rejection(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
 	calls := len(d.OpenToolCalls)

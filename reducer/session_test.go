@@ -1,6 +1,7 @@
 package reducer_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -182,4 +183,26 @@ func (s *story) show() {
 		state += ", to answer " + s.session.Trigger
 	}
 	fmt.Fprintf(&s.out, "  = %s, %d requests, %d turns\n", state, s.session.Requests, s.session.Turns)
+}
+
+func TestPersistedNamesNeverChange(t *testing.T) {
+	start := reducer.StartRequest{
+		RequestID: "demo:r0001", Turn: 1, Fallback: true, FirstAttempt: 2, Through: "demo:0003",
+		Retry:     reducer.RetryConfig{MaxRetries: 3, InitialDelayMs: 4, BackoffFactor: 5, MaxDelayMs: 6, Jitter: true},
+		TimeoutMs: 7, MaxWaitMs: 8, Model: "m", Messages: 9,
+	}
+	const persisted = `{"RequestID":"demo:r0001","Turn":1,"Fallback":true,"FirstAttempt":2,"Through":"demo:0003",
+		"Retry":{"maxRetries":3,"initialDelayMs":4,"backoffFactor":5,"maxDelayMs":6,"jitter":true},
+		"TimeoutMs":7,"MaxWaitMs":8,"Model":"m","Messages":9}`
+	data, err := json.Marshal(start)
+	require.NoError(t, err)
+	require.JSONEq(t, persisted, string(data))
+	decoder := json.NewDecoder(strings.NewReader(persisted))
+	decoder.DisallowUnknownFields()
+	var restored reducer.StartRequest
+	require.NoError(t, decoder.Decode(&restored))
+	require.Equal(t, start, restored)
+
+	require.Equal(t, []reducer.Outcome{"completed", "interrupted", "failed", "returned"},
+		[]reducer.Outcome{reducer.Completed, reducer.Interrupted, reducer.Failed, reducer.HandedBack})
 }

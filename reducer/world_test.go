@@ -38,7 +38,7 @@ func TestASessionSurvivesRandomFaults(t *testing.T) {
 			"":          func(t *rapid.T) { w.in(t); w.check() },
 		})
 		w.in(t)
-		w.settle()
+		w.finish()
 	})
 }
 
@@ -346,9 +346,9 @@ func (w *world) check() {
 // checkReasons requires an event with the outcome of each message that wants an answer.
 // Clients wait for it.
 func (w *world) checkReasons() {
-	shown, settled := map[string]int{}, 0
+	shown, finished := map[string]int{}, 0
 	end := func(requestID, through string) {
-		settled = max(settled, cmp.Or(event.Counter(through), shown[requestID]))
+		finished = max(finished, cmp.Or(event.Counter(through), shown[requestID]))
 	}
 	for i, e := range w.log {
 		switch body := e.Body.(type) {
@@ -357,12 +357,12 @@ func (w *world) checkReasons() {
 		case event.RequestEnd:
 			end(body.Request(), body.Unanswered())
 		case event.SessionStarted, event.SessionEnded:
-			settled = i + 1
+			finished = i + 1
 		}
 	}
-	for i, e := range w.log[settled:] {
+	for i, e := range w.log[finished:] {
 		if body, ok := e.Body.(event.UserMessage); ok {
-			require.False(w, body.Triggers(), "the log has no outcome of %s", w.log[settled+i].ID)
+			require.False(w, body.Triggers(), "the log has no outcome of %s", w.log[finished+i].ID)
 		}
 	}
 }
@@ -409,8 +409,8 @@ func (w *world) checkRequests() {
 	require.Equal(w, len(ended), w.session.Turns)
 }
 
-// settle ends every attempt in the same way, without new input, until the session is idle.
-func (w *world) settle() {
+// finish ends every attempt in the same way, without new input, until the session is idle.
+func (w *world) finish() {
 	way := rapid.SampledFrom([]string{"completed", "failed", "returned", "died", "timed out", "stopped"}).Draw(w.T, "way")
 	for range 100 {
 		if w.running == nil {
