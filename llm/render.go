@@ -43,7 +43,7 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message) (conver
 	next := r.resume(messages)
 	r.renew(ctx, next)
 	for i := next; i < len(messages); i++ {
-		r.goOn(ctx, i)
+		r.renderMessage(ctx, i)
 	}
 	// The last group stays open, since the next message may be merged into it.
 	r.show(len(r.body))
@@ -92,8 +92,8 @@ func (r *rendering) renew(ctx context.Context, next int) {
 	}
 }
 
-// goOn renders message i, which joins the current group or starts another.
-func (r *rendering) goOn(ctx context.Context, i int) {
+// renderMessage renders message i, which joins the current group or starts another.
+func (r *rendering) renderMessage(ctx context.Context, i int) {
 	out := r.message(ctx, i)
 	if len(out) == 0 {
 		return

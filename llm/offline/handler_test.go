@@ -171,7 +171,7 @@ func TestStreamingStopsWhenTheClientDisconnects(t *testing.T) {
 	select {
 	case <-ended:
 	case <-within(t).Done():
-		require.Fail(t, "it goes on talking to nobody")
+		require.Fail(t, "it continues after the client has disconnected")
 	}
 }
 
