@@ -43,7 +43,8 @@ func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Deliv
 	return delivery, nil
 }
 
-// deliveryFromLog is the Delivery of a context whose newest run has ended.
+// deliveryFromLog is the Delivery of a context whose newest run has ended. Callers for a
+// running context correct Status and Ended.
 func (c *Context) deliveryFromLog(ctx context.Context, clientEventIDs []string) (Delivery, error) {
 	d := Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, Status: wire.StatusClosed}, Ended: true}
 	wanted := map[string]bool{}
