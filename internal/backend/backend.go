@@ -46,8 +46,13 @@ func modelError(err error) error {
 	}
 }
 
-// Stream sends messages through a connection to NATS. Nil: it sends none.
-func Stream(conn *stream.Conn) activities.Stream { return nats{conn} }
+// Stream sends messages through a connection to NATS. It returns nil if conn is nil.
+func Stream(conn *stream.Conn) activities.Stream {
+	if conn == nil {
+		return nil
+	}
+	return nats{conn}
+}
 
 type nats struct{ conn *stream.Conn }
 
