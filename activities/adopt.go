@@ -20,8 +20,8 @@ import (
 // attempt number stay the same, so followers notice nothing.
 
 // adoptWithin is how long an attempt without a waiting activity runs, and how long its result is
-// kept. On a busy machine, a flood of signals delays the next run by more than a minute. Kept
-// results are at most the text streamed in this time.
+// kept. On a busy machine, a flood of signals delays the next run by more than a minute. The results
+// held in memory are at most the text that the process streams in two minutes.
 const adoptWithin = 2 * time.Minute
 
 // AdoptTimeout is the ScheduleToStartTimeout of an activity that adopts an attempt. After a flood

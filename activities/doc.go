@@ -21,6 +21,6 @@
 //     context; see [ModelError].
 //   - A stopped attempt is a result with the text so far, not an error.
 //   - When a run continues as new, the attempt keeps running, and an activity of the next run
-//     adopts it. Without one, it stops after a minute.
+//     adopts it. Without one, it stops after two minutes.
 //   - The package depends on neither a model library nor NATS: it declares [Models] and [Stream].
 package activities
