@@ -381,12 +381,12 @@ func (r *run) await(condition func() bool) {
 		if !r.isReset() {
 			return
 		}
-		rests := r.isReleased
-		if rests {
+		wasReleased := r.isReleased
+		if wasReleased {
 			r.acquireSession()
 		}
 		r.register(r.session.EventCount - len(r.pending.events))
-		if rests {
+		if wasReleased {
 			r.releaseSession()
 		}
 	}

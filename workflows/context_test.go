@@ -188,7 +188,7 @@ func TestAnInterruptAfterAMessageStopsItsRequest(t *testing.T) {
 }
 
 func TestAnUnacknowledgedInterruptCancelsTheActivity(t *testing.T) {
-	for name, stop := range map[string]error{"nobody": nil, "an error": temporal.NewNonRetryableApplicationError("NATS", "internal", nil)} {
+	for name, stop := range map[string]error{"no acknowledgement": nil, "an error": temporal.NewNonRetryableApplicationError("NATS", "internal", nil)} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.opens()

@@ -29,7 +29,7 @@ import (
 
 const (
 	// archiveWait bounds how long a run waits for the archive before it continues with
-	// pending effects. The activity goes on, and a later attempt finds it completed.
+	// pending effects. The activity continues, and a later attempt finds it completed.
 	archiveWait = 250 * time.Millisecond
 	// maxContinuedInbox is the size of the backlog, in bytes, that the next run
 	// receives with its input.

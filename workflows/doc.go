@@ -13,7 +13,7 @@
 //   - Signals and updates are processed in history order. [Interceptor] preserves it
 //     across signal names.
 //   - Malformed input becomes an InputRejectedEvent. It never fails a workflow task.
-//   - Events are recorded once, in the workflow task that also performs their effects.
+//   - Events are recorded once, before their effects are performed, possibly by the next run.
 //   - The conversation is not copied into the history: Generate receives a reference.
 //   - A replay fails if the code would record other events than the history contains.
 //   - A run continues as new before it reaches a limit of the server. Those thresholds

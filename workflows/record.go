@@ -56,7 +56,8 @@ const (
 	// so that few signals arrive while it runs.
 	maxTaskBytes = 4 << 20
 	// maxLastTaskBytes is maxTaskBytes for a run that has to continue as new. Signals
-	// are delayed then, and the task has to complete within its ten seconds.
+	// are delayed then, and the task has to complete within the workflow task timeout:
+	// 10 s, or 30 s in a run that begins with a backlog.
 	maxLastTaskBytes = 16 << 20
 )
 

@@ -28,9 +28,9 @@ const showTurnsEvery = 5 * time.Second
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
-	isUnheard := status == wire.StatusAnswering && r.session.Request.Through == ""
-	hasNews := status != r.visibility.status || r.session.Turns != r.visibility.turns && (r.now().Sub(r.visibility.updatedAt) >= showTurnsEvery)
-	if !r.visibility.isEnabled || r.visibility.status != "" && isUnheard || !hasNews {
+	isUnannounced := status == wire.StatusAnswering && r.session.Request.Through == ""
+	isChanged := status != r.visibility.status || r.session.Turns != r.visibility.turns && (r.now().Sub(r.visibility.updatedAt) >= showTurnsEvery)
+	if !r.visibility.isEnabled || r.visibility.status != "" && isUnannounced || !isChanged {
 		return
 	}
 	r.visibility.status, r.visibility.turns, r.visibility.updatedAt = status, r.session.Turns, r.now()
