@@ -37,7 +37,7 @@ func (m *Model) key(key tea.KeyMsg) tea.Cmd {
 			return m.interrupt
 		}
 		m.line.clear()
-		m.hint = "Ctrl-D exits"
+		m.statusText = "Ctrl-D exits"
 		return nil
 	case tea.KeyCtrlD:
 		// As in a shell, Ctrl-D deletes within a line.
@@ -90,7 +90,7 @@ func (m *Model) run(command Command) tea.Cmd {
 	case "events":
 		return m.events(m.transcript.lastID)
 	default:
-		m.hint = UnknownCommand(command.Name).Error()
+		m.statusText = UnknownCommand(command.Name).Error()
 	}
 	return nil
 }
@@ -100,13 +100,14 @@ func (m *Model) set(setting event.Body) tea.Cmd {
 	return func() tea.Msg {
 		_, err := m.config.Context.Send(m.ctx, event.New(setting))
 		if err != nil && !errors.Is(err, client.ErrRefused) { // the log shows that
-			return told{err: fmt.Errorf("not set: %w", err)}
+			return notice{err: fmt.Errorf("not set: %w", err)}
 		}
 		return nil
 	}
 }
 
-type told struct {
+// notice is the outcome of a command, to be shown to the user.
+type notice struct {
 	text string
 	err  error
 }
@@ -114,11 +115,11 @@ type told struct {
 func (m *Model) state() tea.Msg {
 	state, err := m.config.Context.State(m.ctx)
 	if err != nil {
-		return told{err: err}
+		return notice{err: err}
 	}
 	var text strings.Builder
 	err = show.State(&text, state)
-	return told{text: strings.TrimRight(text.String(), "\n"), err: err}
+	return notice{text: strings.TrimRight(text.String(), "\n"), err: err}
 }
 
 func (m *Model) events(lastID string) tea.Cmd {
@@ -130,30 +131,30 @@ func (m *Model) events(lastID string) tea.Cmd {
 		var lines []string
 		for e, err := range m.config.Context.Events(m.ctx, from) {
 			if err != nil {
-				return told{err: err}
+				return notice{err: err}
 			}
 			lines = append(lines, show.Line(e))
 		}
-		return told{text: strings.Join(lines, "\n")}
+		return notice{text: strings.Join(lines, "\n")}
 	}
 }
 
 // interrupt reports only errors; the log shows the rest.
 func (m *Model) interrupt() tea.Msg {
 	if err := m.config.Context.Interrupt(m.ctx); err != nil {
-		return told{err: fmt.Errorf("interrupt: %w", err)}
+		return notice{err: fmt.Errorf("interrupt: %w", err)}
 	}
 	return nil
 }
 
 func (m *Model) attach(place string) tea.Cmd {
 	if place == "" {
-		m.hint = "usage: /attach FILE|URL"
+		m.statusText = "usage: /attach FILE|URL"
 		return nil
 	}
 	e, err := m.config.Attach(place)
 	if err != nil {
-		m.transcript.note(told{err: err})
+		m.transcript.note(notice{err: err})
 		return nil
 	}
 	m.attachments = append(m.attachments, e)
@@ -195,7 +196,7 @@ func (m *Model) takeSent(msg sent) tea.Cmd {
 		if waiting >= 0 {
 			m.pending = slices.Delete(m.pending, waiting, waiting+1)
 		}
-		m.transcript.note(told{err: fmt.Errorf("not sent: %w", msg.err)})
+		m.transcript.note(notice{err: fmt.Errorf("not sent: %w", msg.err)})
 		m.transcript.busy = m.transcript.answering || len(m.unsent) > 0
 		last := len(input) - 1
 		if message, ok := input[last].Body.(event.UserMessage); ok && m.line.text() == "" {
@@ -256,8 +257,8 @@ func (m *Model) takeLog(update logUpdate) tea.Cmd {
 			continue
 		}
 		m.lost = false
-		m.reach.heard, m.reach.away = true, false
-		m.settlePending(l.Event)
+		m.reach.gotEvents, m.reach.isUnreachable = true, false
+		m.resolvePending(l.Event)
 		m.transcript.take(l.Event)
 	}
 	if !update.ended {
@@ -268,7 +269,7 @@ func (m *Model) takeLog(update logUpdate) tea.Cmd {
 	}
 	if !m.lost {
 		m.lost = true
-		m.transcript.note(told{err: fmt.Errorf("follow the log: %w (retrying every %s)", err, retryFollow)})
+		m.transcript.note(notice{err: fmt.Errorf("follow the log: %w (retrying every %s)", err, retryFollow)})
 	}
 	return tea.Tick(retryFollow, func(time.Time) tea.Msg { return followAgain{} })
 }

@@ -43,8 +43,8 @@ type Model struct {
 	pending []pending
 	// attachments belong to the next message.
 	attachments []event.Event
-	// hint is shown until the next key.
-	hint string
+	// statusText is shown until the next key.
+	statusText string
 
 	// printing is set while a print command runs. There is one at a time because bubbletea
 	// runs commands concurrently.
@@ -72,12 +72,12 @@ type printed struct{}
 
 // Init prints the summary of the past and starts following the log.
 func (m *Model) Init() tea.Cmd {
-	return tea.Batch(textinput.Blink, m.follow(), m.settle())
+	return tea.Batch(textinput.Blink, m.follow(), m.afterChange())
 }
 
 // Update handles a message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	return m, tea.Batch(m.take(msg), m.settle())
+	return m, tea.Batch(m.take(msg), m.afterChange())
 }
 
 func (m *Model) take(msg tea.Msg) tea.Cmd {
@@ -88,7 +88,7 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		m.line.setWidth(m.width)
 		return nil
 	case tea.KeyMsg:
-		m.hint = ""
+		m.statusText = ""
 		return m.key(msg)
 	case spinner.TickMsg:
 		if m.spinning = m.transcript.busy; !m.spinning {
@@ -106,17 +106,17 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		return m.follow()
 	case sent:
 		return m.takeSent(msg)
-	case look:
-		return m.look()
-	case looked:
-		m.reach.away = msg.away
-		return m.lookLater()
+	case checkDue:
+		return m.checkReachable()
+	case checkResult:
+		m.reach.isUnreachable = msg.isUnreachable
+		return m.scheduleCheck()
 	case overdue:
 		if i := m.awaited(msg.id); i >= 0 {
 			m.pending[i].overdue = true
 		}
 		return nil
-	case told:
+	case notice:
 		m.transcript.note(msg)
 		return nil
 	default:
@@ -124,16 +124,16 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	}
 }
 
-// settle performs what the state of the screen requires after any change: it prints finished
+// afterChange performs what the state of the screen requires after any change: it prints finished
 // text, starts the spinner and exits.
-func (m *Model) settle() tea.Cmd {
+func (m *Model) afterChange() tea.Cmd {
 	var cmds []tea.Cmd
 	if m.transcript.busy && !m.spinning {
 		m.spinning = true
 		cmds = append(cmds, m.spinner.Tick)
 	}
-	if m.transcript.busy && !m.reach.looking {
-		cmds = append(cmds, m.lookLater())
+	if m.transcript.busy && !m.reach.isScheduled {
+		cmds = append(cmds, m.scheduleCheck())
 	}
 	if m.printing {
 		return tea.Batch(cmds...)
@@ -160,14 +160,14 @@ func (m *Model) View() string {
 	if m.transcript.busy {
 		parts = append(parts, style.Dim(m.spinner.View()+" "+m.transcript.doing()))
 	}
-	if m.transcript.busy && m.reach.away {
+	if m.transcript.busy && m.reach.isUnreachable {
 		parts = append(parts, style.Dim(m.fit("Temporal is unreachable; waiting for it")))
 	}
 	for _, a := range m.attachments {
 		parts = append(parts, style.Dim(m.fit("with the next message: "+attachmentName(a))))
 	}
-	if m.hint != "" {
-		parts = append(parts, style.Dim(m.fit(m.hint)))
+	if m.statusText != "" {
+		parts = append(parts, style.Dim(m.fit(m.statusText)))
 	}
 	return strings.Join(append(parts, m.line.view()), "\n")
 }
@@ -176,7 +176,7 @@ func (m *Model) fit(text string) string { return ansi.Truncate(text, m.width, "â
 
 // leave exits once everything is printed.
 func (m *Model) leave() {
-	m.transcript.cutOff()
+	m.transcript.flush()
 	if m.transcript.busy {
 		m.transcript.remark(m.config.Farewell)
 	}

@@ -43,8 +43,8 @@ func (m *Model) awaited(id string) int {
 	return slices.IndexFunc(m.pending, func(p pending) bool { return slices.Contains(p.ids, id) })
 }
 
-// settlePending removes an input when its last event is recorded or the input is rejected.
-func (m *Model) settlePending(e event.Event) {
+// resolvePending removes an input when its last event is recorded or the input is rejected.
+func (m *Model) resolvePending(e event.Event) {
 	i := m.awaited(e.ClientEventID)
 	if i < 0 {
 		return

@@ -16,39 +16,40 @@ const reachTimeout = 2 * time.Second
 // reach tracks whether Temporal is reachable while the screen waits for an answer. Following
 // a log cannot distinguish an unreachable server from a log without new events.
 type reach struct {
-	// looking is set while the next check is scheduled.
-	looking bool
-	// heard is set if the log had events since the last check.
-	heard bool
-	away  bool
+	// isScheduled is set while the next check is scheduled.
+	isScheduled bool
+	// gotEvents is set if the log had events since the last check.
+	gotEvents     bool
+	isUnreachable bool
 }
 
-type look struct{}
+// checkDue is the message for the next check, checkResult that for its result.
+type checkDue struct{}
 
-type looked struct{ away bool }
+type checkResult struct{ isUnreachable bool }
 
-func (m *Model) lookLater() tea.Cmd {
-	m.reach.looking = true
-	return tea.Tick(cmp.Or(m.config.Patience, patience)/2, func(time.Time) tea.Msg { return look{} })
+func (m *Model) scheduleCheck() tea.Cmd {
+	m.reach.isScheduled = true
+	return tea.Tick(cmp.Or(m.config.Patience, patience)/2, func(time.Time) tea.Msg { return checkDue{} })
 }
 
-// look checks whether Temporal is reachable, if that is not known anyway.
-func (m *Model) look() tea.Cmd {
+// checkReachable checks whether Temporal is reachable, unless new events show it.
+func (m *Model) checkReachable() tea.Cmd {
 	if !m.transcript.busy {
 		m.reach = reach{}
 		return nil
 	}
-	if m.reach.heard {
-		m.reach.heard = false
-		return m.lookLater()
+	if m.reach.gotEvents {
+		m.reach.gotEvents = false
+		return m.scheduleCheck()
 	}
 	from := m.transcript.lastID
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, reachTimeout)
 		defer cancel()
 		for _, err := range m.config.Context.Events(ctx, from) {
-			return looked{away: err != nil && !errors.Is(err, client.ErrNoContext)}
+			return checkResult{isUnreachable: err != nil && !errors.Is(err, client.ErrNoContext)}
 		}
-		return looked{}
+		return checkResult{}
 	}
 }

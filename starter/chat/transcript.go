@@ -32,11 +32,11 @@ type transcript struct {
 
 	// out is finished text to be printed.
 	out []string
-	// live assembles the answer, tail is its unfinished end, and torn is set if a part of it
-	// was printed.
-	live show.Answer
-	tail string
-	torn bool
+	// live assembles the answer, tail is its unfinished end, and isPartlyPrinted is set if
+	// a part of it was printed.
+	live            show.Answer
+	tail            string
+	isPartlyPrinted bool
 	// waiting are lines that arrived during an answer; they are shown below it.
 	waiting []waitingLine
 
@@ -67,11 +67,11 @@ func newTranscript(config Config, width int) transcript {
 		t.through = event.Counter(past.Request.Through)
 	}
 	t.asked = event.Counter(past.Trigger)
-	t.introduce(name, past.Reduced.Messages)
+	t.summarize(name, past.Reduced.Messages)
 	return t
 }
 
-func (t *transcript) introduce(name string, messages []reducer.Message) {
+func (t *transcript) summarize(name string, messages []reducer.Message) {
 	if len(messages) == 0 {
 		t.remark(name + ": new conversation. /help lists the commands, Ctrl-D exits.")
 		return
@@ -117,7 +117,7 @@ func (t *transcript) take(e event.Event) {
 		t.busy, t.answering, t.interrupting = false, false, false
 	case event.SessionStarted:
 	default:
-		t.behind(e.ID, t.style.Dim(show.Note(body)))
+		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
 	}
 }
 
@@ -126,37 +126,37 @@ func (t *transcript) takeUser(id string, body event.UserMessage) {
 		t.busy = true
 		t.asked = event.Counter(id)
 	}
-	t.behind(id, "\n"+t.style.Bold(prompt+spaced(body.Content)))
+	t.printAfterAnswer(id, "\n"+t.style.Bold(prompt+spaced(body.Content)))
 }
 
 func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	if body.RequestID == "" {
 		// Supplied by a client, not generated.
-		t.behind(id, spaced(body.Content))
+		t.printAfterAnswer(id, spaced(body.Content))
 		return
 	}
 	t.stream(t.live.Complete(body))
 	t.finishTail()
 }
 
-// stream appends to the answer; void means that text replaces what was shown of it.
-func (t *transcript) stream(text string, void bool) {
-	if void {
+// stream appends to the answer; isRestart means that text replaces what was shown of it.
+func (t *transcript) stream(text string, isRestart bool) {
+	if isRestart {
 		t.tail = ""
-		if t.torn {
+		if t.isPartlyPrinted {
 			t.remark("[the answer restarts; disregard the part above]")
 		}
-		t.torn = false
+		t.isPartlyPrinted = false
 	}
 	t.tail += spaced(text)
 	if i := strings.LastIndexByte(t.tail, '\n'); i >= 0 {
 		t.print(t.tail[:i])
-		t.tail, t.torn = t.tail[i+1:], true
+		t.tail, t.isPartlyPrinted = t.tail[i+1:], true
 	}
 	if rows := t.wrap(t.tail); len(rows) > maxTail {
 		last := len(rows) - 1
 		t.print(strings.Join(rows[:last], "\n"))
-		t.tail, t.torn = rows[last], true
+		t.tail, t.isPartlyPrinted = rows[last], true
 	}
 }
 
@@ -180,8 +180,8 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.through = 0
 }
 
-// behind prints a line, or keeps it until the running answer ends.
-func (t *transcript) behind(id, text string) {
+// printAfterAnswer prints a line, or keeps it until the running answer ends.
+func (t *transcript) printAfterAnswer(id, text string) {
 	if t.answering {
 		t.waiting = append(t.waiting, waitingLine{event.Counter(id), text})
 		return
@@ -214,19 +214,20 @@ func (t *transcript) release(n int) {
 func (t *transcript) finishTail() {
 	if t.tail != "" {
 		t.print(t.tail)
-		t.torn = true
+		t.isPartlyPrinted = true
 	}
 	t.tail = ""
 }
 
-func (t *transcript) cutOff() {
+// flush prints what is unfinished.
+func (t *transcript) flush() {
 	t.finishTail()
 	t.release(len(t.waiting))
 }
 
 // note prints the outcome of a command. Rows are truncated, not wrapped, to keep tables
 // aligned.
-func (t *transcript) note(n told) {
+func (t *transcript) note(n notice) {
 	if errors.Is(n.err, client.ErrNoContext) {
 		t.remark("no messages yet")
 		return
