@@ -26,13 +26,13 @@ type scriptOptions struct {
 	deltas bool
 	// retryInterval is the delay before a query is sent again without a worker.
 	retryInterval time.Duration
-	// lookInterval is how long the log may be silent before the script queries the outcome of
+	// queryInterval is how long the log may be silent before the script queries the outcome of
 	// its pending inputs.
-	lookInterval time.Duration
+	queryInterval time.Duration
 }
 
 func newScriptCommand(a *app) *cobra.Command {
-	o := scriptOptions{app: a, retryInterval: time.Second, lookInterval: 2 * time.Second}
+	o := scriptOptions{app: a, retryInterval: time.Second, queryInterval: 2 * time.Second}
 	command := &cobra.Command{
 		Use:   "script -n NAME [--deltas]",
 		Short: "Send events from standard input and print the log, both as JSONL",
@@ -115,8 +115,8 @@ func (in sentInput) isDone() bool { return len(in.eventIDs) == 0 && len(in.clien
 
 func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan client.Entry) error {
 	defer s.await(false)
-	look := time.NewTimer(s.lookInterval)
-	defer look.Stop()
+	silence := time.NewTimer(s.queryInterval)
+	defer silence.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -140,16 +140,16 @@ func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan clie
 			if l.Err != nil {
 				return l.Err
 			}
-			look.Reset(s.lookInterval)
+			silence.Reset(s.queryInterval)
 			if err := s.take(l.Event); err != nil {
 				return err
 			}
 			if !s.mayBeIdle(l.Event) {
 				continue
 			}
-		case <-look.C:
-			look.Reset(s.lookInterval)
-			if err := s.look(ctx); err != nil {
+		case <-silence.C:
+			silence.Reset(s.queryInterval)
+			if err := s.queryDelivery(ctx); err != nil {
 				return err
 			}
 		}
@@ -294,9 +294,9 @@ func (s *script) mayBeIdle(e event.Event) bool {
 	return endsTurn(e.Body) || e.ID != "" && s.goal == 0 || e.ID != "" && s.printed == s.goal
 }
 
-// look queries what the log does not tell: that a line sent by signal is a repeat, or that the
-// run that received it was terminated or reset.
-func (s *script) look(ctx context.Context) error {
+// queryDelivery queries what the log does not show: that a line sent by signal is a repeat,
+// or that the run that received it was terminated or reset.
+func (s *script) queryDelivery(ctx context.Context) error {
 	if len(s.pending) == 0 {
 		return nil
 	}

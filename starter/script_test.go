@@ -97,7 +97,7 @@ func TestScriptWaitsForAWorker(t *testing.T) {
 	o := scriptOptions{
 		app:           &app{streams: streams{in: strings.NewReader(""), out: &out, err: &errOut}},
 		name:          "demo",
-		retryInterval: time.Nanosecond, lookInterval: time.Hour,
+		retryInterval: time.Nanosecond, queryInterval: time.Hour,
 	}
 	s := script{scriptOptions: o, to: f, inputEnded: true}
 	done, err := s.isDone(t.Context())
@@ -136,7 +136,7 @@ func runScriptOn(t *testing.T, f *fakeContext, stdin string) (out outcome, err e
 			streams: streams{in: strings.NewReader(stdin), out: &stdout, err: &stderr},
 			dial:    dialFake(f),
 		},
-		name: "demo", retryInterval: time.Nanosecond, lookInterval: time.Millisecond,
+		name: "demo", retryInterval: time.Nanosecond, queryInterval: time.Millisecond,
 	}
 	err = runScript(t.Context(), o)
 	return outcome{out: stdout.String(), errOut: stderr.String()}, err
