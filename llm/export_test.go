@@ -3,9 +3,9 @@ package llm
 // KeepAtMost bounds the cache of renderings, in bytes.
 func (a *Adapter) KeepAtMost(bytes int) { a.renderings.max = bytes }
 
-// Kept returns the cached conversations, most recently used first, and the size of the cache in
+// Cached returns the cached conversations, most recently used first, and the size of the cache in
 // bytes.
-func (a *Adapter) Kept() (conversations []string, size int) {
+func (a *Adapter) Cached() (conversations []string, size int) {
 	for e := a.renderings.order.Front(); e != nil; e = e.Next() {
 		conversations = append(conversations, e.Value.(cachedRendering).key.conversation)
 	}

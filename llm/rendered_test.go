@@ -329,21 +329,21 @@ func TestRenderingCacheIsBounded(t *testing.T) {
 		}
 	}
 	require.Less(t, heap()-before, int64(2*atMost), "more than 24 MiB")
-	kept, size := adapter.Kept()
+	cached, size := adapter.Cached()
 	require.LessOrEqual(t, size, atMost)
 	require.Greater(t, size, atMost*9/10)
-	require.Equal(t, "context-2999", kept[0], "most recently used first")
-	require.Contains(t, kept, "often")
-	require.NotContains(t, kept, "first")
+	require.Equal(t, "context-2999", cached[0], "most recently used first")
+	require.Contains(t, cached, "often")
+	require.NotContains(t, cached, "first")
 
 	say("large", atMost*3/4)
-	kept, _ = adapter.Kept()
-	require.NotContains(t, kept, "large", "one conversation does not evict all others")
+	cached, _ = adapter.Cached()
+	require.NotContains(t, cached, "large", "one conversation does not evict all others")
 	say("with a picture", 1000, blob("image/png", "a.png", bytes.Repeat([]byte("x"), atMost)))
 	say("with a link", 1000, reducer.Attachment{MediaType: "image/png", Source: event.Source{Type: event.SourceURL, URL: "data:image/png;base64," + strings.Repeat("A", atMost)}})
-	kept, size = adapter.Kept()
-	require.NotContains(t, kept, "with a picture", "attachments count, too")
-	require.NotContains(t, kept, "with a link", "attachments count, too")
+	cached, size = adapter.Cached()
+	require.NotContains(t, cached, "with a picture", "attachments count, too")
+	require.NotContains(t, cached, "with a link", "attachments count, too")
 	require.LessOrEqual(t, size, atMost)
 }
 
@@ -354,8 +354,8 @@ func TestLargeConversationIsCached(t *testing.T) {
 	messages := slices.Repeat([]reducer.Message{user(strings.Repeat("x", 64<<10)), assistant(strings.Repeat("y", 64<<10))}, 64)
 	_, err := target.Stream(t.Context(), messages, nil)
 	require.NoError(t, err)
-	kept, size := adapter.Kept()
-	require.Equal(t, []string{"long"}, kept)
+	cached, size := adapter.Cached()
+	require.Equal(t, []string{"long"}, cached)
 	require.Greater(t, size, 8<<20)
 }
 
