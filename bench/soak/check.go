@@ -98,11 +98,11 @@ func (j *journal) checkMessages(log []event.Event) error {
 			case found[m.key]:
 				wrong("message %s is duplicated as %s", m.key, e.ID)
 			case m.outcome == lost:
-				wrong("message %s is %s, but its sender was told that it is lost", m.key, e.ID)
+				wrong("message %s is %s, but it was reported as lost", m.key, e.ID)
 			case m.outcome == rejected:
-				wrong("message %s is %s, but its sender was told that it is rejected", m.key, e.ID)
+				wrong("message %s is %s, but it was reported as rejected", m.key, e.ID)
 			case expected.at != "" && expected.at != e.ID:
-				wrong("message %s is %s, but its sender was told that it is %s", m.key, e.ID, expected.at)
+				wrong("message %s is %s, but it was reported as %s", m.key, e.ID, expected.at)
 			case m.file != "" && (i == 0 || log[i-1].ClientEventID != fileID(m.key)):
 				wrong("message %s is %s without its attachment", m.key, e.ID)
 			}
@@ -132,7 +132,7 @@ func (j *journal) checkMessages(log []event.Event) error {
 		case j.expect(i).must && !found[m.key] && !rejections[m.key]:
 			wrong("message %s is lost", m.key)
 		case m.outcome == recorded && !found[m.key] && rejections[m.key]:
-			wrong("message %s is rejected, but its sender was told that it is %s", m.key, m.eventID)
+			wrong("message %s is rejected, but it was reported as %s", m.key, m.eventID)
 		case m.outcome == rejected && !rejections[m.key]:
 			wrong("message %s was rejected, but the log has no rejection", m.key)
 		}

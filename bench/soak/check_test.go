@@ -137,12 +137,12 @@ func TestARecordedMessageKeepsItsID(t *testing.T) {
 		log     []event.Event
 		want    string
 	}{
-		"recorded":                {sent(m1, recorded, id(2)), turn, ""},
-		"recorded elsewhere":      {sent(m1, recorded, id(2)), moved, "told that it is demo:0002"},
-		"lost":                    {sent(m1, lost), turn, "told that it is lost"},
-		"rejected, and yet taken": {sent(m1, rejected), turn, "told that it is rejected"},
-		"with an attachment":      {message{key: "m1", content: sent(m1, stored).content, file: blobs.RefOf([]byte("x")), outcome: stored}, moved, "without its attachment"},
-		"an unknown attachment":   {sent(m1, stored), log(begin, file("m9.file"), m1, started(1, 1, 3), says(1, 3, "re:m1 a "), completed(1)), "attachment m9.file, which was not sent"},
+		"recorded":              {sent(m1, recorded, id(2)), turn, ""},
+		"recorded elsewhere":    {sent(m1, recorded, id(2)), moved, "reported as demo:0002"},
+		"lost":                  {sent(m1, lost), turn, "reported as lost"},
+		"rejected but recorded": {sent(m1, rejected), turn, "reported as rejected"},
+		"with an attachment":    {message{key: "m1", content: sent(m1, stored).content, file: blobs.RefOf([]byte("x")), outcome: stored}, moved, "without its attachment"},
+		"an unknown attachment": {sent(m1, stored), log(begin, file("m9.file"), m1, started(1, 1, 3), says(1, 3, "re:m1 a "), completed(1)), "attachment m9.file, which was not sent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			requireProblem(t, test.want, checked(journal{sent: []message{test.outcome}}, test.log))
@@ -174,11 +174,11 @@ func TestTheRejectPolicyRecordsRejections(t *testing.T) {
 		more   []event.Body
 		want   string
 	}{
-		"the sender knows":              {sent(m2, rejected), []event.Body{rejection}, ""},
-		"only the sender knows":         {sent(m2, rejected), nil, "the log has no rejection"},
-		"a rejected signal":             {sent(m2, stored), []event.Body{rejection}, ""},
-		"a missing signal":              {sent(m2, stored), nil, "message m2 is lost"},
-		"the sender knows the opposite": {sent(m2, recorded, id(6)), []event.Body{rejection}, "m2 is rejected, but its sender"},
+		"reported as rejected": {sent(m2, rejected), []event.Body{rejection}, ""},
+		"reported but missing": {sent(m2, rejected), nil, "the log has no rejection"},
+		"a rejected signal":    {sent(m2, stored), []event.Body{rejection}, ""},
+		"a missing signal":     {sent(m2, stored), nil, "message m2 is lost"},
+		"reported as recorded": {sent(m2, recorded, id(6)), []event.Body{rejection}, "m2 is rejected, but it was reported as demo:0006"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := journal{policy: event.PolicyReject, sent: []message{sent(m1, stored), test.second}}
@@ -228,7 +228,7 @@ func TestAResetDeliversInputAgain(t *testing.T) {
 	}
 	inOrder := turn(m1, m2, "m1", "re:m2 a b ")
 	swapped := turn(m3, m1, "m3", "re:m1 a ")
-	reset := func(after, kept int) []fault { return []fault{{isReset: true, sent: after, kept: kept}} }
+	reset := func(after, last int) []fault { return []fault{{isReset: true, sent: after, lastRemaining: last}} }
 	for name, test := range map[string]struct {
 		journal journal
 		log     []event.Event
@@ -237,9 +237,9 @@ func TestAResetDeliversInputAgain(t *testing.T) {
 		"earlier events stay":                   {journal{sent: []message{sent(m1, recorded, id(2)), sent(m2, recorded, id(6))}, faults: reset(2, math.MaxInt)}, inOrder, ""},
 		"later events are delivered again":      {journal{sent: []message{sent(m1, recorded, id(2)), sent(m2, recorded, id(9))}, faults: reset(2, 5)}, inOrder, ""},
 		"later events must not be lost":         {journal{sent: []message{sent(m1, recorded, id(2)), sent(m3, recorded, id(9)), sent(m2, stored)}, faults: reset(3, 5)}, inOrder, "m3 is lost"},
-		"earlier events must not move":          {journal{sent: []message{sent(m1, recorded, id(2)), sent(m2, recorded, id(4))}, faults: reset(2, 5)}, inOrder, "told that it is demo:0004"},
-		"messages sent later must not move":     {journal{sent: []message{sent(m1, recorded, id(2)), sent(m2, recorded, id(9))}, faults: reset(1, 5)}, inOrder, "told that it is demo:0009"},
-		"messages sent later keep their id":     {journal{sent: []message{sent(m1, recorded, id(2)), sent(m3, recorded, id(3))}, faults: reset(1, 1)}, swapped, "told that it is demo:0003"},
+		"earlier events must not move":          {journal{sent: []message{sent(m1, recorded, id(2)), sent(m2, recorded, id(4))}, faults: reset(2, 5)}, inOrder, "reported as demo:0004"},
+		"messages sent later must not move":     {journal{sent: []message{sent(m1, recorded, id(2)), sent(m2, recorded, id(9))}, faults: reset(1, 5)}, inOrder, "reported as demo:0009"},
+		"messages sent later keep their id":     {journal{sent: []message{sent(m1, recorded, id(2)), sent(m3, recorded, id(3))}, faults: reset(1, 1)}, swapped, "reported as demo:0003"},
 		"repeated messages may be out of order": {journal{sent: []message{sent(m1, recorded, id(2)), sent(m3, recorded, id(2))}, faults: reset(1, 1)}, swapped, ""},
 		"an attempt may be corrected": {journal{sent: []message{sent(m1, stored)}, faults: reset(1, 1)},
 			log(begin, event.SystemPrompt{}, m1, started(1, 1, 2), started(1, 1, 3), says(1, 3, "re:m1 a "), completed(1)), ""},

@@ -18,10 +18,10 @@ type counts struct {
 	answered, interrupted, failed atomic.Int64
 	// Faults.
 	killed, stopped, temporal, nats, blobs, closed, reset, terminated atomic.Int64
-	// Messages by outcome; gone are stored messages that a termination lost. Events, runs,
+	// Messages by outcome; lostStored are stored messages that a termination lost. Events, runs,
 	// and the maximum length and size of a history.
-	recorded, stored, unknown, rejected, lost, gone atomic.Int64
-	events, runs, entries, bytes                    atomic.Int64
+	recorded, stored, unknown, rejected, lost, lostStored atomic.Int64
+	events, runs, entries, bytes                          atomic.Int64
 }
 
 // line formats the counts of the running test.
@@ -41,7 +41,7 @@ func (c *counts) addOutcomes(j journal, log []event.Event) {
 	for i, m := range j.sent {
 		map[outcome]*atomic.Int64{recorded: &c.recorded, stored: &c.stored, unknown: &c.unknown, rejected: &c.rejected, lost: &c.lost}[m.outcome].Add(1)
 		if m.outcome != lost && !logged[m.key] && m.outcome != unknown && !j.expect(i).must {
-			c.gone.Add(1)
+			c.lostStored.Add(1)
 		}
 	}
 }
@@ -59,9 +59,9 @@ func storeMax(a *atomic.Int64, to int64) {
 
 // summary formats the result of the check.
 func (c *counts) summary(contexts int) string {
-	return fmt.Sprintf(`messages: %d recorded at once, %d stored as signals, %d unsure, %d refused by policy, %d lost with a terminated run and their senders told, %d more gone with one
+	return fmt.Sprintf(`messages: %d recorded at once, %d stored as signals, %d unsure, %d refused by policy, %d lost with a terminated run and reported as lost, %d more lost with one after they were stored
 ok: nothing lost, nothing doubled in %d events of %d contexts; no run of %d ended by the server, the longest with %d entries, the largest with %.1f MB`,
-		c.recorded.Load(), c.stored.Load(), c.unknown.Load(), c.rejected.Load(), c.lost.Load(), c.gone.Load(),
+		c.recorded.Load(), c.stored.Load(), c.unknown.Load(), c.rejected.Load(), c.lost.Load(), c.lostStored.Load(),
 		c.events.Load(), contexts, c.runs.Load(), c.entries.Load(), float64(c.bytes.Load())/1e6)
 }
 

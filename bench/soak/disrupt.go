@@ -109,20 +109,20 @@ func (u *user) reset(ctx context.Context) error {
 		return err
 	}
 	u.soak.counts.reset.Add(1)
-	var kept int
+	var last int
 	err = u.retry(ctx, "read the events after the reset point", func(ctx context.Context) (err error) {
-		kept, err = u.kept(ctx, runID, task)
+		last, err = u.lastBefore(ctx, runID, task)
 		return err
 	})
 	u.mu.Lock()
-	u.journal.faults = append(u.journal.faults, fault{isReset: true, sent: sent, kept: kept})
+	u.journal.faults = append(u.journal.faults, fault{isReset: true, sent: sent, lastRemaining: last})
 	u.mu.Unlock()
 	return err
 }
 
-// kept returns the counter of the last event before a workflow task of a run; math.MaxInt if
-// neither that run nor its continuations recorded events from that task on.
-func (u *user) kept(ctx context.Context, runID string, task int64) (int, error) {
+// lastBefore returns the counter of the last event before a workflow task of a run;
+// math.MaxInt if neither that run nor its continuations recorded events from that task on.
+func (u *user) lastBefore(ctx context.Context, runID string, task int64) (int, error) {
 	first := 0
 	for runID != "" && first == 0 {
 		next := ""

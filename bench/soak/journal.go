@@ -43,9 +43,9 @@ type fault struct {
 	isReset bool
 	// sent is the number of messages sent before.
 	sent int
-	// kept is the counter of the last event that remains after a reset; math.MaxInt if all
-	// remain.
-	kept int
+	// lastRemaining is the counter of the last event that remains after a reset; math.MaxInt
+	// if all remain.
+	lastRemaining int
 }
 
 // journal records what a user did to a context.
@@ -99,7 +99,7 @@ func (j *journal) expect(n int) expectation {
 	for _, f := range j.faults {
 		switch {
 		case f.sent <= n:
-		case f.isReset && (e.at == "" || event.Counter(e.at) > f.kept):
+		case f.isReset && (e.at == "" || event.Counter(e.at) > f.lastRemaining):
 			e.at, e.inOrder = "", false
 		case !f.isReset && e.at == "":
 			e.must, e.inOrder = false, false
