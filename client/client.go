@@ -87,7 +87,7 @@ func (c *Client) Shutdown() {
 // exist. The error is ErrName.
 func (c *Client) Open(name string) (*Context, error) {
 	if err := event.ValidateContextName(name); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrName, err)
+		return nil, nameError{err}
 	}
 	return &Context{client: c, name: name}, nil
 }

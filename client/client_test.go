@@ -166,7 +166,7 @@ func TestOpenMakesNoRequest(t *testing.T) {
 	require.False(t, c.Live())
 	_, err = c.Open("de mo")
 	require.ErrorIs(t, err, client.ErrName)
-	require.EqualError(t, err, `invalid context name: context "de mo": a name has 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit`)
+	require.EqualError(t, err, `context "de mo": a name has 1-128 of A-Z a-z 0-9 . _ -, first a letter or digit`)
 	c.Shutdown() // leaves the connections of the caller open
 }
 

@@ -46,6 +46,11 @@ var (
 	ErrOtherStore = blobs.ErrOtherStore
 )
 
+// nameError is an ErrName whose text is that of the validation.
+type nameError struct{ error }
+
+func (nameError) Is(target error) bool { return target == ErrName }
+
 // explain maps an error of Temporal to an error of this package. onTimeout is the error
 // for a call without a response.
 func (c *Context) explain(ctx context.Context, operation string, err, onTimeout error) error {

@@ -225,8 +225,8 @@ type fakeClient struct {
 }
 
 func (c fakeClient) Open(name string) (*log, error) {
-	if err := event.ValidateContextName(name); err != nil {
-		return nil, fmt.Errorf("%w: %w", client.ErrName, err)
+	if _, err := client.New(client.Options{}).Open(name); err != nil {
+		return nil, err
 	}
 	if name != c.log.name {
 		other := newLog()
