@@ -247,3 +247,9 @@ func TestControlCharactersInProviderNamesAreUsageErrors(t *testing.T) {
 		require.NotContains(t, got.errOut, name)
 	}
 }
+
+func TestHelpDescribesEveryPolicy(t *testing.T) {
+	for _, policy := range event.Policies() {
+		require.NotEmpty(t, policyEffects[policy], policy)
+	}
+}

@@ -59,7 +59,7 @@ recorded as a warning. Probable API keys are removed. Outputs longer than about
 	}
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.format, "format", "", "input `FORMAT`: "+formatNames()+"; required")
+	flags.StringVar(&o.format, "format", "", "input `FORMAT`: "+oneOf(agent.Formats())+"; required")
 	flags.BoolVar(&o.json, "json", false, "print one line of JSON: contextName, events, repeated, warnings, refused")
 	return command
 }
@@ -73,14 +73,19 @@ func formatsUsage() string {
 	return b.String()
 }
 
-// formatNames returns the formats as "a, b or c".
-func formatNames() string {
-	var names []string
-	for _, f := range agent.Formats() {
-		names = append(names, string(f))
-	}
+// oneOf lists two or more values: "a, b or c".
+func oneOf[T ~string](values []T) string {
+	names := words(values)
 	last := len(names) - 1
 	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+func words[T ~string](values []T) []string {
+	list := make([]string, len(values))
+	for i, value := range values {
+		list[i] = string(value)
+	}
+	return list
 }
 
 func runIngest(ctx context.Context, o ingestOptions) (err error) {
@@ -89,7 +94,7 @@ func runIngest(ctx context.Context, o ingestOptions) (err error) {
 	}
 	format := agent.Format(o.format)
 	if !slices.Contains(agent.Formats(), format) {
-		return usagef("--format %q: want %s", o.format, formatNames())
+		return usagef("--format %q: want %s", o.format, oneOf(agent.Formats()))
 	}
 	log, err := o.log()
 	if err != nil {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,39 +11,50 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// policyEffects describes each policy in the help.
+var policyEffects = map[event.Policy]string{
+	event.PolicyInterrupt: "stop the answer, keep its text, and answer again (the default)",
+	event.PolicyQueue:     "finish the answer, then answer the new input",
+	event.PolicyReject:    "reject the input",
+}
+
+// policiesUsage lists the policies with their effects, one per line.
+func policiesUsage() string {
+	var b strings.Builder
+	for _, policy := range event.Policies() {
+		fmt.Fprintf(&b, "  %-10s %s\n", policy, policyEffects[policy])
+	}
+	return b.String()
+}
+
 func newSetPolicyCommand(o *setOptions) *cobra.Command {
 	var quietPeriod, maxWait time.Duration
-	var names []string
-	for _, policy := range event.Policies() {
-		names = append(names, string(policy))
-	}
+	policies := words(event.Policies())
+	wanted := oneOf(policies)
 	command := &cobra.Command{
-		Use:   "policy [interrupt|queue|reject] -n NAME [flags]",
+		Use:   "policy [" + strings.Join(policies, "|") + "] -n NAME [flags]",
 		Short: "Set the delivery policy: the effect of new input on a running answer",
 		Long: `Set the delivery policy, which decides what new input does to a running answer,
 and how long input is debounced before a request is sent. Omitted values stay
 unchanged.
 
-  interrupt  stop the answer, keep its text, and answer again (the default)
-  queue      finish the answer, then answer the new input
-  reject     reject the input
-
+` + policiesUsage() + `
 Durations have a unit, as in 10ms or 1s, and are whole milliseconds.
 
 ` + exitReference,
 		Example: `  starter set policy queue -n demo
   starter set policy -n demo --quiet-period 300ms --max-wait 2s`,
 		Args:      atMostOneArgument,
-		ValidArgs: names,
+		ValidArgs: policies,
 		RunE: func(command *cobra.Command, args []string) error {
 			var body event.SetDeliveryPolicy
 			if len(args) > 0 {
 				if !slices.Contains(command.ValidArgs, args[0]) {
-					return usagef("policy %q: want interrupt, queue or reject", args[0])
+					return usagef("policy %q: want %s", args[0], wanted)
 				}
 				body.Policy = event.Policy(args[0])
 			} else if !command.Flags().Changed("quiet-period") && !command.Flags().Changed("max-wait") {
-				return usagef("policy: missing (want interrupt, queue or reject, or --quiet-period or --max-wait)")
+				return usagef("policy: missing (want %s, or --quiet-period or --max-wait)", wanted)
 			}
 			var err error
 			if body.QuietPeriodMs, err = optionalMilliseconds(command, "quiet-period", quietPeriod); err != nil {
