@@ -90,7 +90,7 @@ func TestDetailsShowTheEndOfTheConversation(t *testing.T) {
 				{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{{FileName: "dot.png"}}},
 				{Role: reducer.RoleAssistant, Content: "I see", Partial: true, ToolCalls: []reducer.ToolCall{{Name: "zoom", Arguments: `{"by":2}`}}},
 			}}},
-			"**answering** · 9 events · 1 turn\n\n**user**: Look _[dot.png]_\n\n**assistant** _(cut off)_: I see `zoom({\"by\":2})`",
+			"**answering** · 9 events · 1 turn\n\n**user**: Look _[dot.png]_\n\n**assistant** _(partial)_: I see `zoom({\"by\":2})`",
 		},
 		"the bytes of an attachment are not in it": {
 			reducer.Session{Reduced: reducer.ReducedContext{Messages: []reducer.Message{

@@ -89,7 +89,7 @@ func count(n int, noun string) string {
 
 func partialMark(m reducer.Message) string {
 	if m.Partial {
-		return " _(cut off)_"
+		return " _(partial)_"
 	}
 	return ""
 }

@@ -40,7 +40,7 @@ var headings = map[reducer.Role]string{
 func writeMessage(w io.Writer, m reducer.Message) {
 	heading := headings[m.Role]
 	if m.Partial {
-		heading += " (cut off)"
+		heading += " (partial)"
 	}
 	fmt.Fprintf(w, "\n## %s\n", heading)
 	if m.Role == reducer.RoleTool {

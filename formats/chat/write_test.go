@@ -83,7 +83,7 @@ func TestContentCannotBreakTheTranscriptStructure(t *testing.T) {
 			case 1:
 				say("Assistant", text, event.AssistantMessage{Content: text})
 			case 2:
-				say("Assistant (cut off)", text, event.AssistantMessage{Content: text, Partial: true})
+				say("Assistant (partial)", text, event.AssistantMessage{Content: text, Partial: true})
 			default:
 				id := "c`1`" + string(rune('a'+len(want)))
 				say("Assistant", "", event.AssistantMessage{})

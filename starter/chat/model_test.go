@@ -522,7 +522,7 @@ func TestJoining(t *testing.T) {
 			past = append(past, event.UserMessage{Content: fmt.Sprintf("question\n%d", i+1)})
 		}
 		s := open(t, append(past, event.AssistantMessage{Content: "no idea", Partial: true})...)
-		s.untilPrinted("assistant: no idea [cut off]\n")
+		s.untilPrinted("assistant: no idea [partial]\n")
 		require.Contains(t, s.printed, "8 messages, showing the last 5")
 		require.Contains(t, s.printed, "user: question 4\n")
 		require.NotContains(t, s.printed, "question 3")

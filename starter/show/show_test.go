@@ -23,7 +23,7 @@ func TestNote(t *testing.T) {
 		want string
 	}{
 		{event.SystemPrompt{}, "system prompt: (removed)"},
-		{event.AssistantMessage{Content: "Hel", Partial: true}, "assistant (cut off): Hel"},
+		{event.AssistantMessage{Content: "Hel", Partial: true}, "assistant (partial): Hel"},
 		{event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("secret")}, MediaType: "text/plain", Size: 6},
 			"attachment: blob (text/plain, 6 bytes)"},
 		{event.ToolCall{ToolName: "add", Parameters: []byte(`{"a":1}`)}, `tool call: add {"a":1}`},

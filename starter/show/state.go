@@ -68,7 +68,7 @@ func Message(m reducer.Message) string {
 		text += " [calls " + Short(call.Name, shortMessage) + "]"
 	}
 	if m.Partial {
-		text += " [cut off]"
+		text += " [partial]"
 	}
 	return text
 }

@@ -36,7 +36,7 @@ func Words(body event.Body) (subject, text string) {
 		return "user", b.Content
 	case event.AssistantMessage:
 		if b.Partial {
-			return "assistant (cut off)", b.Content
+			return "assistant (partial)", b.Content
 		}
 		return "assistant", b.Content
 	case event.FileAttachment:
