@@ -61,7 +61,7 @@ func TestMakeUsesAnInstalledTemporal(t *testing.T) {
 
 			run := exec.Command(command, "bin/temporal")
 			run.Dir = root
-			run.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+bin, "MAKEFLAGS=")
+			run.Env = append(os.Environ(), "PATH="+filepath.Join(root, "bin")+":"+bin, "MAKEFLAGS=", "MAKELEVEL=")
 			output, err := run.CombinedOutput()
 			require.NoError(t, err, "%s", output)
 
