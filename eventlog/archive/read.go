@@ -7,8 +7,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Reader reads the archived events of a log. It prefetches segments, the more the longer
-// it reads: one page costs few requests, a long log few round trips.
+// Reader reads the archived events of a log. It prefetches segments, and their number grows
+// as it reads: one page takes few requests, and a long log few round trips.
 type Reader struct {
 	archive *Archive
 	parts   []Part
