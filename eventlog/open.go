@@ -28,9 +28,8 @@ type Opening struct {
 var errNotCurrent = errors.New("the run was terminated")
 
 // Open registers a run that begins a session, and returns the log before it. It archives
-// events of the preceding run that are not archived yet. If a reset made the run from one
-// that had not opened, base is that run; otherwise it is "". A repeated call returns the
-// same.
+// events of the preceding run that are not archived yet. If the run was reset from a run
+// that had not opened yet, base is that run; otherwise it is "". Open is idempotent.
 func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Opening, err error) {
 	err = l.registering(ctx, contextName, func(folder *archive.Folder) error {
 		isRegistered := false
