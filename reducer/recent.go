@@ -6,8 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// MaxRecent is how many events with a ClientEventID a session keeps for deduplication: at
-// least those of one input, so that the sender gets every id.
+// MaxRecent is the number of recorded events with a ClientEventID that a session keeps for
+// deduplication. It covers the largest input, so that repeating an input returns all ids.
 const MaxRecent = event.MaxInputEvents
 
 // Sent is a recorded event with a ClientEventID.

@@ -6,7 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Rules is the version of the decisions. A run keeps its rules, so that its history replays.
+// Rules is the version of the reducer's behavior. A run keeps the version that it started
+// with, so that its history replays.
 type Rules int
 
 const (
