@@ -12,15 +12,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Ask sends events and yields their turn: the recorded events, live deltas, the answer,
-// and the event that ends the turn. That is LLMRequestCompleted, LLMRequestInterrupted,
-// LLMRequestFailed or InputRejected, or SessionStarted if the answering run was
-// terminated. Events that require no answer end the turn when they are recorded. Events
-// that were sent before are yielded from the log with their turn.
+// Ask sends events and yields the turn that they start: the recorded events, live deltas,
+// the answer, and the event that ends the turn. That is LLMRequestCompleted,
+// LLMRequestInterrupted, LLMRequestFailed, InputRejected or SessionStarted, which means
+// that the run was terminated while it answered. Events that require no answer end the
+// turn when they are recorded. If an earlier call recorded the events, Ask yields that
+// turn from the log.
 //
-// When the run is reset during the turn, Ask yields the turn of the new run from the
-// reset point. The error is ErrLost if the run ended before it recorded the events,
-// ErrUnanswered if it ended before it answered, or one of Send and Follow.
+// If the run is reset during the turn, Ask yields the turn of the new run from the reset
+// point. The error is ErrLost if the run ended before it recorded the events,
+// ErrUnanswered if it ended before it answered them, or an error of [Context.Send] or
+// [Context.Follow].
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		// Subscribe before sending, so that no delta is missed.

@@ -9,9 +9,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// Attachment returns the FileAttachment with an event id, with its bytes in Source.Data.
-// The error is ErrNoAttachment, also for a file behind a URL or on a worker's disk, or one
-// of Events.
+// Attachment returns the FileAttachment event with the given id, with the file's bytes in
+// Source.Data. The error is ErrNoAttachment if the event has no file, or if the file is
+// not available here, such as a URL or a path on a worker. Otherwise it is an error of
+// [Context.Events] or of the blob store.
 func (c *Context) Attachment(ctx context.Context, id string) (event.FileAttachment, error) {
 	notFound := func(format string, args ...any) (event.FileAttachment, error) {
 		return event.FileAttachment{}, fmt.Errorf("read the attachment of event %s: %w: %w",

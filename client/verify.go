@@ -20,7 +20,7 @@ type Verification struct {
 	Segments int `json:"segments"`
 	// InHistory is the number of events that only the history contains.
 	InHistory int `json:"inHistory"`
-	// Problems are ordered by the archive and then by the log.
+	// Problems lists the problems of the archive, then those of the log in log order.
 	Problems []Problem `json:"problems"`
 }
 
