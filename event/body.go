@@ -250,8 +250,8 @@ type LLMRequestCompleted struct {
 	InputTokens  int    `json:"inputTokens,omitempty"`
 	OutputTokens int    `json:"outputTokens,omitempty"`
 	FinishReason string `json:"finishReason"`
-	// ThroughEventID is the newest event that stays unanswered because the request was
-	// cancelled but completed first; empty means none.
+	// ThroughEventID is the newest event that stays unanswered if a cancellation arrived
+	// too late to stop the request. Empty means none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 

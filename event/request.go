@@ -12,8 +12,8 @@ type RequestEvent interface {
 // in a log.
 type RequestEnd interface {
 	RequestEvent
-	// Unanswered returns the newest event that the request leaves unanswered when it
-	// ends; "" means none beyond those in the request.
+	// Unanswered returns the newest event left unanswered when the request ends; "" if
+	// there is none after the events in the request.
 	Unanswered() string
 }
 
