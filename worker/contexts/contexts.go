@@ -19,7 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// Part is the part of contexts that a worker runs.
+// Part selects the tasks that a worker polls: workflow tasks, activity tasks or both.
 type Part string
 
 // The parts. A task queue needs both, in one worker or in several.
@@ -32,8 +32,8 @@ const (
 // HandBack is the time to hand running requests back to Temporal when the worker stops.
 const HandBack = 10 * time.Second
 
-// MinContinueAfter is the minimum of Options.ContinueAfter. A run needs fewer history events to
-// start, to answer and to continue as new.
+// MinContinueAfter is the minimum of Options.ContinueAfter. A run that starts, completes one
+// turn and continues as new has fewer history events.
 const MinContinueAfter = 50
 
 // Options configure a worker.
