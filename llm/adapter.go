@@ -133,9 +133,9 @@ func New(o Options) *Adapter {
 
 // NewHTTPClient returns a client for streams from a few hosts. It keeps many connections per
 // host and has no timeout, since the context of a request bounds it. It follows no redirects,
-// which would send the conversation to a host that nobody configured. For https URLs it uses
-// the proxy of HTTPS_PROXY, which sees only the host; for http URLs it uses none, which would
-// see the key.
+// which would send the conversation to a host that nobody configured. It uses HTTPS_PROXY for
+// https URLs, where the proxy sees only the host name. It uses no proxy for http URLs, because
+// the proxy would see the key.
 func NewHTTPClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = func(r *http.Request) (*url.URL, error) {
