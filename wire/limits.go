@@ -11,9 +11,9 @@ const (
 	MaxEventBytes = 1_500_000
 	// MaxInputBytes is the maximum JSON size of one input of one or more events.
 	MaxInputBytes = 1_900_000
-	// MaxStoredBytes replaces both limits if clients and workers have a blob store, and
-	// the history a reference. A workflow task reads and writes that much in a fraction
-	// of its timeout of ten seconds.
+	// MaxStoredBytes replaces both limits if clients and workers have a blob store; the
+	// history then contains a reference. A workflow task reads and writes that much in a
+	// fraction of its timeout of ten seconds.
 	MaxStoredBytes = 16_000_000
 	// MaxAppendBytes is the maximum JSON size of one [UpdateAppend]; larger input is sent
 	// as a signal. A workflow task carries up to ten updates and a copy of each in its

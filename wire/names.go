@@ -19,8 +19,9 @@ const (
 	SignalInterrupt = "interrupt"
 	// SignalClose ends the session; its input may be a [Close].
 	SignalClose = "close"
-	// SignalRequestStarted carries a [RequestStarted] from Generate to its workflow. It
-	// is not sent after the result of Generate, nor by clients.
+	// SignalRequestStarted carries a [RequestStarted] from Generate to its workflow.
+	// Generate sends it during the attempt, never after its result. Clients must not
+	// send it.
 	SignalRequestStarted = "request-started"
 
 	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns
@@ -38,8 +39,8 @@ const (
 	// QuerySnapshot returns the [reducer.Session] that Generate needs, and fails if it is
 	// too large, see [Fits].
 	QuerySnapshot = "snapshot"
-	// QueryStopCheck returns a [StopCheck]. Generate queries the worker of its workflow,
-	// which may be an older one, so the name stays "wish".
+	// QueryStopCheck returns a [StopCheck]. Its name cannot change, because Generate may
+	// query a worker of an older version.
 	QueryStopCheck = "wish"
 	// QueryDelivery takes an array of clientEventIds and returns a [Delivery].
 	QueryDelivery = "delivery"
