@@ -81,9 +81,9 @@ func (s stopped) Error() string { return "stopped: " + string(s.reason) }
 
 // Generate debounces a request, sends it to the model and publishes the answer's deltas.
 //
-// An interrupted attempt is a result, which keeps the text so far. So is one that is handed back
-// when the worker shuts down. An error is a failed attempt, with an [Attempted] in its details;
-// unless it is not retryable, Temporal schedules the next.
+// An interrupted attempt returns a result, which keeps the text so far. So does an attempt that
+// is handed back when the worker shuts down. A failed attempt returns an error with an
+// [Attempted] in its details; if the error is retryable, Temporal schedules the next attempt.
 func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
 	info := activity.GetInfo(ctx)
 	number := in.FirstAttempt + int(info.Attempt) - 1
