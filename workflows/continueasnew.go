@@ -54,10 +54,10 @@ func (u usage) reaches(limit usage) bool {
 }
 
 // With deploy/dynamicconfig.yaml, the server terminates a run at 51,200 entries or 100 MiB,
-// and refuses signals from 10,000 and updates from 2,000. The differences are room for
-// input that arrives until the run has ended. Of bytes, that is two server buffers of
-// 32 MiB: one fills during the task before the run is urgent, one during the first
-// attempt to continue as new. A history therefore has at most 80 MiB, plus what arrives
+// and rejects signals from 10,000 and updates from 2,000. The limits below leave room for
+// input that arrives before the run ends. For bytes, the room is two server buffers of
+// 32 MiB: one for the task in which the run becomes urgent, one for the first attempt to
+// continue as new. A history therefore has at most 80 MiB, plus the signals that arrive
 // before a worker starts a task.
 var (
 	// dueLimits apply between two requests. A setting can override entries.
