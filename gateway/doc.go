@@ -25,8 +25,8 @@
 // transcript, the newest events and the text of the running answer. Changes are coalesced
 // instead of queued: each viewer requests the changes since its position when its
 // connection is writable. A slow viewer therefore receives fewer and larger updates, does
-// not delay other viewers, and uses no memory. A room ends [Options.Linger] after its last
-// viewer has left.
+// not delay other viewers, and needs no queue of its own. A room ends [Options.Linger]
+// after its last viewer has left.
 //
 // A stream may wait for a context that does not exist. Its room looks the context up once
 // per second and ends with its last stream. All other requests for an unknown name share
