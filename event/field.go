@@ -22,7 +22,12 @@ type FieldError struct {
 	Field string
 	// Problem says what was found and what is allowed.
 	Problem string
+	// Range is set if an integer is out of range.
+	Range *Range
 }
+
+// Range is an integer that is out of range, and its limits.
+type Range struct{ Got, Low, High int64 }
 
 // Error returns "Tag.field: problem" without empty parts.
 func (e *FieldError) Error() string {
@@ -44,7 +49,7 @@ func fieldf(field, format string, args ...any) error {
 func tagged(tag Tag, err error) error {
 	var fe *FieldError
 	if errors.As(err, &fe) && fe.Tag == "" {
-		return &FieldError{Tag: tag, Field: fe.Field, Problem: fe.Problem}
+		return &FieldError{Tag: tag, Field: fe.Field, Problem: fe.Problem, Range: fe.Range}
 	}
 	return err
 }

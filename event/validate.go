@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"path"
 	"regexp"
@@ -317,7 +318,7 @@ func isControl(r rune) bool {
 
 func between(field string, got, low, high int64) error {
 	if got < low || got > high {
-		return fieldf(field, "want %d to %d, got %d", low, high, got)
+		return &FieldError{Field: field, Problem: fmt.Sprintf("want %d to %d, got %d", low, high, got), Range: &Range{got, low, high}}
 	}
 	return nil
 }
