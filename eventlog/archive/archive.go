@@ -12,7 +12,7 @@ import (
 )
 
 // ErrConflict reports that a segment exists with different events.
-var ErrConflict = errors.New("the archive has other events there")
+var ErrConflict = errors.New("the archive already has different events for these ids")
 
 // Archive stores logs in a blob store. It is safe for concurrent use, also by several
 // processes.

@@ -240,7 +240,7 @@ func TestWriteReportsAConflict(t *testing.T) {
 	other[1].Body = event.UserMessage{Content: "something else"}
 	_, err := put(t.Context(), a, "demo", other)
 	require.ErrorIs(t, err, archive.ErrConflict)
-	require.EqualError(t, err, "archive events 1 to 3 of context demo: the archive has other events there")
+	require.EqualError(t, err, "archive events 1 to 3 of context demo: the archive already has different events for these ids")
 	i := 0
 	for e, err := range read(t.Context(), a, "demo", 0) {
 		require.NoError(t, err)
