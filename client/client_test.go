@@ -213,7 +213,7 @@ func TestSendReturnsTheOutcomeOfTheUpdate(t *testing.T) {
 		f := &temporal{}
 		sent, err := send(f, failure(wire.ErrorRefused))
 		require.ErrorIs(t, err, client.ErrRefused)
-		require.EqualError(t, err, "send to context demo: refused: busy")
+		require.EqualError(t, err, "send to context demo: rejected: busy")
 		require.Len(t, sent.ClientEventIDs, 1, "identifies the InputRejectedEvent")
 		require.Empty(t, f.signals)
 	})

@@ -29,7 +29,7 @@ var (
 	ErrFull = errors.New("full until a worker runs")
 	// ErrRefused: the context rejected the events and recorded an InputRejectedEvent with
 	// the reason.
-	ErrRefused = errors.New("refused")
+	ErrRefused = errors.New("rejected")
 	// ErrKeyReused is the ErrRefused for an idempotency key that was used for other
 	// events, see [event.KeyedIDs].
 	ErrKeyReused = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
