@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-var attachUsage = fmt.Sprintf("`FILE|URL` to attach; files have at most %d MiB, or 1 MiB without a blob store; "+
+var attachUsage = fmt.Sprintf("`FILE|URL` to attach; files of at most %d MiB (1 MiB for types that models do not receive, 36 KiB without a blob store); "+
 	"http and https URLs are sent as links; may be repeated", event.MaxAttachmentBytes>>20)
 
 func attachAll(places []string) ([]event.Event, error) {

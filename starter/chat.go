@@ -136,10 +136,20 @@ func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 		return ctx.Err()
 	}
 	if failures > 0 {
-		return fmt.Errorf("%s; the last one: %w", count(failures, "failure"), unanswered)
+		return failedLinesError{failures, unanswered}
 	}
 	return nil
 }
+
+// failedLinesError reports how many lines failed. Their errors are already printed; the last
+// one determines the exit code.
+type failedLinesError struct {
+	lines int
+	last  error
+}
+
+func (e failedLinesError) Error() string { return count(e.lines, "line") + " failed" }
+func (e failedLinesError) Unwrap() error { return e.last }
 
 func count(n int, thing string) string {
 	if n == 1 {

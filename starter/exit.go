@@ -12,8 +12,8 @@ import (
 // exitHelp describes the codes of package exit.
 const exitHelp = `Exit codes:
   0    success
-  1    failure of the model, the worker or a line of a script, or a context that
-       is full until a worker runs
+  1    the model, the worker or a script line failed, or the context accepts no
+       more input until a worker runs
   2    usage error: an unknown flag, or an invalid argument or value
   3    no context of that name
   4    Temporal is unreachable

@@ -43,7 +43,7 @@ and recorded as the agent prints it. No model is called.
 ` + formatsUsage() + `
 Ingesting a log again adds only events that are new. Unrecognized JSON is
 recorded as a warning. Probable API keys are removed. Outputs longer than about
-1 MiB lose their middle, and a mark shows it.
+1 MiB are truncated in the middle, with a marker.
 
 ` + exitReference,
 		Example: `  droid exec --output-format stream-json "Fix the tests" | starter ingest -n fix --format droid

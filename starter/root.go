@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -62,7 +63,13 @@ func (a *app) report(command *cobra.Command, err error) {
 	case code == exit.Unreachable:
 		fmt.Fprintf(a.err, "starter: cannot reach Temporal at %s "+
 			"(start it with \"make run\" or \"worker --dev\", or set --address)\n", a.address())
-		a.note("%v", err)
+		cause := err.Error()
+		if _, after, found := strings.Cut(cause, client.ErrUnreachable.Error()); found {
+			cause = strings.TrimPrefix(after, ": ")
+		}
+		if cause != "" {
+			a.note("%s", cause)
+		}
 	default:
 		fmt.Fprintf(a.err, "starter: %v\n", err)
 	}

@@ -98,10 +98,25 @@ func nameFlags(err error) error {
 	switch {
 	case problem == "empty":
 		problem = "missing"
-	case strings.HasSuffix(field.Field, "Ms"):
+	case !strings.HasSuffix(field.Field, "Ms"):
+	case field.Range != nil:
+		r := field.Range
+		return usagef("%s %s: out of range (%s to %s)", flag, milliseconds(r.Got), milliseconds(r.Low), milliseconds(r.High))
+	default:
 		problem += " (milliseconds)"
 	}
 	return usagef("%s: %s", flag, problem)
+}
+
+// milliseconds formats a duration as in the help: 24h, not 24h0m0s.
+func milliseconds(ms int64) string {
+	text := (time.Duration(ms) * time.Millisecond).String()
+	for _, unit := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, unit) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }
 
 var camelHump = regexp.MustCompile(`[A-Z]`)
