@@ -24,7 +24,7 @@ import (
 
 const exitHelp = `Exit codes:
   0    stopped by a signal; with a COMMAND, its exit code instead; with --check, a
-       worker on this host takes work
+       worker on this host polls the task queue
   1    failure
   2    usage error: an unknown flag, or an invalid argument or value
   4    Temporal is unreachable
@@ -125,10 +125,11 @@ is ready, with TEMPORAL_ADDRESS, NATS_URL and BLOB_URL in its environment, and
 everything stops when it exits. While it runs, the log goes to a file in
 --data-dir.
 
-With --check, run nothing, but ask Temporal whether a worker on this host takes
-work, and exit with 0 if so. Use it as the health check of a container.
+With --check, do not start a worker: ask Temporal whether a worker on this host
+polls the task queue, and exit with 0 if one does. Use it as the health check of
+a container.
 
-When it takes work, the worker prints one line to standard output,
+When it is ready for work, the worker prints one line to standard output,
 "ready temporal=... model=...". It logs to standard error. With model=none, only
 contexts with a provider of their own are answered; for the others, set
 OPENAI_API_KEY or OPENAI_BASE_URL.
@@ -188,8 +189,8 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
 	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
 	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
-	flags.BoolVar(&s.json, "json", false, "log JSON lines, including the log of Temporal")
-	flags.BoolVar(&s.check, "check", false, "report by exit code whether a worker on this host takes work from the task queue")
+	flags.BoolVar(&s.json, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")
+	flags.BoolVar(&s.check, "check", false, "report by exit code whether a worker on this host polls the task queue")
 	flags.BoolVar(&s.dev, "dev", false, "start Temporal, NATS and, without a key, a stand-in for a model on this machine")
 	flags.StringVar(&s.dataDir, "data-dir", defaultDataDir, "data `DIRECTORY` of --dev, created if missing")
 	flags.IntVar(&s.temporalPort, "temporal-port", 7233, "`PORT` of Temporal with --dev; 0: any free port")
