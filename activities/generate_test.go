@@ -234,7 +234,7 @@ func TestRequestIncludesInputOfItsQuietPeriod(t *testing.T) {
 	first := newSession(debounce(20, 60_000))
 	first.TriggerAt = time.Now().Add(time.Hour) // as if input kept arriving
 	second := withInput(first, "and you?")
-	first.Reduced.Config.Delivery.MaxWaitMs = 1_000 // a busy machine takes more than a few ms to begin
+	first.Reduced.Config.Delivery.MaxWaitMs = 300 // less than the interval of heartbeats, which query, too
 	second.TriggerAt = time.Now().Add(-time.Hour)
 	w.server.session = func(query int) (reducer.Session, error) {
 		if query == 1 {
@@ -249,7 +249,7 @@ func TestRequestIncludesInputOfItsQuietPeriod(t *testing.T) {
 }
 
 func TestDebounceEndsAfterTheMaximumWait(t *testing.T) {
-	s := newSession(debounce(60_000, 1_000))
+	s := newSession(debounce(60_000, 300))
 	s.TriggerAt = time.Now().Add(time.Hour) // as if input kept arriving
 	w := newWorld(t, s, llmtest.Answer("Hi"))
 	result, err := w.generate()
