@@ -57,7 +57,8 @@
 //   - worker known: the process that makes the newest attempt was reported.
 //   - handed back: the worker shut down or died, or a stop arrived that became obsolete, and
 //     the request was handed back at most [MaxReturns] times. Continuing as new without a
-//     known worker counts as handed back.
+//     known worker counts as handed back, and so does a result for input that is not in the
+//     log.
 //   - closing: the session is closed when the request ends.
 //
 // # Guarantees

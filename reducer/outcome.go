@@ -10,6 +10,14 @@ import (
 // requestEnded handles the result of the running request: the request ends, or it is
 // enqueued again.
 func (d *decision) requestEnded(in RequestEnded) {
+	if event.Counter(in.Through) > d.EventCount {
+		// The attempt read a session from a workflow task that was lost before it
+		// completed, so the text may answer input that is not in the log.
+		in = RequestEnded{
+			At: in.At, Attempted: Attempted{RequestID: in.RequestID, Attempt: in.Attempt}, Outcome: HandedBack,
+			Error: "its input is not in the log",
+		}
+	}
 	d.reconcile(in.Attempted)
 	if in.Reason == event.ReasonNewUserInput && d.Phase() == PhaseAnswering && d.isOutdated() {
 		// The request stopped by itself after TellRequest.

@@ -30,7 +30,7 @@ import (
 //	show                        print the conversation and the state of the session
 //
 // with the options request=r0001, attempt=1, through=2, provider=openai and
-// reason=timeout. The defaults are those of the session; through=0 means that no attempt
+// reason=timeout. lost=9 is through=9 for an event that is not in the log. The defaults are those of the session; through=0 means that no attempt
 // was sent. Inputs are one second apart.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
@@ -123,6 +123,10 @@ func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, 
 			} else {
 				a.ProviderID, a.Model = "", ""
 			}
+		case "lost":
+			n := s.number(value)
+			require.Greater(s, n, s.session.EventCount, "the event is in the log: %s", word)
+			a.Through = event.FormatID("demo", n)
 		case "provider":
 			a.ProviderID = value
 		case "reason":
