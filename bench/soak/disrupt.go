@@ -22,7 +22,7 @@ import (
 // ended.
 const reason = "soak"
 
-// disruptShare: one in so many rounds closes, resets or terminates the context.
+// disruptShare is the average number of rounds between two closes, resets or terminations.
 const disruptShare = 6
 
 // disrupt closes, resets or terminates the context at random, according to its kind.
