@@ -45,12 +45,22 @@ func (u *user) check(ctx context.Context) error {
 	return nil
 }
 
-// checkVerified checks the log as starter verify does.
+// checkVerified checks the log as starter verify does. A run archives the events of earlier
+// runs in the background, and the attempt of a killed worker is repeated after
+// activities.ArchiveTimeout, so problems must disappear before ctx ends.
 func (u *user) checkVerified(ctx context.Context) error {
-	verified, err := u.context.Verify(ctx)
-	problems := []error{err}
-	for _, p := range verified.Problems {
-		problems = append(problems, fmt.Errorf("verify: %s %s", p.Place, p.Text))
+	var problems []error
+	for {
+		verified, err := u.context.Verify(ctx)
+		if err != nil {
+			return errors.Join(append(problems, err)...)
+		}
+		problems = nil
+		for _, p := range verified.Problems {
+			problems = append(problems, fmt.Errorf("verify: %s %s", p.Place, p.Text))
+		}
+		if len(problems) == 0 || !wait(ctx, time.Second) {
+			return errors.Join(problems...)
+		}
 	}
-	return errors.Join(problems...)
 }
