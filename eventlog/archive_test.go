@@ -510,7 +510,7 @@ func TestUnarchivedEventsBecomeOneSegment(t *testing.T) {
 	require.NoError(t, log.ArchiveRun(t.Context(), "demo", "B", 5))
 	require.Equal(t, before, bucket.Names())
 	_, err = log.Archive(t.Context(), "demo", 10)
-	require.EqualError(t, err, "archive context demo: the log ends before demo:0010")
+	require.EqualError(t, err, "archive context demo: the history of run C ends before demo:0010")
 }
 
 func TestArchiveThroughALostEventIsAGapError(t *testing.T) {
@@ -590,6 +590,14 @@ func TestContinueRetriesArchiving(t *testing.T) {
 	require.NoError(t, log.Continue(t.Context(), "demo", next, 9))
 	s.runs = s.runs[3:]
 	require.Equal(t, lines(1, 9), format(t, log.Events(t.Context(), "demo", "")), "after the retention period")
+}
+
+func TestContinueFailsIfTheHistoryIsShort(t *testing.T) {
+	a, _ := archived(t, [2]int{1, 6})
+	s := threeRuns(t)
+	s.runs = append(s.runs, newRun("D", "C"))
+	err := eventlog.New(s, "", a).Continue(t.Context(), "demo", archive.Run{ID: "D", After: 10, Behind: "C"}, 10)
+	require.EqualError(t, err, "open context demo: the history of run C ends before demo:0010")
 }
 
 func TestFollowWaitsForAResetRunToRegister(t *testing.T) {

@@ -133,6 +133,14 @@ func TestPagesOfAGrowingLogAreComplete(t *testing.T) {
 	})
 }
 
+func TestAnEmptyPageDoesNotEndAHistory(t *testing.T) {
+	s := longRun(t, 21) // 64 entries
+	log := eventlog.New(s, "", nil)
+	require.Equal(t, span(1, 21), part(t, log, 0, 100))
+	s.runs[0].grow(t, 22, 30)
+	require.Equal(t, span(22, 30), part(t, log, 21, 100), "the first page after the bookmark is empty")
+}
+
 func TestFollowResumesAtABookmark(t *testing.T) {
 	s := longRun(t, 500)
 	log := eventlog.New(s, "", nil)

@@ -91,9 +91,11 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 		r := &reader{log: l, contextName: contextName, last: event.Counter(from), follow: true}
 		var backoff backoff
 		isRetry := false // of a gap
+		isKnown := false // the server has answered
 		done := ""       // the newest run that was read to its end
 		for ctx.Err() == nil {
 			v, isMissing, err := r.next(ctx, done)
+			isKnown = isKnown || err == nil
 			if len(v.parts) > 0 && err == nil {
 				last, lastRun := r.last, r.run
 				if err = r.read(ctx, v, yielding(yield)); errors.Is(err, errStopped) {
@@ -111,7 +113,9 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 				isRetry = true // the server may just have deleted a history that is archived
 				continue
 			}
-			if err != nil && ctx.Err() == nil && !isTransient(err) {
+			// A server that has just started may not know its namespaces yet.
+			isStarting := isKnown && errors.As(err, new(*serviceerror.NamespaceNotFound))
+			if err != nil && ctx.Err() == nil && !isTransient(err) && !isStarting {
 				yield(event.Event{}, err)
 				return
 			}

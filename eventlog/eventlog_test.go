@@ -127,10 +127,12 @@ type run struct {
 	onEnd func()
 }
 
-// token is the start of a page, and the end of the history for its reader.
+// token is the start of a page, and the end of the history for its reader. afterFullPage
+// means that the database may have more rows.
 type token struct {
-	runID     string
-	next, end int
+	runID         string
+	next, end     int
+	afterFullPage bool
 }
 
 var epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -184,7 +186,8 @@ func (s service) GetWorkflowExecutionHistory(_ context.Context, request *workflo
 
 // page returns pages and tokens like a Temporal server: the first page determines the end
 // of the history. A long poll at that end determines it anew, and tells whether the run
-// is closed.
+// is closed. A full page has a next page, which is empty if the history ends with the full
+// one.
 func (s *server) page(request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	require.Equal(s.t, "default", request.GetNamespace())
 	require.Equal(s.t, "context:demo", request.GetExecution().GetWorkflowId())
@@ -209,7 +212,7 @@ func (s *server) page(request *workflowservice.GetWorkflowExecutionHistoryReques
 			return nil, serviceerror.NewInvalidArgument("invalid NextPageToken")
 		}
 	}
-	if at.next == at.end && request.GetWaitNewEvent() {
+	if at.next == at.end && !at.afterFullPage && request.GetWaitNewEvent() {
 		if at.end = len(r.history); at.next == at.end {
 			if r.onEnd != nil {
 				r.onEnd()
@@ -221,7 +224,8 @@ func (s *server) page(request *workflowservice.GetWorkflowExecutionHistoryReques
 		}
 	}
 	response := &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{}}
-	for size := request.GetMaximumPageSize(); size > 0 && at.next < at.end; size-- {
+	size := request.GetMaximumPageSize()
+	for ; size > 0 && at.next < at.end; size-- {
 		entry := r.history[at.next]
 		at.next++
 		entry.EventId = int64(at.next)
@@ -231,7 +235,7 @@ func (s *server) page(request *workflowservice.GetWorkflowExecutionHistoryReques
 	if s.isRaw {
 		response.RawHistory, response.History = raw(s.t, response.History), nil
 	}
-	if at.next == at.end && !request.GetWaitNewEvent() {
+	if at.afterFullPage = size == 0; at.next == at.end && !at.afterFullPage && !request.GetWaitNewEvent() {
 		return response, nil
 	}
 	s.given++
@@ -384,6 +388,35 @@ func TestFollowYieldsEachEventOnceDespiteOutages(t *testing.T) {
 	}
 	require.Equal(t, "1:a 2:b", followed(t, eventlog.New(s, "", nil), "", 2))
 	require.Empty(t, failures)
+}
+
+// restarting is a server whose first requests for the current run have errors.
+type restarting struct {
+	*server
+	errs []error
+}
+
+func (s *restarting) DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if len(s.errs) > 0 {
+		err := s.errs[0]
+		if s.errs = s.errs[1:]; err != nil {
+			return nil, err
+		}
+	}
+	return s.server.DescribeWorkflowExecution(ctx, workflowID, runID)
+}
+
+func TestFollowWaitsForTheNamespaceOfARestartedServer(t *testing.T) {
+	unknown := serviceerror.NewNamespaceNotFound("default")
+	s := &restarting{newServer(t, newRun("A", "", record(t, 1, says("a")...))), []error{nil, unknown, unknown}}
+	s.runs[0].onEnd = func() { s.runs = append(s.runs, newRun("B", "A", record(t, 2, says("b")...))) }
+	require.Equal(t, "1:a 2:b", followed(t, eventlog.New(s, "", nil), "", 2))
+	require.Empty(t, s.errs)
+
+	s.errs = []error{unknown}
+	for _, err := range eventlog.New(s, "", nil).Follow(t.Context(), "demo", "", nil) {
+		require.ErrorIs(t, err, unknown, "a namespace that never existed")
+	}
 }
 
 func TestFollowEndsWithAPermanentError(t *testing.T) {

@@ -76,11 +76,10 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 				yield(page{}, notFound(err))
 				return
 			}
+			// A page can be empty: the server offers another page after each full one.
 			entries := response.GetHistory().GetEvents()
 			if n := len(entries); n > 0 {
 				at.entry = entries[n-1].GetEventId()
-			} else if length != following {
-				return
 			}
 			at.token = response.GetNextPageToken()
 			if !yield(page{entries, at}, nil) || len(at.token) == 0 {

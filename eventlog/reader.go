@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -20,7 +21,7 @@ type reader struct {
 	run  string
 	// follow waits until the newest run is closed.
 	follow bool
-	// skipsGaps continues after lost events.
+	// skipsGaps continues after events that neither the archive nor the server has.
 	skipsGaps bool
 	// unarchived collects the events that are not archived by run id, unless it is nil.
 	unarchived map[string][]event.Event
@@ -107,6 +108,9 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 		}
 		if !r.skipsGaps || archiveErr != nil {
 			return gap
+		}
+		if !isForgotten {
+			return fmt.Errorf("the history of run %s ends before %s", p.RunID, event.FormatID(p.ContextName, p.Through))
 		}
 		r.last = p.Through
 	}
