@@ -32,7 +32,7 @@ type pendingAppend struct {
 
 // append is the handler of the update.
 func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended, error) {
-	events, err := appendedEvents(in, workflow.GetCurrentUpdateInfo(ctx).ID)
+	events, err := r.appends.take(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	if err != nil {
 		return wire.Appended{}, err // the validator prevents it, unless it was of another version
 	}
@@ -45,10 +45,28 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	return a.result, a.err
 }
 
-// validateAppend rejects invalid events.
-func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) error {
-	_, err := appendedEvents(in, workflow.GetCurrentUpdateInfo(ctx).ID)
+// validateAppend rejects invalid events, and keeps valid ones for the handler, which runs next.
+func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) (err error) {
+	id := workflow.GetCurrentUpdateInfo(ctx).ID
+	r.appends.validated.updateID = id
+	r.appends.validated.events, err = appendedEvents(in, id)
 	return err
+}
+
+// validated holds the events of the update that was validated last.
+type validated struct {
+	updateID string
+	events   []event.Event // nil: invalid, or taken by the handler
+}
+
+// take returns the events of an update. A replay calls no validator, so it decodes them here.
+func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
+	v := a.validated
+	a.validated = validated{}
+	if v.events != nil && v.updateID == updateID {
+		return v.events, nil
+	}
+	return appendedEvents(in, updateID)
 }
 
 // appendedEvents decodes the events of an update. Events without a ClientEventID get one
@@ -110,7 +128,7 @@ func (a *pendingAppend) findKnown(session reducer.Session) {
 
 // resolve sets the result from the session that applied the events, or the error from
 // the events to be recorded.
-func (a *pendingAppend) resolve(session reducer.Session, recorded []event.Event) *pendingAppend {
+func (a *pendingAppend) resolve(session reducer.Session, recorded []pendingEvent) *pendingAppend {
 	for _, e := range a.events {
 		id, ok := a.known[e.ClientEventID]
 		if !ok {
@@ -127,7 +145,7 @@ func (a *pendingAppend) resolve(session reducer.Session, recorded []event.Event)
 }
 
 // rejectionOf returns the newest rejection of one of the events.
-func rejectionOf(recorded, events []event.Event) error {
+func rejectionOf(recorded []pendingEvent, events []event.Event) error {
 	for _, e := range slices.Backward(recorded) {
 		isOurs := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }
 		if body, ok := e.Body.(event.InputRejected); ok && slices.ContainsFunc(events, isOurs) {

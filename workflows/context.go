@@ -109,8 +109,8 @@ type registration struct {
 
 // pending holds results of the current iteration of the loop.
 type pending struct {
-	events  []event.Event // not recorded yet
-	bytes   int           // size of events
+	events  []pendingEvent // not recorded yet
+	bytes   int            // size of events
 	effects []reducer.Effect
 }
 
@@ -119,6 +119,7 @@ type appends struct {
 	pending []*pendingAppend // their events are not recorded yet
 	// unanswered counts recorded appends whose handlers have not returned.
 	unanswered int
+	validated  validated
 }
 
 // answer is the running Generate activity.
@@ -314,8 +315,9 @@ func (r *run) apply(in reducer.Input) {
 	for _, effect := range effects {
 		if record, ok := effect.(reducer.Record); ok {
 			for _, e := range record.Events {
-				r.pending.events = append(r.pending.events, e)
-				r.pending.bytes += sizeOf(e)
+				p := newPendingEvent(e)
+				r.pending.events = append(r.pending.events, p)
+				r.pending.bytes += p.size()
 			}
 		} else {
 			r.pending.effects = append(r.pending.effects, effect)

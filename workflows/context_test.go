@@ -36,19 +36,19 @@ var acts *activities.Activities
 // activity calls fail the test.
 type world struct {
 	*testsuite.TestWorkflowEnvironment
-	t *testing.T
+	t testing.TB
 
 	mu  sync.Mutex
 	log []string
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	w := bareWorld(t, "context:demo", workflows.Interceptor())
 	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
 	return w
 }
 
-func bareWorld(t *testing.T, workflowID string, interceptors ...interceptor.WorkerInterceptor) *world {
+func bareWorld(t testing.TB, workflowID string, interceptors ...interceptor.WorkerInterceptor) *world {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w := &world{t: t, TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}

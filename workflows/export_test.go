@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -20,8 +21,21 @@ func WithStep(step reducer.Stepper) func(workflow.Context, converter.RawValue) e
 	return newWorkflow(step, nil, "")
 }
 
+// MaxGrowth is maxGrowth.
+const MaxGrowth = maxGrowth
+
 var (
 	Details = details
-	Fitting = fitting
-	SizeOf  = sizeOf
+	Fits    = fits
 )
+
+func pendingEvents(events []event.Event) (out []pendingEvent) {
+	for _, e := range events {
+		out = append(out, newPendingEvent(e))
+	}
+	return out
+}
+
+func Fitting(events []event.Event) int       { return fitting(pendingEvents(events)) }
+func SizeOf(e event.Event) int               { return newPendingEvent(e).size() }
+func RecordJSON(events []event.Event) []byte { return recordJSON(pendingEvents(events)) }

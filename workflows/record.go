@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -11,9 +12,30 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
+// pendingEvent is an event that is not recorded yet. Its JSON is measured, and then becomes
+// part of a record.
+type pendingEvent struct {
+	event.Event
+	json []byte
+}
+
+func newPendingEvent(e event.Event) pendingEvent {
+	data, err := e.MarshalJSON()
+	if err != nil {
+		// Events were validated on receipt.
+		panic(fmt.Sprintf("an event has no JSON: %v", err))
+	}
+	return pendingEvent{e, data}
+}
+
+// size returns the exact size of the event in a record, in bytes. A record that the server
+// rejects would block its context, and estimates fail for text of control characters as
+// well as for many small events.
+func (p pendingEvent) size() int { return len(p.json) + len(",") }
+
 // record records events in SideEffect markers that contain a [wire.Record]. Before each
 // marker it calls before with the counter of the newest recorded event.
-func record(ctx workflow.Context, events []event.Event, before func(after int)) {
+func record(ctx workflow.Context, events []pendingEvent, before func(after int)) {
 	for len(events) > 0 {
 		before(event.Counter(events[0].ID) - 1)
 		n := fitting(events)
@@ -22,16 +44,9 @@ func record(ctx workflow.Context, events []event.Event, before func(after int)) 
 	}
 }
 
-func recordOne(ctx workflow.Context, events []event.Event) {
+func recordOne(ctx workflow.Context, events []pendingEvent) {
 	options := workflow.SideEffectOptions{Summary: summary(events)}
-	value := workflow.SideEffectWithOptions(ctx, options, func(workflow.Context) any {
-		data, err := wire.JSON(wire.Record{Events: events})
-		if err != nil {
-			// Events were validated on receipt.
-			panic(fmt.Sprintf("an event has no JSON: %v", err))
-		}
-		return data
-	})
+	value := workflow.SideEffectWithOptions(ctx, options, func(workflow.Context) any { return wire.Payload(recordJSON(events)) })
 	if !workflow.IsReplaying(ctx) {
 		return
 	}
@@ -49,6 +64,20 @@ func recordOne(ctx workflow.Context, events []event.Event) {
 			panic(fmt.Sprintf("the log has %s %s where this code makes %s %s", e.Tag(), e.ID, events[i].Tag(), events[i].ID))
 		}
 	}
+}
+
+// recordJSON returns the JSON of a [wire.Record].
+func recordJSON(events []pendingEvent) []byte {
+	var data bytes.Buffer
+	data.WriteString(`{"events":[`)
+	for i, e := range events {
+		if i > 0 {
+			data.WriteByte(',')
+		}
+		data.Write(e.json)
+	}
+	data.WriteString("]}")
+	return data.Bytes()
 }
 
 const (
@@ -71,7 +100,7 @@ func endTask(ctx workflow.Context) {
 }
 
 // summary is the text of a record in the Temporal UI.
-func summary(events []event.Event) string {
+func summary(events []pendingEvent) string {
 	var names []string
 	for _, e := range events {
 		names = append(names, strings.TrimSuffix(string(e.Tag()), "Event"))
@@ -80,25 +109,13 @@ func summary(events []event.Event) string {
 }
 
 // fitting returns how many of the events fit into one record, at least one.
-func fitting(events []event.Event) int {
+func fitting(events []pendingEvent) int {
 	size := 0
 	for i, e := range events {
-		size += sizeOf(e)
+		size += e.size()
 		if i > 0 && size > wire.MaxRecordBytes {
 			return i
 		}
 	}
 	return len(events)
-}
-
-// sizeOf returns the exact size of an event in a record, in bytes. A record that the
-// server rejects would block its context, and estimates fail for text of control
-// characters as well as for many small events.
-func sizeOf(e event.Event) int {
-	data, err := e.MarshalJSON()
-	if err != nil {
-		// Events were validated on receipt.
-		panic(fmt.Sprintf("an event has no JSON: %v", err))
-	}
-	return len(data) + len(",")
 }
