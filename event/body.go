@@ -15,6 +15,9 @@ type UserMessage struct {
 	Content string `json:"content"`
 	// TriggersTurn makes the model answer; unset means true.
 	TriggersTurn *bool `json:"triggersTurn,omitempty"`
+	// Settings override those of the context in requests whose newest message that wants an
+	// answer is this one.
+	Settings *RequestSettings `json:"settings,omitempty"`
 }
 
 // Triggers reports whether the model answers.
@@ -215,6 +218,10 @@ type SetDeliveryPolicy struct {
 	MaxWaitMs *int64 `json:"maxWaitMs,omitempty"`
 }
 
+// SetRequestSettings sets the parameters of requests. It replaces all of them: unset fields
+// return to the default of the provider.
+type SetRequestSettings RequestSettings
+
 // SessionStarted starts a session: one life of a context.
 type SessionStarted struct {
 	// LoadedEventCount is the number of events from earlier sessions.
@@ -327,6 +334,7 @@ func (SetRetryConfig) Tag() Tag        { return TagSetRetryConfig }
 func (SetProviderConfig) Tag() Tag     { return TagSetProviderConfig }
 func (SetTimeout) Tag() Tag            { return TagSetTimeout }
 func (SetDeliveryPolicy) Tag() Tag     { return TagSetDeliveryPolicy }
+func (SetRequestSettings) Tag() Tag    { return TagSetRequestSettings }
 func (SessionStarted) Tag() Tag        { return TagSessionStarted }
 func (SessionEnded) Tag() Tag          { return TagSessionEnded }
 func (LLMRequestStarted) Tag() Tag     { return TagLLMRequestStarted }

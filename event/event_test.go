@@ -18,6 +18,11 @@ import (
 // hash is a valid blob hash.
 var hash = strings.Repeat("0123456789abcdef", 4)
 
+// object returns a JSON object of a size in bytes.
+func object(size int) string {
+	return `{"x":"` + strings.Repeat("x", size-len(`{"x":""}`)) + `"}`
+}
+
 func TestInputIsDecoded(t *testing.T) {
 	for _, tc := range []struct {
 		name, json string
@@ -42,6 +47,22 @@ func TestInputIsDecoded(t *testing.T) {
 			event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Ref: "sha256/" + hash}, MediaType: "image/png", Size: 3}},
 		{"a blob that is referred to by its scheme", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"blob:sha256/` + hash + `"},"mediaType":"text/x-go; charset=utf-8","size":20971520}`,
 			event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Ref: "sha256/" + hash}, MediaType: "text/x-go; charset=utf-8", Size: event.MaxAttachmentBytes}},
+		{"settings of a message", `{"_tag":"UserMessage","content":"x","settings":{"temperature":0,"stop":["a"],"toolChoice":{"name":"n"},"unknown":1}}`,
+			event.UserMessage{Content: "x", Settings: &event.RequestSettings{
+				Temperature: new(0.0), Stop: []string{"a"}, ToolChoice: &event.ToolChoice{Name: "n"},
+			}}},
+		{"no request settings, which resets them", `{"_tag":"SetRequestSettings","topP":null}`, event.SetRequestSettings{}},
+		{"extra fields and a schema, brought into one form", `{"_tag":"SetRequestSettings","extra":{ "b":"\u003c","a":1.50 },"toolChoice":"none",` +
+			`"responseFormat":{"type":"json_schema","schema":{ "type" : "object" }}}`, event.SetRequestSettings{
+			Extra: event.Object(`{"a":1.50,"b":"<"}`), ToolChoice: &event.ToolChoice{Mode: "none"},
+			ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"object"}`)},
+		}},
+		{"the largest schema", `{"_tag":"SetRequestSettings","responseFormat":{"type":"json_schema","schema":` + object(event.MaxSchemaBytes) + `}}`,
+			event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{
+				Type: event.FormatJSONSchema, Schema: event.Object(object(event.MaxSchemaBytes)),
+			}}},
+		{"the largest extra", `{"_tag":"SetRequestSettings","extra":` + object(event.MaxExtraBytes) + `}`,
+			event.SetRequestSettings{Extra: event.Object(object(event.MaxExtraBytes))}},
 		{"parameters, brought into one form", `{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{ "b":"\u003c","a":1.50 }}`,
 			event.ToolCall{ToolCallID: "c", ToolName: "n", Parameters: json.RawMessage(`{"a":1.50,"b":"<"}`)}},
 	} {
@@ -58,6 +79,7 @@ func TestInputIsDecoded(t *testing.T) {
 func TestInvalidInputIsRejected(t *testing.T) {
 	const retry = `"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":100`
 	const provider = `"_tag":"SetProviderConfig","providerId":"openai","model":"m"`
+	const request = `"_tag":"SetRequestSettings",`
 	for _, tc := range []struct {
 		name, json, field string
 	}{
@@ -121,6 +143,48 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"a quiet period below zero", `{"_tag":"SetDeliveryPolicy","quietPeriodMs":-1}`, "quietPeriodMs"},
 		{"a quiet period over a minute", `{"_tag":"SetDeliveryPolicy","quietPeriodMs":60001}`, "quietPeriodMs"},
 		{"a maximum wait over a minute", `{"_tag":"SetDeliveryPolicy","maxWaitMs":60001}`, "maxWaitMs"},
+
+		{"a negative temperature of requests", `{` + request + `"temperature":-1}`, "temperature"},
+		{"no tokens of requests", `{` + request + `"maxTokens":0}`, "maxTokens"},
+		{"a topP above one", `{` + request + `"topP":1.1}`, "topP"},
+		{"a topP in quotes", `{` + request + `"topP":"s3cr3t"}`, "topP"},
+		{"a stop that is a string", `{` + request + `"stop":"s3cr3t"}`, "stop"},
+		{"no stops", `{` + request + `"stop":[]}`, "stop"},
+		{"five stops", `{` + request + `"stop":["a","b","c","d","s3cr3t"]}`, "stop"},
+		{"an empty stop", `{` + request + `"stop":[""]}`, "stop"},
+		{"a long stop", `{` + request + `"stop":["` + strings.Repeat("s3cr3t", 50) + `"]}`, "stop"},
+		{"half a seed", `{` + request + `"seed":0.5}`, "seed"},
+		{"a seed that no integer holds", `{` + request + `"seed":9223372036854775808}`, "seed"},
+		{"a frequency penalty above two", `{` + request + `"frequencyPenalty":2.1}`, "frequencyPenalty"},
+		{"a presence penalty below minus two", `{` + request + `"presencePenalty":-2.1}`, "presencePenalty"},
+		{"an unknown effort", `{` + request + `"reasoningEffort":"sk-s3cr3t-0123456789"}`, "reasoningEffort"},
+		{"an unknown tool choice", `{` + request + `"toolChoice":"any"}`, "toolChoice"},
+		{"a tool choice that is a number", `{` + request + `"toolChoice":1}`, "toolChoice"},
+		{"a tool on two lines", `{` + request + `"toolChoice":{"name":"a\ns3cr3t"}}`, "toolChoice.name"},
+		{"a response format without a type", `{` + request + `"responseFormat":{}}`, "responseFormat.type"},
+		{"an unknown response format", `{` + request + `"responseFormat":{"type":"xml"}}`, "responseFormat.type"},
+		{"a schema of another format", `{` + request + `"responseFormat":{"type":"json_object","schema":{"a":"s3cr3t"}}}`, "responseFormat.type"},
+		{"a format without its schema", `{` + request + `"responseFormat":{"type":"json_schema"}}`, "responseFormat.schema"},
+		{"a schema that is no object", `{` + request + `"responseFormat":{"type":"json_schema","schema":"s3cr3t"}}`, "responseFormat.schema"},
+		{"a schema with a raw key", `{` + request + `"responseFormat":{"type":"json_schema","schema":{"apiKey":"s3cr3t"}}}`, "responseFormat.schema.apiKey"},
+		{"a schema that is too large", `{` + request + `"responseFormat":{"type":"json_schema","schema":` + object(event.MaxSchemaBytes+1) + `}}`, "responseFormat.schema"},
+		{"a schema with a name of two words", `{` + request + `"responseFormat":{"type":"json_schema","name":"a b","schema":{}}}`, "responseFormat.name"},
+		{"extra fields that are no object", `{` + request + `"extra":["s3cr3t"]}`, "extra"},
+		{"too many extra fields", `{` + request + `"extra":` + object(event.MaxExtraBytes+1) + `}`, "extra"},
+		{"extra messages", `{` + request + `"extra":{"messages":["s3cr3t"]}}`, "extra.messages"},
+		{"an extra model in capitals", `{` + request + `"extra":{"MODEL":"s3cr3t"}}`, "extra.model"},
+		{"an extra key", `{` + request + `"extra":{"a":{"apiKey":"s3cr3t"}}}`, "extra.a.apiKey"},
+		{"no labels", `{` + request + `"labels":{}}`, "labels"},
+		{"a label that is a key", `{` + request + `"labels":{"apiKey":"s3cr3t"}}`, "labels.apiKey"},
+		{"a label that is a number", `{` + request + `"labels":{"a":1}}`, "labels"},
+		{"a blank label", `{` + request + `"labels":{" ":"s3cr3t"}}`, "labels"},
+		{"a label with a long name", `{` + request + `"labels":{"` + strings.Repeat("a", 65) + `":""}}`, "labels"},
+		{"a long label", `{` + request + `"labels":{"a":"` + strings.Repeat("s3cr3t", 100) + `"}}`, "labels"},
+		{"invalid settings of a message", `{"_tag":"UserMessage","content":"x","settings":{"topP":-1}}`, "settings.topP"},
+		{"settings of a message that are a string", `{"_tag":"UserMessage","content":"x","settings":"s3cr3t"}`, "settings"},
+		{"settings of a message with a string for a list", `{"_tag":"UserMessage","content":"x","settings":{"stop":"s3cr3t"}}`, "settings.stop"},
+		{"an extra key of a message", `{"_tag":"UserMessage","content":"x","settings":{"extra":{"apiKey":"s3cr3t"}}}`, "settings.extra.apiKey"},
+		{"extra tools of a message", `{"_tag":"UserMessage","content":"x","settings":{"extra":{"tools":[]}}}`, "settings.extra.tools"},
 
 		{"no provider", `{"_tag":"SetProviderConfig","model":"m"}`, "providerId"},
 		{"a blank provider", `{"_tag":"SetProviderConfig","providerId":" ","model":"m"}`, "providerId"},
@@ -234,6 +298,8 @@ func TestErrorMessages(t *testing.T) {
 		`7`:                                                               `want a JSON object like {"_tag":"UserMessageEvent","content":"Hello"}, got the number 7`,
 		`{"_tag":"UserMessage","content":"x","timestamp":"noon"}`:         "UserMessageEvent.timestamp: want an RFC 3339 time like 2026-01-02T15:04:05Z, got a string",
 		`{"_tag":"UserMessage","content":"x","apiKey":"abc"}`:             "UserMessageEvent.apiKey: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)",
+		`{"_tag":"SetRequestSettings","stop":"x"}`:                        "SetRequestSettingsEvent.stop: want a list of strings, got a string",
+		`{"_tag":"SetRequestSettings","extra":{"n":2}}`:                   "SetRequestSettingsEvent.extra.n: reserved for the worker (extra cannot set model, messages, stream, stream_options, tools, functions, function_call, n)",
 		`{"_tag":"FileAttachment","mediaType":"a/b","source":{"type":1}}`: "FileAttachmentEvent.source.type: want a string, got a number",
 		`{"_tag":"FileAttachment","mediaType":"image/png","size":99999999,"source":{"type":"blob","ref":"sha256/` + hash + `"}}`: "FileAttachmentEvent.size: want 1 to 20971520 bytes with a ref, got 99999999",
 		`{"_tag":"FileAttachment","mediaType":"video/mp4","size":9,"source":{"type":"blob","ref":"sha256/` + hash + `"}}`: `FileAttachmentEvent.mediaType: want image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg, ` +
@@ -261,6 +327,12 @@ func TestInvalidGoValuesAreRejected(t *testing.T) {
 		{"a request without an id", "requestId", event.LLMRequestStarted{}},
 		{"a negative count", "loadedEventCount", event.SessionStarted{LoadedEventCount: -1}},
 		{"a fork of no event", "forkedFrom", event.SessionStarted{ForkedFrom: "demo"}},
+		{"a topP of NaN", "topP", event.SetRequestSettings{TopP: new(math.NaN())}},
+		{"a stop that is not UTF-8", "stop", event.SetRequestSettings{Stop: []string{"\xff"}}},
+		{"extra fields that are not JSON", "extra", event.SetRequestSettings{Extra: event.Object(`{`)}},
+		{"extra fields with a raw key", "extra.apiKey", event.SetRequestSettings{Extra: event.Object(`{"apiKey":1}`)}},
+		{"a label with a raw key", "labels", event.SetRequestSettings{Labels: map[string]string{"api_key": "x"}}},
+		{"a label that is not UTF-8", "labels", event.SetRequestSettings{Labels: map[string]string{"a": "\xff"}}},
 		{"no body", "_tag", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -379,6 +451,8 @@ func FuzzDecodeInput(f *testing.F) {
 		`[{"_tag":"SystemPrompt","content":"a"},{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{"a":[1,null]}}]`,
 		`{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/"},"mediaType":"image/png","x":{"apiKeyRef":"env:A"}}`,
 		`{"_tag":"FileAttachment","source":{"type":"blob","ref":"blob:sha256/` + hash + `"},"mediaType":"image/png","size":3}`,
+		`{"_tag":"UserMessage","content":"x","settings":{"stop":["a"],"toolChoice":{"name":"n"},"extra":{"b":1,"a":[{}]},"labels":{"user":"u"}}}`,
+		`{"_tag":"SetRequestSettings","toolChoice":"auto","responseFormat":{"type":"json_schema","schema":{"a":1},"schema":{"b":2}}}`,
 		`{"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":100,"backoffFactor":2.5,"timestamp":"9999-12-31T23:59:59-01:00"}`,
 		"{\"_tag\":\"UserMessage\",\"content\":\"\xff\"}", `{"a":{"b":{"apiKey":1},"b":2}}`, `[[]]`, `null`, ``,
 	} {

@@ -54,6 +54,15 @@ func tagged(tag Tag, err error) error {
 	return err
 }
 
+// within adds the outer field to an error of a nested one.
+func within(field string, err error) error {
+	var fe *FieldError
+	if errors.As(err, &fe) {
+		return &FieldError{Field: field + "." + fe.Field, Problem: fe.Problem, Range: fe.Range}
+	}
+	return err
+}
+
 // decodeBody takes the fields of a body. Fields without "omitempty" are required.
 func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
 	var body T
@@ -147,6 +156,9 @@ func wanted(t reflect.Type) string {
 	case reflect.Float64:
 		return "a number"
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.String {
+			return "a list of strings"
+		}
 		return "bytes in base64"
 	default:
 		return "an object"

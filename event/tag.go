@@ -22,6 +22,7 @@ const (
 	TagSetProviderConfig     Tag = "SetProviderConfigEvent"
 	TagSetTimeout            Tag = "SetTimeoutEvent"
 	TagSetDeliveryPolicy     Tag = "SetDeliveryPolicyEvent"
+	TagSetRequestSettings    Tag = "SetRequestSettingsEvent"
 	TagSessionStarted        Tag = "SessionStartedEvent"
 	TagSessionEnded          Tag = "SessionEndedEvent"
 	TagLLMRequestStarted     Tag = "LLMRequestStartedEvent"
@@ -74,6 +75,7 @@ var catalog = []kind{
 	kindOf[SetProviderConfig](ClassInput),
 	kindOf[SetTimeout](ClassInput),
 	kindOf[SetDeliveryPolicy](ClassInput),
+	kindOf[SetRequestSettings](ClassInput),
 	kindOf[SessionStarted](ClassLifecycle),
 	kindOf[SessionEnded](ClassLifecycle),
 	kindOf[LLMRequestStarted](ClassLifecycle),

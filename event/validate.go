@@ -31,7 +31,12 @@ const MaxAttachmentBytes = 20 << 20
 
 func (b SystemPrompt) validate() error { return text("content", b.Content) }
 
-func (b UserMessage) validate() error { return text("content", b.Content) }
+func (b UserMessage) validate() error {
+	if err := text("content", b.Content); err != nil || b.Settings == nil {
+		return err
+	}
+	return within("settings", b.Settings.validate())
+}
 
 func (b AssistantMessage) validate() error { return text("content", b.Content) }
 
@@ -236,6 +241,8 @@ func (b SetDeliveryPolicy) validate() error {
 	}
 	return nil
 }
+
+func (b SetRequestSettings) validate() error { return RequestSettings(b).validate() }
 
 func (b SessionStarted) validate() error {
 	if b.LoadedEventCount < 0 {

@@ -1,7 +1,10 @@
 package event
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -68,5 +71,54 @@ func (s SetDeliveryPolicy) String() string {
 	}
 	return strings.Join(parts, ", ")
 }
+
+// String describes the fields that are set: "temperature 0.3, top_p 0.9, seed 7".
+func (s RequestSettings) String() string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if s.Temperature != nil {
+		add("temperature %g", *s.Temperature)
+	}
+	if s.MaxTokens != nil {
+		add("at most %d tokens", *s.MaxTokens)
+	}
+	if s.TopP != nil {
+		add("top_p %g", *s.TopP)
+	}
+	for _, stop := range s.Stop {
+		add("stop at %q", stop)
+	}
+	if s.Seed != nil {
+		add("seed %d", *s.Seed)
+	}
+	if s.FrequencyPenalty != nil {
+		add("frequency penalty %g", *s.FrequencyPenalty)
+	}
+	if s.PresencePenalty != nil {
+		add("presence penalty %g", *s.PresencePenalty)
+	}
+	if s.ReasoningEffort != "" {
+		add("reasoning effort %s", s.ReasoningEffort)
+	}
+	if s.ToolChoice != nil {
+		add("tool choice %s", s.ToolChoice)
+	}
+	if s.ParallelToolCalls != nil {
+		add("parallel tool calls %t", *s.ParallelToolCalls)
+	}
+	if f := s.ResponseFormat; f != nil {
+		add("%s", strings.TrimSpace("answers in "+f.Type+" "+f.Name))
+	}
+	if names := sortedNames(s.Extra.Fields()); len(names) > 0 {
+		add("with the fields %s", strings.Join(names, " "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+		add("label %s %q", name, s.Labels[name])
+	}
+	return cmp.Or(strings.Join(parts, ", "), "the defaults of the provider")
+}
+
+// String describes the settings, as [RequestSettings.String].
+func (s SetRequestSettings) String() string { return RequestSettings(s).String() }
 
 func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }

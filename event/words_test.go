@@ -28,6 +28,16 @@ func TestSettingsInWords(t *testing.T) {
 		"reject, quiet period 300ms, maximum wait 2s": event.SetDeliveryPolicy{
 			Policy: event.PolicyReject, QuietPeriodMs: new(int64(300)), MaxWaitMs: new(int64(2000)),
 		},
+		"the defaults of the provider": event.SetRequestSettings{},
+		`temperature 0, at most 100 tokens, top_p 0.9, stop at "END", stop at "\n", seed 7, frequency penalty 0.5, presence penalty -0.5, ` +
+			`reasoning effort low, tool choice weather, parallel tool calls false, answers in json_schema person, with the fields min_p top_k, ` +
+			`label team "a b", label user "u-17"`: event.RequestSettings{
+			Temperature: new(0.0), MaxTokens: new(100), TopP: new(0.9), Stop: []string{"END", "\n"}, Seed: new(int64(7)),
+			FrequencyPenalty: new(0.5), PresencePenalty: new(-0.5), ReasoningEffort: "low",
+			ToolChoice: &event.ToolChoice{Name: "weather"}, ParallelToolCalls: new(false),
+			ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONSchema, Name: "person", Schema: event.Object(`{}`)},
+			Extra:          event.Object(`{"min_p":0.1,"top_k":40}`), Labels: map[string]string{"user": "u-17", "team": "a b"},
+		},
 	} {
 		require.Equal(t, want, settings.String())
 	}

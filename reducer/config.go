@@ -17,6 +17,8 @@ type Config struct {
 	FirstTokenMs int64    `json:"firstTokenMs,omitempty"`
 	StallMs      int64    `json:"stallMs,omitempty"`
 	Delivery     Delivery `json:"delivery"`
+	// Request is the parameters of requests, see [SettingsOf].
+	Request event.RequestSettings `json:"request,omitzero"`
 }
 
 // ProviderConfig is a provider and a model ([event.SetProviderConfig]).
@@ -102,6 +104,8 @@ func (c Config) apply(body event.Body) Config {
 		if body.MaxWaitMs != nil {
 			c.Delivery.MaxWaitMs = *body.MaxWaitMs
 		}
+	case event.SetRequestSettings:
+		c.Request = event.RequestSettings(body)
 	}
 	return c
 }
@@ -158,6 +162,7 @@ func Validate(r ReducedContext) error {
 			Policy: r.Config.Delivery.Policy, QuietPeriodMs: &r.Config.Delivery.QuietPeriodMs,
 			MaxWaitMs: &r.Config.Delivery.MaxWaitMs,
 		}),
+		event.New(event.SetRequestSettings(r.Config.Request)),
 	}
 	if r.Config.Fallback != nil {
 		settings = append(settings, r.Config.Fallback.event())

@@ -213,6 +213,13 @@ func TestConfig(t *testing.T) {
 		).Config.Delivery
 		require.Equal(t, reducer.Delivery{Policy: event.PolicyQueue, QuietPeriodMs: 0, MaxWaitMs: 7}, got)
 	})
+	t.Run("all parameters of requests are replaced at once", func(t *testing.T) {
+		got := reduce(
+			event.SetRequestSettings{TopP: new(0.5), Stop: []string{"END"}}, event.SetRequestSettings{Seed: new(int64(7))},
+		)
+		require.Equal(t, event.RequestSettings{Seed: new(int64(7))}, got.Config.Request)
+		require.Equal(t, reducer.Initial(), reducer.Reduce(got, event.New(event.SetRequestSettings{})))
+	})
 	t.Run("the default wait does not shorten a long quiet period", func(t *testing.T) {
 		got := reduce(event.SetDeliveryPolicy{QuietPeriodMs: new(int64(2000))}).Config.Delivery
 		require.Equal(t, int64(2000), got.MaxWaitMs)
@@ -231,6 +238,7 @@ func TestValidate(t *testing.T) {
 		{"a stall timeout above the timeout", "stallMs", func(r *reducer.ReducedContext) { r.Config.StallMs = r.Config.TimeoutMs + 1 }},
 		{"a negative first-token timeout", "firstTokenMs", func(r *reducer.ReducedContext) { r.Config.FirstTokenMs = -1 }},
 		{"negative retries", "maxRetries", func(r *reducer.ReducedContext) { r.Config.Retry.MaxRetries = -1 }},
+		{"a topP above one", "topP", func(r *reducer.ReducedContext) { r.Config.Request.TopP = new(2.0) }},
 		{"an unknown policy", "policy", func(r *reducer.ReducedContext) { r.Config.Delivery = reducer.Delivery{Policy: "shout"} }},
 		{"an unknown role", "unknown role", func(r *reducer.ReducedContext) { r.Messages[1].Role = "robot" }},
 		{"a system message in the middle", "must be the first", func(r *reducer.ReducedContext) { r.Messages[1].Role = reducer.RoleSystem }},

@@ -28,7 +28,8 @@ func (d *decision) interrupt() {
 	}
 	hasQueued := d.isOutdated() && d.Phase() != PhaseInterrupting
 	if !hasQueued {
-		d.Request.Dropped, d.Trigger = cmp.Or(d.Trigger, d.Request.Dropped), ""
+		d.Request.Dropped = cmp.Or(d.Trigger, d.Request.Dropped)
+		d.Trigger, d.TriggerSettings = "", nil
 	}
 	d.stop(event.ReasonCancelled)
 }

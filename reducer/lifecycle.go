@@ -16,7 +16,7 @@ func (d *decision) open(in Opened) {
 			RequestID: lost.ID, Reason: event.ReasonCancelled, ThroughEventID: d.LastEventID(),
 		})
 	}
-	d.Trigger = ""
+	d.Trigger, d.TriggerSettings = "", nil
 }
 
 // reopen starts the next session if input arrives after the end of this one and before its
@@ -53,7 +53,7 @@ func (d *decision) close(reason string) {
 	if d.Ended {
 		return
 	}
-	d.Trigger = ""
+	d.Trigger, d.TriggerSettings = "", nil
 	d.Closing = cmp.Or(d.Closing, reason, "closed")
 	if d.Request == nil {
 		d.end()

@@ -63,7 +63,7 @@ func (d *decision) follow(e event.Event) {
 	switch body := e.Body.(type) {
 	case event.UserMessage:
 		if body.Triggers() {
-			d.Trigger, d.TriggerAt = e.ID, e.Timestamp
+			d.Trigger, d.TriggerAt, d.TriggerSettings = e.ID, e.Timestamp, body.Settings
 		}
 	case event.ToolCall:
 		if !slices.Contains(d.OpenToolCalls, body.ToolCallID) {
@@ -106,7 +106,7 @@ func (d *decision) openRequest(requestID string) *Request {
 // that still wait, even if the last attempt included them.
 func (d *decision) endRequest(requestID string, isAnswered bool) {
 	if r := d.Request; isAnswered && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
-		d.Trigger = ""
+		d.Trigger, d.TriggerSettings = "", nil
 	}
 	d.Request = nil
 	d.Turns++

@@ -29,6 +29,10 @@ func (d *decision) rejection(events []event.Event) string {
 			return event.KeyReused
 		}
 		switch body := e.Body.(type) {
+		case event.SetRequestSettings:
+			if d.Rules < Rules2 { // its tag was unknown
+				return fmt.Sprintf("%s: the run was started by version 0.1.0, which does not support it (close the context; its next session does)", e.Tag())
+			}
 		case event.AssistantMessage:
 			if d.Request != nil && body.RequestID == d.Request.ID {
 				return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can answer it (leave requestId out)", e.Tag(), d.Request.ID)

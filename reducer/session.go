@@ -13,9 +13,11 @@ type Rules int
 const (
 	// Rules1 are the rules of release 0.1.0.
 	Rules1 Rules = 1
+	// Rules2 are the rules of release 0.2.0: [event.SetRequestSettings] is accepted.
+	Rules2 Rules = 2
 
 	// CurrentRules are the rules of new runs.
-	CurrentRules = Rules1
+	CurrentRules = Rules2
 )
 
 // Session is the complete state of a session. It is immutable. Its JSON is persisted: fields
@@ -30,6 +32,8 @@ type Session struct {
 	// TriggerAt is when it was recorded.
 	Trigger   string    `json:"trigger,omitempty"`
 	TriggerAt time.Time `json:"triggerAt,omitzero"`
+	// TriggerSettings are the settings of the trigger; nil for none.
+	TriggerSettings *event.RequestSettings `json:"triggerSettings,omitempty"`
 	// Request is the running request; nil for none.
 	Request *Request `json:"request,omitempty"`
 	// Requests counts the requests of the context, Turns those that ended.
@@ -97,4 +101,13 @@ func (s Session) LastEventID() string {
 		return ""
 	}
 	return event.FormatID(s.ContextName, s.EventCount)
+}
+
+// SettingsOf returns the parameters of the next request or attempt: those of the context,
+// overridden by those of the newest message that wants an answer and has none.
+func SettingsOf(s Session) event.RequestSettings {
+	if s.TriggerSettings == nil {
+		return s.Reduced.Config.Request
+	}
+	return s.Reduced.Config.Request.Override(*s.TriggerSettings)
 }

@@ -111,7 +111,8 @@ func questionsOf(log []event.Event, skip func(event.Body) bool, through int) []q
 			break
 		}
 		switch body := e.Body.(type) {
-		case event.SystemPrompt, event.FileAttachment, event.SetRetryConfig, event.SetProviderConfig, event.SetTimeout, event.SetDeliveryPolicy:
+		case event.SystemPrompt, event.FileAttachment, event.SetRetryConfig, event.SetProviderConfig, event.SetTimeout, event.SetDeliveryPolicy,
+			event.SetRequestSettings:
 			if !skip(body) {
 				inputs = append(inputs, event.New(body))
 			}

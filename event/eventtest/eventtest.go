@@ -116,10 +116,41 @@ func ConfigBody() *rapid.Generator[event.Body] {
 				MaxWaitMs:     optional(t, rapid.Int64Range(0, event.MaxQuietPeriodMs)),
 			}
 		})),
+		erase(rapid.Map(RequestSettings(), func(s event.RequestSettings) event.SetRequestSettings { return event.SetRequestSettings(s) })),
 	)
 }
 
-// UserMessage generates nonempty messages; one in four does not trigger a turn.
+// RequestSettings generates valid settings; some are empty.
+func RequestSettings() *rapid.Generator[event.RequestSettings] {
+	number := func(low, high float64) *rapid.Generator[float64] { return rapid.Float64Range(low, high) }
+	return rapid.Custom(func(t *rapid.T) event.RequestSettings {
+		s := event.RequestSettings{
+			Temperature:       optional(t, number(0, event.MaxTemperature)),
+			MaxTokens:         optional(t, rapid.IntRange(1, event.MaxMaxTokens)),
+			TopP:              optional(t, number(0, 1)),
+			Stop:              rapid.SampledFrom([][]string{nil, {"END"}, {"<", "\n\n"}}).Draw(t, "stop"),
+			Seed:              optional(t, rapid.Int64()),
+			FrequencyPenalty:  optional(t, number(-event.MaxPenalty, event.MaxPenalty)),
+			PresencePenalty:   optional(t, number(-event.MaxPenalty, event.MaxPenalty)),
+			ReasoningEffort:   rapid.SampledFrom(append(event.ReasoningEfforts(), "")).Draw(t, "effort"),
+			ToolChoice:        optional(t, rapid.SampledFrom([]event.ToolChoice{{Mode: "auto"}, {Name: "weather"}})),
+			ParallelToolCalls: optional(t, rapid.Bool()),
+			ResponseFormat: optional(t, rapid.SampledFrom([]event.ResponseFormat{
+				{Type: event.FormatText}, {Type: event.FormatJSONObject},
+				{Type: event.FormatJSONSchema, Schema: event.Object(`{"properties":{"a<b":{"type":"string"}}}`)},
+				{Type: event.FormatJSONSchema, Name: "x", Schema: event.Object(`{}`), Strict: true},
+			})),
+			Labels: rapid.SampledFrom([]map[string]string{nil, {"user": "u-17"}, {"team": "<&>", "x": ""}}).Draw(t, "labels"),
+		}
+		if rapid.Bool().Draw(t, "has extra") {
+			s.Extra = rapid.SampledFrom([]event.Object{event.Object(`{}`), event.Object(`{"top_k":40,"x":{"y":"<"}}`)}).Draw(t, "extra")
+		}
+		return s
+	})
+}
+
+// UserMessage generates nonempty messages; one in four does not trigger a turn, and one in
+// four has settings.
 func UserMessage() *rapid.Generator[event.UserMessage] {
 	return rapid.Custom(func(t *rapid.T) event.UserMessage {
 		m := event.UserMessage{Content: "u" + text(t)}
@@ -128,6 +159,9 @@ func UserMessage() *rapid.Generator[event.UserMessage] {
 			m.TriggersTurn = new(false)
 		case 1:
 			m.TriggersTurn = new(true)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "has settings") == 0 {
+			m.Settings = new(RequestSettings().Draw(t, "settings"))
 		}
 		return m
 	})

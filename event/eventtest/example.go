@@ -8,7 +8,7 @@ func Examples() []event.Body {
 	const request, through = "demo:r0001", "demo:0001"
 	return []event.Body{
 		event.SystemPrompt{Content: "Be brief"},
-		event.UserMessage{Content: "Hello", TriggersTurn: new(true)},
+		event.UserMessage{Content: "Hello", TriggersTurn: new(true), Settings: &event.RequestSettings{Temperature: new(0.0)}},
 		event.AssistantMessage{Content: "Hi there!", RequestID: request, ThroughEventID: through},
 		event.FileAttachment{
 			Source: event.Source{Type: event.SourceURL, URL: "https://example.com/cat.png"}, MediaType: "image/png", FileName: "cat.png", Size: 1024,
@@ -21,6 +21,15 @@ func Examples() []event.Body {
 			Temperature: new(0.3), MaxTokens: new(1000), TextOnly: true},
 		event.SetTimeout{TimeoutMs: 60_000, FirstTokenMs: new(int64(10_000)), StallMs: new(int64(5_000))},
 		event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: new(int64(300)), MaxWaitMs: new(int64(2_000))},
+		event.SetRequestSettings{
+			Temperature: new(0.3), MaxTokens: new(1000), TopP: new(0.9), Stop: []string{"END"}, Seed: new(int64(7)),
+			FrequencyPenalty: new(0.5), PresencePenalty: new(-0.5), ReasoningEffort: "low",
+			ToolChoice: &event.ToolChoice{Mode: "auto"}, ParallelToolCalls: new(false),
+			ResponseFormat: &event.ResponseFormat{
+				Type: event.FormatJSONSchema, Name: "weather", Schema: event.Object(`{"type":"object"}`), Strict: true,
+			},
+			Extra: event.Object(`{"top_k":40}`), Labels: map[string]string{event.LabelUser: "u-17"},
+		},
 		event.SessionStarted{LoadedEventCount: 2, PreviousRunID: "run-1", ForkedFrom: "other:0007"},
 		event.SessionEnded{Reason: "closed"},
 		event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", ThroughEventID: through, Attempt: 1},

@@ -40,6 +40,7 @@ var handled = map[event.Tag]struct {
 	event.TagSetProviderConfig:     {model: "Config", entry: true},
 	event.TagSetTimeout:            {model: "Config", entry: true},
 	event.TagSetDeliveryPolicy:     {model: "Config", entry: true},
+	event.TagSetRequestSettings:    {model: "Config", entry: true},
 	event.TagSessionStarted:        {session: true, entry: true},
 	event.TagSessionEnded:          {session: true, entry: true},
 	event.TagLLMRequestStarted:     {session: true},

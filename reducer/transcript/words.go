@@ -40,6 +40,8 @@ func settings(body event.Body) string {
 		return "Timeout: " + body.String()
 	case event.SetDeliveryPolicy:
 		return "Delivery: " + body.String()
+	case event.SetRequestSettings:
+		return "Requests: " + body.String()
 	}
 	return ""
 }

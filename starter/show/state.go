@@ -43,6 +43,9 @@ func State(w io.Writer, s wire.State) error {
 	row("policy", "%s", event.SetDeliveryPolicy{
 		Policy: s.Config.Delivery.Policy, QuietPeriodMs: &s.Config.Delivery.QuietPeriodMs, MaxWaitMs: &s.Config.Delivery.MaxWaitMs,
 	})
+	if !s.Config.Request.IsZero() {
+		row("parameters", "%s", s.Config.Request)
+	}
 	if s.Request != nil {
 		row("request", "%s, attempt %d", s.Request.ID, s.Request.Attempt)
 	}

@@ -61,6 +61,8 @@ func Words(body event.Body) (subject, text string) {
 		return "set timeout", b.String()
 	case event.SetDeliveryPolicy:
 		return "set policy", b.String()
+	case event.SetRequestSettings:
+		return "set request", b.String()
 	}
 	return lifecycle(body)
 }

@@ -1,0 +1,324 @@
+package event
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// RequestSettings are optional parameters of requests to a model. Unset fields have the
+// value of the context in a [UserMessage], and the default of the provider in a
+// [SetRequestSettings]. Providers differ in what they support: docs/operations.md lists the
+// parameters that are not sent to some of them.
+type RequestSettings struct {
+	// Temperature and MaxTokens override those of a [SetProviderConfig].
+	Temperature *float64 `json:"temperature,omitempty"`
+	MaxTokens   *int     `json:"maxTokens,omitempty"`
+	// TopP is between 0 and 1.
+	TopP *float64 `json:"topP,omitempty"`
+	// Stop is 1 to [MaxStops] texts of 1 to [MaxStopBytes] bytes. The answer ends before the
+	// first of them.
+	Stop []string `json:"stop,omitempty"`
+	Seed *int64   `json:"seed,omitempty"`
+	// FrequencyPenalty and PresencePenalty are between -[MaxPenalty] and [MaxPenalty].
+	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty"`
+	PresencePenalty  *float64 `json:"presencePenalty,omitempty"`
+	// ReasoningEffort is one of [ReasoningEfforts]. Models support some of them.
+	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
+	// ToolChoice and ParallelToolCalls apply to requests that offer tools.
+	ToolChoice        *ToolChoice     `json:"toolChoice,omitempty"`
+	ParallelToolCalls *bool           `json:"parallelToolCalls,omitempty"`
+	ResponseFormat    *ResponseFormat `json:"responseFormat,omitempty"`
+	// Extra is at most [MaxExtraBytes] of further fields of the request. They override those
+	// above, but must not be one of [ReservedFields].
+	Extra Object `json:"extra,omitempty"`
+	// Labels are 1 to [MaxLabels] texts of at most [MaxLabelBytes] bytes that describe the
+	// request to the provider. The label "user" is sent as the field user, the others as
+	// metadata to providers that support it.
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Bounds of [RequestSettings].
+const (
+	MaxStops      = 4
+	MaxStopBytes  = 256
+	MaxPenalty    = 2
+	MaxExtraBytes = 16 << 10
+	// MaxSchemaBytes is the maximum size of a [ResponseFormat.Schema] in JSON.
+	MaxSchemaBytes = 32 << 10
+	MaxLabels      = 16
+	MaxLabelBytes  = 512
+	maxLabelName   = 64
+)
+
+// LabelUser is the label that is sent as the field user.
+const LabelUser = "user"
+
+// reservedFields are the fields of a request that only the worker sets.
+var reservedFields = []string{"model", "messages", "stream", "stream_options", "tools", "functions", "function_call", "n"}
+
+// ReservedFields returns the fields that [RequestSettings.Extra] must not contain.
+func ReservedFields() []string { return slices.Clone(reservedFields) }
+
+// ReasoningEffort bounds the reasoning of a model before its answer.
+type ReasoningEffort string
+
+var reasoningEfforts = []ReasoningEffort{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+// ReasoningNone turns reasoning off.
+const ReasoningNone ReasoningEffort = "none"
+
+// ReasoningEfforts returns all efforts, ascending.
+func ReasoningEfforts() []ReasoningEffort { return slices.Clone(reasoningEfforts) }
+
+// ToolChoice is a mode, or the name of a tool that the model must call. In JSON it is "auto",
+// "none", "required" or {"name":"weather"}.
+type ToolChoice struct{ Mode, Name string }
+
+var toolChoices = []string{"auto", "none", "required"}
+
+// MarshalJSON writes a mode as a string and a tool as an object.
+func (c ToolChoice) MarshalJSON() ([]byte, error) {
+	if c.Name != "" {
+		return json.Marshal(map[string]string{"name": c.Name})
+	}
+	return json.Marshal(c.Mode)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Validation reports anything else.
+func (c *ToolChoice) UnmarshalJSON(data []byte) error {
+	var tool struct{ Name string }
+	*c = ToolChoice{}
+	if json.Unmarshal(data, &c.Mode) != nil && json.Unmarshal(data, &tool) == nil {
+		c.Name = tool.Name
+	}
+	return nil
+}
+
+func (c ToolChoice) String() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.Mode
+}
+
+// Types of a [ResponseFormat].
+const (
+	FormatText       = "text"
+	FormatJSONObject = "json_object"
+	FormatJSONSchema = "json_schema"
+)
+
+// ResponseFormat is the format of an answer. Answers in JSON are validated.
+type ResponseFormat struct {
+	// Type is one of [FormatText], [FormatJSONObject] and [FormatJSONSchema].
+	Type string `json:"type"`
+	// Name of the schema: 1 to 64 of A-Z a-z 0-9 _ -; empty means "answer".
+	Name string `json:"name,omitempty"`
+	// Schema is the JSON Schema of the answer, set for type json_schema: an object of at most
+	// [MaxSchemaBytes]. References to other documents are not loaded.
+	Schema Object `json:"schema,omitempty"`
+	// Strict lets the provider reject schemas that it cannot enforce.
+	Strict bool `json:"strict,omitempty"`
+}
+
+// Object is a JSON object without spaces and with sorted names.
+type Object json.RawMessage
+
+// MarshalJSON returns the object.
+func (o Object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
+
+// UnmarshalJSON accepts any JSON; validation accepts only objects.
+func (o *Object) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*o = nil
+		return nil
+	}
+	canonical, err := canonical(data)
+	*o = Object(canonical)
+	return err
+}
+
+// Fields returns the fields of the object; nil if it is empty.
+func (o Object) Fields() map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(o, &fields) // an event with another value is invalid
+	return fields
+}
+
+// IsZero reports whether no field is set.
+func (s RequestSettings) IsZero() bool { return reflect.ValueOf(s).IsZero() }
+
+// Override returns the settings with the fields that other sets.
+func (s RequestSettings) Override(other RequestSettings) RequestSettings {
+	set(&s.Temperature, other.Temperature)
+	set(&s.MaxTokens, other.MaxTokens)
+	set(&s.TopP, other.TopP)
+	if other.Stop != nil {
+		s.Stop = other.Stop
+	}
+	set(&s.Seed, other.Seed)
+	set(&s.FrequencyPenalty, other.FrequencyPenalty)
+	set(&s.PresencePenalty, other.PresencePenalty)
+	if other.ReasoningEffort != "" {
+		s.ReasoningEffort = other.ReasoningEffort
+	}
+	set(&s.ToolChoice, other.ToolChoice)
+	set(&s.ParallelToolCalls, other.ParallelToolCalls)
+	set(&s.ResponseFormat, other.ResponseFormat)
+	if other.Extra != nil {
+		s.Extra = other.Extra
+	}
+	if other.Labels != nil {
+		s.Labels = other.Labels
+	}
+	return s
+}
+
+func set[T any](field **T, value *T) {
+	if value != nil {
+		*field = value
+	}
+}
+
+func (s RequestSettings) validate() error {
+	if err := withinBounds("temperature", s.Temperature, 0, MaxTemperature); err != nil {
+		return err
+	}
+	if s.MaxTokens != nil {
+		if err := between("maxTokens", int64(*s.MaxTokens), 1, MaxMaxTokens); err != nil {
+			return err
+		}
+	}
+	if err := withinBounds("topP", s.TopP, 0, 1); err != nil {
+		return err
+	}
+	if err := validateStop(s.Stop); err != nil {
+		return err
+	}
+	if err := withinBounds("frequencyPenalty", s.FrequencyPenalty, -MaxPenalty, MaxPenalty); err != nil {
+		return err
+	}
+	if err := withinBounds("presencePenalty", s.PresencePenalty, -MaxPenalty, MaxPenalty); err != nil {
+		return err
+	}
+	if s.ReasoningEffort != "" && !slices.Contains(reasoningEfforts, s.ReasoningEffort) {
+		return fieldf("reasoningEffort", "want %s, got %s", oneOf(reasoningEfforts), quote(string(s.ReasoningEffort)))
+	}
+	if s.ToolChoice != nil {
+		if err := s.ToolChoice.validate(); err != nil {
+			return err
+		}
+	}
+	if s.ResponseFormat != nil {
+		if err := s.ResponseFormat.validate(); err != nil {
+			return err
+		}
+	}
+	if err := validateExtra(s.Extra); err != nil {
+		return err
+	}
+	return validateLabels(s.Labels)
+}
+
+// withinBounds also rejects NaN.
+func withinBounds(field string, value *float64, low, high int) error {
+	if value != nil && !(*value >= float64(low) && *value <= float64(high)) {
+		return fieldf(field, "want %d to %d, got %v", low, high, *value)
+	}
+	return nil
+}
+
+func validateStop(stop []string) error {
+	if stop != nil && (len(stop) == 0 || len(stop) > MaxStops) {
+		return fieldf("stop", "want 1 to %d texts, got %d", MaxStops, len(stop))
+	}
+	for _, s := range stop {
+		if err := text("stop", s); err != nil {
+			return err
+		}
+		if s == "" || len(s) > MaxStopBytes {
+			return fieldf("stop", "want texts of 1 to %d bytes, got %d", MaxStopBytes, len(s))
+		}
+	}
+	return nil
+}
+
+func (c ToolChoice) validate() error {
+	if c.Name != "" {
+		return ValidateName("toolChoice.name", c.Name)
+	}
+	if !slices.Contains(toolChoices, c.Mode) {
+		return fieldf("toolChoice", `want %s, or {"name":TOOL}, got %s`, strings.Join(toolChoices, ", "), quote(c.Mode))
+	}
+	return nil
+}
+
+func (f ResponseFormat) validate() error {
+	formats := []string{FormatText, FormatJSONObject, FormatJSONSchema}
+	switch {
+	case !slices.Contains(formats, f.Type):
+		return fieldf("responseFormat.type", "want %s, got %s", oneOf(formats), quote(f.Type))
+	case f.Type != FormatJSONSchema && (f.Schema != nil || f.Name != "" || f.Strict):
+		return fieldf("responseFormat.type", "want %s with a schema, a name or strict, got %s", FormatJSONSchema, f.Type)
+	case f.Type != FormatJSONSchema:
+		return nil
+	case f.Name != "" && !schemaName(f.Name):
+		return fieldf("responseFormat.name", "want 1 to 64 of A-Z a-z 0-9 _ -, got %s", quote(f.Name))
+	case f.Schema == nil:
+		return fieldf("responseFormat.schema", "missing (required for type %s)", FormatJSONSchema)
+	}
+	return f.Schema.validate("responseFormat.schema", MaxSchemaBytes)
+}
+
+func schemaName(s string) bool {
+	return len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-')
+	})
+}
+
+func (o Object) validate(field string, maxBytes int) error {
+	if len(o) > maxBytes {
+		return fieldf(field, "%d bytes (at most %d)", len(o), maxBytes)
+	}
+	if !json.Valid(o) || o[0] != '{' {
+		return fieldf(field, "want an object, got %s", describe(o))
+	}
+	return value(field, json.RawMessage(o))
+}
+
+func validateExtra(extra Object) error {
+	if extra == nil {
+		return nil
+	}
+	if err := extra.validate("extra", MaxExtraBytes); err != nil {
+		return err
+	}
+	for _, name := range sortedNames(extra.Fields()) {
+		// Some servers ignore the case of names.
+		if i := slices.IndexFunc(reservedFields, func(f string) bool { return strings.EqualFold(f, name) }); i >= 0 {
+			return fieldf("extra."+reservedFields[i], "reserved for the worker (extra cannot set %s)", strings.Join(reservedFields, ", "))
+		}
+	}
+	return nil
+}
+
+func validateLabels(labels map[string]string) error {
+	if labels != nil && (len(labels) == 0 || len(labels) > MaxLabels) {
+		return fieldf("labels", "want 1 to %d labels, got %d", MaxLabels, len(labels))
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if isKeyName(name) {
+			return fieldf("labels", "a raw key is not allowed")
+		}
+		if err := ValidateName("labels", name); err != nil || len(name) > maxLabelName {
+			return fieldf("labels", "want names of 1 to %d bytes without control characters, got %s", maxLabelName, quote(name))
+		}
+		if err := text("labels", labels[name]); err != nil || len(labels[name]) > MaxLabelBytes {
+			return fieldf("labels", "want values of at most %d bytes of UTF-8, got %d for %s", MaxLabelBytes, len(labels[name]), quote(name))
+		}
+	}
+	return nil
+}

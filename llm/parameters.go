@@ -1,0 +1,103 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Names of parameters in requests.
+const (
+	parameterTemperature      = "temperature"
+	parameterMaxTokens        = "max_tokens"
+	parameterMaxCompletion    = "max_completion_tokens"
+	parameterTopP             = "top_p"
+	parameterStop             = "stop"
+	parameterSeed             = "seed"
+	parameterRandomSeed       = "random_seed"
+	parameterFrequencyPenalty = "frequency_penalty"
+	parameterPresencePenalty  = "presence_penalty"
+	parameterReasoningEffort  = "reasoning_effort"
+	parameterResponseFormat   = "response_format"
+	parameterUser             = "user"
+	parameterMetadata         = "metadata"
+	parameterStore            = "store"
+)
+
+// sampling are the parameters that models with reasoning refuse unless it is turned off.
+var sampling = []string{
+	parameterTemperature, parameterTopP, parameterStop, parameterFrequencyPenalty, parameterPresencePenalty,
+}
+
+// settings returns the settings of the request, with those of the provider config.
+func (t *Target) settings() event.RequestSettings { return t.defaults.Override(t.Settings) }
+
+// parameters returns the parameters of a request as a JSON object: the settings that the provider
+// is not known to refuse, and the extra fields. Settings of tools are not sent, because no tools
+// are offered.
+func (t *Target) parameters() ([]byte, error) {
+	s := t.settings()
+	fields := map[string]any{}
+	add(fields, parameterTemperature, s.Temperature)
+	if t.quirks.maxCompletionTokens {
+		add(fields, parameterMaxCompletion, s.MaxTokens)
+	} else {
+		add(fields, parameterMaxTokens, s.MaxTokens)
+	}
+	add(fields, parameterTopP, s.TopP)
+	if s.Stop != nil {
+		fields[parameterStop] = s.Stop
+	}
+	if t.quirks.randomSeed {
+		add(fields, parameterRandomSeed, s.Seed)
+	} else {
+		add(fields, parameterSeed, s.Seed)
+	}
+	add(fields, parameterFrequencyPenalty, s.FrequencyPenalty)
+	add(fields, parameterPresencePenalty, s.PresencePenalty)
+	if s.ReasoningEffort != "" {
+		fields[parameterReasoningEffort] = s.ReasoningEffort
+	}
+	if s.ResponseFormat != nil {
+		fields[parameterResponseFormat] = t.responseFormat(*s.ResponseFormat)
+	}
+	t.addLabels(fields, s)
+	for _, name := range t.quirks.refuses.names() {
+		delete(fields, name)
+	}
+	if t.quirks.reasons && s.ReasoningEffort != event.ReasoningNone {
+		for _, name := range sampling {
+			delete(fields, name)
+		}
+	}
+	for name, value := range s.Extra.Fields() {
+		fields[name] = value
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(fields)
+	return bytes.TrimSpace(buf.Bytes()), err
+}
+
+func add[T any](fields map[string]any, name string, value *T) {
+	if value != nil {
+		fields[name] = *value
+	}
+}
+
+// addLabels adds the labels of the request.
+func (t *Target) addLabels(fields map[string]any, s event.RequestSettings) {
+	metadata := maps.Clone(s.Labels)
+	if user, ok := metadata[event.LabelUser]; ok {
+		fields[parameterUser] = user
+		delete(metadata, event.LabelUser)
+	}
+	takes := t.quirks.metadata == metadataTaken ||
+		t.quirks.metadata == metadataIfStored && string(s.Extra.Fields()[parameterStore]) == "true"
+	if takes && len(metadata) > 0 {
+		fields[parameterMetadata] = metadata
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// requestFlags are the flags of "set request".
+type requestFlags struct {
+	temperature, topP                 float64
+	frequencyPenalty, presencePenalty float64
+	maxTokens                         int
+	seed                              int64
+	stop, labels                      []string
+	effort, schemaFile, schemaName    string
+	strict, jsonObject                bool
+	extra                             string
+}
+
+func newSetRequestCommand(o *setOptions) *cobra.Command {
+	var f requestFlags
+	command := &cobra.Command{
+		Use:   "request -n NAME [flags]",
+		Short: "Set the parameters of requests: sampling, reasoning, response format, labels",
+		Long: `Set the parameters of requests to the model. The command sets all of them; omitted
+flags return to the provider's default, and without flags all do. "starter send
+--settings" overrides them for one message.
+
+A parameter that the provider is known to refuse is not sent to it.
+
+` + exitReference,
+		Example: `  starter set request -n demo --top-p 0.9 --stop END --label user=u-17
+  starter set request -n demo --response-schema person.json --reasoning-effort low
+  starter set request -n demo --extra '{"top_k":40}'`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			settings, err := f.settings(command)
+			if err != nil {
+				return err
+			}
+			return runSet(command.Context(), *o, event.SetRequestSettings(settings))
+		},
+	}
+	flags := command.Flags()
+	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature, a `NUMBER` from 0 to 2; overrides that of \"set provider\"")
+	flags.IntVar(&f.maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, at least 1; overrides that of \"set provider\"")
+	flags.Float64Var(&f.topP, "top-p", 0, "nucleus sampling, a `NUMBER` from 0 to 1")
+	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` before which the answer ends; up to 4")
+	flags.Int64Var(&f.seed, "seed", 0, "seed of the sampling, an `INTEGER`")
+	flags.Float64Var(&f.frequencyPenalty, "frequency-penalty", 0, "penalty of frequent tokens, a `NUMBER` from -2 to 2")
+	flags.Float64Var(&f.presencePenalty, "presence-penalty", 0, "penalty of tokens that occurred, a `NUMBER` from -2 to 2")
+	flags.StringVar(&f.effort, "reasoning-effort", "", "`EFFORT` of reasoning: "+oneOf(words(event.ReasoningEfforts()))+"; models support some of them")
+	flags.BoolVar(&f.jsonObject, "json-object", false, "answer with a JSON object")
+	flags.StringVar(&f.schemaFile, "response-schema", "", "answer with JSON that matches the JSON Schema in `FILE`, at most 32 KiB")
+	flags.StringVar(&f.schemaName, "schema-name", "", "`NAME` of the schema for the provider (default: answer)")
+	flags.BoolVar(&f.strict, "strict", false, "let the provider refuse a schema that it cannot enforce")
+	flags.StringVar(&f.extra, "extra", "", "further fields of the request, a `JSON` object of at most 16 KiB")
+	flags.StringArrayVar(&f.labels, "label", nil, "label of the request for the provider, `NAME=VALUE`; the label user identifies the user; up to 16")
+	return command
+}
+
+func (f *requestFlags) settings(command *cobra.Command) (s event.RequestSettings, err error) {
+	ifChanged(command, "temperature", &s.Temperature, &f.temperature)
+	ifChanged(command, "max-tokens", &s.MaxTokens, &f.maxTokens)
+	ifChanged(command, "top-p", &s.TopP, &f.topP)
+	ifChanged(command, "seed", &s.Seed, &f.seed)
+	ifChanged(command, "frequency-penalty", &s.FrequencyPenalty, &f.frequencyPenalty)
+	ifChanged(command, "presence-penalty", &s.PresencePenalty, &f.presencePenalty)
+	s.Stop, s.ReasoningEffort = f.stop, event.ReasoningEffort(f.effort)
+	if f.extra != "" {
+		if err := json.Unmarshal([]byte(f.extra), &s.Extra); err != nil {
+			return s, usagef("--extra: want a JSON object")
+		}
+	}
+	for _, label := range f.labels {
+		name, value, ok := strings.Cut(label, "=")
+		if !ok {
+			return s, usagef("--label %q: want NAME=VALUE", label)
+		}
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		s.Labels[name] = value
+	}
+	s.ResponseFormat, err = f.responseFormat()
+	return s, err
+}
+
+func (f *requestFlags) responseFormat() (*event.ResponseFormat, error) {
+	switch {
+	case f.schemaFile == "" && (f.schemaName != "" || f.strict):
+		return nil, usagef("--schema-name, --strict: require --response-schema")
+	case f.schemaFile != "" && f.jsonObject:
+		return nil, usagef("--json-object: cannot be used with --response-schema")
+	case f.jsonObject:
+		return &event.ResponseFormat{Type: event.FormatJSONObject}, nil
+	case f.schemaFile == "":
+		return nil, nil
+	}
+	file, err := os.Open(f.schemaFile)
+	if err != nil {
+		return nil, usagef("--response-schema: %w", err)
+	}
+	defer file.Close()
+	// Spaces do not count towards the limit of the event.
+	schema, err := readAtMost(file, 4*event.MaxSchemaBytes)
+	if err != nil {
+		return nil, usagef("--response-schema %s: %w", f.schemaFile, err)
+	}
+	format := &event.ResponseFormat{Type: event.FormatJSONSchema, Name: f.schemaName, Strict: f.strict}
+	if err := json.Unmarshal(schema, &format.Schema); err != nil {
+		return nil, usagef("--response-schema %s: want a JSON object", f.schemaFile)
+	}
+	return format, nil
+}
+
+// ifChanged sets a field to the value of a flag that is set.
+func ifChanged[T any](command *cobra.Command, flag string, field **T, value *T) {
+	if command.Flags().Changed(flag) {
+		*field = value
+	}
+}
+
+// parseSettings decodes the JSON of request settings. Unlike an event, they have no unknown fields.
+func parseSettings(flag, text string) (*event.RequestSettings, error) {
+	var settings event.RequestSettings
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&settings)
+	if err == nil && decoder.More() {
+		err = errors.New("want one JSON object")
+	}
+	if err != nil {
+		return nil, usagef("%s: %s (want JSON like {\"topP\":0.9,\"seed\":7})", flag, strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return &settings, nil
+}
