@@ -84,6 +84,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		Messages:     session.Reduced.Messages,
 		FirstToken:   milliseconds(config.FirstTokenMs),
 		Stall:        milliseconds(config.StallMs),
+		Settings:     reducer.SettingsOf(session),
 	}, func(text string) {
 		if size += len(text); size > MaxAnswerBytes {
 			a.cancel(errTooLong)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -29,6 +30,8 @@ type ModelRequest struct {
 	Messages     []reducer.Message
 	// FirstToken bounds the wait for the first token, and Stall each later pause. 0: no limit.
 	FirstToken, Stall time.Duration
+	// Settings override those of the provider config.
+	Settings event.RequestSettings
 }
 
 // Answer is an answer, or its beginning.

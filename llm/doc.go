@@ -9,8 +9,8 @@
 //
 // The conversation is rendered for the provider (render.go, attachment.go); later requests
 // reuse the unchanged part (rendered.go). go-openai sends the request through two thin layers:
-// transport.go inserts the messages and keeps the parts of error responses that go-openai
-// drops, and eventbody.go passes on only the data lines of an event stream. Failures become an
+// transport.go inserts the messages and the parameters (parameters.go, format.go) and keeps the
+// parts of error responses that go-openai drops, and eventbody.go passes on only the data lines of an event stream. Failures become an
 // [Error] (classify.go, vision.go), including timeouts between tokens (tokentimeout.go).
 //
 // Guarantees:

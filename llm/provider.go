@@ -102,44 +102,96 @@ type quirks struct {
 	// only for the provider's own URL; other servers used under its name usually know
 	// max_tokens.
 	maxCompletionTokens bool
+	// refuses are parameters that the provider answers with an error, or that it does not have.
+	refuses refusals
+	// randomSeed: the seed is random_seed.
+	randomSeed bool
+	// metadata says whether labels are sent as metadata.
+	metadata metadataUse
+	// schemaAsText: there is no response format json_schema, so the schema is sent as text.
+	schemaAsText bool
+	// reasons: the model answers after reasoning, and takes parameters of sampling only without.
+	reasons bool
 }
+
+// refusals is a set of parameters. It is comparable.
+type refusals uint
+
+const (
+	refusesSeed refusals = 1 << iota
+	refusesPenalties
+	refusesUser
+)
+
+// names returns the names of the parameters.
+func (r refusals) names() (names []string) {
+	if r&refusesSeed != 0 {
+		names = append(names, parameterSeed)
+	}
+	if r&refusesPenalties != 0 {
+		names = append(names, parameterFrequencyPenalty, parameterPresencePenalty)
+	}
+	if r&refusesUser != 0 {
+		names = append(names, parameterUser)
+	}
+	return names
+}
+
+// metadataUse says whether a provider takes metadata. The default is no: many servers refuse it.
+type metadataUse int
+
+const (
+	metadataTaken metadataUse = iota + 1
+	// metadataIfStored: only with the extra field "store":true.
+	metadataIfStored
+)
 
 // presets are the built-in providers. The endpoints are from the providers' documentation of
 // OpenAI compatibility.
 var presets = map[string]preset{
 	"openai": {
 		baseURL: "https://api.openai.com/v1", keyRef: "env:OPENAI_API_KEY",
-		quirks: quirks{maxCompletionTokens: true},
+		// "The 'metadata' parameter is only allowed when 'store' is enabled" is a 400.
+		quirks: quirks{maxCompletionTokens: true, metadata: metadataIfStored},
 	},
-	"openrouter": {baseURL: "https://openrouter.ai/api/v1", keyRef: "env:OPENROUTER_API_KEY"},
+	"openrouter": {
+		baseURL: "https://openrouter.ai/api/v1", keyRef: "env:OPENROUTER_API_KEY",
+		quirks: quirks{metadata: metadataTaken},
+	},
 	"groq": {
 		baseURL: "https://api.groq.com/openai/v1", keyRef: "env:GROQ_API_KEY",
 		quirks: quirks{maxCompletionTokens: true},
 	},
 	"cerebras": {
 		baseURL: "https://api.cerebras.ai/v1", keyRef: "env:CEREBRAS_API_KEY",
-		quirks: quirks{maxCompletionTokens: true, textOnly: true},
+		// Penalties are a 400.
+		quirks: quirks{maxCompletionTokens: true, textOnly: true, refuses: refusesPenalties},
 	},
 	"together": {baseURL: "https://api.together.xyz/v1", keyRef: "env:TOGETHER_API_KEY"},
 	"mistral": {
 		// Unknown fields, including stream_options, are a 422. Tool call ids must have nine
 		// characters, and no user message may follow a tool result.
 		baseURL: "https://api.mistral.ai/v1", keyRef: "env:MISTRAL_API_KEY",
-		quirks: quirks{alternate: true, toolsAsText: true, noStreamOptions: true},
+		quirks: quirks{
+			alternate: true, toolsAsText: true, noStreamOptions: true,
+			refuses: refusesUser, randomSeed: true, metadata: metadataTaken,
+		},
 	},
 	"deepseek": {
 		baseURL: "https://api.deepseek.com/v1", keyRef: "env:DEEPSEEK_API_KEY",
-		quirks: quirks{alternate: true, textOnly: true},
+		// The response format json_schema is a 400.
+		quirks: quirks{alternate: true, textOnly: true, schemaAsText: true},
 	},
 	"gemini": {
-		// A function call without its thought signature is a 400.
+		// A function call without its thought signature is a 400, and so are a seed and penalties.
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
-		quirks: quirks{toolsAsText: true},
+		quirks: quirks{toolsAsText: true, refuses: refusesSeed | refusesPenalties},
 	},
 	"anthropic": {
-		// Tool calls in a request that declares no tools are a 400.
+		// Tool calls in a request that declares no tools are a 400. The response format is ignored,
+		// as are a seed, penalties, a reasoning effort and a user.
 		baseURL: "https://api.anthropic.com/v1", keyRef: "env:ANTHROPIC_API_KEY",
-		quirks: quirks{toolsAsText: true},
+		quirks: quirks{toolsAsText: true, schemaAsText: true},
 	},
 	"ollama": {baseURL: "http://localhost:11434/v1", quirks: quirks{dataImagesOnly: true}},
 	// These apply the chat template of the model, and many templates reject adjacent messages
@@ -159,7 +211,7 @@ func (q quirks) forModel(model string) quirks {
 	}
 	for _, reasoning := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
 		if name == reasoning || strings.HasPrefix(name, reasoning+"-") || strings.HasPrefix(name, reasoning+".") {
-			q.maxCompletionTokens = true
+			q.maxCompletionTokens, q.reasons = true, true
 		}
 	}
 	return q

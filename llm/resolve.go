@@ -32,14 +32,15 @@ type Target struct {
 	// since the previous one. Empty: each request renders everything. Do not change it during a
 	// request.
 	Conversation string
+	// Settings override those of the provider config. Do not change them during a request.
+	Settings event.RequestSettings
 
 	keyRef         string // place of the key; empty without one
 	isConfigured   bool   // BaseURL is that of a configured provider
 	client         *openai.Client
 	secrets        *strings.Replacer // removes the literal key from a text
 	quirks         quirks
-	temperature    *float64
-	maxTokens      *int
+	defaults       event.RequestSettings // of the provider config
 	renderings     *renderings
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
@@ -92,8 +93,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		isConfigured:   a.isConfigured(base),
 		secrets:        strings.NewReplacer(),
 		quirks:         known.quirks,
-		temperature:    cfg.Temperature,
-		maxTokens:      cfg.MaxTokens,
+		defaults:       event.RequestSettings{Temperature: cfg.Temperature, MaxTokens: cfg.MaxTokens},
 		renderings:     a.renderings,
 		readAttachment: a.readAttachment,
 		readBlob:       a.readBlob,

@@ -43,7 +43,7 @@ const finishError = "error"
 //   - No tools are offered. If a model calls one anyway, the call is ignored: the text is the
 //     answer, whatever the finish reason. Without text, the error is of [KindToolCall].
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(text string)) (Result, error) {
-	sent, err := t.render(ctx, messages)
+	sent, err := t.render(ctx, t.withFormat(messages))
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
@@ -62,7 +62,11 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(text string)) (Result, *Error) {
 	ctx, timer := t.startTokenTimer(ctx)
 	defer timer.stop()
-	stream, err := t.client.CreateChatCompletionStream(withMessages(ctx, sent.json), t.request())
+	parameters, err := t.parameters()
+	if err != nil {
+		return Result{}, t.failBeforeAnswer(ctx, err)
+	}
+	stream, err := t.client.CreateChatCompletionStream(withBody(ctx, parameters, sent.json), t.request())
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
@@ -149,7 +153,7 @@ func (t *Target) finish(ctx context.Context, result *Result, called string, err 
 }
 
 // failBeforeAnswer is fail for a request that may not have been sent: go-openai rejects some
-// itself, such as a temperature for a model without one.
+// itself.
 func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	e := t.fail(ctx, err)
 	if e.Kind == KindTruncated {
@@ -158,22 +162,11 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	return e
 }
 
-// request returns a request without its messages, see [withMessages].
+// request returns a request without its messages and parameters, see [withBody].
 func (t *Target) request() openai.ChatCompletionRequest {
 	request := openai.ChatCompletionRequest{Model: t.Model}
 	if !t.quirks.noStreamOptions {
 		request.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
-	}
-	if t.temperature != nil {
-		request.Temperature = nonzero(*t.temperature)
-	}
-	if t.maxTokens != nil {
-		if t.quirks.maxCompletionTokens {
-			request.MaxCompletionTokens = *t.maxTokens
-		} else {
-			//lint:ignore SA1019 most compatible servers know only the older name
-			request.MaxTokens = *t.maxTokens
-		}
 	}
 	return request
 }

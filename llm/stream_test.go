@@ -387,13 +387,6 @@ func TestSettingsAreEncodedForTheProvider(t *testing.T) {
 			}
 		})
 	}
-	t.Run("settings that the model does not support are not sent", func(t *testing.T) {
-		model := llmtest.Start(t)
-		_, err := resolve(t, reducer.ProviderConfig{BaseURL: model.URL, Model: "o3", Temperature: &warm}).Stream(within(t), hello, nil)
-		failed := requireKind(t, llm.KindConfiguration, err)
-		require.False(t, failed.Retryable())
-		require.ErrorContains(t, err, "temperature")
-	})
 }
 
 // BenchmarkStream measures an answer of 200 tokens over loopback, including the server.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"slices"
 )
@@ -20,10 +19,12 @@ const maxErrorBody = 64 << 10
 //   - Errors lack the response headers, including Retry-After, and the error objects of some
 //     servers: https://github.com/sashabaranov/go-openai/issues/452. Unnecessary once its errors
 //     have both. See doer.
-//   - A temperature of 0 is omitted: https://github.com/sashabaranov/go-openai/issues/9.
-//     Unnecessary once the field is a pointer. See nonzero.
+//   - Zeros are omitted, such as a temperature of 0:
+//     https://github.com/sashabaranov/go-openai/issues/9. Fields of a provider cannot be added.
+//     Parameters for models with reasoning are rejected by rules that newer models do not have.
+//     Unnecessary once parameters can be any JSON. See withBody.
 //   - Each request encodes all messages again; there is no upstream issue. Unnecessary once a
-//     request accepts encoded messages. See withMessages.
+//     request accepts encoded messages. See withBody.
 
 // doer is the HTTP client for go-openai. It turns error responses into errors, which go-openai
 // returns unchanged.
@@ -67,43 +68,38 @@ type connectionError struct{ err error }
 func (e *connectionError) Error() string { return e.err.Error() }
 func (e *connectionError) Unwrap() error { return e.err }
 
-// nonzero returns a temperature that go-openai encodes: instead of 0, the smallest number, which
-// writeBody replaces by 0. Servers that divide by the temperature do not treat it as 0.
-func nonzero(temperature float64) float32 {
-	return max(float32(temperature), math.SmallestNonzeroFloat32)
-}
-
-// Quotes inside a JSON string are escaped, so smallestTemperature only matches the field.
-var (
-	smallestTemperature = []byte(`"temperature":1e-45`)
-	zeroTemperature     = []byte(`"temperature":0`)
-)
-
 // noMessages is how go-openai encodes a request without messages. It only matches the field.
 var noMessages = []byte(`"messages":null`)
 
-// messagesKey is the context key of the messages of a request.
-type messagesKey struct{}
+// bodyKey is the context key of the parts that a request adds to its body.
+type bodyKey struct{}
 
-// withMessages attaches messages, as JSON in pieces, to a go-openai request without messages.
-func withMessages(ctx context.Context, json [][]byte) context.Context {
-	return context.WithValue(ctx, messagesKey{}, json)
+type bodyParts struct {
+	parameters []byte   // a JSON object
+	messages   [][]byte // JSON in pieces
 }
 
-// writeBody inserts the messages into the body of a request, and replaces the smallest
-// temperature by 0.
+// withBody attaches parameters, as a JSON object, and messages, as JSON in pieces, to a go-openai
+// request without them.
+func withBody(ctx context.Context, parameters []byte, messages [][]byte) context.Context {
+	return context.WithValue(ctx, bodyKey{}, bodyParts{parameters, messages})
+}
+
+// writeBody inserts the parameters and the messages into the body of a request.
 func writeBody(req *http.Request) error {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return err
 	}
-	body = bytes.Replace(body, smallestTemperature, zeroTemperature, 1)
 	before, after, found := bytes.Cut(body, noMessages)
-	messages, given := req.Context().Value(messagesKey{}).([][]byte)
+	parts, given := req.Context().Value(bodyKey{}).(bodyParts)
 	if !found || !given {
 		return errors.New("encode request: go-openai no longer writes \"messages\":null without messages")
 	}
-	pieces := slices.Concat([][]byte{before, []byte(`"messages":[`)}, messages, [][]byte{[]byte("]"), after})
+	if fields := bytes.TrimSuffix(parts.parameters, []byte("}")); len(fields) > len("{") {
+		before = slices.Concat(fields, []byte(","), bytes.TrimPrefix(before, []byte("{")))
+	}
+	pieces := slices.Concat([][]byte{before, []byte(`"messages":[`)}, parts.messages, [][]byte{[]byte("]"), after})
 	req.ContentLength = 0
 	for _, piece := range pieces {
 		req.ContentLength += int64(len(piece))

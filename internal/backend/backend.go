@@ -32,6 +32,7 @@ func (m model) ID() (providerID, name string) { return m.target.ProviderID, m.ta
 
 func (m model) Stream(ctx context.Context, r activities.ModelRequest, onText func(string)) (activities.Answer, error) {
 	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
+	m.target.Settings = r.Settings
 	result, err := m.target.Stream(ctx, r.Messages, onText)
 	return activities.Answer(result), modelError(err)
 }
