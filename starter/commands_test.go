@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,8 @@ func dialFake(f *fakeContext) func(context.Context, client.Config) (contextClien
 func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 	pointer := func(n int64) *int64 { return &n }
 	half, tokens := 0.5, 100
+	schema := filepath.Join(t.TempDir(), "schema.json")
+	require.NoError(t, os.WriteFile(schema, []byte("{\n  \"type\": \"object\"\n}\n"), 0o600))
 	for _, test := range []struct {
 		args string
 		want event.Body
@@ -42,6 +46,27 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 			"retry",
 			event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 100},
 			"set retry: at most 3, first after 100ms",
+		}, {
+			"request",
+			event.SetRequestSettings{},
+			"set request: the defaults of the provider",
+		}, {
+			"request --temperature 0 --max-tokens 100 --top-p 0.5 --stop END --stop , --seed 0 --frequency-penalty -1 --presence-penalty 1 " +
+				`--reasoning-effort low --extra {"top_k":40} --label user=u=1 --label team= --response-schema ` + schema + ` --schema-name n --strict`,
+			event.SetRequestSettings{
+				Temperature: new(0.0), MaxTokens: &tokens, TopP: &half, Stop: []string{"END", ","}, Seed: pointer(0),
+				FrequencyPenalty: new(-1.0), PresencePenalty: new(1.0), ReasoningEffort: "low", Extra: event.Object(`{"top_k":40}`),
+				Labels: map[string]string{"user": "u=1", "team": ""},
+				ResponseFormat: &event.ResponseFormat{
+					Type: event.FormatJSONSchema, Name: "n", Schema: event.Object(`{"type":"object"}`), Strict: true,
+				},
+			},
+			`set request: temperature 0, at most 100 tokens, top_p 0.5, stop at "END", stop at ",", seed 0, frequency penalty -1, ` +
+				`presence penalty 1, reasoning effort low, answers in json_schema n, with the fields top_k, label team "", label user "u=1"`,
+		}, {
+			"request --json-object",
+			event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject}},
+			"set request: answers in json_object",
 		}, {
 			"retry --max-retries 0 --initial-delay 1s --max-delay 1m --backoff-factor 0.5e1 --jitter",
 			event.SetRetryConfig{InitialDelayMs: 1000, MaxDelayMs: pointer(60_000), BackoffFactor: new(5.0), Jitter: true},

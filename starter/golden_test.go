@@ -140,6 +140,19 @@ func TestMessages(t *testing.T) {
 	plain("set", "timeout", "1500us", "-n", "demo")
 	plain("set", "timeout", "25h", "-n", "demo")
 	plain("set", "timeout", "1s", "-n", "demo", "--first-token", "2s")
+	plain("set", "request", "-n", "demo", "--top-p", "2")
+	plain("set", "request", "-n", "demo", "--max-tokens", "0")
+	plain("set", "request", "-n", "demo", "--reasoning-effort", "huge")
+	plain("set", "request", "-n", "demo", "--label", "u-17")
+	plain("set", "request", "-n", "demo", "--extra", "{")
+	plain("set", "request", "-n", "demo", "--extra", `{"model":"m"}`)
+	plain("set", "request", "-n", "demo", "--strict")
+	plain("set", "request", "-n", "demo", "--response-schema", "missing.json")
+	plain("set", "request", "-n", "demo", "--response-schema", "empty.txt", "--json-object")
+	plain("set", "request", "-n", "demo", "--response-schema", "empty.txt")
+	plain("send", "-n", "demo", "-m", "Hello", "--settings", "seed=7")
+	plain("send", "-n", "demo", "-m", "Hello", "--settings", `{"top_p":0.5}`)
+	plain("send", "-n", "demo", "-m", "Hello", "--settings", `{"topP":2}`)
 	plain("set", "retry", "-n", "demo", "--max-retries", "500")
 	plain("set", "retry", "-n", "demo", "--backoff-factor", "0.5")
 	plain("set", "policy", "sometimes", "-n", "demo")
@@ -225,6 +238,7 @@ func TestMessages(t *testing.T) {
 		event.SetProviderConfig{ProviderID: "ollama", Model: "llama3.2", AsFallback: true},
 		event.SetTimeout{TimeoutMs: 30000, FirstTokenMs: &ms, StallMs: &ms},
 		event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: &ms, MaxWaitMs: &ms},
+		event.SetRequestSettings{Temperature: &temperature, Stop: []string{"END"}}, event.SetRequestSettings{},
 		event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ProviderID: "openai", Model: "gpt-4o"},
 		event.LLMRequestCompleted{DurationMs: 700, InputTokens: 6, OutputTokens: 27, FinishReason: "stop"},
 		event.LLMRequestInterrupted{Reason: event.ReasonNewUserInput},

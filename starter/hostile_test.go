@@ -45,6 +45,10 @@ func poison(v reflect.Value) {
 	switch {
 	case v.Type() == reflect.TypeFor[json.RawMessage]():
 		v.SetBytes([]byte(hostileJSON))
+	case v.Type() == reflect.TypeFor[event.Object]():
+		v.SetBytes([]byte(hostileJSON))
+	case v.Kind() == reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{hostile: hostile}))
 	case v.Type() == reflect.TypeFor[time.Time]():
 	case v.Kind() == reflect.String:
 		v.SetString(hostile)
@@ -87,6 +91,7 @@ func poisonedBodies(t *testing.T) []event.Body {
 		poisoned[event.SessionStarted](), resumed,
 		poisoned[event.SystemPrompt](), poisoned[event.SetProviderConfig](), fallback,
 		poisoned[event.SetRetryConfig](), poisoned[event.SetTimeout](), poisoned[event.SetDeliveryPolicy](),
+		poisoned[event.SetRequestSettings](),
 		poisoned[event.UserMessage](), poisoned[event.LLMRequestStarted](), poisoned[event.TextDelta](),
 		poisoned[event.AssistantMessage](), event.AssistantMessage{Content: hostile},
 		poisoned[event.ToolCall](), poisoned[event.ToolResult](), failed, poisoned[event.Note](),
@@ -169,6 +174,11 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 			replies: [][]event.Body{hostileTurn(completed)}, noLog: true},
 		{args: append([]string{"set", "provider", "-n", "demo"}, provider...), replies: [][]event.Body{}},
 		{args: []string{"set", "provider", "-n", "demo", "--provider", "p", "--model", "m"}, replies: [][]event.Body{{rejected}}},
+		{args: []string{"set", "request", "-n", "demo", "--stop", hostile, "--label", "x=" + hostile, "--extra", hostileJSON}, replies: [][]event.Body{{}}},
+		{args: []string{"set", "request", "-n", "demo", "--label", hostile}},
+		{args: []string{"set", "request", "-n", "demo", "--extra", hostile}},
+		{args: []string{"set", "request", "-n", "demo", "--response-schema", hostile}},
+		{args: []string{"send", "-n", "demo", "-m", "x", "--settings", hostileJSON}},
 		{args: []string{"set", "system", "-n", "demo", hostile}, replies: [][]event.Body{{}}},
 		{args: []string{"set", "system", "-n", "demo", "x"}, replies: [][]event.Body{{rejected}}},
 		{args: []string{"set", "policy", "-n", "demo", hostile}},

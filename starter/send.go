@@ -18,6 +18,7 @@ type sendOptions struct {
 	message     string
 	hasMessage  bool
 	attachments []string
+	settings    string
 	noWait      bool
 	json        bool
 	deltas      bool
@@ -50,6 +51,8 @@ The delivery policy of the context decides what happens to a running answer, see
 	flags.StringVarP(&o.message, "message", "m", "",
 		"`TEXT` of the message, at most 1 MiB; - or no flag: read standard input")
 	flags.StringArrayVar(&o.attachments, "attach", nil, attachUsage)
+	flags.StringVar(&o.settings, "settings", "",
+		"parameters of the request for this message only, as `JSON` with the fields of a SetRequestSettingsEvent; they override those of \"set request\"")
 	flags.BoolVar(&o.noWait, "no-wait", false, "return as soon as the message is stored in Temporal")
 	flags.BoolVar(&o.json, "json", false, "print the events of the turn, one JSON object per line")
 	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent; requires --json")
@@ -114,7 +117,13 @@ func (o sendOptions) events() ([]event.Event, error) {
 	if strings.TrimSpace(text) == "" && len(events) == 0 {
 		return nil, usagef("message: empty (want text or an attachment)")
 	}
-	message, err := input(event.UserMessage{Content: text})
+	body := event.UserMessage{Content: text}
+	if o.settings != "" {
+		if body.Settings, err = parseSettings("--settings", o.settings); err != nil {
+			return nil, err
+		}
+	}
+	message, err := input(body)
 	if err != nil {
 		return nil, err
 	}

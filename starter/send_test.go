@@ -252,3 +252,12 @@ func TestExitCodes(t *testing.T) {
 		})
 	}
 }
+
+func TestSendSetsParametersForTheMessage(t *testing.T) {
+	f := newFake(t, answered("demo:r0001", 1, "7"))
+	got := starter(t, f, "", "send", "-n", "demo", "-m", "Hello", "--settings", `{"seed":7,"stop":["END"]}`)
+	require.Zero(t, got.code, got.errOut)
+	require.Equal(t, event.UserMessage{Content: "Hello", Settings: &event.RequestSettings{
+		Seed: new(int64(7)), Stop: []string{"END"},
+	}}, f.inputs[0][0].Body)
+}
