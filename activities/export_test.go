@@ -16,3 +16,5 @@ func Spilled(c *SessionCache) (n int) {
 	}
 	return n
 }
+
+var Beating = beating

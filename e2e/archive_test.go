@@ -3,7 +3,11 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +17,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
@@ -105,6 +110,43 @@ func (w *world) listedRuns(c *client.Context) (runs []string) {
 			return runs
 		}
 	}
+}
+
+// TestAnotherWorkerRetriesTheArchiveOfAKilledWorker makes the archive wait by a pipe in place
+// of the registration of the run, and kills the worker that reads it.
+func TestAnotherWorkerRetriesTheArchiveOfAKilledWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout})
+	folder, ok := strings.CutPrefix(w.blobURL, "file://")
+	if !ok {
+		t.Skip("blob folder tests, not run on a bucket")
+	}
+	first := w.process(contexts.Both)
+	c := w.open("half-archived")
+	w.send(c, note("one", "One"))
+	entry := filepath.Join(folder, "default", "contexts", c.Name(), "runs", "000000000001.json")
+	require.NoError(t, os.Rename(entry, entry+".tmp"))
+	require.NoError(t, syscall.Mkfifo(entry, 0o600))
+	require.NoError(t, c.Close(w.ctx, "for today"))
+	pipe, err := os.OpenFile(entry, os.O_WRONLY, 0) // returns when the worker reads
+	require.NoError(t, err)
+	first.kill()
+	require.NoError(t, os.Rename(entry+".tmp", entry))
+	require.NoError(t, pipe.Close())
+
+	w.process(contexts.Both)
+	require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
+	require.Equal(t, 3, archivedThrough(w, w.archive, c))
+	var failures []enumspb.TimeoutType
+	events := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		require.NoError(t, err)
+		if failure := e.GetActivityTaskStartedEventAttributes().GetLastFailure(); failure != nil {
+			failures = append(failures, failure.GetTimeoutFailureInfo().GetTimeoutType())
+		}
+	}
+	require.Equal(t, []enumspb.TimeoutType{enumspb.TIMEOUT_TYPE_HEARTBEAT}, failures, "the retry must not wait for %v", activities.ArchiveTimeout)
 }
 
 func TestAConversationContinuesDuringAnArchiveOutage(t *testing.T) {

@@ -280,7 +280,7 @@ func (r *run) isArchivedEnough(through int) bool {
 // archive starts the Archive activity for the log up to now.
 func (r *run) archive(ctx workflow.Context) workflow.Future {
 	options := workflow.GetActivityOptions(ctx)
-	options.StartToCloseTimeout = activities.ArchiveTimeout
+	options.StartToCloseTimeout, options.HeartbeatTimeout = activities.ArchiveTimeout, activities.HeartbeatTimeout
 	options.RetryPolicy = &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaximumInterval: 5 * time.Second}
 	options.Summary = "archive up to " + r.session.LastEventID()
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Archive,

@@ -47,7 +47,7 @@ func (u *user) check(ctx context.Context) error {
 
 // checkVerified checks the log as starter verify does. A run archives the events of earlier
 // runs in the background, and the attempt of a killed worker is repeated after
-// activities.ArchiveTimeout, so problems must disappear before ctx ends.
+// activities.HeartbeatTimeout, so problems must disappear before ctx ends.
 func (u *user) checkVerified(ctx context.Context) error {
 	var problems []error
 	for {
