@@ -33,6 +33,8 @@ type attempt struct {
 	announcement *announcement // nil before the request is sent
 	retry        reducer.RetryConfig
 	hasFallback  bool // another provider can take over
+	// committed is the newest known end of the log that the server has persisted.
+	committed logEnd
 
 	mu        sync.Mutex // guards the fields below
 	attempted Attempted

@@ -11,8 +11,8 @@ import (
 // SessionCache holds the newest session of each run that the workflows of a process work on, so
 // that activities need no query. Sessions are immutable and shared. A nil SessionCache is empty.
 //
-// A session may be stale if its workflow has moved to another worker. A request made from it is
-// stopped and sent again, as for input that arrived too late.
+// A session may be stale if its workflow has moved to another worker, and its newest events are
+// not committed before its workflow task is.
 //
 // The cache also bounds the memory of cached workflows, whose number alone the SDK bounds. An
 // idle workflow keeps its session here only, see [CacheEntry.Release]. Beyond the budget, the

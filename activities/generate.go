@@ -35,6 +35,8 @@ type GenerateInput struct {
 	Fallback    bool `json:"fallback,omitempty"`
 	// Through is the newest event when the request was scheduled. A session without it is stale.
 	Through string `json:"throughEventId"`
+	// ThroughAt is when that event was recorded; zero if unknown.
+	ThroughAt time.Time `json:"throughAt,omitzero"`
 	// TimeoutMs bounds each attempt. The timeouts of the activity depend on it, so later settings
 	// do not change it.
 	TimeoutMs int64 `json:"timeoutMs"`
@@ -103,6 +105,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	}
 	started := &attempt{Activities: a, in: in, key: key, info: info, startedAt: time.Now(), done: make(chan struct{})}
 	started.attempted.Attempt = number
+	started.committed = logEnd{event.Counter(in.Through), in.ThroughAt}
 	// The attempt outlives this activity if the run continues as new.
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	started.cancel = cancel

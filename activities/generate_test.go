@@ -128,7 +128,7 @@ func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *wor
 	w := &world{t: t, model: llmtest.Start(t, steps...)}
 	w.server = &server{session: func(int) (reducer.Session, error) { return session, nil }}
 	w.in = activities.GenerateInput{
-		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(),
+		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt,
 		TimeoutMs: session.Reduced.Config.TimeoutMs,
 	}
 	w.reset(nil)
@@ -209,24 +209,48 @@ func TestAnswerIsTheResult(t *testing.T) {
 	require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
 }
 
-func TestCachedSessionIsUsedUnlessStale(t *testing.T) {
+func TestCachedSessionIsUsedIfItIsCommitted(t *testing.T) {
+	session := newSession()
+	lost := newSession()
+	lost.Reduced.Messages[0].Content = "lost"
+	unknown := session
+	unknown.LastEventAt = time.Time{}
 	for name, test := range map[string]struct {
 		here    reducer.Session
 		queries int
 	}{
-		"here":   {newSession(), 0},
-		"behind": {reducer.NewSession("demo"), 1},
+		"here":                      {session, 0},
+		"behind":                    {reducer.NewSession("demo"), 1},
+		"ahead of the server":       {withInput(session, "lost"), 2},
+		"of a task that was lost":   {lost, 2},
+		"of an unknown time of day": {unknown, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, newSession(), llmtest.Answer("Hi"))
+			w := newWorld(t, session, llmtest.Answer("Hi"))
 			cache := activities.NewSessionCache(0)
 			cache.Entry(runID).Put(test.here)
 			w.reset(cache)
 			_, err := w.generate()
 			require.NoError(t, err)
 			require.Equal(t, test.queries, w.server.queries)
+			require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
 		})
 	}
+}
+
+func TestCachedInputIsSentOnceItIsCommitted(t *testing.T) {
+	session := newSession()
+	newer := withInput(session, "and you?")
+	w := newWorld(t, session, llmtest.Answer("Both."))
+	cache := activities.NewSessionCache(0)
+	cache.Entry(runID).Put(newer)
+	w.reset(cache)
+	w.server.session = func(int) (reducer.Session, error) { return newer, nil }
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, newer.LastEventID(), result.Through)
+	require.Equal(t, 1, w.server.queries, "a stop check")
+	require.Equal(t, "and you?", w.model.Requests()[0].LastUser())
 }
 
 func TestRequestIncludesInputOfItsQuietPeriod(t *testing.T) {

@@ -83,14 +83,13 @@ func (a *attempt) sessionOrLog(ctx context.Context) (reducer.Session, error) {
 	return session, nil
 }
 
-// session returns the session from the cache unless it is stale, or else by query.
+// session returns the session from the cache if it is committed, or else by query.
 func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 	run, _ := a.currentRun()
-	session, ok := a.options.Cache.get(run.RunID)
-	if ok && !a.isStale(session.EventCount) {
+	if session, ok := a.cachedSession(ctx, run); ok {
 		return session, nil
 	}
-	session = reducer.Session{}
+	var session reducer.Session
 	value, err := a.querySnapshot(ctx, run)
 	if err == nil {
 		err = value.Get(&session)
@@ -99,6 +98,41 @@ func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 		return reducer.Session{}, fmt.Errorf("query the session of context %s: %w", a.in.ContextName, err)
 	}
 	return session, nil
+}
+
+// logEnd identifies the log up to its newest event. Its zero time is unknown.
+type logEnd struct {
+	counter int
+	at      time.Time
+}
+
+func (e logEnd) isThatOf(s reducer.Session) bool {
+	return e.counter == s.EventCount && !e.at.IsZero() && e.at.Equal(s.LastEventAt)
+}
+
+// cachedSession returns the session from the cache if its workflow task is committed. The cache
+// is ahead of the server while a task runs. If the server then loses the task, the input of its
+// updates is lost, and the log continues with other events.
+func (a *attempt) cachedSession(ctx context.Context, run workflow.Execution) (session reducer.Session, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, stickyQueryTimeout)
+	defer cancel()
+	for isQueried := false; ; isQueried = true {
+		session, ok = a.options.Cache.get(run.RunID)
+		switch {
+		case !ok || a.isStale(session.EventCount):
+			return session, false
+		case a.committed.isThatOf(session):
+			return session, true
+		case isQueried:
+			return session, false
+		}
+		// The server answers queries after the task.
+		check, err := a.queryStopCheck(ctx, run)
+		if err != nil {
+			return session, false
+		}
+		a.committed = logEnd{event.Counter(check.LastEventID), check.LastEventAt}
+	}
 }
 
 // querySnapshot queries the workflow. If the worker that cached it has died, the server would
@@ -124,6 +158,10 @@ func (a *attempt) stopCheck(ctx context.Context, run workflow.Execution) (check 
 	if check, ok := a.options.Cache.stopCheck(run.RunID); ok && !a.isStale(event.Counter(check.LastEventID)) {
 		return check, nil
 	}
+	return a.queryStopCheck(ctx, run)
+}
+
+func (a *attempt) queryStopCheck(ctx context.Context, run workflow.Execution) (check wire.StopCheck, err error) {
 	value, err := a.options.Temporal.QueryWorkflow(ctx, run.ID, run.RunID, wire.QueryStopCheck)
 	if err != nil {
 		return check, err

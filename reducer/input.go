@@ -116,8 +116,9 @@ type (
 		Fallback bool
 		// FirstAttempt is the number of the next attempt.
 		FirstAttempt int
-		// Through is the newest event of the log.
+		// Through is the newest event of the log, and ThroughAt its time.
 		Through   string
+		ThroughAt time.Time `json:",omitzero"`
 		Retry     RetryConfig
 		TimeoutMs int64
 		MaxWaitMs int64

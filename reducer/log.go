@@ -56,7 +56,7 @@ func (d *decision) recordEvents(events ...event.Event) {
 // follow updates the session for a recorded event, except the reduced context. [Load]
 // restores the same.
 func (d *decision) follow(e event.Event) {
-	d.EventCount = max(d.EventCount+1, event.Counter(e.ID))
+	d.EventCount, d.LastEventAt = max(d.EventCount+1, event.Counter(e.ID)), e.Timestamp
 	if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
 		d.remember(Sent{ClientEventID: e.ClientEventID, Counter: d.EventCount})
 	}

@@ -26,8 +26,11 @@ type Session struct {
 	ContextName string `json:"contextName"`
 	Rules       Rules  `json:"rules,omitempty"`
 	// EventCount is the number of events in the log.
-	EventCount int            `json:"eventCount"`
-	Reduced    ReducedContext `json:"reduced"`
+	EventCount int `json:"eventCount"`
+	// LastEventAt is when the newest event was recorded; zero if unknown. Workflow tasks differ
+	// in their time, so it tells logs with the same number of events apart.
+	LastEventAt time.Time      `json:"lastEventAt,omitzero"`
+	Reduced     ReducedContext `json:"reduced"`
 	// Trigger is the newest message that wants an answer and has none; "" for none.
 	// TriggerAt is when it was recorded.
 	Trigger   string    `json:"trigger,omitempty"`

@@ -28,6 +28,7 @@ func (d *decision) enqueue() {
 		Fallback:     d.Request.Fallback,
 		FirstAttempt: d.Request.FirstAttempt,
 		Through:      d.LastEventID(),
+		ThroughAt:    d.LastEventAt,
 		Retry:        config.Retry,
 		TimeoutMs:    config.TimeoutMs,
 		MaxWaitMs:    config.Delivery.MaxWaitMs,

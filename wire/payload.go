@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"time"
+
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -43,6 +45,8 @@ type RequestStarted struct {
 // StopCheck is the result of [QueryStopCheck]: whether a running request must stop.
 type StopCheck struct {
 	LastEventID string `json:"lastEventId"`
+	// LastEventAt is when that event was recorded; zero if unknown.
+	LastEventAt time.Time `json:"lastEventAt,omitzero"`
 	// RequestID is the running request, or "".
 	RequestID string `json:"requestId,omitempty"`
 	// Stop is why the request must stop, or "". Trigger is the newest event that
@@ -53,7 +57,7 @@ type StopCheck struct {
 
 // StopCheckOf is the result of [QueryStopCheck] for a session.
 func StopCheckOf(s reducer.Session) StopCheck {
-	c := StopCheck{LastEventID: s.LastEventID(), Trigger: s.Trigger}
+	c := StopCheck{LastEventID: s.LastEventID(), LastEventAt: s.LastEventAt, Trigger: s.Trigger}
 	if s.Request != nil {
 		c.RequestID, c.Stop = s.Request.ID, s.Request.Stop
 	}

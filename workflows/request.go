@@ -43,6 +43,7 @@ func (r *run) generateInput(start reducer.StartRequest, firstAttempt, attempts i
 		MaxAttempts:  attempts,
 		Fallback:     start.Fallback,
 		Through:      start.Through,
+		ThroughAt:    start.ThroughAt,
 		TimeoutMs:    start.TimeoutMs,
 	}
 }
