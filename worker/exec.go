@@ -24,7 +24,6 @@ type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// runCommand runs the COMMAND on the terminal until it exits, or stops it when life ends.
 func (a *app) runCommand(life context.Context, at endpoints) error {
 	a.commandRuns.Store(true)
 	cmd := exec.Command(a.settings.command[0], a.settings.command[1:]...)
@@ -55,8 +54,7 @@ func (a *app) runCommand(life context.Context, at endpoints) error {
 	}
 }
 
-// keepTerminal returns a function that restores the current state of the terminal, which a
-// killed command cannot do.
+// A killed command cannot restore the terminal.
 func keepTerminal(w io.Writer) (restore func()) {
 	fd := int(os.Stdin.Fd())
 	state, err := term.GetState(fd)
@@ -67,22 +65,23 @@ func keepTerminal(w io.Writer) (restore func()) {
 		// Ignore a terminal that is gone.
 		_ = term.Restore(fd, state)
 		if file, ok := w.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-			fmt.Fprint(file, showCursor+plainPaste)
+			fmt.Fprint(file, showCursor+plainPaste+plainKeys)
 		}
 	}
 }
 
-// Defaults of the terminal modes that a screen changes (XTerm Control Sequences, "DECSET").
+// Defaults of the terminal modes that a screen changes (XTerm Control Sequences, "DECSET" and
+// "XTMODKEYS"; https://sw.kovidgoyal.net/kitty/keyboard-protocol).
 const (
 	showCursor = "\x1b[?25h"
 	plainPaste = "\x1b[?2004l"
+	plainKeys  = "\x1b[>4m" + "\x1b[<u"
 )
 
 // variableEndsAll tells a COMMAND that everything stops when it exits.
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-// commandEnvironment replaces all variables about Temporal, NATS and blobs, since keys of other
-// servers must not be used with these.
+// Keys of other servers must not be used with these.
 func commandEnvironment(environment []string, at endpoints) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
 		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") || strings.HasPrefix(variable, "BLOB_URL=")

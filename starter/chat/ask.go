@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -18,15 +18,17 @@ import (
 const recentEvents = 20
 
 // key handles Enter, Ctrl-C, Ctrl-D and the arrows; other keys edit the line.
-func (m *Model) key(key tea.KeyMsg) tea.Cmd {
-	switch key.Type {
-	case tea.KeyEnter, tea.KeyCtrlJ:
-		// Enter typed before the screen was set up arrives as a line feed.
-		if key.Alt {
-			return m.line.newline()
-		}
+func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
+	if key.Text != "" {
+		return m.line.insert(key.Text)
+	}
+	switch key.Keystroke() {
+	case "enter", "shift+enter", "ctrl+enter", "ctrl+j":
+		// Enter typed before the screen was set up arrives as a line feed, which is Ctrl-J.
 		return m.enter()
-	case tea.KeyCtrlC:
+	case "alt+enter", "ctrl+alt+j":
+		return m.line.insert("\n")
+	case "ctrl+c":
 		if m.transcript.interrupting {
 			// There may be no worker to stop it.
 			m.leave()
@@ -39,23 +41,22 @@ func (m *Model) key(key tea.KeyMsg) tea.Cmd {
 		m.line.clear()
 		m.statusText = "Ctrl-D exits"
 		return nil
-	case tea.KeyCtrlD:
+	case "ctrl+d":
 		// As in a shell, Ctrl-D deletes within a line.
 		if m.line.text() == "" {
 			m.leave()
 			return nil
 		}
-	case tea.KeyUp:
+	case "up":
 		m.line.move(-1)
 		return nil
-	case tea.KeyDown:
+	case "down":
 		m.line.move(+1)
 		return nil
 	}
 	return m.line.update(key)
 }
 
-// enter sends the line or runs its command.
 func (m *Model) enter() tea.Cmd {
 	command, text, isCommand := ParseLine(m.line.enter())
 	if isCommand {
@@ -106,7 +107,6 @@ func (m *Model) set(setting event.Body) tea.Cmd {
 	}
 }
 
-// notice is the outcome of a command, to be shown to the user.
 type notice struct {
 	text string
 	err  error
@@ -165,7 +165,6 @@ func attachmentName(e event.Event) string {
 	return strings.TrimPrefix(show.Note(e.Body), "attachment: ")
 }
 
-// sent is the outcome of sending the first unsent input.
 type sent struct{ err error }
 
 func (m *Model) send(input []event.Event) tea.Cmd {
@@ -183,8 +182,7 @@ func (m *Model) send(input []event.Event) tea.Cmd {
 	}
 }
 
-// takeSent sends the next input. An input that failed returns to the line, unless the user
-// has typed something else.
+// An input that failed returns to the line, unless the user has typed something else.
 func (m *Model) takeSent(msg sent) tea.Cmd {
 	input := m.unsent[0]
 	m.unsent = m.unsent[1:]
@@ -226,7 +224,6 @@ func (m *Model) follow() tea.Cmd {
 	return nextUpdate(m.log)
 }
 
-// nextUpdate waits for an event and returns all that are available.
 func nextUpdate(log <-chan client.Entry) tea.Cmd {
 	return func() tea.Msg {
 		l, ok := <-log
@@ -250,6 +247,9 @@ func nextUpdate(log <-chan client.Entry) tea.Cmd {
 }
 
 func (m *Model) takeLog(update logUpdate) tea.Cmd {
+	if m.leaving {
+		return nil
+	}
 	err := errors.New("the stream ended")
 	for _, l := range update.events {
 		if l.Err != nil {

@@ -6,17 +6,14 @@ import (
 	"iter"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/starter/chat/quiet"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
-
-// Runs after bubbletea is initialized.
-func init() { quiet.Restore() }
 
 // Context is the part of [client.Context] that the screen uses.
 type Context interface {
@@ -28,7 +25,6 @@ type Context interface {
 	Interrupt(ctx context.Context) error
 }
 
-// Config configures a screen.
 type Config struct {
 	Context Context
 	// Past is the log so far. The screen shows a summary and follows the log from its
@@ -45,16 +41,20 @@ type Config struct {
 	Patience time.Duration
 	// Farewell tells a user who exits what happens to the running answer.
 	Farewell string
-	// Attach creates an attachment from a file or a URL.
-	Attach func(place string) (event.Event, error)
+	Attach   func(place string) (event.Event, error)
 }
 
 // Run shows the screen until the user exits or ctx is done; then it returns the error of ctx.
 func Run(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	program := tea.NewProgram(New(ctx, config),
-		tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())
+	// Otherwise, bubbletea detects the colors, for which it runs "tmux info" within tmux.
+	colors := colorprofile.Ascii
+	if config.Style.Color {
+		colors = colorprofile.ANSI
+	}
+	program := tea.NewProgram(New(ctx, config), tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out),
+		tea.WithoutSignalHandler(), tea.WithColorProfile(colors))
 	_, err := program.Run()
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// Help describes the commands and keys.
 const Help = `/attach FILE|URL  attach a file to the next message
 /system TEXT      set the system prompt; without TEXT, remove it
 /state            show the status, settings and messages of the context
@@ -18,7 +17,6 @@ A message typed while an answer runs is sent at once; the delivery policy of the
 Ctrl-C interrupts the running answer; pressed again before it has stopped, it exits.
 Alt-Enter inserts a newline, and pasted text can contain newlines; they are shown as ␤.`
 
-// Command is a command typed by the user.
 type Command struct {
 	// Name is the word after the slash.
 	Name string
@@ -29,8 +27,7 @@ type Command struct {
 // A path like /etc/hosts does not match.
 var commandLine = regexp.MustCompile(`(?s)^/([A-Za-z]*)(?:\s+(.*))?$`)
 
-// ParseLine distinguishes commands from messages. Two slashes start a message that begins
-// with a slash.
+// Two slashes start a message that begins with a slash.
 func ParseLine(line string) (command Command, text string, isCommand bool) {
 	line = strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(line, "//"); ok {
@@ -42,7 +39,6 @@ func ParseLine(line string) (command Command, text string, isCommand bool) {
 	return Command{}, line, false
 }
 
-// UnknownCommand returns the error for an unknown command.
 func UnknownCommand(name string) error {
 	return fmt.Errorf("unknown command /%s (/help lists the commands; start a message with // to send a leading slash)", name)
 }

@@ -9,9 +9,8 @@ import (
 // assigned id and a comma.
 const envelope = 100
 
-// Inputs splits events into as few inputs as possible, in order. Several are needed if the
-// attachments exceed the size limit of an input. Attachments sent separately wait for the
-// message.
+// Inputs splits events into as few inputs as possible, in order. Attachments that exceed the size
+// limit of an input precede the message in inputs of their own.
 func Inputs(events []event.Event) [][]event.Event {
 	var inputs [][]event.Event
 	begin, size := 0, 0

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/bubbles/textinput"
-	tea "github.com/charmbracelet/bubbletea"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
@@ -24,15 +24,14 @@ const (
 	tabSign     = "␉"
 )
 
-// shown returns text as the line shows and sends it.
 func shown(text string) string { return terminal.Clean(toSigns.Replace(text)) }
 
 // line is the input line with its history for this session.
 type line struct {
 	input   textinput.Model
 	history []string
-	// at is the index of the history entry shown. At len(history) the draft is shown: the
-	// text typed before going up.
+	// at is the index of the history entry shown; at len(history) it is the draft, the text typed
+	// before going up.
 	at    int
 	draft string
 }
@@ -40,6 +39,7 @@ type line struct {
 func newLine(width int) line {
 	input := textinput.New()
 	input.Prompt = prompt
+	input.SetStyles(textinput.Styles{Cursor: textinput.CursorStyle{Blink: true}})
 	input.Focus()
 	l := line{input: input}
 	l.setWidth(width)
@@ -47,22 +47,14 @@ func newLine(width int) line {
 }
 
 // setWidth reserves room for the prompt and the cursor.
-func (l *line) setWidth(width int) { l.input.Width = max(1, width-len([]rune(prompt))-1) }
+func (l *line) setWidth(width int) { l.input.SetWidth(max(1, width-len([]rune(prompt))-1)) }
 
-func (l *line) update(msg tea.Msg) tea.Cmd {
-	if key, ok := msg.(tea.KeyMsg); ok {
-		// Pasted text arrives as one key.
-		key.Runes = []rune(shown(string(key.Runes)))
-		msg = key
-	}
-	var cmd tea.Cmd
+func (l *line) update(msg tea.Msg) (cmd tea.Cmd) {
 	l.input, cmd = l.input.Update(msg)
 	return cmd
 }
 
-func (l *line) newline() tea.Cmd {
-	return l.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{'\n'}})
-}
+func (l *line) insert(text string) tea.Cmd { return l.update(tea.PasteMsg{Content: shown(text)}) }
 
 // view trims trailing spaces: a row that fills the window would wrap when the window becomes
 // narrower.
@@ -75,7 +67,6 @@ func (l *line) set(text string) {
 	l.input.CursorEnd()
 }
 
-// enter clears the line, adds its text to the history and returns it.
 func (l *line) enter() string {
 	text := l.text()
 	if text != "" && (len(l.history) == 0 || l.history[len(l.history)-1] != text) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/bubbles/spinner"
-	"github.com/charmbracelet/bubbles/textinput"
-	tea "github.com/charmbracelet/bubbletea"
+	"charm.land/bubbles/v2/spinner"
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
@@ -22,8 +22,8 @@ type Model struct {
 	// a context to a model.
 	ctx    context.Context
 	config Config
-	// width of the terminal in cells.
-	width int
+	// width and height of the terminal in cells.
+	width, height int
 
 	transcript transcript
 	line       line
@@ -32,9 +32,8 @@ type Model struct {
 	spinning bool
 
 	// log is the followed log; lost is set after the stream broke until the next event.
-	log  <-chan client.Entry
-	lost bool
-	// reach tracks whether Temporal is reachable.
+	log   <-chan client.Entry
+	lost  bool
 	reach reach
 	// unsent holds inputs in the order typed. They are sent one at a time to keep that
 	// order; the first is being sent.
@@ -49,11 +48,17 @@ type Model struct {
 	// printing is set while a print command runs. There is one at a time because bubbletea
 	// runs commands concurrently.
 	printing bool
-	leaving  bool
+	// shown is the number of rows of the latest view. Before the first, bubbletea assumes a view
+	// that fills the terminal.
+	shown   int
+	leaving bool
 }
 
-// defaultWidth is used if the terminal does not report its size.
-const defaultWidth = 80
+// These are used until the terminal reports its size.
+const (
+	defaultWidth  = 80
+	defaultHeight = 24
+)
 
 // New returns a screen; it is inactive until Init is called.
 func New(ctx context.Context, config Config) *Model {
@@ -62,6 +67,8 @@ func New(ctx context.Context, config Config) *Model {
 		ctx:        ctx,
 		config:     config,
 		width:      width,
+		height:     defaultHeight,
+		shown:      defaultHeight,
 		transcript: newTranscript(config, width),
 		line:       newLine(width),
 		spinner:    spinner.New(spinner.WithSpinner(spinner.MiniDot)),
@@ -70,12 +77,10 @@ func New(ctx context.Context, config Config) *Model {
 
 type printed struct{}
 
-// Init prints the summary of the past and starts following the log.
 func (m *Model) Init() tea.Cmd {
 	return tea.Batch(textinput.Blink, m.follow(), m.afterChange())
 }
 
-// Update handles a message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(m.take(msg), m.afterChange())
 }
@@ -83,13 +88,16 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *Model) take(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.width = max(msg.Width, 10)
+		m.width, m.height = max(msg.Width, 10), msg.Height
 		m.transcript.width = m.width
 		m.line.setWidth(m.width)
 		return nil
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		m.statusText = ""
 		return m.key(msg)
+	case tea.PasteMsg:
+		m.statusText = ""
+		return m.line.insert(msg.Content)
 	case spinner.TickMsg:
 		if m.spinning = m.transcript.busy; !m.spinning {
 			return nil
@@ -128,6 +136,8 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 // text, starts the spinner and exits.
 func (m *Model) afterChange() tea.Cmd {
 	var cmds []tea.Cmd
+	shown := m.shown
+	m.shown = len(m.rows())
 	if m.transcript.busy && !m.spinning {
 		m.spinning = true
 		cmds = append(cmds, m.spinner.Tick)
@@ -138,19 +148,38 @@ func (m *Model) afterChange() tea.Cmd {
 	if m.printing {
 		return tea.Batch(cmds...)
 	}
-	if text, ok := m.transcript.finished(); ok {
+	if rows := m.transcript.finished(); len(rows) > 0 {
 		m.printing = true
-		cmds = append(cmds, tea.Sequence(tea.Println(text), func() tea.Msg { return printed{} }))
+		cmds = append(cmds, printAbove(rows, m.shown < shown))
 	} else if m.leaving {
 		cmds = append(cmds, tea.Quit)
 	}
 	return tea.Batch(cmds...)
 }
 
-// View returns the unfinished part of the conversation and the input line.
-func (m *Model) View() string {
-	if m.leaving {
-		return ""
+// drawTime is enough for bubbletea to draw a view, 60 times per second.
+const drawTime = time.Second / 30
+
+// printAbove prints rows above the view, one by one: bubbletea loses the view if text and view
+// together are taller than the terminal. It does not print an empty text. To print above a view
+// that shrinks before it is drawn would scroll too far.
+func printAbove(rows []string, shrinks bool) tea.Cmd {
+	var cmds []tea.Cmd
+	if shrinks {
+		cmds = append(cmds, tea.Tick(drawTime, func(time.Time) tea.Msg { return nil }))
+	}
+	for _, row := range rows {
+		cmds = append(cmds, tea.Println(cmp.Or(row, ansi.ResetStyle)))
+	}
+	return tea.Sequence(append(cmds, func() tea.Msg { return printed{} })...)
+}
+
+func (m *Model) View() tea.View { return tea.NewView(strings.Join(m.rows(), "\n")) }
+
+// rows returns the unfinished part of the conversation and the input line.
+func (m *Model) rows() []string {
+	if m.leaving && !m.printing {
+		return nil
 	}
 	style := m.config.Style
 	parts := m.transcript.unfinished()
@@ -169,7 +198,9 @@ func (m *Model) View() string {
 	if m.statusText != "" {
 		parts = append(parts, style.Dim(m.fit(m.statusText)))
 	}
-	return strings.Join(append(parts, m.line.view()), "\n")
+	parts = append(parts, m.line.view())
+	// One row remains for the text to be printed above the view.
+	return parts[max(0, len(parts)-max(1, m.height-1)):]
 }
 
 func (m *Model) fit(text string) string { return ansi.Truncate(text, m.width, "…") }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
@@ -26,8 +26,7 @@ type pending struct {
 
 type overdue struct{ id string }
 
-// await adds an input to pending and assigns client event ids by which it is found in the
-// log.
+// await assigns client event ids by which the input is found in the log.
 func (m *Model) await(input []event.Event, text string) tea.Cmd {
 	p := pending{text: text}
 	for i := range input {
@@ -38,12 +37,11 @@ func (m *Model) await(input []event.Event, text string) tea.Cmd {
 	return tea.Tick(cmp.Or(m.config.Patience, patience), func(time.Time) tea.Msg { return overdue{p.ids[0]} })
 }
 
-// awaited returns the index of the pending input with a client event id, or -1.
 func (m *Model) awaited(id string) int {
 	return slices.IndexFunc(m.pending, func(p pending) bool { return slices.Contains(p.ids, id) })
 }
 
-// resolvePending removes an input when its last event is recorded or the input is rejected.
+// resolvePending waits for the last event of an input, or its rejection.
 func (m *Model) resolvePending(e event.Event) {
 	i := m.awaited(e.ClientEventID)
 	if i < 0 {
@@ -55,7 +53,6 @@ func (m *Model) resolvePending(e event.Event) {
 	}
 }
 
-// pendingRows returns the newest pending inputs and what they are waiting for.
 func (m *Model) pendingRows() []string {
 	var rows []string
 	late, stored := false, true

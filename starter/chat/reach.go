@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 )
@@ -23,7 +23,6 @@ type reach struct {
 	isUnreachable bool
 }
 
-// checkDue is the message for the next check, checkResult that for its result.
 type checkDue struct{}
 
 type checkResult struct{ isUnreachable bool }
@@ -33,7 +32,7 @@ func (m *Model) scheduleCheck() tea.Cmd {
 	return tea.Tick(cmp.Or(m.config.Patience, patience)/2, func(time.Time) tea.Msg { return checkDue{} })
 }
 
-// checkReachable checks whether Temporal is reachable, unless new events show it.
+// New events show that Temporal is reachable.
 func (m *Model) checkReachable() tea.Cmd {
 	if !m.transcript.busy {
 		m.reach = reach{}

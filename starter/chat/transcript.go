@@ -14,7 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// pastMessages is how many messages of the past are shown.
 const pastMessages = 5
 
 // maxTail and maxWaiting bound the rows of an unfinished answer and of the lines waiting for
@@ -30,7 +29,7 @@ type transcript struct {
 	style show.Style
 	width int
 
-	// out is finished text to be printed.
+	// out are finished rows to be printed.
 	out []string
 	// live assembles the answer, tail is its unfinished end, and isPartlyPrinted is set if
 	// a part of it was printed.
@@ -47,8 +46,7 @@ type transcript struct {
 	// asked is the counter of the newest event to be answered, through that of the newest
 	// event that the running request has seen.
 	asked, through int
-	// lastID is the newest event.
-	lastID string
+	lastID         string
 }
 
 type waitingLine struct {
@@ -139,7 +137,7 @@ func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	t.finishTail()
 }
 
-// stream appends to the answer; isRestart means that text replaces what was shown of it.
+// isRestart means that text replaces what was shown of the answer.
 func (t *transcript) stream(text string, isRestart bool) {
 	if isRestart {
 		t.tail = ""
@@ -160,7 +158,7 @@ func (t *transcript) stream(text string, isRestart bool) {
 	}
 }
 
-// end handles the end of a request. Waiting lines are shown and answered next.
+// Waiting lines are shown and answered next.
 func (t *transcript) end(body event.Body, mark string) {
 	t.finishTail()
 	t.live.End(event.RequestOf(body))
@@ -180,7 +178,6 @@ func (t *transcript) end(body event.Body, mark string) {
 	t.through = 0
 }
 
-// printAfterAnswer prints a line, or keeps it until the running answer ends.
 func (t *transcript) printAfterAnswer(id, text string) {
 	if t.answering {
 		t.waiting = append(t.waiting, waitingLine{event.Counter(id), text})
@@ -189,8 +186,7 @@ func (t *transcript) printAfterAnswer(id, text string) {
 	t.print(text)
 }
 
-// releaseSeen prints the waiting lines that an attempt has seen; its answer is shown below
-// them.
+// The answer of an attempt is shown below the waiting lines that it has seen.
 func (t *transcript) releaseSeen() {
 	n := 0
 	for n < len(t.waiting) && t.waiting[n].counter <= t.through {
@@ -219,7 +215,6 @@ func (t *transcript) finishTail() {
 	t.tail = ""
 }
 
-// flush prints what is unfinished.
 func (t *transcript) flush() {
 	t.finishTail()
 	t.release(len(t.waiting))
@@ -248,14 +243,12 @@ func (t *transcript) remark(text string) { t.print(t.style.Dim(text)) }
 
 func (t *transcript) print(text string) { t.out = append(t.out, t.wrap(text)...) }
 
-// finished returns the text to be printed and clears it.
-func (t *transcript) finished() (text string, ok bool) {
-	text, ok = strings.Join(t.out, "\n"), len(t.out) > 0
+func (t *transcript) finished() []string {
+	rows := t.out
 	t.out = nil
-	return text, ok
+	return rows
 }
 
-// unfinished returns the rows that still change: the end of the answer and the waiting lines.
 func (t *transcript) unfinished() []string {
 	var rows []string
 	if t.tail != "" {
@@ -268,7 +261,6 @@ func (t *transcript) unfinished() []string {
 	return rows
 }
 
-// doing describes what the screen waits for.
 func (t *transcript) doing() string {
 	switch {
 	case t.interrupting:
@@ -280,7 +272,7 @@ func (t *transcript) doing() string {
 	}
 }
 
-// wrap breaks text into terminal rows; bubbletea would truncate longer ones.
+// bubbletea truncates rows that are wider than the terminal.
 func (t *transcript) wrap(text string) []string {
 	return strings.Split(ansi.Wrap(text, t.width, ""), "\n")
 }
