@@ -175,7 +175,8 @@ type SetProviderConfig struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	// MaxTokens bounds the answer; unset means the provider's default.
 	MaxTokens *int `json:"maxTokens,omitempty"`
-	// TextOnly marks a model without vision: attachments are replaced by a note.
+	// TextOnly marks a model that accepts only text: attachments, including text files, are
+	// replaced by notes.
 	TextOnly bool `json:"textOnly,omitempty"`
 	// AsFallback sets the fallback, used when the primary provider refuses or no attempt
 	// is left.
@@ -251,8 +252,10 @@ type LLMRequestStarted struct {
 
 // LLMRequestCompleted records that a request was answered.
 type LLMRequestCompleted struct {
-	RequestID  string `json:"requestId"`
-	DurationMs int64  `json:"durationMs"`
+	RequestID string `json:"requestId"`
+	// DurationMs is the duration of the last attempt: from its start, including the
+	// debounce, to the end of the answer.
+	DurationMs int64 `json:"durationMs"`
 	// InputTokens and OutputTokens are 0 if the provider does not report them.
 	InputTokens  int    `json:"inputTokens,omitempty"`
 	OutputTokens int    `json:"outputTokens,omitempty"`

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -11,24 +12,26 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// block is a part of a user message: text or an image.
+// block is a part of a user message.
 type block struct {
-	text     string
-	imageURL string
+	part
+	// isNote marks the mention of an attachment that the model does not receive.
+	isNote bool
 }
 
-// attachment renders an attachment: images in formats that models read, the content of text
-// files, and a note for everything else, including files that cannot be read.
+func textBlock(text string) block { return block{part: textPart(text)} }
+
+// attachment renders an attachment: a content part if the provider takes its media, the content
+// of text files, and a note for everything else, including files that cannot be read.
 func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 	media := event.MediaOf(a.MediaType)
-	switch isShown := media == event.MediaImage || media == event.MediaText; {
-	case t.quirks.textOnly || !isShown:
-		// Including audio and PDFs: go-openai has no parts for them.
+	switch {
+	case t.quirks.textOnly || media != event.MediaText && !t.quirks.accepts.has(media):
 		return note(a, "")
 	case a.Source.IsRef() && t.readBlob == nil:
 		return note(a, ", which is not available")
-	case media == event.MediaImage:
-		return t.image(ctx, a)
+	case media != event.MediaText:
+		return t.media(ctx, media, a)
 	case !t.isReadable(a.Source):
 		return note(a, "")
 	}
@@ -39,7 +42,7 @@ func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 	if isBlank(string(data)) {
 		return note(a, ", which is empty")
 	}
-	return block{text: fmt.Sprintf("[Attached: %s]\n%s", a.Name(), data)}
+	return textBlock(fmt.Sprintf("[Attached: %s]\n%s", a.Name(), data))
 }
 
 // note renders a note with the place of an attachment, or the name of a blob.
@@ -48,22 +51,52 @@ func note(a reducer.Attachment, but string) block {
 	if a.Source.Type == event.SourceBlob {
 		name = a.Name()
 	}
-	return block{text: fmt.Sprintf("[Attached: %s%s]", name, but)}
+	return block{part: textPart(fmt.Sprintf("[Attached: %s%s]", name, but)), isNote: true}
 }
 
-func (t *Target) image(ctx context.Context, a reducer.Attachment) block {
+// media renders an image, a PDF or a sound as a content part.
+func (t *Target) media(ctx context.Context, media event.Media, a reducer.Attachment) block {
 	isData := strings.HasPrefix(a.Source.URL, "data:")
-	if a.Source.Type == event.SourceURL && (isData || !t.quirks.dataImagesOnly) {
-		return block{imageURL: a.Source.URL}
+	if a.Source.Type == event.SourceURL && (isData && media == event.MediaImage || !isData && t.quirks.fetches(media)) {
+		return block{part: t.quirks.partOf(media, a, a.Source.URL)}
 	}
-	if a.Source.Type == event.SourceURL || a.Source.Type == event.SourceFile && t.readAttachment == nil {
+	if !t.isReadable(a.Source) {
 		return note(a, "")
 	}
 	data, err := t.read(ctx, a.Source)
 	if err != nil || len(data) == 0 {
 		return note(a, ", which could not be read")
 	}
-	return block{imageURL: "data:" + event.BareMediaType(a.MediaType) + ";base64," + base64.StdEncoding.EncodeToString(data)}
+	return block{part: t.quirks.partOf(media, a, "data:"+event.BareMediaType(a.MediaType)+";base64,"+base64.StdEncoding.EncodeToString(data))}
+}
+
+// defaultName is the name of a PDF without one; OpenAI requires a name.
+const defaultName = "document.pdf"
+
+// partOf returns the content part for a file at a URL, which is a data URL in base64 unless the
+// provider fetches it.
+func (q quirks) partOf(media event.Media, a reducer.Attachment, url string) part {
+	_, data, _ := strings.Cut(url, ";base64,")
+	switch {
+	case media == event.MediaImage:
+		return part{Type: "image_url", ImageURL: &imageURL{URL: url}}
+	case media == event.MediaAudio && q.mistralParts:
+		return part{Type: "input_audio", InputAudio: data}
+	case media == event.MediaAudio:
+		return part{Type: "input_audio", InputAudio: inputAudio{Data: data, Format: audioFormat(a.MediaType)}}
+	case q.mistralParts:
+		return part{Type: "document_url", DocumentURL: url}
+	default:
+		return part{Type: "file", File: &filePart{FileName: cmp.Or(a.FileName, defaultName), FileData: url}}
+	}
+}
+
+// audioFormat returns the name of the format of a media type of [event.MediaAudio].
+func audioFormat(mediaType string) string {
+	if strings.Contains(event.BareMediaType(mediaType), "wav") {
+		return "wav"
+	}
+	return "mp3"
 }
 
 // isReadable reports whether the bytes of a source can be read. The worker never fetches URLs: it

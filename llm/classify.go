@@ -73,7 +73,7 @@ func (t *Target) failResponse(r *errorResponse, e *Error) {
 	}
 	e.RetryAfter = RetryAfter(r.header, time.Now())
 	e.Kind = body.kind(e.Status)
-	e.blamesImages = noVision.MatchString(body.message)
+	e.refused = refusedMedia(body.message)
 	switch {
 	case r.isNotStream && len(bytes.TrimSpace(r.body)) == 0:
 		e.Kind, e.Message = KindTruncated, "the answer is empty"

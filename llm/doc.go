@@ -7,11 +7,13 @@
 //		fmt.Print(text)
 //	})
 //
-// The conversation is rendered for the provider (render.go, attachment.go); later requests
-// reuse the unchanged part (rendered.go). go-openai sends the request through two thin layers:
+// The conversation is rendered for the provider (render.go, message.go, attachment.go); later
+// requests reuse the unchanged part (rendered.go). go-openai sends the request through two thin
+// layers:
 // transport.go inserts the messages and the parameters (parameters.go, format.go) and keeps the
-// parts of error responses that go-openai drops, and eventbody.go passes on only the data lines of an event stream. Failures become an
-// [Error] (classify.go, vision.go), including timeouts between tokens (tokentimeout.go).
+// parts of error responses that go-openai drops, and eventbody.go passes on only the data lines
+// of an event stream. Failures become an [Error] (classify.go, media.go), including timeouts
+// between tokens (tokentimeout.go).
 //
 // Guarantees:
 //   - An answer is complete or there is an error: a stream without a finish reason is never an
@@ -30,5 +32,6 @@
 //     itself is not modified.
 //   - A request does not depend on earlier requests. Renderings kept for the next request of a
 //     [Target.Conversation] form an LRU cache of at most 64 MiB.
-//   - An attachment that cannot be read is replaced by a note to the model.
+//   - An attachment that the provider does not accept, or that cannot be read, is replaced by a
+//     note to the model.
 package llm

@@ -24,6 +24,10 @@ const (
 	KindContextTooLong Kind = "context too long"
 	// KindNoVision: the request has an image and the model accepts none.
 	KindNoVision Kind = "no vision"
+	// KindNoPDF: the request has a PDF and the model accepts none.
+	KindNoPDF Kind = "no PDF input"
+	// KindNoAudio: the request has an audio file and the model accepts none.
+	KindNoAudio Kind = "no audio input"
 	// KindToolCall: the answer contains only tool calls, although no tools were offered.
 	KindToolCall Kind = "unasked tool call"
 	// KindContentFilter: the content filter of the provider rejected the request or the answer.
@@ -57,11 +61,11 @@ type Error struct {
 	// RetryAfter is the delay requested by the provider; 0 if it requests none.
 	RetryAfter time.Duration
 	// RetryOnce means that one more attempt may succeed, but further ones are pointless: the
-	// failure looks like that of a model without vision that received an image.
+	// failure looks like that of a model that does not accept an attachment.
 	RetryOnce bool
 
-	// blamesImages is set if the provider rejects images.
-	blamesImages bool
+	// refused are the kinds of media that the message of the server rejects.
+	refused mediaSet
 	// cause is the cause of the caller's cancellation.
 	cause error
 }

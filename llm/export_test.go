@@ -1,5 +1,18 @@
 package llm
 
+import "strings"
+
+// Accepts returns the kinds of media that are sent as content parts, separated by spaces.
+func (t *Target) Accepts() string {
+	var names []string
+	for _, name := range []string{"image", "pdf", "audio"} {
+		if t.quirks.accepts.has(partMedia[name]) && !t.quirks.textOnly {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
 // KeepAtMost bounds the cache of renderings, in bytes.
 func (a *Adapter) KeepAtMost(bytes int) { a.renderings.max = bytes }
 

@@ -2,9 +2,11 @@ package llm
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 )
 
@@ -17,8 +19,12 @@ type Provider struct {
 	// KeyRef is the place of the key for BaseURL, env:NAME or file:/path. The key is sent only
 	// to BaseURL. Empty: no key.
 	KeyRef string
-	// TextOnly marks models without vision: attachments become notes.
+	// TextOnly marks models that accept only text: attachments, including text files, become
+	// notes.
 	TextOnly bool
+	// Accepts are the kinds of media that the models accept as content parts: images, PDFs and
+	// audio. Others become notes. Nil: what the preset with this id and URL accepts, else images.
+	Accepts []event.Media
 	// ContextWindow is the context window in tokens; 0: unknown.
 	ContextWindow int
 	// Price is nil if unknown.
@@ -37,7 +43,10 @@ type preset struct {
 	baseURL string
 	// keyRef is the conventional place of the key; empty for local servers, which require none.
 	keyRef string
-	quirks quirks
+	// accepts are the kinds of media that the API accepts as content parts. Models that are known
+	// not to accept audio get none, see [audioModel].
+	accepts mediaSet
+	quirks  quirks
 }
 
 // entry is a row of the provider table of an [Adapter].
@@ -78,8 +87,32 @@ func newTable(defaults Defaults, configured []Provider) map[string]entry {
 func newEntry(p Provider, problem error) entry {
 	known := presets[p.ID]
 	e := entry{Provider: p, quirks: known.quirks, problem: problem}
-	e.quirks.maxCompletionTokens = known.quirks.maxCompletionTokens && p.BaseURL.String() == known.baseURL
+	isPreset := p.BaseURL.String() == known.baseURL
+	e.quirks.maxCompletionTokens = known.quirks.maxCompletionTokens && isPreset
+	e.quirks.fetchesPDFs = known.quirks.fetchesPDFs && isPreset
 	return e
+}
+
+// audioModel matches the names of models that accept audio. The providers of many models reject
+// audio for all others.
+var audioModel = regexp.MustCompile(`(?i)audio|gemini|gemma-?3n|omni|phi-4-multimodal|ultravox|voxtral`)
+
+// accepts returns the kinds of media that a model at a base URL accepts.
+func (e entry) accepts(base baseurl.URL, model string) mediaSet {
+	known := presets[e.ID]
+	switch {
+	case e.Accepts != nil:
+		var accepted mediaSet
+		for _, media := range e.Accepts {
+			accepted |= 1 << media
+		}
+		return accepted
+	case base.String() != known.baseURL:
+		return images
+	case !audioModel.MatchString(model):
+		return known.accepts &^ audio
+	}
+	return known.accepts
 }
 
 // quirks are deviations of a provider from the OpenAI API.
@@ -91,8 +124,14 @@ type quirks struct {
 	noSystem bool
 	// textOnly: attachments become notes.
 	textOnly bool
+	// accepts are the kinds of media that are sent as content parts; others become notes.
+	accepts mediaSet
 	// dataImagesOnly: the provider does not fetch image URLs.
 	dataImagesOnly bool
+	// fetchesPDFs: the provider fetches the URLs of PDFs.
+	fetchesPDFs bool
+	// mistralParts: PDFs are document_url parts, and audio is a string.
+	mistralParts bool
 	// toolsAsText: the provider rejects tool calls unless the request declares tools or
 	// contains signatures, so calls and results are sent as text.
 	toolsAsText bool
@@ -146,34 +185,59 @@ const (
 	metadataIfStored
 )
 
-// presets are the built-in providers. The endpoints are from the providers' documentation of
-// OpenAI compatibility.
+// fetches reports whether the provider fetches URLs of a kind of media.
+func (q quirks) fetches(media event.Media) bool {
+	switch media {
+	case event.MediaImage:
+		return !q.dataImagesOnly
+	case event.MediaPDF:
+		return q.fetchesPDFs
+	}
+	return false
+}
+
+// presets are the built-in providers. The endpoints and content parts are from the providers'
+// documentation of OpenAI compatibility.
 var presets = map[string]preset{
 	"openai": {
+		// https://platform.openai.com/docs/guides/pdf-files?api-mode=chat
+		// https://platform.openai.com/docs/guides/audio
 		baseURL: "https://api.openai.com/v1", keyRef: "env:OPENAI_API_KEY",
+		accepts: images | pdfs | audio,
 		// "The 'metadata' parameter is only allowed when 'store' is enabled" is a 400.
 		quirks: quirks{maxCompletionTokens: true, metadata: metadataIfStored},
 	},
 	"openrouter": {
+		// PDFs reach every model, as text if need be.
+		// https://openrouter.ai/docs/guides/overview/multimodal/pdfs
+		// https://openrouter.ai/docs/guides/overview/multimodal/audio
 		baseURL: "https://openrouter.ai/api/v1", keyRef: "env:OPENROUTER_API_KEY",
-		quirks: quirks{metadata: metadataTaken},
+		accepts: images | pdfs | audio,
+		quirks:  quirks{fetchesPDFs: true, metadata: metadataTaken},
 	},
 	"groq": {
 		baseURL: "https://api.groq.com/openai/v1", keyRef: "env:GROQ_API_KEY",
-		quirks: quirks{maxCompletionTokens: true},
+		accepts: images,
+		quirks:  quirks{maxCompletionTokens: true},
 	},
 	"cerebras": {
 		baseURL: "https://api.cerebras.ai/v1", keyRef: "env:CEREBRAS_API_KEY",
 		// Penalties are a 400.
 		quirks: quirks{maxCompletionTokens: true, textOnly: true, refuses: refusesPenalties},
 	},
-	"together": {baseURL: "https://api.together.xyz/v1", keyRef: "env:TOGETHER_API_KEY"},
+	"together": {
+		baseURL: "https://api.together.xyz/v1", keyRef: "env:TOGETHER_API_KEY",
+		accepts: images,
+	},
 	"mistral": {
 		// Unknown fields, including stream_options, are a 422. Tool call ids must have nine
 		// characters, and no user message may follow a tool result.
+		// https://docs.mistral.ai/capabilities/document_ai/document_qna
+		// https://docs.mistral.ai/capabilities/audio
 		baseURL: "https://api.mistral.ai/v1", keyRef: "env:MISTRAL_API_KEY",
+		accepts: images | pdfs | audio,
 		quirks: quirks{
-			alternate: true, toolsAsText: true, noStreamOptions: true,
+			alternate: true, toolsAsText: true, noStreamOptions: true, fetchesPDFs: true, mistralParts: true,
 			refuses: refusesUser, randomSeed: true, metadata: metadataTaken,
 		},
 	},
@@ -184,20 +248,26 @@ var presets = map[string]preset{
 	},
 	"gemini": {
 		// A function call without its thought signature is a 400, and so are a seed and penalties.
+		// No part for PDFs is documented: https://ai.google.dev/gemini-api/docs/openai
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
-		quirks: quirks{toolsAsText: true, refuses: refusesSeed | refusesPenalties},
+		accepts: images | audio,
+		quirks:  quirks{toolsAsText: true, refuses: refusesSeed | refusesPenalties},
 	},
 	"anthropic": {
 		// Tool calls in a request that declares no tools are a 400. The response format is ignored,
-		// as are a seed, penalties, a reasoning effort and a user.
+		// as are a seed, penalties, a reasoning effort, a user, audio and files:
+		// https://docs.anthropic.com/en/api/openai-sdk
 		baseURL: "https://api.anthropic.com/v1", keyRef: "env:ANTHROPIC_API_KEY",
-		quirks: quirks{toolsAsText: true, schemaAsText: true},
+		accepts: images,
+		quirks:  quirks{toolsAsText: true, schemaAsText: true},
 	},
-	"ollama": {baseURL: "http://localhost:11434/v1", quirks: quirks{dataImagesOnly: true}},
+	"ollama": {baseURL: "http://localhost:11434/v1", accepts: images, quirks: quirks{dataImagesOnly: true}},
 	// These apply the chat template of the model, and many templates reject adjacent messages
 	// of one role.
-	"vllm":     {baseURL: "http://localhost:8000/v1", quirks: quirks{alternate: true}},
-	"llamacpp": {baseURL: "http://localhost:8080/v1", quirks: quirks{alternate: true}},
+	// https://docs.vllm.ai/en/latest/features/multimodal_inputs.html
+	"vllm": {baseURL: "http://localhost:8000/v1", accepts: images | audio, quirks: quirks{alternate: true}},
+	// https://github.com/ggml-org/llama.cpp/blob/master/docs/multimodal.md
+	"llamacpp": {baseURL: "http://localhost:8080/v1", accepts: images | audio, quirks: quirks{alternate: true}},
 }
 
 // Presets returns the ids of the built-in providers, sorted.

@@ -26,6 +26,7 @@ type providerTable struct {
 	BaseURL       *string     `toml:"base_url"`
 	Key           *string     `toml:"key"`
 	TextOnly      bool        `toml:"text_only"`
+	Accepts       *[]string   `toml:"accepts"`
 	ContextWindow *int        `toml:"context_window"`
 	Price         *priceTable `toml:"price"`
 }
@@ -39,7 +40,7 @@ type priceTable struct {
 // providerKeys are the keys of a file by the depth of their table, without provider ids.
 var providerKeys = [][]string{
 	1: {"providers"},
-	3: {"base_url", "key", "text_only", "context_window", "price"},
+	3: {"base_url", "key", "text_only", "accepts", "context_window", "price"},
 	4: {"input", "cached_input", "output"},
 }
 
@@ -108,6 +109,12 @@ func (table providerTable) provider(id string) (Provider, error) {
 		}
 		p.KeyRef = *table.Key
 	}
+	if table.Accepts != nil {
+		var err error
+		if p.Accepts, err = table.accepts(); err != nil {
+			return p, fmt.Errorf("accepts: %w", err)
+		}
+	}
 	if n := table.ContextWindow; n != nil {
 		if *n < 1 || *n > maxContextWindow {
 			return p, fmt.Errorf("context_window: %d is out of range (1 to %d tokens)", *n, maxContextWindow)
@@ -123,6 +130,25 @@ func (table providerTable) provider(id string) (Provider, error) {
 	}
 	p.Price = &price
 	return p, nil
+}
+
+// partMedia names the kinds of media that can be content parts.
+var partMedia = map[string]event.Media{"image": event.MediaImage, "pdf": event.MediaPDF, "audio": event.MediaAudio}
+
+// accepts returns the kinds of media of a table, not nil.
+func (table providerTable) accepts() ([]event.Media, error) {
+	if table.TextOnly && len(*table.Accepts) > 0 {
+		return nil, errors.New("set together with text_only = true (want only one of them)")
+	}
+	accepted := []event.Media{}
+	for _, name := range *table.Accepts {
+		media, ok := partMedia[name]
+		if !ok {
+			return nil, fmt.Errorf("unknown media %q (want image, pdf or audio)", name)
+		}
+		accepted = append(accepted, media)
+	}
+	return accepted, nil
 }
 
 // price returns the price of a table. Cached input defaults to the price of input.

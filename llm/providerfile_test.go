@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 )
@@ -19,7 +20,7 @@ func TestExampleOfAProvidersFile(t *testing.T) {
 			ID: "house", BaseURL: baseurl.MustParse("https://llm.example.com/v1"), KeyRef: "env:HOUSE_API_KEY",
 			TextOnly: true, ContextWindow: 131072, Price: &llm.Price{Input: 0.6, CachedInput: 0.15, Output: 0.9},
 		},
-		{ID: "lab", BaseURL: baseurl.MustParse("http://10.0.0.5:8000/v1")},
+		{ID: "lab", BaseURL: baseurl.MustParse("http://10.0.0.5:8000/v1"), Accepts: []event.Media{event.MediaImage, event.MediaAudio}},
 		{ID: "mistral", BaseURL: baseurl.MustParse("https://api.mistral.ai/v1"), KeyRef: "file:/run/secrets/mistral"},
 		{ID: "ollama", BaseURL: baseurl.MustParse("http://localhost:11434/v1")},
 	}, providers)
@@ -34,7 +35,7 @@ func TestProvidersFile(t *testing.T) {
 		"an unknown table":         {"[provider.house]\n", `unknown key "provider" (did you mean "providers"?)`},
 		"an unknown key":           {house + "url = \"x\"", `provider "house": unknown key "url" (did you mean "key"?)`},
 		"a misspelled key":         {house + "contextwindow = 1", `provider "house": unknown key "contextwindow" (did you mean "context_window"?)`},
-		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, context_window, price)`},
+		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, accepts, context_window, price)`},
 		"an unknown price":         {house + "price.outptu = 1", `provider "house": unknown key "price.outptu" (did you mean "output"?)`},
 		"no URL":                   {"[providers.house]\n", `provider "house": base_url: missing (want an http or https URL like https://api.openai.com/v1)`},
 		"a URL with a user":        {"[providers.house]\nbase_url = \"https://s3cr3t@llm.example.com\"", `provider "house": base_url: contains an @ (user names and passwords are not allowed) (want `},
@@ -46,6 +47,8 @@ func TestProvidersFile(t *testing.T) {
 		"a key as a number":        {house + "key = 123_s3cr3t\n", "line 3"},
 		"a relative file":          {house + "key = \"file:key\"", `provider "house": key: want env:NAME or file:/absolute/path`},
 		"another type":             {house + "context_window = \"big\"", `"providers.house.context_window"`},
+		"unknown media":            {house + "accepts = [\"image\", \"video\"]", `provider "house": accepts: unknown media "video" (want image, pdf or audio)`},
+		"media and text only":      {house + "text_only = true\naccepts = [\"pdf\"]", `provider "house": accepts: set together with text_only = true (want only one of them)`},
 		"no window":                {house + "context_window = 0", `provider "house": context_window: 0 is out of range (1 to 100000000 tokens)`},
 		"half a price":             {house + "price.input = 1", `provider "house": price.output: missing (US dollars per million tokens)`},
 		"a negative price":         {house + "price = {input = 1, output = -1}", `provider "house": price.output: -1 is out of range (0 to 1000000 US dollars per million tokens)`},
@@ -76,4 +79,13 @@ func TestCachedInputDefaultsToThePriceOfInput(t *testing.T) {
 		ID: "openai", BaseURL: baseurl.MustParse("https://api.openai.com/v1"), KeyRef: "env:OPENAI_API_KEY",
 		Price: &llm.Price{Input: 2, CachedInput: 2, Output: 8},
 	}}, providers)
+}
+
+func TestAnEmptyListOfMediaAcceptsNone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "providers.toml")
+	require.NoError(t, os.WriteFile(file, []byte("[providers.openai]\naccepts = []"), 0o600))
+	providers, err := llm.ReadProviders(file)
+	require.NoError(t, err)
+	require.NotNil(t, providers[0].Accepts, "nil is the default of the preset")
+	require.Empty(t, providers[0].Accepts)
 }

@@ -28,8 +28,10 @@ type conversation struct {
 	// json is the messages, separated by commas, in pieces to be concatenated. It must not be
 	// modified.
 	json [][]byte
-	// hasImage is set if there is an image, and isSeen if an answer follows the latest one.
-	hasImage, isSeen bool
+	// media are the kinds of content parts besides text.
+	media mediaSet
+	// isSeen is set if an answer follows the latest part of these kinds.
+	isSeen bool
 }
 
 // render renders a conversation for the provider. For any messages, the result has at most one
@@ -61,11 +63,12 @@ type rendering struct {
 	// isPaired reports for each message whether it is the result of a call.
 	isPaired []bool
 	// out is the current group.
-	out []openai.ChatCompletionMessage
+	out []message
 	// shown holds the JSON between the parts of body.
-	shown            []insertion
-	hasImage, isSeen bool
-	err              error
+	shown  []insertion
+	media  mediaSet
+	isSeen bool
+	err    error
 }
 
 // insertion is JSON at an offset of the body that is not part of it.
@@ -109,7 +112,7 @@ func (r *rendering) renderMessage(ctx context.Context, i int) {
 }
 
 // message renders message i by itself.
-func (r *rendering) message(ctx context.Context, i int) []openai.ChatCompletionMessage {
+func (r *rendering) message(ctx context.Context, i int) []message {
 	switch m := r.messages[i]; {
 	case m.Role == reducer.RoleSystem:
 		return nil // see front
@@ -129,17 +132,17 @@ func (r *rendering) message(ctx context.Context, i int) []openai.ChatCompletionM
 }
 
 // textOf returns a text message, or none if the text is blank.
-func textOf(role, text string) []openai.ChatCompletionMessage {
+func textOf(role, text string) []message {
 	if isBlank(text) {
 		return nil
 	}
-	return []openai.ChatCompletionMessage{{Role: role, Content: text}}
+	return []message{{role: role, text: text}}
 }
 
-func (t *Target) userMessage(ctx context.Context, m reducer.Message) []openai.ChatCompletionMessage {
+func (t *Target) userMessage(ctx context.Context, m reducer.Message) []message {
 	var blocks []block
 	if !isBlank(m.Content) {
-		blocks = append(blocks, block{text: m.Content})
+		blocks = append(blocks, textBlock(m.Content))
 	}
 	for _, a := range m.Attachments {
 		blocks = append(blocks, t.attachment(ctx, a))
@@ -147,68 +150,36 @@ func (t *Target) userMessage(ctx context.Context, m reducer.Message) []openai.Ch
 	if len(blocks) == 0 {
 		return nil
 	}
-	return []openai.ChatCompletionMessage{messageOf(blocks)}
-}
-
-// messageOf returns a message with a plain string, which every server accepts, or with content
-// parts if there is an image.
-func messageOf(blocks []block) openai.ChatCompletionMessage {
-	message := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser}
-	for _, b := range blocks {
-		if b.imageURL != "" {
-			message.MultiContent = partsOf(blocks)
-			return message
-		}
-	}
-	texts := make([]string, len(blocks))
-	for i, b := range blocks {
-		texts[i] = b.text
-	}
-	message.Content = strings.Join(texts, "\n\n")
-	return message
-}
-
-func partsOf(blocks []block) []openai.ChatMessagePart {
-	parts := make([]openai.ChatMessagePart, len(blocks))
-	for i, b := range blocks {
-		parts[i] = openai.ChatMessagePart{Type: openai.ChatMessagePartTypeText, Text: b.text}
-		if b.imageURL != "" {
-			parts[i] = openai.ChatMessagePart{
-				Type:     openai.ChatMessagePartTypeImageURL,
-				ImageURL: &openai.ChatMessageImageURL{URL: b.imageURL},
-			}
-		}
-	}
-	return parts
+	return []message{messageOf(blocks)}
 }
 
 // calling renders an assistant message with calls and their results.
-func (r *rendering) calling(i int) []openai.ChatCompletionMessage {
+func (r *rendering) calling(i int) []message {
 	m := r.messages[i]
-	message := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant}
+	called := message{role: openai.ChatMessageRoleAssistant}
 	if !isBlank(m.Content) {
-		message.Content = m.Content
+		called.text = m.Content
 	}
 	results := r.results(i)
 	ids := make([]string, len(m.ToolCalls))
-	out := make([]openai.ChatCompletionMessage, 1, 1+len(ids))
+	out := make([]message, 1, 1+len(ids))
 	for n, call := range m.ToolCalls {
 		ids[n] = wireID(call.ID, ids[:n])
-		message.ToolCalls = append(message.ToolCalls, openai.ToolCall{
+		called.toolCalls = append(called.toolCalls, openai.ToolCall{
 			ID:       ids[n],
 			Type:     openai.ToolTypeFunction,
 			Function: openai.FunctionCall{Name: wireName(call.Name), Arguments: wireArguments(call.Arguments)},
 		})
-		out = append(out, openai.ChatCompletionMessage{
-			Role: openai.ChatMessageRoleTool, ToolCallID: ids[n], Content: results[n],
+		out = append(out, message{
+			role: openai.ChatMessageRoleTool, toolCallID: ids[n], text: results[n],
 		})
 	}
-	out[0] = message
+	out[0] = called
 	return out
 }
 
 // callsAsText renders the calls as text of the assistant and their results as text of the user.
-func (r *rendering) callsAsText(i int) []openai.ChatCompletionMessage {
+func (r *rendering) callsAsText(i int) []message {
 	m := r.messages[i]
 	var said []string
 	if !isBlank(m.Content) {
@@ -219,9 +190,9 @@ func (r *rendering) callsAsText(i int) []openai.ChatCompletionMessage {
 		said = append(said, fmt.Sprintf("[Called the tool %s with %s]", wireName(call.Name), wireArguments(call.Arguments)))
 		results[n] = fmt.Sprintf("[The tool %s returned: %s]", wireName(call.Name), results[n])
 	}
-	return []openai.ChatCompletionMessage{
-		{Role: openai.ChatMessageRoleAssistant, Content: strings.Join(said, "\n\n")},
-		{Role: openai.ChatMessageRoleUser, Content: strings.Join(results, "\n\n")},
+	return []message{
+		{role: openai.ChatMessageRoleAssistant, text: strings.Join(said, "\n\n")},
+		{role: openai.ChatMessageRoleUser, text: strings.Join(results, "\n\n")},
 	}
 }
 
@@ -247,7 +218,7 @@ func resultText(m reducer.Message) string {
 
 // add appends messages to the group. If roles must alternate, it merges the first one with the
 // previous message.
-func (r *rendering) add(messages []openai.ChatCompletionMessage) {
+func (r *rendering) add(messages []message) {
 	if len(messages) > 0 && len(r.out) > 0 && r.isMerged(messages[0]) {
 		last := len(r.out) - 1
 		r.out[last] = merge(r.out[last], messages[0])
@@ -257,33 +228,12 @@ func (r *rendering) add(messages []openai.ChatCompletionMessage) {
 }
 
 // isMerged reports whether a message is merged with the last message of the group.
-func (r *rendering) isMerged(m openai.ChatCompletionMessage) bool {
+func (r *rendering) isMerged(m message) bool {
 	return r.target.quirks.alternate && isMergeable(r.out[len(r.out)-1], m)
 }
 
-func isMergeable(a, b openai.ChatCompletionMessage) bool {
-	return a.Role == b.Role && a.Role != openai.ChatMessageRoleTool && len(a.ToolCalls) == 0
-}
-
-// merge merges two messages, of which only the second may have tool calls.
-func merge(a, b openai.ChatCompletionMessage) openai.ChatCompletionMessage {
-	a.ToolCalls = b.ToolCalls
-	if a.MultiContent == nil && b.MultiContent == nil {
-		if b.Content != "" {
-			a.Content += "\n\n" + b.Content
-		}
-		return a
-	}
-	a.MultiContent = append(asParts(a), asParts(b)...)
-	a.Content = ""
-	return a
-}
-
-func asParts(m openai.ChatCompletionMessage) []openai.ChatMessagePart {
-	if m.MultiContent != nil {
-		return m.MultiContent
-	}
-	return partsOf([]block{{text: m.Content}})
+func isMergeable(a, b message) bool {
+	return a.role == b.role && a.role != openai.ChatMessageRoleTool && len(a.toolCalls) == 0
 }
 
 // endGroup caches the current group unless each request must render it again.
@@ -305,10 +255,9 @@ func (r *rendering) endGroup() {
 // first group.
 func (r *rendering) show(at int) {
 	for _, m := range r.out {
-		switch {
-		case hasImage(m):
-			r.hasImage, r.isSeen = true, false
-		case isAnswer(m):
+		if media := mediaIn(m); media != 0 {
+			r.media, r.isSeen = r.media|media, false
+		} else if isAnswer(m) {
 			r.isSeen = true
 		}
 	}
@@ -321,7 +270,7 @@ func (r *rendering) show(at int) {
 // encode appends the JSON of the group, with a comma before each message, and ends the group.
 func (r *rendering) encode(to []byte) []byte {
 	for _, m := range r.out {
-		data, err := json.Marshal(m)
+		data, err := m.encode()
 		r.err = cmp.Or(r.err, err)
 		to = append(append(to, ','), data...)
 	}
@@ -339,26 +288,26 @@ func (r *rendering) front() {
 		}
 	}
 	system := strings.Join(texts, "\n\n")
-	isUserFirst := len(r.out) > 0 && r.out[0].Role == openai.ChatMessageRoleUser
-	var front []openai.ChatCompletionMessage
+	isUserFirst := len(r.out) > 0 && r.out[0].role == openai.ChatMessageRoleUser
+	var front []message
 	switch {
 	case system != "" && !r.target.quirks.noSystem:
-		front = append(front, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleSystem, Content: system})
+		front = append(front, message{role: openai.ChatMessageRoleSystem, text: system})
 	case system != "" && isUserFirst:
-		r.out[0] = merge(openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: system}, r.out[0])
+		r.out[0] = merge(message{role: openai.ChatMessageRoleUser, text: system}, r.out[0])
 	case system != "":
-		front = append(front, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: system})
+		front = append(front, message{role: openai.ChatMessageRoleUser, text: system})
 		isUserFirst = true
 	}
 	if r.target.quirks.alternate && !isUserFirst && len(r.out) > 0 {
-		front = append(front, openai.ChatCompletionMessage{Role: openai.ChatMessageRoleUser, Content: assistantBegins})
+		front = append(front, message{role: openai.ChatMessageRoleUser, text: assistantBegins})
 	}
 	r.out = append(front, r.out...)
 }
 
 // conversation assembles the rendering.
 func (r *rendering) conversation() conversation {
-	c := conversation{hasImage: r.hasImage, isSeen: r.isSeen}
+	c := conversation{media: r.media, isSeen: r.isSeen}
 	begin := 0
 	for _, s := range r.shown {
 		for _, piece := range [][]byte{r.body[begin:s.at], s.json} {

@@ -136,14 +136,22 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 			messages: []reducer.Message{user("Read", file("text/plain", "notes.txt"), blob("image/png", "", pixel))},
 			want:     []string{"user: <Read><[Attached: notes.txt]\nbuy milk><" + pixelURL + ">"},
 		},
+		"notes next to an image are one part": {
+			messages: []reducer.Message{user("Look", blob("image/png", "", pixel), file("audio/mpeg", "song.mp3"), blob("application/zip", "a.zip", pixel))},
+			want:     []string{"user: <Look><" + pixelURL + "><[Attached: song.mp3]\n[Attached: a.zip]>"},
+		},
+		"a text file between notes is separated by blank lines": {
+			messages: []reducer.Message{user("Read", file("audio/mpeg", "song.mp3"), file("text/plain", "notes.txt"), blob("application/zip", "a.zip", pixel))},
+			want:     []string{"user: Read\n\n[Attached: song.mp3]\n\n[Attached: notes.txt]\nbuy milk\n\n[Attached: a.zip]"},
+		},
 		"other files become notes": {
 			messages: []reducer.Message{user("Listen", file("audio/mpeg", "song.mp3"), blob("application/pdf", "a.pdf", pixel), link("text/html", "https://x.example/page"))},
-			want:     []string{"user: Listen\n\n[Attached: song.mp3]\n\n[Attached: a.pdf]\n\n[Attached: https://x.example/page]"},
+			want:     []string{"user: Listen\n\n[Attached: song.mp3]\n[Attached: a.pdf]\n[Attached: https://x.example/page]"},
 		},
 		"unreadable files become notes": {
 			messages: []reducer.Message{user("Read", file("text/plain", "/etc/passwd"), file("image/png", "/gone.png"), blob("text/plain", "b", []byte{0xff}), link("text/plain", "data:;base64,%"))},
-			want: []string{"user: Read\n\n[Attached: /etc/passwd, which could not be read]\n\n[Attached: /gone.png, which could not be read]" +
-				"\n\n[Attached: b, which could not be read]\n\n[Attached: data:;base64,…, which could not be read]"},
+			want: []string{"user: Read\n\n[Attached: /etc/passwd, which could not be read]\n[Attached: /gone.png, which could not be read]" +
+				"\n[Attached: b, which could not be read]\n[Attached: data:;base64,…, which could not be read]"},
 		},
 		"an empty file becomes a note": {
 			messages: []reducer.Message{user("", blob("text/plain", "b.txt", []byte(" ")))},
@@ -152,7 +160,7 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 		"files become notes without ReadAttachment": {
 			noFiles:  true,
 			messages: []reducer.Message{user("Read", file("text/plain", "notes.txt"), file("image/png", "cat.png"))},
-			want:     []string{"user: Read\n\n[Attached: notes.txt]\n\n[Attached: cat.png]"},
+			want:     []string{"user: Read\n\n[Attached: notes.txt]\n[Attached: cat.png]"},
 		},
 		"a referenced blob is read": {
 			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "cat"), ref("text/plain", "notes.txt", "notes"))},
@@ -160,21 +168,21 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 		},
 		"a missing blob becomes a note": {
 			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "gone"), ref("text/plain", "", "gone"))},
-			want:     []string{"user: Look\n\n[Attached: cat.png, which could not be read]\n\n[Attached: blob:sha256/gone, which could not be read]"},
+			want:     []string{"user: Look\n\n[Attached: cat.png, which could not be read]\n[Attached: blob:sha256/gone, which could not be read]"},
 		},
-		"a blob of another media type becomes a note": {
+		"referenced blobs that the provider does not accept become notes": {
 			messages: []reducer.Message{user("Look", ref("application/pdf", "a.pdf", "notes"), ref("audio/mpeg", "", "cat"))},
-			want:     []string{"user: Look\n\n[Attached: a.pdf]\n\n[Attached: blob:sha256/cat]"},
+			want:     []string{"user: Look\n\n[Attached: a.pdf]\n[Attached: blob:sha256/cat]"},
 		},
 		"blobs become notes without ReadBlob": {
 			noFiles:  true,
 			messages: []reducer.Message{user("Look", ref("image/png", "cat.png", "cat"), ref("text/plain", "notes.txt", "notes"), blob("text/plain", "b.txt", []byte("text")))},
-			want:     []string{"user: Look\n\n[Attached: cat.png, which is not available]\n\n[Attached: notes.txt, which is not available]\n\n[Attached: b.txt]\ntext"},
+			want:     []string{"user: Look\n\n[Attached: cat.png, which is not available]\n[Attached: notes.txt, which is not available]\n\n[Attached: b.txt]\ntext"},
 		},
 		"all attachments become notes for a text-only model": {
 			config:   reducer.ProviderConfig{TextOnly: true},
 			messages: []reducer.Message{user("Look", blob("image/png", "a.png", pixel), file("text/plain", "notes.txt"), ref("image/png", "cat.png", "cat"))},
-			want:     []string{"user: Look\n\n[Attached: a.png]\n\n[Attached: notes.txt]\n\n[Attached: cat.png]"},
+			want:     []string{"user: Look\n\n[Attached: a.png]\n[Attached: notes.txt]\n[Attached: cat.png]"},
 		},
 		"ollama gets data URLs only": {
 			config:   reducer.ProviderConfig{ProviderID: "ollama"},

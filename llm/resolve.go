@@ -100,7 +100,9 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		logger:         a.logger,
 	}
 	t.quirks.maxCompletionTokens = t.quirks.maxCompletionTokens && base == known.BaseURL
+	t.quirks.fetchesPDFs = t.quirks.fetchesPDFs && base == known.BaseURL
 	t.quirks = t.quirks.forModel(cfg.Model)
+	t.quirks.accepts = known.accepts(base, cfg.Model)
 	t.quirks.textOnly = t.quirks.textOnly || known.TextOnly || cfg.TextOnly
 	if key != "" {
 		t.secrets = strings.NewReplacer(key, event.Removed)

@@ -52,7 +52,7 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 	}
 	result, failure := t.answer(ctx, sent, onDelta)
 	if failure != nil {
-		failure.suspectImages(sent)
+		failure.suspectMedia(sent)
 		return result, failure
 	}
 	return result, nil

@@ -46,5 +46,5 @@
 //   - Fields that a log cannot represent are dropped: speaker names, image detail,
 //     logprobs and the like.
 //
-// Attachments stored elsewhere become a note in the text, except images by URL.
+// Attachments stored elsewhere become notes in the text, one per line, except images by URL.
 package chat

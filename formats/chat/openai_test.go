@@ -192,7 +192,7 @@ func TestALogIsWrittenAsMessages(t *testing.T) {
 			[]string{`{"role":"user","content":[{"type":"text","text":"Look\n\n[Attached: a.txt (blob)]\nPNG"},` + png + `]}`}},
 		{"notes of what is elsewhere, or nothing that a model reads", []event.Body{
 			file(event.Source{Type: event.SourceFile, Path: "notes/a.txt"}, "text/plain", "a.txt"), file(link, "text/html", "b.html"), file(blob, "video/mp4", ""), look,
-		}, []string{`{"role":"user","content":"Look\n\n[Attached: notes/a.txt]\n\n[Attached: b.html (https://example.com/a)]\n\n[Attached: blob]"}`}},
+		}, []string{`{"role":"user","content":"Look\n\n[Attached: notes/a.txt]\n[Attached: b.html (https://example.com/a)]\n[Attached: blob]"}`}},
 		{"a note of a blob that is referred to", []event.Body{
 			file(event.Source{Type: event.SourceBlob, Ref: "sha256/" + strings.Repeat("0", 64)}, "image/png", "a.png"), look,
 		}, []string{`{"role":"user","content":"Look\n\n[Attached: a.png (blob:sha256/` + strings.Repeat("0", 64) + `)]"}`}},

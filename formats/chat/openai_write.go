@@ -90,12 +90,20 @@ func contentOf(m reducer.Message) any {
 		texts = append(texts, m.Content)
 	}
 	var parts []part
+	afterNote := false
 	for _, a := range m.Attachments {
-		if p, ok := partOf(a); ok {
+		p, ok := partOf(a)
+		if ok {
 			parts = append(parts, p)
-		} else {
-			texts = append(texts, textOf(a))
+			continue
 		}
+		text, isNote := textOf(a)
+		if isNote && afterNote {
+			texts[len(texts)-1] += "\n" + text
+		} else {
+			texts = append(texts, text)
+		}
+		afterNote = isNote
 	}
 	text := strings.Join(texts, betweenTexts)
 	switch {
@@ -132,13 +140,13 @@ func partOf(a reducer.Attachment) (p part, ok bool) {
 }
 
 // textOf returns the content of a text file, or a note about any other file.
-func textOf(a reducer.Attachment) string {
+func textOf(a reducer.Attachment) (text string, isNote bool) {
 	head := "[Attached: " + nameOf(a) + "]"
 	data := bytesOf(a.Source)
 	if event.MediaOf(a.MediaType) != event.MediaText || len(data) == 0 || !utf8.Valid(data) {
-		return head
+		return head, true
 	}
-	return head + "\n" + string(data)
+	return head + "\n" + string(data), false
 }
 
 // bytesOf returns the embedded bytes of a source, if any.

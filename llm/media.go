@@ -1,0 +1,104 @@
+package llm
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// mediaSet is a set of the kinds of media that can be content parts.
+type mediaSet uint8
+
+const (
+	images mediaSet = 1 << event.MediaImage
+	audio  mediaSet = 1 << event.MediaAudio
+	pdfs   mediaSet = 1 << event.MediaPDF
+)
+
+func (s mediaSet) has(media event.Media) bool { return s&(1<<media) != 0 }
+
+// mediaIn returns the kinds of the content parts of a message.
+func mediaIn(m message) (found mediaSet) {
+	for _, p := range m.parts {
+		switch p.Type {
+		case "image_url":
+			found |= images
+		case "input_audio":
+			found |= audio
+		case "file", "document_url":
+			found |= pdfs
+		}
+	}
+	return found
+}
+
+func isAnswer(m message) bool { return m.role == openai.ChatMessageRoleAssistant }
+
+// mediaRefusals describe how servers reject a kind of media, with a 400, a 404 or a 500.
+var mediaRefusals = []struct {
+	media    mediaSet
+	kind     Kind
+	noun     string
+	messages *regexp.Regexp
+}{
+	{images, KindNoVision, "image", refusalOf(`images?|vision`, `image(_url)?`, `required for image input`)},
+	{pdfs, KindNoPDF, "PDF", refusalOf(`pdfs?|files?|documents?`, `(file|document(_url)?)`)},
+	{audio, KindNoAudio, "audio file", refusalOf(`audio`, `(input_)?audio`)},
+}
+
+// refusalOf matches messages that reject a kind of media, by the words for it and by the type of
+// its content parts. more matches further messages.
+func refusalOf(words, part string, more ...string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)` + strings.Join(append(more,
+		`(does not|doesn't|not) (currently )?(support|accept|take|allow|have)\w* ?(for )?\W?(`+words+`|multi-?modal)`,
+		`\b(`+words+`|`+part+`)\W?( (inputs?|content|parts?|urls?))? (is|are) (not|only) (supported|enabled|allowed)`,
+		`(unsupported content (part )?type|unknown (variant|part type)|invalid (content (part )?type|value))\W+`+part+`\b`,
+		`\bsupport ((`+words+`) input|input (`+words+`))`,
+		`at most 0 (`+words+`)`,
+		`not a (multi-?modal|vision) model`), `|`))
+}
+
+// refusedMedia returns the kinds of media that a message rejects.
+func refusedMedia(message string) (refused mediaSet) {
+	for _, refusal := range mediaRefusals {
+		if refusal.messages.MatchString(message) {
+			refused |= refusal.media
+		}
+	}
+	return refused
+}
+
+// suspectMedia checks whether a failure is that of a model that does not accept a kind of media
+// in the conversation.
+//
+// Some servers say so. Others only fail with a 500, like a temporary failure, which justifies
+// one more attempt. An answer after the latest content part shows that the model accepts it.
+func (e *Error) suspectMedia(sent conversation) {
+	var nouns []string
+	for _, refusal := range mediaRefusals {
+		if sent.media&refusal.media == 0 {
+			continue
+		}
+		nouns = append(nouns, refusal.noun)
+		switch e.Kind {
+		case KindBadRequest, KindNotFound, KindServer:
+			if e.refused&refusal.media != 0 {
+				e.Kind = refusal.kind
+				e.Message += mediaAdvice(refusal.noun)
+				return
+			}
+		}
+	}
+	if len(nouns) > 0 && e.Status == http.StatusInternalServerError && e.Kind == KindServer && !sent.isSeen {
+		e.RetryOnce = true
+		e.Message += mediaAdvice(strings.Join(nouns, " and "))
+	}
+}
+
+func mediaAdvice(noun string) string {
+	return " (set textOnly to send a note instead of each " + noun + ")"
+}

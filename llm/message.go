@@ -1,0 +1,116 @@
+package llm
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+)
+
+// message is a message of a request. The type of go-openai has no content parts for PDFs and
+// audio.
+type message struct {
+	role string
+	// text is the content as a plain string, which every server accepts. It is empty if there
+	// are parts.
+	text       string
+	parts      []part
+	toolCalls  []openai.ToolCall
+	toolCallID string
+}
+
+// part is a content part, in the formats of the providers in [presets].
+type part struct {
+	// Type is text, image_url, file, input_audio or document_url, and determines the other
+	// field that is set.
+	Type     string    `json:"type"`
+	Text     string    `json:"text,omitempty"`
+	ImageURL *imageURL `json:"image_url,omitempty"`
+	File     *filePart `json:"file,omitempty"`
+	// InputAudio is an inputAudio, and for Mistral a string in base64.
+	InputAudio  any    `json:"input_audio,omitempty"`
+	DocumentURL string `json:"document_url,omitempty"`
+}
+
+type imageURL struct {
+	URL string `json:"url"`
+}
+
+type filePart struct {
+	FileName string `json:"filename"`
+	// FileData is a URL, usually a data URL.
+	FileData string `json:"file_data"`
+}
+
+type inputAudio struct {
+	// Data is in base64.
+	Data string `json:"data"`
+	// Format is wav or mp3.
+	Format string `json:"format"`
+}
+
+func textPart(text string) part { return part{Type: "text", Text: text} }
+
+// encode returns the JSON of a message.
+func (m message) encode() ([]byte, error) {
+	encoded := struct {
+		Role string `json:"role"`
+		// Content is a string or []part.
+		Content    any               `json:"content,omitempty"`
+		ToolCalls  []openai.ToolCall `json:"tool_calls,omitempty"`
+		ToolCallID string            `json:"tool_call_id,omitempty"`
+	}{Role: m.role, ToolCalls: m.toolCalls, ToolCallID: m.toolCallID}
+	switch {
+	case m.parts != nil:
+		encoded.Content = m.parts
+	case m.text != "":
+		encoded.Content = m.text
+	}
+	return json.Marshal(encoded)
+}
+
+// messageOf returns a user message: with a plain string, or with parts if there are other parts
+// than text. Adjacent notes are lines of one text.
+func messageOf(blocks []block) message {
+	var joined []block
+	for _, b := range blocks {
+		if last := len(joined) - 1; last >= 0 && b.isNote && joined[last].isNote {
+			joined[last].Text += "\n" + b.Text
+			continue
+		}
+		joined = append(joined, b)
+	}
+	m := message{role: openai.ChatMessageRoleUser}
+	var texts []string
+	for _, b := range joined {
+		m.parts = append(m.parts, b.part)
+		if b.Text != "" {
+			texts = append(texts, b.Text)
+		}
+	}
+	if len(texts) == len(joined) {
+		m.text, m.parts = strings.Join(texts, "\n\n"), nil
+	}
+	return m
+}
+
+// merge merges two messages, of which only the second may have tool calls.
+func merge(a, b message) message {
+	a.toolCalls = b.toolCalls
+	if a.parts == nil && b.parts == nil {
+		if b.text != "" {
+			a.text += "\n\n" + b.text
+		}
+		return a
+	}
+	a.parts = append(asParts(a), asParts(b)...)
+	a.text = ""
+	return a
+}
+
+func asParts(m message) []part {
+	if m.parts != nil {
+		return m.parts
+	}
+	return []part{textPart(m.text)}
+}
