@@ -11,7 +11,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// imageTypes are displayed inline: browsers run no code in them.
+// imageTypes are displayed inline: browsers run no code in them. The page plays audio, too;
+// its links, like those of all other files, are downloads.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // attachment is GET /contexts/{name}/events/{id}/attachment: the bytes of a file from an
@@ -34,9 +35,12 @@ func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	held.shrink(int64(len(file.Source.Data)))
-	mediaType, disposition := event.BareMediaType(file.MediaType), "inline"
-	if !slices.Contains(imageTypes, mediaType) {
-		mediaType, disposition = "application/octet-stream", "attachment"
+	mediaType, disposition := event.BareMediaType(file.MediaType), "attachment"
+	switch {
+	case slices.Contains(imageTypes, mediaType):
+		disposition = "inline"
+	case event.MediaOf(mediaType) != event.MediaAudio:
+		mediaType = "application/octet-stream"
 	}
 	header := w.Header()
 	header.Set("Content-Type", mediaType)

@@ -17,16 +17,22 @@ func attachment(mediaType, name, data string) event.FileAttachment {
 	}
 }
 
-func TestAttachmentsAreInertImagesOrDownloads(t *testing.T) {
+func TestAttachmentsAreInertImagesAudioOrDownloads(t *testing.T) {
 	w := serve(t, fakeClient{log: newLog(
 		attachment("image/PNG; x=y", "a.png", "PNG"),
 		attachment("image/svg+xml", "a.svg", "<svg/>"),
 		attachment("text/html", "ä.html", "<script>pwned</script>"),
+		attachment("application/pdf", "a.pdf", "PDF"),
+		attachment("audio/X-WAV", "a.wav", "WAV"),
+		attachment("audio/midi", "a.mid", "MIDI"),
 	)}, gateway.Options{})
 	for id, want := range map[string]struct{ mediaType, disposition, data string }{
 		"demo:0001": {"image/png", "inline; filename=a.png", "PNG"},
 		"demo:0002": {"application/octet-stream", "attachment; filename=a.svg", "<svg/>"},
 		"demo:0003": {"application/octet-stream", "attachment; filename*=utf-8''%C3%A4.html", "<script>pwned</script>"},
+		"demo:0004": {"application/octet-stream", "attachment; filename=a.pdf", "PDF"},
+		"demo:0005": {"audio/x-wav", "attachment; filename=a.wav", "WAV"},
+		"demo:0006": {"application/octet-stream", "attachment; filename=a.mid", "MIDI"},
 	} {
 		got := w.do(http.MethodGet, "/contexts/demo/events/"+id+"/attachment", "")
 		require.Equal(t, http.StatusOK, got.status, id)

@@ -121,6 +121,33 @@ func TestADraftSurvivesAReload(t *testing.T) {
 	require.Empty(t, left, "a sent message must not remain as a draft")
 }
 
+func TestAudioIsPlayedAndPDFsAreDownloads(t *testing.T) {
+	// 8 samples of silence, 8 bits each, at 8 kHz.
+	const silence = "RIFF\x2c\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data\x08\x00\x00\x00" +
+		"\x80\x80\x80\x80\x80\x80\x80\x80"
+	tab := show(t, newLog(
+		attachment("audio/wav", "silence.wav", silence),
+		attachment("application/pdf", "a.pdf", "%PDF-1.7"),
+		event.UserMessage{Content: "Listen"},
+	))
+	tab.Await(`document.querySelectorAll(".attachments audio").length === 1`)
+	var duration float64
+	tab.Eval(`new Promise((resolve, reject) => {
+		const audio = document.querySelector(".attachments audio");
+		audio.onloadedmetadata = () => resolve(audio.duration);
+		audio.onerror = () => reject(new Error(audio.error.message));
+		audio.preload = "auto";
+		audio.load();
+	})`, &duration)
+	require.InDelta(t, 0.001, duration, 1e-6)
+	var links []string
+	tab.Eval(`[...document.querySelectorAll(".attachments a")].map((a) => a.getAttribute("href") + " " + a.textContent)`, &links)
+	require.Equal(t, []string{
+		"contexts/demo/events/demo:0001/attachment silence.wav · audio/wav · 52 B",
+		"contexts/demo/events/demo:0002/attachment a.pdf · application/pdf · 8 B",
+	}, links)
+}
+
 func TestImagesAreShownAndOtherFilesAreLinked(t *testing.T) {
 	const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x00\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;"
 	tab := show(t, newLog(

@@ -168,6 +168,33 @@ func TestAnOpenCardStaysOpenWhenItsResultArrives(t *testing.T) {
 	tab.Await(`document.activeElement.matches("summary")`)
 }
 
+func TestMetadataAndMalformedLinesAreInDetails(t *testing.T) {
+	const line = `{"type":"weather","text":"<b>rain</b>"}`
+	warning := event.New(event.Note{Kind: event.NoteWarning, Content: `line 3: unknown droid line type "weather"`})
+	warning.Extra = map[string]json.RawMessage{"line": toJSON(line)}
+	read := call("t1", "Read", map[string]any{"file_path": "a.txt"})
+	read.MessageID = "m-1"
+	answer := event.New(result("t1", "text"))
+	answer.Extra = map[string]json.RawMessage{"sourceTimestamp": toJSON("2026-01-02T15:04:06.5Z")}
+	l := newLog(read)
+	l.recordEvents(answer, warning)
+	l.record(
+		call("t2", "TodoWrite", map[string]any{"todos": []any{map[string]any{"content": "Test", "status": "pending", "priority": "high"}}}),
+		call("t3", "ExitSpecMode", map[string]any{"plan": "1. Do it", "reason": "The spec is complete."}),
+	)
+	tab := show(t, l)
+	tab.Await(`document.querySelector(".system-message.warning details")`)
+	require.NotContains(t, strings.Join(tab.Text("#entries"), ""), line)
+	tab.Do(`document.querySelectorAll("details").forEach((d) => { d.open = true })`)
+	require.Equal(t, []string{line}, tab.Text(".system-message.warning .output"))
+	require.Equal(t, []string{"{\n  \"messageId\": \"m-1\"\n}"}, tab.Text(".card .metadata .output"))
+	require.Equal(t, []string{"high"}, tab.Text(".todos .priority"))
+	require.Equal(t, []string{"Read a.txt done", "To do 0 of 1 running", "Plan The spec is complete. running"}, cards(tab))
+	var title string
+	tab.Eval(`document.querySelector(".status.success").title`, &title)
+	require.Equal(t, "done · 1.5 s", title)
+}
+
 func TestForeignContentStaysText(t *testing.T) {
 	const script = `<script>window.pwned = true</script><img src=x onerror="window.pwned = true">`
 	l := newLog(

@@ -58,10 +58,17 @@ func newLog(bodies ...event.Body) *log {
 
 // record appends events to the log, and streams deltas.
 func (l *log) record(bodies ...event.Body) {
+	events := make([]event.Event, len(bodies))
+	for i, body := range bodies {
+		events[i] = event.New(body)
+	}
+	l.recordEvents(events...)
+}
+
+func (l *log) recordEvents(events ...event.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, body := range bodies {
-		e := event.New(body)
+	for _, e := range events {
 		e.ContextName = l.name
 		if e.Tag() != event.TagTextDelta {
 			l.last++

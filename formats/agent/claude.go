@@ -119,16 +119,23 @@ func (c *claude) message(l claudeLine, fields extra) ([]item, error) {
 		case "redacted_thinking":
 			out = append(out, note(event.NoteThinking, "(redacted by the provider)", fields))
 		case "tool_use", "server_tool_use":
-			out = append(out, newItem(event.ToolCall{
+			call := newItem(event.ToolCall{
 				ToolCallID: b.ID, MessageID: l.Message.ID, ToolName: cmp.Or(b.Name, unknownTool), Parameters: b.Input,
-			}, extra{"parentToolCallId": l.ParentToolUseID, sourceTimestamp: fields[sourceTimestamp]}))
-		default:
-			if b.ToolUseID == "" {
-				out = append(out, note(event.NoteWarning, fmt.Sprintf("content block of type %q omitted", b.Type), fields))
-				continue
+			}, extra{"parentToolCallId": l.ParentToolUseID, sourceTimestamp: fields[sourceTimestamp]})
+			if b.Name == "" {
+				call.problem = namelessCall
 			}
-			// A tool_result, or a provider tool's result like web_search_tool_result.
-			out = append(out, newItem(b.result(), fields))
+			out = append(out, call)
+		default:
+			switch {
+			case b.ToolUseID != "":
+				// A tool_result, or a provider tool's result like web_search_tool_result.
+				out = append(out, newItem(b.result(), fields))
+			case b.Type == "tool_result":
+				out = append(out, item{problem: "tool result without a tool_use_id"})
+			default:
+				out = append(out, note(event.NoteWarning, fmt.Sprintf("content block of type %q omitted", b.Type), fields))
+			}
 		}
 	}
 	return out, nil

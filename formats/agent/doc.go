@@ -11,15 +11,18 @@
 // and everything that lists formats includes it.
 //
 // Guarantees:
-//   - No line is lost, except duplicates, and none ends the reading. A line that
-//     cannot be parsed becomes a warning note with its first 64 KiB. Text between
-//     the objects becomes a system note, without ANSI colors.
+//   - No line is lost, except duplicates, and none ends the reading. A malformed line
+//     becomes a warning note with its first 64 KiB: a line that cannot be parsed, a
+//     result without the required id, or a call without a tool name, which is recorded
+//     as well. Text between the objects becomes a system note, without ANSI colors.
 //   - Lines are converted as they are read. Only a result that precedes its call
 //     waits, in a bounded buffer. When the buffer is full, or at the end of the log,
 //     such a result becomes a warning note.
-//   - Any context accepts the events in this order: no user message triggers a
-//     turn, each result follows its call, no event exceeds [MaxEventBytes], and none
-//     contains a raw key ([event.RedactJSON]).
+//   - A result belongs to the call with its id in the same agent session. If two
+//     sessions in a log use the same id, the second one gets another.
+//   - Any context accepts the events in the order in which they are yielded: no user
+//     message triggers a turn, each result follows its call, no event exceeds
+//     [MaxEventBytes], and none contains a raw key ([event.RedactJSON]).
 //   - At the end of the log every call has a result, [event.OutcomeUnknown]
 //     if the log has none. When a longer log is read later, the actual result
 //     replaces it.
@@ -31,5 +34,5 @@
 //
 // Events have extra fields for viewers: sourceTimestamp, the agent's own time; cwd,
 // model and tools on the note about the start; messageId on messages, which calls
-// reference.
+// reference; sessionId on calls and results; line on the warning about a malformed line.
 package agent

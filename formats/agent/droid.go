@@ -80,6 +80,9 @@ func (d *droid) itemsOf(l droidLine) ([]item, error) {
 			ToolCallID: l.ID, MessageID: l.MessageID, ToolName: cmp.Or(l.ToolName, l.tool()), Parameters: l.Parameters,
 		}, extra{sourceTimestamp: at})
 		call.tool = l.tool()
+		if call.tool == unknownTool {
+			call.problem = namelessCall
+		}
 		return []item{call}, nil
 	case "tool_result":
 		result := newItem(l.result(), extra{"messageId": l.MessageID, sourceTimestamp: at})

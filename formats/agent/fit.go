@@ -34,8 +34,8 @@ func fit(e event.Event) (event.Event, error) {
 	return fitting, err
 }
 
-// shorten truncates the longest texts of an event, as little as needed. If that is
-// not enough, it first converts objects and arrays to text.
+// shorten truncates the longest texts of an event until it fits, to the greatest length that
+// fits. If truncating texts cannot suffice, it first converts objects and arrays to text.
 func shorten(data []byte) ([]byte, error) {
 	least, err := shortenTo(data, minKept, false)
 	flat := len(least) > MaxEventBytes

@@ -39,7 +39,7 @@ func TestLongTextsLoseTheirMiddle(t *testing.T) {
 			require.NoError(t, err)
 			log := call("a", "Execute") + `{"type":"tool_result","id":"a","value":` + string(value) + "}\n" + message("user", "Hello")
 			events := read(t, agent.Droid, log)
-			require.Equal(t, []string{"call a", "result a", "user"}, tales(events))
+			require.Equal(t, []string{"call a", "result a", "user"}, summaries(events))
 			kept := string(events[1].Body.(event.ToolResult).Value)
 			require.Contains(t, kept, tc.want)
 			require.Greater(t, len(kept), 200_000, "more was cut than needed")
@@ -54,6 +54,6 @@ func TestLongTextsLoseTheirMiddle(t *testing.T) {
 func TestAnOversizedLineKeepsItsBeginning(t *testing.T) {
 	log := `{"type":"message","role":"user","text":"` + strings.Repeat("x", agent.MaxLineBytes) + "\"}\n" + message("user", "Hello")
 	events := read(t, agent.Droid, log)
-	require.Equal(t, []string{"warning: line 1 exceeds 16777216 bytes; 42 bytes omitted", "user"}, tales(events))
+	require.Equal(t, []string{"warning: line 1 exceeds 16777216 bytes; 42 bytes omitted", "user"}, summaries(events))
 	require.Contains(t, string(events[0].Extra["line"]), `"{\"type\":\"message\"`)
 }

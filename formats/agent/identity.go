@@ -7,19 +7,20 @@ import (
 	"fmt"
 )
 
-// maxSeen bounds the distinct lines counted, which take some tens of megabytes.
+// maxSeen is the maximum number of distinct lines that are counted. They take some tens of
+// megabytes.
 const maxSeen = 1 << 20
 
 // identity assigns a unique, deterministic id to each line.
 type identity struct {
-	// seen counts occurrences by line hash. It is cleared at most entries, and
-	// epoch counts how often.
+	// seen counts the occurrences of each line, by its hash. It is cleared when it has max
+	// entries, and epoch counts how often that happened.
 	seen  map[uint64]int
-	most  int
+	max   int
 	epoch int
 }
 
-func newIdentity(most int) identity { return identity{seen: map[uint64]int{}, most: most} }
+func newIdentity(max int) identity { return identity{seen: map[uint64]int{}, max: max} }
 
 // of returns the id of the next occurrence of a line in an agent session.
 func (i *identity) of(session string, line []byte) string {
@@ -27,7 +28,7 @@ func (i *identity) of(session string, line []byte) string {
 	fmt.Fprintf(hash, "%d %s\n", len(session), session)
 	hash.Write(line)
 	key := hash.Sum(nil)
-	if len(i.seen) >= i.most {
+	if len(i.seen) >= i.max {
 		clear(i.seen)
 		i.epoch++
 	}

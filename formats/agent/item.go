@@ -16,10 +16,18 @@ type item struct {
 	// tool is the tool key of a call, or of a result without an id, which has no
 	// ToolCallID until it is matched.
 	tool string
+	// session is the agent's session of a call or a result, "" if the log does not tell.
+	session string
+	// problem says what a call or a result lacks, "" if nothing. Without a Body, it could
+	// not be converted.
+	problem string
 }
 
 // unknownTool is the name of a tool without one.
 const unknownTool = "unknown"
+
+// namelessCall is the problem of a call of [unknownTool].
+const namelessCall = "tool call without a tool name"
 
 // extra holds fields besides the body's. Zero values are omitted.
 type extra map[string]any
@@ -42,12 +50,12 @@ func note(kind event.NoteKind, content string, fields extra) item {
 	return newItem(event.Note{Kind: kind, Content: content}, fields)
 }
 
-// asked returns a user message that triggers no turn: the agent answers it.
-func asked(text string, fields extra) item {
+// userMessage returns a user message that triggers no turn, because the agent answers it.
+func userMessage(text string, fields extra) item {
 	return newItem(event.UserMessage{Content: text, TriggersTurn: new(false)}, fields)
 }
 
-// repeats removes duplicates that agents write to their logs.
+// repeats detects lines that agents write to their logs more than once.
 type repeats struct {
 	// last is the newest init line.
 	last initLine
@@ -82,7 +90,7 @@ func (r *repeats) userSaid(text string, fields extra) []item {
 		return nil
 	}
 	r.answer, r.finished = "", false
-	return []item{asked(text, fields)}
+	return []item{userMessage(text, fields)}
 }
 
 // assistantSaid returns an answer, unless it repeats the final one.

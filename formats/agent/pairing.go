@@ -1,7 +1,11 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -20,20 +24,30 @@ const (
 	maxKnownCalls = 2000
 )
 
-// pairing orders each result after its call, as contexts require.
+// pairing orders each result after its call, as contexts require. It matches them by id
+// within an agent session, since sessions may use the same ids.
 type pairing struct {
-	// open holds the calls without a result, oldest first; known holds the ids of
-	// all calls that a result may reference.
-	open  []openCall
-	known map[string]bool
+	// open holds the calls without a result, oldest first.
+	open []openCall
+	// known holds all calls that a result may reference, by their id in the log, and count
+	// is their number.
+	known map[string][]knownCall
+	count int
 	// waiting holds the results whose calls were not seen yet, oldest first; size
 	// is their total length in bytes.
 	waiting []item
 	size    int
 }
 
+// knownCall is a call of an agent session, "" if unknown. Its id is unique in the log.
+type knownCall struct{ session, id string }
+
 // openCall has the fields of a call that its result needs.
-type openCall struct{ id, tool, clientEventID string }
+type openCall struct {
+	knownCall
+	// logID is the id in the agent's log.
+	logID, tool, clientEventID string
+}
 
 // add takes the next item of the log and returns the items that are now in order.
 func (p *pairing) add(i item) []item {
@@ -47,17 +61,14 @@ func (p *pairing) add(i item) []item {
 }
 
 func (p *pairing) addCall(call item, body event.ToolCall) []item {
-	if len(p.known) >= maxKnownCalls {
-		clear(p.known)
-		for _, c := range p.open {
-			p.known[c.id] = true
-		}
+	open := openCall{
+		knownCall: p.know(body.ToolCallID, call.session), logID: body.ToolCallID, tool: call.tool, clientEventID: call.ClientEventID,
 	}
-	p.known[body.ToolCallID] = true
-	p.close(body.ToolCallID)
-	open := openCall{id: body.ToolCallID, tool: call.tool, clientEventID: call.ClientEventID}
+	p.close(open.id)
 	p.open = append(p.open, open)
-	out := []item{call}
+	body.ToolCallID = open.id
+	call.Body = body
+	out := []item{call.inSession(open.session)}
 	if n := slices.IndexFunc(p.waiting, func(r item) bool { return answers(r, open) }); n >= 0 {
 		result := p.waiting[n]
 		p.forget(n)
@@ -70,16 +81,39 @@ func (p *pairing) addCall(call item, body event.ToolCall) []item {
 	return out
 }
 
-func (p *pairing) addResult(result item, body event.ToolResult) []item {
-	if body.ToolCallID == "" {
-		if n := slices.IndexFunc(p.open, func(call openCall) bool { return answers(result, call) }); n >= 0 {
-			body.ToolCallID = p.open[n].id
-			result.Body = body
+// know returns the call with an id in a session. If another session uses the id, the call
+// gets one of its own.
+func (p *pairing) know(logID, session string) knownCall {
+	if p.count >= maxKnownCalls {
+		clear(p.known)
+		p.count = len(p.open)
+		for _, c := range p.open {
+			p.known[c.logID] = append(p.known[c.logID], c.knownCall)
 		}
 	}
-	if p.known[body.ToolCallID] {
-		p.close(body.ToolCallID)
-		return []item{result}
+	sameID := p.known[logID]
+	if n := slices.IndexFunc(sameID, func(c knownCall) bool { return isSession(c.session, session) }); n >= 0 {
+		return sameID[n]
+	}
+	call := knownCall{session: session, id: logID}
+	if len(sameID) > 0 {
+		sum := sha256.Sum256([]byte(session + "\n" + logID))
+		call.id = "call_" + hex.EncodeToString(sum[:16])
+	}
+	p.known[logID] = append(sameID, call)
+	p.count++
+	return call
+}
+
+// isSession reports whether two sessions are the same or one of them is unknown.
+func isSession(a, b string) bool { return a == b || a == "" || b == "" }
+
+func (p *pairing) addResult(result item, body event.ToolResult) []item {
+	if call, ok := p.callOf(result); ok {
+		p.close(call.id)
+		body.ToolCallID = call.id
+		result.Body = body
+		return []item{result.inSession(call.session)}
 	}
 	p.waiting = append(p.waiting, result)
 	p.size += sizeOf(result)
@@ -89,6 +123,20 @@ func (p *pairing) addResult(result item, body event.ToolResult) []item {
 		p.forget(0)
 	}
 	return out
+}
+
+// callOf returns the call of a result: the oldest open one that it answers, else the newest
+// one with its id.
+func (p *pairing) callOf(result item) (knownCall, bool) {
+	if n := slices.IndexFunc(p.open, func(call openCall) bool { return answers(result, call) }); n >= 0 {
+		return p.open[n].knownCall, true
+	}
+	for _, call := range slices.Backward(p.known[idOf(result)]) {
+		if isSession(call.session, result.session) {
+			return call, true
+		}
+	}
+	return knownCall{}, false
 }
 
 // end returns the remaining items at the end of the log.
@@ -112,13 +160,29 @@ func (p *pairing) forget(n int) {
 	p.waiting = slices.Delete(p.waiting, n, n+1)
 }
 
-// answers reports whether a result belongs to a call: by id, or by tool if the result
-// has no id.
+// answers reports whether a result belongs to a call of its session: by id, or by tool if
+// the result has no id.
 func answers(result item, call openCall) bool {
+	if !isSession(result.session, call.session) {
+		return false
+	}
 	if id := idOf(result); id != "" {
-		return id == call.id
+		return id == call.logID
 	}
 	return result.tool == call.tool
+}
+
+// inSession returns an item with the extra field sessionId, unless the session is unknown.
+func (i item) inSession(session string) item {
+	i.session = session
+	if data, err := encode(session); err == nil && session != "" {
+		i.Extra = maps.Clone(i.Extra)
+		if i.Extra == nil {
+			i.Extra = map[string]json.RawMessage{}
+		}
+		i.Extra["sessionId"] = data
+	}
+	return i
 }
 
 // idOf returns the call id of a call or a result.
@@ -141,7 +205,7 @@ func sizeOf(result item) int {
 func unknownOutcome(call openCall) item {
 	e := event.New(event.UnknownResult(call.id))
 	e.ClientEventID = call.clientEventID + "-unknown"
-	return item{Event: e}
+	return item{Event: e}.inSession(call.session)
 }
 
 // withoutCall returns a warning about a result whose call never came.
@@ -155,5 +219,5 @@ func withoutCall(result item) item {
 		"value": body.Value, "error": body.Error, sourceTimestamp: result.Extra[sourceTimestamp],
 	})
 	warning.ClientEventID = result.ClientEventID + "-dropped"
-	return warning
+	return warning.inSession(result.session)
 }

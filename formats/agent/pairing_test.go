@@ -3,6 +3,7 @@ package agent_test
 import (
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,10 +31,83 @@ func TestResultsFollowTheirCalls(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			events := read(t, agent.Droid, tc.log)
-			require.Equal(t, tc.want, strings.Join(tales(events), ", "))
+			require.Equal(t, tc.want, strings.Join(summaries(events), ", "))
 			requireTaken(t, events)
 		})
 	}
+}
+
+func TestResultsBelongToTheCallsOfTheirSession(t *testing.T) {
+	in := func(session, line string) string {
+		if session == "" {
+			return line
+		}
+		return strings.Replace(line, "{", `{"session_id":"`+session+`",`, 1)
+	}
+	callOf := func(session, id string) string { return in(session, call(id, session+"-tool")) }
+	resultOf := func(session, id string) string {
+		return in(session, fmt.Sprintf(`{"type":"tool_result","id":"%s","toolId":"Read","value":"%s"}`+"\n", id, session))
+	}
+	for _, tc := range []struct{ name, log, want string }{
+		{"interleaved", callOf("s1", "a") + callOf("s2", "a") + resultOf("s1", "a") + resultOf("s2", "a"), "s1-tool: s1, s2-tool: s2"},
+		{"in reverse order", callOf("s1", "a") + callOf("s2", "a") + resultOf("s2", "a") + resultOf("s1", "a"), "s1-tool: s1, s2-tool: s2"},
+		{"before the call, while another session has one", callOf("s1", "a") + resultOf("s2", "a") + callOf("s2", "a") + resultOf("s1", "a"), "s1-tool: s1, s2-tool: s2"},
+		{"after the result of another session", callOf("s1", "a") + resultOf("s1", "a") + callOf("s2", "a") + resultOf("s2", "a"), "s1-tool: s1, s2-tool: s2"},
+		{"a second result", callOf("s1", "a") + callOf("s2", "a") + resultOf("s1", "a") + resultOf("s2", "a") + resultOf("s1", "a"), "s1-tool: s1, s2-tool: s2"},
+		{"a session that the call does not name", callOf("", "a") + resultOf("s1", "a"), "-tool: s1"},
+		{"a session that the result does not name", callOf("s1", "a") + resultOf("", "a"), "s1-tool: "},
+		{"of a session without the call", callOf("s1", "a") + resultOf("s2", "a"), "s1-tool: unknown"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			events := read(t, agent.Droid, tc.log)
+			requireTaken(t, events)
+			tools, results := map[string]string{}, map[string]string{}
+			var ids []string
+			for _, e := range events {
+				switch body := e.Body.(type) {
+				case event.ToolCall:
+					ids = append(ids, body.ToolCallID)
+					tools[body.ToolCallID] = body.ToolName
+				case event.ToolResult:
+					value, err := strconv.Unquote(string(body.Value))
+					if err != nil {
+						value = "unknown"
+					}
+					results[body.ToolCallID] = value
+				}
+			}
+			var got []string
+			for _, id := range ids {
+				got = append(got, tools[id]+": "+results[id])
+			}
+			require.Equal(t, tc.want, strings.Join(got, ", "))
+		})
+	}
+}
+
+func TestCallsAndResultsNameTheirSession(t *testing.T) {
+	events := read(t, agent.Droid, `{"type":"tool_call","id":"a","toolId":"Read","session_id":"s1"}`+"\n"+result("a", "Read")+call("b", "Read"))
+	require.Len(t, events, 4)
+	for _, e := range events {
+		require.Equal(t, `"s1"`, string(e.Extra["sessionId"]), "%s", e.ClientEventID)
+	}
+}
+
+func TestMalformedCallsAndResultsLeaveAWarning(t *testing.T) {
+	nameless := `{"type":"tool_call","id":"a","parameters":{}}`
+	events := read(t, agent.Droid, nameless+"\n"+result("a", "Read"))
+	require.Equal(t, []string{"call a", "warning: line 1: tool call without a tool name", "result a"}, summaries(events))
+	require.Equal(t, strconv.Quote(nameless), string(events[1].Extra["line"]))
+	requireTaken(t, events)
+
+	events = read(t, agent.Claude, `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a"},{"type":"tool_use","id":"b","name":"Read"}]}}`+"\n"+
+		`{"type":"user","message":{"content":[{"type":"tool_result","content":"lost"},{"type":"tool_result","tool_use_id":"b","content":"found"}]}}`)
+	require.Equal(t, []string{
+		"call a", "call b", "warning: line 1: tool call without a tool name",
+		"result b", "warning: line 2: tool result without a tool_use_id", "unknown a",
+	}, summaries(events))
+	require.Contains(t, string(events[4].Extra["line"]), "lost")
+	requireTaken(t, events)
 }
 
 func TestACallWithoutAnIDGetsOne(t *testing.T) {
@@ -60,7 +134,7 @@ func TestExcessWaitingResultsBecomeWarnings(t *testing.T) {
 			}
 			log.WriteString(call("0", "Read") + call("1", "Read"))
 			events := read(t, agent.Droid, log.String())
-			require.Equal(t, []string{`warning: the result of call "0" has no matching call`, "call 0", "call 1", "result 1"}, tales(events[:4]))
+			require.Equal(t, []string{`warning: the result of call "0" has no matching call`, "call 0", "call 1", "result 1"}, summaries(events[:4]))
 			require.Contains(t, string(events[0].Extra["value"]), wait.value[:1000%len(wait.value)])
 			requireTaken(t, events)
 		})
@@ -74,8 +148,8 @@ func TestExcessOpenCallsEndOldestFirst(t *testing.T) {
 	}
 	log.WriteString(result("0", "Read"))
 	events := read(t, agent.Droid, log.String())
-	require.Equal(t, []string{"call 200", "unknown 0", "call 201", "unknown 1"}, tales(events[200:204]))
-	require.Contains(t, tales(events), "result 0", "the actual result replaces the placeholder")
+	require.Equal(t, []string{"call 200", "unknown 0", "call 201", "unknown 1"}, summaries(events[200:204]))
+	require.Contains(t, summaries(events), "result 0", "the actual result replaces the placeholder")
 	requireTaken(t, events)
 }
 
@@ -88,12 +162,12 @@ func TestOldFinishedCallsAreForgotten(t *testing.T) {
 	}
 	log.WriteString(result("0", "Read"))
 	log.WriteString(result("open", "Edit"))
-	told := tales(read(t, agent.Droid, log.String()))
-	require.Equal(t, []string{"result open", `warning: the result of call "0" has no matching call`}, told[len(told)-2:])
+	all := summaries(read(t, agent.Droid, log.String()))
+	require.Equal(t, []string{"result open", `warning: the result of call "0" has no matching call`}, all[len(all)-2:])
 }
 
-// tales summarizes each event in a word or two.
-func tales(events []event.Event) []string {
+// summaries describes each event in a word or two.
+func summaries(events []event.Event) []string {
 	var out []string
 	for _, e := range events {
 		switch body := e.Body.(type) {

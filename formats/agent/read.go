@@ -46,8 +46,12 @@ type parser interface {
 	parse(line []byte) (session string, items []item, err error)
 }
 
-// check rejects items that a context would refuse, or that truncation would rename.
+// check rejects items that a context would reject, and tool call ids that are too long for an
+// event.
 func (i item) check() error {
+	if i.Body == nil {
+		return nil
+	}
 	id := idOf(i)
 	if len(id) > event.MaxNameBytes {
 		return fmt.Errorf("tool call id has %d bytes (at most %d)", len(id), event.MaxNameBytes)
@@ -69,7 +73,7 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 		}
 		in := lines{reader: bufio.NewReaderSize(r, 64<<10)}
 		d := decoder{parser: spec.newParser(), ids: newIdentity(maxSeen)}
-		calls := pairing{known: map[string]bool{}}
+		calls := pairing{known: map[string][]knownCall{}}
 		emit := func(items []item) bool {
 			for _, i := range items {
 				if e, err := fit(i.Event); !yield(e, err) || err != nil {
@@ -130,11 +134,20 @@ func (d *decoder) read(in *lines) []item {
 		return d.plain(text)
 	}
 	d.inKey = false
-	items, err := d.parse(text)
+	parsed, err := d.parse(text)
 	if err != nil {
 		return []item{unread(text, fmt.Sprintf("line %d: %v", in.number, err))}
 	}
-	return items
+	var items, warnings []item
+	for _, i := range parsed {
+		if i.problem != "" {
+			warnings = append(warnings, unread(text, fmt.Sprintf("line %d: %s", in.number, i.problem)))
+		}
+		if i.Body != nil {
+			items = append(items, i)
+		}
+	}
+	return append(items, warnings...)
 }
 
 // keyLine matches the lines of a PEM private key (RFC 7468) after the first one,
@@ -180,6 +193,14 @@ func (d *decoder) parse(text []byte) ([]item, error) {
 		}
 	}
 	d.session = cmp.Or(session, d.session)
+	for n := range items {
+		switch items[n].Body.(type) {
+		case event.ToolCall:
+			items[n].session = d.session
+		case event.ToolResult:
+			items[n].session = session
+		}
+	}
 	return items, nil
 }
 

@@ -207,6 +207,9 @@ var manyLines = []string{
 	message("user", "Hello"), message("assistant", "Hi"), `{"type":"completion","finalText":"Hi"}` + "\n",
 	call("a", "Read"), call("b", "Read"), call("c", "Edit"), call("", "Edit"),
 	result("a", "Read"), result("b", "Read"), result("c", "Edit"), result("", "Read"), result("", "Edit"), result("d", "LS"),
+	`{"type":"tool_call","id":"a"}` + "\n",
+	`{"type":"tool_call","id":"a","toolId":"Read","session_id":"s1"}` + "\n", `{"type":"tool_result","id":"a","value":1,"session_id":"s1"}` + "\n",
+	`{"type":"tool_call","id":"a","toolId":"Read","session_id":"s2"}` + "\n", `{"type":"tool_result","id":"a","value":2,"session_id":"s2"}` + "\n",
 }
 
 func message(role, text string) string {

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// decodeOpenAI reads a conversation that begins on the current line. It emits
-// events only after the whole conversation was parsed.
+// decodeOpenAI reads a conversation that begins on the current line. It calls take only
+// after it has parsed the whole conversation.
 func decodeOpenAI(in *lines, take func(event.Event) error) error {
 	first := in.number
 	data, err := in.document()

@@ -9,9 +9,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// placing assigns the events of a file their place in a log: dense ids, parents,
-// the context name, and a timestamp if missing. It rewrites references to ids
-// accordingly.
+// placing makes the events of a file those of a log: it assigns dense ids, parents, the
+// context name and missing timestamps, and updates references to ids.
 type placing struct {
 	to string
 	at time.Time
@@ -19,11 +18,11 @@ type placing struct {
 	count int
 	// from is the context name of the file, once known.
 	from string
-	// counters[i] is the counter in the id of event i, or that of the event before
-	// it if its id has no counter. It is sorted, so references to omitted events can
-	// be resolved by binary search.
+	// counters[i] is the counter in the id of event i, or, if the id has none, that of
+	// the event before it. The slice is sorted, so a binary search resolves references to
+	// events that the file omits.
 	counters []int
-	// others maps ids of any other form to the number of their event.
+	// others maps ids without a counter to the number of their event.
 	others map[string]int
 }
 
@@ -46,8 +45,8 @@ func (p *placing) place(e event.Event) (event.Event, error) {
 	return e, e.Validate()
 }
 
-// note checks and remembers the id of an event. All events must belong to one
-// context, with increasing or unique ids.
+// note validates and records the id of an event. All events must belong to one context.
+// Their counters must increase, and ids without a counter must be unique.
 func (p *placing) note(e event.Event) error {
 	name := e.ContextName
 	if name == "" && event.Counter(e.ID) > 0 {
@@ -110,7 +109,7 @@ func (p *placing) follow(id string) string {
 	return event.FormatID(p.to, n)
 }
 
-// moved maps a counter in the file to one in the log.
+// moved returns the counter in the log for a counter in the file.
 func (p *placing) moved(n int) int {
 	switch last := p.newest(); {
 	case last == 0:

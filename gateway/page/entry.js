@@ -37,7 +37,11 @@ const views = {
     if (subtype === "prompt") {
       return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain" }, entry.content))] };
     }
-    return { class: level === "warning" && "warning", children: [h("p", null, entry.content), time(entry)] };
+    const line = output(entry.metadata?.line); // malformed input of an agent
+    return {
+      class: level === "warning" && "warning",
+      children: [line ? h("details", null, h("summary", null, entry.content), line) : h("p", null, entry.content), time(entry)],
+    };
   },
 
   error_message: (entry) => ({ children: [h("p", { class: "plain" }, entry.content), time(entry)] }),
@@ -53,7 +57,7 @@ const views = {
   },
 
   tool_use: (entry) => {
-    const { tool_name: name, status, action_type: action = { action: "other" } } = entry.entry_type;
+    const { tool_name: name, status, duration_ms: ms, action_type: action = { action: "other" } } = entry.entry_type;
     const { verb, target, body } = (actions[action.action] ?? actions.other)(action, entry, name);
     const parts = [body].flat().filter(Boolean);
     const exit = action.action === "command_run" ? action.result?.exit_status : undefined;
@@ -61,9 +65,10 @@ const views = {
       h("span", { class: "verb" }, verb),
       h("code", { class: "target" }, target),
       exit != null && h("span", { class: `exit ${exit === 0 ? "ok" : "bad"}` }, `exit ${exit}`),
-      h("span", { class: `status ${status ?? "created"}`, title: statuses[status] ?? status, "aria-label": statuses[status] ?? status }),
+      h("span", { class: `status ${status ?? "created"}`, title: joinDots(statuses[status] ?? status, ms && seconds(ms)).join(""), "aria-label": statuses[status] ?? status }),
     ];
     if (parts.length === 0) return { children: [h("div", { class: "card" }, h("div", { class: "line" }, line))] };
+    if (entry.metadata) parts.push(h("details", { class: "metadata" }, h("summary", null, "Metadata"), output(entry.metadata)));
     const isOpen = action.action === "file_edit" || action.action === "plan_presentation" || action.action === "todo_management";
     return { children: [h("details", { class: "card", open: isOpen }, h("summary", { class: "line" }, line), h("div", { class: "card-body" }, parts))] };
   },
@@ -114,14 +119,15 @@ const actions = {
     target: `${todos.filter((todo) => isDone(todo)).length} of ${todos.length}`,
     body: [
       todos.length && h("ul", { class: "todos" }, todos.map((todo) =>
-        h("li", { class: todo.status ?? "pending" }, todo.content, h("span", { class: "visually-hidden" }, ` (${todo.status ?? "pending"})`)))),
+        h("li", { class: todo.status ?? "pending" }, todo.content, todo.priority && h("span", { class: "priority" }, todo.priority),
+          h("span", { class: "visually-hidden" }, ` (${todo.status ?? "pending"})`)))),
       output(result),
     ],
   }),
 
-  plan_presentation: ({ plan, result }) => ({
+  plan_presentation: ({ plan, description, result }) => ({
     verb: "Plan",
-    target: "",
+    target: description ?? "",
     body: [plan && h("div", { class: "prose" }, render(plan)), output(result)],
   }),
 
@@ -175,8 +181,9 @@ function diff(text) {
   }));
 }
 
-// The types that the gateway serves as images.
+// The types that the gateway serves as images and audio.
 const imageTypes = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const audioTypes = ["audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"];
 
 function attachment({ name, media_type: type, size, url, event_id: id }) {
   const label = joinDots(h("bdi", null, name || "file"), type, size && bytes(size));
@@ -185,7 +192,8 @@ function attachment({ name, media_type: type, size, url, event_id: id }) {
   // Other files, and images that fail to load, show their name only.
   const image = !isWeb && href && imageTypes.includes(type) &&
     h("img", { src: href, alt: "", loading: "lazy", onerror: (event) => event.target.remove() });
-  return h("li", null, href ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, image, label) : label);
+  const audio = !isWeb && href && audioTypes.includes(type) && h("audio", { src: href, controls: true, preload: "none" });
+  return h("li", null, href ? h("a", { href, target: "_blank", rel: "noopener noreferrer" }, image, label) : label, audio);
 }
 
 // joinDots joins the nonempty parts with dots. Names are bdi elements, so their writing

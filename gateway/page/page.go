@@ -41,6 +41,7 @@ var policy = strings.Join([]string{
 	"style-src 'self'",
 	"connect-src 'self'",
 	"img-src 'self' data: blob:",
+	"media-src 'self'",
 	"frame-ancestors 'none'",
 	"base-uri 'none'",
 	"form-action 'none'",

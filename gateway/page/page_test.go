@@ -58,7 +58,7 @@ func TestThePolicyAllowsOnlyTheScriptsOfThePage(t *testing.T) {
 	for _, path := range []string{"/", "/app.js", "/lib/marked/marked.esm.js"} {
 		header := get(t, path, nil).Header
 		require.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "+
-			"img-src 'self' data: blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'", path)
+			"img-src 'self' data: blob:; media-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'", path)
 		require.Equal(t, "nosniff", header.Get("X-Content-Type-Options"), path)
 		require.Equal(t, "no-referrer", header.Get("Referrer-Policy"), path)
 	}

@@ -3,6 +3,7 @@ package transcript
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
@@ -15,28 +16,52 @@ const (
 	MaxWaiting = 1000
 )
 
-// call is an immutable tool call.
-type call struct {
-	id, tool string
-	action   ActionType
+// callKey identifies a tool call. Agent sessions may use the same ids.
+type callKey struct{ session, id string }
+
+// isSame reports whether a result can belong to a call. A session that is unknown, because
+// the event lacks the extra field sessionId, may be any.
+func (k callKey) isSame(other callKey) bool {
+	return k.id == other.id && (k.session == other.session || k.session == "" || other.session == "")
+}
+
+// pendingCall is an immutable tool call that can get a result.
+type pendingCall struct {
+	callKey
+	tool      string
+	messageID string
+	action    ActionType
+	content   string
+	at        time.Time
+}
+
+// pendingResult is an immutable result that waits for its call.
+type pendingResult struct {
+	callKey
+	body event.ToolResult
+	at   time.Time
 }
 
 // answered is an immutable list of calls with results, newest first. States share
 // its tail.
 type answered struct {
-	*call
+	*pendingCall
 	older  *answered
 	length int
 }
 
-// addCall appends a call, with its result if that came first. It ignores the id of an
-// open call. After the result, the same id is a new call.
+// addCall appends a call, with its result if that came first. It ignores a call with the
+// id of an open one, with a warning. After the result, the same id is a new call.
 func (f *fold) addCall(body event.ToolCall) {
-	if slices.ContainsFunc(f.open, func(c *call) bool { return c.id == body.ToolCallID }) {
+	key := callKey{session: f.session(), id: body.ToolCallID}
+	if slices.ContainsFunc(f.open, func(c *pendingCall) bool { return c.callKey == key }) {
+		f.warn(fmt.Sprintf("Ignored a call of the tool %s: the tool call %q has no result yet", body.ToolName, body.ToolCallID))
 		return
 	}
 	action := actionOf(body.ToolName, body.Parameters, f.cwd)
-	c := &call{id: body.ToolCallID, tool: body.ToolName, action: action}
+	c := &pendingCall{
+		callKey: key, tool: body.ToolName, messageID: body.MessageID, action: action, content: title(body.ToolName, action), at: f.at,
+	}
 	status := Created
 	if extra[Status](f.event, "status") == PendingApproval {
 		status = PendingApproval
@@ -45,9 +70,9 @@ func (f *fold) addCall(body event.ToolCall) {
 	if body.MessageID == "" || body.MessageID == f.answer.id {
 		after = f.answer.after
 	}
-	f.appendAs(c.id, after, Entry{
-		EntryType: EntryType{Type: ToolUse, ToolName: c.tool, ActionType: &action, Status: status}, Content: title(c.tool, action),
-	})
+	f.effects = append(f.effects, AppendEntry{ID: c.id, SessionID: c.session, After: after, Entry: f.entry(Entry{
+		EntryType: EntryType{Type: ToolUse, ToolName: c.tool, ActionType: &action, Status: status}, Content: c.content,
+	})})
 	if len(f.open) == MaxCalls {
 		f.close(f.open[0])
 	}
@@ -56,54 +81,70 @@ func (f *fold) addCall(body event.ToolCall) {
 }
 
 // applyWaiting applies the results that came before their call.
-func (f *fold) applyWaiting(c *call) {
-	var others []event.ToolResult
-	for _, body := range f.waiting {
-		if body.ToolCallID == c.id {
-			f.resolve(c, body)
+func (f *fold) applyWaiting(c *pendingCall) {
+	var others []pendingResult
+	for _, r := range f.waiting {
+		if r.isSame(c.callKey) {
+			f.resolve(c, r)
 		} else {
-			others = append(others, body)
+			others = append(others, r)
 		}
 	}
 	f.waiting = others
 }
 
-// addResult applies a result to the newest call with its id.
+// addResult applies a result to the newest call with its id, preferably one of the same
+// session.
 func (f *fold) addResult(body event.ToolResult) {
-	if i := slices.IndexFunc(f.open, func(c *call) bool { return c.id == body.ToolCallID }); i >= 0 {
-		f.resolve(f.open[i], body)
-		return
-	}
-	for a := f.answered; a != nil; a = a.older {
-		if a.id == body.ToolCallID {
-			f.update(a.call, body)
+	r := pendingResult{callKey: callKey{session: f.session(), id: body.ToolCallID}, body: body, at: f.at}
+	for _, belongs := range []func(*pendingCall) bool{
+		func(c *pendingCall) bool { return c.callKey == r.callKey },
+		func(c *pendingCall) bool { return r.isSame(c.callKey) },
+	} {
+		if i := slices.IndexFunc(f.open, belongs); i >= 0 {
+			f.resolve(f.open[i], r)
 			return
 		}
+		for a := f.answered; a != nil; a = a.older {
+			if belongs(a.pendingCall) {
+				f.update(a.pendingCall, r)
+				return
+			}
+		}
 	}
-	f.waiting = append(slices.Clip(f.waiting), body)
+	f.waiting = append(slices.Clip(f.waiting), r)
 	if len(f.waiting) > MaxWaiting {
 		dropped := f.waiting[0]
 		f.waiting = f.waiting[1:]
 		f.effects = append(f.effects, EmitWarning{Message: fmt.Sprintf(
 			"Dropped the result of tool call %q: no matching call, and %d other results are waiting",
-			dropped.ToolCallID, MaxWaiting)})
+			dropped.id, MaxWaiting)})
 	}
 }
 
-func (f *fold) resolve(c *call, body event.ToolResult) {
+// session returns the agent's session of a call or a result, "" if unknown.
+func (f *fold) session() string { return extra[string](f.event, "sessionId") }
+
+func (f *fold) resolve(c *pendingCall, r pendingResult) {
 	f.close(c)
-	f.update(c, body)
+	f.update(c, r)
 }
 
 // update shows the result of a call. An actual result replaces a placeholder.
-func (f *fold) update(c *call, body event.ToolResult) {
-	status, action := c.action.withResult(body, parameters{cwd: f.cwd}.relative)
+func (f *fold) update(c *pendingCall, r pendingResult) {
+	status, action := c.action.withResult(r.body, parameters{cwd: f.cwd}.relative)
+	content := c.content
+	if action.Path != c.action.Path {
+		content = title(c.tool, action)
+	}
 	f.effects = append(f.effects, UpdateToolStatus{
-		ToolCallID: c.id, Status: status, ActionType: action, Content: title(c.tool, action),
+		ToolCallID: c.id, SessionID: c.session, MessageID: c.messageID,
+		Status: status, ActionType: action, Content: content,
+		Timestamp: r.at, DurationMs: max(0, r.at.Sub(c.at).Milliseconds()),
 	})
 }
 
-func (f *fold) close(c *call) {
+func (f *fold) close(c *pendingCall) {
 	i := slices.Index(f.open, c)
 	if i < 0 {
 		return
@@ -115,11 +156,11 @@ func (f *fold) close(c *call) {
 	f.answered = f.answered.with(c)
 }
 
-func (a *answered) with(c *call) *answered {
+func (a *answered) with(c *pendingCall) *answered {
 	if a == nil {
-		return &answered{call: c, length: 1}
+		return &answered{pendingCall: c, length: 1}
 	}
-	return &answered{call: c, older: a, length: a.length + 1}
+	return &answered{pendingCall: c, older: a, length: a.length + 1}
 }
 
 // newest copies the first n elements.
@@ -127,5 +168,5 @@ func (a *answered) newest(n int) *answered {
 	if n == 0 {
 		return nil
 	}
-	return a.older.newest(n - 1).with(a.call)
+	return a.older.newest(n - 1).with(a.pendingCall)
 }

@@ -52,7 +52,10 @@
 //     of versions in between.
 //   - A repeated event has no effect.
 //   - While nothing streams, the document depends on the log alone.
-//   - A call is shown with its result, whichever comes first. Up to [MaxWaiting]
+//   - A call is shown with its result, whichever comes first. Calls and results with the
+//     extra field sessionId are matched within that agent session. Up to [MaxWaiting]
 //     results wait for their calls; the oldest is then dropped with a warning.
+//   - Input that is not shown leaves a warning: malformed lines of an agent's log, and
+//     calls with the id of an open one.
 //   - [Reduce] does not modify its arguments.
 package transcript

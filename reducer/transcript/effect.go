@@ -1,5 +1,10 @@
 package transcript
 
+import (
+	"encoding/json"
+	"time"
+)
+
 // Effect is a change to a transcript. It identifies an entry by id.
 type Effect interface{ effect() }
 
@@ -8,6 +13,9 @@ type AppendEntry struct {
 	// ID is an event id, a tool call id, or the request and attempt of a streaming
 	// answer. Effects apply to the newest entry with their id.
 	ID string
+	// SessionID is the agent's session of a tool call, "" if unknown. Sessions may use the
+	// same tool call ids.
+	SessionID string
 	// After is an event id. The entry follows the existing entries of that event; ""
 	// appends it to the document.
 	After string
@@ -23,16 +31,31 @@ type AppendText struct {
 // RemoveEntry removes a streaming entry.
 type RemoveEntry struct{ ID string }
 
-// UpdateToolStatus updates a tool call.
+// UpdateToolStatus updates a tool call with its result.
 type UpdateToolStatus struct {
 	ToolCallID string
+	// SessionID is that of the call's [AppendEntry].
+	SessionID string
+	// MessageID is the message that made the call, "" if unknown.
+	MessageID  string
 	Status     Status
 	ActionType ActionType
 	Content    string
+	// Timestamp is the time of the result.
+	Timestamp time.Time
+	// DurationMs is the time from the call to the result; 0 if the result has the same time
+	// or an earlier one.
+	DurationMs int64
 }
 
-// EmitWarning adds a warning about something that the transcript does not show.
-type EmitWarning struct{ Message string }
+// EmitWarning adds a warning about something that the transcript does not show: malformed
+// input of an agent's log, a call with the id of an open one, or a result that waited too
+// long for its call.
+type EmitWarning struct {
+	Message string
+	// Metadata is that of the entry ([Entry]).
+	Metadata json.RawMessage
+}
 
 func (AppendEntry) effect()      {}
 func (AppendText) effect()       {}

@@ -36,6 +36,14 @@ type Entry struct {
 	Partial bool `json:"partial,omitempty"`
 	// Attachments are set on a user_message.
 	Attachments []Attachment `json:"attachments,omitempty"`
+	// ResultTimestamp is the time of the result of a tool_use, omitted without a result.
+	// Like Timestamp, it is that of the agent's log if known.
+	ResultTimestamp time.Time `json:"result_timestamp,omitzero"`
+	// Metadata is a JSON object with the fields of the event that its type does not define,
+	// such as those of the line in the agent's log: messageId, sessionId, parentToolCallId.
+	// sourceTimestamp and status are omitted, since other fields show them. Values longer
+	// than 4 KiB are truncated texts, and fields beyond 16 KiB are omitted.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
 // Text returns the text of the entry, streaming or not.
@@ -84,7 +92,9 @@ type EntryType struct {
 	Model        string `json:"model,omitempty"`
 	InputTokens  int    `json:"input_tokens,omitempty"`
 	OutputTokens int    `json:"output_tokens,omitempty"`
-	DurationMs   int64  `json:"duration_ms,omitempty"`
+	// DurationMs is set on a token_usage_info, and on a tool_use with a result: the time
+	// between the two events. 0 means unknown.
+	DurationMs int64 `json:"duration_ms,omitempty"`
 }
 
 // Status is the state of a tool call.
@@ -115,7 +125,8 @@ const (
 	SubtypeRequestFailed  Subtype = "request_failed"
 	SubtypeRejected       Subtype = "rejected"
 	SubtypeNote           Subtype = "note"
-	// SubtypeTranscript marks a warning of the transcript itself ([EmitWarning]).
+	// SubtypeTranscript marks a warning about something that the transcript does not show
+	// ([EmitWarning]).
 	SubtypeTranscript Subtype = "transcript"
 )
 
@@ -147,7 +158,7 @@ type ActionType struct {
 	Todos []Todo `json:"todos,omitempty"`
 	// Plan is Markdown, set on a plan_presentation.
 	Plan string `json:"plan,omitempty"`
-	// Description is set on another action.
+	// Description is set on another action, and on a plan_presentation with a reason.
 	Description string `json:"description,omitempty"`
 	// Arguments are the JSON arguments of a generic tool.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -202,6 +213,8 @@ type Todo struct {
 	Content string `json:"content"`
 	// Status is the agent's term, such as pending, in_progress or completed.
 	Status string `json:"status,omitempty"`
+	// Priority is the agent's term, such as high, medium or low; "" if unknown.
+	Priority string `json:"priority,omitempty"`
 }
 
 // CommandResult is the outcome of a command.

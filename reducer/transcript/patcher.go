@@ -34,8 +34,9 @@ type Patcher struct {
 	visible int
 	// recent lists the slots by their last change, newest first.
 	recent *list.List
-	// calls and streams are the slots of tool calls and streaming answers by effect id.
-	calls, streams map[string]*slot
+	// calls and streams are the slots of tool calls and streaming answers by the ids of effects.
+	calls   map[callKey]*slot
+	streams map[string]*slot
 }
 
 // slot is the position of an entry. Slots never change their order.
@@ -75,7 +76,7 @@ func (g *streamedText) since(version int) string {
 
 // NewPatcher returns a Patcher with an empty document at version 0.
 func NewPatcher() *Patcher {
-	return &Patcher{recent: list.New(), calls: map[string]*slot{}, streams: map[string]*slot{}}
+	return &Patcher{recent: list.New(), calls: map[callKey]*slot{}, streams: map[string]*slot{}}
 }
 
 // Version returns the number of applied events that had an effect.
@@ -156,9 +157,11 @@ func (p *Patcher) applyEffect(effect Effect, e event.Event) {
 		p.remove(p.streams[effect.ID])
 		delete(p.streams, effect.ID)
 	case UpdateToolStatus:
-		s := p.calls[effect.ToolCallID]
+		s := p.calls[callKey{effect.SessionID, effect.ToolCallID}]
 		s.entry.EntryType.Status = effect.Status
 		s.entry.EntryType.ActionType = &effect.ActionType
+		s.entry.EntryType.DurationMs = effect.DurationMs
+		s.entry.ResultTimestamp = effect.Timestamp
 		s.entry.Content = effect.Content
 		s.replaced = p.version
 		p.markChanged(s)
@@ -167,6 +170,7 @@ func (p *Patcher) applyEffect(effect Effect, e event.Event) {
 			Timestamp: timeOf(e),
 			EntryType: EntryType{Type: SystemMessage, Subtype: SubtypeTranscript, Level: Warning},
 			Content:   effect.Message,
+			Metadata:  effect.Metadata,
 		}})
 	}
 }
@@ -181,7 +185,7 @@ func (p *Patcher) add(effect AppendEntry) {
 		s.text.add(p.version, strings.Join(effect.Entry.Chunks, ""))
 		p.streams[effect.ID] = s
 	case effect.Entry.EntryType.Type == ToolUse:
-		p.calls[effect.ID] = s
+		p.calls[callKey{effect.SessionID, effect.ID}] = s
 	}
 	p.markChanged(s)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,11 @@ func anyEvents(t *rapid.T) []event.Event {
 	}
 	tool := func() string { return rapid.SampledFrom([]string{"weather", "time"}).Draw(t, "tool") }
 	call := func() string { return fmt.Sprintf("call_%d", rapid.IntRange(0, 3).Draw(t, "call")) }
+	fields := func() map[string]json.RawMessage {
+		return rapid.SampledFrom([]map[string]json.RawMessage{
+			nil, {"sessionId": json.RawMessage(`"s1"`)}, {"sessionId": json.RawMessage(`"s2"`)}, {"sessionId": json.RawMessage(`7`), "a": json.RawMessage(`[1]`)},
+		}).Draw(t, "fields")
+	}
 	delta := event.TextDelta{} // the previous one; some are consecutive
 	answer := ""               // the newest
 	for range rapid.IntRange(0, 60).Draw(t, "steps") {
@@ -120,6 +126,9 @@ func anyEvents(t *rapid.T) []event.Event {
 		case "note":
 			kinds := []event.NoteKind{event.NoteThinking, event.NoteError, event.NoteWarning, event.NoteSystem, event.NoteUsage}
 			e.Body = event.Note{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Content: text()}
+			if rapid.Bool().Draw(t, "malformed") {
+				e.Extra = map[string]json.RawMessage{"line": json.RawMessage(`"{"`)}
+			}
 		case "settings":
 			e.Body = eventtest.ConfigBody().Draw(t, "settings")
 		case "started":
@@ -158,8 +167,10 @@ func anyEvents(t *rapid.T) []event.Event {
 				ToolCallID: call(), MessageID: rapid.SampledFrom([]string{"", answer, "demo:0001", "msg_1"}).Draw(t, "message"),
 				ToolName: tool(), Parameters: eventtest.Value().Draw(t, "parameters"),
 			}
+			e.Extra = fields()
 		case "result":
 			e.Body = event.ToolResult{ToolCallID: call(), Value: eventtest.Value().Draw(t, "value")}
+			e.Extra = fields()
 		case "again":
 			if len(events) == 0 {
 				continue
@@ -204,26 +215,34 @@ func render(events []event.Event) transcript.Document {
 			entry.Entry = ofType(transcript.AssistantMessage, body.Content)
 			entry.Partial = body.Partial
 		case event.ToolCall:
+			entry.Metadata = metadata(e)
 			result, isCall := results[i]
 			if !isCall {
-				continue
+				entry.Entry = warning(fmt.Sprintf("Ignored a call of the tool %s: the tool call %q has no result yet", body.ToolName, body.ToolCallID), e)
+				entry.after = o.newest(i + 1)
+				break
 			}
 			action := &transcript.ActionType{Action: transcript.Tool, Arguments: body.Parameters}
 			entry.Entry = ofType(transcript.ToolUse, body.ToolName)
 			entry.EntryType.ToolName, entry.EntryType.ActionType, entry.EntryType.Status = body.ToolName, action, transcript.Created
-			switch {
-			case result == nil:
-			case result.IsError:
-				entry.EntryType.Status, action.Result = transcript.Failed, result.Error
-			default:
-				entry.EntryType.Status, action.Result = transcript.Success, result.Value
+			entry.Metadata = metadata(e)
+			if result != nil {
+				value := result.Body.(event.ToolResult).Value
+				entry.EntryType.Status, action.Result = transcript.Success, value
+				entry.ResultTimestamp = result.Timestamp
+				entry.EntryType.DurationMs = max(0, result.Timestamp.Sub(e.Timestamp).Milliseconds())
 			}
 		case event.ToolResult, event.FileAttachment, event.LLMRequestStarted:
 			continue
 		default:
 			// The stories cover the text of other events.
 			_, effects := transcript.Reduce(transcript.State{}, e)
-			entry.Entry = effects[0].(transcript.AppendEntry).Entry
+			switch effect := effects[0].(type) {
+			case transcript.AppendEntry:
+				entry.Entry = effect.Entry
+			case transcript.EmitWarning:
+				entry.Entry = warning(effect.Message, e)
+			}
 		}
 		entry.Timestamp = e.Timestamp
 		shown = append(shown, entry)
@@ -243,6 +262,28 @@ type positionedEntry struct {
 
 func ofType(kind transcript.Kind, content string) transcript.Entry {
 	return transcript.Entry{EntryType: transcript.EntryType{Type: kind}, Content: content}
+}
+
+func warning(message string, e event.Event) transcript.Entry {
+	entry := ofType(transcript.SystemMessage, message)
+	entry.EntryType.Subtype, entry.EntryType.Level, entry.Metadata = transcript.SubtypeTranscript, transcript.Warning, metadata(e)
+	return entry
+}
+
+// metadata returns the metadata of a short event.
+func metadata(e event.Event) json.RawMessage {
+	fields := maps.Clone(e.Extra)
+	if call, ok := e.Body.(event.ToolCall); ok && call.MessageID != "" {
+		if fields == nil {
+			fields = map[string]json.RawMessage{}
+		}
+		fields["messageId"], _ = json.Marshal(call.MessageID)
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	data, _ := json.Marshal(fields)
+	return data
 }
 
 // oracle scans all events, without repeats, for every question.
@@ -338,45 +379,79 @@ func (o oracle) attachments(i int) []transcript.Attachment {
 	return out
 }
 
-// results maps the index of a call to its result, which can be nil. It omits calls
-// with the id of an open one.
-func (o oracle) results() map[int]*event.ToolResult {
-	results := map[int]*event.ToolResult{}
-	var calls []int
-	var waiting []event.ToolResult
-	isOf := func(result event.ToolResult, call int) bool {
-		return result.ToolCallID == o.events[call].Body.(event.ToolCall).ToolCallID
+// results maps the index of a call to the event of its result, which can be nil. It omits
+// calls with the id of an open one of their session.
+func (o oracle) results() map[int]*event.Event {
+	results := map[int]*event.Event{}
+	var calls, waiting []int
+	session := func(i int) (id string) {
+		_ = json.Unmarshal(o.events[i].Extra["sessionId"], &id)
+		return id
+	}
+	toolCallID := func(i int) string {
+		if result, ok := o.events[i].Body.(event.ToolResult); ok {
+			return result.ToolCallID
+		}
+		return o.events[i].Body.(event.ToolCall).ToolCallID
+	}
+	// match is 2 for a call of the same session, 1 if either session is unknown, else 0.
+	match := func(result, call int) int {
+		switch a, b := session(result), session(call); {
+		case toolCallID(result) != toolCallID(call):
+			return 0
+		case a == b:
+			return 2
+		case a == "" || b == "":
+			return 1
+		}
+		return 0
+	}
+	// resultOrder holds the calls with results in the order in which they got the first one.
+	var resultOrder []int
+	answer := func(call, result int) {
+		if results[call] == nil {
+			resultOrder = append(resultOrder, call)
+		}
+		results[call] = &o.events[result]
 	}
 	for i, e := range o.events {
-		switch body := e.Body.(type) {
+		switch e.Body.(type) {
 		case event.ToolCall:
 			isOpen := slices.ContainsFunc(calls, func(call int) bool {
-				return results[call] == nil && o.events[call].Body.(event.ToolCall).ToolCallID == body.ToolCallID
+				return results[call] == nil && match(i, call) == 2
 			})
 			if isOpen {
 				continue
 			}
 			calls, results[i] = append(calls, i), nil
-			var others []event.ToolResult
-			for _, r := range waiting {
-				if !isOf(r, i) {
-					others = append(others, r)
-					continue
+			waiting = slices.DeleteFunc(waiting, func(result int) bool {
+				belongs := match(result, i) > 0
+				if belongs {
+					answer(i, result)
 				}
-				results[i] = &r
-			}
-			waiting = others
+				return belongs
+			})
 		case event.ToolResult:
-			newest := -1
-			for _, call := range calls {
-				if isOf(body, call) {
-					newest = call
+			found := -1
+			for _, want := range []int{2, 1} {
+				for _, call := range slices.Backward(resultOrder) {
+					if found < 0 && match(i, call) == want {
+						found = call
+					}
+				}
+				for _, call := range slices.Backward(calls) {
+					if results[call] == nil && match(i, call) == want {
+						found = call // the oldest open one comes first
+					}
+				}
+				if found >= 0 {
+					break
 				}
 			}
-			if newest < 0 {
-				waiting = append(waiting, body)
+			if found < 0 {
+				waiting = append(waiting, i)
 			} else {
-				results[newest] = &body
+				answer(found, i)
 			}
 		}
 	}

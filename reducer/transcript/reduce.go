@@ -27,9 +27,9 @@ type State struct {
 	// lastEnded is the number of the newest request whose streaming has ended.
 	lastEnded int
 	// open holds the calls without a result, oldest first.
-	open     []*call
+	open     []*pendingCall
 	answered *answered
-	waiting  []event.ToolResult
+	waiting  []pendingResult
 }
 
 type request struct {
@@ -198,7 +198,7 @@ func (f *fold) endStream(requestID string) {
 }
 
 // appendNote adds a note of an agent. It uses the extra fields cwd, model, durationMs
-// and usage.
+// and usage. The extra field line is malformed input of the agent's log.
 func (f *fold) appendNote(body event.Note) {
 	switch body.Kind {
 	case event.NoteThinking:
@@ -206,6 +206,10 @@ func (f *fold) appendNote(body event.Note) {
 	case event.NoteError:
 		f.append("", Entry{EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeNote}, Content: body.Content})
 	case event.NoteWarning:
+		if _, isMalformed := f.event.Extra["line"]; isMalformed {
+			f.warn(body.Content)
+			return
+		}
 		f.appendSystem("", SubtypeNote, Warning, body.Content)
 	case event.NoteSystem:
 		f.cwd = cmp.Or(extra[string](f.event, "cwd"), f.cwd)
@@ -239,11 +243,19 @@ func (f *fold) usage(body event.LLMRequestCompleted) Entry {
 	return Entry{EntryType: t, Content: content}
 }
 
-func (f *fold) append(after string, entry Entry) { f.appendAs(f.event.ID, after, entry) }
+func (f *fold) append(after string, entry Entry) {
+	f.effects = append(f.effects, AppendEntry{ID: f.event.ID, After: after, Entry: f.entry(entry)})
+}
 
-func (f *fold) appendAs(id, after string, entry Entry) {
-	entry.Timestamp = f.at
-	f.effects = append(f.effects, AppendEntry{ID: id, After: after, Entry: entry})
+// entry adds the time and the metadata of the event.
+func (f *fold) entry(entry Entry) Entry {
+	entry.Timestamp, entry.Metadata = f.at, metadataOf(f.event)
+	return entry
+}
+
+// warn reports that the transcript does not show the event.
+func (f *fold) warn(message string) {
+	f.effects = append(f.effects, EmitWarning{Message: message, Metadata: metadataOf(f.event)})
 }
 
 func (f *fold) appendSystem(after string, subtype Subtype, level Level, content string) {

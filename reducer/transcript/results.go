@@ -81,20 +81,41 @@ func commandResult(text string) CommandResult {
 	return CommandResult{Output: text}
 }
 
-// withReportedChanges replaces the changes of an edit with the exact ones of its
-// result, an object or its JSON in a string. Results describe one file and neither
-// deletions nor renames; other changes are kept.
-func (a ActionType) withReportedChanges(raw json.RawMessage, relative func(string) string) ActionType {
-	if text, ok := stringOf(raw); ok {
+// reportedChange is the result of an edit.
+type reportedChange struct {
+	FilePath string  `json:"file_path"`
+	Diff     string  `json:"diff"`
+	Content  *string `json:"content"`
+}
+
+// reportedChangeOf decodes the result of an edit, an object. Droid nests that of ApplyPatch in
+// the field value.
+func reportedChangeOf(raw json.RawMessage) (change reportedChange, ok bool) {
+	var nested struct {
+		Value json.RawMessage `json:"value"`
+	}
+	ok = unmarshal(raw, &change)
+	if ok && change == (reportedChange{}) && unmarshal(raw, &nested) && len(nested.Value) > 0 {
+		ok = unmarshal(nested.Value, &change)
+	}
+	return change, ok
+}
+
+// unmarshal decodes an object or its JSON in a string.
+func unmarshal(raw json.RawMessage, into any) (ok bool) {
+	if text, isText := stringOf(raw); isText {
 		raw = json.RawMessage(text)
 	}
-	var result struct {
-		FilePath string  `json:"file_path"`
-		Diff     string  `json:"diff"`
-		Content  *string `json:"content"`
-	}
+	return json.Unmarshal(raw, into) == nil
+}
+
+// withReportedChanges replaces the changes of an edit with the exact ones of its
+// result. Results describe one file and neither deletions nor renames; other changes are
+// kept.
+func (a ActionType) withReportedChanges(raw json.RawMessage, relative func(string) string) ActionType {
+	result, ok := reportedChangeOf(raw)
 	isDeletionOrRename := func(c FileChange) bool { return c.Action == Delete || c.Action == Rename }
-	if json.Unmarshal(raw, &result) != nil || len(a.Changes) > 1 || slices.ContainsFunc(a.Changes, isDeletionOrRename) {
+	if !ok || len(a.Changes) > 1 || slices.ContainsFunc(a.Changes, isDeletionOrRename) {
 		return a
 	}
 	a.Path = cmp.Or(a.Path, relative(result.FilePath))

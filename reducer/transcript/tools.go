@@ -144,7 +144,8 @@ func todoList(p parameters) ActionType {
 	for _, item := range p.objects("todos") {
 		content, _ := item.text("content", "text", "title")
 		status, _ := item.text("status")
-		action.Todos = append(action.Todos, Todo{Content: content, Status: status})
+		priority, _ := item.text("priority")
+		action.Todos = append(action.Todos, Todo{Content: content, Status: status, Priority: priority})
 	}
 	text, ok := p.text("todos")
 	if ok && len(action.Todos) == 0 {
@@ -163,8 +164,9 @@ func fetchURL(p parameters) ActionType {
 }
 
 func presentPlan(p parameters) ActionType {
-	plan, ok := p.text("plan", "spec", "title")
-	return actionIf(ok, ActionType{Action: PlanPresentation, Plan: plan})
+	plan, hasPlan := p.text("plan", "spec", "title")
+	reason, hasReason := p.text("reason")
+	return actionIf(hasPlan || hasReason, ActionType{Action: PlanPresentation, Plan: plan, Description: reason})
 }
 
 func delegateTask(p parameters) ActionType {

@@ -3,6 +3,7 @@ package transcript_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,12 @@ func TestToolCallsMapToActions(t *testing.T) {
 			`{"action":"todo_management","todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}`},
 		{"todos as lines of text", "TodoWrite", `{"todos":"1. [completed] a\n2. [pending] b\n"}`,
 			`{"action":"todo_management","todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}`},
+		{"todos with priorities", "TodoWrite", `{"todos":[{"content":"a","status":"pending","priority":"high"}]}`,
+			`{"action":"todo_management","todos":[{"content":"a","status":"pending","priority":"high"}]}`},
+		{"a plan with a reason", "ExitSpecMode", `{"plan":"# Do it","reason":"The spec is complete."}`,
+			`{"action":"plan_presentation","plan":"# Do it","description":"The spec is complete."}`},
+		{"a reason without a plan", "ExitSpecMode", `{"reason":"The spec is complete."}`,
+			`{"action":"plan_presentation","description":"The spec is complete."}`},
 		{"a plan", "ExitSpecMode", `{"plan":"# Do it"}`, `{"action":"plan_presentation","plan":"# Do it"}`},
 		{"a subagent", "Task", `{"description":"Look around","prompt":"p","subagent_type":"x"}`, `{"action":"other","description":"Look around"}`},
 		{"an unknown tool", "slack_post_message", `{"text":"hi"}`, `{"action":"tool","arguments":{"text":"hi"}}`},
@@ -118,6 +125,12 @@ func TestResultsCompleteTheirCalls(t *testing.T) {
 			`{"action":"file_edit","path":"b","changes":[{"action":"edit","unified_diff":"@@"}]}`},
 		{"a patch whose result is encoded as a string", "ApplyPatch", patch, value(`"{\"file_path\":\"b\",\"content\":\"new\"}"`), transcript.Success,
 			`{"action":"file_edit","path":"b","changes":[{"action":"write","content":"new"}]}`},
+		{"a patch whose result is nested in a value", "ApplyPatch", patch, value(`{"success":true,"value":{"file_path":"/home/ada/app/b","diff":"@@"}}`), transcript.Success,
+			`{"action":"file_edit","path":"b","changes":[{"action":"edit","unified_diff":"@@"}]}`},
+		{"a patch whose nested result is encoded as a string", "ApplyPatch", patch, value(`"{\"value\":\"{\\\"file_path\\\":\\\"b\\\",\\\"content\\\":\\\"new\\\"}\"}"`), transcript.Success,
+			`{"action":"file_edit","path":"b","changes":[{"action":"write","content":"new"}]}`},
+		{"a patch whose result is nested twice", "ApplyPatch", patch, value(`{"value":{"value":{"diff":"@@"}}}`), transcript.Success,
+			`{"action":"file_edit"}`},
 		{"a patch that deletes a file", "ApplyPatch", `{"input":"*** Delete File: a"}`, value(`{"file_path":"a","content":""}`), transcript.Success,
 			`{"action":"file_edit","path":"a","changes":[{"action":"delete"}]}`},
 		{"an unknown tool", "weather", `{"in":"Oslo"}`, value(`{"degrees":-4}`), transcript.Success,
@@ -136,6 +149,51 @@ func TestACallCanBePendingApproval(t *testing.T) {
 	p := transcript.NewPatcher()
 	p.Apply(logged(t, 1, `{"_tag":"ToolCall","toolCallId":"c","toolName":"Execute","parameters":{"command":"rm -r ."},"status":"pending_approval"}`))
 	require.Equal(t, transcript.PendingApproval, p.Document().Entries[0].Content.EntryType.Status)
+}
+
+func TestMetadataIsBounded(t *testing.T) {
+	long := strings.Repeat("é", 10_000)
+	metadataOf := func(fields string) map[string]string {
+		p := transcript.NewPatcher()
+		p.Apply(logged(t, 1, `{"_tag":"UserMessage","content":"Hello",`+fields+`}`))
+		raw := p.Document().Entries[0].Content.Metadata
+		require.LessOrEqual(t, len(raw), 20<<10)
+		got := map[string]string{}
+		var values map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(raw, &values))
+		for name, value := range values {
+			if json.Unmarshal(value, new(string)) == nil {
+				var text string
+				require.NoError(t, json.Unmarshal(value, &text))
+				got[name] = text
+				continue
+			}
+			got[name] = string(value)
+		}
+		return got
+	}
+	require.Equal(t, map[string]string{"messageId": "m-1", "usage": `{"input_tokens":3}`},
+		metadataOf(`"messageId":"m-1","usage":{"input_tokens":3},"sourceTimestamp":"2026-01-02T15:04:05Z","status":"x"`))
+
+	text := metadataOf(`"line":"` + long + `"`)["line"]
+	require.True(t, strings.HasPrefix(text, "éé"))
+	require.Regexp(t, `é… \(\d+ bytes omitted\)$`, text)
+	require.Less(t, len(text), 5<<10)
+	require.Contains(t, metadataOf(`"tools":["` + long + `"]`)["tools"], `["éé`, "the JSON of a long value is a text")
+	require.Contains(t, metadataOf(`"line":"` + strings.Repeat(`\u0001`, 10_000) + `"`)["line"], "bytes omitted", "control characters take six bytes each")
+
+	var many []string
+	for n := range 10 {
+		many = append(many, fmt.Sprintf(`"f%d":"%s"`, n, strings.Repeat("x", 3000)))
+	}
+	require.Len(t, metadataOf(strings.Join(many, ",")), 5, "fields beyond 16 KiB are omitted")
+}
+
+func TestEventsWithoutExtraFieldsHaveNoMetadata(t *testing.T) {
+	p := transcript.NewPatcher()
+	p.Apply(logged(t, 1, `{"_tag":"UserMessage","content":"Hello"}`))
+	p.Apply(logged(t, 2, `{"_tag":"ToolCall","toolCallId":"c","toolName":"x"}`))
+	require.NotContains(t, marshal(t, p.Document()), "metadata")
 }
 
 func TestExcessWaitingResultsAreDroppedWithAWarning(t *testing.T) {
