@@ -28,7 +28,7 @@ import (
 const (
 	maxSignals      = 10_000
 	maxWaiting      = 9_000
-	maxHistoryMB    = 50
+	maxHistoryMiB   = 50
 	maxWaitingBytes = 20 << 20
 	// maxLength and maxBytes apply when no signal waits for a worker. Workers continue as
 	// new long before.
@@ -44,7 +44,7 @@ const (
 	maxQuotas    = 1000
 	checkTimeout = time.Second
 	// maxUnchecked is the same fraction of the space for concurrent clients. Without a blob
-	// store that is 0.6 of 30 MB.
+	// store that is 0.6 of 30 MiB.
 	maxUnchecked = (maxSignals - maxWaiting) / quotaShare
 )
 
@@ -152,7 +152,7 @@ func checkSize(d *workflowservice.DescribeWorkflowExecutionResponse, length, siz
 	case length >= maxLength || isWaiting && length >= maxWaiting:
 		return &fullError{fmt.Sprintf("%s of %s signals", thousands(length), thousands(maxSignals))}
 	case size >= maxBytes || isWaiting && size >= maxWaitingBytes:
-		return &fullError{fmt.Sprintf("%.1f of %d MB, half of which is reserved for a worker", float64(size)/1e6, maxHistoryMB)}
+		return &fullError{fmt.Sprintf("%.1f of %d MiB, half of which is reserved for a worker", float64(size)/(1<<20), maxHistoryMiB)}
 	}
 	return nil
 }

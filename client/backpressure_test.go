@@ -31,20 +31,20 @@ func running(length, size int64, isWaiting bool) *workflowservice.DescribeWorkfl
 }
 
 func TestSendReturnsErrFullBeforeTheServerTerminatesTheRun(t *testing.T) {
-	const mb = 1 << 20
+	const mib = 1 << 20
 	for name, test := range map[string]struct {
 		run  *workflowservice.DescribeWorkflowExecutionResponse
 		want string // "": no error
 	}{
 		"no context yet":                         {nil, ""},
 		"a short history":                        {running(3, 1000, true), ""},
-		"almost the maximum of waiting signals":  {running(8_999, mb, true), ""},
-		"the maximum of waiting signals":         {running(9_200, mb, true), "send to context demo: full until a worker runs: 9,200 of 10,000 signals (start a worker, then send again)"},
-		"almost the maximum of waiting bytes":    {running(300, 20*mb-1000, true), ""},
-		"the maximum of waiting bytes":           {running(300, 20*mb, true), "send to context demo: full until a worker runs: 21.0 of 50 MB, half of which is reserved for a worker (start a worker, then send again)"},
-		"a long history without waiting signals": {running(9_200, 21*mb, false), ""},
-		"the maximum length":                     {running(50_000, 21*mb, false), "full until a worker runs: 50,000 of 10,000 signals"},
-		"the maximum size":                       {running(9_200, 45*mb, false), "full until a worker runs: 47.2 of 50 MB"},
+		"almost the maximum of waiting signals":  {running(8_999, mib, true), ""},
+		"the maximum of waiting signals":         {running(9_200, mib, true), "send to context demo: full until a worker runs: 9,200 of 10,000 signals (start a worker, then send again)"},
+		"almost the maximum of waiting bytes":    {running(300, 20*mib-1000, true), ""},
+		"the maximum of waiting bytes":           {running(300, 20*mib, true), "send to context demo: full until a worker runs: 20.0 of 50 MiB, half of which is reserved for a worker (start a worker, then send again)"},
+		"a long history without waiting signals": {running(9_200, 21*mib, false), ""},
+		"the maximum length":                     {running(50_000, 21*mib, false), "full until a worker runs: 50,000 of 10,000 signals"},
+		"the maximum size":                       {running(9_200, 45*mib, false), "full until a worker runs: 45.0 of 50 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &temporal{run: test.run}
@@ -61,7 +61,7 @@ func TestSendReturnsErrFullBeforeTheServerTerminatesTheRun(t *testing.T) {
 		})
 	}
 	t.Run("after a closed run, the next one is empty", func(t *testing.T) {
-		closed := running(9_500, 40*mb, false)
+		closed := running(9_500, 40<<20, false)
 		closed.WorkflowExecutionInfo.Status = enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
 		f := &temporal{run: closed}
 		_, err := open(t, f).Send(t.Context(), event.New(event.UserMessage{Content: "Hello"}))

@@ -69,7 +69,7 @@ func TestLargeMessagesWithoutAWorkerDoNotTerminateTheRun(t *testing.T) {
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("large-waiting")
 	var notes []event.Event
-	for i := range 30 { // 57 MB; the server terminates a run at 50 MB
+	for i := range 30 { // 57 MB; the server terminates a run at 50 MiB
 		n := note(fmt.Sprintf("large-%d", i), strings.Repeat("x", 1_890_000))
 		_, err := c.Send(w.ctx, n)
 		require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestBackpressureEndsWhenAWorkerRuns(t *testing.T) {
 	late := note("late", "One more")
 	_, err := c.Send(w.ctx, late)
 	require.ErrorIs(t, err, client.ErrFull)
-	require.ErrorContains(t, err, "context "+c.Name()+": full until a worker runs: 21.6 of 50 MB")
+	require.ErrorContains(t, err, "context "+c.Name()+": full until a worker runs: 20.6 of 50 MiB")
 	line, err := late.MarshalJSON()
 	require.NoError(t, err)
 	_, errOut, err := w.tryStarter(string(line), "script", "-n", c.Name())

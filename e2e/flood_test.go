@@ -38,7 +38,7 @@ func TestAFloodOfSignalsDuringAnAnswer(t *testing.T) {
 	floodDuringAnAnswer(t, flood{250, 62_000, 8}) // 18 MB
 }
 
-// These exceed what a server accepts for one run by default: 50 MB or 10,000 signals.
+// These exceed what a server accepts for one run by default: 50 MiB or 10,000 signals.
 
 func TestAFloodOfMoreThanAHistoryHolds(t *testing.T) {
 	long(t)

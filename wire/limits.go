@@ -2,8 +2,8 @@ package wire
 
 import "github.com/seed-9ed7edd4/chronicle/reducer"
 
-// Limits of a history. The server rejects payloads above 2 MB (512 KiB with
-// devserver.Tuning) and messages above 4 MB. Payloads in the blob store count as
+// Limits of a history. The server rejects payloads above 2 MiB (512 KiB with
+// devserver.Tuning) and messages above 4 MiB. Payloads in the blob store count as
 // references.
 const (
 	// MaxEventBytes is the maximum JSON size of one event. It leaves room for a file of

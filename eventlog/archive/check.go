@@ -24,10 +24,10 @@ type Problem struct {
 func (p Problem) String() string { return p.Place + ": " + p.Text }
 
 // Check reads all runs and segments of a context, including abandoned branches. It
-// yields at most one problem for each entry: unreadable or unknown entries, missing or
-// damaged blobs, ids or parents out of sequence, and gaps. It checks that the origin of a
-// fork has the shared events, without reading them. An error is always the last element;
-// it means that the store is unavailable.
+// yields at most one problem per entry: an unreadable or unknown entry, a missing or damaged
+// blob, an id or parent out of sequence, or a gap. For a fork, it checks that the origin has
+// entries for the shared events, but does not read these events. An error is always the last
+// element; it means that the store is unavailable.
 func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Problem, error] {
 	return func(yield func(Problem, error) bool) {
 		f, err := a.Folder(ctx, contextName)
@@ -50,7 +50,8 @@ func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Probl
 
 var errUnknownEntry = errors.New("unknown entry")
 
-// check reports the result of each check, until report returns false.
+// check calls report with the result of each check, nil for success, until report returns
+// false.
 func (f *Folder) check(ctx context.Context, report func(place string, err error) bool) {
 	folder := folderOf(f.contextName)
 	reportGap := func(runID string, first, last int) bool {

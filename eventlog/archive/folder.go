@@ -34,7 +34,7 @@ func folderOf(contextName string) string {
 	return folder + "/"
 }
 
-// span is the event counters of a segment.
+// span is the first and last event counter of a segment.
 type span struct{ first, last int }
 
 func (s span) entry(contextName, runID string) string {
@@ -45,20 +45,19 @@ func runEntry(contextName string, number int) string {
 	return fmt.Sprintf("%sruns/%012d.json", folderOf(contextName), number)
 }
 
-// Folder is a listing of a context in the archive. It does not change when the archive
-// does.
+// Folder is a listing of a context's entries in the archive, as of the time it was read.
 type Folder struct {
 	archive     *Archive
 	contextName string
 	// newest is the number of the newest registered run; 0 if there is none.
 	newest int
-	// spans are sorted, by run id.
+	// spans are the segments of each run, sorted by their first counter.
 	spans map[string][]span
-	// unknown are names that are no entries.
+	// unknown are the names of objects that are neither registrations nor segments.
 	unknown []string
 }
 
-// Folder lists a context. A context that the archive does not have is an empty folder.
+// Folder lists the entries of a context. A context without entries has an empty folder.
 func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, error) {
 	if err := event.ValidateContextName(contextName); err != nil {
 		return nil, err
@@ -70,7 +69,7 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 		}
 		run := path.Base(path.Dir(name))
 		first, last, isSpan := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), "-")
-		// Errors yield zero, which no entry has in its name.
+		// A malformed number becomes zero, which is in no entry's name.
 		var s span
 		s.first, _ = strconv.Atoi(first)
 		s.last, _ = strconv.Atoi(last)
@@ -92,8 +91,9 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 // IsEmpty reports whether no run is registered.
 func (f *Folder) IsEmpty() bool { return f.newest == 0 }
 
-// cover returns the fewest spans that contain the events from a counter through another,
-// up to the first gap: each is the longest that contains the next event.
+// cover returns the fewest spans that contain the events from one counter through another,
+// up to the first gap. Each is the one that reaches furthest among those that contain the next
+// event.
 func cover(spans []span, from, through int) []span {
 	var chosen []span
 	for i := 0; from <= through; {

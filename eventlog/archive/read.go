@@ -18,7 +18,7 @@ type Reader struct {
 	ahead   int    // the number of segments to fetch concurrently
 }
 
-// job is a segment to read, from a counter on.
+// job reads a segment, without the events before the counter from.
 type job struct {
 	part int
 	span span
@@ -55,7 +55,7 @@ func (r *Reader) Close() { r.cancel() }
 func (r *Reader) Part(i int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for len(r.jobs) > 0 && r.jobs[0].part <= i {
-			if r.jobs[0].part < i { // behind an error
+			if r.jobs[0].part < i { // the rest of a part that failed
 				r.jobs = r.jobs[1:]
 				continue
 			}

@@ -71,8 +71,8 @@ func (p Part) Segments() int { return len(cover(p.spans, p.After+1, p.Through)) 
 // maxForkDepth limits forks of forks.
 const maxForkDepth = 100
 
-// Register registers a run after those in the folder. The error is [blobs.ErrExists] if
-// another run registered since the folder was listed.
+// Register registers a run as the successor of the newest one in the folder. The error is
+// [blobs.ErrExists] if another run was registered after the folder was listed.
 func (f *Folder) Register(ctx context.Context, run Run) error {
 	run.Version = version
 	data, err := json.Marshal(run)
@@ -85,8 +85,8 @@ func (f *Folder) Register(ctx context.Context, run Run) error {
 	return nil
 }
 
-// Run returns the registration of a run, of the newest if runID is "". The error is
-// [ErrNoRun] if there is none.
+// Run returns the registration of a run, or of the newest run if runID is "". The error is
+// [ErrNoRun] if there is no such run.
 func (f *Folder) Run(ctx context.Context, runID string) (Run, error) {
 	chain, err := f.chain(ctx, runID, math.MaxInt)
 	if err != nil {
@@ -95,9 +95,9 @@ func (f *Folder) Run(ctx context.Context, runID string) (Run, error) {
 	return chain[len(chain)-1], nil
 }
 
-// View returns the parts of the log of a run, of the newest if runID is "". The parts
-// are in order and contain all events after a counter, but not necessarily those before.
-// The error is [ErrNoRun] if there is no such run.
+// View returns the parts of the log of a run, or of the newest run if runID is "". The parts
+// are in order and contain all events after a counter; they may omit earlier ones. The error is
+// [ErrNoRun] if there is no such run.
 func (f *Folder) View(ctx context.Context, runID string, after int) ([]Part, error) {
 	return f.view(ctx, runID, after, 0)
 }
@@ -142,8 +142,8 @@ func Truncate(parts []Part, through int) []Part {
 	return parts
 }
 
-// chain returns a run and those that it continues, oldest first, as far as they have
-// events after a counter.
+// chain returns a run and the runs that it continues, oldest first. It omits runs that have no
+// event after a counter.
 func (f *Folder) chain(ctx context.Context, runID string, after int) ([]Run, error) {
 	var chain []Run
 	want := runID

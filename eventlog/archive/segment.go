@@ -47,7 +47,7 @@ func (e *SegmentError) Error() string {
 
 func (e *SegmentError) Unwrap() error { return e.Err }
 
-// Output is deterministic with one goroutine and a fixed level.
+// With one goroutine and a fixed level, equal input has equal output.
 var (
 	encoder = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault)))
 	decoder = must(zstd.NewReader(nil))
@@ -149,7 +149,8 @@ func (segment Segment) unpack(packed []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// decode yields the events from a counter through another in the lines of a segment.
+// decode yields the events of a segment's lines whose counters are at least from and at most
+// through.
 func decode(contextName string, s span, raw []byte, from, through int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for n := s.first; n <= min(s.last, through); n++ {

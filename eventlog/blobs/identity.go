@@ -65,8 +65,8 @@ func (s *Store) hasIdentity() bool {
 	return s.id != ""
 }
 
-// OtherStore returns an [ErrOtherStore] for an object that belongs to the store want,
-// while the store in use is got; "" is a store without an identity.
+// OtherStore returns an [ErrOtherStore]: the object belongs to the store with the id want, but
+// the store in use has the id got, or none if it is "".
 func OtherStore(object, want, got string) error {
 	if got == "" {
 		got = "one without contexts"

@@ -65,7 +65,7 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 }
 
 // withS3Defaults makes the AWS SDK validate responses only on request. By default, it
-// warns on stderr about each object that it cannot validate: objects above 16 MB, which
+// warns on stderr about each object that it cannot validate: objects above 16 MiB, which
 // are uploaded in parts, and objects of servers without its checksums. [Store.Get]
 // verifies hashes itself.
 func withS3Defaults(u *url.URL) *url.URL {

@@ -14,9 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// PayloadThreshold is the size in bytes from which payloads are stored. Smaller
-// payloads stay in the history, where the Temporal UI shows them. With this threshold,
-// a run reaches the server's limit of 10,000 signals before that of 50 MB.
+// PayloadThreshold is the minimum size of a payload, in bytes, to be kept in the store. Smaller
+// payloads stay in the history, where the Temporal UI shows them.
 const PayloadThreshold = 64 << 10
 
 // ExternalStorage returns the setting that makes a Temporal client keep large payloads

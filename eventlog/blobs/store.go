@@ -26,8 +26,8 @@ var (
 	ErrNotFound = errors.New("is not in the store")
 	// ErrCorrupt reports bytes that differ from those that were stored.
 	ErrCorrupt = errors.New("is damaged")
-	// ErrExists reports a name that is taken by other bytes.
-	ErrExists = errors.New("is in the store with other bytes")
+	// ErrExists reports a name under which different bytes are stored.
+	ErrExists = errors.New("already exists with different content")
 	// ErrUnavailable reports a store that does not respond. Retrying may succeed.
 	ErrUnavailable = errors.New("the store is unavailable")
 )
@@ -35,11 +35,12 @@ var (
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
 type Store struct {
 	bucket *blob.Bucket
-	// folder contains the bucket, and root, within it, the namespace; "" in a cloud.
+	// folder is the folder of the bucket, and root the folder of the namespace in it. Both are
+	// "" for a cloud.
 	folder, root string
 
 	mu sync.Mutex // guards id
-	id string     // the identity; "" until it was read
+	id string     // the identity; "" until it is read
 }
 
 // New returns a store on an open bucket, which the store closes. Use [Open] for a URL.
@@ -91,7 +92,7 @@ func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 	return err
 }
 
-// create writes a new name. taken reports that the name exists.
+// create stores bytes under a name, unless the name exists; taken then reports this.
 func (s *Store) create(ctx context.Context, name string, data []byte) (taken bool, err error) {
 	options := &blob.WriterOptions{ContentType: "application/json"}
 	if s.root == "" {
@@ -238,7 +239,7 @@ func (s *Store) files(prefix string) iter.Seq2[string, error] {
 	}
 }
 
-// explain converts an error of a driver, or nil.
+// explain converts the error of a driver; nil stays nil.
 func explain(verb, name string, err error) error {
 	switch {
 	case err == nil:
@@ -250,7 +251,7 @@ func explain(verb, name string, err error) error {
 	}
 }
 
-// storeError is an error of a driver with its credentials removed from the text.
+// storeError is the error of a driver, with credentials removed from its text.
 type storeError struct {
 	text string
 	err  error

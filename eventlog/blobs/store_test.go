@@ -83,7 +83,7 @@ func TestWriteOnceKeepsTheFirstBytes(t *testing.T) {
 		require.NoError(t, store.WriteOnce(t.Context(), name, []byte("first")), "a retry")
 		err := store.WriteOnce(t.Context(), name, []byte("second"))
 		require.ErrorIs(t, err, blobs.ErrExists)
-		require.EqualError(t, err, "blob contexts/demo/1.json is in the store with other bytes")
+		require.EqualError(t, err, "blob contexts/demo/1.json already exists with different content")
 		got, err := store.Read(t.Context(), name)
 		require.NoError(t, err)
 		require.Equal(t, "first", string(got))
