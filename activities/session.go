@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -32,7 +33,8 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 		if err = context.Cause(ctx); err != nil || min(quiet, left) <= 0 {
 			break
 		}
-		if err = sleep(ctx, min(quiet, left)); err == nil {
+		pause.For(ctx, min(quiet, left))
+		if err = context.Cause(ctx); err == nil {
 			session, err = a.sessionOrLog(ctx)
 		}
 	}
@@ -44,16 +46,6 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 		a.mu.Unlock()
 	}
 	return session, err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-	return context.Cause(ctx)
 }
 
 // serverNow is the time by the server's clock, which dates events. This machine's may differ.

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -20,12 +21,10 @@ type Context struct {
 	name   string
 }
 
-// Name returns the name of the context.
 func (c *Context) Name() string { return c.name }
 
 const (
-	queryTimeout = 5 * time.Second
-	// notReadyInterval is the time between queries of a run that has not started yet.
+	queryTimeout     = 5 * time.Second
 	notReadyInterval = 10 * time.Millisecond
 )
 
@@ -48,30 +47,16 @@ func (c *Context) State(ctx context.Context) (wire.State, error) {
 	return state, nil
 }
 
-// query queries the newest run. A run rejects queries until its first workflow task is
-// complete.
+// A run rejects queries until its first workflow task is complete.
 func (c *Context) query(ctx context.Context, name string, args ...any) (converter.EncodedValue, error) {
 	for {
 		value, err := c.client.options.Temporal.QueryWorkflow(ctx, wire.WorkflowID(c.name), "", name, args...)
-		if !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !sleep(ctx, notReadyInterval) {
+		if !errors.As(err, new(*serviceerror.WorkflowNotReady)) || !pause.For(ctx, notReadyInterval) {
 			return value, err
 		}
 	}
 }
 
-// sleep reports false when ctx is done first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// timeoutCause determines whether a query timed out for lack of a worker or of a server.
 func (c *Context) timeoutCause(ctx context.Context) error {
 	probe, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -123,8 +108,7 @@ func (c *Context) Events(ctx context.Context, from string) iter.Seq2[event.Event
 	}
 }
 
-// RunEvents is Events for the log that ends with a given run. The run may have been
-// replaced by a reset.
+// RunEvents is Events for the log that ends with a given run, which a reset may have replaced.
 func (c *Context) RunEvents(ctx context.Context, runID, from string) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for e, err := range c.client.log.Run(ctx, c.name, runID, from) {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/formats/agent"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -64,7 +65,6 @@ recorded as a warning. Probable API keys are removed. Outputs longer than about
 	return command
 }
 
-// formatsUsage lists the formats with their descriptions, one per line.
 func formatsUsage() string {
 	var b strings.Builder
 	for _, f := range agent.Formats() {
@@ -73,7 +73,7 @@ func formatsUsage() string {
 	return b.String()
 }
 
-// oneOf lists two or more values: "a, b or c".
+// oneOf formats two or more values as "a, b or c".
 func oneOf[T ~string](values []T) string {
 	names := words(values)
 	last := len(names) - 1
@@ -151,7 +151,6 @@ func clientEventIDs(ctx context.Context, of conversation) (counters map[string]i
 	return counters, last, nil
 }
 
-// ingested is the output of ingest --json.
 type ingested struct {
 	ContextName string `json:"contextName"`
 	// Events were added, Repeated were already recorded, Refused were rejected by the context.
@@ -181,8 +180,7 @@ type ingestion struct {
 	size  int
 }
 
-// run sends the events read. After ctx ends, it still sends those already read, within the
-// grace period of the command.
+// After ctx ends, run still sends the events already read, within the grace period of the command.
 func (i *ingestion) run(ctx context.Context, entries <-chan client.Entry) error {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -211,7 +209,6 @@ func (i *ingestion) run(ctx context.Context, entries <-chan client.Entry) error 
 	}
 }
 
-// take adds an event to the batch, and sends a full batch first.
 func (i *ingestion) take(ctx context.Context, e event.Event) error {
 	if _, ok := i.known[e.ClientEventID]; ok {
 		i.Repeated++
@@ -240,7 +237,7 @@ func (i *ingestion) flush(ctx context.Context) error {
 	return i.add(ctx, batch)
 }
 
-// add sends events, one by one if the context rejects them together.
+// Events that the context rejects together are sent one by one.
 func (i *ingestion) add(ctx context.Context, events []event.Event) error {
 	err := i.send(ctx, events)
 	switch {
@@ -278,10 +275,8 @@ func (i *ingestion) send(ctx context.Context, events []event.Event) error {
 		if !noted {
 			i.note("Temporal is unreachable; retrying")
 		}
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, i.tryAgain) {
 			return ctx.Err()
-		case <-time.After(i.tryAgain):
 		}
 	}
 }

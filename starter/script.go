@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -88,14 +89,12 @@ type script struct {
 	to conversation
 
 	lines, bad int
-	// inputEnded is set after the last line was sent.
 	inputEnded bool
 	// pending are the inputs that were sent and are not recorded yet.
 	pending []sentInput
 	// stopNotice stops the notice about a missing worker; nil without pending inputs.
 	stopNotice func()
-	// printed is the counter of the latest printed event.
-	printed int
+	printed    int
 	// recorded are the counters of recorded events by client event id. The context deduplicates
 	// only by the latest thousand.
 	recorded map[string]int
@@ -159,7 +158,7 @@ func (s *script) run(ctx context.Context, lines <-chan readLine, log <-chan clie
 	}
 }
 
-// send sends a line. It returns only errors that end the script.
+// send returns only errors that end the script.
 func (s *script) send(ctx context.Context, text []byte) error {
 	s.lines++
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -238,7 +237,6 @@ func (s *script) printRepeated(ctx context.Context, in *sentInput) error {
 	return nil
 }
 
-// take prints an event and removes it from the pending inputs.
 func (s *script) take(e event.Event) error {
 	if counter := event.Counter(e.ID); counter > 0 {
 		if counter <= s.printed { // the run was reset
@@ -260,7 +258,6 @@ func (s *script) take(e event.Event) error {
 	return s.printJSON(e)
 }
 
-// await restarts or stops the notice about a missing worker.
 func (s *script) await(more bool) {
 	if s.stopNotice != nil {
 		s.stopNotice()
@@ -289,7 +286,6 @@ func (in *sentInput) strike(e event.Event) bool {
 	return true
 }
 
-// mayBeIdle reports whether the context may be idle after an event.
 func (s *script) mayBeIdle(e event.Event) bool {
 	return endsTurn(e.Body) || e.ID != "" && s.goal == 0 || e.ID != "" && s.printed == s.goal
 }
@@ -333,7 +329,6 @@ func (s *script) queryDelivery(ctx context.Context) error {
 	return nil
 }
 
-// isDone reports whether all lines were sent, recorded, answered and printed.
 func (s *script) isDone(ctx context.Context) (bool, error) {
 	if !s.inputEnded || len(s.pending) > 0 {
 		return false, nil
@@ -356,7 +351,6 @@ func (s *script) isDone(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// delivery queries the status of the context until a worker responds.
 func (s *script) delivery(ctx context.Context) (client.Delivery, error) {
 	for noted := false; ; noted = true {
 		d, err := s.to.Delivery(ctx)
@@ -366,10 +360,8 @@ func (s *script) delivery(ctx context.Context) (client.Delivery, error) {
 		if !noted {
 			s.note("no worker responds; waiting for one")
 		}
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, s.retryInterval) {
 			return d, ctx.Err()
-		case <-time.After(s.retryInterval):
 		}
 	}
 }
@@ -379,8 +371,7 @@ type readLine struct {
 	err  error
 }
 
-// readLines reads lines of any length until an error or the end of input, where it closes the
-// channel.
+// readLines reads lines of any length. It closes the channel at an error or the end of the input.
 func readLines(ctx context.Context, r io.Reader) <-chan readLine {
 	lines := make(chan readLine)
 	go func() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
@@ -53,7 +54,7 @@ func RepeatKey(key string, n int) string {
 	return fmt.Sprintf("%s#%d", key, n)
 }
 
-// chance is a random number in [0, 1), reproducible by seed.
+// chance is reproducible by seed.
 func (m *model) chance() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +109,7 @@ func (m *model) fault(w http.ResponseWriter, r *http.Request, message Message) (
 		http.Error(w, `{"error":{"message":"something broke","type":"server_error","code":null}}`, http.StatusInternalServerError)
 		return 0, true
 	case 2:
-		_ = pause(r.Context(), stall)
+		pause.For(r.Context(), stall)
 		return 0, false
 	default:
 		return int(m.chance() * float64(message.Tokens)), false
@@ -117,7 +118,7 @@ func (m *model) fault(w http.ResponseWriter, r *http.Request, message Message) (
 
 var errCut = fmt.Errorf("the answer is cut off")
 
-// answer streams tokens, one per chunk, and fails after cut tokens.
+// answer fails after cut tokens.
 func answer(ctx context.Context, w http.ResponseWriter, message Message, cut int) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	controller := http.NewResponseController(w)
@@ -125,10 +126,8 @@ func answer(ctx context.Context, w http.ResponseWriter, message Message, cut int
 		if i == cut {
 			return errCut
 		}
-		if i > 0 {
-			if err := pause(ctx, message.Every); err != nil {
-				return err
-			}
+		if i > 0 && !pause.For(ctx, message.Every) {
+			return ctx.Err()
 		}
 		text, _ := json.Marshal(token(message.Key, i)) // a string always encodes
 		if _, err := io.WriteString(w, llmtest.Chunk(fmt.Sprintf(`{"content":%s}`, text), "")); err != nil {
@@ -140,16 +139,4 @@ func answer(ctx context.Context, w http.ResponseWriter, message Message, cut int
 	}
 	_, err := io.WriteString(w, llmtest.Chunk(`{}`, "stop")+llmtest.UsageChunk(7, message.Tokens)+llmtest.Done)
 	return err
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err()
 }

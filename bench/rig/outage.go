@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
 // OwnsTemporal reports whether the rig started the Temporal server. RestartTemporal
@@ -35,7 +37,7 @@ func (r *Rig) RestartTemporal(ctx context.Context, kill bool, down time.Duration
 		<-r.server.Done()
 	}
 	_ = r.server.Stop()  // kills it after a timeout
-	_ = pause(ctx, down) // restart even if ctx is done
+	pause.For(ctx, down) // restart even if ctx is done
 	if err := r.startDevServer(context.WithoutCancel(ctx), port); err != nil {
 		return fmt.Errorf("restart the temporal server: %w", err)
 	}
@@ -54,7 +56,7 @@ func (r *Rig) RestartNATS(ctx context.Context, down time.Duration) error {
 		return err
 	}
 	r.nats.stop()
-	_ = pause(ctx, down) // restart even if ctx is done
+	pause.For(ctx, down) // restart even if ctx is done
 	p, err := start(context.WithoutCancel(ctx), roleNATS, restarted, r.Observations)
 	if err != nil {
 		return fmt.Errorf("restart the nats server: %w", err)
@@ -88,12 +90,11 @@ func (r *Rig) linkBlobs(target string) error {
 	return os.Rename(next, filepath.Join(r.dir, blobLink))
 }
 
-// DisconnectBlobs makes every operation on the blob store fail for the given time.
 func (r *Rig) DisconnectBlobs(ctx context.Context, down time.Duration) error {
 	if err := r.linkBlobs(notADirectory); err != nil {
 		return fmt.Errorf("disconnect the blob store: %w", err)
 	}
-	_ = pause(ctx, down) // restore even if ctx is done
+	pause.For(ctx, down) // restore even if ctx is done
 	if err := r.linkBlobs(blobDirectory); err != nil {
 		return fmt.Errorf("reconnect the blob store: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
 // faultName is a kind of fault, as in -without.
@@ -67,11 +68,11 @@ func (s *soak) stopWorkers() {
 	}
 }
 
-// disruptWorkers replaces a worker every few seconds, after SIGKILL and SIGTERM in turn.
+// disruptWorkers kills and stops workers in turn.
 func (s *soak) disruptWorkers(ctx context.Context) error {
 	names := slices.DeleteFunc([]faultName{faultKill, faultStop}, s.options.excludes)
 	r := s.random(1)
-	for n := 0; len(names) > 0 && wait(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
+	for n := 0; len(names) > 0 && pause.For(ctx, between(r, minWorkerPause, maxWorkerPause)); n++ {
 		i := r.IntN(len(s.workers))
 		if s.workers[i].HasEnded() {
 			return errors.New("a worker exited on its own")
@@ -94,7 +95,7 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 				s.workers[i] = w
 				break
 			}
-			if !wait(starting, time.Second) {
+			if !pause.For(starting, time.Second) {
 				cancel()
 				return err
 			}
@@ -104,12 +105,12 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 	return nil
 }
 
-// outages stops Temporal, NATS and the blob store for some seconds, one at a time.
+// outages stops one at a time.
 func (s *soak) outages(ctx context.Context) error {
 	names := slices.DeleteFunc([]faultName{faultTemporal, faultNATS, faultBlobs}, s.options.excludes)
 	r := s.random(2)
 	r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	for n := 0; len(names) > 0 && wait(ctx, between(r, minOutagePause, maxOutagePause)); n++ {
+	for n := 0; len(names) > 0 && pause.For(ctx, between(r, minOutagePause, maxOutagePause)); n++ {
 		down := between(r, minDown, maxDown)
 		var err error
 		switch names[n%len(names)] {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -176,14 +177,13 @@ type soak struct {
 	workers []*rig.Worker
 }
 
-// random returns a source of random numbers for one purpose; each context has its own.
+// Each context has its own source.
 func (s *soak) random(purpose uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(s.options.seed, 1<<32+purpose))
 }
 
-// report prints the counts at intervals.
 func (s *soak) report(ctx context.Context) {
-	for wait(ctx, reportEvery) {
+	for pause.For(ctx, reportEvery) {
 		fmt.Println(s.counts.line(time.Since(s.began)))
 	}
 }

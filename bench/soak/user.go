@@ -16,10 +16,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// user uses one context and follows its log.
 type user struct {
 	soak    *soak
 	context *client.Context
@@ -48,7 +48,6 @@ type asked struct {
 }
 
 const (
-	// sendTimeout bounds one attempt to send.
 	sendTimeout = 15 * time.Second
 	// retryFor bounds the attempts of operations that have to succeed.
 	retryFor = time.Minute
@@ -109,7 +108,6 @@ func (s *soak) newUser(n int) (*user, error) {
 	}, nil
 }
 
-// prepare sets the delivery policy.
 func (u *user) prepare(ctx context.Context) error {
 	e := event.New(event.SetDeliveryPolicy{Policy: u.kind.policy})
 	e.ClientEventID = u.context.Name() + "-policy"
@@ -119,7 +117,6 @@ func (u *user) prepare(ctx context.Context) error {
 	})
 }
 
-// retry calls try until it succeeds.
 func (u *user) retry(ctx context.Context, what string, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryFor)
 	defer cancel()
@@ -127,7 +124,7 @@ func (u *user) retry(ctx context.Context, what string, try func(context.Context)
 		attempt, cancel := context.WithTimeout(ctx, sendTimeout)
 		err := try(attempt)
 		cancel()
-		if err == nil || !wait(ctx, 200*time.Millisecond) {
+		if err == nil || !pause.For(ctx, 200*time.Millisecond) {
 			return wrap(what, err)
 		}
 	}
@@ -138,18 +135,6 @@ func wrap(what string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", what, err)
-}
-
-// wait returns false if ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // Large inputs.
@@ -174,7 +159,6 @@ func (u *user) text(size int) string {
 	return base64.RawStdEncoding.EncodeToString(data)[:size]
 }
 
-// padding returns the padding of the next message.
 func (u *user) padding() string {
 	size := 0
 	switch {
@@ -200,7 +184,7 @@ func (u *user) padding() string {
 	return u.text(size)
 }
 
-// file returns an attachment for the next message; usually nil.
+// file is usually nil.
 func (u *user) file() []byte {
 	if !u.kind.large || u.rand.IntN(largeShare) > 0 {
 		return nil
@@ -215,8 +199,7 @@ func (u *user) file() []byte {
 	return data
 }
 
-// sendMessage sends a message, sometimes after an interrupt and sometimes with a timeout that
-// leaves the outcome unknown.
+// Some messages follow an interrupt; some have a timeout that leaves the outcome unknown.
 func (u *user) sendMessage(ctx context.Context, key string) error {
 	if u.rand.IntN(interruptedShare) == 0 {
 		u.soak.counts.interrupts.Add(1)
@@ -262,7 +245,6 @@ func (u *user) sendMessage(ctx context.Context, key string) error {
 	return nil
 }
 
-// add adds a message to the journal and returns its index.
 func (u *user) add(m message) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -284,7 +266,7 @@ func (u *user) send(ctx context.Context, events []event.Event) (outcome, string,
 	}
 }
 
-// signal sends a message as the temporal command does, without the blob store.
+// signal does without the blob store, as the temporal command does.
 func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
 	input := map[string]any{"_tag": "UserMessage", "content": text, "clientEventId": key}
 	id := wire.WorkflowID(u.context.Name())
@@ -297,8 +279,8 @@ func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
 	return stored, nil
 }
 
-// ask sends a message with Ask. It returns when the outcome is known or after a moment, and
-// reads the turn in the background. Sometimes it terminates the run after that moment.
+// ask returns when the outcome is known or after a moment, and reads the turn in the background.
+// Sometimes it terminates the run after that moment.
 func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	m.unordered = true
 	n := u.add(m)
@@ -354,18 +336,17 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 // context is idle.
 func (u *user) think(ctx context.Context) {
 	if u.kind.large {
-		wait(ctx, time.Duration(u.rand.Int64N(int64(2*time.Second))))
+		pause.For(ctx, time.Duration(u.rand.Int64N(int64(2*time.Second))))
 	}
 	switch u.rand.IntN(4) {
 	case 0:
 	case 1:
-		wait(ctx, time.Duration(u.rand.Int64N(int64(300*time.Millisecond))))
+		pause.For(ctx, time.Duration(u.rand.Int64N(int64(300*time.Millisecond))))
 	default:
 		u.awaitIdle(ctx)
 	}
 }
 
-// follow records the followed log until ctx ends.
 func (u *user) follow(ctx context.Context) error {
 	for e, err := range u.context.Follow(ctx, client.FollowOptions{Deltas: true}) {
 		if err != nil {
@@ -397,7 +378,6 @@ func (u *user) follow(ctx context.Context) error {
 	return nil
 }
 
-// awaitIdle waits until the followed log shows that all messages are done.
 func (u *user) awaitIdle(ctx context.Context) bool {
 	u.mu.Lock()
 	p := u.journal.progress()
@@ -423,8 +403,7 @@ func (u *user) awaitIdle(ctx context.Context) bool {
 	}
 }
 
-// finish sends a last message, to check that the context still answers, and waits until all
-// messages are done.
+// finish sends a last message, to check that the context still answers.
 func (u *user) finish(ctx context.Context) error {
 	n := 0
 	err := u.retry(ctx, "send the last message", func(ctx context.Context) error {

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 const checkTimeout = 2 * time.Minute
 
-// check reads the log of the context and returns its violations.
 func (u *user) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (u *user) checkVerified(ctx context.Context) error {
 		for _, p := range verified.Problems {
 			problems = append(problems, fmt.Errorf("verify: %s %s", p.Place, p.Text))
 		}
-		if len(problems) == 0 || !wait(ctx, time.Second) {
+		if len(problems) == 0 || !pause.For(ctx, time.Second) {
 			return errors.Join(problems...)
 		}
 	}

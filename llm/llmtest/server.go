@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
 // TB is the part of [testing.TB] that a server needs. Programs can implement it to collect
@@ -22,13 +24,11 @@ type TB interface {
 	Cleanup(func())
 }
 
-// Request is a received request.
 type Request struct {
 	openai.ChatCompletionRequest
 	Header http.Header
 	// At is when the request arrived.
-	At time.Time
-	// Body is the raw JSON.
+	At   time.Time
 	Body []byte
 }
 
@@ -90,7 +90,6 @@ func (s *Server) Then(steps ...Step) {
 	}
 }
 
-// Requests returns the requests received so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +127,6 @@ func (s *Server) waitUntil(ctx context.Context, complaint string, isSo func() bo
 	}
 }
 
-// change modifies state and wakes the waiters.
 func (s *Server) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +173,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.perform(step, n, w, r)
 }
 
-// take records a request and removes its step from the script.
 func (s *Server) take(request Request) (step Step, n int, ok bool) {
 	s.change(func() {
 		s.requests = append(s.requests, request)
@@ -217,7 +214,7 @@ func (s *Server) perform(step Step, n int, w http.ResponseWriter, r *http.Reques
 
 var errBroken = fmt.Errorf("the step breaks the connection")
 
-// write writes the response of a step. It returns an error if the response is incomplete.
+// The error is that the response is incomplete.
 func (s *Server) write(ctx context.Context, step Step, w http.ResponseWriter) error {
 	switch step.end {
 	case endStall:
@@ -237,10 +234,8 @@ func (s *Server) write(ctx context.Context, step Step, w http.ResponseWriter) er
 	w.WriteHeader(step.status)
 	written := 0
 	for i, piece := range step.pieces() {
-		if i > 0 && step.pace > 0 {
-			if err := pause(ctx, step.pace); err != nil {
-				return err
-			}
+		if i > 0 && !pause.For(ctx, step.pace) {
+			return ctx.Err()
 		}
 		isCut := step.isCut && written+len(piece) >= step.cutAt
 		if isCut {
@@ -263,15 +258,4 @@ func (s *Server) write(ctx context.Context, step Step, w http.ResponseWriter) er
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -1,7 +1,6 @@
 package offline
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,9 +9,10 @@ import (
 	"time"
 
 	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
-// Model is the name of the only model.
 const Model = "offline-echo"
 
 const (
@@ -20,7 +20,6 @@ const (
 	maxRequest        = 64 << 20
 )
 
-// Options configure [Handler].
 type Options struct {
 	// TokenDelay is the time between streamed tokens. 0 means 25 ms; a negative value means
 	// no delay.
@@ -73,7 +72,6 @@ func complete(w http.ResponseWriter, r *http.Request, delay time.Duration) {
 	}
 }
 
-// completion is an answer, streamed or not.
 type completion struct {
 	tokens       []string
 	finishReason openai.FinishReason
@@ -81,7 +79,6 @@ type completion struct {
 	hasUsage     bool // requested with stream_options
 }
 
-// answer splits the reply into tokens: words with the preceding space.
 func answer(request openai.ChatCompletionRequest) completion {
 	c := completion{
 		tokens:       split(reply(request.Messages)),
@@ -125,7 +122,6 @@ func (c completion) whole() openai.ChatCompletionResponse {
 	}
 }
 
-// stream sends the tokens as server-sent events until the client disconnects.
 func stream(w http.ResponseWriter, r *http.Request, c completion, delay time.Duration) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
@@ -133,7 +129,7 @@ func stream(w http.ResponseWriter, r *http.Request, c completion, delay time.Dur
 		if send(w, choice(openai.ChatCompletionStreamChoiceDelta{Content: token}, "")) != nil {
 			return
 		}
-		if wait(r.Context(), delay) != nil {
+		if !pause.For(r.Context(), delay) {
 			return
 		}
 	}
@@ -164,7 +160,6 @@ func choice(delta openai.ChatCompletionStreamChoiceDelta, reason openai.FinishRe
 	return c
 }
 
-// send writes and flushes an event.
 func send(w http.ResponseWriter, event openai.ChatCompletionStreamResponse) error {
 	data, err := json.Marshal(event)
 	if err != nil {
@@ -176,21 +171,6 @@ func send(w http.ResponseWriter, event openai.ChatCompletionStreamResponse) erro
 	return http.NewResponseController(w).Flush()
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// refuse responds with an OpenAI error object.
 func refuse(w http.ResponseWriter, status int, code, format string, args ...any) {
 	writeJSON(w, status, map[string]any{"error": openai.APIError{
 		Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code,
