@@ -10,8 +10,7 @@ import (
 type runningAnswer struct {
 	newest event.TextDelta
 	text   strings.Builder
-	// number counts answers, including those that start over. An offset belongs to one
-	// number.
+	// number counts answers, including those that start over; an offset belongs to one.
 	number int
 	ended  string         // the request whose answer is in the log
 	frames map[int][]byte // of the text, by start offset
@@ -29,7 +28,6 @@ func (a *runningAnswer) add(d event.TextDelta) {
 	a.text.WriteString(d.Delta)
 }
 
-// apply discards the answer when an event records it.
 func (a *runningAnswer) apply(e event.Event) {
 	request := endedRequest(e)
 	if request != "" && request == a.newest.RequestID {
@@ -37,8 +35,7 @@ func (a *runningAnswer) apply(e event.Event) {
 	}
 }
 
-// frameFrom is a frame with the text from an offset, as one delta. At offset 0 it is a
-// reset.
+// frameFrom encodes the text from an offset as one delta, at offset 0 as a reset.
 func (a *runningAnswer) frameFrom(contextName string, offset int) []byte {
 	if f, ok := a.frames[offset]; ok {
 		return f
@@ -55,7 +52,7 @@ func (a *runningAnswer) frameFrom(contextName string, offset int) []byte {
 	return a.frames[offset]
 }
 
-// endedRequest is the id of the request whose answer or end an event records, or "".
+// endedRequest returns the id of the request whose answer or end an event records, or "".
 func endedRequest(e event.Event) string {
 	if e.Tag() == event.TagAssistantMessage || e.Tag().EndsRequest() {
 		return event.RequestOf(e.Body)

@@ -15,9 +15,8 @@ import (
 // its links, like those of all other files, are downloads.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// attachment is GET /contexts/{name}/events/{id}/attachment: the bytes of a file from an
-// untrusted source. Events are immutable, but browsers cache them for a limited time
-// only, because another log may reuse the id.
+// The file comes from an untrusted source. Browsers cache it for a limited time only, because
+// another log may reuse the id.
 func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {

@@ -24,13 +24,11 @@ func (b *budget) full() error {
 		"the limit of %d bytes for %s is reached; retry later", b.size, b.what)
 }
 
-// share is the part of a budget that one request holds.
 type share struct {
 	of   *budget
 	held int64
 }
 
-// grow reserves more bytes, or fails when the budget is exhausted.
 func (s *share) grow(bytes int64) error {
 	if !s.of.free.TryAcquire(bytes) {
 		return s.of.full()
@@ -39,7 +37,6 @@ func (s *share) grow(bytes int64) error {
 	return nil
 }
 
-// await waits until bytes are free and reserves them.
 func (s *share) await(ctx context.Context, bytes int64) error {
 	if err := s.of.free.Acquire(ctx, min(bytes, s.of.size)); err != nil {
 		return fmt.Errorf("%w: %w", s.of.full(), err)
@@ -48,7 +45,6 @@ func (s *share) await(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// shrink releases all but the given number of bytes.
 func (s *share) shrink(bytes int64) {
 	if more := s.held - bytes; more > 0 {
 		s.of.free.Release(more)

@@ -41,8 +41,7 @@ func (g *Gateway) end(w http.ResponseWriter, r *http.Request) error {
 	return g.act(w, r, func(c Context, ctx context.Context) error { return c.Close(ctx, r.URL.Query().Get("reason")) })
 }
 
-// act performs an action on a context and responds with 202. The request completes even
-// if the client disconnects.
+// act completes the request even if the client disconnects.
 func (g *Gateway) act(w http.ResponseWriter, r *http.Request, action func(Context, context.Context) error) error {
 	c, err := g.context(r)
 	if err != nil {
@@ -82,9 +81,8 @@ type contextPage struct {
 	Next string `json:"next,omitempty"`
 }
 
-// search selects a page of the list of contexts. It reads the list from its beginning,
-// because Temporal cannot search for a part of a name or start at a given context, and
-// lists older sessions of a context, too.
+// search reads the list from its beginning, because Temporal cannot search for a part of a name
+// or start at a given context, and lists older sessions of a context, too.
 type search struct {
 	part   string // of the name, in lower case
 	status wire.Status
@@ -105,7 +103,6 @@ func parseSearch(query url.Values) (search, error) {
 	return search{part: strings.ToLower(query.Get("q")), status: status, from: from, limit: count}, err
 }
 
-// in returns the matches in a list, and whether there are more.
 func (s search) in(list iter.Seq2[client.Summary, error]) (found []client.Summary, more bool, err error) {
 	found = []client.Summary{}
 	for c, err := range list {
@@ -123,8 +120,7 @@ func (s search) in(list iter.Seq2[client.Summary, error]) (found []client.Summar
 	return found, false, nil
 }
 
-// list is GET /contexts. It reads the full list only if the cached head does not fill
-// the page.
+// list reads the full list only if the cached head does not fill the page.
 func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	wanted, err := parseSearch(query)
@@ -153,13 +149,12 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// listCursor is a position in the list of [client.Client.List]: after the context with
-// this name, start and end. The zero value is the beginning.
+// listCursor is the position after the context with this name, start and end in the list of
+// [client.Client.List]. The zero value is the beginning.
 type listCursor struct {
 	Closed time.Time `json:"closed,omitzero"`
 	At     time.Time `json:"at"`
 	Name   string    `json:"name"`
-	// isPast means that isBefore has reached the context.
 	isPast bool
 }
 
@@ -187,8 +182,8 @@ func parseCursor(text string) (listCursor, error) {
 	return c, nil
 }
 
-// isBefore reports whether the next context of the list precedes the position. Contexts
-// with equal start and end precede it up to and including its name.
+// isBefore reports whether s precedes the position. Contexts with equal start and end precede it
+// up to and including its name.
 func (c *listCursor) isBefore(s client.Summary) bool {
 	order := cmp.Or(-compareEnds(s.ClosedAt, c.Closed), -s.StartedAt.Compare(c.At))
 	if c.At.IsZero() || order > 0 || order == 0 && c.isPast {
@@ -217,14 +212,13 @@ type health struct {
 	Deltas *bool `json:"deltas,omitempty"`
 }
 
-// healthy is GET /healthz. It succeeds while the process serves.
+// healthy succeeds while the process serves.
 func (g *Gateway) healthy(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, health{Status: "ok"})
 	return nil
 }
 
-// ready is GET /readyz. It succeeds while Temporal is reachable and the gateway is not
-// shutting down.
+// ready succeeds while Temporal is reachable and the gateway is not shutting down.
 func (g *Gateway) ready(w http.ResponseWriter, r *http.Request) error {
 	if g.closing.Err() != nil {
 		return errClosing

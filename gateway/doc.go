@@ -6,18 +6,7 @@
 //	listener, err := net.Listen("tcp", "127.0.0.1:8080")
 //	err = g.Serve(ctx, listener) // until ctx is done
 //
-// The API is described in openapi.json (OpenAPI 3.1), which the gateway also serves:
-//
-//	POST   /contexts/{name}/events      sends an event or an array of events
-//	GET    /contexts/{name}/events      reads a page of the log, or streams it
-//	GET    /contexts/{name}/events/{id}/attachment  reads the file of an event
-//	GET    /contexts/{name}/state       reads the status, settings and newest messages
-//	GET    /contexts/{name}/transcript  reads the rendered conversation, or streams it as JSON Patches
-//	POST   /contexts/{name}/interrupt   stops the running answer
-//	DELETE /contexts/{name}             ends the session
-//	GET    /contexts                    lists contexts
-//	GET    /limits                      reads the maximum sizes of files
-//	GET    /healthz, /readyz, /openapi.json
+// openapi.json describes the API (OpenAPI 3.1). The gateway serves it, too.
 //
 // # Rooms
 //

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// events is GET /contexts/{name}/events: a page of the log, or a stream.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {
@@ -112,7 +111,6 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, c Context
 	})
 }
 
-// readLog sends the log after a position, and advances the position.
 func readLog(ctx context.Context, c Context, at *eventPosition, out *stream) error {
 	from := ""
 	if at.last > 0 {

@@ -107,8 +107,7 @@ type Gateway struct {
 	handler http.Handler
 }
 
-// New returns a gateway to the contexts of a client, usually a [*client.Client]. The
-// caller shuts the client down after Close.
+// New returns a gateway. The caller shuts the client down after Close.
 func New[C Context](client Client[C], options Options) *Gateway {
 	options.Rate = cmp.Or(options.Rate, 50)
 	options.Burst = cmp.Or(options.Burst, int(min(max(1, 4*options.Rate), math.MaxInt32)))
@@ -147,9 +146,8 @@ func (g *Gateway) Close() {
 	g.rooms.close()
 }
 
-// Serve serves the connections of a listener until ctx is done. Then it closes the
-// listener, ends the streams, completes running requests, and returns nil. Requests
-// that take longer than [DrainTimeout] are aborted.
+// Serve serves until ctx is done. Then it closes the listener, ends the streams, completes running
+// requests, and returns nil. Requests that take longer than [DrainTimeout] are aborted.
 func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           g,

@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// guard checks requests, assigns their ids, sets deadlines and logs them.
 func (g *Gateway) guard(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,8 +73,7 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// isProbe reports whether a request is a health check. Health checks are exempt from
-// the rate limit.
+// Health checks are exempt from the rate limit.
 func isProbe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
 func (g *Gateway) isAllowedHost(host string) bool {
@@ -86,7 +84,6 @@ func (g *Gateway) isAllowedHost(host string) bool {
 	return host == "localhost" || slices.ContainsFunc(g.options.Hosts, func(allowed string) bool { return bareHost(allowed) == host })
 }
 
-// bareHost is a Host in lower case without its port.
 func bareHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -94,8 +91,7 @@ func bareHost(host string) string {
 	return strings.TrimSuffix(strings.ToLower(host), ".")
 }
 
-// response records the outcome of a request, and extends the write deadline while the
-// client keeps reading.
+// response records the outcome of a request. It extends the write deadline while the client reads.
 type response struct {
 	http.ResponseWriter
 	control  *http.ResponseController
@@ -113,7 +109,6 @@ func (a *response) WriteHeader(status int) {
 // bodyTimeout.
 const chunkBytes = 64 << 10
 
-// Write writes in chunks and fails when a client reads no chunk within writeTimeout.
 func (a *response) Write(b []byte) (written int, err error) {
 	for part := range slices.Chunk(b, chunkBytes) {
 		a.extend()
@@ -127,23 +122,19 @@ func (a *response) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// extend moves the write deadline to between half and all of writeTimeout from now.
-// Setting a deadline for each chunk would add up to 10% to the cost of writing.
+// extend rarely moves the deadline: doing so for each chunk adds up to 10% to the cost of writing.
 func (a *response) extend() {
 	now := time.Now()
 	if a.deadline.Sub(now) > writeTimeout/2 {
 		return
 	}
 	a.deadline = now.Add(writeTimeout)
-	// An error means that the connection has no deadlines, as in tests.
 	_ = a.control.SetWriteDeadline(a.deadline)
 }
 
-// Unwrap supports [http.ResponseController].
 func (a *response) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// logRequest logs a request when it ends; a stream ends when its viewer leaves. Queries
-// and bodies are not logged.
+// A stream is logged when its viewer leaves. Queries and bodies are not logged.
 func (g *Gateway) logRequest(r *http.Request, client netip.Addr, a *response, elapsed time.Duration) {
 	level := slog.LevelInfo
 	if isProbe(r) {

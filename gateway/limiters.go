@@ -10,10 +10,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// clientOf is the address that a request comes from. Each proxy appends the address of
-// its client to X-Forwarded-For, so the client is the last address that is not a
-// trusted proxy; earlier entries may be forged. The zero address stands for a
-// connection other than TCP.
+// Each proxy appends the address of its client to X-Forwarded-For, so the client is the last
+// address that is not a trusted proxy; earlier entries may be forged. The zero address stands for
+// a connection other than TCP.
 func clientOf(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	client := parseAddress(r.RemoteAddr)
 	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -28,7 +27,7 @@ func clientOf(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return client
 }
 
-// parseAddress parses an address with an optional port; zero if it is invalid.
+// parseAddress returns the zero address if the text is invalid. A port is optional.
 func parseAddress(text string) netip.Addr {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
@@ -67,8 +66,7 @@ func (l *rateLimiter) allow(client netip.Addr) bool {
 	return limiter.Allow()
 }
 
-// sweep deletes limiters with a full burst. It runs when the number of limiters has
-// doubled since the last sweep, so its cost is amortized.
+// sweep runs when the number of limiters has doubled since the last one, so its cost is amortized.
 func (l *rateLimiter) sweep() {
 	if len(l.limiters) < max(l.sweepAt, 1024) {
 		return
@@ -93,7 +91,6 @@ func newStreamLimiter(options Options) *streamLimiter {
 	return &streamLimiter{max: options.Streams, maxPerAddress: options.StreamsPerAddress, perAddress: map[netip.Prefix]int{}}
 }
 
-// acquire counts a stream until it is released. It fails when there are too many.
 func (s *streamLimiter) acquire(client netip.Addr) (release func(), err error) {
 	prefix := clientPrefix(client)
 	s.mu.Lock()
@@ -117,7 +114,7 @@ func (s *streamLimiter) acquire(client netip.Addr) (release func(), err error) {
 	}, nil
 }
 
-// clientPrefix is the network that counts as one client: a /64 of IPv6.
+// IPv6 clients have a /64.
 func clientPrefix(client netip.Addr) netip.Prefix {
 	bits := client.BitLen()
 	if client.Is6() {

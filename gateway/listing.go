@@ -17,25 +17,21 @@ import (
 // two seconds, while Temporal allows about ten list calls per second and namespace.
 type listing struct {
 	// ping is called before each read, so that pages learn of an outage at once.
-	ping func(ctx context.Context) error
-	list func(ctx context.Context, query string) iter.Seq2[client.Summary, error]
-	// pace bounds the rate of reads after invalidations.
+	ping  func(ctx context.Context) error
+	list  func(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	pace  *rate.Limiter
 	reads singleflight.Group
 
 	mu sync.Mutex
-	// generation counts invalidations. A read that began in an older generation is not
-	// used for later requests.
+	// A read that began in an older generation is not used for later requests.
 	generation int
 	cached     *head
 }
 
 const (
-	// headSize is the maximum number of contexts in a head, and the page size of
-	// Temporal: a head costs one call.
-	headSize = 1000
-	headTTL  = time.Second
-	// headInterval is the minimum time between two reads.
+	// headSize is the page size of Temporal, so a head costs one call.
+	headSize     = 1000
+	headTTL      = time.Second
 	headInterval = 200 * time.Millisecond
 )
 
@@ -45,7 +41,6 @@ func newListing(
 	return &listing{ping: ping, list: list, pace: rate.NewLimiter(rate.Every(headInterval), 1)}
 }
 
-// head is the beginning of the list of contexts at a time.
 type head struct {
 	at       time.Time
 	contexts []client.Summary
@@ -62,7 +57,6 @@ func (h *head) all() iter.Seq2[client.Summary, error] {
 	}
 }
 
-// invalidate discards the cached head, so that later requests see earlier changes.
 func (l *listing) invalidate() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,8 +64,7 @@ func (l *listing) invalidate() {
 	l.cached = nil
 }
 
-// head returns the cached head or reads it. Concurrent callers share a read, which
-// continues when one of them leaves.
+// Concurrent callers share a read, which continues when one of them leaves.
 func (l *listing) head(ctx context.Context) (*head, error) {
 	l.mu.Lock()
 	cached, generation := l.cached, l.generation
@@ -93,7 +86,6 @@ func (l *listing) head(ctx context.Context) (*head, error) {
 	}
 }
 
-// read reads the head from Temporal, and caches it unless it was invalidated since.
 func (l *listing) read(ctx context.Context, generation int) (*head, error) {
 	if err := l.pace.Wait(ctx); err != nil {
 		return nil, err

@@ -50,7 +50,6 @@ func (c slowList) List(ctx context.Context, query string) iter.Seq2[client.Summa
 	}
 }
 
-// summaries are n contexts, newest first.
 func summaries(n int) []client.Summary {
 	began := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	list := make([]client.Summary, n)

@@ -16,14 +16,12 @@ import (
 )
 
 const (
-	// unknownTTL is how long a name is unknown after a lookup found no context.
 	unknownTTL = time.Second
 	maxNames   = 10_000
 )
 
-// names caches which contexts exist, so that requests for an unknown name cost one lookup
-// per unknownTTL. The first request for a name is the lookup;
-// concurrent requests for the name wait for its outcome.
+// names caches which contexts exist. The first request for a name is its lookup; concurrent
+// requests for the name wait for the outcome.
 type names struct {
 	mu sync.Mutex
 	// seen has the time until which a name counts as unknown; zero: the context exists.
@@ -34,8 +32,7 @@ type names struct {
 }
 
 type lookup struct {
-	done chan struct{}
-	// failed means that the lookup did not determine whether the context exists.
+	done   chan struct{}
 	failed bool
 }
 
@@ -43,12 +40,10 @@ func newNames() *names {
 	return &names{seen: lru.New(maxNames), waiting: map[string]bool{}, lookups: map[string]*lookup{}}
 }
 
-// errUndecided stands for a request that ended without a result.
 var errUndecided = errors.New("undecided")
 
-// begin starts a request for a context. It fails when the context does not exist or ctx
-// is done. The caller must pass the error of the request to finish as soon as it is
-// known; later calls of finish have no effect.
+// begin fails when the context does not exist or ctx is done. The caller must pass the error of
+// the request to finish as soon as it is known; later calls of finish have no effect.
 func (n *names) begin(ctx context.Context, name string) (finish func(error), err error) {
 	for {
 		n.mu.Lock()
@@ -105,8 +100,8 @@ func (n *names) note(name string, err error) {
 	}
 }
 
-// wait makes a name unknown until stop is called or a request notes that the context
-// exists. The delay is the time until the next lookup; 0 when the context exists.
+// wait makes a name unknown until stop is called or a request notes that the context exists. It
+// returns the time until the next lookup; 0 when the context exists.
 func (n *names) wait(name string) (delay time.Duration, stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

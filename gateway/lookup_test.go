@@ -19,7 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// countingLookups counts lookups by context. A context exists once its log has an event.
+// A context exists once its log has an event.
 type countingLookups struct {
 	fakeClient
 	mu    *sync.Mutex

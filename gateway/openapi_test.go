@@ -57,7 +57,6 @@ func validate(schema string, data []byte) error {
 	return described()[schema].Validate(value)
 }
 
-// requireValid validates the JSON of a value against a schema.
 func requireValid(t require.TestingT, schema string, value any) {
 	data, err := json.Marshal(value)
 	require.NoError(t, err)
@@ -332,7 +331,6 @@ func requireDescribed(t require.TestingT, events []event.Event) {
 	}
 }
 
-// eventsOf parses the events and deltas of a script.
 func eventsOf(t *testing.T, script []byte) (events []event.Event) {
 	last := 0
 	for line := range bytes.Lines(script) {

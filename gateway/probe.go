@@ -10,8 +10,8 @@ import (
 
 const probeTTL = time.Second
 
-// probe checks the health of Temporal, at most once per probeTTL for all callers. It
-// reports an outage at once; other calls retry for ten seconds first.
+// probe checks Temporal at most once per probeTTL. It reports an outage at once; other calls retry
+// for ten seconds first.
 type probe struct {
 	ping  func(ctx context.Context) error
 	calls singleflight.Group
@@ -25,8 +25,7 @@ type outcome struct {
 	err error
 }
 
-// check returns the cached outcome or probes. Concurrent callers share a probe, which
-// continues when one of them leaves.
+// Concurrent callers share a probe, which continues when one of them leaves.
 func (p *probe) check(ctx context.Context) error {
 	call := p.calls.DoChan("", func() (any, error) {
 		p.mu.Lock()

@@ -28,7 +28,6 @@ type Problem struct {
 	ClientEventIDs []string `json:"clientEventIds,omitempty"`
 }
 
-// Error is the title, with the detail if there is one.
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
 
 func problem(kind string, status int, title, format string, args ...any) *Problem {
@@ -39,8 +38,7 @@ func badRequest(format string, args ...any) *Problem {
 	return problem("request", http.StatusBadRequest, "Invalid request", format, args...)
 }
 
-// errReset means that a reset removed events that were read. Viewers reconnect and read
-// the log again.
+// Viewers reconnect and read the log again.
 var errReset = problem("reset", http.StatusServiceUnavailable, "The context was reset", "read it again")
 
 var errClosing = problem("closing", http.StatusServiceUnavailable, "The gateway is shutting down", "")
@@ -66,7 +64,7 @@ var problemTypes = []struct {
 	{context.DeadlineExceeded, "timeout", http.StatusGatewayTimeout, "The request timed out", false},
 }
 
-// problemOf maps an error to a response. It is the only place that does.
+// problemOf is the only place that maps errors to responses.
 func problemOf(err error) *Problem {
 	var (
 		known *Problem
@@ -97,13 +95,11 @@ func problemOf(err error) *Problem {
 
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
-		// Most clients have disconnected. One that only closed its sending side still
-		// reads the response.
+		// A client that only closed its sending side still reads the response.
 		err = problem("gone", http.StatusRequestTimeout, "The client closed the connection", "")
 	}
 	p := *problemOf(err)
 	p.RequestID = requestID(r)
-	// Problems that the gateway creates itself, such as too many streams, are not logged.
 	if p.Status >= http.StatusInternalServerError && !errors.As(err, new(*Problem)) {
 		g.options.Log.Error("request failed", "request_id", p.RequestID, "error", event.Redact(err.Error(), 0))
 	}
@@ -114,7 +110,6 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, p.Status, p)
 }
 
-// writeJSON responds with a value. The default content type is application/json.
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	if w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "application/json")

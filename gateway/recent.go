@@ -27,5 +27,5 @@ func (n *recent) add(counter int, frame []byte) {
 	}
 }
 
-// since returns the frames after a counter that is in the buffer or directly before it.
+// The counter must be in the buffer or directly before it.
 func (n *recent) since(counter int) [][]byte { return n.frames[counter+1-n.first:] }

@@ -11,9 +11,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// room follows one context for all its viewers. A change closes a channel, and each
-// viewer then requests the changes since its position, so the cost of a change does not
-// depend on the number of viewers.
+// A change closes a channel, and each viewer then requests the changes since its position, so the
+// cost of a change does not depend on the number of viewers.
 type room struct {
 	name string
 	// epoch distinguishes the versions of this room from those of other rooms.
@@ -29,8 +28,7 @@ type room struct {
 	mu      sync.Mutex
 	changed chan struct{} // nil: no viewer waits
 	// isLoaded means that the log up to the opening of the room has been read.
-	isLoaded bool
-	// isMissing means that the context does not exist yet.
+	isLoaded   bool
 	isMissing  bool
 	err        error // why the room ended
 	last       int   // counter of the newest event
@@ -44,7 +42,7 @@ func newRoom(name string) *room {
 	return &room{name: name, epoch: rand.Text()[:10], transcript: newTranscriptState()}
 }
 
-// follow follows the context until ctx is done, and returns the error for viewers.
+// follow returns the error for viewers.
 func (r *room) follow(ctx context.Context, c Context, registry *rooms) error {
 	err := r.read(ctx, c, registry)
 	if ctx.Err() != nil {
@@ -89,7 +87,6 @@ func (r *room) read(ctx context.Context, c Context, registry *rooms) error {
 	return nil
 }
 
-// publish applies a change and wakes waiting viewers.
 func (r *room) publish(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +97,7 @@ func (r *room) publish(change func()) {
 	}
 }
 
-// nextChange returns a channel that is closed on the next change. It requires the lock.
+// nextChange requires the lock.
 func (r *room) nextChange() <-chan struct{} {
 	if r.changed == nil {
 		r.changed = make(chan struct{})
@@ -108,7 +105,6 @@ func (r *room) nextChange() <-chan struct{} {
 	return r.changed
 }
 
-// apply applies an event or a delta.
 func (r *room) apply(e event.Event) {
 	var recorded []byte
 	if e.Tag() != event.TagTextDelta {
@@ -140,19 +136,17 @@ type eventPosition struct {
 	offset int // in the text of that answer
 }
 
-// eventUpdate has the changes since an eventPosition.
 type eventUpdate struct {
 	frames [][]byte
 	at     eventPosition // after frames
 	// isReady means that the stream can start.
 	isReady bool
-	// isBehind means that the events up to at are no longer buffered: read them from the
-	// log.
+	// isBehind: the events up to at are no longer buffered; read them from the log.
 	isBehind bool
 	changed  <-chan struct{} // closed when there are further changes
 }
 
-// eventsAfter returns the changes since a position. The error is why the room ended.
+// The error is why the room ended.
 func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,5 +187,4 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 	return update, nil
 }
 
-// closedChannel stands for changes that are available already.
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// rooms has a room for each context with viewers, until linger after the last viewer has
-// left. The room of an unknown name ends after its first lookup, or with the last stream
-// that waits for the context.
+// A room ends linger after its last viewer has left, that of an unknown name after its first
+// lookup or with the last stream that waits for the context.
 type rooms struct {
 	ctx    context.Context // parent of all rooms
 	linger time.Duration
@@ -20,8 +19,8 @@ type rooms struct {
 	closed bool
 }
 
-// enter returns the room of a context and keeps it open until leave is called. For a
-// stream, the room waits for a context that does not exist. It fails on shutdown.
+// enter keeps the room open until leave is called. For a stream, the room waits for a context
+// that does not exist. It fails on shutdown.
 func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -65,8 +64,7 @@ func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err err
 	}), nil
 }
 
-// keepWaiting reports whether streams wait for the missing context of a room. If none do,
-// the room ends.
+// If no stream waits for the missing context, the room ends.
 func (rs *rooms) keepWaiting(r *room) bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -76,7 +74,6 @@ func (rs *rooms) keepWaiting(r *room) bool {
 	return r.isWaiting
 }
 
-// exists marks the context of a room as existing.
 func (rs *rooms) exists(r *room) {
 	rs.names.note(r.name, nil)
 	rs.mu.Lock()
@@ -94,7 +91,7 @@ func (rs *rooms) leaveEmpty(r *room) {
 	}
 }
 
-// forget removes a room, so that the next viewer opens a new one.
+// forget makes the next viewer open a new room.
 func (rs *rooms) forget(r *room) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -108,7 +105,7 @@ func (rs *rooms) drop(r *room) {
 	}
 }
 
-// close prevents new rooms and waits until all have ended. Cancel ctx before.
+// close waits until all rooms have ended. Cancel ctx before.
 func (rs *rooms) close() {
 	rs.mu.Lock()
 	rs.closed = true

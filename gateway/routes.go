@@ -10,16 +10,14 @@ import (
 	"strings"
 )
 
-// openAPI describes the API. It is written by hand; tests validate every response
-// against it.
+// openapi.json is written by hand; tests validate every response against it.
 //
 //go:embed openapi.json
 var openAPI []byte
 
-// handler serves a request, or returns an error for [Gateway.fail].
+// [Gateway.fail] responds to an error.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// routes are the handlers by [http.ServeMux] pattern.
 func (g *Gateway) routes() map[string]handler {
 	return map[string]handler{
 		"GET /contexts":                               g.list,
@@ -43,7 +41,7 @@ func describe(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// mux routes requests. Paths without a route go to the page. It never redirects.
+// Paths without a route go to the page. The mux never redirects.
 func (g *Gateway) mux() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range g.routes() {
@@ -72,8 +70,7 @@ func (g *Gateway) mux() http.Handler {
 	})
 }
 
-// unrouted serves a request that the mux refuses. The response of the mux tells which
-// methods the path supports.
+// The response of the mux tells which methods the path supports.
 func (g *Gateway) unrouted(refuse http.Handler, w http.ResponseWriter, r *http.Request) error {
 	refusal := refusal{header: http.Header{}}
 	refuse.ServeHTTP(&refusal, r)
@@ -109,15 +106,13 @@ func (a *pageResponse) Write(b []byte) (int, error) {
 	return a.ResponseWriter.Write(b)
 }
 
-// refusal records the header of a response.
 type refusal struct{ header http.Header }
 
 func (r *refusal) Header() http.Header         { return r.header }
 func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
 func (r *refusal) WriteHeader(int)             {}
 
-// wantsStream reports whether a request accepts server-sent events. The media type must
-// be named, with a weight above zero (RFC 9110, section 12.4.2).
+// The media type must be named, with a weight above zero (RFC 9110, section 12.4.2).
 func wantsStream(r *http.Request) bool {
 	for accepted := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		if kind, parameters, _ := mime.ParseMediaType(accepted); kind == "text/event-stream" {

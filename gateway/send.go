@@ -58,7 +58,6 @@ func (g *Gateway) send(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// body reads the JSON body of a request into a share of the budget.
 func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]byte, error) {
 	kind, parameters, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset, ok := parameters["charset"]; kind != "application/json" || ok && !strings.EqualFold(charset, "utf-8") {
@@ -89,11 +88,10 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]b
 // upload reads a body into a share of the budget. Each chunk may take bodyTimeout, and
 // the body must be complete at end.
 type upload struct {
-	from    io.Reader
-	held    *share
-	control *http.ResponseController
-	end     time.Time
-	// received is how much of the current chunk has arrived.
+	from     io.Reader
+	held     *share
+	control  *http.ResponseController
+	end      time.Time
 	received int
 }
 
@@ -114,7 +112,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// messageRoom is the part of a body, in bytes, that is reserved for everything but files.
+// messageRoom is the bytes of a body that are reserved for everything but files.
 const messageRoom = 64 << 10
 
 func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
@@ -130,12 +128,10 @@ func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// maxIdempotencyKey is the longest Idempotency-Key in bytes.
 const maxIdempotencyKey = 255
 
-// idempotencyKey is the Idempotency-Key of a request, or "". The IETF draft
-// (draft-ietf-httpapi-idempotency-key-header) makes it a quoted string; many clients
-// omit the quotes.
+// The IETF draft (draft-ietf-httpapi-idempotency-key-header) makes the key a quoted string; many
+// clients omit the quotes.
 func idempotencyKey(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
@@ -150,8 +146,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// assignIDs assigns a ClientEventID to each event without one, derived from the key and
-// all events. Formatting of the JSON has no effect.
+// The ids derive from the key and all events, not from the formatting of the JSON.
 func assignIDs(events []event.Event, key string) {
 	id := event.KeyedIDs(key, encode(events))
 	for i := range events {

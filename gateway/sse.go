@@ -14,9 +14,8 @@ import (
 )
 
 // frame encodes a server-sent event
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html). An event without an
-// id leaves Last-Event-ID unchanged; one without a kind is a "message". The data is JSON
-// on one line.
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Without an id, Last-Event-ID
+// stays; without a kind, it is a "message". The data is one line.
 func frame(id, kind string, data []byte) []byte {
 	var b bytes.Buffer
 	for _, field := range [...]struct{ name, value string }{{"id", id}, {"event", kind}} {
@@ -36,7 +35,7 @@ type stream struct {
 	isOpen  bool // the header is sent
 }
 
-// begin sends the header. Later errors cannot change the status.
+// Errors after begin cannot change the status.
 func (s *stream) begin() error {
 	if s.isOpen {
 		return nil
@@ -53,7 +52,6 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// errGone means that the viewer disconnected or stopped reading.
 var errGone = errors.New("the viewer disconnected")
 
 func (s *stream) send(frames ...[]byte) error {
@@ -71,7 +69,7 @@ func (s *stream) send(frames ...[]byte) error {
 	return nil
 }
 
-// write writes a frame. It blocks while the viewer is slow, up to writeTimeout.
+// write blocks while the viewer is slow, up to writeTimeout.
 func (s *stream) write(frame []byte) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -85,9 +83,8 @@ func (s *stream) write(frame []byte) error {
 // retryWithin spreads reconnections after a shutdown.
 const retryWithin = 3 * time.Second
 
-// serveStream streams a room until the viewer disconnects, the room ends, or the gateway
-// shuts down. advance sends the changes and returns a channel that is closed when there
-// are further ones.
+// serveStream ends when the viewer disconnects, the room ends, or the gateway shuts down. advance
+// sends the changes and returns a channel that is closed when there are further ones.
 func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance func(context.Context, *stream) (<-chan struct{}, error)) error {
 	w.Header().Set("Vary", "Accept")
 	ctx, cancel := context.WithCancel(r.Context())
@@ -122,7 +119,6 @@ func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance fu
 	}
 }
 
-// awaitChange waits for a change and sends keep-alive comments in the meantime.
 func (g *Gateway) awaitChange(ctx context.Context, out *stream, changed <-chan struct{}, keepAlive <-chan time.Time) error {
 	for {
 		select {

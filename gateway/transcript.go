@@ -17,8 +17,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer/transcript"
 )
 
-// transcript is GET /contexts/{name}/transcript: the document, or a stream of its
-// changes.
 func (g *Gateway) transcript(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)
 	if err != nil {
@@ -78,18 +76,16 @@ func writeTranscript(w http.ResponseWriter, r *http.Request, room *room) error {
 	}
 }
 
-// transcriptState is the transcript of a room, with its encodings.
+// transcriptState requires the lock of its room.
 type transcriptState struct {
 	patcher *transcript.Patcher
-	// patches has the patches to the newest version, by start version.
+	// patches lead to the newest version, by start version.
 	patches map[int]*patch
-	// cached is the last document that was built.
-	cached *document
+	cached  *document
 }
 
 func newTranscriptState() transcriptState { return transcriptState{patcher: transcript.NewPatcher()} }
 
-// apply, like all methods of transcriptState, requires the lock of the room.
 func (s *transcriptState) apply(e event.Event) {
 	before := s.patcher.Version()
 	operations := s.patcher.Apply(e)
@@ -98,8 +94,7 @@ func (s *transcriptState) apply(e event.Event) {
 	}
 }
 
-// patchFrom is the patch from a version to the newest; ok is false when the version is
-// unknown.
+// ok is false when the version is unknown.
 func (s *transcriptState) patchFrom(version int) (p *patch, ok bool) {
 	if p, ok := s.patches[version]; ok {
 		return p, true
@@ -125,11 +120,11 @@ func (p *patch) frame(id string) []byte {
 	return p.encoded
 }
 
-// documentTTL is how long an outdated document is sent to new viewers, followed by a
-// patch. Encoding a long document for each version would be too expensive.
+// documentTTL is how long an outdated document is sent to new viewers, followed by a patch:
+// encoding a long document for each version would be too expensive.
 const documentTTL = time.Second
 
-// documentNow is the newest document, or an older one of at most maxAge.
+// documentNow may return an older document, of at most maxAge.
 func (s *transcriptState) documentNow(epoch string, maxAge time.Duration) *document {
 	if s.cached == nil || s.cached.version != s.patcher.Version() && time.Since(s.cached.at) >= maxAge {
 		s.cached = &document{
@@ -139,7 +134,7 @@ func (s *transcriptState) documentNow(epoch string, maxAge time.Duration) *docum
 	return s.cached
 }
 
-// document is a version of a transcript. It is encoded once for all viewers.
+// A document is encoded once for all viewers.
 type document struct {
 	at      time.Time
 	epoch   string
@@ -185,8 +180,8 @@ func (r *room) parseVersion(text string) int {
 	return noVersion
 }
 
-// document returns the newest document, or nil until the room has read the log. The
-// error is why the room ended, or that the context does not exist.
+// document returns nil until the room has read the log. The error is why the room ended, or that
+// the context does not exist.
 func (r *room) document() (*document, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,9 +196,8 @@ func (r *room) document() (*document, <-chan struct{}, error) {
 	return r.transcript.documentNow(r.epoch, 0), nil, nil
 }
 
-// transcriptUpdate has the changes of a transcript since a version.
 type transcriptUpdate struct {
-	// frame encodes the changes, without the lock of the room. Nil: no changes.
+	// frame encodes the changes without the lock of the room; nil: none.
 	frame   func() []byte
 	version int // after frame
 	status  status
@@ -212,8 +206,8 @@ type transcriptUpdate struct {
 	changed <-chan struct{} // closed when there are further changes
 }
 
-// transcriptAfter returns the changes since a version: a patch, or the document when the
-// version is unknown. The error is why the room ended.
+// transcriptAfter returns a patch, or the document when the version is unknown. The error is why
+// the room ended.
 func (r *room) transcriptAfter(version int) (transcriptUpdate, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -89,7 +89,6 @@ func joined(t testing.TB, of transcript) string {
 	return string(data)
 }
 
-// follow applies a stream to a transcript until it shows a text.
 func (v *viewer) follow(t *transcript, text string) {
 	v.t.Helper()
 	for !strings.Contains(string(t.Document), text) {

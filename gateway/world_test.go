@@ -80,7 +80,7 @@ func (l *log) recordEvents(events ...event.Event) {
 	l.change()
 }
 
-// change wakes waiting goroutines. It requires the lock.
+// change requires the lock.
 func (l *log) change() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -222,7 +222,6 @@ func (l *log) ask(what string) error {
 	return l.err
 }
 
-// fakeClient is a fake client with one context and a list.
 type fakeClient struct {
 	log      *log
 	list     []client.Summary
@@ -260,7 +259,6 @@ func (c fakeClient) Live() bool                 { return !c.noDeltas }
 func (c fakeClient) Ping(context.Context) error { return c.err }
 func (c fakeClient) Limits() client.Limits      { return c.limits }
 
-// world is a gateway on a test server.
 type world struct {
 	t       testing.TB
 	gateway *gateway.Gateway
@@ -354,7 +352,6 @@ func ask(ctx context.Context, g *gateway.Gateway, method, path, body string, hea
 
 type sse struct{ id, kind, data, retry string }
 
-// schema is the name of the schema of the data.
 func (e sse) schema() string {
 	switch {
 	case e.kind == "" && e.id == "":
@@ -427,7 +424,7 @@ func readEvents(ctx context.Context, from io.Reader, to chan<- sse) {
 	}
 }
 
-// next is the next event of the stream except statuses.
+// next skips statuses.
 func (v *viewer) next() sse {
 	v.t.Helper()
 	e := v.read()

@@ -49,7 +49,7 @@ var policy = strings.Join([]string{
 	"trusted-types dompurify",
 }, "; ")
 
-// types are the media types of the files. Those of package mime depend on the system.
+// The types of package mime depend on the system.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",

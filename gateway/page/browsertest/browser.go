@@ -119,7 +119,6 @@ func Start(tb testing.TB) *Browser {
 	return &Browser{tb, ctx, created.BrowserContextID}
 }
 
-// find returns the path of Chromium.
 func find(tb testing.TB) string {
 	tb.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "headless-shell"} {
@@ -131,7 +130,6 @@ func find(tb testing.TB) string {
 	return ""
 }
 
-// Tab is a tab with a page.
 type Tab struct {
 	tb  testing.TB
 	ctx context.Context
@@ -260,7 +258,7 @@ func (t *Tab) promised(promise string) (string, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[string](promise, chromedp.EvalAwaitPromise))
 }
 
-// Text is the visible text of each element that matches a selector.
+// Text returns the visible text of each match.
 func (t *Tab) Text(selector string) []string {
 	t.tb.Helper()
 	var texts []string
@@ -341,7 +339,6 @@ func (t *Tab) Before(statements string) {
 	}
 }
 
-// Reload reloads the page.
 func (t *Tab) Reload() {
 	t.tb.Helper()
 	t.run(chromedp.Reload())
@@ -357,7 +354,7 @@ func (t *Tab) Attach(selector string, paths ...string) {
 	call(t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: found.Result.ObjectID})
 }
 
-// Do runs JavaScript statements, which may use await.
+// The statements may use await.
 func (t *Tab) Do(statements string) {
 	t.tb.Helper()
 	if _, err := t.promised("(async () => {" + statements + "; return \"\"})()"); err != nil {
@@ -373,7 +370,6 @@ func (t *Tab) emulateMedia(features ...*emulation.MediaFeature) {
 	call(t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 }
 
-// Look is the viewport and color scheme.
 type Look struct {
 	Width, Height int64
 	// Dark emulates a dark color scheme.
@@ -392,7 +388,6 @@ func (t *Tab) As(l Look) {
 	t.Await(fmt.Sprintf("innerWidth === %d && innerHeight === %d && matchMedia('(prefers-color-scheme: %s)').matches", l.Width, l.Height, scheme))
 }
 
-// Screenshot writes the visible page to a PNG file.
 func (t *Tab) Screenshot(path string) {
 	t.tb.Helper()
 	png, err := chromedp.Run(t.ctx, chromedp.CaptureScreenshot())
