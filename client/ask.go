@@ -61,22 +61,21 @@ func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[even
 
 const maxResets = 4 // how often Ask follows a turn again
 
-// question is an Ask after its Send.
 type question struct {
 	context        *Context
 	clientEventIDs []string
 	yield          func(event.Event, error) bool
 }
 
-// The log does not show that a run was terminated or reset. When it has been silent for
-// firstCheck, Ask queries the delivery, and then in growing intervals up to maxCheck.
+// The log does not show that a run was terminated or reset. When it has been silent for firstCheck,
+// Ask queries the delivery, and then in growing intervals.
 const (
 	firstCheck = 2 * time.Second
 	maxCheck   = 30 * time.Second
 )
 
-// follow yields the log from an event until the turn ends. restart means that the log
-// must be followed again from the events with the ids.
+// follow yields the log until the turn ends. restart means that the log must be followed again from
+// the events with the ids.
 func (q question) follow(ctx context.Context, f *follower, from string) (restart bool, ids []string) {
 	entries := Entries(f.ctx, f.follow(from), 0)
 	defer func() {
@@ -147,9 +146,8 @@ type check struct {
 	err      error
 }
 
-// evaluate determines whether the turn, followed up to the event with counter last, can
-// still end. It returns event ids if the log must be followed again from them, and an
-// error if the turn never ends.
+// evaluate determines whether the turn can still end. It returns event ids if the log must be
+// followed again from them, and an error if the turn never ends.
 func (q question) evaluate(ctx context.Context, result check, t *turn, last int) (ids []string, err error) {
 	if errors.Is(result.err, ErrNoContext) {
 		return nil, ErrLost
@@ -195,8 +193,7 @@ func (q question) evaluate(ctx context.Context, result check, t *turn, last int)
 	return nil, ErrUnanswered
 }
 
-// idBefore is the id of the event before the first of the given events; "" if there are
-// none or the log begins with them.
+// idBefore returns "" if there are no events or the log begins with them.
 func (c *Context) idBefore(eventIDs []string) string {
 	first := 0
 	for _, id := range eventIDs {

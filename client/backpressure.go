@@ -22,29 +22,26 @@ import (
 // signals. When the server does not respond, it sends a few signals unchecked, since only
 // the responses may be lost.
 
-// The default limits of the server, and lower ones for signals that wait for a worker. The
-// difference is for concurrent clients, and for the worker, which records every byte of
-// input once more.
+// The default limits of the server, and lower ones for signals that wait for a worker: the
+// difference is for concurrent clients, and for the worker, which records every byte of input once
+// more.
 const (
 	maxSignals      = 10_000
 	maxWaiting      = 9_000
 	maxHistoryMiB   = 50
 	maxWaitingBytes = 20 << 20
-	// maxLength and maxBytes apply when no signal waits for a worker. Workers continue as
-	// new long before.
+	// These apply when no signal waits for a worker. Workers continue as new long before.
 	maxLength = 50_000
 	maxBytes  = 45 << 20
 )
 
 const (
-	// quotaShare is the fraction of the free space that one client may use without another
-	// check, so that a hundred clients can do so at once.
+	// A hundred clients can use the fraction quotaShare of the free space at once.
 	quotaShare   = 100
 	quotaTTL     = time.Second
 	maxQuotas    = 1000
 	checkTimeout = time.Second
-	// maxUnchecked is the same fraction of the space for concurrent clients. Without a blob
-	// store that is 0.6 of 30 MiB.
+	// Without a blob store, that is 0.6 of 30 MiB.
 	maxUnchecked = (maxSignals - maxWaiting) / quotaShare
 )
 
@@ -55,8 +52,6 @@ func (e *fullError) Error() string {
 }
 func (*fullError) Unwrap() error { return ErrFull }
 
-// backpressure caches how much may be signalled to contexts without checking their
-// histories.
 type backpressure struct {
 	mu     sync.Mutex
 	quotas *lru.Cache // of *quota by context name
@@ -64,7 +59,6 @@ type backpressure struct {
 
 func newBackpressure() backpressure { return backpressure{quotas: lru.New(maxQuotas)} }
 
-// quota is how much may be signalled to a context until it expires.
 type quota struct {
 	signals, bytes int
 	expires        time.Time
@@ -72,7 +66,6 @@ type quota struct {
 	unchecked int
 }
 
-// quota requires b.mu.
 func (b *backpressure) quota(contextName string) *quota {
 	if q, ok := b.quotas.Get(contextName); ok {
 		return q.(*quota)
@@ -82,7 +75,6 @@ func (b *backpressure) quota(contextName string) *quota {
 	return q
 }
 
-// take reports false if the quota is exhausted or expired.
 func (b *backpressure) take(contextName string, bytes int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +87,6 @@ func (b *backpressure) take(contextName string, bytes int) bool {
 	return true
 }
 
-// grant sets a quota from the free space of the history.
 func (b *backpressure) grant(contextName string, signals, bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,8 +135,7 @@ func isTimeout(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Unavailable))
 }
 
-// checkSize returns ErrFull for a history that is too long. Every signal is an entry, so
-// the length is an upper bound of the number of signals.
+// Every signal is an entry, so the length is an upper bound of the number of signals.
 func checkSize(d *workflowservice.DescribeWorkflowExecutionResponse, length, size int) error {
 	isWaiting := d.GetPendingWorkflowTask() != nil
 	switch {
@@ -157,8 +147,7 @@ func checkSize(d *workflowservice.DescribeWorkflowExecutionResponse, length, siz
 	return nil
 }
 
-// historyBytes is the approximate size in a history of an input of a given size. Large
-// inputs are references.
+// Large inputs are references.
 func historyBytes(size int) int {
 	const entry = 512
 	if size >= blobs.PayloadThreshold {
@@ -174,7 +163,6 @@ func thousands(n int) string {
 	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
-// isSignalLimit matches the rejection of a signal for the maximum number of signals.
 func isSignalLimit(err error) bool {
 	var invalid *serviceerror.InvalidArgument
 	return errors.As(err, &invalid) && strings.Contains(invalid.Message, "limit for signal events")

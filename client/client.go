@@ -15,11 +15,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Options are the connections of a [Client].
 type Options struct {
 	Temporal sdkclient.Client
-	// Namespace of Temporal, whose recorded blob store is compared with that of the
-	// client. Empty: "default", without a comparison.
+	// Namespace whose recorded blob store is compared with that of the client. Empty: "default",
+	// without a comparison.
 	Namespace string
 	// Stream carries live deltas. Nil: none.
 	Stream *stream.Conn
@@ -83,8 +82,7 @@ func (c *Client) Shutdown() {
 	}
 }
 
-// Open returns the context with a name. It makes no request, and the context need not
-// exist. The error is ErrName.
+// Open makes no request, and the context need not exist. The error is ErrName.
 func (c *Client) Open(name string) (*Context, error) {
 	if err := event.ValidateContextName(name); err != nil {
 		return nil, nameError{err}

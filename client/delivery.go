@@ -14,8 +14,7 @@ import (
 // Delivery reports which sent events are recorded.
 type Delivery struct {
 	wire.Delivery
-	// Ended means that the newest run of the context has ended and records nothing more.
-	// Status is closed.
+	// Ended means that the newest run has ended and records nothing more. Status is closed.
 	Ended bool
 }
 
@@ -43,8 +42,7 @@ func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Deliv
 	return delivery, nil
 }
 
-// deliveryFromLog is the Delivery of a context whose newest run has ended. Callers for a
-// running context correct Status and Ended.
+// Callers for a running context correct Status and Ended.
 func (c *Context) deliveryFromLog(ctx context.Context, clientEventIDs []string) (Delivery, error) {
 	d := Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, Status: wire.StatusClosed}, Ended: true}
 	wanted := map[string]bool{}
@@ -66,7 +64,6 @@ func (c *Context) deliveryFromLog(ctx context.Context, clientEventIDs []string) 
 	return d, nil
 }
 
-// recorded returns the event ids of sent events, and whether all of them are recorded.
 func (d Delivery) recorded(clientEventIDs []string) (ids []string, all bool) {
 	for _, id := range clientEventIDs {
 		if eventID, ok := d.EventIDs[id]; ok {

@@ -112,7 +112,7 @@ func dialStream(url string, auth stream.Auth, namespace string) (*stream.Conn, e
 	return conn, nil
 }
 
-// lazyStream connects to NATS on first use, since most commands do not need it.
+// Most commands do not need NATS.
 type lazyStream struct {
 	mu      sync.Mutex
 	connect func() (*stream.Conn, error) // nil after the first use, or without NATS

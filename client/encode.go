@@ -11,9 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// encode validates events, assigns missing client event ids, and returns the ids and the
-// JSON of the input. It encodes each event once: the bytes whose size is checked are the
-// bytes that are sent.
+// encode encodes each event once: the bytes whose size is checked are the bytes that are sent.
 func (c *Context) encode(events []event.Event) (clientEventIDs []string, input []byte, err error) {
 	byID := map[string][]byte{}
 	parts := make([][]byte, len(events))
@@ -67,8 +65,8 @@ func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
 	return data, nil
 }
 
-// tooLarge describes a size above the limit, or is "". Without a blob store, JSON has to
-// fit into the history.
+// tooLarge is "" for a size within the limit. Without a blob store, JSON has to fit into the
+// history.
 func (c *Context) tooLarge(size int, object, advice string) string {
 	switch {
 	case c.client.options.Archive == nil && size > wire.MaxAppendBytes:

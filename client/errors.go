@@ -51,8 +51,7 @@ type nameError struct{ error }
 
 func (nameError) Is(target error) bool { return target == ErrName }
 
-// explain maps an error of Temporal to an error of this package. onTimeout is the error
-// for a call without a response.
+// onTimeout is the error for a call without a response.
 func (c *Context) explain(ctx context.Context, operation string, err, onTimeout error) error {
 	if err == nil {
 		return nil

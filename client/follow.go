@@ -39,8 +39,7 @@ func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[e
 	}
 }
 
-// follower follows one context. It receives deltas from its creation on and reads the log
-// from follow on.
+// A follower receives deltas from its creation on and reads the log from follow on.
 type follower struct {
 	context     *Context
 	ctx         context.Context

@@ -20,11 +20,11 @@ import (
 
 const segmentEvents = 5000
 
-// Import creates the context from a complete log of that name, starting with the first
-// event, and starts a session. The session appends a SessionStarted and sends no request.
+// Import creates the context from a complete log of that name, starting with the first event, and
+// starts a session, which appends a SessionStarted and sends no request.
 //
-// The log is written to the archive. Readers see either the complete log or none. An
-// interrupted import is completed by importing the same events again.
+// Readers see either the complete log or none. An interrupted import is completed by importing the
+// same events again.
 //
 // The error is ErrExists, ErrNoArchive or ErrOtherStore, or describes an invalid log.
 func (c *Context) Import(ctx context.Context, events []event.Event) error {
@@ -35,8 +35,8 @@ func (c *Context) Import(ctx context.Context, events []event.Event) error {
 		return fmt.Errorf("import context %s: the first event is missing (want the complete log)", c.name)
 	}
 	logs := c.client.options.Archive
-	// The id is derived from the events, so a repeated import continues an interrupted one,
-	// and an import of other events does not see its segments.
+	// A repeated import continues an interrupted one, and an import of other events does not see
+	// its segments.
 	sum := sha256.New()
 	for _, e := range events {
 		data, err := e.MarshalJSON()
@@ -57,7 +57,6 @@ func (c *Context) Import(ctx context.Context, events []event.Event) error {
 	return c.start(ctx)
 }
 
-// checkNotExists returns ErrExists if a workflow has the name of the context.
 func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 	if c.client.options.Archive == nil {
 		return fmt.Errorf("%s context %s: %w", operation, c.name, ErrNoArchive)
@@ -78,8 +77,7 @@ func (c *Context) checkNotExists(ctx context.Context, operation string) error {
 	return fmt.Errorf("%s context %s: %w", operation, c.name, ErrExists)
 }
 
-// register registers the first run of a context. An interrupted import or fork may have
-// registered it already.
+// An interrupted import or fork may have registered the run already.
 func (c *Context) register(ctx context.Context, run archive.Run) error {
 	folder, err := c.client.options.Archive.Folder(ctx, c.name)
 	if err != nil {

@@ -27,11 +27,9 @@ type Summary struct {
 	ClosedAt  time.Time `json:"closedAt,omitzero"`
 }
 
-// List yields the contexts of the namespace in Temporal's order: running sessions by
-// descending start, then closed ones by descending end. The query is an additional
-// Temporal list filter, like `ContextStatus = "answering"`; empty: none. The list is
-// eventually consistent. An error comes last; it is ErrUnreachable if Temporal does not
-// respond.
+// List yields running sessions by descending start, then closed ones by descending end. The query
+// is an additional Temporal list filter, like `ContextStatus = "answering"`; empty: none. The list
+// is eventually consistent. An error comes last; it is ErrUnreachable if Temporal does not respond.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
 	if query != "" {

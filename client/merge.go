@@ -13,9 +13,9 @@ type Entry struct {
 	Err   error
 }
 
-// Entries reads a log, such as that of [Context.Follow], in a goroutine, for use in a
-// select statement. The channel has the given capacity and is closed when the log ends or
-// ctx is done. The log must end when ctx is done.
+// Entries reads a log, such as that of [Context.Follow], for use in a select statement. The channel
+// has the given capacity and is closed when the log ends or ctx is done. The log must end when ctx
+// is done.
 func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity int) <-chan Entry {
 	entries := make(chan Entry, capacity)
 	go func() {
@@ -31,9 +31,8 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity in
 	return entries
 }
 
-// merge yields the recorded events in order, interleaved with the deltas in messages. A
-// delta waits until the log contains the event that it answers, and wakes the reader of
-// the log.
+// merge interleaves the log with the deltas in messages. A delta waits until the log contains the
+// event that it answers, and wakes the reader of the log.
 func merge[M any](
 	contextName string, at position, recorded <-chan Entry,
 	messages <-chan M, delta func(M) (event.TextDelta, bool),
@@ -75,7 +74,6 @@ func merge[M any](
 	}
 }
 
-// position is how far a log has been read.
 type position struct {
 	last  int // counter of the newest event
 	ended int // number of the newest request that ended

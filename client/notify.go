@@ -2,14 +2,13 @@ package client
 
 import "sync"
 
-// notifier wakes the followers of a context in this process when the client sends to it,
-// so that they find a new context or session before their next poll.
+// notifier wakes the followers in this process when the client sends, so that they find a new
+// context or session before their next poll.
 type notifier struct {
 	mu        sync.Mutex
 	followers map[string]map[chan struct{}]bool // by context name
 }
 
-// subscribe returns a channel that receives a value when a context may have new events.
 func (n *notifier) subscribe(contextName string) (wake chan struct{}, unsubscribe func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

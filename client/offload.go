@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// offloadThreshold is the size in bytes from which files are put into the blob store,
-	// because every reader of a log reads inline files.
+	// Files from this size in bytes are put into the blob store: every reader of a log reads inline
+	// files.
 	offloadThreshold = 8 << 10
-	// maxInlineFile bounds files of media types that models do not support and that
-	// therefore cannot be references. Base64 adds a third.
+	// maxInlineFile bounds files of media types that models do not support, which cannot be
+	// references. Base64 adds a third.
 	maxInlineFile = min(1<<20, (wire.MaxEventBytes-maxFileFields)/4*3)
 	// maxFileWithoutStore leaves 16 KiB of an input for a message.
 	maxFileWithoutStore = (wire.MaxAppendBytes - 16<<10) / 4 * 3
@@ -24,8 +24,7 @@ const (
 	maxFileFields = 4096
 )
 
-// offload puts large files into the blob store and returns the events with references to
-// them. Without a store, it checks the sizes of the files.
+// Without a store, offload only checks the sizes of the files.
 func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Event, error) {
 	events = slices.Clone(events)
 	for i, e := range events {
@@ -68,7 +67,7 @@ type Limits struct {
 	Attachments int64 `json:"attachmentsBytes"`
 }
 
-// Limits returns the limits of this client, which depend on whether it has a blob store.
+// Limits depend on whether the client has a blob store.
 func (c *Client) Limits() Limits {
 	if c.options.Archive != nil {
 		return Limits{Attachment: event.MaxAttachmentBytes, OtherAttachment: maxInlineFile}

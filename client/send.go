@@ -16,8 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// updateTimeout is how long Send waits for a worker to process an update before it sends
-// a signal.
+// After updateTimeout without a worker, Send sends a signal.
 const updateTimeout = 2 * time.Second
 
 // Receipt reports the outcome of a Send, in the order of the events.
@@ -25,8 +24,8 @@ type Receipt struct {
 	// ClientEventIDs are the ids the events were sent with. Sending events again with the
 	// same ids records them once.
 	ClientEventIDs []string `json:"clientEventIds"`
-	// EventIDs are the ids of the recorded events. Nil if no worker responded or the input
-	// exceeds wire.MaxAppendBytes: Temporal has then stored the input for a worker.
+	// EventIDs is nil if no worker responded or the input exceeds wire.MaxAppendBytes: Temporal has
+	// then stored the input for a worker.
 	EventIDs []string `json:"eventIds,omitempty"`
 	// RefusalID is the id of the InputRejectedEvent of an ErrRefused.
 	RefusalID string `json:"refusalId,omitempty"`
@@ -129,7 +128,6 @@ func (*refusal) Unwrap() error   { return ErrRefused }
 
 func (r *refusal) Is(target error) bool { return target == ErrKeyReused && r.reason == event.KeyReused }
 
-// sendSignal returns when Temporal has stored the input, or ErrFull.
 func (c *Context) sendSignal(ctx context.Context, input converter.RawValue) error {
 	if err := c.checkHistory(ctx, historyBytes(len(input.Payload().GetData()))); err != nil {
 		return err

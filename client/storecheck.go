@@ -16,14 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// A client whose blob store differs from that of the workers would write references that
-// they cannot read. Before each change, it therefore compares its store with the store in
-// the namespace data. If that is not set or not readable, it compares it with the store in
-// the memo of the context, which is set when a worker opens the context.
+// A client whose blob store differs from that of the workers would write references that they
+// cannot read. Before each change, it therefore compares its store with that in the namespace data,
+// or else with that in the memo of the context, which is set when a worker opens the context.
 
-// storeChecks caches comparisons by context name; "" is the namespace. Namespaces and
-// contexts never change their store, so only a comparison that lacked one of the two
-// stores expires, after unknownTTL.
+// storeChecks caches comparisons by context name; "" is the namespace. Namespaces and contexts
+// never change their store, so only an undecided comparison expires, after unknownTTL.
 type storeChecks struct {
 	mu     sync.Mutex
 	checks *lru.Cache // of storeCheck
@@ -31,7 +29,7 @@ type storeChecks struct {
 
 func newStoreChecks() storeChecks { return storeChecks{checks: lru.New(maxChecks)} }
 
-// storeCheck is the outcome of a comparison. If isSame is false, a store was unknown.
+// isSame is false if a store was unknown.
 type storeCheck struct {
 	at     time.Time
 	isSame bool
@@ -56,7 +54,7 @@ func (s *storeChecks) add(contextName string, isSame bool) {
 	s.checks.Add(contextName, storeCheck{time.Now(), isSame})
 }
 
-// expire removes an undecided comparison. A worker has opened the context since.
+// A worker has opened the context since.
 func (s *storeChecks) expire(contextName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +63,7 @@ func (s *storeChecks) expire(contextName string) {
 	}
 }
 
-// checkNamespace returns ErrOtherStore if the namespace has another blob store than the
-// client. It ignores a namespace that is not readable or has no store.
+// checkNamespace ignores a namespace that is not readable or has no store.
 func (c *Client) checkNamespace(ctx context.Context) error {
 	if isCached, _ := c.storeChecks.get(""); isCached || c.options.Namespace == "" || c.options.Archive == nil {
 		return nil
@@ -97,8 +94,7 @@ func (c *Context) hasClientStore() bool {
 	return isSame || isSameNamespace
 }
 
-// checkStore returns ErrOtherStore if the context has another blob store than the client.
-// It writes nothing. A client without a store sends no references.
+// checkStore writes nothing. A client without a store sends no references.
 func (c *Context) checkStore(ctx context.Context, operation string) error {
 	if c.client.options.Archive == nil || c.isChecked() {
 		return nil
@@ -127,9 +123,8 @@ func (c *Context) compareStore(ctx context.Context, operation string, run *workf
 	return err
 }
 
-// hasStore compares the store of the client with that of an object. It returns false
-// without an error if one of them is unknown. While the store of the client is not
-// reachable, no reference can be written.
+// hasStore returns false without an error if one of the stores is unknown. While the store of the
+// client is not reachable, no reference can be written.
 func (c *Client) hasStore(ctx context.Context, object, want string) (isSame bool, err error) {
 	if want == "" {
 		return false, nil
@@ -144,8 +139,7 @@ func (c *Client) hasStore(ctx context.Context, object, want string) (isSame bool
 	return err == nil, err
 }
 
-// startOptions are the options for starting a run. A worker with another store than that
-// in the memo does not open the run.
+// A worker with another store than that in the memo does not open the run.
 func (c *Context) startOptions(storeID string) sdkclient.StartWorkflowOptions {
 	options := sdkclient.StartWorkflowOptions{ID: wire.WorkflowID(c.name), TaskQueue: c.client.options.TaskQueue}
 	if storeID != "" {
@@ -154,7 +148,7 @@ func (c *Context) startOptions(storeID string) sdkclient.StartWorkflowOptions {
 	return options
 }
 
-// storeID is the id of the store that client and context share; "" if that is unconfirmed.
+// storeID is "" if it is unconfirmed that client and context share a store.
 func (c *Context) storeID(ctx context.Context) string {
 	if c.client.options.Archive == nil || !c.hasClientStore() {
 		return ""

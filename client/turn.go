@@ -7,7 +7,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// turn finds the turn of sent events in a log.
 type turn struct {
 	waiting []string    // client event ids that are not in the log yet
 	seen    []sentEvent // sent events that are in the log
@@ -21,7 +20,6 @@ type sentEvent struct {
 	triggers      bool // it requires an answer
 }
 
-// newTurn deduplicates the ids like the context.
 func newTurn(clientEventIDs []string) turn {
 	var t turn
 	for _, id := range clientEventIDs {
@@ -32,8 +30,6 @@ func newTurn(clientEventIDs []string) turn {
 	return t
 }
 
-// add adds the next event of the log. It reports whether the event belongs to the turn,
-// and whether it ends the turn.
 func (t *turn) add(e event.Event) (belongs, ends bool) {
 	if counter := event.Counter(e.ID); counter > 0 {
 		if counter <= t.last {
@@ -64,8 +60,7 @@ func (t *turn) add(e event.Event) (belongs, ends bool) {
 	return begun, false
 }
 
-// rewind discards the log from an event on: after a reset of the run, the log continues
-// there with other events.
+// After a reset of the run, the log continues there with other events.
 func (t *turn) rewind(counter int) {
 	t.seen = slices.DeleteFunc(t.seen, func(e sentEvent) bool {
 		if e.counter < counter {

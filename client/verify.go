@@ -24,12 +24,10 @@ type Verification struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Problem is a defect of a log.
 type Problem struct {
 	// Place is the id of an event, or the key of an archive entry.
 	Place string `json:"place"`
-	// Text describes the problem.
-	Text string `json:"text"`
+	Text  string `json:"text"`
 }
 
 // Verify reads the whole log from the archive and the histories. It reports missing or
