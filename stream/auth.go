@@ -72,8 +72,7 @@ func (a Auth) WithEnv(getenv func(string) string) Auth {
 	return a
 }
 
-// options returns the options of a connection. Each attempt to connect reads credentials and
-// nkeys again; other files are read once.
+// Each attempt to connect reads credentials and nkeys again; other files are read once.
 func (a Auth) options(urls string) ([]nats.Option, error) {
 	methods := 0
 	for _, isSet := range []bool{
@@ -135,7 +134,6 @@ func (a Auth) options(urls string) ([]nats.Option, error) {
 	return options, nil
 }
 
-// secret returns a secret, or the first line of its file.
 func secret(value, file string) (string, error) {
 	if file == "" {
 		return value, nil
@@ -153,8 +151,7 @@ func secret(value, file string) (string, error) {
 
 func hasUser(urls string) bool { return strings.Contains(urls, "@") }
 
-// checkURLs validates a list of URLs. It omits the error of the parser, which repeats parts of
-// the URL, possibly including a password.
+// checkURLs omits the error of the parser, which repeats parts of the URL, possibly a password.
 func checkURLs(urls string) error {
 	for server := range strings.SplitSeq(urls, ",") {
 		server = strings.TrimSpace(server)

@@ -10,7 +10,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Attempt identifies an attempt of a request.
 type Attempt struct {
 	ContextName string
 	RequestID   string
@@ -33,9 +32,7 @@ type Broadcast struct {
 }
 
 // Broadcast starts an attempt. onStop is called on another goroutine for each stop message to the
-// request of the attempt.
-//
-// A second or later attempt starts with a Reset, so that the text of the previous one
+// request. A second or later attempt starts with a Reset, so that the text of the previous one
 // disappears at once.
 func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 	b := &Broadcast{conn: c, attempt: attempt, onStop: onStop}
@@ -49,7 +46,6 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 	return b
 }
 
-// subscribe subscribes to asks.
 func (b *Broadcast) subscribe() {
 	// An error means a closed connection. Then a stop arrives only through Temporal.
 	sub, err := b.conn.nats.Subscribe(b.conn.askSubject(b.attempt.ContextName), b.answer)
@@ -72,7 +68,6 @@ func (b *Broadcast) SetThrough(throughEventID string) {
 	b.through = throughEventID
 }
 
-// Publish publishes a piece of the answer.
 func (b *Broadcast) Publish(text string) { b.send(text, false) }
 
 func (b *Broadcast) send(text string, reset bool) {
@@ -103,7 +98,6 @@ func (b *Broadcast) delta(index int, text string, reset bool) event.TextDelta {
 	}
 }
 
-// answer responds to an ask.
 func (b *Broadcast) answer(msg *nats.Msg) {
 	var question ask
 	if json.Unmarshal(msg.Data, &question) != nil {
@@ -128,7 +122,6 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	}
 }
 
-// Close ends the broadcast.
 func (b *Broadcast) Close() {
 	b.mu.Lock()
 	sub := b.sub

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Options configure a connection.
 type Options struct {
 	// Namespace separates the contexts of several Temporal namespaces. Empty: "default".
 	Namespace string
@@ -31,11 +30,9 @@ type Options struct {
 
 // Conn is a connection to NATS. A nil Conn discards everything. It is safe for concurrent use.
 type Conn struct {
-	nats   *nats.Conn
-	prefix string
-	// connected replaces the query of nats, which blocks during an attempt to connect.
-	connected atomic.Bool
-	// connectErr is the error of the first attempt to connect. It does not change after Connect.
+	nats       *nats.Conn
+	prefix     string
+	connected  atomic.Bool
 	connectErr error
 }
 
@@ -134,11 +131,9 @@ func (c *Conn) ConnectError() error {
 	return c.connectErr
 }
 
-// Connected reports whether the server is reachable at present.
 func (c *Conn) Connected() bool { return c != nil && c.connected.Load() }
 
-// inBackgroundIfDown runs f, which uses the connection. While disconnected it does not wait for
-// f, since nats may block.
+// While disconnected, inBackgroundIfDown does not wait for f, since nats may block.
 func (c *Conn) inBackgroundIfDown(f func()) {
 	if c.Connected() {
 		f()
@@ -166,8 +161,7 @@ func (c *Conn) askSubject(contextName string) string {
 	return c.prefix + "." + token(contextName) + ".ask"
 }
 
-// token encodes a name as one token of a subject: dots separate tokens, and other characters
-// have special meanings.
+// Dots separate the tokens of a subject, and other characters have special meanings.
 func token(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -190,12 +184,11 @@ type Stop struct {
 	Through string `json:"throughEventId,omitempty"`
 }
 
-// ask is a message to the answering worker. Without a Stop it requests the text so far.
+// An ask without a Stop requests the text so far.
 type ask struct {
 	Stop *Stop `json:"stop,omitempty"`
 }
 
-// askTimeout bounds the wait for the response to an ask.
 const askTimeout = 500 * time.Millisecond
 
 // Stop sends a stop message and waits until the worker acknowledges it. Otherwise it returns

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// connectTimeout bounds an attempt to connect.
 const connectTimeout = 2 * time.Second
 
 // dialer dials connections that close when a write fails. In nats.go, only failed writes of the

@@ -13,8 +13,8 @@ type fence struct {
 	lost    bool // there is a gap: only a Reset may follow
 }
 
-// pass filters a delta: it passes, possibly marked as a Reset, or is dropped. gap reports that
-// deltas are missing before or after it, so that the text so far should be requested.
+// pass reports whether a delta passes, possibly marked as a Reset, and in gap that the text so far
+// should be requested.
 func (f *fence) pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
 	request := event.RequestNumber(d.RequestID)
 	switch {

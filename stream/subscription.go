@@ -9,8 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// subscriptionBuffer is the number of deltas buffered for a slow reader. Beyond it, the reader
-// misses deltas and gets the whole text instead.
+// subscriptionBuffer is in deltas. A slower reader misses deltas and gets the whole text instead.
 const subscriptionBuffer = 4096
 
 // Message is a message for a [Subscription], decoded by its method Delta.
@@ -73,7 +72,6 @@ func (s *Subscription) Delta(m Message) (d event.TextDelta, ok bool) {
 	return d, ok
 }
 
-// ask requests the text so far, unless a request is pending.
 func (s *Subscription) ask() {
 	if time.Since(s.asked) < askTimeout || !s.conn.Connected() {
 		return
