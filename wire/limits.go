@@ -27,7 +27,6 @@ const (
 // [QuerySnapshot]. A larger session is read from the log.
 const MaxSnapshotBytes = 1 << 20
 
-// Fits reports whether a session fits into the result of [QuerySnapshot].
 func Fits(s reducer.Session) bool {
 	size := 0
 	for _, m := range s.Reduced.Messages {
@@ -38,7 +37,6 @@ func Fits(s reducer.Session) bool {
 	return true
 }
 
-// sizeOf is the approximate size of a message in bytes.
 func sizeOf(m reducer.Message) int {
 	size := 100 + len(m.Content)
 	for _, c := range m.ToolCalls {

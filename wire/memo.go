@@ -7,7 +7,6 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// StoreOf is the identity of the blob store in the memo of a workflow, or "".
 func StoreOf(memo *commonpb.Memo) (id string, err error) {
 	payload := memo.GetFields()[MemoStore]
 	if payload == nil {

@@ -63,7 +63,6 @@ const MemoStore = "chronicle-store"
 
 const workflowIDPrefix = "context:"
 
-// WorkflowID is the workflow id of a context.
 func WorkflowID(contextName string) string { return workflowIDPrefix + contextName }
 
 // ContextName is the inverse of [WorkflowID]; ok is false for any other workflow id.

@@ -10,8 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Pack encodes a session as compressed JSON. It favours speed over size, since it runs
-// in workflow tasks.
+// Pack favours speed over size, since it runs in workflow tasks.
 func Pack(session reducer.Session) ([]byte, error) {
 	var buf bytes.Buffer
 	w, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
@@ -29,7 +28,6 @@ func Pack(session reducer.Session) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Unpack decodes the result of [Pack].
 func Unpack(packed []byte) (reducer.Session, error) {
 	var session reducer.Session
 	r, err := gzip.NewReader(bytes.NewReader(packed))

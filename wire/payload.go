@@ -55,7 +55,6 @@ type StopCheck struct {
 	Trigger string       `json:"trigger,omitempty"`
 }
 
-// StopCheckOf is the result of [QueryStopCheck] for a session.
 func StopCheckOf(s reducer.Session) StopCheck {
 	c := StopCheck{LastEventID: s.LastEventID(), LastEventAt: s.LastEventAt, Trigger: s.Trigger}
 	if s.Request != nil {
@@ -71,13 +70,11 @@ type Delivery struct {
 	EventIDs map[string]string `json:"eventIds"`
 	// Pending means that the run has input that is not in the log yet. If it is false, a
 	// missing event was rejected or never reached the run.
-	Pending bool `json:"pending,omitempty"`
-	// LastEventID is the newest event of the log.
+	Pending     bool   `json:"pending,omitempty"`
 	LastEventID string `json:"lastEventId,omitempty"`
 	Status      Status `json:"status"`
 }
 
-// DeliveryOf is the result of [QueryDelivery] for a session.
 func DeliveryOf(s reducer.Session, pending bool, clientEventIDs []string) Delivery {
 	d := Delivery{EventIDs: map[string]string{}, Pending: pending, LastEventID: s.LastEventID(), Status: StatusOf(s)}
 	for _, id := range clientEventIDs {

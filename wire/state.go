@@ -12,14 +12,12 @@ import (
 // Status is the status of a context.
 type Status string
 
-// The statuses of a context.
 const (
 	StatusIdle      Status = "idle"
 	StatusAnswering Status = "answering"
 	StatusClosed    Status = "closed"
 )
 
-// StatusOf is the status of a session.
 func StatusOf(s reducer.Session) Status {
 	switch {
 	case s.Ended:
@@ -39,7 +37,7 @@ type State struct {
 	LastEventID string `json:"lastEventId,omitempty"`
 	// Turns is the number of requests that ended.
 	Turns int `json:"turns"`
-	// Model is the model of the newest request; empty before the first.
+	// Model is that of the newest request; empty before the first.
 	Model   string           `json:"model,omitempty"`
 	Request *reducer.Request `json:"request,omitempty"`
 	Config  reducer.Config   `json:"config"`
@@ -52,7 +50,6 @@ type State struct {
 	UpdatedAt time.Time `json:"updatedAt,omitzero"`
 }
 
-// StateOf is the public state of a session.
 func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
 	size := 0
