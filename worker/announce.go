@@ -22,7 +22,6 @@ func (a *app) progress(log *zap.Logger, message string) {
 	fmt.Fprintf(a.err, "worker: %s\n", message)
 }
 
-// announce prints the ready line and, with --dev, a banner.
 func (a *app) announce(at endpoints, dev *local, log *zap.Logger) {
 	model := at.model()
 	if a.settings.only != contexts.OnlyWorkflows {
@@ -62,7 +61,6 @@ func (a *app) announce(at endpoints, dev *local, log *zap.Logger) {
 	}
 }
 
-// readyLine formats facts as logfmt, quoting values with spaces, quotes, = and backslashes.
 func readyLine(facts []zap.Field) string {
 	line := "ready"
 	for _, fact := range facts {

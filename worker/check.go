@@ -43,7 +43,6 @@ func (a *app) check(ctx context.Context) error {
 	return err
 }
 
-// polls returns an error unless a worker on this host polls for a kind of tasks.
 func polls(ctx context.Context, c client.Client, taskQueue string, kind enums.TaskQueueType) error {
 	described, err := c.DescribeTaskQueue(ctx, taskQueue, kind)
 	if err != nil {
@@ -59,7 +58,6 @@ func polls(ctx context.Context, c client.Client, taskQueue string, kind enums.Ta
 	return nil
 }
 
-// atThisHost returns the suffix of the identities of all workers on this host.
 func atThisHost() string {
 	name, err := os.Hostname()
 	if err != nil {

@@ -60,8 +60,7 @@ type settings struct {
 	temporalPort, uiPort, natsPort int
 	untuned                        bool
 	offlineTokenDelay              time.Duration
-	// command is the COMMAND after "--".
-	command []string
+	command                        []string
 }
 
 // defaultDrainTimeout plus [contexts.HandBack] is shorter than the usual termination grace

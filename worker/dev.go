@@ -23,7 +23,6 @@ import (
 // workerLog is the log file in the data directory while a COMMAND uses the terminal.
 const workerLog = "worker.log"
 
-// blobsDir is the default blob store in the data directory.
 const (
 	blobsDir       = "blobs"
 	defaultDataDir = ".chronicle"
@@ -45,8 +44,8 @@ type serverExitError struct{ error }
 
 func (e serverExitError) Unwrap() error { return e.error }
 
-// startLocal starts the servers, those that fail fastest first. If Temporal exits later, it
-// calls end with the error.
+// startLocal starts the servers that fail fastest first. If Temporal exits later, it calls end with
+// the error.
 func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *zap.Logger) (_ *local, err error) {
 	s := a.settings
 	l := &local{log: log}
@@ -111,7 +110,6 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 	return l, nil
 }
 
-// chooseModel uses the model of the environment, or else starts the built-in stand-in.
 func (l *local) chooseModel(a *app) error {
 	var err error
 	if l.models, err = a.modelOptions(); err != nil {
@@ -134,7 +132,6 @@ func (l *local) chooseModel(a *app) error {
 	return nil
 }
 
-// portError adds the flag that set a port in use.
 func (s settings) portError(err error) error {
 	var inUse *devserver.PortError
 	if !errors.As(err, &inUse) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
-// newLogger logs JSON lines or text, without control characters for terminals.
+// newLogger removes control characters for terminals.
 func newLogger(w io.Writer, json bool) *zap.Logger {
 	safe := terminal.NewWriter(w)
 	if json {
@@ -30,7 +30,6 @@ func newLogger(w io.Writer, json bool) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(safe), zap.InfoLevel))
 }
 
-// structured returns a log/slog logger that writes to log from a level on.
 func structured(log *zap.Logger, name string, from zapcore.Level) *slog.Logger {
 	core := log.WithOptions(zap.IncreaseLevel(from)).Core()
 	// Stack traces would show only where the message was logged.

@@ -11,8 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// modelOptions returns the providers from flags and environment. Invalid ones are usage errors
-// at startup rather than failures of every request.
+// Invalid providers are usage errors at startup rather than failures of every request.
 func (a *app) modelOptions() (llm.Options, error) {
 	s := a.settings
 	o := llm.Options{Getenv: a.getenv, Defaults: llm.DefaultsFromEnv(a.getenv), AllowLoopback: s.dev}
@@ -48,16 +47,13 @@ func (a *app) modelOptions() (llm.Options, error) {
 	return o, nil
 }
 
-// noModel is the model in the ready line if contexts without a provider get no answers.
 const noModel = "none"
 
-// model returns the model of contexts without a provider of their own.
 func (p endpoints) model() string {
 	return cmp.Or(p.models.Defaults.Model, reducer.Initial().Config.Primary.Model)
 }
 
-// unanswerable returns why contexts without a provider of their own get no answers; nil if they
-// do.
+// unanswerable returns nil if contexts without a provider of their own get answers.
 func (p endpoints) unanswerable() error {
 	_, err := llm.New(p.models).Resolve(reducer.Initial().Config.Primary)
 	return err

@@ -22,11 +22,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// readyTimeout bounds the readiness check. A server may take a minute to notice new search
-// attributes.
+// A server may take a minute to notice new search attributes.
 const readyTimeout = 90 * time.Second
 
-// readyRetryInterval is the minimum time between two attempts.
 const readyRetryInterval = 250 * time.Millisecond
 
 // readyName is the type of the workflow and its activity, and the name of its update.
@@ -36,7 +34,6 @@ const readyName = "Ready"
 // workflow at once, but a closed one only after a periodic flush, every 30 seconds.
 const readyLinger = 10 * time.Second
 
-// readyInput selects what to check.
 type readyInput struct {
 	SearchAttributes bool `json:"searchAttributes"`
 	Activities       bool `json:"activities"`
@@ -58,7 +55,6 @@ func (p *probe) register(w worker.Registry, part contexts.Part) {
 	w.RegisterActivityWithOptions(p.reach, activity.RegisterOptions{Name: readyName})
 }
 
-// readyWorkflow runs the check and returns its result by update.
 func readyWorkflow(ctx workflow.Context, in readyInput) error {
 	tried, ended := workflow.NewFuture(ctx)
 	err := workflow.SetUpdateHandler(ctx, readyName, func(ctx workflow.Context) error { return tried.Get(ctx, nil) })
@@ -92,7 +88,6 @@ func try(ctx workflow.Context, in readyInput) error {
 	return workflow.ExecuteActivity(ctx, readyName).Get(ctx, nil)
 }
 
-// reach is the activity, which checks NATS and the model.
 func (p *probe) reach(ctx context.Context) error {
 	if p.stream != nil {
 		if err := p.stream.Flush(ctx); err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// connectTimeout bounds the wait for the first response of Temporal.
 const connectTimeout = 10 * time.Second
 
 type endpoints struct {
@@ -82,7 +81,6 @@ func (a *app) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// causeOf returns the reason why life ended, or err if it has not.
 func causeOf(life context.Context, err error) error {
 	if life.Err() != nil {
 		return context.Cause(life)
@@ -90,8 +88,7 @@ func causeOf(life context.Context, err error) error {
 	return err
 }
 
-// endOnSignal ends life on the first signal; a second one ends the process. While a COMMAND
-// uses the terminal, Ctrl-C is left to it.
+// While a COMMAND uses the terminal, Ctrl-C is left to it. A second signal ends the process.
 func (a *app) endOnSignal(life context.Context, end context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -127,7 +124,6 @@ func (a *app) configured(log *zap.Logger) (endpoints, error) {
 	return endpoints{temporal: options, natsURL: connect.NATSURL(s.natsURL, a.getenv), natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models}, err
 }
 
-// blobURL returns the blob store from flag or environment, or else a folder in dataDir.
 func (a *app) blobURL(dataDir string) (string, error) {
 	switch blobURL := cmp.Or(a.settings.blobURL, a.getenv("BLOB_URL")); blobURL {
 	case "":
@@ -161,7 +157,6 @@ func dial(ctx context.Context, at endpoints) (client.Client, error) {
 	return c, nil
 }
 
-// connectAll connects to Temporal and, if it is reachable, to NATS.
 func connectAll(ctx context.Context, at endpoints, log *zap.Logger) (client.Client, *stream.Conn, error) {
 	c, err := dial(ctx, at)
 	if err != nil {

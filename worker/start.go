@@ -25,8 +25,7 @@ type runningWorker struct {
 	blobs  *blobs.Store
 }
 
-// startWorker returns when contexts can answer. If the worker fails later, it calls end with
-// the error.
+// startWorker returns when contexts can answer. If the worker fails later, it calls end.
 func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at endpoints, log *zap.Logger) (_ *runningWorker, err error) {
 	s := a.settings
 	readAttachment, err := attachmentReader(s.attachmentsDir)
@@ -100,8 +99,6 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	})
 }
 
-// bindStore returns the identity of the blob store, after recording it in the namespace or
-// finding it there.
 func bindStore(ctx context.Context, r *runningWorker, namespace string, log *zap.Logger) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -141,8 +138,6 @@ func cacheBudget(cacheBytes int64, log *zap.Logger) int64 {
 	return cacheBytes
 }
 
-// useSearchAttributes registers the search attributes and reports whether contexts may set
-// them.
 func useSearchAttributes(ctx context.Context, c client.Client, namespace string, log *zap.Logger) (bool, error) {
 	err := contexts.RegisterSearchAttributes(ctx, c, namespace)
 	if errors.Is(err, contexts.ErrAttributesRefused) {
@@ -154,7 +149,6 @@ func useSearchAttributes(ctx context.Context, c client.Client, namespace string,
 	return err == nil, err
 }
 
-// stop drains the worker, hands running requests back, and closes the connections.
 func (r *runningWorker) stop() {
 	if r.worker != nil {
 		r.worker.Stop()

@@ -13,14 +13,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// searchAttributes are the search attributes of contexts.
 var searchAttributes = map[string]enums.IndexedValueType{
 	wire.AttributeStatus: enums.INDEXED_VALUE_TYPE_KEYWORD,
 	wire.AttributeTurns:  enums.INDEXED_VALUE_TYPE_INT,
 	wire.AttributeModel:  enums.INDEXED_VALUE_TYPE_KEYWORD,
 }
 
-// ErrAttributesRefused reports that contexts cannot use search attributes.
 var ErrAttributesRefused = errors.New("search attributes are not registered")
 
 // RegisterSearchAttributes registers missing search attributes. It returns ErrAttributesRefused
@@ -53,7 +51,6 @@ func RegisterSearchAttributes(ctx context.Context, c client.Client, namespace st
 	return attributesError("add", err)
 }
 
-// attributesError distinguishes refusals from failures.
 func attributesError(what string, err error) error {
 	if errors.As(err, new(*serviceerror.PermissionDenied)) ||
 		errors.As(err, new(*serviceerror.Unimplemented)) ||

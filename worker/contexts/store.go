@@ -23,9 +23,8 @@ import (
 var ErrStoreRefused = errors.New("the blob store is not recorded in the namespace")
 
 const (
-	// claimPrefix is the prefix of the keys by which workers claim a namespace for their store.
 	claimPrefix = wire.MemoStore + "/"
-	// bindRetryInterval is the delay before the data of a namespace is read again.
+	// bindRetryInterval is the delay between reads of the namespace data.
 	bindRetryInterval = 50 * time.Millisecond
 )
 
@@ -74,7 +73,6 @@ func BindStore(ctx context.Context, c client.Client, namespaceName, id string) e
 	}
 }
 
-// claims returns the other stores that workers have claimed the namespace for.
 func claims(data map[string]string, id string) (others []string) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if other, isClaim := strings.CutPrefix(key, claimPrefix); isClaim && other != id && data[key] != "" {
@@ -84,7 +82,7 @@ func claims(data map[string]string, id string) (others []string) {
 	return others
 }
 
-// BoundStore returns the identity of the blob store recorded in a namespace; "" without one.
+// BoundStore returns "" if the namespace has recorded no store.
 func BoundStore(ctx context.Context, c client.Client, namespaceName string) (string, error) {
 	data, err := namespaceData(ctx, c, namespaceName)
 	return data[wire.MemoStore], err
@@ -104,7 +102,6 @@ func updateNamespace(ctx context.Context, c client.Client, namespaceName, key, v
 	return updated.GetNamespaceInfo().GetData(), storeError("update", namespaceName, err)
 }
 
-// storeError distinguishes refusals from failures.
 func storeError(verb, namespaceName string, err error) error {
 	if err == nil {
 		return nil

@@ -18,7 +18,6 @@ type Worker struct {
 	stopped      chan struct{} // closed by Stop
 }
 
-// Start starts the worker in the background.
 func (w *Worker) Start() error {
 	if w.own != nil {
 		if err := w.own.Start(); err != nil {
@@ -32,7 +31,6 @@ func (w *Worker) Start() error {
 	return err
 }
 
-// Run starts the worker and stops it when interrupted.
 func (w *Worker) Run(interrupted <-chan any) error {
 	if w.own != nil {
 		if err := w.own.Start(); err != nil {
