@@ -29,7 +29,6 @@ func (l *Log) Archive(ctx context.Context, contextName string, through int) (run
 	return v.run, nil
 }
 
-// ArchiveRun archives the events that a run recorded, through a counter.
 func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through int) error {
 	archived, err := l.archiveOwn(ctx, contextName, runID, through)
 	if err == nil && archived < through {
@@ -38,8 +37,7 @@ func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through
 	return err
 }
 
-// lost returns the error for an event that could not be archived. archived is the counter
-// of the last event that was.
+// archived is the counter of the last event that was archived.
 func lost(contextName string, parts []archive.Part, archived, counter int) error {
 	for _, p := range parts {
 		if p.After < counter && counter <= p.Through && p.Through != math.MaxInt {
@@ -66,9 +64,8 @@ func (l *Log) Archived(ctx context.Context, contextName string) (segments, throu
 	return segments, through, err
 }
 
-// archiveOwn archives the events that a run recorded, through a counter, as far as the
-// server still has them. It returns the counter that it reached, at least that of the last
-// event before the run.
+// archiveOwn archives as far as the server still has the events. It returns the counter that it
+// reached, at least that of the last event before the run.
 func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through int) (archived int, err error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {
@@ -86,8 +83,7 @@ func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through
 	return max(archived, run.After), err
 }
 
-// archiveParts archives what the archive does not have of a view through a counter. It
-// returns the counter of the last archived event.
+// archiveParts returns the counter of the last archived event.
 func (l *Log) archiveParts(ctx context.Context, contextName string, v view, through int) (archived int, err error) {
 	for _, p := range archive.Truncate(v.parts, through) {
 		inArchive := p.ArchivedThrough()
@@ -106,8 +102,7 @@ func (l *Log) archiveParts(ctx context.Context, contextName string, v view, thro
 	return archived, nil
 }
 
-// readAndArchive returns the events of a view after a counter, and archives those that are
-// not archived. It skips lost events.
+// readAndArchive skips lost events.
 func (l *Log) readAndArchive(ctx context.Context, contextName string, v view, after int) ([]event.Event, error) {
 	r := &reader{log: l, contextName: contextName, last: after, skipsGaps: true, unarchived: map[string][]event.Event{}}
 	var events []event.Event

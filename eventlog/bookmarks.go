@@ -21,15 +21,12 @@ type bookmark struct {
 const (
 	// bookmarkBytes bounds the memory of all bookmarks. 8 MiB suffice for about 200 runs of
 	// 4,096 entries that were read completely.
-	bookmarkBytes = 8 << 20
-	// bookmarkOverhead is the approximate size of a bookmark without its token.
+	bookmarkBytes    = 8 << 20
 	bookmarkOverhead = 64
-	// bookmarkDistance is the minimum number of entries between two bookmarks of a run.
 	bookmarkDistance = 32
 )
 
-// bookmarks is an LRU cache of positions by run. With it, readers start in the middle of a
-// history.
+// With bookmarks, readers start in the middle of a history.
 type bookmarks struct {
 	mu    sync.Mutex
 	runs  *lru.Cache // of sorted []bookmark by run id
@@ -48,7 +45,6 @@ func newBookmarks() *bookmarks {
 
 func (m bookmark) size() int { return len(m.token) + bookmarkOverhead }
 
-// find returns the last bookmark before the event after a counter.
 func (b *bookmarks) find(runID string, counter int) bookmark {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,14 +55,14 @@ func (b *bookmarks) find(runID string, counter int) bookmark {
 	return bookmark{}
 }
 
-// of returns the bookmarks of a run. The caller holds the lock.
+// The caller holds the lock.
 func (b *bookmarks) of(runID string) []bookmark {
 	marks, _ := b.runs.Get(runID)
 	of, _ := marks.([]bookmark)
 	return of
 }
 
-// add adds a bookmark, unless another one is shortly before it.
+// A bookmark shortly after another one is not added.
 func (b *bookmarks) add(runID string, m bookmark) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +81,6 @@ func (b *bookmarks) add(runID string, m bookmark) {
 	}
 }
 
-// forget removes the bookmarks of a run.
 func (b *bookmarks) forget(runID string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

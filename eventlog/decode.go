@@ -19,7 +19,6 @@ func Decode(h *historypb.HistoryEvent) ([]event.Event, error) {
 	return (&Log{}).decode(context.Background(), h)
 }
 
-// decode is Decode, including records in the store of the archive.
 func (l *Log) decode(ctx context.Context, h *historypb.HistoryEvent) ([]event.Event, error) {
 	marker := h.GetMarkerRecordedEventAttributes()
 	payloads := marker.GetDetails()[wire.MarkerData]

@@ -16,13 +16,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// ErrNoContext reports that there is no context of that name.
 var ErrNoContext = errors.New("no such context")
 
 // StoreAdvice tells the user of a client what to do without a blob store.
 const StoreAdvice = "set --blob-url or BLOB_URL to the blob store of the workers, or use the gateway"
 
-// ErrNoArchive reports that the operation needs a blob store.
 var ErrNoArchive = errors.New("the client has no blob store (" + StoreAdvice + ")")
 
 // Log reads the contexts of one namespace. It is safe for concurrent use.
@@ -64,7 +62,6 @@ func (l *Log) events(ctx context.Context, contextName, from string, find func() 
 	}
 }
 
-// errStopped reports that the consumer of a log stopped reading.
 var errStopped = errors.New("stopped")
 
 func yielding(yield func(event.Event, error) bool) func(event.Event) error {
@@ -124,7 +121,6 @@ func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan 
 	}
 }
 
-// awaitMarker waits until a run has recorded a marker or closed.
 func (l *Log) awaitMarker(ctx context.Context, contextName, runID string) error {
 	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, following) {
 		if err != nil {

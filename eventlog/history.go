@@ -33,10 +33,9 @@ const (
 	longPollTimeout = time.Minute
 )
 
-// following is the length of a history that is read until the run is closed.
+// following reads until the run is closed.
 const following = -1
 
-// page is a part of a history.
 type page struct {
 	entries []*historypb.HistoryEvent
 	// next is the bookmark after the page, without a counter.
@@ -120,8 +119,7 @@ func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservic
 	}
 }
 
-// runEvents yields the events of a run, starting at a bookmark before the event after a
-// counter. length is that of [Log.pages].
+// length is that of [Log.pages].
 func (l *Log) runEvents(ctx context.Context, contextName, runID string, after int, length int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		from := l.bookmarks.find(runID, after)

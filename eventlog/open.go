@@ -16,7 +16,6 @@ import (
 
 // Opening is the start of a session.
 type Opening struct {
-	// Run is the registration of the run.
 	Run archive.Run
 	// Events are the log before the run.
 	Events []event.Event
@@ -24,7 +23,6 @@ type Opening struct {
 	Origin *archive.Origin
 }
 
-// errNotCurrent reports that a newer run exists.
 var errNotCurrent = errors.New("the run was terminated")
 
 // Open registers a run that begins a session, and returns the log before it. It archives
@@ -41,8 +39,8 @@ func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Open
 	return o, err
 }
 
-// Continue registers a run that continues the session of run.Behind, and archives the
-// events of that run through a counter; 0 archives nothing.
+// Continue registers a run that continues the session of run.Behind, and archives that run's events
+// through a counter; 0 archives nothing.
 func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run, through int) error {
 	return l.registering(ctx, contextName, func(folder *archive.Folder) error {
 		_, err := folder.Run(ctx, run.ID)
@@ -57,8 +55,7 @@ func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run,
 	})
 }
 
-// registering calls register with the folder of a context, again if another run registers
-// at the same time.
+// If another run registers at the same time, register is called again.
 func (l *Log) registering(ctx context.Context, contextName string, register func(*archive.Folder) error) error {
 	for {
 		folder, err := l.archive.Folder(ctx, contextName)
@@ -75,7 +72,6 @@ func (l *Log) registering(ctx context.Context, contextName string, register func
 	}
 }
 
-// opening finds the log before a run.
 func (l *Log) opening(ctx context.Context, folder *archive.Folder, contextName, runID, base string) (o Opening, isRegistered bool, err error) {
 	run, err := folder.Run(ctx, runID)
 	isRegistered = err == nil
@@ -136,9 +132,8 @@ func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName 
 	return folder.Register(ctx, run)
 }
 
-// Base returns the run that was reset to make a run. If that run never registered and was
-// made by a reset itself, Base returns the base of that reset. It returns "" if the server
-// does not know the base.
+// Base returns the run that was reset to make a run, and the base of that reset if that run never
+// registered and was made by a reset itself. It returns "" if the server does not know the base.
 func (l *Log) Base(ctx context.Context, contextName, runID string) (string, error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {
@@ -159,8 +154,6 @@ func (l *Log) Base(ctx context.Context, contextName, runID string) (string, erro
 	}
 }
 
-// resetBase returns the run that was reset to make another one; "" if the server does not
-// know it.
 func (l *Log) resetBase(ctx context.Context, contextName, runID string) (base string, err error) {
 	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, 0) {
 		if errors.Is(err, ErrNoContext) {

@@ -23,7 +23,7 @@ type reader struct {
 	follow bool
 	// skipsGaps continues after events that neither the archive nor the server has.
 	skipsGaps bool
-	// unarchived collects the events that are not archived by run id, unless it is nil.
+	// unarchived collects the unarchived events by run id, unless it is nil.
 	unarchived map[string][]event.Event
 }
 
@@ -52,7 +52,6 @@ func (r *reader) next(ctx context.Context, done string) (v view, isMissing bool,
 	return v, isMissing, err
 }
 
-// read passes the events of a view after the last one to take, until that fails.
 func (r *reader) read(ctx context.Context, v view, take func(event.Event) error) error {
 	if v.archiveErr != nil && len(v.parts) > 0 && v.parts[0].After > r.last {
 		return &GapError{r.contextName, r.last + 1, v.parts[0].After, v.archiveErr}
@@ -117,7 +116,6 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 	return nil
 }
 
-// readHistory passes the events of a part from the history of its run.
 func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, pass func(event.Event) error) error {
 	for e, err := range r.log.runEvents(ctx, p.ContextName, p.RunID, max(r.last, p.After), length) {
 		counter := event.Counter(e.ID)
@@ -139,8 +137,6 @@ func (r *reader) readHistory(ctx context.Context, p archive.Part, length int64, 
 	return nil
 }
 
-// rewind returns to the reset point if the log no longer contains the last event. It
-// returns what to read next.
 func (r *reader) rewind(ctx context.Context, v view) (view, error) {
 	if r.run == "" {
 		for _, p := range v.parts {
@@ -167,7 +163,6 @@ func (r *reader) rewind(ctx context.Context, v view) (view, error) {
 	return current, nil // v may begin after the reset point
 }
 
-// commonPrefix returns the counter up to which two logs of a context are the same.
 func commonPrefix(a, b []archive.Part) int {
 	through := 0
 	for i := range min(len(a), len(b)) {

@@ -34,7 +34,6 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (runID string,
 	return info.GetExecution().GetRunId(), info.GetHistoryLength(), nil
 }
 
-// view is the log of a run, or the end of it.
 type view struct {
 	run string
 	// length is the history length of the run; 0 if unknown.
@@ -48,8 +47,8 @@ type view struct {
 	isForgotten bool
 }
 
-// current returns the log of the current run after a counter. If that has not registered,
-// or the server has no run, it returns the log of the newest registered run.
+// current falls back to the newest registered run if the current run has not registered or the
+// server has no run.
 func (l *Log) current(ctx context.Context, contextName string, after int) (view, error) {
 	run, length, err := l.currentRun(ctx, contextName)
 	isForgotten := errors.Is(err, ErrNoContext)
@@ -86,7 +85,6 @@ func (l *Log) view(ctx context.Context, contextName, runID string, after int) (v
 	return v, err
 }
 
-// viewArchive is view by the registrations in the archive.
 func (l *Log) viewArchive(ctx context.Context, contextName, runID string, after int) (view, error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {
@@ -134,8 +132,7 @@ func (l *Log) viewHistories(ctx context.Context, contextName, runID string, afte
 	return v, nil
 }
 
-// beginning returns the counter of the first event of a run, 0 without events, and the
-// run that it continues, or "".
+// beginning returns 0 for a run without events, and "" for a run that continues none.
 func (l *Log) beginning(ctx context.Context, contextName, runID string) (first int, previous string, err error) {
 	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, 0) {
 		if err != nil {
