@@ -15,7 +15,6 @@ import (
 	"strings"
 )
 
-// maxBytes is the maximum length of a base URL.
 const maxBytes = 2048
 
 // URL is a base URL in canonical form, comparable with ==. The zero value is no URL.
@@ -65,7 +64,6 @@ func Parse(raw string) (URL, error) {
 	return u, nil
 }
 
-// MustParse is Parse for constants.
 func MustParse(raw string) URL {
 	u, err := Parse(raw)
 	if err != nil {
@@ -174,7 +172,6 @@ func (u URL) String() string {
 	return u.Origin() + u.path
 }
 
-// Origin formats the URL without its path.
 func (u URL) Origin() string {
 	if u.port == defaultPort(u.scheme) {
 		return u.scheme + "://" + u.host

@@ -32,7 +32,6 @@ func (g *Gate) Reached(ctx context.Context) error {
 	}
 }
 
-// wait blocks until the gate is open or ctx is done.
 func (g *Gate) wait(ctx context.Context) error {
 	g.reachOnce.Do(func() { close(g.reached) })
 	select {

@@ -29,7 +29,6 @@ type Step struct {
 	each   func(Request) Step
 }
 
-// end is an abnormal end of a response.
 type end int
 
 const (
@@ -38,7 +37,6 @@ const (
 	endDrop
 )
 
-// answer is an answer in chat completion chunks.
 type answer struct {
 	tokens       []string
 	finishReason string
@@ -58,7 +56,6 @@ func Answer(tokens ...string) Step {
 	}
 }
 
-// Status responds with a status and a body.
 func Status(status int, body string) Step {
 	return Step{
 		status: status,
@@ -90,7 +87,6 @@ func Stall() Step { return Step{end: endStall} }
 // the last step and may remain unused.
 func Func(each func(Request) Step) Step { return Step{each: each} }
 
-// Header sets a response header.
 func (s Step) Header(name, value string) Step {
 	s.header = s.header.Clone()
 	if s.header == nil {
@@ -117,7 +113,6 @@ func (s Step) Every(pace time.Duration) Step {
 	return s
 }
 
-// CutAt breaks the connection after the n-th byte of the body.
 func (s Step) CutAt(n int) Step {
 	s.isCut, s.cutAt = true, n
 	return s
@@ -148,7 +143,6 @@ func (s Step) withAnswer(change func(*answer)) Step {
 	return s
 }
 
-// Len returns the length of the body in bytes.
 func (s Step) Len() int { return len(strings.Join(s.pieces(), "")) }
 
 // pieces returns the pieces of the body. In an answer the n-th token ends piece n-1.

@@ -12,15 +12,12 @@ import (
 
 const (
 	greeting = "I am the offline model built into Chronicle (no API key is set), so I only repeat."
-	// maxCount is the highest number it counts to.
 	maxCount = 1000
-	// maxQuote is the maximum length of a quotation, in runes.
 	maxQuote = 300
 )
 
 var countTo = regexp.MustCompile(`(?i)\bcount\s+(?:up\s+)?to\s+(\d+)`)
 
-// reply returns the answer to a conversation.
 func reply(messages []openai.ChatCompletionMessage) string {
 	// The indices of the last message, the one before it, and the last answer.
 	said, last, before, answer := 0, -1, -1, -1
@@ -59,7 +56,6 @@ func isCutOff(text string, before []openai.ChatCompletionMessage) bool {
 	return text != whole && strings.HasPrefix(whole, text)
 }
 
-// count counts to a number in digits, at most maxCount.
 func count(digits string) string {
 	to, err := strconv.Atoi(digits)
 	if err != nil || to > maxCount {
@@ -73,7 +69,6 @@ func count(digits string) string {
 	return b.String() + "."
 }
 
-// message is a user message separated from its attachments.
 type message struct {
 	text        string
 	attachments []string
@@ -137,7 +132,6 @@ func bytes(n int) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// quote returns text in quotation marks, on one line and truncated.
 func quote(text string) string {
 	runes := []rune(strings.Join(strings.Fields(text), " "))
 	if len(runes) > maxQuote {
@@ -146,7 +140,6 @@ func quote(text string) string {
 	return `"` + string(runes) + `"`
 }
 
-// quoteBehind returns a quote that follows a noun.
 func quoteBehind(text string) string {
 	if text == "" {
 		return ", without a word"
@@ -154,7 +147,6 @@ func quoteBehind(text string) string {
 	return ": " + quote(text)
 }
 
-// quoteEnd returns the end of text in quotation marks.
 func quoteEnd(text string) string {
 	const kept = 30
 	runes := []rune(strings.TrimSpace(text))
@@ -179,7 +171,6 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// list joins items with commas and "and".
 func list(items []string) string {
 	if len(items) == 1 {
 		return items[0]
