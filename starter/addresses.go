@@ -15,8 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
-// checkAddresses validates the addresses of Temporal and NATS, from flags or the environment,
-// before connecting.
 func checkAddresses(c client.Config) error {
 	if address, from := flagOrEnv("--address", c.Address, "TEMPORAL_ADDRESS"); address != "" && !isHostPort(address) {
 		return fmt.Errorf("%s %q: want HOST:PORT, like 127.0.0.1:7233", from, event.Redact(address, 0))
@@ -33,7 +31,6 @@ func checkAddresses(c client.Config) error {
 	return nil
 }
 
-// flagOrEnv returns the value of a flag, or else of a variable, and the name of either.
 func flagOrEnv(flag, value, variable string) (setting, from string) {
 	if value != "" {
 		return value, flag
@@ -59,7 +56,7 @@ func isNATSURL(server string) bool {
 // devBlobs is the blob store of a worker --dev that was started in this directory.
 const devBlobs = ".chronicle/blobs"
 
-// devBlobURL returns the URL of devBlobs, or "" if the directory does not exist.
+// devBlobURL returns "" if the directory does not exist.
 func devBlobURL() string {
 	dir, err := filepath.Abs(filepath.FromSlash(devBlobs))
 	if err != nil {

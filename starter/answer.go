@@ -10,8 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// ask sends events and writes their answer as it is generated. Unless the turn completes, the
-// error says how it ended.
+// Unless the turn completes, the error of ask says how it ended.
 func (a *app) ask(ctx context.Context, to conversation, events []event.Event) error {
 	answer := answerWriter{streams: a.streams}
 	defer answer.endLine()
@@ -33,7 +32,7 @@ func endsTurn(body event.Body) bool {
 	return false
 }
 
-// turnError returns the error for the event that ended a turn; nil if the turn completed.
+// turnError returns nil if the turn completed.
 func turnError(end event.Body) error {
 	switch body := end.(type) {
 	case event.LLMRequestCompleted:
@@ -52,7 +51,6 @@ func turnError(end event.Body) error {
 	}
 }
 
-// answerWriter writes the answer of one turn to standard output as it is generated.
 type answerWriter struct {
 	streams
 	live show.Answer
@@ -65,7 +63,6 @@ type answerWriter struct {
 	midLine bool
 }
 
-// take writes what an event adds to the answer.
 func (w *answerWriter) take(e event.Event) {
 	if w.first == 0 {
 		w.first = event.Counter(e.ID)
@@ -89,7 +86,7 @@ func (w *answerWriter) take(e event.Event) {
 	}
 }
 
-// add writes text. If restart is set, the text replaces what was written of the answer.
+// With restart, the text replaces what was written of the answer.
 func (w *answerWriter) add(text string, restart bool) {
 	if restart {
 		w.endLine()

@@ -30,7 +30,6 @@ func attachAll(places []string) ([]event.Event, error) {
 	return events, nil
 }
 
-// attach returns an attachment of a file or an http or https URL.
 func attach(place string) (event.Event, error) {
 	if u, err := url.Parse(place); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 		return attachURL(place, u)
@@ -85,7 +84,6 @@ func attachFile(name string) (event.Event, error) {
 	})
 }
 
-// kindOf describes a file that is not regular.
 func kindOf(mode os.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -99,7 +97,7 @@ func kindOf(mode os.FileMode) string {
 	}
 }
 
-// readAtMost reads until EOF. More than limit bytes are an error.
+// More than limit bytes are an error.
 func readAtMost(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {

@@ -67,7 +67,6 @@ func runChat(ctx context.Context, o chatOptions) error {
 // COMMAND".
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-// farewell says what happens to the running answer on exit.
 func (o chatOptions) farewell() string {
 	if os.Getenv(variableEndsAll) != "" {
 		return "The worker stops with this chat. The answer continues when the worker starts again."
@@ -75,7 +74,7 @@ func (o chatOptions) farewell() string {
 	return fmt.Sprintf("The answer continues. To return to it: %s chat -n %s", o.program(), o.name)
 }
 
-// pastOf returns the log so far; empty if the context does not exist.
+// pastOf returns no events if the context does not exist.
 func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
 	var past []event.Event
 	for e, err := range with.Events(ctx, "") {
@@ -90,7 +89,6 @@ func pastOf(ctx context.Context, with conversation) ([]event.Event, error) {
 	return past, nil
 }
 
-// pipe sends each line as a message and waits for its turn.
 func (o chatOptions) pipe(ctx context.Context, with conversation) error {
 	var attachments []event.Event
 	var unanswered error
@@ -158,7 +156,6 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// runCommand runs a slash command without the screen.
 func (o chatOptions) runCommand(ctx context.Context, with conversation, command chat.Command) (attached []event.Event, err error) {
 	switch command.Name {
 	case "help":

@@ -41,7 +41,6 @@ type conversation interface {
 	Attachment(ctx context.Context, id string) (event.FileAttachment, error)
 }
 
-// sessionClient adapts a [client.Client] to client.
 type sessionClient struct{ *client.Client }
 
 func (c sessionClient) Open(name string) (conversation, error) {
@@ -60,10 +59,9 @@ func dialSession(ctx context.Context, config client.Config) (contextClient, erro
 	return sessionClient{dialed}, nil
 }
 
-// dialTimeout bounds the wait for the first response of Temporal.
 const dialTimeout = 5 * time.Second
 
-// connect connects to Temporal. The caller shuts the client down.
+// The caller shuts the client down.
 func (a *app) connect(ctx context.Context) (contextClient, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -74,8 +72,7 @@ func (a *app) connect(ctx context.Context) (contextClient, error) {
 	return c, err
 }
 
-// open connects to Temporal and opens the context called name. The caller shuts the client
-// down.
+// The caller shuts the client down.
 func (a *app) open(ctx context.Context, name string) (contextClient, conversation, error) {
 	if err := checkName(name); err != nil {
 		return nil, nil, err
@@ -102,7 +99,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// input returns a valid event, or a usage error.
+// The error is a usage error.
 func input(body event.Body) (event.Event, error) {
 	e := event.New(body)
 	if err := e.Validate(); err != nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
-// exitHelp describes the codes of package exit.
 const exitHelp = `Exit codes:
   0    success
   1    the model, the worker or a script line failed, or the context accepts no
@@ -19,7 +18,6 @@ const exitHelp = `Exit codes:
   4    Temporal is unreachable
   130  interrupted by Ctrl-C, SIGINT or SIGTERM, or the answer was interrupted`
 
-// exitReference is the short form of exitHelp for the help of the commands.
 const exitReference = `Exit codes: 0 success, 1 failure; for others see "starter --help".`
 
 func exitCode(err error) int {

@@ -70,7 +70,6 @@ func runExport(ctx context.Context, o exportOptions) error {
 	return replace(o.file, func(w io.Writer) error { return write(w, format, o.counted(log)) })
 }
 
-// write writes a log without control characters for terminals.
 func write(w io.Writer, format chat.Format, log iter.Seq2[event.Event, error]) error {
 	if format == chat.Markdown {
 		return chat.Write(terminal.NewWriter(w), format, log)
@@ -78,7 +77,7 @@ func write(w io.Writer, format chat.Format, log iter.Seq2[event.Event, error]) e
 	return chat.Write(terminal.NewJSONWriter(w), format, log)
 }
 
-// replace writes a file atomically: the old content remains unless write succeeds.
+// The old content remains unless write succeeds.
 func replace(name string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
@@ -95,10 +94,8 @@ func replace(name string, write func(io.Writer) error) error {
 	return os.Rename(file.Name(), name)
 }
 
-// countedEvents is the number of events between two updates of the progress line.
 const countedEvents = 1000
 
-// counted shows the number of events read on a terminal, and erases it at the end of the log.
 func (s streams) counted(log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
 	if !s.errTerminal {
 		return log

@@ -334,13 +334,11 @@ func (c *fakeClient) Shutdown()  {}
 func (c *fakeClient) Ping(context.Context) error { return nil }
 func (c *fakeClient) Limits() client.Limits      { return client.Limits{} }
 
-// outcome is the result of a command line.
 type outcome struct {
 	code        int
 	out, errOut string
 }
 
-// tags returns the tags of JSONL output.
 func (o outcome) tags(t *testing.T) []event.Tag {
 	var tags []event.Tag
 	for line := range strings.Lines(o.out) {

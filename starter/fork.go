@@ -41,7 +41,6 @@ In the new context, an answer that was running at the event is interrupted.
 	return command
 }
 
-// forked is the output of fork --json.
 type forked struct {
 	ContextName string `json:"contextName"`
 	ForkedFrom  string `json:"forkedFrom"`
@@ -72,7 +71,6 @@ func runFork(ctx context.Context, o forkOptions) error {
 	return nil
 }
 
-// checkAt validates --at as an id of an event of the context.
 func (a *app) checkAt(name, at string) error {
 	if n := event.Counter(at); n == 0 || at != event.FormatID(name, n) {
 		return usagef("--at %q: want the id of an event of this context, like %s (list them with \"%s events -n %s\")",
@@ -81,7 +79,6 @@ func (a *app) checkAt(name, at string) error {
 	return nil
 }
 
-// checkNewName validates --as as the name of another context.
 func checkNewName(name, as string) error {
 	if as == "" || as == name {
 		return usagef("--as %q: want the name of a new context", as)

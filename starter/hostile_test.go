@@ -28,7 +28,6 @@ const hostile = "X\x1b]0;title\x07\x1b]52;c;cm0=\x1b\\\x1b[2J\u009b31m\u009d0;t\
 // hostileJSON is JSON that contains hostile text, escaped only where JSON requires it.
 const hostileJSON = `{"X` + "\u009b31m\u202e\x7f\x9b" + `":"` + "\u009d0;t\u009c\u2066\u2028\x9b" + `\u001b]0;t\u0007"}`
 
-// requireHarmless fails if text can control a terminal.
 func requireHarmless(t *testing.T, text string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(text), "%q", text)
@@ -69,7 +68,6 @@ func poison(v reflect.Value) {
 	}
 }
 
-// poisoned returns a body with hostile strings.
 func poisoned[B event.Body]() event.Body {
 	var body B
 	poison(reflect.ValueOf(&body).Elem())

@@ -48,7 +48,6 @@ workers. The new context waits for its next message.
 	return command
 }
 
-// imported is the output of import --json.
 type imported struct {
 	ContextName string `json:"contextName"`
 	Events      int    `json:"events"`

@@ -61,7 +61,6 @@ func runList(ctx context.Context, o listOptions) error {
 	return o.printTable(ctx, c)
 }
 
-// explain returns a usage error if Temporal rejected the filter.
 func (o listOptions) explain(err error) error {
 	// Errors of the Temporal API implement this interface; its packages are not imported here.
 	var refused interface {

@@ -55,7 +55,6 @@ totals.
 	return command
 }
 
-// compared is a turn with its old and its new reply.
 type compared struct {
 	Turn     int    `json:"turn"`
 	Question string `json:"question"`
@@ -66,11 +65,10 @@ type compared struct {
 type totals struct {
 	Turns int `json:"turns"`
 	// Same is the number of identical answers, Failed that of missing or incomplete new ones.
-	Same   int `json:"same"`
-	Failed int `json:"failed"`
-	// Old and New are the costs of the replies.
-	Old reply `json:"old"`
-	New reply `json:"new"`
+	Same   int   `json:"same"`
+	Failed int   `json:"failed"`
+	Old    reply `json:"old"`
+	New    reply `json:"new"`
 }
 
 func runRerun(ctx context.Context, o rerunOptions) error {
@@ -109,7 +107,6 @@ func runRerun(ctx context.Context, o rerunOptions) error {
 	return o.compare(ctx, to, questions)
 }
 
-// settings returns the settings that replace those of the original context.
 func (o rerunOptions) settings() ([]event.Event, error) {
 	bodies := []event.Body{o.provider}
 	if o.hasSystem {
@@ -153,7 +150,6 @@ func (o rerunOptions) questions(ctx context.Context, from conversation) ([]quest
 	return questions, nil
 }
 
-// mustBeNew returns an error if the context exists.
 func mustBeNew(ctx context.Context, c conversation) error {
 	for _, err := range c.Events(ctx, "") {
 		if errors.Is(err, client.ErrNoContext) {
@@ -233,7 +229,6 @@ func (o rerunOptions) print(c compared) error {
 	return err
 }
 
-// unknown replaces costs that the log does not tell.
 const unknown = "tokens and time unknown"
 
 func (o rerunOptions) printTotals(sum totals) error {

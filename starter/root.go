@@ -83,7 +83,6 @@ func (a *app) address() string {
 
 func (a *app) taskQueue() string { return cmp.Or(a.connection.TaskQueue, wire.TaskQueue) }
 
-// program returns the program name to print in suggested commands.
 func (a *app) program() string { return cmp.Or(a.self, "starter") }
 
 func newRootCommand(a *app) *cobra.Command {
@@ -154,7 +153,6 @@ func atMostOneArgument(command *cobra.Command, args []string) error {
 	return noArguments(command, args[min(1, len(args)):])
 }
 
-// oneArgument requires one positional argument, which the help calls name.
 func oneArgument(name string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -173,7 +171,6 @@ const nameUsage = "`NAME` of the context" + nameRule + "; required"
 // nameRule is event.ValidateContextName in words.
 const nameRule = ", 1-128 of A-Z a-z 0-9 . _ -, starting with a letter or digit"
 
-// printJSON writes a value as one line of JSON.
 func (a *app) printJSON(value any) error {
 	encoder := json.NewEncoder(terminal.NewJSONWriter(a.out))
 	encoder.SetEscapeHTML(false)

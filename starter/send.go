@@ -130,7 +130,6 @@ func (o sendOptions) events() ([]event.Event, error) {
 	return append(events, message), nil
 }
 
-// delivered is the output of send --no-wait --json.
 type delivered struct {
 	ContextName string `json:"contextName"`
 	client.Receipt

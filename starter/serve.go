@@ -116,7 +116,6 @@ func parseProxies(texts []string) (proxies []netip.Prefix, err error) {
 	return proxies, nil
 }
 
-// serving is the ready line.
 type serving struct {
 	URL      string `json:"url"`
 	Temporal string `json:"temporal"`

@@ -85,7 +85,6 @@ var flagsOf = map[string]string{
 	"labels": "--label", "responseFormat.schema": "--response-schema", "responseFormat.name": "--schema-name",
 }
 
-// nameFlags replaces the name of a field in an error by the flag that set it.
 func nameFlags(err error) error {
 	var field *event.FieldError
 	if !errors.As(err, &field) || field.Field == "" {
@@ -115,7 +114,7 @@ func nameFlags(err error) error {
 	return usagef("%s: %s", flag, problem)
 }
 
-// milliseconds formats a duration as in the help: 24h, not 24h0m0s.
+// milliseconds formats like the help: 24h, not 24h0m0s.
 func milliseconds(ms int64) string {
 	text := (time.Duration(ms) * time.Millisecond).String()
 	for _, unit := range []string{"m0s", "h0m"} {
@@ -132,7 +131,7 @@ var camelHump = regexp.MustCompile(`[A-Z]`)
 // SessionStarted may precede it.
 func isFirst(e event.Event) bool { return event.Counter(e.ID) <= 2 }
 
-// optionalMilliseconds returns the duration of a flag, nil if the flag is not set.
+// optionalMilliseconds returns nil if the flag is not set.
 func optionalMilliseconds(command *cobra.Command, flag string, d time.Duration) (*int64, error) {
 	if !command.Flags().Changed(flag) {
 		return nil, nil
@@ -141,7 +140,6 @@ func optionalMilliseconds(command *cobra.Command, flag string, d time.Duration) 
 	return &ms, err
 }
 
-// wholeMilliseconds converts the duration of a flag to the unit of events.
 func wholeMilliseconds(what string, d time.Duration) (int64, error) {
 	if d%time.Millisecond != 0 {
 		return 0, usagef("%s %s: want whole milliseconds", what, d)

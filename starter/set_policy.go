@@ -11,14 +11,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// policyEffects describes each policy in the help.
 var policyEffects = map[event.Policy]string{
 	event.PolicyInterrupt: "stop the answer, keep its text, and answer again (the default)",
 	event.PolicyQueue:     "finish the answer, then answer the new input",
 	event.PolicyReject:    "reject the input",
 }
 
-// policiesUsage lists the policies with their effects, one per line.
 func policiesUsage() string {
 	var b strings.Builder
 	for _, policy := range event.Policies() {

@@ -38,7 +38,6 @@ func systemStreams() streams {
 	}
 }
 
-// note prints a message that is not part of the output.
 func (s streams) note(format string, args ...any) {
 	style := show.Style{Color: s.color && s.errTerminal}
 	fmt.Fprintln(terminal.Raw(s.err), style.Dim(fmt.Sprintf(format, args...)))

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// noticeAfter is how long an input may remain unrecorded before a notice says why.
 const noticeAfter = 5 * time.Second
 
 // turn sends events and yields the events of their turn. Attachments that exceed the limit of
@@ -38,8 +37,7 @@ func (a *app) turn(ctx context.Context, to conversation, events []event.Event) i
 	}
 }
 
-// noticeNoWorker prints a notice after a delay, unless stop is called first. After stop has
-// returned, nothing is printed.
+// After stop has returned, nothing is printed.
 func (a *app) noticeNoWorker() (stop func()) {
 	printed := make(chan struct{})
 	timer := time.AfterFunc(cmp.Or(a.noticeAfter, noticeAfter), func() {

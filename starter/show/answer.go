@@ -12,9 +12,8 @@ import (
 type Answer struct {
 	requestID string
 	attempt   int
-	// next is the index of the next delta.
-	next int
-	text strings.Builder
+	next      int
+	text      strings.Builder
 	// ended is the latest request that ended; its late deltas are dropped.
 	ended string
 }
@@ -58,7 +57,6 @@ func (a *Answer) Complete(m event.AssistantMessage) (rest string, restart bool) 
 	return rest, !ok
 }
 
-// End records that a request ended, with or without an answer.
 func (a *Answer) End(requestID string) {
 	a.ended = requestID
 	if a.requestID == requestID {

@@ -32,7 +32,6 @@ func Columns(width int, left, right string) string {
 	return out.String()
 }
 
-// Cell formats a text as a cell of a Markdown table.
 func Cell(text string) string {
 	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "\n", "<br>").Replace(strings.TrimSpace(terminal.Clean(text)))
 }

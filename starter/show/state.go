@@ -12,10 +12,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// shortMessage is the maximum length of a message in a summary, in characters.
 const shortMessage = 100
 
-// State writes the state of a context as a table, with shortened messages.
 func State(w io.Writer, s wire.State) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) {
@@ -61,7 +59,6 @@ func State(w io.Writer, s wire.State) error {
 	return table.Flush()
 }
 
-// Message formats a message on one short line.
 func Message(m reducer.Message) string {
 	text := Short(m.Content, shortMessage)
 	for _, a := range m.Attachments {
