@@ -98,7 +98,7 @@ func archived(r *runner) error {
 	return nil
 }
 
-// notes returns n messages that trigger no turn.
+// Notes trigger no turn.
 func notes(n int) []event.Event {
 	no := false
 	notes := make([]event.Event, n)

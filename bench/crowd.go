@@ -92,7 +92,6 @@ func streams(r *runner) error {
 	return nil
 }
 
-// middle returns the middle third of the measurements.
 func middle(delays []time.Duration) []time.Duration {
 	third := len(delays) / 3
 	return delays[third : len(delays)-third]
@@ -117,7 +116,7 @@ func (r *runner) readAtOnce(n int, say func(key string) rig.Message) ([][]time.D
 	return read, nil
 }
 
-// talkAtOnce has n talkers take sequential turns concurrently. Each message has its own key.
+// Each message has its own key.
 func talkAtOnce(n, turns int, say func(key string) rig.Message, talker func(i int) *talker) ([]turn, time.Duration, error) {
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -182,7 +181,6 @@ func (r *runner) replaceWorker() error {
 	return err
 }
 
-// peakMemory returns the peak memory of a worker until stop is closed.
 func peakMemory(w *rig.Worker, stop <-chan struct{}) float64 {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -8,7 +8,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// fold reduces chat logs event by event, as a session does.
 func fold(r *runner) error {
 	for _, n := range []int{1_000, 100_000} {
 		log := conversation(n)

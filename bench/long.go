@@ -66,7 +66,6 @@ func isMeasured(turn int) bool {
 	return slices.ContainsFunc(measured, func(at int) bool { return turn > at-5 && turn <= at+5 })
 }
 
-// compareAges alternates turns between a context with many turns and contexts at about their tenth.
 func (r *runner) compareAges(old *talker, n int) error {
 	var late, early samples
 	var young *talker
@@ -97,8 +96,7 @@ func (r *runner) compareAges(old *talker, n int) error {
 	return nil
 }
 
-// measureHistory reports what a turn adds to a history: the entries from its message up to the
-// next one.
+// A turn adds the entries from its message up to the next one.
 func (r *runner) measureHistory(name string, turns int) error {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
 	defer cancel()
@@ -125,7 +123,6 @@ func (r *runner) measureHistory(name string, turns int) error {
 	return nil
 }
 
-// turnCost is what a turn adds to a history.
 type turnCost struct {
 	events, bytes int
 	// text is the number of bytes taken by the message and the answer.
@@ -188,8 +185,6 @@ func costOf(turn []*historypb.HistoryEvent) (turnCost, error) {
 	return cost, nil
 }
 
-// wholeHistory returns the histories of all runs of a workflow, following continue-as-new back
-// from the newest.
 func wholeHistory(ctx context.Context, temporal client.Client, workflowID string) ([]*historypb.HistoryEvent, error) {
 	var all []*historypb.HistoryEvent
 	for run, more := "", true; more; more = run != "" {

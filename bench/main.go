@@ -60,7 +60,6 @@ var scenarios = []scenario{
 	{"archive", "a closed context of 10,000 events", archived, tuned},
 }
 
-// runner runs scenarios and collects their metrics.
 type runner struct {
 	ctx    context.Context
 	rig    *rig.Rig    // nil if the scenario does not need one
@@ -106,7 +105,6 @@ func run(ctx context.Context, arguments []string) error {
 	return r.report.write(*out)
 }
 
-// runIn runs the selected scenarios of an environment.
 func (r *runner) runIn(w environment, wanted *regexp.Regexp) (err error) {
 	var todo []scenario
 	for _, s := range scenarios {

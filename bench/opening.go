@@ -56,7 +56,6 @@ const (
 	openingEvents   = 20_000
 )
 
-// fillArchive writes the runs and the segments of the context bench.
 func fillArchive(ctx context.Context, a *archive.Archive) error {
 	log := conversation(openingEvents)
 	behind := ""

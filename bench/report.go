@@ -13,16 +13,13 @@ import (
 	"time"
 )
 
-// metric summarizes the samples of one measurement.
 type metric struct {
 	P50  float64 `json:"p50"`
 	P95  float64 `json:"p95"`
 	Unit string  `json:"unit"`
-	// N is the number of samples.
-	N int `json:"n"`
+	N    int     `json:"n"`
 }
 
-// report is the result of a run, as written to bench.json.
 type report struct {
 	Date    string            `json:"date"`
 	Machine string            `json:"machine"`
@@ -66,7 +63,6 @@ func readReport(path string) (*report, error) {
 	return &r, nil
 }
 
-// print prints the metrics, their change against the baseline if it exists, and the targets.
 func (r *report) print(out io.Writer, baseline string) error {
 	before := &report{}
 	if baseline != "" {
@@ -97,8 +93,7 @@ func (r *report) print(out io.Writer, baseline string) error {
 	return table.Flush()
 }
 
-// ratio returns the median of a metric divided by that of its reference, or 0 if either is
-// missing. Unlike the metric it hardly depends on the speed of the machine.
+// Unlike the metric, its ratio hardly depends on the speed of the machine. 0: a median is missing.
 func (r *report) ratio(name string) float64 {
 	reference := r.Metrics[references[name]].P50
 	if reference == 0 {
@@ -107,7 +102,7 @@ func (r *report) ratio(name string) float64 {
 	return r.Metrics[name].P50 / reference
 }
 
-// change formats the relative change from before, or "" if either is missing.
+// change is "" if a figure is missing.
 func change(before, now float64) string {
 	if before == 0 || now == 0 {
 		return ""
@@ -115,7 +110,6 @@ func change(before, now float64) string {
 	return fmt.Sprintf("%+.0f %%", 100*(now/before-1))
 }
 
-// number formats f with three significant digits.
 func number(f float64) string {
 	switch {
 	case f >= 100 || f <= -100:

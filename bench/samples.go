@@ -9,7 +9,6 @@ import (
 // samples are the measurements of one metric, in its unit.
 type samples []float64
 
-// add adds durations in milliseconds.
 func (s *samples) add(durations ...time.Duration) {
 	for _, d := range durations {
 		*s = append(*s, float64(d)/float64(time.Millisecond))

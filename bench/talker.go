@@ -19,7 +19,6 @@ func message(key string) rig.Message { return rig.Message{Key: key, Tokens: toke
 // patience is the timeout of a turn; after it, the turn counts as lost.
 const patience = 2 * time.Minute
 
-// talker talks to one context or one bare loop.
 type talker struct {
 	ctx          context.Context
 	observations *rig.Observations
@@ -62,16 +61,13 @@ func (t *talker) say(m rig.Message) (sent time.Time, err error) {
 	return sent, nil
 }
 
-// turn holds the measurements of a message and its answer.
 type turn struct {
 	// toRequest is from sending the message until the model received the request, toEnd until
 	// an observer saw the end of the answer.
 	toRequest, toEnd time.Duration
-	// delays are the delays of the tokens.
-	delays []time.Duration
+	delays           []time.Duration
 }
 
-// turn sends a message and waits for the end of its answer.
 func (t *talker) turn(m rig.Message) (turn, error) {
 	sent, err := t.say(m)
 	if err != nil {

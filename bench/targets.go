@@ -82,7 +82,6 @@ var targets = []target{
 	{metric: "export_events_per_second", at: p50, atLeast: true, fixed: 50_000},
 }
 
-// row returns the target as a table row; ok is false if a metric is missing.
 func (t target) row(metrics map[string]metric) (row string, ok bool) {
 	m, ok := metrics[t.metric]
 	bound, reference := t.fixed, metric{}
@@ -104,7 +103,6 @@ func (t target) row(metrics map[string]metric) (row string, ok bool) {
 	return fmt.Sprintf("%s\t%s\t%s\t%s %s%s\t%s", t.metric, number(t.at.of(m)), t.at, sign, number(bound), t.formula(), verdict), true
 }
 
-// formula describes how the bound is derived, if it is not fixed.
 func (t target) formula() string {
 	if t.of == "" {
 		return ""

@@ -69,7 +69,6 @@ func (b *Bare) Begin(ctx context.Context, name string) error {
 	return err
 }
 
-// Send signals a message to a workflow. It returns when Temporal has stored it.
 func (b *Bare) Send(ctx context.Context, name string, m Message) error {
 	return b.temporal.SignalWorkflow(ctx, name, "", bareSignal, m.String())
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
 
-// serveGateway runs a gateway until its orders end.
 func serveGateway(s *self) error {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
@@ -39,13 +38,11 @@ func serveGateway(s *self) error {
 	return <-served
 }
 
-// Gateway is a gateway process, with a process of viewers.
 type Gateway struct {
 	gateway, viewers *subprocess
 	notes            *Observations
 }
 
-// StartGateway starts a gateway without viewers.
 func (r *Rig) StartGateway(ctx context.Context) (*Gateway, error) {
 	server, err := start(ctx, roleGateway, r.addresses, r.Observations)
 	if err != nil {
@@ -66,7 +63,6 @@ func (g *Gateway) Stop() {
 	g.gateway.stop()
 }
 
-// RSS is the gateway's resident memory in bytes.
 func (g *Gateway) RSS() (int64, error) { return rss(g.gateway.process.PID()) }
 
 // View replaces the viewers by the given number of viewers of one context. It returns

@@ -11,7 +11,7 @@ import (
 type Message struct {
 	// Key is a unique word.
 	Key string
-	// Tokens is the length of the answer, at least 1.
+	// Tokens is at least 1.
 	Tokens int
 	// Every is the time between two tokens.
 	Every time.Duration
@@ -38,7 +38,6 @@ func ParseMessage(text string) (m Message, err error) {
 	return m, err
 }
 
-// KeyOf is the key of the message with a text.
 func KeyOf(text string) string {
 	key, _, _ := strings.Cut(text, " ")
 	return key
@@ -67,7 +66,6 @@ func writtenAt(token string) (at time.Time, ok bool) {
 	return time.Unix(0, nanoseconds), err == nil
 }
 
-// Answered is the message key and the number of tokens of an answer.
 func Answered(answer string) (key string, tokens int) {
 	words := strings.Fields(answer)
 	if len(words) == 0 {

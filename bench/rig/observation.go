@@ -31,7 +31,6 @@ const (
 	Broken Kind = "broken"
 )
 
-// Observation is an observation of a process.
 type Observation struct {
 	Kind  Kind      `json:"kind"`
 	Key   string    `json:"key,omitempty"`
@@ -89,7 +88,6 @@ func (all *Observations) fail(err error) {
 	}
 }
 
-// Await waits for an observation.
 func (all *Observations) Await(ctx context.Context, kind Kind, key string) (Observation, error) {
 	k := observationKey{kind, key}
 	all.mu.Lock()
@@ -115,7 +113,6 @@ func (all *Observations) Await(ctx context.Context, kind Kind, key string) (Obse
 	}
 }
 
-// Find returns an observation if it has arrived.
 func (all *Observations) Find(kind Kind, key string) (Observation, bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // clockTick is the unit of times in /proc, fixed at 10 ms on Linux.
 const clockTick = 10 * time.Millisecond
 
-// cpu is the processor time of a process, see proc_pid_stat(5).
+// See proc_pid_stat(5).
 func cpu(pid int) (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -31,7 +31,7 @@ func cpu(pid int) (time.Duration, error) {
 	return time.Duration(user+system) * clockTick, err
 }
 
-// rss is the resident memory of a process in bytes, see proc_pid_statm(5).
+// See proc_pid_statm(5).
 func rss(pid int) (int64, error) {
 	path := fmt.Sprintf("/proc/%d/statm", pid)
 	data, err := os.ReadFile(path)

@@ -63,7 +63,7 @@ type Rig struct {
 	stops          []func()
 }
 
-// Start starts everything but workers. ctx bounds the start.
+// ctx bounds the start.
 func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	if options.Worker == "" {
 		executable, err := os.Executable()
@@ -132,7 +132,6 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	return r, nil
 }
 
-// Stop ends everything that Start started.
 func (r *Rig) Stop() {
 	for len(r.stops) > 0 {
 		last := len(r.stops) - 1
@@ -141,8 +140,6 @@ func (r *Rig) Stop() {
 	}
 }
 
-// startServer uses a running Temporal server, or starts a dev server with an empty
-// database.
 func (r *Rig) startServer(ctx context.Context, dir string) error {
 	if r.addresses.Temporal = os.Getenv(AddressVariable); r.addresses.Temporal != "" {
 		return nil
@@ -192,7 +189,6 @@ type Contexts struct {
 	watcher *subprocess
 }
 
-// Begin creates a context.
 func (c *Contexts) Begin(ctx context.Context, name string) error {
 	opened, err := c.Open(name)
 	if err != nil {
@@ -219,5 +215,4 @@ func (c *Contexts) Watch(name string) error { return c.watcher.order(order{Follo
 // Direct is a client that calls the model without Temporal.
 type Direct struct{ subprocess *subprocess }
 
-// Send sends a message to the model.
 func (d *Direct) Send(m Message) error { return d.subprocess.order(order{Ask: m.String()}) }

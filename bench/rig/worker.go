@@ -30,10 +30,9 @@ type WorkerOptions struct {
 	DrainTimeout time.Duration
 }
 
-// Worker is a process of the worker binary.
 type Worker struct{ process *child.Process }
 
-// StartWorker starts a worker and returns when it is ready.
+// StartWorker returns when the worker is ready.
 func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, error) {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
@@ -91,7 +90,7 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 	}
 }
 
-// Stop stops the worker with SIGTERM and waits for its end.
+// Stop sends SIGTERM and waits for the end of the worker.
 func (w *Worker) Stop() error {
 	if w == nil {
 		return nil
@@ -112,12 +111,10 @@ func (w *Worker) HasEnded() bool {
 	}
 }
 
-// Kill kills the worker with SIGKILL.
 func (w *Worker) Kill() {
 	// An error means that the process has ended.
 	_ = syscall.Kill(w.process.PID(), syscall.SIGKILL)
 	<-w.process.Done()
 }
 
-// RSS is the worker's resident memory in bytes.
 func (w *Worker) RSS() (int64, error) { return rss(w.process.PID()) }

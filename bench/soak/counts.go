@@ -15,8 +15,7 @@ type counts struct {
 	// attachments of 64 KB and more.
 	interrupts, signals, large atomic.Int64
 	// Requests by outcome.
-	answered, interrupted, failed atomic.Int64
-	// Faults.
+	answered, interrupted, failed                                     atomic.Int64
 	killed, stopped, temporal, nats, blobs, closed, reset, terminated atomic.Int64
 	// Messages by outcome; lostStored are stored messages that a termination lost. Events, runs,
 	// and the maximum length and size of a history.
@@ -24,7 +23,6 @@ type counts struct {
 	events, runs, entries, bytes                          atomic.Int64
 }
 
-// line formats the counts of the running test.
 func (c *counts) line(since time.Duration) string {
 	return fmt.Sprintf("%6v  %d answered, %d interrupted, %d failed | workers %d killed, %d stopped | outages %d temporal, %d nats, %d blobs | %d interrupts, %d large, %d signals, %d closed, %d reset, %d terminated",
 		since.Round(time.Second), c.answered.Load(), c.interrupted.Load(), c.failed.Load(), c.killed.Load(), c.stopped.Load(),
@@ -32,7 +30,6 @@ func (c *counts) line(since time.Duration) string {
 		c.interrupts.Load(), c.large.Load(), c.signals.Load(), c.closed.Load(), c.reset.Load(), c.terminated.Load())
 }
 
-// addOutcomes counts the messages of a user by outcome.
 func (c *counts) addOutcomes(j journal, log []event.Event) {
 	logged := map[string]bool{}
 	for _, e := range log {
@@ -57,7 +54,6 @@ func storeMax(a *atomic.Int64, to int64) {
 	}
 }
 
-// summary formats the result of the check.
 func (c *counts) summary(contexts int) string {
 	return fmt.Sprintf(`messages: %d recorded at once, %d stored as signals, %d unsure, %d refused by policy, %d lost with a terminated run and reported as lost, %d more lost with one after they were stored
 ok: nothing lost, nothing doubled in %d events of %d contexts; no run of %d ended by the server, the longest with %d entries, the largest with %.1f MB`,
@@ -65,7 +61,7 @@ ok: nothing lost, nothing doubled in %d events of %d contexts; no run of %d ende
 		c.events.Load(), contexts, c.runs.Load(), c.entries.Load(), float64(c.bytes.Load())/1e6)
 }
 
-// missing returns the faults that never occurred, except for excluded ones.
+// Excluded faults are not missing.
 func (c *counts) missing(o options) string {
 	happened := map[faultName]*atomic.Int64{
 		faultKill: &c.killed, faultStop: &c.stopped, faultTemporal: &c.temporal, faultNATS: &c.nats, faultBlobs: &c.blobs,

@@ -25,7 +25,6 @@ const reason = "soak"
 // disruptShare is the average number of rounds between two closes, resets or terminations.
 const disruptShare = 6
 
-// disrupt closes, resets or terminates the context at random, according to its kind.
 func (u *user) disrupt(ctx context.Context) error {
 	if u.kind.closes && u.rand.IntN(disruptShare) == 0 {
 		if err := u.close(ctx); err != nil {
@@ -53,7 +52,6 @@ func (u *user) close(ctx context.Context) error {
 	return nil
 }
 
-// terminate terminates the newest run.
 func (u *user) terminate(ctx context.Context) error {
 	// A message sent from here on may be recorded by a new run.
 	u.mu.Lock()
@@ -71,7 +69,7 @@ func (u *user) terminate(ctx context.Context) error {
 	})
 }
 
-// reset resets the newest run to a random workflow task.
+// reset resets to a random workflow task.
 func (u *user) reset(ctx context.Context) error {
 	id, t := wire.WorkflowID(u.context.Name()), u.soak.rig.Temporal
 	var runID string
@@ -150,7 +148,6 @@ func (u *user) lastBefore(ctx context.Context, runID string, task int64) (int, e
 	return first - 1, nil
 }
 
-// history reads the history of a run.
 func (u *user) history(ctx context.Context, runID string, each func(*historypb.HistoryEvent) error) error {
 	history := u.soak.rig.Temporal.GetWorkflowHistory(ctx, wire.WorkflowID(u.context.Name()), runID, false,
 		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -166,7 +163,6 @@ func (u *user) history(ctx context.Context, runID string, each func(*historypb.H
 	return nil
 }
 
-// checkRuns returns an error if the server ended a run.
 func (u *user) checkRuns(ctx context.Context) error {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", wire.WorkflowID(u.context.Name()))}
 	var problems []error
@@ -198,8 +194,6 @@ func (u *user) checkRuns(ctx context.Context) error {
 	}
 }
 
-// checkEnd returns an error if the status of a run shows that the server ended it. why is the
-// reason of a termination.
 func checkEnd(runID string, status enumspb.WorkflowExecutionStatus, why string) error {
 	switch status {
 	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED,

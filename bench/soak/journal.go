@@ -35,7 +35,6 @@ type message struct {
 	unordered bool
 }
 
-// fileID returns the client event id of the attachment of a message.
 func fileID(key string) string { return key + ".file" }
 
 // fault is a reset or a termination of a run by its user.
@@ -48,13 +47,11 @@ type fault struct {
 	lastRemaining int
 }
 
-// journal records what a user did to a context.
 type journal struct {
 	name   string
 	policy event.Policy
 	sent   []message
 	faults []fault
-	// closed is the number of close requests.
 	closed int
 }
 
@@ -78,12 +75,9 @@ type expectation struct {
 	inOrder bool
 }
 
-// expect returns the expectation for the n-th message:
-//
-//   - A recorded message keeps its id, unless a run was reset to an earlier point.
-//   - A stored message is recorded, unless a run was terminated in the meantime.
-//   - A reset to an earlier point makes the server deliver the message again, so that it is
-//     as if just stored.
+// A recorded message keeps its id, unless a run was reset to an earlier point. A stored message is
+// recorded, unless a run was terminated in the meantime. A reset to an earlier point makes the
+// server deliver the message again, as if just stored.
 func (j *journal) expect(n int) expectation {
 	m := j.sent[n]
 	e := expectation{inOrder: !m.unordered}
@@ -108,13 +102,13 @@ func (j *journal) expect(n int) expectation {
 	return e
 }
 
-// view is the log that a follower received. A reset rewinds it.
+// A reset rewinds the view.
 type view struct {
 	events  []event.Event
 	rewinds int
 }
 
-// add adds an event. It returns false if an event before it is missing.
+// add returns false if an event before e is missing.
 func (v *view) add(e event.Event) bool {
 	n := event.Counter(e.ID)
 	if n < 1 || n > len(v.events)+1 {

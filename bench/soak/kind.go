@@ -13,8 +13,7 @@ import (
 type kind struct {
 	name   string
 	policy event.Policy
-	// burst is the maximum number of messages before the user waits.
-	burst int
+	burst  int
 	// tokens is the maximum length of an answer, every the maximum time between tokens.
 	tokens int
 	every  time.Duration
@@ -39,7 +38,6 @@ var kinds = []kind{
 	{name: "all", policy: event.PolicyQueue, burst: 3, tokens: 100, every: 20 * time.Millisecond, closes: true, resets: true, terminates: true},
 }
 
-// kindOf returns the kind of the n-th context, without excluded faults.
 func kindOf(n int, o options) kind {
 	k := o.kinds[n%len(o.kinds)]
 	k.large = k.large && !o.excludes(faultLarge)
@@ -49,12 +47,10 @@ func kindOf(n int, o options) kind {
 	return k
 }
 
-// contextName returns a name with the kind, which shows in problems.
 func contextName(n int, o options) string {
 	return fmt.Sprintf("soak-%03d-%s", n, o.kinds[n%len(o.kinds)].name)
 }
 
-// kindsOf returns the kinds of a comma-separated list; all for "".
 func kindsOf(list string) ([]kind, error) {
 	if list == "" {
 		return kinds, nil

@@ -19,7 +19,6 @@ type progress struct {
 	isEnded  bool            // the session has ended
 }
 
-// progress returns the progress before the first event.
 func (j *journal) progress() progress {
 	p := progress{expected: map[string]bool{}}
 	for i, m := range j.sent {
@@ -63,5 +62,4 @@ func (p *progress) end(through string) {
 	p.done = max(p.done, cmp.Or(event.Counter(through), p.through))
 }
 
-// isIdle reports whether all expected messages are in the log and done.
 func (p progress) isIdle() bool { return len(p.expected) == 0 && !p.isOpen && p.newest <= p.done }
