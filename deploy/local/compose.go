@@ -50,7 +50,6 @@ func environment(service types.ServiceConfig, changes map[string]string) []strin
 	return out
 }
 
-// mounted returns the local file that a service mounts at target.
 func (c compose) mounted(service types.ServiceConfig, target string) (string, error) {
 	for _, config := range service.Configs {
 		if config.Target == target {

@@ -139,8 +139,7 @@ type commandError int
 
 func (e commandError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// command runs a command until it exits or life is done. The environment replaces the
-// caller's addresses.
+// command ends when its command exits or life is done.
 func command(life context.Context, args, environment []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -15,7 +15,6 @@ const (
 	lastPort  = 32_767
 )
 
-// freePorts returns count consecutive ports that are currently free.
 func freePorts(count int) ([]int, error) {
 	for range 100 {
 		first := firstPort + rand.IntN(lastPort-firstPort-count)

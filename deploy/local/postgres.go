@@ -68,8 +68,7 @@ func (t *topology) startPostgres(ctx context.Context) error {
 	})
 }
 
-// postgresPrograms returns the directory of initdb and postgres, which distributions do
-// not add to PATH.
+// Distributions do not add these programs to PATH.
 func postgresPrograms() (string, error) {
 	places := []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin"}
 	if path, err := exec.LookPath("initdb"); err == nil {

@@ -97,8 +97,7 @@ func (t *topology) blobURL() string {
 	return "file://" + filepath.ToSlash(filepath.Join(t.dir, "blobs"))
 }
 
-// startWorkers starts the workers and waits until each is ready and the health check
-// passes.
+// startWorkers waits until each worker is ready and the health check passes.
 func (t *topology) startWorkers(ctx context.Context) error {
 	service, err := t.compose.service("worker")
 	if err != nil {

@@ -30,7 +30,6 @@ const (
 	logTail = 2000
 )
 
-// topology is the set of running services and their addresses.
 type topology struct {
 	compose  compose
 	bin, dir string
@@ -64,7 +63,6 @@ type process struct {
 	name, log string
 }
 
-// start starts the services in the order of their dependencies.
 func (t *topology) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not ready within %v", startWithin))
 	defer cancel()
@@ -94,7 +92,6 @@ func (t *topology) start(ctx context.Context) error {
 	return nil
 }
 
-// prepare checks that the programs exist and creates the data directory.
 func (t *topology) prepare(target string, programs ...string) (err error) {
 	for _, name := range programs {
 		if _, err := os.Stat(t.program(name)); err != nil {
@@ -145,7 +142,6 @@ func (t *topology) serve(config types.ServiceConfig, name string, cmd *exec.Cmd,
 	return nil
 }
 
-// begin starts a process of a service and writes its pid file.
 func (t *topology) begin(s *service) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,7 +176,6 @@ func (t *topology) keep(s *service) {
 	}
 }
 
-// wasKilled reports whether a process ended by a signal.
 func wasKilled(err error) bool {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -219,7 +214,7 @@ func (p *process) failed(err error) error {
 	return fmt.Errorf("%s: %w; end of its log:\n%s", p.name, err, strings.TrimSpace(string(content)))
 }
 
-// stop stops the services in reverse order, so that dependencies outlive their users.
+// Dependencies outlive their users.
 func (t *topology) stop() error {
 	t.mu.Lock()
 	t.stopping = true
