@@ -78,7 +78,6 @@ type testEvent struct {
 	Action, Package, Test, Output string
 }
 
-// report turns the events of go test -json into the output of go test.
 type report struct {
 	out     io.Writer
 	verbose bool
@@ -89,7 +88,6 @@ type report struct {
 	failed  bool
 }
 
-// result is what a package has printed.
 type result struct {
 	lines   []testEvent
 	printed int               // lines that are printed already
@@ -100,7 +98,6 @@ func newReport(out io.Writer, verbose bool) *report {
 	return &report{out: out, verbose: verbose, running: map[string]*result{}, counts: map[string]int{}}
 }
 
-// read reports events until the input ends.
 func (r *report) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -156,14 +153,13 @@ func (r *report) add(e testEvent) {
 	}
 }
 
-// stream prints, with -v, what the first running package has printed so far.
+// With -v, stream prints what the first running package has printed so far.
 func (r *report) stream() {
 	if r.verbose && len(r.order) > 0 {
 		r.running[r.order[0]].printAll(r.out)
 	}
 }
 
-// end prints the rest of a package.
 func (r *report) end(name, action string) {
 	p := r.running[name]
 	if r.verbose {
@@ -184,7 +180,6 @@ func (p *result) printAll(out io.Writer) {
 	p.printed = len(p.lines)
 }
 
-// print prints failed tests and then the lines of the package itself.
 func (p *result) print(out io.Writer, action string) {
 	if action == "fail" {
 		p.printTests(out, "", "")
@@ -198,7 +193,7 @@ func (p *result) print(out io.Writer, action string) {
 	}
 }
 
-// printTests prints the failed subtests of a test, or the failed tests if it is "".
+// parent is "" for the tests themselves.
 func (p *result) printTests(out io.Writer, parent, indent string) {
 	seen := map[string]bool{}
 	for _, line := range p.lines {
@@ -218,7 +213,6 @@ func (p *result) printTests(out io.Writer, parent, indent string) {
 	}
 }
 
-// reason is the message of a skipped test, without its file and line.
 func reason(lines []testEvent, test string) string {
 	for _, line := range slices.Backward(lines) {
 		if line.Test != test {
@@ -240,7 +234,7 @@ func (r *report) skip(reason string) {
 	r.counts[reason]++
 }
 
-// skipped is the line that lists what was skipped; "" if nothing was.
+// skipped is "" if nothing was skipped.
 func (r *report) skipped() string {
 	var parts []string
 	slices.Sort(r.reasons)
