@@ -15,7 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// note is a message that triggers no turn.
+// A note triggers no turn.
 func note(clientEventID, text string) event.Event {
 	no := false
 	e := event.New(event.UserMessage{Content: text, TriggersTurn: &no})

@@ -84,7 +84,6 @@ func TestAContextSurvivesTheDeletionOfItsRuns(t *testing.T) {
 	require.Equal(t, 3, countOf(w, c, event.TagSessionStarted))
 }
 
-// archivedThrough is the counter of the last archived event of a context.
 func archivedThrough(w *world, a *archive.Archive, c *client.Context) (last int) {
 	w.t.Helper()
 	folder, err := a.Folder(w.ctx, c.Name())

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// signalAll signals notes to a context like a plain Temporal client.
 func (w *world) signalAll(c *client.Context, temporal sdkclient.Client, notes []event.Event) {
 	w.t.Helper()
 	id := wire.WorkflowID(c.Name())
@@ -36,7 +35,6 @@ func (w *world) signalAll(c *client.Context, temporal sdkclient.Client, notes []
 	}
 }
 
-// requireAll waits until the log contains every note once.
 func (w *world) requireAll(c *client.Context, notes []event.Event) {
 	w.t.Helper()
 	missing := map[string]bool{}

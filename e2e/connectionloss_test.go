@@ -58,7 +58,6 @@ func newLossyProxy(t *testing.T, to, text string, forwarded bool) *lossyProxy {
 
 func (p *lossyProxy) address() string { return p.listener.Addr().String() }
 
-// cut closes all connections and refuses new ones.
 func (p *lossyProxy) cut() { p.closeAll(proxyCut) }
 
 func (p *lossyProxy) restore() { p.closeAll(proxyRestored) }
@@ -121,7 +120,6 @@ func (p *lossyProxy) copy(to, from net.Conn, passes func([]byte) bool) {
 	}
 }
 
-// requestFilter returns the filter of one connection. It searches for the text.
 func (p *lossyProxy) requestFilter() (passes func([]byte) bool) {
 	var tail []byte // the text may span two reads
 	return func(piece []byte) bool {

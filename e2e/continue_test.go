@@ -24,7 +24,7 @@ func echo(r llmtest.Request) llmtest.Step { return llmtest.Answer("You said: ", 
 
 func shortRuns(o *contexts.Options) { o.ContinueAfter = 60 }
 
-// runs returns the run ids of a context, newest first.
+// runs returns the newest run first.
 func (w *world) runs(c *client.Context) (runs []string) {
 	w.t.Helper()
 	d, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
@@ -134,7 +134,6 @@ func TestConstantInputDoesNotPreventContinueAsNew(t *testing.T) {
 	require.ElementsMatch(t, sent, said)
 }
 
-// newestOnly is a reducer that keeps only the newest messages.
 func newestOnly(current reducer.ReducedContext, events ...event.Event) reducer.ReducedContext {
 	const shown = 40
 	current = reducer.Reduce(current, events...)

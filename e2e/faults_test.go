@@ -24,7 +24,6 @@ func isTag(tag event.Tag) func(event.Event) bool {
 	return func(e event.Event) bool { return e.Tag() == tag }
 }
 
-// underWay waits until the answer is streaming and the log has its request.
 func (t *turn) underWay() {
 	t.w.t.Helper()
 	t.until(isTag(event.TagTextDelta))

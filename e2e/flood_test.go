@@ -23,7 +23,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// flood is a number of plain signals of a size from a number of concurrent senders.
 type flood struct{ signals, bytes, senders int }
 
 // maxFloodedRunBytes is the largest history of a run during a flood, see docs/limits.md:
@@ -55,9 +54,8 @@ func TestAFloodOfMoreSignalsThanARunMayHave(t *testing.T) {
 	floodDuringAnAnswer(t, flood{12_000, 20, 16})
 }
 
-// floodDuringAnAnswer sends a flood of signals while a worker runs and a model
-// answers. All signals are recorded once, the server terminates no run, and the
-// answer is not restarted.
+// floodDuringAnAnswer requires that all signals are recorded once, the server terminates no run,
+// and the answer is not restarted.
 func floodDuringAnAnswer(t *testing.T, f flood) {
 	gate := llmtest.NewGate()
 	w := newWorldOn(t, environment{timeout: largeTimeout},
@@ -84,7 +82,6 @@ func floodDuringAnAnswer(t *testing.T, f flood) {
 	}
 }
 
-// flood sends plain signals as any Temporal client does, without a blob store.
 // Signals that Temporal delays for so long that the client gives up are sent again.
 func (w *world) flood(c *client.Context, f flood) {
 	w.t.Helper()
@@ -120,13 +117,11 @@ func (w *world) awaitRoom(c *client.Context) {
 	require.NoError(w.t, err)
 }
 
-// isDelayed reports whether a signal was not accepted in time.
 func isDelayed(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.ResourceExhausted))
 }
 
-// requireFlood requires that the log has each signal of a flood once.
 func (w *world) requireFlood(c *client.Context, f flood) {
 	w.t.Helper()
 	want := map[string]int{}

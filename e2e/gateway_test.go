@@ -19,7 +19,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// browser is an HTTP client of a gateway to the contexts of a world.
 type browser struct {
 	w       *world
 	url     string // of the context
@@ -95,7 +94,6 @@ func (b *browser) view(version string, document []byte) *view {
 	return v
 }
 
-// until applies events until the document contains a text.
 func (v *view) until(text string) {
 	v.b.w.t.Helper()
 	kind := ""

@@ -105,7 +105,6 @@ func TestMalformedSignalsAreRejected(t *testing.T) {
 	w.replay(c, "")
 }
 
-// requireNoRawKey requires that only signals in the history contain the key.
 func requireNoRawKey(t *testing.T, w *world, c *client.Context, logged string) {
 	t.Helper()
 	require.NotEmpty(t, logged)

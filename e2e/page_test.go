@@ -40,7 +40,6 @@ func (w *world) openPage(browser *browsertest.Browser, c *client.Context) *brows
 	return openURL(browser, url)
 }
 
-// openURL opens a page and waits for its transcript.
 func openURL(browser *browsertest.Browser, url string) *browsertest.Tab {
 	tab := browser.Open(url)
 	tab.Await(`document.querySelector(".entry") || !document.querySelector("#empty").hidden`)
@@ -114,7 +113,6 @@ func (c *cutProxy) forward(in net.Conn) {
 	_, _ = io.Copy(in, out)
 }
 
-// cut closes all connections and refuses new ones.
 func (c *cutProxy) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +125,6 @@ func (c *cutProxy) cut() {
 
 func (c *cutProxy) restore() { c.redirect(c.to) }
 
-// redirect forwards connections to another server.
 func (c *cutProxy) redirect(to string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -38,7 +38,6 @@ func (m *historyMeter) count(ctx context.Context, method string, request, respon
 	return err
 }
 
-// take returns the reads since the last call and resets the counters.
 func (m *historyMeter) take() historyReads {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +46,6 @@ func (m *historyMeter) take() historyReads {
 	return reads
 }
 
-// meteredClient returns a separate client and its meter.
 func (w *world) meteredClient() (*client.Client, *historyMeter) {
 	w.t.Helper()
 	meter := &historyMeter{}
@@ -84,7 +82,6 @@ func (w *world) readPages(c *client.Context, limit int) (ids []string) {
 	}
 }
 
-// firstIDs returns the ids of the first n events of a context.
 func firstIDs(c *client.Context, n int) (ids []string) {
 	for counter := range n {
 		ids = append(ids, event.FormatID(c.Name(), counter+1))

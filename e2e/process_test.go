@@ -140,7 +140,6 @@ func (w *world) start(cmd *exec.Cmd, environment ...string) *process {
 	return p
 }
 
-// kill kills the process with SIGKILL.
 func (p *process) kill() {
 	p.w.t.Helper()
 	require.NoError(p.w.t, syscall.Kill(p.PID(), syscall.SIGKILL))

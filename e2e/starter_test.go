@@ -32,7 +32,6 @@ var built = sync.OnceValues(func() (string, error) {
 // buildTimeout is the timeout of a test that may build the starter.
 const buildTimeout = 5 * time.Minute
 
-// starter runs the starter, requires success, and returns its standard output.
 func (w *world) starter(stdin string, args ...string) string {
 	w.t.Helper()
 	out, errOut, err := w.tryStarter(stdin, args...)

@@ -122,7 +122,6 @@ func newWorld(t *testing.T, steps ...llmtest.Step) *world {
 	return newWorldOn(t, environment{}, steps...)
 }
 
-// newWorldOn is newWorld with other servers or another timeout.
 func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	t.Helper()
 	on.temporal = cmp.Or(on.temporal, server.Address())
@@ -148,7 +147,7 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	return w
 }
 
-// dial connects to Temporal, with a blob store unless store is nil.
+// Without a store, dial uses none.
 func (w *world) dial(store *blobs.Store) sdkclient.Client {
 	w.t.Helper()
 	c, err := sdkclient.DialContext(w.ctx, sdkclient.Options{
@@ -213,7 +212,6 @@ func (w *world) replay(c *client.Context, story string) {
 	w.replayRun(c, "", story)
 }
 
-// replayRun is replay for any run.
 func (w *world) replayRun(c *client.Context, runID, story string) {
 	w.t.Helper()
 	var h historypb.History
@@ -246,7 +244,6 @@ func (w *world) history(c *client.Context) string {
 	return b.String()
 }
 
-// say sends a user message and returns the events of its turn.
 func (w *world) say(c *client.Context, text string, before ...event.Event) []event.Event {
 	w.t.Helper()
 	var out []event.Event
@@ -274,7 +271,6 @@ func (w *world) send(c *client.Context, events ...event.Event) {
 	w.t.Fatal("the events were not recorded")
 }
 
-// close closes the context and waits until its workflow has ended.
 func (w *world) close(c *client.Context, reason string) {
 	w.t.Helper()
 	require.NoError(w.t, c.Close(w.ctx, reason))
@@ -287,7 +283,7 @@ type turn struct {
 	seen []event.Event
 }
 
-// ask sends a user message and returns when it is recorded.
+// ask returns when the message is recorded.
 func (w *world) ask(c *client.Context, text string) *turn {
 	w.t.Helper()
 	next, stop := iter.Pull2(c.Ask(w.ctx, event.New(event.UserMessage{Content: text})))
@@ -297,7 +293,6 @@ func (w *world) ask(c *client.Context, text string) *turn {
 	return turn
 }
 
-// until continues to a matching event, unless one was seen before.
 func (t *turn) until(found func(event.Event) bool) {
 	t.w.t.Helper()
 	if slices.ContainsFunc(t.seen, found) {
@@ -314,7 +309,6 @@ func (t *turn) until(found func(event.Event) bool) {
 	}
 }
 
-// rest continues to the end of the turn and returns its last event.
 func (t *turn) rest() event.Event {
 	t.w.t.Helper()
 	for {
