@@ -13,7 +13,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
-// Models sends requests through an adapter.
 func Models(adapter *llm.Adapter) activities.Models { return models{adapter} }
 
 type models struct{ adapter *llm.Adapter }

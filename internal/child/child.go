@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// Options configure a child.
 type Options struct {
 	// OwnGroup puts the child into its own process group, so that a Ctrl-C reaches only
 	// this process, which can then stop the child in order. It must be false for a child
@@ -27,7 +26,6 @@ type Options struct {
 	User *syscall.Credential
 }
 
-// Process is a running child.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -58,7 +56,6 @@ func Start(cmd *exec.Cmd, options Options) (*Process, error) {
 	return p, nil
 }
 
-// PID returns the process id of the child.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed when the child has exited and its output has been read.

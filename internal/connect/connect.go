@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 )
 
-// The addresses of local servers.
 const (
 	DefaultAddress = "127.0.0.1:7233"
 	DefaultNATSURL = "nats://127.0.0.1:4222"

@@ -12,9 +12,8 @@ import (
 // ErrLocked is returned by [Lock] if another process holds the lock.
 var ErrLocked = errors.New("in use by another process")
 
-// Lock locks a data directory for this process and creates it if needed. It returns
-// [ErrLocked] if another process holds the lock. The lock is released by Unlock, when
-// the process ends, or when the returned value is garbage collected.
+// Lock creates the directory if needed. Unlock, the end of the process, or the garbage collection
+// of the returned value releases the lock.
 func Lock(dataDir string) (*flock.Flock, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)

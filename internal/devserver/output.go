@@ -69,7 +69,6 @@ func (o *output) line(line string) {
 	}
 }
 
-// Tail returns the last lines in short form.
 func (o *output) Tail() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,7 +102,6 @@ func parseLine(line string) slog.Record {
 	return record
 }
 
-// plain formats the level, message and error of a record.
 func plain(record slog.Record, line string) string {
 	if record.Message == line {
 		return line

@@ -11,7 +11,6 @@ import (
 // host is the only address used for listening.
 const host = "127.0.0.1"
 
-// PortError reports that a port is in use.
 type PortError struct {
 	Port int
 }

@@ -51,8 +51,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Tuning is dynamic configuration of the server, JSON values by key. It reduces the
-// latency of a conversation turn from about 100 ms to 20 ms without costing throughput:
+// Tuning is dynamic configuration of the server, JSON values by key:
 //   - By default a shard polls its task queues at most 20 times per second, which delays
 //     each task by up to 50 ms, and timers have a resolution of one second. Much more
 //     than 200 polls per second reduces batching and slows down many concurrent contexts.
@@ -87,7 +86,6 @@ var Tuning = map[string]string{
 	"limit.blobSize.error":                     `524288`,
 }
 
-// Server is a running development server.
 type Server struct {
 	options Options
 	process *child.Process
@@ -237,16 +235,12 @@ func retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// Address returns the gRPC address, like "127.0.0.1:7233".
 func (s *Server) Address() string { return address(s.options.Port) }
 
-// Namespace returns the namespace for contexts.
 func (s *Server) Namespace() string { return s.options.Namespace }
 
-// UIURL returns the URL of the Web UI, like "http://127.0.0.1:8233".
 func (s *Server) UIURL() string { return "http://" + address(s.options.UIPort) }
 
-// PID returns the process id of the server.
 func (s *Server) PID() int { return s.process.PID() }
 
 // Done is closed when the server has exited.

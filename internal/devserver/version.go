@@ -7,7 +7,6 @@ import (
 	"strconv"
 )
 
-// Version is the version of the Temporal server in a temporal command.
 type Version struct {
 	Major, Minor, Patch int
 }
@@ -36,7 +35,6 @@ func ParseVersion(output string) (Version, error) {
 	return Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil
 }
 
-// Fine reports whether the server version is supported.
 func (v Version) Fine() bool {
 	if v.Major != MinVersion.Major {
 		return false
@@ -44,7 +42,6 @@ func (v Version) Fine() bool {
 	return cmp.Or(cmp.Compare(v.Minor, MinVersion.Minor), cmp.Compare(v.Patch, MinVersion.Patch)) >= 0
 }
 
-// String returns the version as in "1.29.1".
 func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
 }

@@ -16,5 +16,4 @@ type UsageError struct{ Err error }
 
 func (e UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap returns Err.
 func (e UsageError) Unwrap() error { return e.Err }

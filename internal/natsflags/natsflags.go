@@ -8,7 +8,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
-// Add adds a flag for each setting of auth.
 func Add(flags *pflag.FlagSet, auth *stream.Auth) {
 	for _, s := range auth.Settings() {
 		usage := s.Usage

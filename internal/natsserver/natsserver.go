@@ -22,7 +22,7 @@ type Options struct {
 // Server is a NATS server in this process.
 type Server struct{ server *server.Server }
 
-// Start starts a server and returns when it accepts connections.
+// Start returns when the server accepts connections.
 func Start(options Options) (*Server, error) {
 	if options.Host == "" {
 		options.Host = "127.0.0.1"
@@ -49,10 +49,8 @@ func Start(options Options) (*Server, error) {
 	return &Server{server: s}, nil
 }
 
-// URL returns the URL for clients.
 func (s *Server) URL() string { return s.server.ClientURL() }
 
-// Shutdown closes the server and its connections.
 func (s *Server) Shutdown() {
 	s.server.Shutdown()
 	s.server.WaitForShutdown()

@@ -80,7 +80,6 @@ type Writer struct {
 	rest []byte // incomplete character at the end of the last write
 }
 
-// NewWriter returns a writer that cleans text.
 func NewWriter(to io.Writer) *Writer {
 	return &Writer{to: Raw(to), safe: func(text []byte) []byte { return []byte(Clean(string(text))) }}
 }
