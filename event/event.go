@@ -72,6 +72,10 @@ func (e Event) Validate() error {
 // MaxInputEvents is the maximum number of events in one input.
 const MaxInputEvents = 1000
 
+// MaxDepth is the maximum depth of the objects and arrays in the JSON of an input. It leaves
+// room below the 10,000 levels that encoding/json decodes, because a log nests its events.
+const MaxDepth = 9_000
+
 // MaxClientEventID is the maximum length of a ClientEventID in bytes.
 const MaxClientEventID = 128
 
@@ -245,5 +249,32 @@ func decodeOneInput(data []byte) (Event, error) {
 		return Event{}, &FieldError{Tag: e.Tag(), Field: "_tag",
 			Problem: "reserved for the session (clients cannot send it)"}
 	}
+	if isTooDeep(data) {
+		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
+	}
 	return e, nil
+}
+
+// isTooDeep reports whether valid JSON exceeds [MaxDepth].
+func isTooDeep(data []byte) bool {
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= MaxDepth {
+		return false
+	}
+	depth, inString := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -392,6 +393,39 @@ func TestUnknownFieldsSurviveARoundTrip(t *testing.T) {
 }
 
 // The last of several fields with the same name wins, so a key cannot hide in the first.
+func TestInputIsNestedAsDeeplyAsALogCanBeRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after string
+		depth         int // of the value between
+	}{
+		"an unknown field":           {`{"_tag":"UserMessage","content":"x","unknown":`, `}`, 1},
+		"the value of a tool result": {`{"_tag":"ToolResult","toolCallId":"call_1","value":`, `}`, 1},
+		"within an object":           {`{"_tag":"UserMessage","content":"x","unknown":{"{\"{":`, `}}`, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			input := func(depth int) []byte {
+				levels := depth - test.depth
+				return []byte(test.before + strings.Repeat("[", levels) + `"]\"]"` + strings.Repeat("]", levels) + test.after)
+			}
+			events, err := event.DecodeInput(input(event.MaxDepth))
+			require.NoError(t, err)
+			log, err := json.Marshal(map[string]any{"page": map[string]any{"events": events}})
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(log, &struct {
+				Page struct{ Events []event.Event }
+			}{}))
+
+			_, err = event.DecodeInput(input(event.MaxDepth + 1))
+			require.ErrorContains(t, err, "JSON nested more than 9000 levels deep")
+			_, err = event.DecodeInput(slices.Concat([]byte("["), input(event.MaxDepth+1), []byte("]")))
+			require.ErrorContains(t, err, "event 1 of 1: ")
+		})
+	}
+	flat := `{"_tag":"UserMessage","content":"[[[","unknown":[{}` + strings.Repeat(",{}", event.MaxDepth) + `]}`
+	_, err := event.DecodeInput([]byte(flat))
+	require.NoError(t, err)
+}
+
 func TestDuplicateFieldsCannotHideAKey(t *testing.T) {
 	var e event.Event
 	require.NoError(t, e.UnmarshalJSON([]byte(`{"_tag":"UserMessage","content":"x","meta":{"a":{"apiKey":"s3cr3t"},"a":1}}`)))
