@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -95,10 +96,16 @@ func (e *Error) suspectMedia(sent conversation) {
 	}
 	if len(nouns) > 0 && e.Status == http.StatusInternalServerError && e.Kind == KindServer && !sent.isSeen {
 		e.RetryOnce = true
-		e.Message += mediaAdvice(strings.Join(nouns, " and "))
+		e.Message += mediaAdvice(nouns...)
 	}
 }
 
-func mediaAdvice(noun string) string {
-	return " (set textOnly to send a note instead of each " + noun + ")"
+// mediaAdvice returns the advice to send notes. Models that accept only text reject images, too,
+// so accepts is of use for the other kinds.
+func mediaAdvice(nouns ...string) string {
+	setting := "textOnly"
+	if nouns[len(nouns)-1] != "image" {
+		setting = "textOnly, or accepts in the file of --providers,"
+	}
+	return fmt.Sprintf(" (set %s to send a note instead of each %s)", setting, strings.Join(nouns, " and "))
 }
