@@ -61,7 +61,7 @@ func TestAClientWithAnotherStoreChangesNothing(t *testing.T) {
 				f := &temporal{run: bound(t, "THEIRS"), update: appends}
 				err := change(t.Context(), archived(t, f, archive.New(bucket.Store), "demo"))
 				require.ErrorIs(t, err, client.ErrOtherStore)
-				require.ErrorContains(t, err, verb+" context demo: it belongs to blob store THEIRS, and this is "+got+": ")
+				require.ErrorContains(t, err, verb+" context demo: it belongs to blob store THEIRS, but this process uses "+got+": ")
 				require.Empty(t, f.updates)
 				require.Empty(t, f.signals)
 				require.Empty(t, f.start)
@@ -76,7 +76,7 @@ func TestAClientWithAnotherStoreChangesNothing(t *testing.T) {
 		require.NoError(t, err)
 		err = c.Fork(t.Context(), "demo:0001", "copy")
 		require.ErrorIs(t, err, client.ErrOtherStore)
-		require.ErrorContains(t, err, "context demo: it belongs to blob store THEIRS, and this is one without contexts: ")
+		require.ErrorContains(t, err, "context demo: it belongs to blob store THEIRS, but this process uses one without contexts: ")
 		require.Empty(t, f.start)
 		require.Zero(t, bucket.Writes())
 	})

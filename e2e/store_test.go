@@ -113,7 +113,7 @@ func TestAClientWithAnotherBlobStoreIsRejected(t *testing.T) {
 	} {
 		err := change(w.ctx)
 		require.ErrorIs(t, err, client.ErrOtherStore, name)
-		require.ErrorContains(t, err, "it belongs to blob store "+w.storeID+", and this is "+id, name)
+		require.ErrorContains(t, err, "it belongs to blob store "+w.storeID+", but this process uses "+id, name)
 	}
 	require.Equal(t, before, w.from(c, ""))
 	w.requireUnused(other)

@@ -377,7 +377,7 @@ func TestWorkerWithAnotherStoreDoesNotStart(t *testing.T) {
 	other := t.TempDir()
 	worker := run(t, "--address", temporal, "--blob-url", "file://"+filepath.ToSlash(other), "--nats-url", "none")
 	require.Equal(t, 1, worker.exit())
-	require.Regexp(t, "namespace default: it belongs to blob store [A-Z0-9]{26}, and this is one without contexts: another blob store", worker.stderr.String())
+	require.Regexp(t, "namespace default: it belongs to blob store [A-Z0-9]{26}, but this process uses one without contexts: wrong blob store", worker.stderr.String())
 	left, err := filepath.Glob(filepath.Join(other, "*", "*"))
 	require.NoError(t, err)
 	require.Empty(t, left, "nothing is written")
@@ -415,7 +415,7 @@ func TestOfTwoFirstWorkersWithDifferentStoresOneStarts(t *testing.T) {
 	}
 	second := <-refused
 	require.Equal(t, 1, second.exit())
-	require.Regexp(t, "namespace default: it belongs to blob store [A-Z0-9]{26}, and this is ([A-Z0-9]{26}|one without contexts): another blob store", second.stderr.String())
+	require.Regexp(t, "namespace default: it belongs to blob store [A-Z0-9]{26}, but this process uses ([A-Z0-9]{26}|one without contexts): wrong blob store", second.stderr.String())
 	first := <-started
 	first.signal(syscall.SIGTERM)
 	require.Zero(t, first.exit(), first.stderr.String())

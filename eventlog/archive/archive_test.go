@@ -178,7 +178,7 @@ func TestWriteIsIdempotent(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got, "without an entry there is no segment")
 	require.Equal(t, once, write(t, a, "demo", 1, 50))
-	require.Equal(t, writes+1, bucket.Writes(), "the blob is there")
+	require.Equal(t, writes+1, bucket.Writes(), "the blob is not written again")
 }
 
 func TestASegmentOfAnotherCompressorIsNoConflict(t *testing.T) {

@@ -18,8 +18,8 @@ const (
 	benchmarkSegment = 2_000
 )
 
-// talk returns a log of turns.
-func talk(events int) []event.Event {
+// conversation returns the log of a conversation.
+func conversation(events int) []event.Event {
 	answer := strings.Repeat("Well, \"it depends\" is what I would say.\n", 12)
 	var log []event.Event
 	for len(log) < events {
@@ -45,7 +45,7 @@ func talk(events int) []event.Event {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	log := talk(benchmarkEvents)
+	log := conversation(benchmarkEvents)
 	for b.Loop() {
 		a, _ := written(b)
 		writeAll(b, a, log)
@@ -55,7 +55,7 @@ func BenchmarkWrite(b *testing.B) {
 
 func BenchmarkRead(b *testing.B) {
 	a, _ := written(b)
-	log := talk(benchmarkEvents)
+	log := conversation(benchmarkEvents)
 	writeAll(b, a, log)
 	b.ReportAllocs()
 	for b.Loop() {

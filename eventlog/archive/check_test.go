@@ -94,7 +94,7 @@ func TestDamageIsReportedAndNeverRead(t *testing.T) {
 		},
 		"a blob of other bytes": {
 			func(_ testing.TB, b *blobstest.Bucket, s archive.Segment) { b.Set(string(s.Blob), []byte("hullo")) },
-			blobs.ErrCorrupt, "is damaged: its bytes do not have its hash", "1-10",
+			blobs.ErrCorrupt, "is damaged: its content does not match its hash", "1-10",
 		},
 		"a blob that is not compressed": {
 			func(t testing.TB, b *blobstest.Bucket, s archive.Segment) {

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrOtherStore reports an object that belongs to another blob store.
-var ErrOtherStore = errors.New("another blob store (set --blob-url or BLOB_URL to the one of the workers)")
+var ErrOtherStore = errors.New("wrong blob store (set --blob-url or BLOB_URL to the store of the workers)")
 
 // identityName is the name of the object with the identity.
 const identityName = "store.json"
@@ -71,5 +71,5 @@ func OtherStore(object, want, got string) error {
 	if got == "" {
 		got = "one without contexts"
 	}
-	return fmt.Errorf("%s: it belongs to blob store %s, and this is %s: %w", object, want, got, ErrOtherStore)
+	return fmt.Errorf("%s: it belongs to blob store %s, but this process uses %s: %w", object, want, got, ErrOtherStore)
 }

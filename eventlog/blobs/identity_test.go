@@ -62,7 +62,7 @@ func TestAReferenceToAnotherStoreNamesBoth(t *testing.T) {
 	got, err := second.Store.Identity(t.Context())
 	require.NoError(t, err)
 	_, err = sdk(t, second.Store, "decode", stored...)
-	require.ErrorContains(t, err, "belongs to blob store "+want+", and this is "+got)
+	require.ErrorContains(t, err, "belongs to blob store "+want+", but this process uses "+got)
 }
 
 func TestOneGoroutineOfSeveralCreatesAName(t *testing.T) {

@@ -32,7 +32,7 @@ func TestOpenCreatesTheFolderOfTheURL(t *testing.T) {
 			require.Zero(t, info.Mode().Perm()&0o077, "conversations are private")
 			there, err := filepath.Glob(filepath.Join(dir, tc.folder, "*", "*", "*"))
 			require.NoError(t, err)
-			require.Equal(t, []string{filepath.Join(dir, tc.folder, "default", "sha256", digits)}, there, "and nothing beside it")
+			require.Equal(t, []string{filepath.Join(dir, tc.folder, "default", "sha256", digits)}, there, "the folder contains nothing else")
 		})
 	}
 }

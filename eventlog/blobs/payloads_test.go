@@ -51,7 +51,7 @@ func TestLargePayloadsAreStored(t *testing.T) {
 
 	stored, err := sdk(t, bucket.Store, "encode", small, large, other)
 	require.NoError(t, err)
-	require.True(t, proto.Equal(small, stored[0]), "what is small stays readable")
+	require.True(t, proto.Equal(small, stored[0]), "a small payload stays in the history")
 	require.False(t, blobs.IsReference(stored[0]))
 	for _, reference := range stored[1:] {
 		require.True(t, blobs.IsReference(reference))
@@ -62,7 +62,7 @@ func TestLargePayloadsAreStored(t *testing.T) {
 	again, err := sdk(t, bucket.Store, "encode", small, large, other)
 	require.NoError(t, err)
 	require.Equal(t, 3, bucket.Writes(), "a retry writes nothing")
-	require.True(t, proto.Equal(stored[1], again[1]), "and refers to the same")
+	require.True(t, proto.Equal(stored[1], again[1]), "the reference is the same")
 
 	for name, read := range map[string]func() ([]*commonpb.Payload, error){
 		"by the SDK": func() ([]*commonpb.Payload, error) { return sdk(t, bucket.Store, "decode", stored...) },

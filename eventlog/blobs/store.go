@@ -72,7 +72,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	data, err := s.Read(ctx, string(ref))
 	if err == nil && RefOf(data) != ref {
-		return nil, fmt.Errorf("blob %s %w: its bytes do not have its hash", ref, ErrCorrupt)
+		return nil, fmt.Errorf("blob %s %w: its content does not match its hash", ref, ErrCorrupt)
 	}
 	return data, err
 }

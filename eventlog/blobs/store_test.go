@@ -34,10 +34,10 @@ func TestMain(m *testing.M) {
 
 // kinds are the stores that work offline.
 var kinds = map[string]func(t testing.TB) *blobs.Store{
-	"a folder": func(t testing.TB) *blobs.Store { return open(t, "file://"+filepath.ToSlash(t.TempDir())+"/blobs") },
-	"memory":   func(t testing.TB) *blobs.Store { return open(t, "mem://") },
-	"a prefix": func(t testing.TB) *blobs.Store { return open(t, "mem://?prefix=shared/") },
-	"a test's": func(t testing.TB) *blobs.Store { return blobstest.New(t).Store },
+	"a folder":      func(t testing.TB) *blobs.Store { return open(t, "file://"+filepath.ToSlash(t.TempDir())+"/blobs") },
+	"memory":        func(t testing.TB) *blobs.Store { return open(t, "mem://") },
+	"a prefix":      func(t testing.TB) *blobs.Store { return open(t, "mem://?prefix=shared/") },
+	"a test bucket": func(t testing.TB) *blobs.Store { return blobstest.New(t).Store },
 }
 
 // inEach runs a test on each kind of store.
@@ -131,7 +131,7 @@ func TestPutRepairsADamagedBlob(t *testing.T) {
 	bucket.Set(string(ref), []byte("hullo"))
 	_, err = bucket.Store.Get(t.Context(), ref)
 	require.ErrorIs(t, err, blobs.ErrCorrupt)
-	require.EqualError(t, err, "blob "+string(ref)+" is damaged: its bytes do not have its hash")
+	require.EqualError(t, err, "blob "+string(ref)+" is damaged: its content does not match its hash")
 
 	// As after a power failure.
 	bucket.Set(string(ref), []byte{})
@@ -253,10 +253,10 @@ func TestAKilledProcessLeavesNoPartialBlobs(t *testing.T) {
 		cancel()
 		require.Len(t, put, 10)
 		there := names(t, store, "sha256/")
-		require.Subset(t, there, put, "what was put is there")
+		require.Subset(t, there, put, "every blob that was reported is stored")
 		for _, name := range there {
 			_, err := store.Get(t.Context(), blobs.Ref(name))
-			require.NoError(t, err, "what is there is whole")
+			require.NoError(t, err, "every stored blob is complete")
 		}
 	}
 	require.NotContains(t, strings.Join(names(t, store, ""), " "), ".tmp")

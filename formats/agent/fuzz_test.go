@@ -50,7 +50,7 @@ func FuzzAContextAcceptsTheEventsOfAnyLog(f *testing.F) {
 				require.NoError(t, again.UnmarshalJSON(line))
 				require.Equal(t, e, again)
 			}
-			requireTaken(t, events)
+			requireAccepted(t, events)
 
 			var byteByByte []event.Event
 			for e, err := range agent.Read(iotest.OneByteReader(bytes.NewReader(data)), format) {
@@ -62,9 +62,9 @@ func FuzzAContextAcceptsTheEventsOfAnyLog(f *testing.F) {
 	})
 }
 
-// requireTaken checks that a session accepts the events without starting a request,
+// requireAccepted checks that a session accepts the events without starting a request,
 // and that no call stays open.
-func requireTaken(t require.TestingT, events []event.Event) {
+func requireAccepted(t require.TestingT, events []event.Event) {
 	s := reducer.NewSession("demo")
 	for _, e := range events {
 		var effects []reducer.Effect

@@ -32,7 +32,7 @@ func TestResultsFollowTheirCalls(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			events := read(t, agent.Droid, tc.log)
 			require.Equal(t, tc.want, strings.Join(summaries(events), ", "))
-			requireTaken(t, events)
+			requireAccepted(t, events)
 		})
 	}
 }
@@ -60,7 +60,7 @@ func TestResultsBelongToTheCallsOfTheirSession(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			events := read(t, agent.Droid, tc.log)
-			requireTaken(t, events)
+			requireAccepted(t, events)
 			tools, results := map[string]string{}, map[string]string{}
 			var ids []string
 			for _, e := range events {
@@ -98,7 +98,7 @@ func TestMalformedCallsAndResultsLeaveAWarning(t *testing.T) {
 	events := read(t, agent.Droid, nameless+"\n"+result("a", "Read"))
 	require.Equal(t, []string{"call a", "warning: line 1: tool call without a tool name", "result a"}, summaries(events))
 	require.Equal(t, strconv.Quote(nameless), string(events[1].Extra["line"]))
-	requireTaken(t, events)
+	requireAccepted(t, events)
 
 	events = read(t, agent.Claude, `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a"},{"type":"tool_use","id":"b","name":"Read"}]}}`+"\n"+
 		`{"type":"user","message":{"content":[{"type":"tool_result","content":"lost"},{"type":"tool_result","tool_use_id":"b","content":"found"}]}}`)
@@ -107,7 +107,7 @@ func TestMalformedCallsAndResultsLeaveAWarning(t *testing.T) {
 		"result b", "warning: line 2: tool result without a tool_use_id", "unknown a",
 	}, summaries(events))
 	require.Contains(t, string(events[4].Extra["line"]), "lost")
-	requireTaken(t, events)
+	requireAccepted(t, events)
 }
 
 func TestACallWithoutAnIDGetsOne(t *testing.T) {
@@ -136,7 +136,7 @@ func TestExcessWaitingResultsBecomeWarnings(t *testing.T) {
 			events := read(t, agent.Droid, log.String())
 			require.Equal(t, []string{`warning: the result of call "0" has no matching call`, "call 0", "call 1", "result 1"}, summaries(events[:4]))
 			require.Contains(t, string(events[0].Extra["value"]), wait.value[:1000%len(wait.value)])
-			requireTaken(t, events)
+			requireAccepted(t, events)
 		})
 	}
 }
@@ -150,7 +150,7 @@ func TestExcessOpenCallsEndOldestFirst(t *testing.T) {
 	events := read(t, agent.Droid, log.String())
 	require.Equal(t, []string{"call 200", "unknown 0", "call 201", "unknown 1"}, summaries(events[200:204]))
 	require.Contains(t, summaries(events), "result 0", "the actual result replaces the placeholder")
-	requireTaken(t, events)
+	requireAccepted(t, events)
 }
 
 func TestOldFinishedCallsAreForgotten(t *testing.T) {

@@ -112,7 +112,7 @@ func requireOneWinner(t *testing.T, s *cluster, ids []string, errs []error) {
 			continue
 		}
 		require.ErrorIs(t, err, blobs.ErrOtherStore)
-		require.ErrorContains(t, err, fmt.Sprintf("namespace default: it belongs to blob store %s, and this is %s", bound, ids[i]))
+		require.ErrorContains(t, err, fmt.Sprintf("namespace default: it belongs to blob store %s, but this process uses %s", bound, ids[i]))
 	}
 }
 
@@ -163,7 +163,7 @@ func TestRemainingClaimRejectsOtherStores(t *testing.T) {
 	defer cancel()
 	err := contexts.BindStore(ctx, temporal{cluster: s}, "default", "B")
 	require.ErrorIs(t, err, blobs.ErrOtherStore)
-	require.ErrorContains(t, err, "it belongs to blob store A, and this is B: ")
+	require.ErrorContains(t, err, "it belongs to blob store A, but this process uses B: ")
 	require.ErrorContains(t, err, "temporal operator namespace update -n default --data chronicle-store/A=")
 	require.Empty(t, s.data[wire.MemoStore])
 
