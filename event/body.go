@@ -1,6 +1,7 @@
 package event
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -31,8 +32,50 @@ type AssistantMessage struct {
 	// ThroughEventID is the newest event in the request. The message follows that
 	// event; empty means at the end.
 	ThroughEventID string `json:"throughEventId,omitempty"`
-	// Partial marks an interrupted answer.
+	// Partial marks an interrupted answer. Its content is empty if the model was
+	// interrupted while it reasoned.
 	Partial bool `json:"partial,omitempty"`
+	// Reasoning is the reasoning that the model showed, up to [MaxReasoningBytes]. Models
+	// never receive it.
+	Reasoning string `json:"reasoning,omitempty"`
+	// ProviderState is sent back to the provider that made it; nil for none.
+	ProviderState *ProviderState `json:"providerState,omitempty"`
+}
+
+// Bounds of an [AssistantMessage], in bytes.
+const (
+	MaxReasoningBytes     = 256 << 10
+	MaxProviderStateBytes = 256 << 10
+)
+
+// ProviderState is what a provider requires back with an answer, such as thought signatures
+// or encrypted reasoning. It is sent to the same model at the same URL of the same provider,
+// and to no other. Nobody else interprets it.
+type ProviderState struct {
+	ProviderID string `json:"providerId"`
+	Model      string `json:"model"`
+	// BaseURL is the URL that the answer came from.
+	BaseURL string `json:"baseUrl"`
+	// Data is a JSON object of up to [MaxProviderStateBytes].
+	Data json.RawMessage `json:"data"`
+}
+
+// UnmarshalJSON removes the spaces between the values of Data and escapes <, > and &, like
+// encoding/json, which then keeps the bytes. It changes no value, because providers sign them.
+func (s *ProviderState) UnmarshalJSON(data []byte) error {
+	type plain ProviderState
+	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
+		return err
+	}
+	var compact, escaped bytes.Buffer
+	if len(s.Data) > 0 {
+		if err := json.Compact(&compact, s.Data); err != nil {
+			return err
+		}
+	}
+	json.HTMLEscape(&escaped, compact.Bytes())
+	s.Data = escaped.Bytes()
+	return nil
 }
 
 // FileAttachment is a file that belongs to the next user message.
@@ -320,11 +363,15 @@ type TextDelta struct {
 	Attempt int    `json:"attempt"`
 	Index   int    `json:"index"`
 	Delta   string `json:"delta"`
-	// Reset discards the text received so far for the request.
+	// Reset discards the text and the reasoning received so far for the request.
 	Reset bool `json:"reset,omitempty"`
 	// ThroughEventID is the newest event in the request; empty if none was sent.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
+
+// ReasoningDelta is a streamed piece of a model's reasoning. It is never recorded. It shares
+// the indexes of its attempt with [TextDelta]. A Reset discards text and reasoning.
+type ReasoningDelta TextDelta
 
 func (SystemPrompt) Tag() Tag          { return TagSystemPrompt }
 func (UserMessage) Tag() Tag           { return TagUserMessage }
@@ -347,3 +394,4 @@ func (LLMRequestFailed) Tag() Tag      { return TagLLMRequestFailed }
 func (LLMRequestFellBack) Tag() Tag    { return TagLLMRequestFellBack }
 func (InputRejected) Tag() Tag         { return TagInputRejected }
 func (TextDelta) Tag() Tag             { return TagTextDelta }
+func (ReasoningDelta) Tag() Tag        { return TagReasoningDelta }

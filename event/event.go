@@ -249,15 +249,15 @@ func decodeOneInput(data []byte) (Event, error) {
 		return Event{}, &FieldError{Tag: e.Tag(), Field: "_tag",
 			Problem: "reserved for the session (clients cannot send it)"}
 	}
-	if isTooDeep(data) {
+	if isTooDeep(data, MaxDepth) {
 		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
 	}
 	return e, nil
 }
 
-// isTooDeep reports whether valid JSON exceeds [MaxDepth].
-func isTooDeep(data []byte) bool {
-	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= MaxDepth {
+// isTooDeep reports whether the objects and arrays of valid JSON exceed a depth.
+func isTooDeep(data []byte, maxDepth int) bool {
+	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return false
 	}
 	depth, inString := 0, false
@@ -269,7 +269,7 @@ func isTooDeep(data []byte) bool {
 			inString = !inString
 		case inString:
 		case c == '{' || c == '[':
-			if depth++; depth > MaxDepth {
+			if depth++; depth > maxDepth {
 				return true
 			}
 		case c == '}' || c == ']':

@@ -78,3 +78,8 @@ func (b TextDelta) mapIDs(f func(string) string) Body {
 	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
 	return b
 }
+
+func (b ReasoningDelta) mapIDs(f func(string) string) Body {
+	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
+	return b
+}

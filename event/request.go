@@ -32,6 +32,7 @@ func (b LLMRequestInterrupted) Request() string { return b.RequestID }
 func (b LLMRequestFailed) Request() string      { return b.RequestID }
 func (b LLMRequestFellBack) Request() string    { return b.RequestID }
 func (b TextDelta) Request() string             { return b.RequestID }
+func (b ReasoningDelta) Request() string        { return b.RequestID }
 
 func (b LLMRequestCompleted) Unanswered() string   { return b.ThroughEventID }
 func (b LLMRequestInterrupted) Unanswered() string { return b.ThroughEventID }

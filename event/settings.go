@@ -27,6 +27,9 @@ type RequestSettings struct {
 	PresencePenalty  *float64 `json:"presencePenalty,omitempty"`
 	// ReasoningEffort is one of [ReasoningEfforts]. Models support some of them.
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
+	// Reasoning is how much of the reasoning is kept; empty means [ReasoningSummary]. It is
+	// not sent.
+	Reasoning Reasoning `json:"reasoning,omitempty"`
 	// ToolChoice and ParallelToolCalls apply to requests that offer tools.
 	ToolChoice        *ToolChoice     `json:"toolChoice,omitempty"`
 	ParallelToolCalls *bool           `json:"parallelToolCalls,omitempty"`
@@ -72,6 +75,23 @@ const ReasoningNone ReasoningEffort = "none"
 
 // ReasoningEfforts returns all efforts, ascending.
 func ReasoningEfforts() []ReasoningEffort { return slices.Clone(reasoningEfforts) }
+
+// Reasoning is how much of a model's reasoning a context keeps.
+type Reasoning string
+
+// Values of a [Reasoning].
+const (
+	// ReasoningSummary keeps the first 16 KiB of what the provider shows.
+	ReasoningSummary Reasoning = "summary"
+	// ReasoningFull keeps up to [MaxReasoningBytes].
+	ReasoningFull Reasoning = "full"
+	// ReasoningOff neither streams nor keeps reasoning. The state that a provider requires
+	// back is kept.
+	ReasoningOff Reasoning = "off"
+)
+
+// Reasonings returns all values, the default first.
+func Reasonings() []Reasoning { return []Reasoning{ReasoningSummary, ReasoningFull, ReasoningOff} }
 
 // ToolChoice is a mode, or the name of a tool that the model must call. In JSON it is "auto",
 // "none", "required" or {"name":"weather"}.
@@ -165,6 +185,9 @@ func (s RequestSettings) Override(other RequestSettings) RequestSettings {
 	if other.ReasoningEffort != "" {
 		s.ReasoningEffort = other.ReasoningEffort
 	}
+	if other.Reasoning != "" {
+		s.Reasoning = other.Reasoning
+	}
 	set(&s.ToolChoice, other.ToolChoice)
 	set(&s.ParallelToolCalls, other.ParallelToolCalls)
 	set(&s.ResponseFormat, other.ResponseFormat)
@@ -206,6 +229,9 @@ func (s RequestSettings) validate() error {
 	}
 	if s.ReasoningEffort != "" && !slices.Contains(reasoningEfforts, s.ReasoningEffort) {
 		return fieldf("reasoningEffort", "want %s, got %s", oneOf(reasoningEfforts), quote(string(s.ReasoningEffort)))
+	}
+	if s.Reasoning != "" && !slices.Contains(Reasonings(), s.Reasoning) {
+		return fieldf("reasoning", "want %s, got %s", oneOf(Reasonings()), quote(string(s.Reasoning)))
 	}
 	if s.ToolChoice != nil {
 		if err := s.ToolChoice.validate(); err != nil {

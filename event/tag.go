@@ -32,6 +32,7 @@ const (
 	TagLLMRequestFellBack    Tag = "LLMRequestFellBackEvent"
 	TagInputRejected         Tag = "InputRejectedEvent"
 	TagTextDelta             Tag = "TextDeltaEvent"
+	TagReasoningDelta        Tag = "ReasoningDeltaEvent"
 )
 
 // Class says who writes an event and whether it is recorded.
@@ -85,6 +86,7 @@ var catalog = []kind{
 	kindOf[LLMRequestFellBack](ClassLifecycle),
 	kindOf[InputRejected](ClassLifecycle),
 	kindOf[TextDelta](ClassEphemeral),
+	kindOf[ReasoningDelta](ClassEphemeral),
 }
 
 // Tags returns all tags, inputs first.

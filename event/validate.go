@@ -23,6 +23,7 @@ const (
 	MaxMaxTokens     = 10_000_000
 	MaxNameBytes     = 256
 	maxURLBytes      = 2048
+	maxStateDepth    = 100
 )
 
 // MaxAttachmentBytes is the maximum size of a referenced blob. Lowering it would invalidate
@@ -38,7 +39,51 @@ func (b UserMessage) validate() error {
 	return within("settings", b.Settings.validate())
 }
 
-func (b AssistantMessage) validate() error { return text("content", b.Content) }
+func (b AssistantMessage) validate() error {
+	if err := text("content", b.Content); err != nil {
+		return err
+	}
+	if err := text("reasoning", b.Reasoning); err != nil {
+		return err
+	}
+	if len(b.Reasoning) > MaxReasoningBytes {
+		return fieldf("reasoning", "%d bytes (at most %d)", len(b.Reasoning), MaxReasoningBytes)
+	}
+	if b.ProviderState == nil {
+		return nil
+	}
+	return b.ProviderState.Validate()
+}
+
+// Validate returns a [*FieldError] for the first invalid field, such as one named like an API
+// key.
+func (s ProviderState) Validate() error {
+	if err := ValidateName("providerState.providerId", s.ProviderID); err != nil {
+		return err
+	}
+	if err := ValidateName("providerState.model", s.Model); err != nil {
+		return err
+	}
+	if err := validateBaseURL("providerState.baseUrl", s.BaseURL); err != nil {
+		return err
+	}
+	if s.BaseURL == "" {
+		return fieldf("providerState.baseUrl", "missing")
+	}
+	if len(s.Data) > MaxProviderStateBytes {
+		return fieldf("providerState.data", "%d bytes (at most %d)", len(s.Data), MaxProviderStateBytes)
+	}
+	if len(s.Data) == 0 || s.Data[0] != '{' {
+		return fieldf("providerState.data", "want an object")
+	}
+	if err := value("providerState.data", s.Data); err != nil {
+		return err
+	}
+	if isTooDeep(s.Data, maxStateDepth) {
+		return fieldf("providerState.data", "nested more than %d levels deep", maxStateDepth)
+	}
+	return nil
+}
 
 func (b FileAttachment) validate() error {
 	if err := b.Source.validate(); err != nil {
@@ -164,7 +209,7 @@ func (b SetProviderConfig) validate() error {
 	if err := ValidateAPIKeyRef(b.APIKeyRef); err != nil {
 		return err
 	}
-	if err := validateBaseURL(b.BaseURL); err != nil {
+	if err := validateBaseURL("baseUrl", b.BaseURL); err != nil {
 		return err
 	}
 	if t := b.Temperature; t != nil && !(*t >= 0 && *t <= MaxTemperature) {
@@ -192,18 +237,18 @@ func ValidateAPIKeyRef(ref string) error {
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // validateBaseURL does not repeat the URL, which may contain a key.
-func validateBaseURL(raw string) error {
+func validateBaseURL(field, raw string) error {
 	if raw == "" {
 		return nil
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(raw) > maxURLBytes:
-		return fieldf("baseUrl", "want an http or https URL like https://api.openai.com/v1")
+		return fieldf(field, "want an http or https URL like https://api.openai.com/v1")
 	case strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' || r == '%' }):
-		return fieldf("baseUrl", "has a space, a backslash, a percent sign or a character beyond ASCII")
+		return fieldf(field, "has a space, a backslash, a percent sign or a character beyond ASCII")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return fieldf("baseUrl", "contains a user, query or fragment (put the key in apiKeyRef)")
+		return fieldf(field, "contains a user, query or fragment (put the key in apiKeyRef)")
 	}
 	return nil
 }
@@ -261,6 +306,7 @@ func (b LLMRequestCompleted) validate() error { return requestID(b.RequestID) }
 func (b LLMRequestFailed) validate() error    { return requestID(b.RequestID) }
 func (b LLMRequestFellBack) validate() error  { return requestID(b.RequestID) }
 func (b TextDelta) validate() error           { return requestID(b.RequestID) }
+func (b ReasoningDelta) validate() error      { return requestID(b.RequestID) }
 
 func (b LLMRequestInterrupted) validate() error {
 	if !slices.Contains(reasons, b.Reason) {

@@ -100,6 +100,9 @@ func (s RequestSettings) String() string {
 	if s.ReasoningEffort != "" {
 		add("reasoning effort %s", s.ReasoningEffort)
 	}
+	if s.Reasoning != "" {
+		add("reasoning kept: %s", s.Reasoning)
+	}
 	if s.ToolChoice != nil {
 		add("tool choice %s", s.ToolChoice)
 	}

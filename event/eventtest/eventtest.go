@@ -27,12 +27,17 @@ var Epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 // Body generates valid bodies of every tag.
 func Body() *rapid.Generator[event.Body] {
-	return rapid.OneOf(InputBody(), lifecycleBody(), erase(rapid.Custom(func(t *rapid.T) event.TextDelta {
+	return rapid.OneOf(InputBody(), lifecycleBody(), erase(textDelta()),
+		erase(rapid.Map(textDelta(), func(d event.TextDelta) event.ReasoningDelta { return event.ReasoningDelta(d) })))
+}
+
+func textDelta() *rapid.Generator[event.TextDelta] {
+	return rapid.Custom(func(t *rapid.T) event.TextDelta {
 		return event.TextDelta{
 			RequestID: requestID(t), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
 			Index: rapid.IntRange(0, 99).Draw(t, "index"), Delta: text(t), Reset: rapid.Bool().Draw(t, "reset"), ThroughEventID: through(t),
 		}
-	})))
+	})
 }
 
 // InputBody generates valid bodies of every tag that clients may send. References to other
@@ -46,6 +51,8 @@ func InputBody() *rapid.Generator[event.Body] {
 				Content: text(t), RequestID: rapid.SampledFrom([]string{"", "demo:r0001"}).Draw(t, "request"),
 				ThroughEventID: through(t),
 				Partial:        rapid.Bool().Draw(t, "partial"),
+				Reasoning:      rapid.OneOf(rapid.Just(""), rapid.StringN(0, 12, 40)).Draw(t, "reasoning"),
+				ProviderState:  optional(t, ProviderState()),
 			}
 		})),
 		erase(FileAttachment()),
@@ -125,6 +132,7 @@ func RequestSettings() *rapid.Generator[event.RequestSettings] {
 	number := func(low, high float64) *rapid.Generator[float64] { return rapid.Float64Range(low, high) }
 	return rapid.Custom(func(t *rapid.T) event.RequestSettings {
 		s := event.RequestSettings{
+			Reasoning:         rapid.SampledFrom(append(event.Reasonings(), "")).Draw(t, "reasoning"),
 			Temperature:       optional(t, number(0, event.MaxTemperature)),
 			MaxTokens:         optional(t, rapid.IntRange(1, event.MaxMaxTokens)),
 			TopP:              optional(t, number(0, 1)),
@@ -164,6 +172,21 @@ func UserMessage() *rapid.Generator[event.UserMessage] {
 			m.Settings = new(RequestSettings().Draw(t, "settings"))
 		}
 		return m
+	})
+}
+
+// ProviderState generates the state of a few models, in the form of several providers.
+func ProviderState() *rapid.Generator[event.ProviderState] {
+	return rapid.Custom(func(t *rapid.T) event.ProviderState {
+		secret := rapid.SampledFrom([]string{"c2lnbmVk+/==", `\u003c\u0026\u003e\u00e9é`}).Draw(t, "opaque")
+		return event.ProviderState{
+			ProviderID: rapid.SampledFrom([]string{"openrouter", "gemini"}).Draw(t, "provider"), Model: name(t),
+			BaseURL: rapid.SampledFrom([]string{"https://openrouter.ai/api/v1", "http://127.0.0.1:8000/v1"}).Draw(t, "url"),
+			Data: json.RawMessage(rapid.SampledFrom([]string{
+				`{}`, `{"reasoning_details":[{"type":"reasoning.encrypted","data":"` + secret + `","index":0}]}`,
+				`{"z":1.50e3,"a":"` + secret + `"}`,
+			}).Draw(t, "data")),
+		}
 	})
 }
 

@@ -9,7 +9,13 @@ func Examples() []event.Body {
 	return []event.Body{
 		event.SystemPrompt{Content: "Be brief"},
 		event.UserMessage{Content: "Hello", TriggersTurn: new(true), Settings: &event.RequestSettings{Temperature: new(0.0)}},
-		event.AssistantMessage{Content: "Hi there!", RequestID: request, ThroughEventID: through},
+		event.AssistantMessage{
+			Content: "Hi there!", RequestID: request, ThroughEventID: through, Reasoning: "The user greets me",
+			ProviderState: &event.ProviderState{
+				ProviderID: "openrouter", Model: "openai/gpt-5", BaseURL: "https://openrouter.ai/api/v1",
+				Data: []byte(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"c2lnbmVk"}]}`),
+			},
+		},
 		event.FileAttachment{
 			Source: event.Source{Type: event.SourceURL, URL: "https://example.com/cat.png"}, MediaType: "image/png", FileName: "cat.png", Size: 1024,
 		},
@@ -23,7 +29,7 @@ func Examples() []event.Body {
 		event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: new(int64(300)), MaxWaitMs: new(int64(2_000))},
 		event.SetRequestSettings{
 			Temperature: new(0.3), MaxTokens: new(1000), TopP: new(0.9), Stop: []string{"END"}, Seed: new(int64(7)),
-			FrequencyPenalty: new(0.5), PresencePenalty: new(-0.5), ReasoningEffort: "low",
+			FrequencyPenalty: new(0.5), PresencePenalty: new(-0.5), Reasoning: event.ReasoningFull, ReasoningEffort: "low",
 			ToolChoice: &event.ToolChoice{Mode: "auto"}, ParallelToolCalls: new(false),
 			ResponseFormat: &event.ResponseFormat{
 				Type: event.FormatJSONSchema, Name: "weather", Schema: event.Object(`{"type":"object"}`), Strict: true,
@@ -39,5 +45,6 @@ func Examples() []event.Body {
 		event.LLMRequestFellBack{RequestID: request, FromProvider: "openai", ToProvider: "ollama", Error: "status 401", RetriesAttempted: 1},
 		event.InputRejected{Reason: "UserMessageEvent.content: missing", Input: `{"_tag":"UserMessage"}`},
 		event.TextDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "Hi", ThroughEventID: through},
+		event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "The user", ThroughEventID: through},
 	}
 }
