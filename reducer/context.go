@@ -42,6 +42,9 @@ type Message struct {
 	ToolCallID string `json:"toolCallId,omitempty"`
 	// Partial marks an interrupted answer.
 	Partial bool `json:"partial,omitempty"`
+	// ProviderState is for the provider that made the answer ([event.ProviderState]); nil
+	// for none. It must not be modified.
+	ProviderState *event.ProviderState `json:"providerState,omitempty"`
 
 	freeCount int32 // see shared; 0 in a message
 }
@@ -131,7 +134,7 @@ func (f *fold) apply(e event.Event) {
 		f.PendingAttachments = nil
 	case event.AssistantMessage:
 		f.insert(f.placeAfter(body.ThroughEventID), Message{
-			Role: RoleAssistant, Content: body.Content, EventID: e.ID, Partial: body.Partial,
+			Role: RoleAssistant, Content: body.Content, EventID: e.ID, Partial: body.Partial, ProviderState: body.ProviderState,
 		})
 	case event.FileAttachment:
 		f.PendingAttachments = appendCopy(f.PendingAttachments, Attachment(body))

@@ -43,8 +43,11 @@ type (
 		At time.Time
 		Attempted
 		Outcome Outcome
-		// Text is the complete or partial answer.
-		Text string
+		// Text is the complete or partial answer, and Reasoning what the model showed of its
+		// reasoning.
+		Text, Reasoning string
+		// ProviderState is that of a complete answer; nil for none.
+		ProviderState *event.ProviderState
 		// Reason is why an attempt was interrupted.
 		Reason       event.Reason
 		Error        string // redacted

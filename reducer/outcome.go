@@ -55,7 +55,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 }
 
 func (d *decision) complete(in RequestEnded) {
-	d.recordAnswer(in.Text, false)
+	d.recordAnswer(in, false)
 	d.record(event.LLMRequestCompleted{
 		RequestID: d.Request.ID, DurationMs: in.Duration.Milliseconds(),
 		InputTokens: in.InputTokens, OutputTokens: in.OutputTokens, FinishReason: in.FinishReason,
@@ -63,20 +63,25 @@ func (d *decision) complete(in RequestEnded) {
 	})
 }
 
-// recordInterruption ends the request with its partial answer.
+// recordInterruption ends the request with its partial answer. An answer that had only begun to
+// reason is recorded without content, which no model receives.
 func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
-	if in.Text != "" {
-		d.recordAnswer(in.Text, true)
+	if in.Text != "" || in.Reasoning != "" && d.Rules >= Rules2 {
+		d.recordAnswer(in, true)
 	}
 	d.record(event.LLMRequestInterrupted{
 		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.unanswered(),
 	})
 }
 
-func (d *decision) recordAnswer(text string, isPartial bool) {
-	d.record(event.AssistantMessage{
-		Content: text, RequestID: d.Request.ID, ThroughEventID: d.Request.Through, Partial: isPartial,
-	})
+func (d *decision) recordAnswer(in RequestEnded, isPartial bool) {
+	answer := event.AssistantMessage{
+		Content: in.Text, RequestID: d.Request.ID, ThroughEventID: d.Request.Through, Partial: isPartial, Reasoning: in.Reasoning,
+	}
+	if !isPartial {
+		answer.ProviderState = in.ProviderState
+	}
+	d.record(answer)
 }
 
 func (d *decision) fail(problem string, retries int) {

@@ -13,7 +13,8 @@ type Rules int
 const (
 	// Rules1 are the rules of release 0.1.0.
 	Rules1 Rules = 1
-	// Rules2 are the rules of release 0.2.0: [event.SetRequestSettings] is accepted.
+	// Rules2 are the rules of release 0.2.0: [event.SetRequestSettings] is accepted, and an
+	// answer that was interrupted while the model reasoned is recorded.
 	Rules2 Rules = 2
 
 	// CurrentRules are the rules of new runs.

@@ -29,8 +29,8 @@ import (
 //	terminate                   load the session from its log
 //	show                        print the conversation and the state of the session
 //
-// with the options request=r0001, attempt=1, through=2, provider=openai and
-// reason=timeout. lost=9 is through=9 for an event that is not in the log. The defaults are those of the session; through=0 means that no attempt
+// with the options request=r0001, attempt=1, through=2, provider=openai, reason=timeout and
+// reasoning=WORD, which comes with a state. lost=9 is through=9 for an event that is not in the log. The defaults are those of the session; through=0 means that no attempt
 // was sent. Inputs are one second apart.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
@@ -80,11 +80,14 @@ func (s *story) input(command, rest string) reducer.Input {
 	case "close":
 		return reducer.CloseAsked{At: s.now, Reason: rest}
 	}
-	attempted, reason, text := s.options(rest)
+	attempted, reason, reasoning, text := s.options(rest)
 	if command == "started" {
 		return reducer.RequestStarted{At: s.now, Attempted: attempted}
 	}
 	in := reducer.RequestEnded{At: s.now, Attempted: attempted, Outcome: reducer.Outcome(command), Duration: time.Second}
+	if in.Reasoning = reasoning; reasoning != "" {
+		in.ProviderState = &event.ProviderState{ProviderID: "p", Model: "m", BaseURL: "https://p.example/v1", Data: []byte(`{"a":1}`)}
+	}
 	switch in.Outcome {
 	case reducer.Completed:
 		in.Text, in.FinishReason = text, "stop"
@@ -98,7 +101,7 @@ func (s *story) input(command, rest string) reducer.Input {
 	return in
 }
 
-func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, text string) {
+func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, reasoning, text string) {
 	a = reducer.Attempted{ProviderID: "openai", Model: "gpt-4o-mini"}
 	if r := s.session.Request; r != nil {
 		a.RequestID, a.Attempt, a.Through = r.ID, max(r.Attempt, r.FirstAttempt), r.Through
@@ -107,7 +110,7 @@ func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, 
 		word, after, _ := strings.Cut(rest, " ")
 		name, value, ok := strings.Cut(word, "=")
 		if !ok {
-			return a, reason, rest
+			return a, reason, reasoning, rest
 		}
 		rest = after
 		switch name {
@@ -131,6 +134,8 @@ func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, 
 			a.ProviderID = value
 		case "reason":
 			reason = event.Reason(value)
+		case "reasoning":
+			reasoning = value
 		default:
 			require.Fail(s, "unknown option", word)
 		}

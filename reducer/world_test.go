@@ -307,6 +307,12 @@ func (w *world) endBy(way string) {
 	case "cancelled": // by Temporal, while waiting for a retry
 		in.Outcome, in.Attempted, in.Text = reducer.Interrupted, reducer.Attempted{RequestID: in.RequestID}, ""
 	}
+	if in.Text != "" && rapid.Bool().Draw(w.T, "reasons") {
+		in.Reasoning, in.ProviderState = "reasoning", &event.ProviderState{
+			ProviderID: "p", Model: "m", BaseURL: "https://p.example/v1", Data: []byte(`{"a":1}`),
+		}
+		in.Text = rapid.SampledFrom([]string{"", "text"}).Draw(w.T, "text")
+	}
 	w.running = nil
 	w.step(in)
 }

@@ -39,6 +39,9 @@ func Fits(s reducer.Session) bool {
 
 func sizeOf(m reducer.Message) int {
 	size := 100 + len(m.Content)
+	if m.ProviderState != nil {
+		size += 300 + len(m.ProviderState.Data)
+	}
 	for _, c := range m.ToolCalls {
 		size += 100 + len(c.Arguments)
 	}

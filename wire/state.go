@@ -42,7 +42,7 @@ type State struct {
 	Request *reducer.Request `json:"request,omitempty"`
 	Config  reducer.Config   `json:"config"`
 	// MessageCount is the number of messages. Messages holds the newest of them, up to
-	// [MaxStateBytes], without the bytes of attachments.
+	// [MaxStateBytes], without the bytes of attachments and without the state of providers.
 	MessageCount       int                  `json:"messageCount"`
 	Messages           []reducer.Message    `json:"messages"`
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
@@ -54,7 +54,7 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
 	size := 0
 	for _, m := range slices.Backward(s.Reduced.Messages) {
-		m.Attachments = withoutData(m.Attachments)
+		m.Attachments, m.ProviderState = withoutData(m.Attachments), nil
 		data, err := json.Marshal(m)
 		if size += len(data); err != nil || size > MaxStateBytes {
 			break
