@@ -35,7 +35,9 @@
 //
 //	{"op":"add","path":"/entries/7/content/chunks/-","value":" token"}
 //
-// The final [event.AssistantMessage] replaces the entry with one that has the complete
+// Reasoning streams in the same way, in an entry of its own before that of the answer.
+//
+// The final [event.AssistantMessage] replaces each entry with one that has the complete
 // text as content and no chunks. The text is sent twice in total, and a viewer that
 // ignores chunks still shows complete answers. The displayed text is the content
 // followed by the chunks ([Entry.Text]).

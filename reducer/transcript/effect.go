@@ -10,8 +10,8 @@ type Effect interface{ effect() }
 
 // AppendEntry adds an entry.
 type AppendEntry struct {
-	// ID is an event id, a tool call id, or the request and attempt of a streaming
-	// answer. Effects apply to the newest entry with their id.
+	// ID is an event id, a tool call id, or the request, the attempt and the kind of a
+	// streaming entry. Effects apply to the newest entry with their id.
 	ID string
 	// SessionID is the agent's session of a tool call, "" if unknown. Sessions may use the
 	// same tool call ids.

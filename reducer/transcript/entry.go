@@ -32,7 +32,8 @@ type Entry struct {
 	// Chunks are the text of a streaming answer, whose Content is empty. Their
 	// boundaries are arbitrary. See [Entry.Text].
 	Chunks []string `json:"chunks,omitempty"`
-	// Partial marks an interrupted answer.
+	// Partial marks an interrupted answer, or reasoning that was interrupted before the
+	// answer.
 	Partial bool `json:"partial,omitempty"`
 	// Attachments are set on a user_message.
 	Attachments []Attachment `json:"attachments,omitempty"`

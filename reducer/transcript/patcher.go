@@ -190,17 +190,20 @@ func (p *Patcher) add(effect AppendEntry) {
 	p.markChanged(s)
 }
 
-// insert inserts a slot after an event. It reuses a slot that was removed in this
-// version, so that viewers see the entry replaced.
+// insert inserts a slot after an event. It reuses the first of the slots there that were
+// removed in this version, so that viewers see the entries of a stream replaced in order.
 func (p *Patcher) insert(after int) *slot {
 	i := len(p.slots)
 	for ; i > 0 && p.slots[i-1].after > after; i-- {
 		p.slots[i-1].index++
 	}
 	p.visible++
-	if i > 0 && p.slots[i-1].after == after && p.slots[i-1].removed == p.version {
-		p.slots[i-1].removed = 0
-		return p.slots[i-1]
+	if reused := p.removedBefore(i, after); reused < i {
+		for _, s := range p.slots[reused+1 : i] {
+			s.index++
+		}
+		p.slots[reused].removed = 0
+		return p.slots[reused]
 	}
 	s := &slot{after: after, index: p.visible - 1, added: p.version}
 	if i < len(p.slots) {
@@ -209,6 +212,18 @@ func (p *Patcher) insert(after int) *slot {
 	s.recent = p.recent.PushFront(s)
 	p.slots = slices.Insert(p.slots, i, s)
 	return s
+}
+
+// removedBefore returns the first of the removed slots right before slot i that follow the
+// event and were removed in this version, or i.
+func (p *Patcher) removedBefore(i, after int) int {
+	first := i
+	for ; i > 0 && p.slots[i-1].after == after && p.slots[i-1].removed != 0; i-- {
+		if p.slots[i-1].removed == p.version {
+			first = i - 1
+		}
+	}
+	return first
 }
 
 func (p *Patcher) remove(s *slot) {

@@ -138,7 +138,7 @@ func anyEvents(t *rapid.T) []event.Event {
 				RequestID: request(), Attempt: attempt(), Index: rapid.IntRange(0, 4).Draw(t, "index"), Delta: text(),
 				Reset: rapid.Bool().Draw(t, "reset"), ThroughEventID: through(),
 			}
-			e.Body = delta
+			e.Body = ofKind(t, delta)
 		case "next delta":
 			if delta.RequestID == "" {
 				delta = event.TextDelta{RequestID: request(), Attempt: 1, Index: -1, ThroughEventID: through()}
@@ -146,11 +146,14 @@ func anyEvents(t *rapid.T) []event.Event {
 			// 0 repeats a delta, 2 skips one.
 			delta.Index = max(0, delta.Index+rapid.SampledFrom([]int{1, 1, 1, 0, 2}).Draw(t, "index increment"))
 			delta.Delta, delta.Reset = text(), rapid.IntRange(0, 4).Draw(t, "reset") == 0
-			e.Body = delta
+			e.Body = ofKind(t, delta)
 		case "answer":
 			body := event.AssistantMessage{Content: text(), ThroughEventID: through(), Partial: rapid.Bool().Draw(t, "partial")}
 			if rapid.IntRange(0, 3).Draw(t, "has a request") > 0 {
 				body.RequestID = request()
+			}
+			if rapid.Bool().Draw(t, "has reasoning") {
+				body.Reasoning = text()
 			}
 			e.Body = body
 			answer = event.FormatID("demo", last+1)
@@ -178,13 +181,32 @@ func anyEvents(t *rapid.T) []event.Event {
 			events = append(events, rapid.SampledFrom(events).Draw(t, "again"))
 			continue
 		}
-		if e.Tag() != event.TagTextDelta {
+		if e.Tag().Class() != event.ClassEphemeral {
 			last++
 			e.ID, e.Timestamp = event.FormatID("demo", last), eventtest.Epoch.Add(time.Duration(last)*time.Second)
 		}
 		events = append(events, e)
 	}
 	return events
+}
+
+// ofKind returns a delta of text or of reasoning.
+func ofKind(t *rapid.T, d event.TextDelta) event.Body {
+	if rapid.Bool().Draw(t, "is reasoning") {
+		return event.ReasoningDelta(d)
+	}
+	return d
+}
+
+// deltaOf is the inverse of ofKind.
+func deltaOf(body event.Body) (d event.TextDelta, kind transcript.Kind, ok bool) {
+	switch body := body.(type) {
+	case event.TextDelta:
+		return body, transcript.AssistantMessage, true
+	case event.ReasoningDelta:
+		return event.TextDelta(body), transcript.Thinking, true
+	}
+	return d, "", false
 }
 
 func render(events []event.Event) transcript.Document {
@@ -195,20 +217,27 @@ func render(events []event.Event) transcript.Document {
 		}
 	}
 	var shown []positionedEntry
-	first, streams := o.streams()
+	streams := o.streams()
 	results := o.results()
 	for i, e := range o.events {
 		entry := positionedEntry{after: o.position(i)}
 		switch body := e.Body.(type) {
-		case event.TextDelta:
-			if i != first {
+		case event.TextDelta, event.ReasoningDelta:
+			stream, ok := streams[i]
+			if !ok {
 				continue
 			}
-			entry.Entry = streams
+			entry.Entry = stream
 		case event.UserMessage:
 			entry.Entry = ofType(transcript.UserMessage, body.Content)
 			entry.Attachments = o.attachments(i)
 		case event.AssistantMessage:
+			if body.Reasoning != "" {
+				thought := entry
+				thought.Entry = ofType(transcript.Thinking, body.Reasoning)
+				thought.Timestamp, thought.Partial = e.Timestamp, body.Partial && body.Content == ""
+				shown = append(shown, thought)
+			}
 			if body.Content == "" {
 				continue
 			}
@@ -312,6 +341,8 @@ func (o oracle) afterThrough(i int, throughEventID string) int {
 func (o oracle) position(i int) int {
 	switch body := o.events[i].Body.(type) {
 	case event.TextDelta:
+		return o.afterThrough(i, body.ThroughEventID)
+	case event.ReasoningDelta:
 		return o.afterThrough(i, body.ThroughEventID)
 	case event.AssistantMessage:
 		return o.afterThrough(i, body.ThroughEventID)
@@ -458,8 +489,8 @@ func (o oracle) results() map[int]*event.Event {
 	return results
 }
 
-// streams returns the streaming entry and the index of its first delta, else -1.
-func (o oracle) streams() (first int, entry transcript.Entry) {
+// streams returns the streaming entries by the index of their first delta.
+func (o oracle) streams() map[int]transcript.Entry {
 	var request, attempt, since, ended int
 	for i, e := range o.events {
 		number, n := 0, 0
@@ -478,40 +509,46 @@ func (o oracle) streams() (first int, entry transcript.Entry) {
 			}
 		case event.LLMRequestStarted:
 			number, n = event.RequestNumber(body.RequestID), body.Attempt
-		case event.TextDelta:
-			number, n = event.RequestNumber(body.RequestID), body.Attempt
+		default:
+			if d, _, ok := deltaOf(body); ok {
+				number, n = event.RequestNumber(d.RequestID), d.Attempt
+			}
 		}
 		if n > 0 && (number > request || number == request && n > attempt) {
 			request, attempt, since = number, n, i
 		}
 	}
 	if request <= ended {
-		return -1, entry
+		return nil
 	}
-	first, next, text := -1, 0, ""
+	next := 0
+	first, text := map[transcript.Kind]int{}, map[transcript.Kind]string{}
 	for i, e := range o.events[since:] {
-		d, ok := e.Body.(event.TextDelta)
+		d, kind, ok := deltaOf(e.Body)
 		if !ok || event.RequestNumber(d.RequestID) != request || d.Attempt != attempt {
 			continue
 		}
 		switch {
 		case d.Reset && d.Index >= next-1:
-			text, first = d.Delta, since+i
-		case d.Index == next && text == "":
-			text, first = d.Delta, since+i
-		case d.Index == next:
-			text += d.Delta
-		default:
+			clear(text)
+		case d.Index != next:
 			continue
 		}
+		if text[kind] == "" {
+			first[kind] = since + i
+		}
+		text[kind] += d.Delta
 		next = d.Index + 1
 	}
-	if text == "" {
-		return -1, entry
+	entries := map[int]transcript.Entry{}
+	for kind, chunk := range text {
+		if chunk != "" {
+			entry := ofType(kind, "")
+			entry.Chunks = []string{chunk}
+			entries[first[kind]] = entry
+		}
 	}
-	entry = ofType(transcript.AssistantMessage, "")
-	entry.Chunks = []string{text}
-	return first, entry
+	return entries
 }
 
 func since(t require.TestingT, p *transcript.Patcher, version int) []transcript.Operation {

@@ -43,9 +43,10 @@ type position struct{ id, after string }
 
 // stream is the progress of the current attempt.
 type stream struct {
-	number, attempt int    // 0 before the first
-	next            int    // expected index of the next delta
-	id              string // entry id; "" if none is shown
+	number, attempt int // 0 before the first
+	next            int // expected index of the next delta
+	// Entry ids of the text and of the reasoning; "" if none is shown.
+	text, thinking string
 }
 
 // Reduce returns the effects of an event. Events must come in log order; repeated
@@ -87,7 +88,9 @@ func (f *fold) apply() {
 	case event.Note:
 		f.appendNote(body)
 	case event.TextDelta:
-		f.addDelta(body)
+		f.addDelta(body, AssistantMessage)
+	case event.ReasoningDelta:
+		f.addDelta(event.TextDelta(body), Thinking)
 	case event.LLMRequestStarted:
 		f.request = request{position{body.RequestID, f.logged(body.ThroughEventID)}, body.Model}
 		f.startAttempt(event.RequestNumber(body.RequestID), body.Attempt)
@@ -126,7 +129,7 @@ func (f *fold) apply() {
 	}
 }
 
-// appendAnswer adds an answer and removes its streamed text.
+// appendAnswer adds an answer, after its reasoning, and removes what was streamed of both.
 func (f *fold) appendAnswer(body event.AssistantMessage) {
 	f.endStream(body.RequestID)
 	after := f.logged(body.ThroughEventID)
@@ -137,13 +140,18 @@ func (f *fold) appendAnswer(body event.AssistantMessage) {
 		f.request.position = position{body.RequestID, after}
 	}
 	f.answer = position{f.event.ID, after}
+	if body.Reasoning != "" {
+		f.append(after, Entry{
+			EntryType: EntryType{Type: Thinking}, Content: body.Reasoning, Partial: body.Partial && body.Content == "",
+		})
+	}
 	if body.Content != "" {
 		f.append(after, Entry{EntryType: EntryType{Type: AssistantMessage}, Content: body.Content, Partial: body.Partial})
 	}
 }
 
 // addDelta shows a delta. After a gap, it ignores deltas until a Reset.
-func (f *fold) addDelta(body event.TextDelta) {
+func (f *fold) addDelta(body event.TextDelta, kind Kind) {
 	number := event.RequestNumber(body.RequestID)
 	if !f.startAttempt(number, body.Attempt) {
 		return
@@ -157,15 +165,19 @@ func (f *fold) addDelta(body event.TextDelta) {
 		f.removeStreamed()
 	}
 	f.stream.next = body.Index + 1
+	id := &f.stream.text
+	if kind == Thinking {
+		id = &f.stream.thinking
+	}
 	switch {
 	case body.Delta == "":
-	case f.stream.id != "":
-		f.effects = append(f.effects, AppendText{ID: f.stream.id, Text: body.Delta})
+	case *id != "":
+		f.effects = append(f.effects, AppendText{ID: *id, Text: body.Delta})
 	default:
-		f.stream.id = fmt.Sprintf("%s/%d", body.RequestID, body.Attempt)
+		*id = fmt.Sprintf("%s/%d/%s", body.RequestID, body.Attempt, kind)
 		f.effects = append(f.effects, AppendEntry{
-			ID: f.stream.id, After: f.logged(body.ThroughEventID),
-			Entry: Entry{EntryType: EntryType{Type: AssistantMessage}, Chunks: []string{body.Delta}},
+			ID: *id, After: f.logged(body.ThroughEventID),
+			Entry: Entry{EntryType: EntryType{Type: kind}, Chunks: []string{body.Delta}},
 		})
 	}
 }
@@ -183,9 +195,11 @@ func (f *fold) startAttempt(number, attempt int) bool {
 }
 
 func (f *fold) removeStreamed() {
-	if f.stream.id != "" {
-		f.effects = append(f.effects, RemoveEntry{ID: f.stream.id})
-		f.stream.id = ""
+	for _, id := range []*string{&f.stream.thinking, &f.stream.text} {
+		if *id != "" {
+			f.effects = append(f.effects, RemoveEntry{ID: *id})
+			*id = ""
+		}
 	}
 }
 

@@ -46,7 +46,10 @@ func run(t *testing.T, script string) string {
 			printPatch(t, &out, patcher.Apply(log[n-1]))
 		case "delta":
 			var e event.Event
-			require.NoError(t, e.UnmarshalJSON([]byte(`{"_tag":"TextDelta",`+strings.TrimPrefix(rest, "{"))))
+			if !strings.Contains(rest, "_tag") {
+				rest = `{"_tag":"TextDelta",` + strings.TrimPrefix(rest, "{")
+			}
+			require.NoError(t, e.UnmarshalJSON([]byte(rest)))
 			printPatch(t, &out, patcher.Apply(e))
 		case "since":
 			var version int
