@@ -55,3 +55,29 @@ func BenchmarkRequest10kMessages(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkDeltas measures an answer of 1,000 deltas, as servers of different providers send them.
+func BenchmarkDeltas(b *testing.B) {
+	for _, test := range []struct{ name, provider, delta string }{
+		{"text", "openai", `{"content":" token"}`},
+		{"text of OpenRouter", "openrouter", `{"role":"assistant","content":" token","reasoning":null,"reasoning_details":[]}`},
+		{"reasoning_content", "deepseek", `{"content":null,"reasoning_content":" token"}`},
+		{"reasoning_details", "openrouter",
+			`{"content":"","reasoning":" token","reasoning_details":[{"type":"reasoning.text","text":" token","index":0}]}`},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			body := strings.Repeat(llmtest.Chunk(test.delta, ""), 1000) + llmtest.Chunk(`{"content":"."}`, "stop") + llmtest.Done
+			adapter := llm.New(llm.Options{
+				AllowBaseURLs: modelExample, HTTPClient: &http.Client{Transport: canned{http.StatusOK, body}},
+				Getenv: func(string) string { return testKey },
+			})
+			target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: test.provider, Model: "m"})
+			require.NoError(b, err)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := target.Stream(b.Context(), hello, nil)
+				require.NoError(b, err)
+			}
+		})
+	}
+}

@@ -3,8 +3,8 @@
 //
 //	adapter := llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)})
 //	target, err := adapter.Resolve(reduced.Config.Primary) // URL, key, quirks
-//	result, err := target.Stream(ctx, reduced.Messages, func(text string) {
-//		fmt.Print(text)
+//	result, err := target.Stream(ctx, reduced.Messages, func(d llm.Delta) {
+//		fmt.Print(d.Text)
 //	})
 //
 // The conversation is rendered for the provider (render.go, message.go, attachment.go); later
@@ -12,8 +12,9 @@
 // layers:
 // transport.go inserts the messages and the parameters (parameters.go, format.go) and keeps the
 // parts of error responses that go-openai drops, and eventbody.go passes on only the data lines
-// of an event stream. Failures become an [Error] (classify.go, media.go), including timeouts
-// between tokens (tokentimeout.go).
+// of an event stream. reasoning.go reads the reasoning of a model and the state that its provider
+// wants back, and state.go sends that state back. Failures become an [Error] (classify.go,
+// media.go), including timeouts between tokens (tokentimeout.go).
 //
 // Guarantees:
 //   - An answer is complete or there is an error: a stream without a finish reason is never an

@@ -27,7 +27,7 @@ var errTooLarge = fmt.Errorf("more than %d MiB", maxAnswer>>20)
 // An error object ends the body with an [*errorResponse]. So does the end of a body without any
 // data line, which is no event stream, whatever its status.
 //
-// It works around three limits of go-openai's stream reader, and becomes unnecessary without them:
+// It works around four limits of go-openai's stream reader, and becomes unnecessary without them:
 //
 //   - Other lines (keep-alive comments, event names) count as empty messages, and too many are an
 //     error: https://github.com/sashabaranov/go-openai/issues/71. An error object after one is
@@ -35,6 +35,8 @@ var errTooLarge = fmt.Errorf("more than %d MiB", maxAnswer>>20)
 //   - An event that begins with {"error":null is an error; there is no upstream issue.
 //   - Arguments of a tool call must be a string, while some servers send an object; there is no
 //     upstream issue.
+//   - Content must be a string, while Mistral sends parts; and reasoning must be named
+//     reasoning_content. There is no upstream issue.
 type eventBody struct {
 	body   io.ReadCloser
 	lines  *bufio.Reader
@@ -47,12 +49,14 @@ type eventBody struct {
 	isEvent bool   // a data line was read
 	isDone  bool   // the last data line was [DONE]
 	other   []byte // start of the other lines, for errors
+
+	state *stateReader // reads each event; may be nil
 }
 
-func newEventBody(resp *http.Response) *eventBody {
+func newEventBody(resp *http.Response, state *stateReader) *eventBody {
 	return &eventBody{
 		body: resp.Body, lines: bufio.NewReader(resp.Body),
-		status: resp.StatusCode, header: resp.Header,
+		status: resp.StatusCode, header: resp.Header, state: state,
 	}
 }
 
@@ -93,6 +97,14 @@ func (b *eventBody) nextLine() ([]byte, error) {
 		return nil, &errorResponse{status: b.status, header: b.header, body: data}
 	}
 	b.isDone = string(data) == "[DONE]"
+	text, parts, ok := withTextContent(data)
+	b.state.read(data, parts)
+	if !ok {
+		text, ok = withReasoningContent(data)
+	}
+	if ok {
+		data = text
+	}
 	if text, ok := withTextArguments(data); ok {
 		return slices.Concat([]byte("data: "), text, []byte("\n")), err
 	}

@@ -25,7 +25,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	result, err := target.Stream(context.Background(), reduced.Messages, func(text string) { fmt.Print(text) })
+	result, err := target.Stream(context.Background(), reduced.Messages, func(d llm.Delta) { fmt.Print(d.Text) })
 	fmt.Println()
 	fmt.Println(result.FinishReason, err)
 	// Output:

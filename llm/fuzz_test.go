@@ -34,18 +34,25 @@ func FuzzResponse(f *testing.F) {
 	f.Add(429, `[{"error":{"message":"slow down","code":429}}]`)
 	f.Add(500, `{"error":"down","metadata":{"raw":{}}}`)
 	f.Add(307, "")
+	f.Add(200, llmtest.Chunk(`{"reasoning":"Hm","reasoning_details":[{"type":"reasoning.text","text":"Hm","index":0}]}`, "")+llmtest.Chunk(`{"content":"Hi"}`, "stop"))
+	f.Add(200, llmtest.Chunk(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"Hi"}]}`, "stop"))
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		adapter := llm.New(llm.Options{
 			HTTPClient: &http.Client{Transport: canned{status, body}}, Getenv: func(string) string { return testKey },
 		})
-		target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "openai", Model: "m"})
+		target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "openrouter", Model: "m"})
 		require.NoError(t, err)
-		var said strings.Builder
-		result, err := target.Stream(context.Background(), hello, func(text string) {
-			require.NotEmpty(t, text)
-			said.WriteString(text)
+		var said, thought strings.Builder
+		result, err := target.Stream(context.Background(), hello, func(d llm.Delta) {
+			require.NotEmpty(t, d.Text)
+			if d.IsReasoning {
+				thought.WriteString(d.Text)
+			} else {
+				said.WriteString(d.Text)
+			}
 		})
 		require.Equal(t, said.String(), result.Text)
+		require.Equal(t, thought.String(), result.Reasoning)
 		if err == nil {
 			require.NotEmpty(t, result.FinishReason)
 			require.True(t, status >= 200 && status < 300)

@@ -17,6 +17,8 @@ type message struct {
 	parts      []part
 	toolCalls  []openai.ToolCall
 	toolCallID string
+	// state is what the provider wants back with an answer.
+	state returned
 }
 
 // part is a content part, in the formats of the providers in [presets].
@@ -55,12 +57,18 @@ func textPart(text string) part { return part{Type: "text", Text: text} }
 func (m message) encode() ([]byte, error) {
 	encoded := struct {
 		Role string `json:"role"`
-		// Content is a string or []part.
-		Content    any               `json:"content,omitempty"`
-		ToolCalls  []openai.ToolCall `json:"tool_calls,omitempty"`
-		ToolCallID string            `json:"tool_call_id,omitempty"`
-	}{Role: m.role, ToolCalls: m.toolCalls, ToolCallID: m.toolCallID}
+		// Content is a string, []part or []any.
+		Content    any        `json:"content,omitempty"`
+		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+		ToolCallID string     `json:"tool_call_id,omitempty"`
+		returned
+	}{Role: m.role, ToolCallID: m.toolCallID, returned: m.state}
+	for i, call := range m.toolCalls {
+		encoded.ToolCalls = append(encoded.ToolCalls, toolCall{call, m.state.ofCall(i)})
+	}
 	switch {
+	case m.state.thinking != nil:
+		encoded.Content = m.state.withText(m.text)
 	case m.parts != nil:
 		encoded.Content = m.parts
 	case m.text != "":
@@ -94,9 +102,13 @@ func messageOf(blocks []block) message {
 	return m
 }
 
-// merge merges two messages, of which only the second may have tool calls.
+// merge merges two messages, of which only the second may have tool calls. A state is valid only
+// for the whole answer that it belongs to, but tool calls require theirs.
 func merge(a, b message) message {
-	a.toolCalls = b.toolCalls
+	a.toolCalls, a.state = b.toolCalls, returned{}
+	if len(b.toolCalls) > 0 {
+		a.state = b.state
+	}
 	if a.parts == nil && b.parts == nil {
 		if b.text != "" {
 			a.text += "\n\n" + b.text

@@ -25,6 +25,9 @@ type Provider struct {
 	// Accepts are the kinds of media that the models accept as content parts: images, PDFs and
 	// audio. Others become notes. Nil: what the preset with this id and URL accepts, else images.
 	Accepts []event.Media
+	// ThinkTags: an answer may begin with reasoning in <think> tags, as that of a server
+	// without a reasoning parser.
+	ThinkTags bool
 	// ContextWindow is the context window in tokens; 0: unknown.
 	ContextWindow int
 	// Price is nil if unknown.
@@ -133,8 +136,10 @@ type quirks struct {
 	// mistralParts: PDFs are document_url parts, and audio is a string.
 	mistralParts bool
 	// toolsAsText: the provider rejects tool calls unless the request declares tools or
-	// contains signatures, so calls and results are sent as text.
+	// contains their state, so calls without it, and their results, are sent as text.
 	toolsAsText bool
+	// state is what the provider wants back with its answers.
+	state stateRule
 	// noStreamOptions: stream_options is rejected; usage is always sent.
 	noStreamOptions bool
 	// maxCompletionTokens: the limit is max_completion_tokens instead of max_tokens. This holds
@@ -196,6 +201,27 @@ func (q quirks) fetches(media event.Media) bool {
 	return false
 }
 
+// stateRule says which state of an answer a provider wants back ([event.ProviderState]).
+type stateRule uint8
+
+const (
+	// stateNone: OpenAI, xAI and Anthropic have no field for state in chat completions. Groq,
+	// Cerebras, Together, Ollama, vLLM and llama.cpp require none.
+	stateNone stateRule = iota
+	// stateDetails: reasoning_details, unchanged and in order, with every answer.
+	// https://openrouter.ai/docs/guides/best-practices/reasoning-tokens
+	stateDetails
+	// stateReasoning: reasoning_content with tool calls; without them, it is ignored.
+	// https://api-docs.deepseek.com/guides/thinking_mode
+	stateReasoning
+	// stateSignatures: extra_content, with thought signatures, of the message and its calls.
+	// https://ai.google.dev/gemini-api/docs/thought-signatures
+	stateSignatures
+	// stateThinking: the thinking parts of the content, before the text.
+	// https://docs.mistral.ai/studio-api/conversations/reasoning
+	stateThinking
+)
+
 // presets are the built-in providers. The endpoints and content parts are from the providers'
 // documentation of OpenAI compatibility.
 var presets = map[string]preset{
@@ -213,7 +239,7 @@ var presets = map[string]preset{
 		// https://openrouter.ai/docs/guides/overview/multimodal/audio
 		baseURL: "https://openrouter.ai/api/v1", keyRef: "env:OPENROUTER_API_KEY",
 		accepts: images | pdfs | audio,
-		quirks:  quirks{fetchesPDFs: true, metadata: metadataTaken},
+		quirks:  quirks{fetchesPDFs: true, metadata: metadataTaken, state: stateDetails},
 	},
 	"groq": {
 		baseURL: "https://api.groq.com/openai/v1", keyRef: "env:GROQ_API_KEY",
@@ -238,20 +264,21 @@ var presets = map[string]preset{
 		accepts: images | pdfs | audio,
 		quirks: quirks{
 			alternate: true, toolsAsText: true, noStreamOptions: true, fetchesPDFs: true, mistralParts: true,
-			refuses: refusesUser, randomSeed: true, metadata: metadataTaken,
+			refuses: refusesUser, randomSeed: true, metadata: metadataTaken, state: stateThinking,
 		},
 	},
 	"deepseek": {
+		// A tool call without the reasoning_content of its answer is a 400.
 		baseURL: "https://api.deepseek.com/v1", keyRef: "env:DEEPSEEK_API_KEY",
 		// The response format json_schema is a 400.
-		quirks: quirks{alternate: true, textOnly: true, schemaAsText: true},
+		quirks: quirks{alternate: true, textOnly: true, schemaAsText: true, toolsAsText: true, state: stateReasoning},
 	},
 	"gemini": {
 		// A function call without its thought signature is a 400, and so are a seed and penalties.
 		// No part for PDFs is documented: https://ai.google.dev/gemini-api/docs/openai
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
 		accepts: images | audio,
-		quirks:  quirks{toolsAsText: true, refuses: refusesSeed | refusesPenalties},
+		quirks:  quirks{toolsAsText: true, refuses: refusesSeed | refusesPenalties, state: stateSignatures},
 	},
 	"anthropic": {
 		// Tool calls in a request that declares no tools are a 400. The response format is ignored,

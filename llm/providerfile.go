@@ -27,6 +27,7 @@ type providerTable struct {
 	Key           *string     `toml:"key"`
 	TextOnly      bool        `toml:"text_only"`
 	Accepts       *[]string   `toml:"accepts"`
+	ThinkTags     bool        `toml:"think_tags"`
 	ContextWindow *int        `toml:"context_window"`
 	Price         *priceTable `toml:"price"`
 }
@@ -40,7 +41,7 @@ type priceTable struct {
 // providerKeys are the keys of a file by the depth of their table, without provider ids.
 var providerKeys = [][]string{
 	1: {"providers"},
-	3: {"base_url", "key", "text_only", "accepts", "context_window", "price"},
+	3: {"base_url", "key", "text_only", "accepts", "think_tags", "context_window", "price"},
 	4: {"input", "cached_input", "output"},
 }
 
@@ -85,7 +86,7 @@ func parseProviders(text string) ([]Provider, error) {
 }
 
 func (table providerTable) provider(id string) (Provider, error) {
-	p := Provider{ID: id, TextOnly: table.TextOnly}
+	p := Provider{ID: id, TextOnly: table.TextOnly, ThinkTags: table.ThinkTags}
 	if err := event.ValidateName("id", id); err != nil {
 		return p, err
 	}

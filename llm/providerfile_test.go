@@ -18,7 +18,7 @@ func TestExampleOfAProvidersFile(t *testing.T) {
 	require.Equal(t, []llm.Provider{
 		{
 			ID: "house", BaseURL: baseurl.MustParse("https://llm.example.com/v1"), KeyRef: "env:HOUSE_API_KEY",
-			TextOnly: true, ContextWindow: 131072, Price: &llm.Price{Input: 0.6, CachedInput: 0.15, Output: 0.9},
+			TextOnly: true, ThinkTags: true, ContextWindow: 131072, Price: &llm.Price{Input: 0.6, CachedInput: 0.15, Output: 0.9},
 		},
 		{ID: "lab", BaseURL: baseurl.MustParse("http://10.0.0.5:8000/v1"), Accepts: []event.Media{event.MediaImage, event.MediaAudio}},
 		{ID: "mistral", BaseURL: baseurl.MustParse("https://api.mistral.ai/v1"), KeyRef: "file:/run/secrets/mistral"},
@@ -35,7 +35,7 @@ func TestProvidersFile(t *testing.T) {
 		"an unknown table":         {"[provider.house]\n", `unknown key "provider" (did you mean "providers"?)`},
 		"an unknown key":           {house + "url = \"x\"", `provider "house": unknown key "url" (did you mean "key"?)`},
 		"a misspelled key":         {house + "contextwindow = 1", `provider "house": unknown key "contextwindow" (did you mean "context_window"?)`},
-		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, accepts, context_window, price)`},
+		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, accepts, think_tags, context_window, price)`},
 		"an unknown price":         {house + "price.outptu = 1", `provider "house": unknown key "price.outptu" (did you mean "output"?)`},
 		"no URL":                   {"[providers.house]\n", `provider "house": base_url: missing (want an http or https URL like https://api.openai.com/v1)`},
 		"a URL with a user":        {"[providers.house]\nbase_url = \"https://s3cr3t@llm.example.com\"", `provider "house": base_url: contains an @ (user names and passwords are not allowed) (want `},

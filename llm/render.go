@@ -116,12 +116,8 @@ func (r *rendering) message(ctx context.Context, i int) []message {
 	switch m := r.messages[i]; {
 	case m.Role == reducer.RoleSystem:
 		return nil // see front
-	case m.Role == reducer.RoleAssistant && len(m.ToolCalls) == 0:
-		return textOf(openai.ChatMessageRoleAssistant, m.Content)
-	case m.Role == reducer.RoleAssistant && r.target.quirks.toolsAsText:
-		return r.callsAsText(i)
 	case m.Role == reducer.RoleAssistant:
-		return r.calling(i)
+		return r.answer(i)
 	case m.Role == reducer.RoleTool && r.isPaired[i]:
 		return nil // rendered with its call
 	case m.Role == reducer.RoleTool:
@@ -129,6 +125,24 @@ func (r *rendering) message(ctx context.Context, i int) []message {
 	default:
 		return r.target.userMessage(ctx, m)
 	}
+}
+
+// answer renders an assistant message and the results of its calls. Without text and calls there
+// is nothing to send, even if the model reasoned.
+func (r *rendering) answer(i int) []message {
+	m := &r.messages[i]
+	back := r.target.returned(m)
+	switch {
+	case len(m.ToolCalls) > 0 && r.target.areCallsText(back):
+		return r.callsAsText(i)
+	case len(m.ToolCalls) > 0:
+		return r.calling(i, back)
+	}
+	out := textOf(openai.ChatMessageRoleAssistant, m.Content)
+	if len(out) > 0 {
+		out[0].state = back
+	}
+	return out
 }
 
 // textOf returns a text message, or none if the text is blank.
@@ -154,9 +168,9 @@ func (t *Target) userMessage(ctx context.Context, m reducer.Message) []message {
 }
 
 // calling renders an assistant message with calls and their results.
-func (r *rendering) calling(i int) []message {
+func (r *rendering) calling(i int, back returned) []message {
 	m := r.messages[i]
-	called := message{role: openai.ChatMessageRoleAssistant}
+	called := message{role: openai.ChatMessageRoleAssistant, state: back}
 	if !isBlank(m.Content) {
 		called.text = m.Content
 	}

@@ -78,7 +78,8 @@ func (r *rendering) resume(messages []reducer.Message) (next int) {
 // the calls that they are results of. System messages are rendered separately.
 func isSame(a, b *reducer.Message) bool {
 	return a.Role == b.Role && (a.Role == reducer.RoleSystem ||
-		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls))
+		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls) &&
+			a.Partial == b.Partial && isSameState(a.ProviderState, b.ProviderState))
 }
 
 // pair finds the result of each call: the first later result with its id that belongs to no
@@ -125,6 +126,9 @@ func (r rendered) size() int {
 	for i := range r.messages {
 		m := &r.messages[i]
 		size += messageSize + len(m.Content)
+		if m.ProviderState != nil {
+			size += messageSize + len(m.ProviderState.Data)
+		}
 		for _, c := range m.ToolCalls {
 			size += messageSize + len(c.Arguments)
 		}
@@ -145,10 +149,12 @@ type renderings struct {
 	max    int
 }
 
-// renderingKey identifies a rendering, which depends on the quirks of the provider.
+// renderingKey identifies a rendering, which depends on the quirks of the provider, and on where
+// the states in it are valid.
 type renderingKey struct {
 	conversation string
 	quirks       quirks
+	origin       origin
 }
 
 type cachedRendering struct {
@@ -161,7 +167,9 @@ func newRenderings() *renderings {
 	return &renderings{cached: map[renderingKey]*list.Element{}, max: maxCached}
 }
 
-func (t *Target) renderingKey() renderingKey { return renderingKey{t.Conversation, t.quirks} }
+func (t *Target) renderingKey() renderingKey {
+	return renderingKey{t.Conversation, t.quirks, t.origin()}
+}
 
 // take removes and returns a rendering, which then belongs to the caller. Concurrent callers
 // get none.

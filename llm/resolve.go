@@ -40,6 +40,7 @@ type Target struct {
 	client         *openai.Client
 	secrets        *strings.Replacer // removes the literal key from a text
 	quirks         quirks
+	thinkTags      bool                  // see [Provider]
 	defaults       event.RequestSettings // of the provider config
 	renderings     *renderings
 	readAttachment func(string) ([]byte, error)
@@ -93,6 +94,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		isConfigured:   a.isConfigured(base),
 		secrets:        strings.NewReplacer(),
 		quirks:         known.quirks,
+		thinkTags:      known.ThinkTags && base == known.BaseURL,
 		defaults:       event.RequestSettings{Temperature: cfg.Temperature, MaxTokens: cfg.MaxTokens},
 		renderings:     a.renderings,
 		readAttachment: a.readAttachment,

@@ -10,12 +10,18 @@ import (
 
 	"github.com/sashabaranov/go-openai"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 // Result is an answer, or its beginning if it failed.
 type Result struct {
 	Text string
+	// Reasoning is what the model showed of its reasoning.
+	Reasoning string
+	// State belongs to the answer in later requests to the same target. Nil if the provider
+	// wants none back, or if the answer is incomplete.
+	State *event.ProviderState
 	// FinishReason is the provider's: "stop", "length", "content_filter", …, or "other" if it
 	// is not a word. Empty if the answer is incomplete.
 	FinishReason string
@@ -28,10 +34,10 @@ type Result struct {
 const finishError = "error"
 
 // Stream sends the conversation and calls onDelta, which may be nil, for each piece of the
-// answer's text, in order and on the same goroutine. Pieces are never empty. The context bounds
-// the request.
+// answer's text and of the model's reasoning, in order and on the same goroutine. The context
+// bounds the request.
 //
-// Errors are of type [*Error]; the result then contains the text so far.
+// Errors are of type [*Error]; the result then contains the text and the reasoning so far.
 //
 //   - If the caller cancels ctx, the error is [context.Canceled] and the cause of the
 //     cancellation; if the deadline of ctx passes, it is of [KindTimeout].
@@ -42,7 +48,7 @@ const finishError = "error"
 //     [KindContentFilter]; later, the answer ends with that finish reason.
 //   - No tools are offered. If a model calls one anyway, the call is ignored: the text is the
 //     answer, whatever the finish reason. Without text, the error is of [KindToolCall].
-func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(text string)) (Result, error) {
+func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, error) {
 	sent, err := t.render(ctx, t.withFormat(messages))
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
@@ -59,22 +65,35 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 }
 
 // answer sends the request and reads the answer.
-func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(text string)) (Result, *Error) {
+func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(Delta)) (Result, *Error) {
 	ctx, timer := t.startTokenTimer(ctx)
 	defer timer.stop()
 	parameters, err := t.parameters()
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
-	stream, err := t.client.CreateChatCompletionStream(withBody(ctx, parameters, sent.json), t.request())
+	state := &stateReader{rule: t.quirks.state}
+	sending := context.WithValue(withBody(ctx, parameters, sent.json), stateKey{}, state)
+	stream, err := t.client.CreateChatCompletionStream(sending, t.request())
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
 	defer stream.Close()
 
-	var text strings.Builder
+	var text, reasoning strings.Builder
 	var result Result
+	var tags thinkTags
 	called := "" // name of a tool
+	take := func(delta Delta) {
+		if delta.IsReasoning {
+			reasoning.WriteString(delta.Text)
+		} else {
+			text.WriteString(delta.Text)
+		}
+		if onDelta != nil {
+			onDelta(delta)
+		}
+	}
 	for {
 		var chunk openai.ChatCompletionStreamResponse
 		chunk, err = stream.Recv()
@@ -89,20 +108,28 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(tex
 		}
 		for _, choice := range chunk.Choices {
 			called = firstOf(called, toolOf(choice.Delta))
+			if choice.Delta.ReasoningContent != "" {
+				take(Delta{choice.Delta.ReasoningContent, true})
+			}
 			// The text of a refusal is the answer.
-			if delta := choice.Delta.Content + choice.Delta.Refusal; delta != "" {
-				text.WriteString(delta)
-				if onDelta != nil {
-					onDelta(delta)
-				}
+			switch delta := choice.Delta.Content + choice.Delta.Refusal; {
+			case delta == "":
+			case t.thinkTags:
+				tags.split(delta, take)
+			default:
+				take(Delta{Text: delta})
 			}
 			if choice.FinishReason != "" && choice.FinishReason != openai.FinishReasonNull {
 				result.FinishReason = finishReason(string(choice.FinishReason))
 			}
 		}
 	}
-	result.Text = text.String()
+	tags.flush(take)
+	result.Text, result.Reasoning = text.String(), reasoning.String()
 	failure := t.finish(ctx, &result, called, err)
+	if failure == nil {
+		result.State = t.state(state, result.Reasoning, called != "")
+	}
 	return result, failure
 }
 

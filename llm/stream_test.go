@@ -70,7 +70,7 @@ func within(t testing.TB) context.Context {
 func TestAnswerIsStreamed(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer("Hello", " there", "!").Usage(12, 3))
 	var pieces []string
-	result, err := target(t, model).Stream(within(t), hello, func(text string) { pieces = append(pieces, text) })
+	result, err := target(t, model).Stream(within(t), hello, func(d llm.Delta) { pieces = append(pieces, d.Text) })
 	require.NoError(t, err)
 	require.Equal(t, []string{"Hello", " there", "!"}, pieces)
 	require.Equal(t, llm.Result{Text: "Hello there!", FinishReason: "stop", InputTokens: 12, OutputTokens: 3}, result)
@@ -187,7 +187,7 @@ func TestStreamCutAnywhereIsAnError(t *testing.T) {
 	for n := range whole.Len() {
 		model.Then(whole.CutAt(n))
 		var text strings.Builder
-		result, err := target(t, model).Stream(within(t), hello, func(s string) { text.WriteString(s) })
+		result, err := target(t, model).Stream(within(t), hello, func(d llm.Delta) { text.WriteString(d.Text) })
 		require.Equal(t, text.String(), result.Text, "cut at byte %d", n)
 		if n >= complete {
 			require.NoError(t, err, "cut at byte %d", n)
@@ -204,7 +204,7 @@ func TestCancelledRequestReturnsThePartialAnswer(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Answer("one", "two").HoldAfter(1, gate))
 	newInput := errors.New("new input")
 	ctx, cancel := context.WithCancelCause(within(t))
-	result, err := target(t, model).Stream(ctx, hello, func(string) { cancel(newInput) })
+	result, err := target(t, model).Stream(ctx, hello, func(llm.Delta) { cancel(newInput) })
 
 	failed := requireKind(t, llm.KindCanceled, err)
 	require.ErrorIs(t, err, context.Canceled)
@@ -219,7 +219,7 @@ func TestCancellationPrecedesTheEndOfTheStream(t *testing.T) {
 	target, err := llm.New(llm.Options{HTTPClient: client, AllowLoopback: true}).Resolve(reducer.ProviderConfig{ProviderID: "ollama", Model: "m"})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(within(t))
-	result, err := target.Stream(ctx, hello, func(string) { cancel() })
+	result, err := target.Stream(ctx, hello, func(llm.Delta) { cancel() })
 	requireKind(t, llm.KindCanceled, err)
 	require.Equal(t, "one", result.Text)
 }
@@ -243,7 +243,7 @@ func TestDeadlineIsATimeout(t *testing.T) {
 					cancel(context.DeadlineExceeded)
 				}
 			}()
-			result, err := target(t, model).Stream(ctx, hello, func(string) { cancel(context.DeadlineExceeded) })
+			result, err := target(t, model).Stream(ctx, hello, func(llm.Delta) { cancel(context.DeadlineExceeded) })
 			failed := requireKind(t, llm.KindTimeout, err)
 			require.True(t, failed.Retryable())
 			require.ErrorIs(t, err, context.DeadlineExceeded)

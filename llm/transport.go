@@ -45,7 +45,8 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 		return nil, &errorResponse{status: resp.StatusCode, header: resp.Header, body: body}
 	}
-	resp.Body = newEventBody(resp)
+	state, _ := req.Context().Value(stateKey{}).(*stateReader)
+	resp.Body = newEventBody(resp, state)
 	return resp, nil
 }
 
@@ -84,6 +85,9 @@ type bodyParts struct {
 func withBody(ctx context.Context, parameters []byte, messages [][]byte) context.Context {
 	return context.WithValue(ctx, bodyKey{}, bodyParts{parameters, messages})
 }
+
+// stateKey is the context key of the [stateReader] of a request.
+type stateKey struct{}
 
 // writeBody inserts the parameters and the messages into the body of a request.
 func writeBody(req *http.Request) error {

@@ -38,6 +38,7 @@ const (
 )
 
 type answer struct {
+	thoughts     []string
 	tokens       []string
 	finishReason string
 	inputTokens  int
@@ -128,6 +129,12 @@ func (s Step) Usage(input, output int) Step {
 	return s.withAnswer(func(a *answer) { a.inputTokens, a.outputTokens = input, output })
 }
 
+// Thinking streams tokens of reasoning before those of the answer, as the field
+// reasoning_content. They count as tokens of the answer in [Step.HoldAfter], and not as usage.
+func (s Step) Thinking(tokens ...string) Step {
+	return s.withAnswer(func(a *answer) { a.thoughts = tokens })
+}
+
 // NoUsage omits the usage, as some servers do.
 func (s Step) NoUsage() Step {
 	return s.withAnswer(func(a *answer) { a.isSilent = true })
@@ -153,6 +160,10 @@ func (s Step) pieces() []string {
 	a := s.answer
 	opening := Chunk(`{"role":"assistant","content":""}`, "")
 	var pieces []string
+	for _, thought := range a.thoughts {
+		text, _ := json.Marshal(thought)
+		pieces = append(pieces, Chunk(fmt.Sprintf(`{"content":null,"reasoning_content":%s}`, text), ""))
+	}
 	for _, token := range a.tokens {
 		text, _ := json.Marshal(token)
 		pieces = append(pieces, Chunk(fmt.Sprintf(`{"content":%s}`, text), ""))

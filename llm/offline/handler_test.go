@@ -102,7 +102,7 @@ func TestAnswerShowsWhatTheModelWasShown(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var pieces []string
-			result, err := target.Stream(within(t), test.messages, func(text string) { pieces = append(pieces, text) })
+			result, err := target.Stream(within(t), test.messages, func(d llm.Delta) { pieces = append(pieces, d.Text) })
 			require.NoError(t, err)
 			require.Equal(t, greeting+test.want, result.Text)
 			require.Equal(t, "stop", result.FinishReason)
@@ -129,8 +129,8 @@ func TestAnInterruptedCountIsReported(t *testing.T) {
 	target := resolve(t, time.Millisecond)
 	ctx, cancel := context.WithCancel(within(t))
 	var said strings.Builder
-	cut, err := target.Stream(ctx, []reducer.Message{user("count to 1000")}, func(text string) {
-		said.WriteString(text)
+	cut, err := target.Stream(ctx, []reducer.Message{user("count to 1000")}, func(d llm.Delta) {
+		said.WriteString(d.Text)
 		if strings.HasSuffix(said.String(), " 7") {
 			cancel()
 		}

@@ -1,0 +1,366 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Delta is a piece of the text of an answer, or of the model's reasoning. It is never empty.
+type Delta struct {
+	Text        string
+	IsReasoning bool
+}
+
+// reasoningField and contentField are names of fields that eventBody looks for in each event.
+// Quotes inside a JSON string are escaped, so they only match fields.
+var (
+	reasoningField = []byte(`"reasoning"`)
+	contentField   = []byte(`"content"`)
+	knownField     = []byte(`"reasoning_content"`)
+)
+
+// withReasoningContent renames the field "reasoning" (OpenRouter, Groq, Ollama, newer versions of
+// vLLM) to "reasoning_content", which go-openai reads. ok is false if there is nothing to rename.
+func withReasoningContent(data []byte) (changed []byte, ok bool) {
+	before, after, found := bytes.Cut(data, reasoningField)
+	if !found || !isValue(after, '"') || bytes.Contains(data, knownField) {
+		return nil, false
+	}
+	return bytes.Join([][]byte{before, knownField, after}, nil), true
+}
+
+// hasContentParts reports whether the content in an event is an array.
+func hasContentParts(data []byte) bool {
+	_, after, found := bytes.Cut(data, contentField)
+	return found && isValue(after, '[')
+}
+
+// isValue reports whether what follows the name of a field is a value that begins with a byte.
+func isValue(after []byte, begin byte) bool {
+	after = bytes.TrimLeft(after, " ")
+	if len(after) == 0 || after[0] != ':' {
+		return false
+	}
+	after = bytes.TrimLeft(after[1:], " ")
+	return len(after) > 0 && after[0] == begin
+}
+
+// contentPart is a part of a content in the form of Mistral.
+type contentPart struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Thinking []struct {
+		Text string `json:"text"`
+	} `json:"thinking"`
+}
+
+// withTextContent converts content parts to the text that go-openai requires, and thinking parts
+// to reasoning_content. It returns the parts of the first choice. ok is false if there are none.
+func withTextContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
+	if !hasContentParts(data) {
+		return nil, nil, false
+	}
+	return textContent(data)
+}
+
+func textContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
+	var chunk, choice, delta map[string]json.RawMessage
+	var choices []json.RawMessage
+	if json.Unmarshal(data, &chunk) != nil || json.Unmarshal(chunk["choices"], &choices) != nil || len(choices) == 0 ||
+		json.Unmarshal(choices[0], &choice) != nil || json.Unmarshal(choice["delta"], &delta) != nil ||
+		json.Unmarshal(delta["content"], &parts) != nil {
+		return nil, nil, false
+	}
+	var text, thinking strings.Builder
+	for _, raw := range parts {
+		var part contentPart
+		if json.Unmarshal(raw, &part) != nil {
+			continue
+		}
+		text.WriteString(part.Text)
+		for _, thought := range part.Thinking {
+			thinking.WriteString(thought.Text)
+		}
+	}
+	delta["content"] = encoded(text.String())
+	if thinking.Len() > 0 {
+		delta["reasoning_content"] = encoded(thinking.String())
+	}
+	choice["delta"] = encoded(delta)
+	choices[0] = encoded(choice)
+	chunk["choices"] = encoded(choices)
+	return encoded(chunk), parts, true
+}
+
+// encoded returns the JSON of a value that always encodes, without HTML escapes.
+func encoded(value any) json.RawMessage {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// thinkTags separates reasoning in <think> tags at the start of an answer from its text.
+type thinkTags struct {
+	phase thinkPhase
+	held  string // may be the beginning of a tag
+}
+
+type thinkPhase int
+
+const (
+	beforeThinking thinkPhase = iota
+	inThinking
+	afterThinking // of the blank lines before the text
+	noThinking
+)
+
+const (
+	thinkBegin = "<think>"
+	thinkEnd   = "</think>"
+)
+
+// split calls yield for each piece of a text.
+func (s *thinkTags) split(text string, yield func(Delta)) {
+	text = s.held + text
+	s.held = ""
+	if s.phase == beforeThinking {
+		begin := strings.TrimLeft(text, " \r\n\t")
+		switch {
+		case strings.HasPrefix(begin, thinkBegin):
+			s.phase, text = inThinking, begin[len(thinkBegin):]
+		case strings.HasPrefix(thinkBegin, begin):
+			s.held = text
+			return
+		default:
+			s.phase = noThinking
+		}
+	}
+	if s.phase == inThinking {
+		thought, rest, found := strings.Cut(text, thinkEnd)
+		if !found {
+			thought, s.held = cutPrefixOf(text, thinkEnd)
+		}
+		if thought != "" {
+			yield(Delta{thought, true})
+		}
+		if !found {
+			return
+		}
+		s.phase, text = afterThinking, rest
+	}
+	if s.phase == afterThinking {
+		text = strings.TrimLeft(text, " \r\n\t")
+		if text != "" {
+			s.phase = noThinking
+		}
+	}
+	if text != "" {
+		yield(Delta{Text: text})
+	}
+}
+
+// flush calls yield for what was held back at the end of an answer.
+func (s *thinkTags) flush(yield func(Delta)) {
+	if s.held != "" {
+		yield(Delta{s.held, s.phase == inThinking})
+		s.held = ""
+	}
+}
+
+// cutPrefixOf cuts the end of a text that is the beginning of a tag.
+func cutPrefixOf(text, tag string) (before, end string) {
+	for n := min(len(text), len(tag)-1); n > 0; n-- {
+		if strings.HasSuffix(text, tag[:n]) {
+			return text[:len(text)-n], text[len(text)-n:]
+		}
+	}
+	return text, ""
+}
+
+// stateReader collects what a provider requires back with an answer, from the events of its
+// stream.
+type stateReader struct {
+	rule stateRule
+	size int // of what is collected, in bytes
+	// details are the reasoning_details, or the thinking parts.
+	details []*detail
+	extra   json.RawMessage            // extra_content of the message
+	calls   map[string]json.RawMessage // extra_content by the id of a tool call
+}
+
+// detail is an element of reasoning_details or a content part. Its text arrives in pieces.
+type detail struct {
+	kind   string // type and index
+	fields map[string]json.RawMessage
+	// field is the name of the field with the text; "" if the detail is complete.
+	field string
+	text  strings.Builder
+}
+
+var (
+	detailsField = []byte(`"reasoning_details"`)
+	extraField   = []byte(`"extra_content"`)
+)
+
+// read collects the state in an event. parts are its content parts.
+func (s *stateReader) read(data []byte, parts []json.RawMessage) {
+	switch {
+	case s == nil || s.size > event.MaxProviderStateBytes:
+		return
+	case s.rule == stateThinking && parts != nil:
+		for _, part := range parts {
+			s.addThinking(part)
+		}
+	case s.rule == stateDetails && hasDetails(data), s.rule == stateSignatures && bytes.Contains(data, extraField):
+		s.readDelta(data)
+	}
+}
+
+// hasDetails reports whether an event has reasoning_details. OpenRouter sends an empty array with
+// most pieces of text.
+func hasDetails(data []byte) bool {
+	_, after, found := bytes.Cut(data, detailsField)
+	return found && isValue(after, '[') && !bytes.HasPrefix(after, []byte(":[]"))
+}
+
+// readDelta collects the state in an event that has some.
+func (s *stateReader) readDelta(data []byte) {
+	var chunk struct {
+		Choices []struct {
+			Delta struct {
+				Details   []json.RawMessage `json:"reasoning_details"`
+				Extra     json.RawMessage   `json:"extra_content"`
+				ToolCalls []struct {
+					ID    string          `json:"id"`
+					Extra json.RawMessage `json:"extra_content"`
+				} `json:"tool_calls"`
+			} `json:"delta"`
+		} `json:"choices"`
+	}
+	if json.Unmarshal(data, &chunk) != nil || len(chunk.Choices) == 0 {
+		return
+	}
+	delta := chunk.Choices[0].Delta
+	if s.rule == stateDetails {
+		for _, raw := range delta.Details {
+			s.addDetail(raw)
+		}
+		return
+	}
+	if isObject(delta.Extra) {
+		s.extra = delta.Extra
+		s.size += len(delta.Extra)
+	}
+	for _, call := range delta.ToolCalls {
+		if call.ID != "" && isObject(call.Extra) {
+			if s.calls == nil {
+				s.calls = map[string]json.RawMessage{}
+			}
+			s.calls[call.ID] = call.Extra
+			s.size += len(call.Extra)
+		}
+	}
+}
+
+func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
+// addDetail adds an element of reasoning_details. Successive pieces of a text or a summary have
+// the same type and index; the last piece can add a signature. Other elements stay as they are.
+func (s *stateReader) addDetail(raw json.RawMessage) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return
+	}
+	d := detail{fields: fields}
+	if fields["index"] != nil {
+		d.kind = string(fields["type"]) + string(fields["index"])
+		d.field = map[string]string{`"reasoning.text"`: "text", `"reasoning.summary"`: "summary"}[string(fields["type"])]
+	}
+	var piece string
+	_ = json.Unmarshal(fields[d.field], &piece)
+	s.add(&d, piece, len(raw))
+}
+
+// addThinking adds a content part of type thinking.
+func (s *stateReader) addThinking(raw json.RawMessage) {
+	var fields map[string]json.RawMessage
+	var part contentPart
+	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(raw, &part) != nil || part.Type != "thinking" {
+		return
+	}
+	var piece strings.Builder
+	for _, thought := range part.Thinking {
+		piece.WriteString(thought.Text)
+	}
+	s.add(&detail{kind: part.Type, fields: fields, field: "thinking"}, piece.String(), len(raw))
+}
+
+func (s *stateReader) add(d *detail, piece string, size int) {
+	s.size += size
+	if n := len(s.details); d.field != "" && n > 0 && s.details[n-1].kind == d.kind {
+		last := s.details[n-1]
+		for name, value := range d.fields {
+			if name != d.field && string(value) != "null" {
+				last.fields[name] = value
+			}
+		}
+		d = last
+	} else {
+		s.details = append(s.details, d)
+	}
+	d.text.WriteString(piece)
+}
+
+// json returns the element with its complete text.
+func (d *detail) json(rule stateRule) json.RawMessage {
+	switch {
+	case d.field == "":
+	case rule == stateThinking:
+		d.fields[d.field] = encoded([]map[string]string{{"type": "text", "text": d.text.String()}})
+	case d.text.Len() > 0 || string(d.fields[d.field]) != "null":
+		d.fields[d.field] = encoded(d.text.String())
+	}
+	return encoded(d.fields)
+}
+
+// state returns the state of a complete answer with this reasoning; nil if there is none or it is
+// too large. called reports whether the answer calls tools.
+func (t *Target) state(s *stateReader, reasoning string, called bool) *event.ProviderState {
+	var data any
+	switch {
+	case s.size > event.MaxProviderStateBytes:
+		return nil
+	case t.quirks.state == stateReasoning && called:
+		data = map[string]string{"reasoning_content": reasoning}
+	case len(s.details) > 0:
+		elements := make([]json.RawMessage, len(s.details))
+		for i, d := range s.details {
+			elements[i] = d.json(s.rule)
+		}
+		name := map[stateRule]string{stateDetails: "reasoning_details", stateThinking: "thinking"}[s.rule]
+		data = map[string]any{name: elements}
+	case s.extra != nil || s.calls != nil:
+		fields := map[string]any{}
+		if s.extra != nil {
+			fields["extra_content"] = s.extra
+		}
+		if s.calls != nil {
+			fields["tool_calls"] = s.calls
+		}
+		data = fields
+	default:
+		return nil
+	}
+	// With HTML escapes, encoding the state again keeps its bytes.
+	escaped, err := json.Marshal(data)
+	state := &event.ProviderState{ProviderID: t.ProviderID, Model: t.Model, BaseURL: t.BaseURL, Data: escaped}
+	if err != nil || state.Validate() != nil {
+		return nil
+	}
+	return state
+}

@@ -1,0 +1,130 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// returned is the state of an answer as it is sent back. Its exported fields are those of the
+// message in the request.
+type returned struct {
+	Details   json.RawMessage `json:"reasoning_details,omitempty"`
+	Reasoning json.RawMessage `json:"reasoning_content,omitempty"`
+	Extra     json.RawMessage `json:"extra_content,omitempty"`
+
+	// calls are the fields extra_content of the tool calls; nil for none.
+	calls []json.RawMessage
+	// thinking are the content parts before the text.
+	thinking []json.RawMessage
+}
+
+// toolCall is a tool call with the state of its provider.
+type toolCall struct {
+	openai.ToolCall
+	Extra json.RawMessage `json:"extra_content,omitempty"`
+}
+
+// ofCall returns the state of call i; nil without one.
+func (r returned) ofCall(i int) json.RawMessage {
+	if r.calls == nil {
+		return nil
+	}
+	return r.calls[i]
+}
+
+// withText returns the content parts of an answer with a text.
+func (r returned) withText(text string) []any {
+	var parts []any
+	for _, part := range r.thinking {
+		parts = append(parts, part)
+	}
+	if text != "" {
+		parts = append(parts, textPart(text))
+	}
+	return parts
+}
+
+// origin identifies where a state is valid.
+type origin struct{ providerID, baseURL, model string }
+
+// origin returns that of the states that a target receives; empty if it wants none back.
+func (t *Target) origin() origin {
+	if t.quirks.state == stateNone {
+		return origin{}
+	}
+	return origin{t.ProviderID, t.BaseURL, t.Model}
+}
+
+// returned returns the state of a message that the target wants back. Of the fields of the state,
+// which a client may have supplied, it uses only those that the rule of the provider names.
+func (t *Target) returned(m *reducer.Message) (r returned) {
+	s := m.ProviderState
+	if s == nil || m.Partial || t.quirks.state == stateNone || (origin{s.ProviderID, s.BaseURL, s.Model}) != t.origin() {
+		return returned{}
+	}
+	var data struct {
+		returned
+		Calls    map[string]json.RawMessage `json:"tool_calls"`
+		Thinking json.RawMessage            `json:"thinking"`
+	}
+	if json.Unmarshal(s.Data, &data) != nil {
+		return returned{}
+	}
+	switch t.quirks.state {
+	case stateDetails:
+		r.Details = ifBegins(data.Details, '[')
+	case stateReasoning:
+		if len(m.ToolCalls) > 0 {
+			r.Reasoning = ifBegins(data.Reasoning, '"')
+		}
+	case stateSignatures:
+		r.Extra = ifBegins(data.Extra, '{')
+		for _, call := range m.ToolCalls {
+			r.calls = append(r.calls, ifBegins(data.Calls[call.ID], '{'))
+		}
+	case stateThinking:
+		r.thinking = thinkingParts(data.Thinking)
+	}
+	return r
+}
+
+// ifBegins returns a value if it is of the type that begins with a byte, else nil.
+func ifBegins(value json.RawMessage, begin byte) json.RawMessage {
+	if len(value) == 0 || value[0] != begin {
+		return nil
+	}
+	return value
+}
+
+// thinkingParts returns the elements of a list of thinking parts; nil for anything else.
+func thinkingParts(value json.RawMessage) []json.RawMessage {
+	var parts []contentPart
+	if json.Unmarshal(value, &parts) != nil {
+		return nil
+	}
+	for _, part := range parts {
+		if part.Type != "thinking" {
+			return nil
+		}
+	}
+	var raw []json.RawMessage
+	_ = json.Unmarshal(value, &raw) // as above
+	return raw
+}
+
+// areCallsText reports whether the tool calls of a message are sent as text. A provider that
+// rejects calls accepts those with its state. Gemini signs the first of parallel calls.
+func (t *Target) areCallsText(r returned) bool {
+	return t.quirks.toolsAsText && r.Reasoning == nil && r.ofCall(0) == nil
+}
+
+// isSameState reports whether two messages have the same state.
+func isSameState(a, b *event.ProviderState) bool {
+	return a == b || a != nil && b != nil && a.ProviderID == b.ProviderID && a.Model == b.Model && a.BaseURL == b.BaseURL &&
+		bytes.Equal(a.Data, b.Data)
+}
