@@ -28,7 +28,8 @@ type Broadcast struct {
 	closed  bool
 	through string
 	next    int
-	text    strings.Builder
+	// text and reasoning are those so far.
+	text, reasoning strings.Builder
 }
 
 // Broadcast starts an attempt. onStop is called on another goroutine for each stop message to the
@@ -41,7 +42,7 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 	}
 	c.inBackgroundIfDown(b.subscribe)
 	if attempt.Number > 1 {
-		b.send("", true)
+		b.send("", "", true)
 	}
 	return b
 }
@@ -68,22 +69,27 @@ func (b *Broadcast) SetThrough(throughEventID string) {
 	b.through = throughEventID
 }
 
-func (b *Broadcast) Publish(text string) { b.send(text, false) }
+// Publish publishes a piece of the answer's text.
+func (b *Broadcast) Publish(text string) { b.send(text, "", false) }
 
-func (b *Broadcast) send(text string, reset bool) {
+// PublishReasoning publishes a piece of the model's reasoning.
+func (b *Broadcast) PublishReasoning(text string) { b.send("", text, false) }
+
+func (b *Broadcast) send(text, reasoning string, reset bool) {
 	if b.conn == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text.WriteString(text)
+	b.reasoning.WriteString(reasoning)
 	index := b.next
 	b.next++
 	if !b.conn.Connected() {
 		// Subscribers request the text when NATS is back, or read the log.
 		return
 	}
-	data, err := encodeDelta(b.delta(index, text, reset))
+	data, err := encodeDelta(b.delta(index, text, reasoning, reset))
 	if err != nil {
 		return
 	}
@@ -91,11 +97,11 @@ func (b *Broadcast) send(text string, reset bool) {
 	_ = b.conn.nats.Publish(b.conn.deltaSubject(b.attempt.ContextName), data)
 }
 
-func (b *Broadcast) delta(index int, text string, reset bool) event.TextDelta {
-	return event.TextDelta{
+func (b *Broadcast) delta(index int, text, reasoning string, reset bool) Delta {
+	return Delta{event.TextDelta{
 		RequestID: b.attempt.RequestID, Attempt: b.attempt.Number,
 		Index: index, Delta: text, Reset: reset, ThroughEventID: b.through,
-	}
+	}, reasoning}
 }
 
 func (b *Broadcast) answer(msg *nats.Msg) {
@@ -116,7 +122,7 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	if b.next == 0 {
 		return
 	}
-	data, err := encodeDelta(b.delta(b.next-1, b.text.String(), true))
+	data, err := encodeDelta(b.delta(b.next-1, b.text.String(), b.reasoning.String(), true))
 	if err == nil {
 		_ = msg.Respond(data)
 	}

@@ -3,28 +3,61 @@ package stream
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// message is the JSON of a delta, an [event.Event] with an empty envelope. Both ends know the
-// type of the event; detecting it for each delta would take several times as long.
-type message struct {
-	Tag event.Tag `json:"_tag"`
+// Delta is a piece of the text of an answer, or of the model's reasoning. A Reset has all of
+// both so far.
+type Delta struct {
 	event.TextDelta
+	// Reasoning is empty in a piece of text, and the text is empty in a piece of reasoning.
+	Reasoning string `json:"reasoning,omitempty"`
 }
 
-func encodeDelta(d event.TextDelta) ([]byte, error) {
+// Bodies returns the events of a delta: one, or two for a Reset with reasoning and text.
+func (d Delta) Bodies() iter.Seq[event.Body] {
+	return func(yield func(event.Body) bool) {
+		text := d.TextDelta
+		if d.Reasoning != "" {
+			reasoning := event.ReasoningDelta(text)
+			reasoning.Delta = d.Reasoning
+			if text.Delta == "" {
+				yield(reasoning)
+				return
+			}
+			// The indexes of both are below that of the next delta, because an attempt
+			// with reasoning and text had at least two.
+			reasoning.Index--
+			text.Reset = false
+			if !yield(reasoning) {
+				return
+			}
+		}
+		yield(text)
+	}
+}
+
+// message is the JSON of a delta, a [event.TextDelta] event with an empty envelope. Followers
+// of release 0.1.0 see an empty text instead of reasoning, and no gap. Both ends know the type
+// of the event; detecting it for each delta would take several times as long.
+type message struct {
+	Tag event.Tag `json:"_tag"`
+	Delta
+}
+
+func encodeDelta(d Delta) ([]byte, error) {
 	return json.Marshal(message{event.TagTextDelta, d})
 }
 
-func decodeDelta(data []byte) (event.TextDelta, error) {
+func decodeDelta(data []byte) (Delta, error) {
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
-		return event.TextDelta{}, err
+		return Delta{}, err
 	}
 	if m.Tag != event.TagTextDelta {
-		return event.TextDelta{}, fmt.Errorf("want a %s, got a %q", event.TagTextDelta, m.Tag)
+		return Delta{}, fmt.Errorf("want a %s, got a %q", event.TagTextDelta, m.Tag)
 	}
-	return m.TextDelta, nil
+	return m.Delta, nil
 }

@@ -74,7 +74,8 @@ func next(t testing.TB, sub *stream.Subscription) event.TextDelta {
 		select {
 		case m := <-sub.Messages():
 			if d, ok := sub.Delta(m); ok {
-				return d
+				require.Empty(t, d.Reasoning)
+				return d.TextDelta
 			}
 		case <-waited:
 			t.Fatal("no delta came")
@@ -153,6 +154,40 @@ func TestLateSubscriberGetsTheTextSoFar(t *testing.T) {
 	require.Equal(t, event.TextDelta{
 		RequestID: "demo:r0001", Attempt: 1, Index: 2, Delta: "!", ThroughEventID: "demo:0002",
 	}, next(t, sub))
+}
+
+func TestReasoningArrivesInOrderWithTheText(t *testing.T) {
+	server := startServer(t)
+	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	sub := subscribe(t, reader, "demo")
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	b.PublishReasoning("Hm, ")
+	b.PublishReasoning("yes")
+	b.Publish("Hello")
+	position := event.TextDelta{RequestID: "demo:r0001", Attempt: 1}
+	want := []stream.Delta{{TextDelta: position, Reasoning: "Hm, "}, {TextDelta: position, Reasoning: "yes"}, {TextDelta: position}}
+	want[1].Index, want[2].Index, want[2].TextDelta.Delta = 1, 2, "Hello"
+	for _, delta := range want {
+		require.Equal(t, delta, nextOfAnyKind(t, sub))
+	}
+	late := subscribe(t, reader, "demo")
+	position.Index, position.Delta, position.Reset = 2, "Hello", true
+	require.Equal(t, stream.Delta{TextDelta: position, Reasoning: "Hm, yes"}, nextOfAnyKind(t, late), "a late subscriber gets both")
+}
+
+func nextOfAnyKind(t testing.TB, sub *stream.Subscription) stream.Delta {
+	t.Helper()
+	waited := within(t).Done()
+	for {
+		select {
+		case m := <-sub.Messages():
+			if d, ok := sub.Delta(m); ok {
+				return d
+			}
+		case <-waited:
+			t.Fatal("no delta came")
+		}
+	}
 }
 
 func TestLateSubscriberDuringManyDeltasGetsThemAll(t *testing.T) {

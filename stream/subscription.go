@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // subscriptionBuffer is in deltas. A slower reader misses deltas and gets the whole text instead.
@@ -56,7 +54,7 @@ func (s *Subscription) Messages() <-chan Message { return s.messages }
 
 // Delta decodes a message. ok is false if there is nothing to show: the delta is stale, or
 // earlier deltas are missing.
-func (s *Subscription) Delta(m Message) (d event.TextDelta, ok bool) {
+func (s *Subscription) Delta(m Message) (d Delta, ok bool) {
 	if m.Subject == s.inbox {
 		s.asked = time.Time{}
 	}
@@ -65,7 +63,8 @@ func (s *Subscription) Delta(m Message) (d event.TextDelta, ok bool) {
 	if err != nil {
 		return d, false
 	}
-	d, ok, gap := s.fence.pass(d)
+	var gap bool
+	d.TextDelta, ok, gap = s.fence.pass(d.TextDelta)
 	if gap {
 		s.ask()
 	}
