@@ -35,6 +35,7 @@ type attempt struct {
 	hasFallback  bool // another provider can take over
 	// committed is the newest known end of the log that the server has persisted.
 	committed logEnd
+	keep      event.Reasoning
 
 	mu        sync.Mutex // guards the fields below
 	attempted Attempted
@@ -80,19 +81,25 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	a.announce(ctx, config.Delivery.Policy)
 	ctx, cancel := context.WithTimeoutCause(ctx, milliseconds(a.in.TimeoutMs), errTimeout)
 	defer cancel()
-	size := 0
+	size, reasoned := 0, 0
+	settings := reducer.SettingsOf(session)
+	a.keep = settings.Reasoning
 	answer, err := model.Stream(ctx, ModelRequest{
 		Conversation: a.in.ContextName,
 		Messages:     session.Reduced.Messages,
 		FirstToken:   milliseconds(config.FirstTokenMs),
 		Stall:        milliseconds(config.StallMs),
-		Settings:     reducer.SettingsOf(session),
-	}, func(text string) {
-		if size += len(text); size > MaxAnswerBytes {
+		Settings:     settings,
+	}, func(delta Delta) {
+		if delta.IsReasoning {
+			if reasoned += len(delta.Text); a.keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {
+				return
+			}
+		} else if size += len(delta.Text); size > MaxAnswerBytes {
 			a.cancel(errTooLong)
 			return
 		}
-		a.broadcast.Publish(text)
+		a.broadcast.Publish(delta)
 	})
 	return a.outcome(ctx, answer, err)
 }

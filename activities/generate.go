@@ -58,13 +58,17 @@ type Attempted struct {
 // GenerateResult is the result of a successful, interrupted or handed back attempt.
 type GenerateResult struct {
 	Attempted
-	Outcome      reducer.Outcome `json:"outcome"`
-	Text         string          `json:"text,omitempty"`
-	Reason       event.Reason    `json:"reason,omitempty"`
-	DurationMs   int64           `json:"durationMs,omitempty"`
-	InputTokens  int             `json:"inputTokens,omitempty"`
-	OutputTokens int             `json:"outputTokens,omitempty"`
-	FinishReason string          `json:"finishReason,omitempty"`
+	Outcome reducer.Outcome `json:"outcome"`
+	Text    string          `json:"text,omitempty"`
+	// Reasoning is as much as the settings of the request keep ([event.RequestSettings]).
+	Reasoning string `json:"reasoning,omitempty"`
+	// ProviderState is that of a complete answer; nil for none.
+	ProviderState *event.ProviderState `json:"providerState,omitempty"`
+	Reason        event.Reason         `json:"reason,omitempty"`
+	DurationMs    int64                `json:"durationMs,omitempty"`
+	InputTokens   int                  `json:"inputTokens,omitempty"`
+	OutputTokens  int                  `json:"outputTokens,omitempty"`
+	FinishReason  string               `json:"finishReason,omitempty"`
 }
 
 // Causes for which an attempt is cancelled.

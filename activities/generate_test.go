@@ -1,7 +1,9 @@
 package activities_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -119,6 +121,8 @@ type world struct {
 	model  *llmtest.Server
 	stream *stream.Conn
 	in     activities.GenerateInput
+	// providerID is that of the model server; "" for openai.
+	providerID string
 	// handBack is Options.HandBack.
 	handBack chan struct{}
 }
@@ -135,6 +139,12 @@ func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *wor
 	return w
 }
 
+// useProvider gives the model server the id of a preset.
+func (w *world) useProvider(id string) {
+	w.providerID = id
+	w.reset(nil)
+}
+
 // reset creates a new environment with a cache.
 func (w *world) reset(cache *activities.SessionCache) {
 	suite := &testsuite.WorkflowTestSuite{}
@@ -145,7 +155,7 @@ func (w *world) reset(cache *activities.SessionCache) {
 		Models: backend.Models(llm.New(llm.Options{
 			Getenv:        func(string) string { return "" },
 			AllowLoopback: true,
-			Defaults:      llm.Defaults{ProviderID: "openai", BaseURL: w.model.URL, Model: "scripted"},
+			Defaults:      llm.Defaults{ProviderID: cmp.Or(w.providerID, "openai"), BaseURL: w.model.URL, Model: "scripted"},
 		})),
 	}))
 }
@@ -323,6 +333,109 @@ func TestStoppedAttemptKeepsItsText(t *testing.T) {
 				Attempted: sent, Outcome: reducer.Interrupted, Reason: stop.Reason, Text: "One",
 			}, result)
 			require.NoError(t, w.model.Aborted(t.Context(), 1))
+		})
+	}
+}
+
+func TestReasoningIsStreamedAndKept(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("Hel", "lo").Thinking("Hm, ", "yes"))
+	sub := w.connect()
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, activities.GenerateResult{
+		Attempted: sent, Outcome: reducer.Completed, Text: "Hello", Reasoning: "Hm, yes", InputTokens: 7, OutputTokens: 2, FinishReason: "stop",
+	}, result)
+	require.Equal(t, []string{"-Hm, ", "-yes", "Hel", "lo"}, deltas(t, sub, 4))
+}
+
+// deltas returns the next n deltas, those of reasoning with a dash before the text.
+func deltas(t *testing.T, sub *stream.Subscription, n int) (texts []string) {
+	waited := time.After(10 * time.Second)
+	for len(texts) < n {
+		select {
+		case m := <-sub.Messages():
+			d, ok := sub.Delta(m)
+			switch {
+			case !ok:
+			case d.Reasoning != "":
+				texts = append(texts, "-"+d.Reasoning)
+			default:
+				texts = append(texts, d.Delta)
+			}
+		case <-waited:
+			require.FailNow(t, "no more deltas", texts)
+		}
+	}
+	return texts
+}
+
+func TestAnAttemptThatStopsWhileReasoningKeepsIt(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("One").Thinking("Hm").HoldAfter(1, llmtest.NewGate()))
+	sub := w.connect()
+	stopped := make(chan error, 1)
+	go func() {
+		deltas(t, sub, 1)
+		stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+	}()
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.NoError(t, <-stopped)
+	require.Equal(t, activities.GenerateResult{
+		Attempted: sent, Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Reasoning: "Hm",
+	}, result)
+}
+
+func TestTheSettingLimitsTheReasoningThatIsKept(t *testing.T) {
+	long := strings.Repeat("é", event.MaxReasoningBytes)
+	for name, test := range map[string]struct {
+		setting event.Reasoning
+		length  int
+	}{
+		"the default": {"", 16 << 10}, "a summary": {event.ReasoningSummary, 16 << 10},
+		"all": {event.ReasoningFull, event.MaxReasoningBytes}, "nothing": {event.ReasoningOff, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession()
+			s.Reduced.Config.Request.Reasoning = test.setting
+			w := newWorld(t, s, llmtest.Answer("Hi").Thinking(long))
+			sub := w.connect()
+			result, err := w.generate()
+			require.NoError(t, err)
+			require.Equal(t, "Hi", result.Text)
+			require.Equal(t, "stop", result.FinishReason)
+			require.LessOrEqual(t, len(result.Reasoning), test.length)
+			require.Greater(t, len(result.Reasoning), test.length-4)
+			require.NotContains(t, result.Reasoning, "\uFFFD")
+			require.Equal(t, []string{"Hi"}, deltas(t, sub, 1), "more than an event can have is not streamed")
+		})
+	}
+}
+
+func TestAnAnswerWithReasoningAndStateFitsIntoAnEvent(t *testing.T) {
+	details := `[{"type":"reasoning.encrypted","data":"` + strings.Repeat("A", event.MaxProviderStateBytes-1000) + `"}]`
+	for name, text := range map[string]string{
+		"short": "Hi", "long": strings.Repeat("x", activities.MaxAnswerBytes-1), "of escapes": strings.Repeat("\x01", 240_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			delta, err := json.Marshal(map[string]any{
+				"content": text, "reasoning": strings.Repeat("\x02", event.MaxReasoningBytes), "reasoning_details": json.RawMessage(details),
+			})
+			require.NoError(t, err)
+			s := newSession()
+			s.Reduced.Config.Request.Reasoning = event.ReasoningFull
+			w := newWorld(t, s, llmtest.Raw("text/event-stream", llmtest.Chunk(string(delta), "stop"), llmtest.Done))
+			w.useProvider("openrouter")
+			result, err := w.generate()
+			require.NoError(t, err)
+			require.Equal(t, text, result.Text)
+			data, err := event.New(event.AssistantMessage{
+				Content: result.Text, Reasoning: result.Reasoning, ProviderState: result.ProviderState,
+			}).MarshalJSON()
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(data), wire.MaxEventBytes)
+			if name != "of escapes" {
+				require.NotNil(t, result.ProviderState)
+			}
 		})
 	}
 }

@@ -18,9 +18,15 @@ type Models interface {
 type Model interface {
 	// ID returns the provider and the model that requests are sent to.
 	ID() (providerID, model string)
-	// Stream sends a request and calls onText for each piece of the answer, in order, before
-	// it returns. On an error, of type [*ModelError], the answer is the text so far.
-	Stream(ctx context.Context, r ModelRequest, onText func(string)) (Answer, error)
+	// Stream sends a request and calls onDelta for each piece of the answer, in order, before
+	// it returns. On an error, of type [*ModelError], the answer is the one so far.
+	Stream(ctx context.Context, r ModelRequest, onDelta func(Delta)) (Answer, error)
+}
+
+// Delta is a piece of the text of an answer, or of the model's reasoning. It is never empty.
+type Delta struct {
+	Text        string
+	IsReasoning bool
 }
 
 // ModelRequest is a request to a model.
@@ -37,6 +43,11 @@ type ModelRequest struct {
 // Answer is an answer, or its beginning.
 type Answer struct {
 	Text string
+	// Reasoning is what the model showed of its reasoning.
+	Reasoning string
+	// State is for the next requests to the same model; nil if there is none, or if the answer
+	// is incomplete.
+	State *event.ProviderState
 	// FinishReason is the provider's; empty if the answer is incomplete.
 	FinishReason string
 	// InputTokens and OutputTokens are 0 if unknown.

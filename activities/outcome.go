@@ -31,14 +31,21 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		OutputTokens: answer.OutputTokens,
 		FinishReason: answer.FinishReason,
 	}
-	if text, isCut := truncate(answer.Text); isCut {
+	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
+	if isCut {
 		// The attempt may have ended in another way: a single piece may be too long.
 		result.Text, result.FinishReason = text, "length"
 	}
+	room := wire.MaxEventBytes - envelopeBytes - jsonSize(result.Text)
 	if err == nil {
 		result.Outcome = reducer.Completed
+		if !isCut {
+			result.ProviderState, room = fittingState(answer.State, room)
+		}
+		result.Reasoning = a.kept(answer.Reasoning, room)
 		return result, nil
 	}
+	result.Reasoning = a.kept(answer.Reasoning, room)
 	var stop stopped
 	var modelErr *ModelError
 	isTimeout := errors.As(err, &modelErr) && errors.Is(err, context.DeadlineExceeded)
@@ -47,7 +54,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	case errors.As(cause, &stop):
 		result.Outcome, result.Reason = reducer.Interrupted, stop.reason
 	case errors.Is(cause, errShutdown):
-		result.Outcome, result.Text = reducer.HandedBack, ""
+		result.Outcome, result.Text, result.Reasoning = reducer.HandedBack, "", ""
 	case errors.Is(cause, errTooLong):
 		result.Outcome = reducer.Completed
 	case isTimeout && isLast && answer.Text != "":
@@ -66,17 +73,60 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	return result, nil
 }
 
-// truncate cuts a text that exceeds the limits of an event.
-func truncate(text string) (_ string, isCut bool) {
-	limit := MaxAnswerBytes
-	if data, err := json.Marshal(text); err == nil && len(data) > wire.MaxEventBytes {
+// truncate cuts a text to a maximum length, and to a maximum size of its JSON.
+func truncate(text string, limit, jsonLimit int) (_ string, isCut bool) {
+	if jsonSize(text) > jsonLimit {
 		// JSON escapes take up to six bytes per byte.
-		limit = wire.MaxEventBytes / 6
+		limit = min(limit, max(0, jsonLimit/6))
 	}
 	if len(text) <= limit {
 		return text, false
 	}
 	return strings.ToValidUTF8(text[:limit], ""), true
+}
+
+// jsonSize returns the length of a text as JSON; 0 for an empty one, which is omitted.
+func jsonSize(text string) int {
+	if text == "" {
+		return 0
+	}
+	data, err := json.Marshal(text)
+	if err != nil {
+		return 6 * len(text)
+	}
+	return len(data)
+}
+
+// envelopeBytes is room for the other fields of the event, including the names in the state.
+const envelopeBytes = 8 << 10
+
+// maxSummaryBytes is the maximum length of the reasoning that [event.ReasoningSummary] keeps.
+const maxSummaryBytes = 16 << 10
+
+// kept returns the part of the reasoning that the context keeps, with at most room bytes of JSON.
+func (a *attempt) kept(reasoning string, room int) string {
+	limit := maxSummaryBytes
+	switch a.keep {
+	case event.ReasoningOff:
+		return ""
+	case event.ReasoningFull:
+		limit = event.MaxReasoningBytes
+	}
+	const more = "…"
+	text, isCut := truncate(reasoning, limit-len(more), room-len(more))
+	if isCut && text != "" {
+		text += more
+	}
+	return text
+}
+
+// fittingState returns the state unless it is invalid or exceeds the room, and the room that
+// remains. A state is of no use without all of it.
+func fittingState(state *event.ProviderState, room int) (*event.ProviderState, int) {
+	if state == nil || state.Validate() != nil || len(state.Data) > room {
+		return nil, room
+	}
+	return state, room - len(state.Data)
 }
 
 func (a *attempt) failure(err error) error {

@@ -23,7 +23,7 @@ type Broadcast interface {
 	// SetThrough sets the newest event that the provider was shown.
 	SetThrough(throughEventID string)
 	// Publish publishes a piece of the answer.
-	Publish(text string)
+	Publish(Delta)
 	Close()
 }
 
@@ -51,5 +51,5 @@ func (noStream) Connected() bool                               { return false }
 func (noStream) Broadcast(StreamAttempt, func(Stop)) Broadcast { return noStream{} }
 func (noStream) Stop(context.Context, string, Stop) bool       { return false }
 func (noStream) SetThrough(string)                             {}
-func (noStream) Publish(string)                                {}
+func (noStream) Publish(Delta)                                 {}
 func (noStream) Close()                                        {}

@@ -18,14 +18,16 @@ func (r *run) result() reducer.RequestEnded {
 	var result activities.GenerateResult
 	err := r.answer.future.Get(r.ctx, &result)
 	ended := reducer.RequestEnded{
-		At:           r.now(),
-		Outcome:      result.Outcome,
-		Text:         result.Text,
-		Reason:       result.Reason,
-		Duration:     time.Duration(result.DurationMs) * time.Millisecond,
-		InputTokens:  result.InputTokens,
-		OutputTokens: result.OutputTokens,
-		FinishReason: result.FinishReason,
+		At:            r.now(),
+		Outcome:       result.Outcome,
+		Text:          result.Text,
+		Reasoning:     result.Reasoning,
+		ProviderState: result.ProviderState,
+		Reason:        result.Reason,
+		Duration:      time.Duration(result.DurationMs) * time.Millisecond,
+		InputTokens:   result.InputTokens,
+		OutputTokens:  result.OutputTokens,
+		FinishReason:  result.FinishReason,
 	}
 	attempted := result.Attempted
 	if err != nil {

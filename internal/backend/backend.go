@@ -29,10 +29,10 @@ type model struct{ target *llm.Target }
 
 func (m model) ID() (providerID, name string) { return m.target.ProviderID, m.target.Model }
 
-func (m model) Stream(ctx context.Context, r activities.ModelRequest, onText func(string)) (activities.Answer, error) {
+func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta func(activities.Delta)) (activities.Answer, error) {
 	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
 	m.target.Settings = r.Settings
-	result, err := m.target.Stream(ctx, r.Messages, onText)
+	result, err := m.target.Stream(ctx, r.Messages, func(d llm.Delta) { onDelta(activities.Delta(d)) })
 	return activities.Answer(result), modelError(err)
 }
 
@@ -59,7 +59,17 @@ type nats struct{ conn *stream.Conn }
 func (n nats) Connected() bool { return n.conn.Connected() }
 
 func (n nats) Broadcast(attempt activities.StreamAttempt, onStop func(activities.Stop)) activities.Broadcast {
-	return n.conn.Broadcast(stream.Attempt(attempt), func(stop stream.Stop) { onStop(activities.Stop(stop)) })
+	return broadcast{n.conn.Broadcast(stream.Attempt(attempt), func(stop stream.Stop) { onStop(activities.Stop(stop)) })}
+}
+
+type broadcast struct{ *stream.Broadcast }
+
+func (b broadcast) Publish(d activities.Delta) {
+	if d.IsReasoning {
+		b.PublishReasoning(d.Text)
+	} else {
+		b.Broadcast.Publish(d.Text)
+	}
 }
 
 func (n nats) Stop(ctx context.Context, contextName string, stop activities.Stop) bool {
