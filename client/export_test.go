@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // Turn exports turn for tests.
@@ -13,10 +14,10 @@ func NewTurn(clientEventIDs ...string) *Turn { return &Turn{newTurn(clientEventI
 
 func (t *Turn) Add(e event.Event) (belongs, ends bool) { return t.turn.add(e) }
 
-func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan event.TextDelta, wake chan<- struct{}) iter.Seq2[event.Event, error] {
+func Merge(contextName, from string, recorded <-chan Entry, deltas <-chan stream.Delta, wake chan<- struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		merge(contextName, position{last: event.Counter(from)}, recorded, deltas,
-			func(d event.TextDelta) (event.TextDelta, bool) { return d, true }, wake, yield)
+			func(d stream.Delta) (stream.Delta, bool) { return d, true }, wake, yield)
 	}
 }
 

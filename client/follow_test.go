@@ -10,13 +10,14 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // merging drives a merge step by step over unbuffered channels.
 type merging struct {
 	t        *testing.T
 	recorded chan client.Entry
-	deltas   chan event.TextDelta
+	deltas   chan stream.Delta
 	wake     chan struct{}
 	out      chan event.Event
 	errs     chan error
@@ -27,7 +28,7 @@ const testTimeout = 10 * time.Second
 
 func startMerge(t *testing.T, from string) *merging {
 	m := &merging{
-		t: t, recorded: make(chan client.Entry), deltas: make(chan event.TextDelta),
+		t: t, recorded: make(chan client.Entry), deltas: make(chan stream.Delta),
 		wake: make(chan struct{}, 1), out: make(chan event.Event), errs: make(chan error, 1), done: make(chan struct{}),
 	}
 	go func() {
@@ -70,7 +71,7 @@ func take[T any](t *testing.T, from <-chan T) T {
 func (m *merging) log(n int, body event.Body) {
 	give(m.t, m.recorded, client.Entry{Event: recorded(n, body)})
 }
-func (m *merging) delta(d event.TextDelta) { give(m.t, m.deltas, d) }
+func (m *merging) delta(d event.TextDelta) { give(m.t, m.deltas, stream.Delta{TextDelta: d}) }
 
 func (m *merging) yields(want event.Event) {
 	m.t.Helper()
@@ -116,6 +117,31 @@ func TestDeltasFollowTheEventTheyAnswer(t *testing.T) {
 	m.yields(live(delta(1, 2, "lo")))
 	m.log(3, started(1, 2))
 	m.yields(recorded(3, started(1, 2)))
+	m.end()
+}
+
+func TestReasoningAndTextAreYieldedInOrder(t *testing.T) {
+	m := startMerge(t, "")
+	position := func(index int, text string, reset bool) event.TextDelta {
+		return event.TextDelta{RequestID: requestID(1), Attempt: 1, Index: index, Delta: text, Reset: reset}
+	}
+	for _, step := range []struct {
+		in   stream.Delta
+		want []event.Body
+	}{
+		{stream.Delta{TextDelta: position(0, "", false), Reasoning: "Hm"}, []event.Body{event.ReasoningDelta(position(0, "Hm", false))}},
+		{stream.Delta{TextDelta: position(1, "Hi", false)}, []event.Body{position(1, "Hi", false)}},
+		{stream.Delta{TextDelta: position(1, "Hi", true), Reasoning: "Hm"},
+			[]event.Body{event.ReasoningDelta(position(0, "Hm", true)), position(1, "Hi", false)}},
+		{stream.Delta{TextDelta: position(2, "", true)}, []event.Body{position(2, "", true)}},
+	} {
+		give(t, m.deltas, step.in)
+		for _, body := range step.want {
+			e := event.New(body)
+			e.ContextName = "demo"
+			m.yields(e)
+		}
+	}
 	m.end()
 }
 
@@ -172,12 +198,12 @@ func TestAnErrorOfTheLogComesLast(t *testing.T) {
 }
 
 func TestMergeReadsNothingAfterItsReaderStops(t *testing.T) {
-	log, deltas := make(chan client.Entry, 1), make(chan event.TextDelta, 1)
+	log, deltas := make(chan client.Entry, 1), make(chan stream.Delta, 1)
 	log <- client.Entry{Event: recorded(1, event.SessionStarted{})}
 	for range client.Merge("demo", "", log, deltas, nil) {
 		break
 	}
-	deltas <- delta(1, 0, "Hi")
+	deltas <- stream.Delta{TextDelta: delta(1, 0, "Hi")}
 	for range client.Merge("demo", "", log, deltas, nil) {
 		break
 	}
@@ -212,7 +238,7 @@ func TestEntriesEndsWithItsContext(t *testing.T) {
 func TestADeltaAheadOfTheLogWakesTheReaderOfTheLog(t *testing.T) {
 	m := startMerge(t, "")
 	ahead := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "Good", ThroughEventID: "demo:0001"}
-	give(t, m.deltas, ahead)
+	m.delta(ahead)
 	take(t, m.wake)
 	e := event.New(event.UserMessage{Content: "Hello"})
 	e.ID = "demo:0001"
@@ -220,7 +246,7 @@ func TestADeltaAheadOfTheLogWakesTheReaderOfTheLog(t *testing.T) {
 	require.Equal(t, "demo:0001", take(t, m.out).ID)
 	require.Equal(t, ahead, take(t, m.out).Body)
 	ahead.Index = 1
-	give(t, m.deltas, ahead)
+	m.delta(ahead)
 	take(t, m.out)
 	require.Empty(t, m.wake, "a delta whose event has been read wakes nobody")
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
 // Entry is an event of a log, or the error that ends the log.
@@ -35,10 +36,10 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity in
 // event that it answers, and wakes the reader of the log.
 func merge[M any](
 	contextName string, at position, recorded <-chan Entry,
-	messages <-chan M, delta func(M) (event.TextDelta, bool),
+	messages <-chan M, delta func(M) (stream.Delta, bool),
 	wake chan<- struct{}, yield func(event.Event, error) bool,
 ) {
-	var held *event.TextDelta // the delta that waits
+	var held *stream.Delta // the delta that waits
 	for {
 		incoming := messages
 		if held != nil {
@@ -66,10 +67,12 @@ func merge[M any](
 		if event.RequestNumber(d.RequestID) <= at.ended {
 			continue
 		}
-		e := event.New(d)
-		e.ContextName = contextName
-		if !yield(e, nil) {
-			return
+		for body := range d.Bodies() {
+			e := event.New(body)
+			e.ContextName = contextName
+			if !yield(e, nil) {
+				return
+			}
 		}
 	}
 }
@@ -86,6 +89,6 @@ func (p *position) advance(e event.Event) {
 	}
 }
 
-func (p *position) includes(d event.TextDelta) bool {
+func (p *position) includes(d stream.Delta) bool {
 	return event.Counter(d.ThroughEventID) <= p.last
 }
