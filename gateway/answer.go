@@ -1,28 +1,52 @@
 package gateway
 
 import (
+	"sort"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// runningAnswer is the text of the running answer, from its deltas.
+// runningAnswer is the running answer, from its deltas.
 type runningAnswer struct {
 	newest event.TextDelta
-	text   strings.Builder
+	// text is the text and the reasoning, in order of arrival.
+	text strings.Builder
+	// runs are the parts of text that are entirely one or the other.
+	runs []run
 	// number counts answers, including those that start over; an offset belongs to one.
 	number int
 	ended  string         // the request whose answer is in the log
 	frames map[int][]byte // of the text, by start offset
 }
 
-func (a *runningAnswer) add(d event.TextDelta) {
+// run is a part of the text of a [runningAnswer], from an offset to the next run.
+type run struct {
+	start       int
+	isReasoning bool
+}
+
+// deltaOf returns the position and the text of a delta.
+func deltaOf(body event.Body) (d event.TextDelta, isReasoning, ok bool) {
+	switch body := body.(type) {
+	case event.TextDelta:
+		return body, false, true
+	case event.ReasoningDelta:
+		return event.TextDelta(body), true, true
+	}
+	return d, false, false
+}
+
+func (a *runningAnswer) add(d event.TextDelta, isReasoning bool) {
 	if d.RequestID == a.ended {
 		return
 	}
 	if d.Reset || d.RequestID != a.newest.RequestID || d.Attempt != a.newest.Attempt {
-		a.text = strings.Builder{}
+		a.text, a.runs = strings.Builder{}, nil
 		a.number++
+	}
+	if n := len(a.runs); d.Delta != "" && (n == 0 || a.runs[n-1].isReasoning != isReasoning) {
+		a.runs = append(a.runs, run{a.text.Len(), isReasoning})
 	}
 	a.newest, a.frames = d, nil
 	a.text.WriteString(d.Delta)
@@ -35,21 +59,37 @@ func (a *runningAnswer) apply(e event.Event) {
 	}
 }
 
-// frameFrom encodes the text from an offset as one delta, at offset 0 as a reset.
+// frameFrom encodes the text from an offset, with one delta and one frame for each run. At offset
+// 0 the first is a reset.
 func (a *runningAnswer) frameFrom(contextName string, offset int) []byte {
-	if f, ok := a.frames[offset]; ok {
+	from := offset
+	if f, ok := a.frames[from]; ok {
 		return f
 	}
-	d := a.newest
-	d.Delta, d.Reset = a.text.String()[offset:], offset == 0
-	e := event.New(d)
-	e.ContextName = contextName
-	data, _ := e.MarshalJSON() // a delta always encodes
+	first := max(0, sort.Search(len(a.runs), func(i int) bool { return a.runs[i].start > offset })-1)
+	var frames []byte
+	for i, last := first, max(first, len(a.runs)-1); i <= last; i++ {
+		end := a.text.Len()
+		if i < last {
+			end = a.runs[i+1].start
+		}
+		d := a.newest
+		d.Index -= last - i
+		d.Delta, d.Reset = a.text.String()[offset:end], offset == 0
+		e := event.New(d)
+		if len(a.runs) > 0 && a.runs[i].isReasoning {
+			e = event.New(event.ReasoningDelta(d))
+		}
+		e.ContextName = contextName
+		data, _ := e.MarshalJSON() // a delta always encodes
+		frames = append(frames, frame("", "", data)...)
+		offset = end
+	}
 	if a.frames == nil {
 		a.frames = map[int][]byte{}
 	}
-	a.frames[offset] = frame("", "", data)
-	return a.frames[offset]
+	a.frames[from] = frames
+	return frames
 }
 
 // endedRequest returns the id of the request whose answer or end an event records, or "".

@@ -95,6 +95,37 @@ func TestALateViewerReceivesTheTextSoFar(t *testing.T) {
 	require.True(t, late.Reset)
 }
 
+func TestCoalescedDeltasKeepTheirKindAndOrder(t *testing.T) {
+	log := newLog(event.UserMessage{Content: "Hello"})
+	w := serve(t, fakeClient{log: log}, gateway.Options{})
+	early := w.view("/contexts/demo/events?from=demo:0001")
+	thought := func(index int, text string) event.ReasoningDelta { return event.ReasoningDelta(delta(index, text)) }
+	for _, body := range []event.Body{thought(0, "They"), thought(1, " greet"), delta(2, "Good"), delta(3, " day"), thought(4, " me")} {
+		log.record(body)
+		early.next()
+	}
+	late := w.view("/contexts/demo/events?from=demo:0001")
+	want := []event.Body{thought(2, "They greet"), delta(3, "Good day"), thought(4, " me")}
+	for i, body := range want {
+		var e event.Event
+		require.NoError(t, json.Unmarshal([]byte(late.next().data), &e))
+		d := event.TextDelta{}
+		switch body := e.Body.(type) {
+		case event.TextDelta:
+			d = body
+		case event.ReasoningDelta:
+			d = event.TextDelta(body)
+		}
+		require.Equal(t, i == 0, d.Reset, "only the first replaces")
+		d.Reset = false
+		if e.Tag() == event.TagReasoningDelta {
+			require.Equal(t, body, event.ReasoningDelta(d))
+		} else {
+			require.Equal(t, body, d)
+		}
+	}
+}
+
 func TestANewAttemptResetsTheAnswer(t *testing.T) {
 	log := newLog(event.UserMessage{Content: "Hello"})
 	w := serve(t, fakeClient{log: log}, gateway.Options{})

@@ -107,14 +107,15 @@ func (r *room) nextChange() <-chan struct{} {
 
 func (r *room) apply(e event.Event) {
 	var recorded []byte
-	if e.Tag() != event.TagTextDelta {
+	delta, isReasoning, isDelta := deltaOf(e.Body)
+	if !isDelta {
 		recorded = eventFrame(e)
 	}
 	r.publish(func() {
 		r.isMissing = false
 		r.transcript.apply(e)
-		if delta, ok := e.Body.(event.TextDelta); ok {
-			r.answer.add(delta)
+		if isDelta {
+			r.answer.add(delta, isReasoning)
 			return
 		}
 		r.answer.apply(e)

@@ -70,7 +70,7 @@ func (l *log) recordEvents(events ...event.Event) {
 	defer l.mu.Unlock()
 	for _, e := range events {
 		e.ContextName = l.name
-		if e.Tag() != event.TagTextDelta {
+		if e.Tag().Class() != event.ClassEphemeral {
 			l.last++
 			e.ID = event.FormatID(l.name, l.last)
 			e.Timestamp = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
@@ -160,7 +160,7 @@ func (l *log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 			for _, e := range events[next:] {
 				wanted := event.Counter(e.ID) > last
 				if e.ID == "" {
-					wanted = options.Deltas && event.Counter(e.Body.(event.TextDelta).ThroughEventID) >= last
+					wanted = options.Deltas && event.Counter(throughOf(e.Body)) >= last
 				}
 				if wanted && !yield(e, nil) {
 					return
@@ -354,6 +354,8 @@ type sse struct{ id, kind, data, retry string }
 
 func (e sse) schema() string {
 	switch {
+	case e.kind == "" && e.id == "" && strings.Contains(e.data, string(event.TagReasoningDelta)):
+		return "ReasoningDelta"
 	case e.kind == "" && e.id == "":
 		return "TextDelta"
 	case e.kind == "":
@@ -480,6 +482,14 @@ func (v *viewer) end() {
 func eventID(counter int) string { return event.FormatID("demo", counter) }
 
 // delta is a delta of the first answer of demo.
+// throughOf returns the newest event that the provider of a delta was shown.
+func throughOf(body event.Body) string {
+	if d, ok := body.(event.ReasoningDelta); ok {
+		return d.ThroughEventID
+	}
+	return body.(event.TextDelta).ThroughEventID
+}
+
 func delta(index int, text string) event.TextDelta {
 	return event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: index, Delta: text, ThroughEventID: eventID(1)}
 }

@@ -29,7 +29,7 @@ const views = {
 
   thinking: (entry) => {
     const { text, streaming } = prose(entry);
-    return { streaming, children: [h("details", null, h("summary", null, streaming ? "Thinking…" : "Thought"), text)] };
+    return { streaming, children: [h("details", null, h("summary", null, streaming ? "Thinking…" : "Thought"), text), entry.partial && h("p", { class: "partial" }, "interrupted")] };
   },
 
   system_message: (entry) => {
