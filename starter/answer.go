@@ -70,6 +70,8 @@ func (w *answerWriter) take(e event.Event) {
 	switch body := e.Body.(type) {
 	case event.TextDelta:
 		w.add(w.live.Add(body))
+	case event.ReasoningDelta:
+		w.add("", w.live.AddReasoning(body))
 	case event.AssistantMessage:
 		if body.RequestID != "" && event.Counter(body.ThroughEventID) >= w.first {
 			w.add(w.live.Complete(body))

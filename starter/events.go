@@ -44,7 +44,7 @@ does not exist yet, wait for it.
 	flags.StringVar(&o.run, "run", "", "show the log of the run with this `RUN_ID`, even if a reset abandoned it (default: the current run)")
 	flags.BoolVarP(&o.follow, "follow", "f", false, "show new events as they are recorded, until Ctrl-C")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object per line")
-	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent; requires --follow and --json")
+	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent and ReasoningDeltaEvent; requires --follow and --json")
 	return command
 }
 

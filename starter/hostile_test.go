@@ -90,7 +90,7 @@ func poisonedBodies(t *testing.T) []event.Body {
 		poisoned[event.SystemPrompt](), poisoned[event.SetProviderConfig](), fallback,
 		poisoned[event.SetRetryConfig](), poisoned[event.SetTimeout](), poisoned[event.SetDeliveryPolicy](),
 		poisoned[event.SetRequestSettings](),
-		poisoned[event.UserMessage](), poisoned[event.LLMRequestStarted](), poisoned[event.TextDelta](),
+		poisoned[event.UserMessage](), poisoned[event.LLMRequestStarted](), poisoned[event.TextDelta](), poisoned[event.ReasoningDelta](),
 		poisoned[event.AssistantMessage](), event.AssistantMessage{Content: hostile},
 		poisoned[event.ToolCall](), poisoned[event.ToolResult](), failed, poisoned[event.Note](),
 		poisoned[event.LLMRequestCompleted](), poisoned[event.LLMRequestInterrupted](),
@@ -108,7 +108,8 @@ func hostileTurn(end event.Body) []event.Body {
 	const request = "demo:r0001"
 	return []event.Body{
 		event.LLMRequestStarted{RequestID: request, ProviderID: hostile, Model: hostile, ThroughEventID: "demo:0001", Attempt: 1},
-		event.TextDelta{RequestID: request, Attempt: 1, Delta: hostile},
+		event.ReasoningDelta{RequestID: request, Attempt: 1, Delta: hostile},
+		event.TextDelta{RequestID: request, Attempt: 1, Index: 1, Delta: hostile},
 		event.LLMRequestFellBack{RequestID: request, FromProvider: hostile, ToProvider: hostile, Error: hostile},
 		event.TextDelta{RequestID: request, Attempt: 2, Delta: hostile, Reset: true},
 		event.AssistantMessage{RequestID: request, Content: hostile + hostile, ThroughEventID: "demo:0001"},

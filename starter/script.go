@@ -58,7 +58,7 @@ Invalid lines are reported on standard error and skipped; the exit code is then
 		RunE:    func(command *cobra.Command, _ []string) error { return runScript(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", nameUsage)
-	command.Flags().BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent")
+	command.Flags().BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent and ReasoningDeltaEvent")
 	return command
 }
 

@@ -55,7 +55,7 @@ The delivery policy of the context decides what happens to a running answer, see
 		"parameters of the request for this message only, as `JSON` with the fields of a SetRequestSettingsEvent; they override those of \"set request\"")
 	flags.BoolVar(&o.noWait, "no-wait", false, "return as soon as the message is stored in Temporal")
 	flags.BoolVar(&o.json, "json", false, "print the events of the turn, one JSON object per line")
-	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent; requires --json")
+	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent and ReasoningDeltaEvent; requires --json")
 	return command
 }
 
@@ -162,7 +162,7 @@ func (o sendOptions) printTurn(ctx context.Context, to conversation, events []ev
 		if err != nil {
 			return err
 		}
-		if e.Tag() == event.TagTextDelta && !o.deltas {
+		if e.Tag().Class() == event.ClassEphemeral && !o.deltas {
 			continue
 		}
 		if err := o.printJSON(e); err != nil {

@@ -18,7 +18,8 @@ type requestFlags struct {
 	maxTokens                         int
 	seed                              int64
 	stop, labels                      []string
-	effort, schemaFile, schemaName    string
+	effort, reasoning                 string
+	schemaFile, schemaName            string
 	strict, jsonObject                bool
 	extra                             string
 }
@@ -56,6 +57,7 @@ A parameter that the provider is known to refuse is not sent to it.
 	flags.Float64Var(&f.frequencyPenalty, "frequency-penalty", 0, "penalty of frequent tokens, a `NUMBER` from -2 to 2")
 	flags.Float64Var(&f.presencePenalty, "presence-penalty", 0, "penalty of tokens that occurred, a `NUMBER` from -2 to 2")
 	flags.StringVar(&f.effort, "reasoning-effort", "", "`EFFORT` of reasoning: "+oneOf(words(event.ReasoningEfforts()))+"; models support some of them")
+	flags.StringVar(&f.reasoning, "reasoning", "", "how much of the reasoning is `KEPT`: summary (up to 16 KiB), full (up to 256 KiB) or off (default: summary)")
 	flags.BoolVar(&f.jsonObject, "json-object", false, "answer with a JSON object")
 	flags.StringVar(&f.schemaFile, "response-schema", "", "answer with JSON that matches the JSON Schema in `FILE`, at most 32 KiB")
 	flags.StringVar(&f.schemaName, "schema-name", "", "`NAME` of the schema for the provider (default: answer)")
@@ -72,7 +74,7 @@ func (f *requestFlags) settings(command *cobra.Command) (s event.RequestSettings
 	ifChanged(command, "seed", &s.Seed, &f.seed)
 	ifChanged(command, "frequency-penalty", &s.FrequencyPenalty, &f.frequencyPenalty)
 	ifChanged(command, "presence-penalty", &s.PresencePenalty, &f.presencePenalty)
-	s.Stop, s.ReasoningEffort = f.stop, event.ReasoningEffort(f.effort)
+	s.Stop, s.ReasoningEffort, s.Reasoning = f.stop, event.ReasoningEffort(f.effort), event.Reasoning(f.reasoning)
 	if f.extra != "" {
 		if err := json.Unmarshal([]byte(f.extra), &s.Extra); err != nil {
 			return s, usagef("--extra: want a JSON object")

@@ -312,6 +312,26 @@ func TestAnAnswer(t *testing.T) {
 			event.TextDelta{RequestID: request, Attempt: 2, Delta: "good", Reset: true})
 		s.untilPrinted("bad\n[the answer restarts")
 	})
+	t.Run("is preceded by the last line of its reasoning, then by a note", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1),
+			event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "They greet me.\n"},
+			event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 1, Delta: "I greet \x1b[2J back"})
+		s.untilViewed("I greet [2J back")
+		require.NotContains(t, s.view(), "They greet")
+		require.Contains(t, s.view(), "thinking · Ctrl-C interrupts")
+		s.record(delta(2, "Hello\n"))
+		s.untilPrinted("thought\nHello\n")
+		require.NotContains(t, s.view()+s.printed, "I greet")
+	})
+	t.Run("that was interrupted before its text leaves a note", func(t *testing.T) {
+		s := open(t)
+		s.record(event.UserMessage{Content: "Hi"}, started(1),
+			event.ReasoningDelta{RequestID: request, Attempt: 1, Delta: "They"},
+			event.AssistantMessage{RequestID: request, Reasoning: "They", ThroughEventID: "demo:0001", Partial: true},
+			event.LLMRequestInterrupted{RequestID: request, Reason: event.ReasonCancelled})
+		s.untilPrinted("thought\n⏹ interrupted: cancelled\n")
+	})
 	t.Run("that was interrupted is marked", func(t *testing.T) {
 		s := open(t)
 		s.record(event.UserMessage{Content: "Hi"}, started(1), delta(0, "He"),

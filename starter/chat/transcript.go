@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -36,6 +37,8 @@ type transcript struct {
 	live            show.Answer
 	tail            string
 	isPartlyPrinted bool
+	// thinkingSince is when the model began to reason; zero if it does not.
+	thinkingSince time.Time
 	// waiting are lines that arrived during an answer; they are shown below it.
 	waiting []waitingLine
 
@@ -89,7 +92,18 @@ func (t *transcript) take(e event.Event) {
 	switch body := e.Body.(type) {
 	case event.TextDelta:
 		t.busy, t.answering = true, true
-		t.stream(t.live.Add(body))
+		text, isRestart := t.live.Add(body)
+		if text != "" {
+			t.endThinking()
+		}
+		t.stream(text, isRestart)
+	case event.ReasoningDelta:
+		t.busy, t.answering = true, true
+		t.stream("", t.live.AddReasoning(body))
+		// Reasoning after the text has begun is not shown.
+		if t.thinkingSince.IsZero() && t.tail == "" && !t.isPartlyPrinted {
+			t.thinkingSince = time.Now()
+		}
 	case event.UserMessage:
 		t.takeUser(e.ID, body)
 	case event.AssistantMessage:
@@ -133,8 +147,22 @@ func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 		t.printAfterAnswer(id, spaced(body.Content))
 		return
 	}
+	t.endThinking()
 	t.stream(t.live.Complete(body))
 	t.finishTail()
+}
+
+// endThinking replaces the reasoning in view by how long it took.
+func (t *transcript) endThinking() {
+	if t.thinkingSince.IsZero() {
+		return
+	}
+	text := "thought"
+	if took := time.Since(t.thinkingSince).Round(time.Second); took > 0 {
+		text += " for " + took.String()
+	}
+	t.remark(text)
+	t.thinkingSince = time.Time{}
 }
 
 // isRestart means that text replaces what was shown of the answer.
@@ -160,7 +188,9 @@ func (t *transcript) stream(text string, isRestart bool) {
 
 // Waiting lines are shown and answered next.
 func (t *transcript) end(body event.Body, mark string) {
+	t.endThinking()
 	t.finishTail()
+	t.isPartlyPrinted = false
 	t.live.End(event.RequestOf(body))
 	if mark != "" {
 		t.print(mark)
@@ -251,6 +281,10 @@ func (t *transcript) finished() []string {
 
 func (t *transcript) unfinished() []string {
 	var rows []string
+	if !t.thinkingSince.IsZero() {
+		reasoning := strings.Split(strings.TrimSpace(spaced(t.live.Reasoning())), "\n")
+		rows = append(rows, t.style.Dim(ansi.Truncate(reasoning[len(reasoning)-1], t.width, "…")))
+	}
 	if t.tail != "" {
 		rows = t.wrap(t.tail)
 	}
@@ -265,6 +299,8 @@ func (t *transcript) doing() string {
 	switch {
 	case t.interrupting:
 		return "interrupting"
+	case !t.thinkingSince.IsZero():
+		return "thinking · Ctrl-C interrupts"
 	case t.answering:
 		return "answering · Ctrl-C interrupts"
 	default:

@@ -13,7 +13,8 @@ type Answer struct {
 	requestID string
 	attempt   int
 	next      int
-	text      strings.Builder
+
+	text, reasoning strings.Builder
 	// ended is the latest request that ended; its late deltas are dropped.
 	ended string
 }
@@ -21,29 +22,51 @@ type Answer struct {
 // Add processes a delta and returns the text to show. If restart is true, it replaces what was
 // shown of this answer.
 func (a *Answer) Add(d event.TextDelta) (text string, restart bool) {
+	ok, restart := a.place(d)
+	if !ok {
+		return "", restart
+	}
+	a.text.WriteString(d.Delta)
+	return d.Delta, restart
+}
+
+// AddReasoning processes a piece of reasoning. restart is as in [Answer.Add].
+func (a *Answer) AddReasoning(d event.ReasoningDelta) (restart bool) {
+	ok, restart := a.place(event.TextDelta(d))
+	if ok {
+		a.reasoning.WriteString(d.Delta)
+	}
+	return restart
+}
+
+// Reasoning returns the reasoning of the running answer so far.
+func (a *Answer) Reasoning() string { return a.reasoning.String() }
+
+// place reports whether a delta is the next one, and whether the answer starts over.
+func (a *Answer) place(d event.TextDelta) (ok, restart bool) {
 	if d.RequestID == a.ended {
-		return "", false
+		return false, false
 	}
 	if d.RequestID != a.requestID {
 		a.begin(d.RequestID)
 	}
 	switch {
 	case d.Attempt < a.attempt:
-		return "", false
+		return false, false
 	case d.Reset || d.Attempt > a.attempt:
 		restart = a.text.Len() > 0
 		a.text.Reset()
+		a.reasoning.Reset()
 		a.attempt, a.next = d.Attempt, 0
 		if d.Reset {
 			a.next = d.Index
 		}
 	}
 	if d.Index != a.next {
-		return "", restart
+		return false, restart
 	}
 	a.next++
-	a.text.WriteString(d.Delta)
-	return d.Delta, restart
+	return true, restart
 }
 
 // Complete processes the recorded answer and returns the text still to be shown. If restart is
@@ -66,5 +89,6 @@ func (a *Answer) End(requestID string) {
 
 func (a *Answer) begin(requestID string) {
 	a.requestID, a.attempt, a.next = requestID, 0, 0
+	a.reasoning.Reset()
 	a.text.Reset()
 }

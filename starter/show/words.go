@@ -93,6 +93,8 @@ func lifecycle(body event.Body) (subject, text string) {
 		return "input rejected", b.Reason
 	case event.TextDelta:
 		return "delta", b.Delta
+	case event.ReasoningDelta:
+		return "reasoning delta", b.Delta
 	case nil:
 		return "no event", ""
 	default:
