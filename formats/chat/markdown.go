@@ -19,13 +19,13 @@ import (
 // content is rendered as Markdown; tool calls and results are fenced code blocks.
 // Content cannot break out of either.
 func writeMarkdown(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
-	name, messages, err := conversationOf(log)
+	c, err := conversationOf(log)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "# %s\n", name)
-	for _, m := range messages {
-		writeMessage(w, m)
+	fmt.Fprintf(w, "# %s\n", c.contextName)
+	for _, m := range c.messages {
+		writeMessage(w, m, c.reasoning[m.EventID])
 	}
 	return nil // bufio.Writer reports write errors on Flush
 }
@@ -37,7 +37,7 @@ var headings = map[reducer.Role]string{
 	reducer.RoleTool:      "Tool",
 }
 
-func writeMessage(w io.Writer, m reducer.Message) {
+func writeMessage(w io.Writer, m reducer.Message, reasoning string) {
 	heading := headings[m.Role]
 	if m.Partial {
 		heading += " (partial)"
@@ -47,6 +47,11 @@ func writeMessage(w io.Writer, m reducer.Message) {
 		fmt.Fprintf(w, "\nResult of %s:\n", codeSpan(m.ToolCallID))
 		writeCode(w, "", m.Content)
 		return
+	}
+	if strings.TrimSpace(reasoning) != "" {
+		fmt.Fprintf(w, "\n### Reasoning\n")
+		writeQuote(w, reasoning)
+		fmt.Fprintf(w, "\n### Answer\n")
 	}
 	writeQuote(w, m.Content)
 	for i, a := range m.Attachments {

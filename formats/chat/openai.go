@@ -1,9 +1,13 @@
 package chat
 
+import "encoding/json"
+
 // The subset of Chat Completions messages that a log can represent:
 // https://platform.openai.com/docs/api-reference/chat/create
 type (
 	document struct {
+		// Model is set if there are reasoning details, which are of use only to it.
+		Model    string    `json:"model,omitempty"`
 		Messages []message `json:"messages"`
 	}
 	message struct {
@@ -12,6 +16,9 @@ type (
 		Content    any        `json:"content"`
 		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
+		Reasoning  string     `json:"reasoning_content,omitempty"`
+		// Details is an array, as OpenRouter sends it.
+		Details json.RawMessage `json:"reasoning_details,omitempty"`
 	}
 	part struct {
 		Type       string      `json:"type"`
@@ -45,6 +52,12 @@ type (
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
 	}
+)
+
+// The provider of reasoning details, a preset of package llm.
+const (
+	openRouter    = "openrouter"
+	openRouterURL = "https://openrouter.ai/api/v1"
 )
 
 const (

@@ -36,7 +36,7 @@ func decodeOpenAI(in *lines, take func(event.Event) error) error {
 	if err := seekMessages(decoder); err != nil {
 		return fmt.Errorf("line %d: %w", lineAt(decoder.InputOffset()), err)
 	}
-	d := dialogue{open: map[string]bool{}}
+	d := dialogue{open: map[string]bool{}, model: modelIn(data)}
 	for n := 1; decoder.More(); n++ {
 		var raw json.RawMessage
 		err := decoder.Decode(&raw)
@@ -108,6 +108,17 @@ func seekMessages(decoder *json.Decoder) error {
 	return err
 }
 
+// modelIn returns the model of a document; "" without one.
+func modelIn(data []byte) string {
+	var d struct {
+		Model string `json:"model"`
+	}
+	if json.Unmarshal(data, &d) != nil {
+		return ""
+	}
+	return d.Model
+}
+
 // dialogue is the state of parsing one conversation.
 type dialogue struct {
 	events []event.Event
@@ -115,6 +126,8 @@ type dialogue struct {
 	system []string
 	// open holds the ids of calls without a result.
 	open map[string]bool
+	// model made the reasoning details; "" if unknown.
+	model string
 }
 
 // incoming is a [message] with undecoded content.
@@ -125,6 +138,10 @@ type incoming struct {
 	ToolCalls    []toolCall      `json:"tool_calls"`
 	ToolCallID   string          `json:"tool_call_id"`
 	FunctionCall json.RawMessage `json:"function_call"`
+	// OpenRouter, Groq and Ollama call the reasoning "reasoning", others reasoning_content.
+	Reasoning        string          `json:"reasoning"`
+	ReasoningContent string          `json:"reasoning_content"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details"`
 }
 
 func (d *dialogue) add(raw json.RawMessage) error {
@@ -146,7 +163,7 @@ func (d *dialogue) add(raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	mayBeSilent := m.Role == string(reducer.RoleAssistant) && (m.Refusal != "" || len(m.ToolCalls) > 0)
+	mayBeSilent := m.Role == string(reducer.RoleAssistant) && (m.Refusal != "" || len(m.ToolCalls) > 0 || cmp.Or(m.ReasoningContent, m.Reasoning) != "")
 	if len(parts) == 0 && !mayBeSilent {
 		return problem("content", "missing")
 	}
@@ -200,7 +217,8 @@ func (d *dialogue) addAnswer(m incoming, text string) error {
 	}
 	// A temporary id for the calls to reference; placing assigns the final one.
 	id := strconv.Itoa(len(d.events) + 1)
-	if err := d.record(id, event.AssistantMessage{Content: text}); err != nil {
+	answer := event.AssistantMessage{Content: text, Reasoning: cmp.Or(m.ReasoningContent, m.Reasoning), ProviderState: d.stateOf(m)}
+	if err := d.record(id, answer); err != nil {
 		return err
 	}
 	called := map[string]bool{}
@@ -223,6 +241,16 @@ func (d *dialogue) addAnswer(m incoming, text string) error {
 		}
 	}
 	return nil
+}
+
+// stateOf returns the reasoning details of a message for OpenRouter; nil if there are none, or if
+// their model is unknown.
+func (d *dialogue) stateOf(m incoming) *event.ProviderState {
+	if d.model == "" || len(m.ReasoningDetails) == 0 || m.ReasoningDetails[0] != '[' {
+		return nil
+	}
+	data := append(append([]byte(`{"reasoning_details":`), m.ReasoningDetails...), '}')
+	return &event.ProviderState{ProviderID: openRouter, Model: d.model, BaseURL: openRouterURL, Data: data}
 }
 
 // parametersOf returns arguments as the log stores them. Models may emit arguments

@@ -204,6 +204,10 @@ func TestALogIsWrittenAsMessages(t *testing.T) {
 		{"a call without a result, and a result without a call", []event.Body{call, event.ToolResult{ToolCallID: "c9", Value: json.RawMessage(`9`)}, event.UserMessage{Content: "a"}},
 			[]string{called, `{"role":"tool","content":"interrupted, outcome unknown","tool_call_id":"c1"}`,
 				`{"role":"user","content":"[Result of a tool call that is not part of this conversation: 9]"}`, `{"role":"user","content":"a"}`}},
+		{"reasoning", []event.Body{event.AssistantMessage{Content: "a", Reasoning: "<b>"}}, []string{`{"role":"assistant","content":"a","reasoning_content":"<b>"}`}},
+		{"a state of another provider", []event.Body{event.AssistantMessage{Content: "a", ProviderState: &event.ProviderState{
+			ProviderID: "gemini", Model: "m", BaseURL: "https://openrouter.ai/api/v1", Data: json.RawMessage(`{"reasoning_details":[]}`),
+		}}}, []string{`{"role":"assistant","content":"a"}`}},
 		{"an answer of nothing", []event.Body{event.AssistantMessage{}}, []string{`{"role":"assistant","content":""}`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -249,7 +253,11 @@ func messages() *rapid.Generator[[]string] {
 					rapid.SliceOfN(parts, 1, 3).Draw(t, "parts")...)
 				out = append(out, fmt.Sprintf(`{"role":"user","content":[%s]}`, strings.Join(all, ",")))
 			case 2:
-				out = append(out, fmt.Sprintf(`{"role":"assistant","content":%s}`, text))
+				reasoning := ""
+				if r := rapid.String().Draw(t, "reasoning"); r != "" {
+					reasoning = `,"reasoning_content":` + quoted(t, r)
+				}
+				out = append(out, fmt.Sprintf(`{"role":"assistant","content":%s%s}`, text, reasoning))
 			default:
 				var calls, results []string
 				for i := range rapid.IntRange(1, 3).Draw(t, "calls") {
@@ -267,6 +275,24 @@ func messages() *rapid.Generator[[]string] {
 		}
 		return out
 	})
+}
+
+func TestReasoningDetailsSurviveARoundTrip(t *testing.T) {
+	const text = `{"model":"openai/gpt-5","messages":[{"role":"user","content":"Hi"},` +
+		`{"role":"assistant","content":"Hello","reasoning_content":"Hm","reasoning_details":[{"type":"reasoning.encrypted","data":"c2ln+/=="}]}]}` + "\n"
+	events := read(t, text, "demo")
+	require.Equal(t, event.AssistantMessage{Content: "Hello", Reasoning: "Hm", ProviderState: &event.ProviderState{
+		ProviderID: "openrouter", Model: "openai/gpt-5", BaseURL: "https://openrouter.ai/api/v1",
+		Data: json.RawMessage(`{"reasoning_details":[{"type":"reasoning.encrypted","data":"c2ln+/=="}]}`),
+	}}, events[1].Body)
+	require.Equal(t, text, write(t, chat.OpenAI, events...))
+}
+
+func TestReasoningIsImportedUnderEitherName(t *testing.T) {
+	for _, name := range []string{"reasoning", "reasoning_content"} {
+		events := read(t, `[{"role":"assistant","content":null,"`+name+`":"Hm","reasoning_details":[{}]}]`, "demo")
+		require.Equal(t, event.AssistantMessage{Reasoning: "Hm"}, events[0].Body, "details of an unknown model are of no use")
+	}
 }
 
 func TestMessagesSurviveARoundTrip(t *testing.T) {

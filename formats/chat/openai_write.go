@@ -15,23 +15,51 @@ import (
 )
 
 func writeOpenAI(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
-	_, messages, err := conversationOf(log)
+	c, err := conversationOf(log)
 	if err != nil {
 		return err
 	}
-	t := openAIWriter{out: []message{}}
-	for _, m := range messages {
+	t := openAIWriter{conversation: c, model: modelOf(c.messages), out: []message{}}
+	for _, m := range c.messages {
 		t.add(m)
 	}
 	t.finishResults()
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(document{Messages: t.out})
+	return encoder.Encode(document{Model: t.model, Messages: t.out})
+}
+
+// modelOf returns the newest model of OpenRouter with a state in the conversation; "" for none.
+func modelOf(messages []reducer.Message) string {
+	for _, m := range slices.Backward(messages) {
+		if s := m.ProviderState; s != nil && isDetails(s, s.Model) && detailsOf(s) != nil {
+			return s.Model
+		}
+	}
+	return ""
+}
+
+func isDetails(s *event.ProviderState, model string) bool {
+	return s != nil && s.ProviderID == openRouter && s.BaseURL == openRouterURL && s.Model == model
+}
+
+// detailsOf returns the reasoning_details of a state; nil if it has none.
+func detailsOf(s *event.ProviderState) json.RawMessage {
+	var data struct {
+		Details json.RawMessage `json:"reasoning_details"`
+	}
+	if json.Unmarshal(s.Data, &data) != nil {
+		return nil
+	}
+	return data.Details
 }
 
 // openAIWriter is a conversation being written.
 type openAIWriter struct {
-	out []message
+	conversation
+	// model made the reasoning details; "" for none.
+	model string
+	out   []message
 	// open holds the calls of the newest answer that have no result yet.
 	open []string
 	// strays holds results without a call; they are written once open is complete.
@@ -44,7 +72,10 @@ func (t *openAIWriter) add(m reducer.Message) {
 		return
 	}
 	t.finishResults()
-	out := message{Role: string(m.Role), Content: contentOf(m)}
+	out := message{Role: string(m.Role), Content: contentOf(m), Reasoning: t.reasoning[m.EventID]}
+	if isDetails(m.ProviderState, t.model) {
+		out.Details = detailsOf(m.ProviderState)
+	}
 	for _, call := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, toolCall{
 			ID: call.ID, Type: typeFunction, Function: function{Name: call.Name, Arguments: cmp.Or(call.Arguments, noArguments)},

@@ -64,19 +64,32 @@ func writeEvents(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	return nil
 }
 
-// conversationOf returns the context name and the messages of a log.
-func conversationOf(log iter.Seq2[event.Event, error]) (contextName string, messages []reducer.Message, err error) {
+// conversation is what a log contains.
+type conversation struct {
+	contextName string
+	messages    []reducer.Message
+	// reasoning is that of the answers, by event id. Messages do not include it, because
+	// models never receive it.
+	reasoning map[string]string
+}
+
+func conversationOf(log iter.Seq2[event.Event, error]) (conversation, error) {
+	c := conversation{reasoning: map[string]string{}}
 	var events []event.Event
 	for e, err := range log {
 		if err != nil {
-			return "", nil, err
+			return conversation{}, err
 		}
 		events = append(events, e)
+		if answer, ok := e.Body.(event.AssistantMessage); ok && answer.Reasoning != "" {
+			c.reasoning[e.ID] = answer.Reasoning
+		}
 	}
 	if len(events) > 0 {
-		contextName = events[0].ContextName
+		c.contextName = events[0].ContextName
 	}
-	return contextName, reducer.Reduce(reducer.Initial(), events...).Messages, nil
+	c.messages = reducer.Reduce(reducer.Initial(), events...).Messages
+	return c, nil
 }
 
 // nameOf returns the file name of an attachment and its source, unless the source
