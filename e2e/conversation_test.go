@@ -114,6 +114,60 @@ func TestNewInputInterruptsAndKeepsThePartialAnswer(t *testing.T) {
 	w.replay(c, "interruption")
 }
 
+func TestReasoningIsStreamedKeptAndInterrupted(t *testing.T) {
+	inReasoning, inText := llmtest.NewGate(), llmtest.NewGate()
+	w := newWorld(t,
+		llmtest.Answer("Hi", " there").Thinking("They ", "greet me"),
+		llmtest.Answer("Never").Thinking("Let me ", "think").HoldAfter(1, inReasoning),
+		llmtest.Answer("One", " two").Thinking("Easy").HoldAfter(2, inText),
+		llmtest.Answer("Fine."),
+	)
+	w.worker()
+	c := w.open("reasoning")
+	isReasoning := func(e event.Event) bool { return e.Tag() == event.TagReasoningDelta }
+	var kinds []event.Tag
+	for _, e := range w.say(c, "Hello") {
+		if e.Tag().Class() == event.ClassEphemeral {
+			kinds = append(kinds, e.Tag())
+		}
+	}
+	require.Equal(t, []event.Tag{event.TagReasoningDelta, event.TagReasoningDelta, event.TagTextDelta, event.TagTextDelta}, kinds)
+
+	second := w.ask(c, "Why?")
+	require.NoError(t, inReasoning.Reached(w.ctx))
+	second.until(isReasoning)
+	second.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	third := w.ask(c, "Count")
+	require.Equal(t, event.TagLLMRequestInterrupted, second.rest().Tag())
+	require.NoError(t, inText.Reached(w.ctx))
+	third.until(func(e event.Event) bool { return e.Tag() == event.TagTextDelta })
+	third.until(func(e event.Event) bool { return e.Tag() == event.TagLLMRequestStarted })
+	w.say(c, "Stop")
+
+	require.Equal(t, story(`
+		SessionStarted after 0
+		UserMessage "Hello"
+		LLMRequestStarted 1 scripted attempt 1 through 2
+		AssistantMessage "Hi there" through 2 reasoning "They greet me"
+		LLMRequestCompleted 1 stop
+		UserMessage "Why?"
+		LLMRequestStarted 2 scripted attempt 1 through 6
+		UserMessage "Count"
+		AssistantMessage "" through 6 partial reasoning "Let me "
+		LLMRequestInterrupted 2 new_user_input ""
+		LLMRequestStarted 3 scripted attempt 1 through 10
+		UserMessage "Stop"
+		AssistantMessage "One" through 10 partial reasoning "Easy"
+		LLMRequestInterrupted 3 new_user_input "One"
+		LLMRequestStarted 4 scripted attempt 1 through 14
+		AssistantMessage "Fine." through 14
+		LLMRequestCompleted 4 stop
+	`), w.log(c))
+	require.Equal(t, []string{"user: Hello", "assistant: Hi there", "user: Why?", "user: Count", "assistant: One", "user: Stop"},
+		contents(w.model.Requests()[3]), "models receive no reasoning, and no answer without text")
+	w.replay(c, "reasoning")
+}
+
 func TestInterruptStopsTheAnswer(t *testing.T) {
 	gate := llmtest.NewGate()
 	w := newWorld(t, llmtest.Answer("One", " two").HoldAfter(1, gate))

@@ -360,6 +360,9 @@ func describe(e event.Event) string {
 		if b.Partial {
 			line += " partial"
 		}
+		if b.Reasoning != "" {
+			line += fmt.Sprintf(" reasoning %q", b.Reasoning)
+		}
 	case event.FileAttachment:
 		line += fmt.Sprintf(" %s %s", b.FileName, b.MediaType)
 	case event.SessionStarted:

@@ -50,6 +50,7 @@ var handled = map[event.Tag]struct {
 	event.TagLLMRequestFellBack:    {session: true, entry: true},
 	event.TagInputRejected:         {entry: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
+	event.TagReasoningDelta:        {entry: true}, // as above
 }
 
 func TestEveryEventIsHandledEverywhere(t *testing.T) {
