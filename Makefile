@@ -117,7 +117,8 @@ slowest = $(if $(filter ./...,$(P)),./e2e ./gateway ./worker)
 begin_with = $(shell awk '/^func Test/ { name = $$2; sub(/[^A-Za-z0-9].*/, "", name) } /^\t$(1)\(t\)$$/ { print name }' e2e/*_test.go | paste -sd '|')
 
 test-long: bin/temporal bin/gotest ## Run the tests that take minutes, such as thousands of turns
-	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -v -run '^($(call begin_with,long))$$' ./e2e
+	@echo "running them all at once; heavy ones wait for each other"
+	CHRONICLE_LONG_TESTS=1 $(gotest) -count=1 -timeout 30m -parallel 100 -v -run '^($(call begin_with,long))$$' ./e2e
 
 # An S3-compatible server.
 bin/versitygw: tools/s3/go.mod

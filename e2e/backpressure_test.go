@@ -116,7 +116,7 @@ func TestBackpressureEndsWhenAWorkerRuns(t *testing.T) {
 
 func TestBackpressureBeginsAtNineThousandSignals(t *testing.T) {
 	long(t)
-	t.Parallel()
+	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("full-signals")
 	var notes []event.Event

@@ -146,12 +146,16 @@ func newestOnly(current reducer.ReducedContext, events ...event.Event) reducer.R
 func TestFiveThousandTurnsAreOneLogOverManyRuns(t *testing.T) {
 	long(t)
 	t.Parallel()
-	w := newWorldOn(t, environment{timeout: 15 * time.Minute}, llmtest.Func(echo))
+	on := environment{timeout: 15 * time.Minute}
 	turns, after := 5_000, 4_000
 	if os.Getenv(temporalVariable) != "" {
 		// Turns are slow on PostgreSQL; shorter runs keep the number of runs.
 		turns, after = 800, 800
+	} else {
+		// Floods delay the shared server.
+		on.temporal = startOwnServer(t).Address()
 	}
+	w := newWorldOn(t, on, llmtest.Func(echo))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter, o.Reduce = after, newestOnly })
 	c := w.open("years")
 	var none int64

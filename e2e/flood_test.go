@@ -41,16 +41,19 @@ func TestAFloodOfSignalsDuringAnAnswer(t *testing.T) {
 
 func TestAFloodOfMoreThanAHistoryHolds(t *testing.T) {
 	long(t)
+	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{900, 62_000, 8}) // 66 MB
 }
 
 func TestAFloodOfLargeSignalsOfMoreThanAHistoryHolds(t *testing.T) {
 	long(t)
+	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{130, 440_000, 2}) // 68 MB
 }
 
 func TestAFloodOfMoreSignalsThanARunMayHave(t *testing.T) {
 	long(t)
+	onlyHeavy(t)
 	floodDuringAnAnswer(t, flood{12_000, 20, 16})
 }
 
@@ -146,6 +149,7 @@ func (w *world) requireFlood(c *client.Context, f flood) {
 // sender that sends them again learns their ids.
 func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
 	long(t)
+	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout})
 	c := w.open("update")
 	id := wire.WorkflowID(c.Name())
@@ -209,6 +213,7 @@ func (w *world) awaitAdmitted(c *client.Context, updateID string) {
 // log, and the next session goes on with everything that was recorded.
 func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself(t *testing.T) {
 	long(t)
+	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Answer("Hello"), llmtest.Answer("Again"))
 	stop := w.worker()
 	c := w.open("unattended")

@@ -185,7 +185,7 @@ func TestAConversationOfAMillionTokensContinuesAsNew(t *testing.T) {
 
 func TestATenMegabyteContextContinuesAsNewReopensAndExports(t *testing.T) {
 	long(t)
-	t.Parallel()
+	onlyHeavy(t)
 	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Func(byteCount))
 	w.worker(func(o *contexts.Options) { o.ContinueAfter = contexts.MinContinueAfter })
 	c := w.open("ten-megabytes")

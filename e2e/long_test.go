@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"sync"
 	"testing"
 )
 
@@ -15,6 +16,18 @@ func long(t *testing.T) {
 	if os.Getenv(longVariable) != "1" {
 		t.Skip("long tests, run by make test-long")
 	}
+}
+
+var heavy sync.Mutex
+
+// onlyHeavy marks a long test that keeps the server and the processors busy. It runs beside
+// tests that mostly wait, but not beside another heavy one; the time that it reports includes
+// the wait for that one.
+func onlyHeavy(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	heavy.Lock()
+	t.Cleanup(heavy.Unlock)
 }
 
 // large marks a test with megabytes of text, which `make test` runs without the race
