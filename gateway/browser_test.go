@@ -318,6 +318,53 @@ func TestMarkdownHasListsTablesAndTasks(t *testing.T) {
 	require.Empty(t, found, "selectors without a match")
 }
 
+func TestTasksHaveNoBullets(t *testing.T) {
+	tab := show(t, newLog(event.AssistantMessage{Content: "- [x] tight\n\n1. another list\n\n- [ ] loose\n\n- [ ] too"}))
+	var styles []string
+	tab.Eval(`[...document.querySelectorAll(".prose li:has(input)")].map((li) => getComputedStyle(li).listStyleType)`, &styles)
+	require.Equal(t, []string{"none", "none", "none"}, styles)
+}
+
+// The ratio is that of WCAG 2.2, success criterion 1.4.3, level AA.
+func TestTextHasEnoughContrastInBothThemes(t *testing.T) {
+	tab := show(t, newLog(append(agentConversation(),
+		event.UserMessage{Content: "`code` and [a link](https://example.com)"},
+		event.LLMRequestFellBack{RequestID: "demo:r0002", FromProvider: "a", ToProvider: "b", Error: "401"},
+		event.AssistantMessage{RequestID: "demo:r0002", Content: "> quoted\n\n`code` and [a link](https://example.com)", Partial: true},
+		event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled},
+		event.LLMRequestFailed{RequestID: "demo:r0003", Error: "401"})...))
+	tab.Await(`document.querySelectorAll("#list a").length === 4`)
+	tab.Do(`document.querySelectorAll("details").forEach((details) => { details.open = true; })`)
+	for _, dark := range []bool{false, true} {
+		tab.As(browsertest.Look{Width: 1200, Height: 3000, Dark: dark})
+		var low []string
+		tab.Eval(`(() => {
+			const rgba = (color) => { const [r, g, b, a = 1] = color.match(/[\d.]+/g).map(Number); return [r, g, b, a]; };
+			const over = ([r, g, b, a], below) => [r, g, b].map((v, i) => v * a + below[i] * (1 - a));
+			const luminance = (color) => {
+				const [r, g, b] = color.map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+				return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+			};
+			const low = [];
+			const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+			while (texts.nextNode()) {
+				const element = texts.currentNode.parentElement;
+				if (!texts.currentNode.data.trim() || !element.checkVisibility({ opacityProperty: true }) || element.closest(":disabled")) continue;
+				let below = [255, 255, 255], opacity = 1;
+				const ancestors = [];
+				for (let e = element; e; e = e.parentElement) ancestors.unshift(getComputedStyle(e));
+				for (const style of ancestors) { below = over(rgba(style.backgroundColor), below); opacity *= style.opacity; }
+				const [r, g, b, a] = rgba(getComputedStyle(element).color);
+				const [dark, light] = [luminance(below), luminance(over([r, g, b, a * opacity], below))].sort((x, y) => x - y);
+				const ratio = (light + 0.05) / (dark + 0.05);
+				if (ratio < 4.5) low.push(texts.currentNode.data.trim() + ": " + ratio.toFixed(2));
+			}
+			return low;
+		})()`, &low)
+		require.Empty(t, low, "dark: %t", dark)
+	}
+}
+
 func TestTheThemeFollowsTheSystemOrTheChoice(t *testing.T) {
 	tab := show(t, newLog(event.UserMessage{Content: "Hi"}))
 	const isDark = `getComputedStyle(document.body).backgroundColor === "rgb(23, 22, 20)"`
