@@ -104,7 +104,6 @@ func (b *backpressure) takeUnchecked(contextName string) bool {
 	return true
 }
 
-// checkHistory returns ErrFull if the history has no space for another signal.
 func (c *Context) checkHistory(ctx context.Context, bytes int) error {
 	if c.client.backpressure.take(c.name, bytes) {
 		return nil

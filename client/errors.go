@@ -14,16 +14,12 @@ import (
 
 // Errors to test for with [errors.Is].
 var (
-	// ErrName: the context name is invalid.
 	ErrName = errors.New("invalid context name")
 	// ErrNoContext: the context does not exist.
-	ErrNoContext = eventlog.ErrNoContext
-	// ErrExists: a context with the name already exists.
-	ErrExists = errors.New("context already exists (choose another name)")
-	// ErrUnreachable: Temporal does not respond.
+	ErrNoContext   = eventlog.ErrNoContext
+	ErrExists      = errors.New("context already exists (choose another name)")
 	ErrUnreachable = errors.New("temporal is unreachable")
-	// ErrNoWorker: Temporal responds, but no worker does.
-	ErrNoWorker = errors.New("no worker responds (start a worker)")
+	ErrNoWorker    = errors.New("no worker responds (start a worker)")
 	// ErrFull: the history has no room for more input until a worker processes it. Sending
 	// the events again later is safe.
 	ErrFull = errors.New("full until a worker runs")
@@ -33,15 +29,13 @@ var (
 	// ErrKeyReused is the ErrRefused for an idempotency key that was used for other
 	// events, see [event.KeyedIDs].
 	ErrKeyReused = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
-	// ErrLost: the run was terminated or reset before it recorded the events.
-	ErrLost = errors.New("the run was terminated before it recorded the events (send them again)")
+	ErrLost      = errors.New("the run was terminated before it recorded the events (send them again)")
 	// ErrUnanswered: the run was terminated after it recorded the events and before it
 	// answered them.
 	ErrUnanswered = errors.New("the run was terminated before it answered (send a new message)")
 	// ErrNoAttachment: the event has no file, or its bytes are not available here.
 	ErrNoAttachment = errors.New("attachment not found")
-	// ErrNoArchive: the operation requires a blob store.
-	ErrNoArchive = eventlog.ErrNoArchive
+	ErrNoArchive    = eventlog.ErrNoArchive
 	// ErrOtherStore: the blob store of the client is not that of the workers.
 	ErrOtherStore = blobs.ErrOtherStore
 )

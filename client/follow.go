@@ -9,7 +9,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
-// FollowOptions configure [Context.Follow].
 type FollowOptions struct {
 	// From is the id of the event to start after. Empty: start at the first event.
 	From string

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Summary is a context in a list.
 type Summary struct {
 	ContextName string `json:"contextName"`
 	// Status is empty if the namespace has no search attributes for contexts.

@@ -15,8 +15,7 @@ import (
 type Verification struct {
 	ContextName string `json:"contextName"`
 	// Events is the number of events that could be read.
-	Events int `json:"events"`
-	// Segments is the number of archive segments of the log.
+	Events   int `json:"events"`
 	Segments int `json:"segments"`
 	// InHistory is the number of events that only the history contains.
 	InHistory int `json:"inHistory"`
