@@ -58,7 +58,6 @@ func workBare(s *self) error {
 	return nil
 }
 
-// Bare is the client of the bare workflows.
 type Bare struct {
 	temporal client.Client
 	watcher  *subprocess
@@ -73,5 +72,4 @@ func (b *Bare) Send(ctx context.Context, name string, m Message) error {
 	return b.temporal.SignalWorkflow(ctx, name, "", bareSignal, m.String())
 }
 
-// Watch makes the observer follow a running workflow.
 func (b *Bare) Watch(name string) error { return b.watcher.order(order{Follow: name, Bare: true}) }

@@ -9,7 +9,6 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// callModel calls the model for each order, concurrently.
 func callModel(s *self) error {
 	client := modelClient(s.Model)
 	s.report(Observation{Kind: Ready, At: time.Now()})

@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// Message is a user message that specifies its answer.
 type Message struct {
 	// Key is a unique word.
 	Key string
 	// Tokens is at least 1.
 	Tokens int
-	// Every is the time between two tokens.
-	Every time.Duration
+	Every  time.Duration
 	// Padding makes the message longer. The model ignores it.
 	Padding string
 }

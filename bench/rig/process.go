@@ -14,7 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
-// role selects the part of the rig that a process of this executable runs.
 type role string
 
 const (
@@ -40,7 +39,6 @@ type addresses struct {
 	NATSPort int `json:"natsPort,omitempty"`
 }
 
-// self is the current process as a part of the rig.
 type self struct {
 	addresses
 	orders *json.Decoder
@@ -54,7 +52,6 @@ func (s *self) report(o Observation) {
 	_ = s.out.Encode(o) // an error means that the parent has ended
 }
 
-// order is an instruction to a running part.
 type order struct {
 	// Follow is a context, or the workflow id of a bare workflow.
 	Follow string `json:"follow,omitempty"`

@@ -26,8 +26,7 @@ type Options struct {
 	Untuned bool
 	// Faults is the fraction of requests that the model fails, 0 to 1.
 	Faults float64
-	// Seed makes the faults reproducible.
-	Seed uint64
+	Seed   uint64
 	// Minimal omits the processes behind Bare, Direct and Contexts.Watch, which must not
 	// be used then.
 	Minimal bool
@@ -39,15 +38,12 @@ type Options struct {
 	TaskQueue string
 }
 
-// Rig is a running system.
 type Rig struct {
-	// Temporal is a client of the server.
 	Temporal sdkclient.Client
 	// Contexts are measured; Bare and Direct are the references.
-	Contexts *Contexts
-	Bare     *Bare
-	Direct   *Direct
-	// Observations of all processes.
+	Contexts     *Contexts
+	Bare         *Bare
+	Direct       *Direct
 	Observations *Observations
 
 	options   Options
@@ -183,7 +179,6 @@ func dial(ctx context.Context, address string) (sdkclient.Client, error) {
 	})
 }
 
-// Contexts is the client of the contexts.
 type Contexts struct {
 	*client.Client
 	watcher *subprocess
@@ -212,7 +207,6 @@ func (c *Contexts) Send(ctx context.Context, name string, m Message) error {
 // Watch makes the observer follow a context.
 func (c *Contexts) Watch(name string) error { return c.watcher.order(order{Follow: name}) }
 
-// Direct is a client that calls the model without Temporal.
 type Direct struct{ subprocess *subprocess }
 
 func (d *Direct) Send(m Message) error { return d.subprocess.order(order{Ask: m.String()}) }
