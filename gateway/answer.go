@@ -7,7 +7,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// runningAnswer is the running answer, from its deltas.
 type runningAnswer struct {
 	newest event.TextDelta
 	// text is the text and the reasoning, in order of arrival.
@@ -26,7 +25,6 @@ type run struct {
 	isReasoning bool
 }
 
-// deltaOf returns the position and the text of a delta.
 func deltaOf(body event.Body) (d event.TextDelta, isReasoning, ok bool) {
 	switch body := body.(type) {
 	case event.TextDelta:
