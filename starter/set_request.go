@@ -11,7 +11,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// requestFlags are the flags of "set request".
 type requestFlags struct {
 	temperature, topP                 float64
 	frequencyPenalty, presencePenalty float64
