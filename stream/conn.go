@@ -20,7 +20,6 @@ type Options struct {
 	Namespace string
 	// Auth configures authentication and TLS.
 	Auth Auth
-	// Name is the name of the connection on the NATS server. Optional.
 	Name string
 	// OnDisconnect is called when the connection breaks. OnConnect is called when it is
 	// restored, or established after [Connect] returned without it. Optional.
