@@ -39,7 +39,6 @@ type local struct {
 	temporal *devserver.Server
 }
 
-// serverExitError reports that the Temporal server of --dev exited by itself.
 type serverExitError struct{ error }
 
 func (e serverExitError) Unwrap() error { return e.error }
