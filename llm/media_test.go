@@ -100,6 +100,22 @@ func TestProvidersThatFetchPDFsGetTheirURLs(t *testing.T) {
 	}
 }
 
+func TestOtherServersAreNotAskedToFetchPDFs(t *testing.T) {
+	messages := []reducer.Message{user("", link("application/pdf", "https://x.example/a.pdf"))}
+	preset := anyMedia("openrouter", &llmtest.Server{URL: "https://openrouter.ai/api/v1"})
+	preset.Getenv = func(string) string { return testKey }
+	for name, optionsFor := range map[string]func(*llmtest.Server) llm.Options{
+		"configured under the name of a preset": func(model *llmtest.Server) llm.Options { return anyMedia("openrouter", model) },
+		"named by the context":                  func(*llmtest.Server) llm.Options { return preset },
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := llmtest.Start(t, llmtest.Answer("Hi"))
+			require.NoError(t, send(within(t), model, optionsFor(model), reducer.ProviderConfig{ProviderID: "openrouter"}, messages))
+			require.Equal(t, "[Attached: https://x.example/a.pdf]", model.Requests()[0].Messages[0].Content)
+		})
+	}
+}
+
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

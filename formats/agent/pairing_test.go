@@ -56,6 +56,7 @@ func TestResultsBelongToTheCallsOfTheirSession(t *testing.T) {
 		{"a second result", callOf("s1", "a") + callOf("s2", "a") + resultOf("s1", "a") + resultOf("s2", "a") + resultOf("s1", "a"), "s1-tool: s1, s2-tool: s2"},
 		{"a session that the call does not name", callOf("", "a") + resultOf("s1", "a"), "-tool: s1"},
 		{"a session that the result does not name", callOf("s1", "a") + resultOf("", "a"), "s1-tool: "},
+		{"no session, after a line of another one", callOf("s1", "a") + callOf("s2", "b") + resultOf("", "a"), "s1-tool: , s2-tool: unknown"},
 		{"of a session without the call", callOf("s1", "a") + resultOf("s2", "a"), "s1-tool: unknown"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
