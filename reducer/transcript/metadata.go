@@ -26,6 +26,9 @@ func metadataOf(e event.Event) json.RawMessage {
 		}
 		fields["messageId"] = encode(call.MessageID)
 	}
+	if len(fields) == 0 {
+		return nil
+	}
 	kept := map[string]json.RawMessage{}
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -129,6 +129,8 @@ func TestResultsCompleteTheirCalls(t *testing.T) {
 			`{"action":"file_edit","path":"b","changes":[{"action":"edit","unified_diff":"@@"}]}`},
 		{"a patch whose nested result is encoded as a string", "ApplyPatch", patch, value(`"{\"value\":\"{\\\"file_path\\\":\\\"b\\\",\\\"content\\\":\\\"new\\\"}\"}"`), transcript.Success,
 			`{"action":"file_edit","path":"b","changes":[{"action":"write","content":"new"}]}`},
+		{"a patch whose result has a diff besides a value", "ApplyPatch", patch, value(`{"file_path":"b","diff":"@@","value":{"diff":"@@ nested"}}`), transcript.Success,
+			`{"action":"file_edit","path":"b","changes":[{"action":"edit","unified_diff":"@@"}]}`},
 		{"a patch whose result is nested twice", "ApplyPatch", patch, value(`{"value":{"value":{"diff":"@@"}}}`), transcript.Success,
 			`{"action":"file_edit"}`},
 		{"a patch that deletes a file", "ApplyPatch", `{"input":"*** Delete File: a"}`, value(`{"file_path":"a","content":""}`), transcript.Success,
