@@ -242,6 +242,34 @@ func TestCallsWithoutTheirStateAreText(t *testing.T) {
 	}
 }
 
+func TestARejectedStateIsLeftOut(t *testing.T) {
+	rejected := llmtest.Error(400, "invalid_request_error", "Corrupted thought signature.")
+	t.Run("in a second request", func(t *testing.T) {
+		model := llmtest.Start(t, rejected, llmtest.Answer("Hi"))
+		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
+		target := resolve(t, config)
+		target.Conversation = "demo"
+		messages := []reducer.Message{user("Hi"), stateful(assistant("Yes", call("c1", "f")), config, everyState), user("And?")}
+		result, err := target.Stream(within(t), messages, nil)
+		require.NoError(t, err)
+		require.Equal(t, "Hi", result.Text)
+		require.Contains(t, string(model.Requests()[0].Body), "thought_signature")
+		require.NotContains(t, string(model.Requests()[1].Body), "thought_signature")
+		require.Contains(t, string(model.Requests()[1].Body), "[Called the tool f with")
+	})
+	t.Run("but other errors remain", func(t *testing.T) {
+		model := llmtest.Start(t, rejected, llmtest.Error(429, "", "slow down"), llmtest.Error(503, "", "busy"))
+		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
+		_, err := resolve(t, config).Stream(within(t), []reducer.Message{user("Hi"), assistant("Yes"), user("And?")}, nil)
+		requireKind(t, llm.KindBadRequest, err)
+		signed := []reducer.Message{user("Hi"), stateful(assistant("Yes"), config, everyState), user("And?")}
+		for _, kind := range []llm.Kind{llm.KindRateLimited, llm.KindServer} {
+			_, err = resolve(t, config).Stream(within(t), signed, nil)
+			requireKind(t, kind, err)
+		}
+	})
+}
+
 // TestAStateIsSentOnlyWhereItIsFrom renders random conversations with states of all providers.
 func TestAStateIsSentOnlyWhereItIsFrom(t *testing.T) {
 	var origins []reducer.ProviderConfig

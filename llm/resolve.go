@@ -40,6 +40,7 @@ type Target struct {
 	client         *openai.Client
 	secrets        *strings.Replacer // removes the literal key from a text
 	quirks         quirks
+	isStateless    bool                  // sends no state back
 	thinkTags      bool                  // see [Provider]
 	defaults       event.RequestSettings // of the provider config
 	renderings     *renderings

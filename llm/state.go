@@ -52,9 +52,9 @@ func (r returned) withText(text string) []any {
 // origin identifies where a state is valid.
 type origin struct{ providerID, baseURL, model string }
 
-// origin returns that of the states that a target receives; empty if it wants none back.
+// origin returns that of the states that a target receives; empty if it receives none.
 func (t *Target) origin() origin {
-	if t.quirks.state == stateNone {
+	if t.quirks.state == stateNone || t.isStateless {
 		return origin{}
 	}
 	return origin{t.ProviderID, t.BaseURL, t.Model}
@@ -64,7 +64,7 @@ func (t *Target) origin() origin {
 // which a client may have supplied, it uses only those that the rule of the provider names.
 func (t *Target) returned(m *reducer.Message) (r returned) {
 	s := m.ProviderState
-	if s == nil || m.Partial || t.quirks.state == stateNone || (origin{s.ProviderID, s.BaseURL, s.Model}) != t.origin() {
+	if s == nil || m.Partial || t.origin() == (origin{}) || (origin{s.ProviderID, s.BaseURL, s.Model}) != t.origin() {
 		return returned{}
 	}
 	var data struct {
@@ -91,6 +91,16 @@ func (t *Target) returned(m *reducer.Message) (r returned) {
 		r.thinking = thinkingParts(data.Thinking)
 	}
 	return r
+}
+
+// sendsState reports whether a request with the messages contains a state.
+func (t *Target) sendsState(messages []reducer.Message) bool {
+	for i := range messages {
+		if r := t.returned(&messages[i]); r.Details != nil || r.Reasoning != nil || r.Extra != nil || r.thinking != nil || r.ofCall(0) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // ifBegins returns a value if it is of the type that begins with a byte, else nil.

@@ -48,7 +48,23 @@ const finishError = "error"
 //     [KindContentFilter]; later, the answer ends with that finish reason.
 //   - No tools are offered. If a model calls one anyway, the call is ignored: the text is the
 //     answer, whatever the finish reason. Without text, the error is of [KindToolCall].
+//   - A request with states of the provider that it rejects as malformed is sent again without
+//     them: signatures expire, for example when a provider changes its keys.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, error) {
+	result, failure := t.send(ctx, messages, onDelta)
+	if failure != nil && failure.Kind == KindBadRequest && t.sendsState(messages) {
+		without := *t
+		without.isStateless = true
+		result, failure = without.send(ctx, messages, onDelta)
+	}
+	if failure != nil {
+		return result, failure
+	}
+	return result, nil
+}
+
+// send renders the conversation and sends it once.
+func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, *Error) {
 	sent, err := t.render(ctx, t.withFormat(messages))
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
@@ -59,9 +75,8 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 	result, failure := t.answer(ctx, sent, onDelta)
 	if failure != nil {
 		failure.suspectMedia(sent)
-		return result, failure
 	}
-	return result, nil
+	return result, failure
 }
 
 // answer sends the request and reads the answer.
