@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,38 @@ func TestStreamingLeavesOtherEntriesUnchanged(t *testing.T) {
 	var old int
 	tab.Eval(`[...document.querySelectorAll(".entry")].filter((e) => e.isOld).length`, &old)
 	require.Equal(t, 21, old)
+}
+
+func TestReasoningIsFoldedBeforeItsAnswer(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Why is the sky blue?"})
+	tab := show(t, l)
+	const reasoning = "They ask about *Rayleigh* scattering.\n\nShort wavelengths scatter more."
+	words := strings.SplitAfter(reasoning, " ")
+	for i, word := range words {
+		l.record(event.ReasoningDelta(delta(i, word)))
+	}
+	tab.Await(`document.querySelector(".thinking.streaming")`)
+	require.Equal(t, []string{"Thinking…"}, tab.Text(".thinking"))
+	tab.Click(".thinking summary")
+	tab.Await(`document.querySelector(".thinking").innerText.endsWith("scatter more.")`)
+	l.record(delta(len(words), "Because of "))
+	tab.Await(`document.querySelector(".assistant-message.streaming")`)
+	l.record(event.AssistantMessage{
+		RequestID: "demo:r0001", Content: "Because of scattering.", Reasoning: reasoning, ThroughEventID: eventID(1),
+	})
+	tab.Await(`!document.querySelector(".streaming") && document.querySelector(".assistant-message")`)
+	var order []string
+	tab.Eval(`[...document.querySelectorAll(".entry")].map((e) => e.className)`, &order)
+	require.Equal(t, []string{"entry user-message", "entry thinking", "entry assistant-message"}, order)
+	require.Contains(t, tab.Text(".thinking")[0], "Rayleigh", "stays open")
+	var announced string
+	tab.Eval(`document.querySelector("#announcer").textContent.trim()`, &announced)
+	require.Equal(t, "Because of scattering.", announced, "screen readers read the answer only")
+
+	l.record(event.UserMessage{Content: "And now?"}, event.ReasoningDelta{RequestID: "demo:r0002", Attempt: 1, Delta: "Hm", ThroughEventID: eventID(3)},
+		event.AssistantMessage{RequestID: "demo:r0002", Reasoning: "Hm", ThroughEventID: eventID(3), Partial: true})
+	tab.Await(`document.querySelector(".thinking .partial")`)
+	require.Equal(t, "Thought\n\ninterrupted", tab.Text(".thinking")[1])
 }
 
 func TestTheWorkForATokenIsConstant(t *testing.T) {

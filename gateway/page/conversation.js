@@ -118,7 +118,8 @@ export class Conversation {
     } else {
       this.#list.insertBefore(element, next);
     }
-    if (grew && !streaming) this.#announcer.textContent = element.textContent;
+    const isAnswer = entry.content.entry_type.type === "assistant_message";
+    if (grew && !streaming && isAnswer) this.#announcer.textContent = element.textContent;
     Object.assign(slot, { element, streaming, dirty: false });
   }
 
