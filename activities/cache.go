@@ -209,6 +209,9 @@ func sizeOf(session reducer.Session) int64 {
 	}
 	for _, m := range session.Reduced.Messages {
 		size += 200 + len(m.Content)
+		if m.ProviderState != nil {
+			size += 200 + len(m.ProviderState.Data)
+		}
 		for _, c := range m.ToolCalls {
 			size += 100 + len(c.Arguments)
 		}
