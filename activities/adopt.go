@@ -151,6 +151,15 @@ func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool 
 	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
+// progress is the details of a heartbeat. The next attempt, or the workflow, reports them if this
+// worker dies.
+func (a *attempt) progress(ctx context.Context) LostAttempt {
+	usage := a.usage.get(ctx)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return LostAttempt{a.attempted, usage}
+}
+
 // heartbeat also cancels the attempt when the worker hands it back or a stop check says so.
 func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 	ticker := time.NewTicker(heartbeatInterval)
@@ -165,7 +174,7 @@ func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 			a.cancel(errShutdown)
 			return
 		case <-ticker.C:
-			activity.RecordHeartbeat(ctx)
+			activity.RecordHeartbeat(ctx, a.progress(ctx))
 			// The next check follows an error. A query that waits for a worker must not
 			// delay the next heartbeat.
 			soon, cancel := context.WithTimeout(ctx, heartbeatInterval)

@@ -8,6 +8,7 @@ import (
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -28,6 +29,29 @@ const (
 type announcement struct {
 	sender      sync.WaitGroup
 	now, cancel context.CancelFunc
+	started     wire.RequestStarted
+
+	mu sync.Mutex
+	// ended is how the attempt ended, unless its result says so; hasEnded means that it was
+	// part of the signal.
+	ended    *wire.AttemptEnd
+	hasEnded bool
+}
+
+// signal returns what to signal now.
+func (n *announcement) signal() wire.RequestStarted {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	started := n.started
+	started.Ended, n.hasEnded = n.ended, n.ended != nil
+	return started
+}
+
+// end sets how the attempt ended.
+func (n *announcement) end(ended *wire.AttemptEnd) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = ended
 }
 
 // announce marks the request as sent and schedules the signal.
@@ -42,53 +66,62 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 		RequestID: a.in.RequestID, Attempt: a.attempted.Attempt, Through: a.attempted.Through,
 		ProviderID: a.attempted.ProviderID, Model: a.attempted.Model, Worker: a.options.WorkerQueue,
 	}
+	if a.lost != nil {
+		started.Lost = &wire.LostAttempt{
+			Attempt: a.lost.Attempt, Through: a.lost.Through, ProviderID: a.lost.ProviderID, Model: a.lost.Model, Usage: a.lost.Usage,
+		}
+	}
 	a.mu.Unlock()
 	a.broadcast.SetThrough(started.Through)
 
 	ctx = context.WithoutCancel(ctx)
 	delay, now := context.WithTimeout(ctx, announceAfter)
 	ctx, cancel := context.WithTimeout(ctx, announceAfter+announceTimeout)
-	a.announcement = &announcement{now: now, cancel: cancel}
+	n := &announcement{now: now, cancel: cancel, started: started}
+	a.announcement = n
 	if isUrgent {
 		now()
 	}
-	a.announcement.sender.Go(func() {
+	n.sender.Go(func() {
 		select {
 		case <-delay.Done():
 		case <-ctx.Done():
 			return
 		}
-		err := a.signalStarted(ctx, started)
-		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-			activity.GetLogger(ctx).Warn("Cannot signal the workflow that its request was sent", "request", started.RequestID, "error", err)
-		}
+		a.signalStarted(ctx, n.signal())
 	})
 }
 
 // signalStarted signals the current run. When that run continues as new, it signals the run that
 // adopts the attempt.
-func (a *attempt) signalStarted(ctx context.Context, started wire.RequestStarted) error {
+func (a *attempt) signalStarted(ctx context.Context, started wire.RequestStarted) {
 	for {
 		run, changed := a.currentRun()
 		err := a.options.Temporal.SignalWorkflow(ctx, run.ID, run.RunID, wire.SignalRequestStarted, started)
-		if !errors.As(err, new(*serviceerror.NotFound)) {
-			return err
+		if errors.As(err, new(*serviceerror.NotFound)) {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+			}
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return err
+		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+			activity.GetLogger(ctx).Warn("Cannot signal the workflow that its request was sent", "request", started.RequestID, "error", err)
 		}
+		return
 	}
 }
 
-// finish ends the announcement of an attempt that ended with err. A result makes the signal
-// redundant. The workflow does not see the error of an attempt that is retried, so it needs the
-// signal.
-func (n *announcement) finish(err error) {
+// finishAnnouncement ends the announcement of an attempt that ended with err. A result makes the
+// signal redundant. The workflow does not see the error of an attempt that is retried, so it
+// needs the signal, with the end of the attempt.
+func (a *attempt) finishAnnouncement(ctx context.Context, err error) {
+	n := a.announcement
 	if n == nil {
 		return
 	}
+	ended := endOf(err)
+	n.end(ended)
 	if err == nil {
 		n.cancel()
 	} else {
@@ -97,4 +130,25 @@ func (n *announcement) finish(err error) {
 	n.sender.Wait()
 	n.now()
 	n.cancel()
+	if ended != nil && !n.hasEnded {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
+		defer cancel()
+		a.signalStarted(ctx, n.signal())
+	}
+}
+
+// maxEndedError bounds the error in a signal, in bytes.
+const maxEndedError = 400
+
+// endOf returns the end of an attempt that another one follows; nil for any other.
+func endOf(err error) *wire.AttemptEnd {
+	var failed *temporal.ApplicationError
+	var details Failure
+	if !errors.As(err, &failed) || failed.NonRetryable() || !failed.HasDetails() || failed.Details(&details) != nil {
+		return nil
+	}
+	return &wire.AttemptEnd{
+		Kind: details.Kind, Retryable: details.Retryable, Error: event.Redact(failed.Message(), maxEndedError),
+		DurationMs: details.DurationMs, Usage: details.Usage,
+	}
 }

@@ -20,6 +20,7 @@ type attempt struct {
 	in        GenerateInput
 	key       attemptKey
 	info      activity.Info // of the activity that started it
+	lost      *LostAttempt  // nil: none
 	startedAt time.Time
 	cancel    context.CancelCauseFunc
 
@@ -36,6 +37,8 @@ type attempt struct {
 	// committed is the newest known end of the log that the server has persisted.
 	committed logEnd
 	keep      event.Reasoning
+
+	usage usageMeter
 
 	mu        sync.Mutex // guards the fields below
 	attempted Attempted
@@ -67,7 +70,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	a.broadcast = a.options.Stream.Broadcast(
 		StreamAttempt{ContextName: a.in.ContextName, RequestID: a.in.RequestID, Number: a.attempted.Attempt}, a.onStop)
 	defer a.broadcast.Close()
-	defer func() { a.announcement.finish(err) }()
+	defer func() { a.finishAnnouncement(ctx, err) }()
 	session, err := a.debounce(ctx)
 	if err != nil {
 		return a.outcome(ctx, Answer{}, err)
@@ -78,6 +81,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		return a.outcome(ctx, Answer{}, err)
 	}
 
+	a.usage.start(model)
 	a.announce(ctx, config.Delivery.Policy)
 	ctx, cancel := context.WithTimeoutCause(ctx, milliseconds(a.in.TimeoutMs), errTimeout)
 	defer cancel()

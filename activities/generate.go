@@ -66,9 +66,29 @@ type GenerateResult struct {
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
 	Reason        event.Reason         `json:"reason,omitempty"`
 	DurationMs    int64                `json:"durationMs,omitempty"`
-	InputTokens   int                  `json:"inputTokens,omitempty"`
-	OutputTokens  int                  `json:"outputTokens,omitempty"`
-	FinishReason  string               `json:"finishReason,omitempty"`
+	event.Usage
+	FinishReason string `json:"finishReason,omitempty"`
+	// Lost is a preceding attempt whose worker died. Nil: none.
+	Lost *LostAttempt `json:"lost,omitempty"`
+}
+
+// Failure is the details of the error of a failed attempt.
+type Failure struct {
+	Attempted
+	Kind event.FailureKind `json:"kind,omitempty"`
+	// Retryable means that the same request may succeed later.
+	Retryable  bool  `json:"retryable,omitempty"`
+	DurationMs int64 `json:"durationMs,omitempty"`
+	event.Usage
+	// Lost is as in [GenerateResult].
+	Lost *LostAttempt `json:"lost,omitempty"`
+}
+
+// LostAttempt is what the heartbeats of an attempt reported. They are the details of a
+// heartbeat, too.
+type LostAttempt struct {
+	Attempted
+	event.Usage
 }
 
 // Causes for which an attempt is cancelled.
@@ -88,13 +108,13 @@ func (s stopped) Error() string { return "stopped: " + string(s.reason) }
 // Generate debounces a request, sends it to the model and publishes the answer's deltas.
 //
 // An interrupted attempt returns a result, which keeps the text so far. So does an attempt that
-// is handed back when the worker shuts down. A failed attempt returns an error with an
-// [Attempted] in its details; if the error is retryable, Temporal schedules the next attempt.
+// is handed back when the worker shuts down. A failed attempt returns an error with a
+// [Failure] in its details; if the error is retryable, Temporal schedules the next attempt.
 func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
 	info := activity.GetInfo(ctx)
 	number := in.FirstAttempt + int(info.Attempt) - 1
 	key := attemptKey{in.ContextName, in.RequestID, number}
-	handedBack := GenerateResult{Attempted: Attempted{Attempt: number}, Outcome: reducer.HandedBack}
+	handedBack := GenerateResult{Attempted: Attempted{Attempt: number}, Outcome: reducer.HandedBack, Lost: lostBefore(ctx, number)}
 	if in.Adopt && info.Attempt == 1 {
 		running := a.running.find(key)
 		if running == nil {
@@ -110,6 +130,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	started := &attempt{Activities: a, in: in, key: key, info: info, startedAt: time.Now(), done: make(chan struct{})}
 	started.attempted.Attempt = number
 	started.committed = logEnd{event.Counter(in.Through), in.ThroughAt}
+	started.lost = handedBack.Lost
 	// The attempt outlives this activity if the run continues as new.
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	started.cancel = cancel
@@ -117,4 +138,14 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	a.running.add(started)
 	go started.run(detached)
 	return started.wait(ctx, w)
+}
+
+// lostBefore returns the attempt that the last heartbeat of the activity reported, if it was
+// sent. The heartbeat may be that of an attempt that ended.
+func lostBefore(ctx context.Context, number int) *LostAttempt {
+	var lost LostAttempt
+	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &lost) != nil || !lost.Sent || lost.Attempt >= number {
+		return nil
+	}
+	return &lost
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
@@ -214,7 +215,7 @@ func TestAnswerIsTheResult(t *testing.T) {
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.Equal(t, activities.GenerateResult{
-		Attempted: sent, Outcome: reducer.Completed, Text: "Hello", InputTokens: 7, OutputTokens: 2, FinishReason: "stop",
+		Attempted: sent, Outcome: reducer.Completed, Text: "Hello", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
 	}, result)
 	require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
 }
@@ -331,6 +332,7 @@ func TestStoppedAttemptKeepsItsText(t *testing.T) {
 			require.NoError(t, <-stopped)
 			require.Equal(t, activities.GenerateResult{
 				Attempted: sent, Outcome: reducer.Interrupted, Reason: stop.Reason, Text: "One",
+				Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true},
 			}, result)
 			require.NoError(t, w.model.Aborted(t.Context(), 1))
 		})
@@ -343,7 +345,7 @@ func TestReasoningIsStreamedAndKept(t *testing.T) {
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.Equal(t, activities.GenerateResult{
-		Attempted: sent, Outcome: reducer.Completed, Text: "Hello", Reasoning: "Hm, yes", InputTokens: 7, OutputTokens: 2, FinishReason: "stop",
+		Attempted: sent, Outcome: reducer.Completed, Text: "Hello", Reasoning: "Hm, yes", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "stop",
 	}, result)
 	require.Equal(t, []string{"-Hm, ", "-yes", "Hel", "lo"}, deltas(t, sub, 4))
 }
@@ -382,6 +384,7 @@ func TestAnAttemptThatStopsWhileReasoningKeepsIt(t *testing.T) {
 	require.NoError(t, <-stopped)
 	require.Equal(t, activities.GenerateResult{
 		Attempted: sent, Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Reasoning: "Hm",
+		Usage: event.Usage{InputTokens: 8, OutputTokens: 1, ReasoningTokens: 1, Estimated: true},
 	}, result)
 }
 
@@ -491,7 +494,9 @@ func TestShutdownHandsTheRequestBack(t *testing.T) {
 	}()
 	result, err := w.generate()
 	require.NoError(t, err)
-	require.Equal(t, activities.GenerateResult{Attempted: sent, Outcome: reducer.HandedBack}, result)
+	require.Equal(t, activities.GenerateResult{
+		Attempted: sent, Outcome: reducer.HandedBack, Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true},
+	}, result)
 }
 
 func TestNoRequestIsSentDuringShutdown(t *testing.T) {
@@ -550,20 +555,27 @@ func TestTimeoutIsAFailureIfAnotherAttemptOrProviderRemains(t *testing.T) {
 }
 
 func TestRetryDecisions(t *testing.T) {
+	const none = time.Duration(0)
+	silent := event.Usage{InputTokens: 8, Estimated: true}
 	for name, test := range map[string]struct {
 		step         llmtest.Step
 		kind         string
+		failure      event.FailureKind
+		retryable    bool
 		nonRetryable bool
 		delay        time.Duration
+		usage        event.Usage
 	}{
-		"a bad key":                                {llmtest.Error(401, "invalid_api_key", "no"), "unauthorized", true, 0},
-		"an overloaded server":                     {llmtest.Error(503, "overloaded", "busy"), "server error", false, 0},
-		"a rate limit with a delay":                {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("7"), "rate limited", false, 7 * time.Second},
-		"a rate limit with a long delay":           {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("3600"), "rate limited", true, time.Hour},
-		"a broken connection":                      {llmtest.Drop(), "connection failed", false, 0},
-		"a truncated answer":                       {llmtest.Answer("One", " two").CutAt(200), "answer cut off", false, 0},
-		"a rejected request":                       {llmtest.Error(400, "invalid_request", "bad"), "bad request", true, 0},
-		"a conversation beyond the context window": {llmtest.Error(400, "context_length_exceeded", "too long"), "context too long", true, 0},
+		"a bad key":                      {llmtest.Error(401, "invalid_api_key", "no"), "unauthorized", event.FailureUnauthorized, false, true, none, event.Usage{}},
+		"an overloaded server":           {llmtest.Error(503, "overloaded", "busy"), "server error", event.FailureUnavailable, true, false, none, event.Usage{}},
+		"a rate limit with a delay":      {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("7"), "rate limited", event.FailureRateLimited, true, false, 7 * time.Second, event.Usage{}},
+		"a rate limit with a long delay": {llmtest.Error(429, "rate_limit_exceeded", "slow").RetryAfter("3600"), "rate limited", event.FailureRateLimited, true, true, time.Hour, event.Usage{}},
+		"a broken connection":            {llmtest.Drop(), "connection failed", event.FailureUnavailable, true, false, none, event.Usage{}},
+		"a truncated answer":             {llmtest.Answer("One", " two").CutAt(200), "answer cut off", event.FailureBadResponse, true, false, none, silent},
+		"a rejected request":             {llmtest.Error(400, "invalid_request", "bad"), "bad request", event.FailureBadRequest, false, true, none, event.Usage{}},
+		"a conversation beyond the context window": {
+			llmtest.Error(400, "context_length_exceeded", "too long"), "context too long", event.FailureContextTooLong, false, true, none, event.Usage{},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, newSession(), test.step)
@@ -576,9 +588,83 @@ func TestRetryDecisions(t *testing.T) {
 			want := sent
 			want.Attempt = 5
 			require.Equal(t, want, attempt)
-			require.Equal(t, []wire.RequestStarted{{
-				RequestID: "demo:r0001", Attempt: 5, Through: "demo:0002", ProviderID: "openai", Model: "scripted",
-			}}, w.server.started, "the workflow does not see the error of an attempt that is retried")
+			var details activities.Failure
+			require.NoError(t, failed.Details(&details))
+			details.DurationMs = 0
+			require.Equal(t, activities.Failure{Attempted: want, Kind: test.failure, Retryable: test.retryable, Usage: test.usage}, details)
+
+			started := wire.RequestStarted{RequestID: "demo:r0001", Attempt: 5, Through: "demo:0002", ProviderID: "openai", Model: "scripted"}
+			last := w.server.started[len(w.server.started)-1]
+			if last.Ended != nil {
+				last.Ended.DurationMs = 0
+				started.Ended = &wire.AttemptEnd{Kind: test.failure, Retryable: true, Error: failed.Message(), Usage: test.usage}
+			}
+			require.Equal(t, started, last, "the workflow does not see the error of an attempt that is retried")
+			require.Equal(t, test.nonRetryable, last.Ended == nil, "the end of the last attempt is the result")
+		})
+	}
+}
+
+func TestAnAnnouncedAttemptThatIsRetriedReportsItsEnd(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate).Finish(""))
+	w.connect()
+	w.server.onSignal = gate.Open
+	_, err := w.generate()
+	failure(t, err)
+	require.Len(t, w.server.started, 2)
+	require.Nil(t, w.server.started[0].Ended)
+	require.Equal(t, event.FailureBadResponse, w.server.started[1].Ended.Kind)
+	require.Equal(t, event.Usage{InputTokens: 7, OutputTokens: 2}, w.server.started[1].Ended.Usage)
+}
+
+func TestHeartbeatsReportTheUsageSoFar(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+	var reported activities.LostAttempt
+	w.env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		if err := details.Get(&reported); err != nil {
+			t.Error(err)
+		}
+		gate.Open()
+	})
+	_, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true}}, reported)
+}
+
+func TestAnAttemptReportsTheOneThatItsWorkerLost(t *testing.T) {
+	lost := activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 8, OutputTokens: 1, Estimated: true}}
+	unsent, same := lost, lost
+	unsent.Sent = false
+	same.Attempt = 2
+	for name, test := range map[string]struct {
+		heartbeat any
+		want      *activities.LostAttempt
+	}{
+		"the attempt before":            {lost, &lost},
+		"an attempt that was not sent":  {unsent, nil},
+		"the same attempt":              {same, nil},
+		"a heartbeat of another format": {"hello", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newSession(), llmtest.Answer("One"), llmtest.Error(400, "invalid_request", "bad"))
+			w.in.FirstAttempt = 2
+			w.env.SetHeartbeatDetails(test.heartbeat)
+			result, err := w.generate()
+			require.NoError(t, err)
+			require.Equal(t, test.want, result.Lost)
+
+			_, err = w.generate()
+			failed, _ := failure(t, err)
+			var details activities.Failure
+			require.NoError(t, failed.Details(&details))
+			require.Equal(t, test.want, details.Lost)
+			announced := w.server.started[len(w.server.started)-1].Lost
+			require.Equal(t, test.want == nil, announced == nil)
+			if announced != nil {
+				require.Equal(t, wire.LostAttempt{Attempt: 1, Through: "demo:0002", ProviderID: "openai", Model: "scripted", Usage: lost.Usage}, *announced)
+			}
 		})
 	}
 }

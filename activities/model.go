@@ -21,6 +21,9 @@ type Model interface {
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before
 	// it returns. On an error, of type [*ModelError], the answer is the one so far.
 	Stream(ctx context.Context, r ModelRequest, onDelta func(Delta)) (Answer, error)
+	// Usage returns the usage of the newest request so far. It is called during Stream, too,
+	// and may take seconds.
+	Usage() event.Usage
 }
 
 // Delta is a piece of the text of an answer, or of the model's reasoning. It is never empty.
@@ -50,8 +53,8 @@ type Answer struct {
 	State *event.ProviderState
 	// FinishReason is the provider's; empty if the answer is incomplete.
 	FinishReason string
-	// InputTokens and OutputTokens are 0 if unknown.
-	InputTokens, OutputTokens int
+	// Usage is that of the whole request.
+	event.Usage
 }
 
 // ModelError says whether another attempt is worthwhile. Timeouts wrap
@@ -59,6 +62,8 @@ type Answer struct {
 type ModelError struct {
 	// Kind becomes the type of the application error in the history.
 	Kind string
+	// Failure is the kind in events. Empty: [event.FailureUnavailable].
+	Failure event.FailureKind
 	// Retryable means that the same request may succeed later, and RetryOnce that only the
 	// next attempt may.
 	Retryable, RetryOnce bool

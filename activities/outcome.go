@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,9 +28,9 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		Attempted:    a.attempted,
 		Text:         answer.Text,
 		DurationMs:   time.Since(a.startedAt).Milliseconds(),
-		InputTokens:  answer.InputTokens,
-		OutputTokens: answer.OutputTokens,
+		Usage:        answer.Usage,
 		FinishReason: answer.FinishReason,
+		Lost:         a.lost,
 	}
 	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
@@ -61,14 +62,14 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonTimeout
 	case errors.Is(cause, errTimeout):
 		return GenerateResult{}, a.failure(&ModelError{
-			Kind: "timeout", Retryable: true,
+			Kind: "timeout", Failure: event.FailureTimeout, Retryable: true,
 			Err: fmt.Errorf("%s: timeout: %w (%v)", a.attempted.ProviderID, errTimeout, time.Since(a.startedAt).Round(time.Millisecond)),
-		})
+		}, answer.Usage)
 	case cause != nil:
 		// Temporal cancelled the activity, or the result is obsolete.
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonCancelled
 	default:
-		return GenerateResult{}, a.failure(err)
+		return GenerateResult{}, a.failure(err, answer.Usage)
 	}
 	return result, nil
 }
@@ -129,16 +130,22 @@ func fittingState(state *event.ProviderState, room int) (*event.ProviderState, i
 	return state, room - len(state.Data)
 }
 
-func (a *attempt) failure(err error) error {
-	options := temporal.ApplicationErrorOptions{Details: []any{a.attempted}}
+func (a *attempt) failure(err error, usage event.Usage) error {
+	details := Failure{
+		Attempted: a.attempted, Kind: event.FailureUnavailable, Retryable: true,
+		DurationMs: time.Since(a.startedAt).Milliseconds(), Usage: usage, Lost: a.lost,
+	}
+	var options temporal.ApplicationErrorOptions
 	kind := "internal"
 	var modelErr *ModelError
 	if errors.As(err, &modelErr) {
 		kind = modelErr.Kind
-		options.NonRetryable = !modelErr.Retryable || modelErr.RetryAfter > maxRetryAfter ||
-			modelErr.RetryOnce && a.info.Attempt > 1
+		details.Kind = cmp.Or(modelErr.Failure, details.Kind)
+		details.Retryable = modelErr.Retryable && !(modelErr.RetryOnce && a.info.Attempt > 1)
+		options.NonRetryable = !details.Retryable || modelErr.RetryAfter > maxRetryAfter
 		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
 	}
+	options.Details = []any{details}
 	// The activity has spare attempts, which replace those of workers that died.
 	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.in.MaxAttempts
 	return temporal.NewApplicationErrorWithOptions(event.Redact(err.Error(), 2000), kind, options)

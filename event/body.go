@@ -299,9 +299,8 @@ type LLMRequestCompleted struct {
 	// DurationMs is the duration of the last attempt: from its start, including the
 	// debounce, to the end of the answer.
 	DurationMs int64 `json:"durationMs"`
-	// InputTokens and OutputTokens are 0 if the provider does not report them.
-	InputTokens  int    `json:"inputTokens,omitempty"`
-	OutputTokens int    `json:"outputTokens,omitempty"`
+	// Usage is that of the last attempt, as in every event that ends a request.
+	Usage
 	FinishReason string `json:"finishReason"`
 	// ThroughEventID is the newest event that stays unanswered if a cancellation arrived
 	// too late to stop the request. Empty means none.
@@ -329,6 +328,7 @@ type LLMRequestInterrupted struct {
 	// ThroughEventID is the newest event that stays unanswered; empty means the newest
 	// one in the request.
 	ThroughEventID string `json:"throughEventId,omitempty"`
+	Usage
 }
 
 // LLMRequestFailed records that a request got no answer.
@@ -338,6 +338,11 @@ type LLMRequestFailed struct {
 	RetriesAttempted int    `json:"retriesAttempted"`
 	// ThroughEventID is as in [LLMRequestInterrupted].
 	ThroughEventID string `json:"throughEventId,omitempty"`
+	// Kind is empty if unknown.
+	Kind FailureKind `json:"kind,omitempty"`
+	// Retryable means that the same request may succeed later.
+	Retryable bool `json:"retryable,omitempty"`
+	Usage
 }
 
 // LLMRequestFellBack records that the request continues with the fallback provider.
@@ -347,6 +352,26 @@ type LLMRequestFellBack struct {
 	ToProvider       string `json:"toProvider"`
 	Error            string `json:"error"`
 	RetriesAttempted int    `json:"retriesAttempted"`
+	// Kind and Retryable are as in [LLMRequestFailed].
+	Kind      FailureKind `json:"kind,omitempty"`
+	Retryable bool        `json:"retryable,omitempty"`
+	// Usage is that of the last attempt at FromProvider.
+	Usage
+}
+
+// LLMAttemptEnded records how an attempt ended while its request goes on. The event that
+// ends a request, or lets it fall back, ends the attempt before it.
+type LLMAttemptEnded struct {
+	RequestID string         `json:"requestId"`
+	Attempt   int            `json:"attempt"`
+	Outcome   AttemptOutcome `json:"outcome"`
+	// Kind and Retryable are as in [LLMRequestFailed].
+	Kind      FailureKind `json:"kind,omitempty"`
+	Retryable bool        `json:"retryable,omitempty"`
+	Error     string      `json:"error,omitempty"`
+	// DurationMs is 0 if unknown.
+	DurationMs int64 `json:"durationMs,omitempty"`
+	Usage
 }
 
 // InputRejected records an input that was not accepted.
@@ -392,6 +417,7 @@ func (LLMRequestCompleted) Tag() Tag   { return TagLLMRequestCompleted }
 func (LLMRequestInterrupted) Tag() Tag { return TagLLMRequestInterrupted }
 func (LLMRequestFailed) Tag() Tag      { return TagLLMRequestFailed }
 func (LLMRequestFellBack) Tag() Tag    { return TagLLMRequestFellBack }
+func (LLMAttemptEnded) Tag() Tag       { return TagLLMAttemptEnded }
 func (InputRejected) Tag() Tag         { return TagInputRejected }
 func (TextDelta) Tag() Tag             { return TagTextDelta }
 func (ReasoningDelta) Tag() Tag        { return TagReasoningDelta }

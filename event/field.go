@@ -67,9 +67,12 @@ func within(field string, err error) error {
 func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
 	var body T
 	value := reflect.ValueOf(&body).Elem()
-	for i := range value.NumField() {
-		name, option, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
-		if err := takeField(fields, name, value.Field(i).Addr().Interface(), option == ""); err != nil {
+	for _, field := range reflect.VisibleFields(value.Type()) {
+		if field.Anonymous {
+			continue // its fields are visible, too
+		}
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if err := takeField(fields, name, value.FieldByIndex(field.Index).Addr().Interface(), option == ""); err != nil {
 			return nil, err
 		}
 	}

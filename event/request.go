@@ -31,6 +31,7 @@ func (b LLMRequestCompleted) Request() string   { return b.RequestID }
 func (b LLMRequestInterrupted) Request() string { return b.RequestID }
 func (b LLMRequestFailed) Request() string      { return b.RequestID }
 func (b LLMRequestFellBack) Request() string    { return b.RequestID }
+func (b LLMAttemptEnded) Request() string       { return b.RequestID }
 func (b TextDelta) Request() string             { return b.RequestID }
 func (b ReasoningDelta) Request() string        { return b.RequestID }
 

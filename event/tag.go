@@ -30,6 +30,7 @@ const (
 	TagLLMRequestInterrupted Tag = "LLMRequestInterruptedEvent"
 	TagLLMRequestFailed      Tag = "LLMRequestFailedEvent"
 	TagLLMRequestFellBack    Tag = "LLMRequestFellBackEvent"
+	TagLLMAttemptEnded       Tag = "LLMAttemptEndedEvent"
 	TagInputRejected         Tag = "InputRejectedEvent"
 	TagTextDelta             Tag = "TextDeltaEvent"
 	TagReasoningDelta        Tag = "ReasoningDeltaEvent"
@@ -84,6 +85,7 @@ var catalog = []kind{
 	kindOf[LLMRequestInterrupted](ClassLifecycle),
 	kindOf[LLMRequestFailed](ClassLifecycle),
 	kindOf[LLMRequestFellBack](ClassLifecycle),
+	kindOf[LLMAttemptEnded](ClassLifecycle),
 	kindOf[InputRejected](ClassLifecycle),
 	kindOf[TextDelta](ClassEphemeral),
 	kindOf[ReasoningDelta](ClassEphemeral),

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -301,18 +302,37 @@ func (b SessionStarted) validate() error {
 
 func (SessionEnded) validate() error { return nil }
 
-func (b LLMRequestStarted) validate() error   { return requestID(b.RequestID) }
-func (b LLMRequestCompleted) validate() error { return requestID(b.RequestID) }
-func (b LLMRequestFailed) validate() error    { return requestID(b.RequestID) }
-func (b LLMRequestFellBack) validate() error  { return requestID(b.RequestID) }
-func (b TextDelta) validate() error           { return requestID(b.RequestID) }
-func (b ReasoningDelta) validate() error      { return requestID(b.RequestID) }
+func (b LLMRequestStarted) validate() error { return requestID(b.RequestID) }
+func (b TextDelta) validate() error         { return requestID(b.RequestID) }
+func (b ReasoningDelta) validate() error    { return requestID(b.RequestID) }
+
+func (b LLMRequestCompleted) validate() error {
+	return cmp.Or(requestID(b.RequestID), b.Usage.validate())
+}
+
+func (b LLMRequestFailed) validate() error {
+	return cmp.Or(requestID(b.RequestID), b.Kind.validate(), b.Usage.validate())
+}
+
+func (b LLMRequestFellBack) validate() error {
+	return cmp.Or(requestID(b.RequestID), b.Kind.validate(), b.Usage.validate())
+}
 
 func (b LLMRequestInterrupted) validate() error {
 	if !slices.Contains(reasons, b.Reason) {
 		return fieldf("reason", "want %s, got %s", oneOf(reasons), quote(string(b.Reason)))
 	}
-	return requestID(b.RequestID)
+	return cmp.Or(requestID(b.RequestID), b.Usage.validate())
+}
+
+func (b LLMAttemptEnded) validate() error {
+	if !slices.Contains(attemptOutcomes, b.Outcome) {
+		return fieldf("outcome", "want %s, got %s", oneOf(attemptOutcomes), quote(string(b.Outcome)))
+	}
+	if b.Attempt < 1 {
+		return fieldf("attempt", "want 1 or more, got %d", b.Attempt)
+	}
+	return cmp.Or(requestID(b.RequestID), b.Kind.validate(), b.Usage.validate())
 }
 
 func (InputRejected) validate() error { return nil }

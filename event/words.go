@@ -124,4 +124,34 @@ func (s RequestSettings) String() string {
 // String describes the settings, as [RequestSettings.String].
 func (s SetRequestSettings) String() string { return RequestSettings(s).String() }
 
+// DescribeUsage describes the usage of an attempt: "~12 tokens in (4 cached), 3 out, $0.0042".
+// The ~ means that it is estimated.
+func DescribeUsage(u Usage) string {
+	text := fmt.Sprintf("%d tokens in", u.InputTokens)
+	if u.Estimated {
+		text = "~" + text
+	}
+	if u.CachedTokens > 0 {
+		text += fmt.Sprintf(" (%d cached)", u.CachedTokens)
+	}
+	text += fmt.Sprintf(", %d out", u.OutputTokens)
+	if u.ReasoningTokens > 0 {
+		text += fmt.Sprintf(" (%d reasoning)", u.ReasoningTokens)
+	}
+	if u.CostMicros != nil {
+		text += ", " + FormatCost(*u.CostMicros)
+	}
+	return text
+}
+
+// FormatCost formats a cost in millionths of a US dollar with at least two decimal places:
+// "$0.0042", "$1.50".
+func FormatCost(micros int64) string {
+	text := strings.TrimRight(fmt.Sprintf("$%d.%06d", micros/1_000_000, micros%1_000_000), "0")
+	for len(text)-strings.IndexByte(text, '.') <= 2 {
+		text += "0"
+	}
+	return text
+}
+
 func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }

@@ -86,7 +86,7 @@ func agentConversation() []event.Body {
 		result("t4", "ok  \tparser\t0.412s\n[Process exited with code 0]"),
 		event.AssistantMessage{Content: "Fixed. `ReadBytes` returns what it has **together with** `io.EOF`, and the loop returned before it was used.\n\n" +
 			"| log | before | now |\n|---|---|---|\n| `a\\nb\\n` | 2 lines | 2 lines |\n| `a\\nb` | 1 line | 2 lines |"},
-		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, InputTokens: 4210, OutputTokens: 386, FinishReason: "stop"},
+		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, Usage: event.Usage{InputTokens: 4210, OutputTokens: 386}, FinishReason: "stop"},
 	}
 }
 
@@ -241,7 +241,7 @@ func TestBidirectionalTextIsIsolated(t *testing.T) {
 		event.UserMessage{Content: turned},
 		event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "openai", Model: turned, Attempt: 1, ThroughEventID: eventID(3)},
 		event.AssistantMessage{Content: "after", RequestID: "demo:r0001", ThroughEventID: eventID(3)},
-		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, InputTokens: 4210, FinishReason: "stop"},
+		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, Usage: event.Usage{InputTokens: 4210}, FinishReason: "stop"},
 		event.AssistantMessage{Content: "`" + turned + "` after **" + turned + "** after *" + turned + "* after ~~" + turned + "~~ after [" + turned + "](https://example.com) after"},
 	))
 	tab.Await(`document.querySelector(".token-usage-info")`)

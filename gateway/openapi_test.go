@@ -83,11 +83,11 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"ResponseFormat": event.ResponseFormat{}, "SessionStarted": event.SessionStarted{},
 		"SessionEnded": event.SessionEnded{}, "LLMRequestStarted": event.LLMRequestStarted{},
 		"LLMRequestCompleted": event.LLMRequestCompleted{}, "LLMRequestInterrupted": event.LLMRequestInterrupted{},
-		"LLMRequestFailed": event.LLMRequestFailed{}, "LLMRequestFellBack": event.LLMRequestFellBack{},
+		"LLMRequestFailed": event.LLMRequestFailed{}, "LLMRequestFellBack": event.LLMRequestFellBack{}, "LLMAttemptEnded": event.LLMAttemptEnded{},
 		"InputRejected": event.InputRejected{}, "TextDelta": event.TextDelta{},
 		"ReasoningDelta": event.ReasoningDelta{}, "ProviderState": event.ProviderState{},
 
-		"State": wire.State{}, "Request": reducer.Request{}, "Config": reducer.Config{}, "ProviderConfig": reducer.ProviderConfig{},
+		"State": wire.State{}, "Usage": reducer.Usage{}, "Request": reducer.Request{}, "Config": reducer.Config{}, "ProviderConfig": reducer.ProviderConfig{},
 		"RetryConfig": reducer.RetryConfig{}, "Delivery": reducer.Delivery{}, "Message": reducer.Message{},
 		"MessageAttachment": reducer.Attachment{}, "MessageToolCall": reducer.ToolCall{},
 
@@ -105,7 +105,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			}
 		}
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(value)) {
-			if !field.IsExported() {
+			if !field.IsExported() || field.Anonymous {
 				continue
 			}
 			name, option, _ := strings.Cut(field.Tag.Get("json"), ",")

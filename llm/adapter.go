@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -23,6 +24,9 @@ type Options struct {
 	ReadFile func(string) ([]byte, error)
 	// Providers are added to the presets; one with the id of a preset replaces it.
 	Providers []Provider
+	// PriceVersion names the version of the prices of Providers, in at most
+	// [event.MaxPriceVersionBytes]. Empty: the first 12 hex digits of a SHA-256 over them.
+	PriceVersion string
 	// AllowBaseURLs are the base URLs that contexts may use, including the paths below them;
 	// see [baseurl.URL.Contains]. They get no key.
 	AllowBaseURLs []baseurl.URL
@@ -91,6 +95,8 @@ type Adapter struct {
 	readFile       func(string) ([]byte, error)
 	providers      map[string]entry
 	configured     []Provider
+	priceVersion   string
+	counter        *tokenCounter
 	allowBaseURLs  []baseurl.URL
 	allowLoopback  bool
 	defaults       Defaults
@@ -108,6 +114,8 @@ func New(o Options) *Adapter {
 		readFile:       o.ReadFile,
 		providers:      newTable(o.Defaults, o.Providers),
 		configured:     o.Providers,
+		priceVersion:   cmp.Or(o.PriceVersion, versionOf(o.Providers)),
+		counter:        newTokenCounter(),
 		allowBaseURLs:  o.AllowBaseURLs,
 		allowLoopback:  o.AllowLoopback,
 		defaults:       o.Defaults,

@@ -21,7 +21,7 @@ func (reader) RoundTrip(req *http.Request) (*http.Response, error) {
 	if _, err := io.Copy(io.Discard, req.Body); err != nil {
 		return nil, err
 	}
-	answer := llmtest.Chunk(`{"content":"Hi"}`, "stop") + llmtest.Done
+	answer := llmtest.Chunk(`{"content":"Hi"}`, "stop") + llmtest.UsageChunk(7, 1) + llmtest.Done
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: req}, nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // Kind classifies an [Error].
@@ -48,6 +50,28 @@ const (
 	// KindCanceled: the caller cancelled the request.
 	KindCanceled Kind = "canceled"
 )
+
+// failureKinds are the kinds of errors in events. KindCanceled is missing: a request that was
+// cancelled did not fail.
+var failureKinds = map[Kind]event.FailureKind{
+	KindConfiguration:  event.FailureConfiguration,
+	KindUnauthorized:   event.FailureUnauthorized,
+	KindNotFound:       event.FailureModelNotFound,
+	KindBadRequest:     event.FailureBadRequest,
+	KindContextTooLong: event.FailureContextTooLong,
+	KindNoVision:       event.FailureBadRequest,
+	KindToolCall:       event.FailureBadResponse,
+	KindContentFilter:  event.FailureContentFilter,
+	KindQuota:          event.FailureQuota,
+	KindRateLimited:    event.FailureRateLimited,
+	KindServer:         event.FailureUnavailable,
+	KindConnection:     event.FailureUnavailable,
+	KindTruncated:      event.FailureBadResponse,
+	KindTimeout:        event.FailureTimeout,
+}
+
+// Failure returns the kind of the error in events; empty if the request was cancelled.
+func (k Kind) Failure() event.FailureKind { return failureKinds[k] }
 
 // Error is why there is no complete answer.
 type Error struct {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -32,11 +33,24 @@ type Provider struct {
 	ContextWindow int
 	// Price is nil if unknown.
 	Price *Price
+	// Models differ from the provider, by name.
+	Models map[string]Model
 }
 
-// Price in US dollars per million tokens.
-type Price struct {
-	Input, CachedInput, Output float64
+// Model is what is known of a model.
+type Model struct {
+	// ContextWindow is in tokens; 0: unknown, in [Provider.Models] that of the provider.
+	ContextWindow int
+	// Price is nil if unknown, in [Provider.Models] that of the provider.
+	Price *Price
+}
+
+// Model returns what is known of a model of the provider.
+func (p Provider) Model(name string) Model {
+	m := p.Models[name]
+	m.ContextWindow = cmp.Or(m.ContextWindow, p.ContextWindow)
+	m.Price = cmp.Or(m.Price, p.Price)
+	return m
 }
 
 // preset is a built-in provider.

@@ -23,11 +23,17 @@ const maxPrice = 1_000_000
 
 // providerTable is a table [providers.ID] of a file.
 type providerTable struct {
-	BaseURL       *string     `toml:"base_url"`
-	Key           *string     `toml:"key"`
-	TextOnly      bool        `toml:"text_only"`
-	Accepts       *[]string   `toml:"accepts"`
-	ThinkTags     bool        `toml:"think_tags"`
+	BaseURL   *string   `toml:"base_url"`
+	Key       *string   `toml:"key"`
+	TextOnly  bool      `toml:"text_only"`
+	Accepts   *[]string `toml:"accepts"`
+	ThinkTags bool      `toml:"think_tags"`
+	modelTable
+	Models map[string]modelTable `toml:"models"`
+}
+
+// modelTable is a table [providers.ID.models.NAME], and part of [providers.ID].
+type modelTable struct {
 	ContextWindow *int        `toml:"context_window"`
 	Price         *priceTable `toml:"price"`
 }
@@ -38,51 +44,78 @@ type priceTable struct {
 	Output      *float64 `toml:"output"`
 }
 
-// providerKeys are the keys of a file by the depth of their table, without provider ids.
-var providerKeys = [][]string{
-	1: {"providers"},
-	3: {"base_url", "key", "text_only", "accepts", "think_tags", "context_window", "price"},
-	4: {"input", "cached_input", "output"},
+// knownKeys returns the keys of the table of a key in a file.
+func knownKeys(key toml.Key) []string {
+	modelKeys, priceKeys := []string{"context_window", "price"}, []string{"input", "cached_input", "output"}
+	switch {
+	case len(key) == 1:
+		return []string{"providers", "price_version"}
+	case len(key) == 3:
+		return slices.Concat([]string{"base_url", "key", "text_only", "accepts", "think_tags"}, modelKeys, []string{"models"})
+	case len(key) == 4 && key[2] == "price", len(key) == 6 && key[4] == "price":
+		return priceKeys
+	case len(key) == 5:
+		return modelKeys
+	}
+	return nil
 }
 
-// ReadProviders reads the providers of a TOML file, sorted by id; see providers.example.toml.
-// Errors name the file, the provider and the field.
-func ReadProviders(name string) ([]Provider, error) {
+// ProviderFile is the content of a file of providers.
+type ProviderFile struct {
+	// Providers are sorted by id.
+	Providers []Provider
+	// PriceVersion names the version of the prices; see [Options].
+	PriceVersion string
+}
+
+// ReadProviders reads a TOML file; see providers.example.toml. Errors name the file, the
+// provider and the field.
+func ReadProviders(name string) (ProviderFile, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return nil, err
+		return ProviderFile{}, err
 	}
-	providers, err := parseProviders(string(data))
+	file, err := parseProviders(string(data))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return ProviderFile{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return providers, nil
+	return file, nil
 }
 
-func parseProviders(text string) ([]Provider, error) {
+func parseProviders(text string) (ProviderFile, error) {
 	var file struct {
-		Providers map[string]providerTable `toml:"providers"`
+		PriceVersion *string                  `toml:"price_version"`
+		Providers    map[string]providerTable `toml:"providers"`
 	}
 	meta, err := toml.Decode(text, &file)
 	if err != nil {
 		// Error names the line; other formats of the error repeat its content.
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+		return ProviderFile{}, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return nil, unknownKey(unknown[0])
+		return ProviderFile{}, unknownKey(unknown[0])
 	}
 	if len(file.Providers) == 0 {
-		return nil, errors.New("no provider (each is a table [providers.ID])")
+		return ProviderFile{}, errors.New("no provider (each is a table [providers.ID])")
 	}
-	var providers []Provider
+	var out ProviderFile
+	if v := file.PriceVersion; v != nil {
+		if err := event.ValidateName("price_version", *v); err != nil {
+			return ProviderFile{}, err
+		}
+		if len(*v) > event.MaxPriceVersionBytes {
+			return ProviderFile{}, fmt.Errorf("price_version: %d bytes (at most %d)", len(*v), event.MaxPriceVersionBytes)
+		}
+		out.PriceVersion = *v
+	}
 	for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
 		p, err := file.Providers[id].provider(id)
 		if err != nil {
-			return nil, fmt.Errorf("provider %q: %w", id, err)
+			return ProviderFile{}, fmt.Errorf("provider %q: %w", id, err)
 		}
-		providers = append(providers, p)
+		out.Providers = append(out.Providers, p)
 	}
-	return providers, nil
+	return out, nil
 }
 
 func (table providerTable) provider(id string) (Provider, error) {
@@ -116,20 +149,24 @@ func (table providerTable) provider(id string) (Provider, error) {
 			return p, fmt.Errorf("accepts: %w", err)
 		}
 	}
-	if n := table.ContextWindow; n != nil {
-		if *n < 1 || *n > maxContextWindow {
-			return p, fmt.Errorf("context_window: %d is out of range (1 to %d tokens)", *n, maxContextWindow)
-		}
-		p.ContextWindow = *n
-	}
-	if table.Price == nil {
-		return p, nil
-	}
-	price, err := table.Price.price()
+	own, err := table.model()
 	if err != nil {
 		return p, err
 	}
-	p.Price = &price
+	p.ContextWindow, p.Price = own.ContextWindow, own.Price
+	for _, name := range slices.Sorted(maps.Keys(table.Models)) {
+		m, err := table.Models[name].model()
+		if err == nil {
+			err = event.ValidateName("name", name)
+		}
+		if err != nil {
+			return p, fmt.Errorf("model %q: %w", name, err)
+		}
+		if p.Models == nil {
+			p.Models = map[string]Model{}
+		}
+		p.Models[name] = m
+	}
 	return p, nil
 }
 
@@ -150,6 +187,23 @@ func (table providerTable) accepts() ([]event.Media, error) {
 		accepted = append(accepted, media)
 	}
 	return accepted, nil
+}
+
+func (table modelTable) model() (m Model, err error) {
+	if n := table.ContextWindow; n != nil {
+		if *n < 1 || *n > maxContextWindow {
+			return m, fmt.Errorf("context_window: %d is out of range (1 to %d tokens)", *n, maxContextWindow)
+		}
+		m.ContextWindow = *n
+	}
+	if table.Price != nil {
+		price, err := table.Price.price()
+		if err != nil {
+			return m, err
+		}
+		m.Price = &price
+	}
+	return m, nil
 }
 
 // price returns the price of a table. Cached input defaults to the price of input.
@@ -181,10 +235,7 @@ func unknownKey(key toml.Key) error {
 	if len(key) > 2 {
 		problem = fmt.Sprintf("provider %q: unknown key %q", key[1], strings.Join(key[2:], "."))
 	}
-	var known []string
-	if len(key) < len(providerKeys) {
-		known = providerKeys[len(key)]
-	}
+	known := knownKeys(key)
 	if len(known) == 0 {
 		return errors.New(problem)
 	}

@@ -3,6 +3,7 @@ package llm_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,17 +14,32 @@ import (
 )
 
 func TestExampleOfAProvidersFile(t *testing.T) {
-	providers, err := llm.ReadProviders("../providers.example.toml")
+	file, err := llm.ReadProviders("../providers.example.toml")
 	require.NoError(t, err)
+	require.Equal(t, "2026-01", file.PriceVersion)
 	require.Equal(t, []llm.Provider{
 		{
 			ID: "house", BaseURL: baseurl.MustParse("https://llm.example.com/v1"), KeyRef: "env:HOUSE_API_KEY",
 			TextOnly: true, ThinkTags: true, ContextWindow: 131072, Price: &llm.Price{Input: 0.6, CachedInput: 0.15, Output: 0.9},
+			Models: map[string]llm.Model{
+				"llama-3.3-8b": {ContextWindow: 32768, Price: &llm.Price{Input: 0.05, CachedInput: 0.05, Output: 0.08}},
+			},
 		},
 		{ID: "lab", BaseURL: baseurl.MustParse("http://10.0.0.5:8000/v1"), Accepts: []event.Media{event.MediaImage, event.MediaAudio}},
 		{ID: "mistral", BaseURL: baseurl.MustParse("https://api.mistral.ai/v1"), KeyRef: "file:/run/secrets/mistral"},
 		{ID: "ollama", BaseURL: baseurl.MustParse("http://localhost:11434/v1")},
-	}, providers)
+	}, file.Providers)
+}
+
+func TestAModelHasTheSettingsOfItsProviderUnlessItHasItsOwn(t *testing.T) {
+	price, cheap := &llm.Price{Input: 2, Output: 8}, &llm.Price{Input: 1, Output: 1}
+	p := llm.Provider{ContextWindow: 1000, Price: price, Models: map[string]llm.Model{
+		"small": {ContextWindow: 500}, "cheap": {Price: cheap},
+	}}
+	require.Equal(t, llm.Model{ContextWindow: 500, Price: price}, p.Model("small"))
+	require.Equal(t, llm.Model{ContextWindow: 1000, Price: cheap}, p.Model("cheap"))
+	require.Equal(t, llm.Model{ContextWindow: 1000, Price: price}, p.Model("other"))
+	require.Equal(t, llm.Model{}, llm.Provider{}.Model("other"))
 }
 
 func TestProvidersFile(t *testing.T) {
@@ -35,7 +51,7 @@ func TestProvidersFile(t *testing.T) {
 		"an unknown table":         {"[provider.house]\n", `unknown key "provider" (did you mean "providers"?)`},
 		"an unknown key":           {house + "url = \"x\"", `provider "house": unknown key "url" (did you mean "key"?)`},
 		"a misspelled key":         {house + "contextwindow = 1", `provider "house": unknown key "contextwindow" (did you mean "context_window"?)`},
-		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, accepts, think_tags, context_window, price)`},
+		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, accepts, think_tags, context_window, price, models)`},
 		"an unknown price":         {house + "price.outptu = 1", `provider "house": unknown key "price.outptu" (did you mean "output"?)`},
 		"no URL":                   {"[providers.house]\n", `provider "house": base_url: missing (want an http or https URL like https://api.openai.com/v1)`},
 		"a URL with a user":        {"[providers.house]\nbase_url = \"https://s3cr3t@llm.example.com\"", `provider "house": base_url: contains an @ (user names and passwords are not allowed) (want `},
@@ -53,6 +69,14 @@ func TestProvidersFile(t *testing.T) {
 		"half a price":             {house + "price.input = 1", `provider "house": price.output: missing (US dollars per million tokens)`},
 		"a negative price":         {house + "price = {input = 1, output = -1}", `provider "house": price.output: -1 is out of range (0 to 1000000 US dollars per million tokens)`},
 		"no price":                 {house + "price = {input = nan, output = 1}", `provider "house": price.input: NaN is out of range`},
+		"an unknown price version": {"price_versoin = \"1\"\n" + house, `unknown key "price_versoin" (did you mean "price_version"?)`},
+		"a long price version":     {"price_version = \"" + strings.Repeat("x", 65) + "\"\n" + house, `price_version: 65 bytes (at most 64)`},
+		"a blank price version":    {"price_version = \"\"\n" + house, `price_version: empty`},
+		"an unknown model key":     {house + "models.x.prise.input = 1", `provider "house": unknown key "models.x.prise.input"`},
+		"an unknown model price":   {house + "models.x.price.inptu = 1", `provider "house": unknown key "models.x.price.inptu" (did you mean "input"?)`},
+		"half a model price":       {house + "models.x.price.input = 1", `provider "house": model "x": price.output: missing`},
+		"no window of a model":     {house + "models.x.context_window = 0", `provider "house": model "x": context_window: 0 is out of range`},
+		"a blank model":            {house + "models.\" \".context_window = 1", `provider "house": model " ": name: empty`},
 		"a blank id":               {"[providers.\" \"]\n", `provider " ": id: empty`},
 		"a control character":      {"[providers.\"a\\u0085b\"]\n", `provider "a\u0085b": id: `},
 	}
@@ -73,19 +97,20 @@ func TestProvidersFile(t *testing.T) {
 func TestCachedInputDefaultsToThePriceOfInput(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "providers.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[providers.openai]\nprice = {input = 2, output = 8}"), 0o600))
-	providers, err := llm.ReadProviders(file)
+	read, err := llm.ReadProviders(file)
 	require.NoError(t, err)
+	require.Empty(t, read.PriceVersion)
 	require.Equal(t, []llm.Provider{{
 		ID: "openai", BaseURL: baseurl.MustParse("https://api.openai.com/v1"), KeyRef: "env:OPENAI_API_KEY",
 		Price: &llm.Price{Input: 2, CachedInput: 2, Output: 8},
-	}}, providers)
+	}}, read.Providers)
 }
 
 func TestAnEmptyListOfMediaAcceptsNone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "providers.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[providers.openai]\naccepts = []"), 0o600))
-	providers, err := llm.ReadProviders(file)
+	read, err := llm.ReadProviders(file)
 	require.NoError(t, err)
-	require.NotNil(t, providers[0].Accepts, "nil is the default of the preset")
-	require.Empty(t, providers[0].Accepts)
+	require.NotNil(t, read.Providers[0].Accepts, "nil is the default of the preset")
+	require.Empty(t, read.Providers[0].Accepts)
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sashabaranov/go-openai"
@@ -18,7 +19,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Target is a provider and a model, ready for requests. It is safe for concurrent use.
+// Target is a provider and a model, ready for requests. It is safe for concurrent use, except
+// that [Target.Usage] is about the newest request.
 // [Adapter.Resolve] reads its key once.
 type Target struct {
 	ProviderID string
@@ -43,6 +45,10 @@ type Target struct {
 	isStateless    bool                  // sends no state back
 	thinkTags      bool                  // see [Provider]
 	defaults       event.RequestSettings // of the provider config
+	price          *Price                // nil: unknown
+	priceVersion   string
+	counter        *tokenCounter
+	meter          *atomic.Pointer[meter] // of the newest request
 	renderings     *renderings
 	readAttachment func(string) ([]byte, error)
 	readBlob       func(context.Context, string) ([]byte, error)
@@ -97,6 +103,9 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 		quirks:         known.quirks,
 		thinkTags:      known.ThinkTags && base == known.BaseURL,
 		defaults:       event.RequestSettings{Temperature: cfg.Temperature, MaxTokens: cfg.MaxTokens},
+		priceVersion:   a.priceVersion,
+		counter:        a.counter,
+		meter:          new(atomic.Pointer[meter]),
 		renderings:     a.renderings,
 		readAttachment: a.readAttachment,
 		readBlob:       a.readBlob,
@@ -107,6 +116,9 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	t.quirks = t.quirks.forModel(cfg.Model)
 	t.quirks.accepts = known.accepts(base, cfg.Model)
 	t.quirks.textOnly = t.quirks.textOnly || known.TextOnly || cfg.TextOnly
+	if base == known.BaseURL {
+		t.price = known.Model(cfg.Model).Price
+	}
 	if key != "" {
 		t.secrets = strings.NewReplacer(key, event.Removed)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strings"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -25,9 +24,9 @@ type Result struct {
 	// FinishReason is the provider's: "stop", "length", "content_filter", …, or "other" if it
 	// is not a word. Empty if the answer is incomplete.
 	FinishReason string
-	// InputTokens and OutputTokens are 0 if the provider did not send them.
-	InputTokens  int
-	OutputTokens int
+	// Usage is that of the request, see [Target.Usage]. It is zero if the provider did not
+	// begin an answer.
+	event.Usage
 }
 
 // finishError is the finish reason by which some servers report a failure.
@@ -73,6 +72,7 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 		return Result{}, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "the conversation has no message to send"}
 	}
 	result, failure := t.answer(ctx, sent, onDelta)
+	result.Usage = t.Usage()
 	if failure != nil {
 		failure.suspectMedia(sent)
 	}
@@ -87,24 +87,24 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(Del
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
+	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent.json}
+	t.meter.Store(m)
 	state := &stateReader{rule: t.quirks.state}
 	sending := context.WithValue(withBody(ctx, parameters, sent.json), stateKey{}, state)
 	stream, err := t.client.CreateChatCompletionStream(sending, t.request())
 	if err != nil {
+		if ctx.Err() == nil {
+			m.refuse()
+		}
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
 	defer stream.Close()
 
-	var text, reasoning strings.Builder
 	var result Result
 	var tags thinkTags
 	called := "" // name of a tool
 	take := func(delta Delta) {
-		if delta.IsReasoning {
-			reasoning.WriteString(delta.Text)
-		} else {
-			text.WriteString(delta.Text)
-		}
+		m.write(delta)
 		if onDelta != nil {
 			onDelta(delta)
 		}
@@ -115,9 +115,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(Del
 		if err != nil {
 			break
 		}
-		if chunk.Usage != nil {
-			result.InputTokens, result.OutputTokens = chunk.Usage.PromptTokens, chunk.Usage.CompletionTokens
-		}
+		m.report(chunk.Usage)
 		if len(chunk.Choices) > 0 {
 			timer.restart()
 		}
@@ -140,7 +138,10 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(Del
 		}
 	}
 	tags.flush(take)
-	result.Text, result.Reasoning = text.String(), reasoning.String()
+	result.Text, result.Reasoning = m.texts()
+	if result.Text+result.Reasoning == "" && errors.As(err, new(*errorResponse)) {
+		m.refuse()
+	}
 	failure := t.finish(ctx, &result, called, err)
 	if failure == nil {
 		result.State = t.state(state, result.Reasoning, called != "")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
@@ -73,7 +74,9 @@ func TestAnswerIsStreamed(t *testing.T) {
 	result, err := target(t, model).Stream(within(t), hello, func(d llm.Delta) { pieces = append(pieces, d.Text) })
 	require.NoError(t, err)
 	require.Equal(t, []string{"Hello", " there", "!"}, pieces)
-	require.Equal(t, llm.Result{Text: "Hello there!", FinishReason: "stop", InputTokens: 12, OutputTokens: 3}, result)
+	require.Equal(t, llm.Result{
+		Text: "Hello there!", FinishReason: "stop", Usage: event.Usage{InputTokens: 12, OutputTokens: 3},
+	}, result)
 
 	request := model.Requests()[0]
 	require.Equal(t, "model-1", request.Model)
@@ -86,10 +89,7 @@ func TestStreamFormats(t *testing.T) {
 	const sse = "text/event-stream"
 	text := llmtest.Chunk(`{"content":"Hi"}`, "")
 	end := llmtest.Chunk(`{}`, "stop")
-	tests := map[string]struct {
-		step   llmtest.Step
-		tokens int
-	}{
+	tests := map[string]struct{ step llmtest.Step }{
 		"an end without [DONE]":                       {step: llmtest.Raw(sse, text, end)},
 		"an end without a last line feed":             {step: llmtest.Raw(sse, text, strings.TrimSpace(end))},
 		"a content of null first":                     {step: llmtest.Raw(sse, llmtest.Chunk(`{"role":"assistant","content":null}`, ""), text, end)},
@@ -97,8 +97,8 @@ func TestStreamFormats(t *testing.T) {
 		"no content first":                            {step: llmtest.Raw(sse, llmtest.Chunk(`{"role":"assistant"}`, ""), text, end)},
 		"reasoning before the text":                   {step: llmtest.Raw(sse, llmtest.Chunk(`{"reasoning_content":"hm"}`, ""), text, end)},
 		"text beside the finish reason":               {step: llmtest.Raw(sse, llmtest.Chunk(`{"content":"Hi"}`, "stop"), llmtest.Done)},
-		"usage after the last choice":                 {step: llmtest.Raw(sse, text, end, llmtest.UsageChunk(7, 1), llmtest.Done), tokens: 1},
-		"usage beside the last choice":                {step: llmtest.Raw(sse, text, strings.Replace(end, `"usage":null`, `"usage":{"completion_tokens":1}`, 1)), tokens: 1},
+		"usage after the last choice":                 {step: llmtest.Raw(sse, text, end, llmtest.UsageChunk(7, 1), llmtest.Done)},
+		"usage beside the last choice":                {step: llmtest.Raw(sse, text, strings.Replace(end, `"usage":null`, `"usage":{"completion_tokens":1}`, 1))},
 		"no usage":                                    {step: llmtest.Answer("Hi").NoUsage()},
 		"a chunk without choices first":               {step: llmtest.Raw(sse, `data: {"choices":[],"prompt_filter_results":[]}`+"\n\n", text, end)},
 		"an error of null in every chunk":             {step: llmtest.Raw(sse, strings.Replace(text, "{", `{"error":null,`, 1), end)},
@@ -117,7 +117,7 @@ func TestStreamFormats(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "Hi", result.Text)
 			require.Equal(t, "stop", result.FinishReason)
-			require.Equal(t, test.tokens, result.OutputTokens)
+			require.Positive(t, result.OutputTokens, "reported or estimated")
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
@@ -50,7 +51,7 @@ func TestUnexpectedToolCalls(t *testing.T) {
 				step := llmtest.Raw(sse, append(append([]string{before}, fragments...), after, end, llmtest.UsageChunk(7, 9), llmtest.Done)...)
 				result, err := target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
 				require.NoError(t, err, "the text before and after the calls is the answer")
-				require.Equal(t, llm.Result{Text: "Let me look.", FinishReason: finish, InputTokens: 7, OutputTokens: 9}, result)
+				require.Equal(t, llm.Result{Text: "Let me look.", FinishReason: finish, Usage: event.Usage{InputTokens: 7, OutputTokens: 9}}, result)
 
 				step = llmtest.Raw(sse, append(fragments, end, llmtest.UsageChunk(7, 9), llmtest.Done)...)
 				result, err = target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)

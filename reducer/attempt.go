@@ -3,8 +3,12 @@ package reducer
 import "github.com/seed-9ed7edd4/chronicle/event"
 
 // attemptStarted handles the report of an attempt and stops an attempt that is not wanted.
-func (d *decision) attemptStarted(a Attempted) {
-	if !d.recordAttempt(a) {
+func (d *decision) attemptStarted(in RequestStarted) {
+	isNew := d.recordAttempt(in.Attempted, in.Lost)
+	if in.Ended != nil && in.Attempt == d.Request.Attempt {
+		d.recordAttemptEnd(event.AttemptFailed, *in.Ended)
+	}
+	if !isNew {
 		return
 	}
 	if d.Phase().IsStopping() {
@@ -15,13 +19,20 @@ func (d *decision) attemptStarted(a Attempted) {
 }
 
 // recordAttempt records an attempt and reports whether it is new. Each attempt is recorded
-// once; attempts from before the request was last enqueued are ignored.
-func (d *decision) recordAttempt(a Attempted) bool {
+// once; attempts from before the request was last enqueued are ignored. lost is what is known
+// of an earlier attempt.
+func (d *decision) recordAttempt(a Attempted, lost *LostAttempt) bool {
 	if !d.isPlausible(a) {
 		return false
 	}
+	d.recordLost(a.Attempt, lost)
+	d.recordStart(a)
+	return true
+}
+
+func (d *decision) recordStart(a Attempted) {
 	d.record(event.LLMRequestStarted{
-		RequestID: a.RequestID, ProviderID: a.ProviderID, Model: a.Model,
+		RequestID: d.Request.ID, ProviderID: a.ProviderID, Model: a.Model,
 		ThroughEventID: a.Through, Attempt: a.Attempt,
 	})
 	d.Request.Worker = a.Worker
@@ -29,23 +40,63 @@ func (d *decision) recordAttempt(a Attempted) bool {
 		// This attempt includes the input for which the previous one was stopped.
 		d.Request.Stop = ""
 	}
-	return true
 }
+
+// recordLost records the end of the attempts before attempt that did not report it. lost
+// describes one of them; nil: nothing is known.
+func (d *decision) recordLost(attempt int, lost *LostAttempt) {
+	if d.Rules < Rules2 {
+		return
+	}
+	if lost != nil && lost.Attempt < attempt {
+		d.recordAttempt(lost.Attempted, nil)
+		if lost.Attempt == d.Request.Attempt {
+			d.recordAttemptEnd(event.AttemptLost, AttemptEnd{Usage: lost.Usage})
+		}
+	}
+	if d.Request.Attempt < attempt {
+		d.recordAttemptEnd(event.AttemptLost, AttemptEnd{})
+	}
+}
+
+// recordAttemptEnd records how the newest attempt ended, once, if the request goes on.
+func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd) {
+	if d.Rules < Rules2 || !d.hasOpenAttempt() {
+		return
+	}
+	end = end.bounded()
+	d.record(event.LLMAttemptEnded{
+		RequestID: d.Request.ID, Attempt: d.Request.Attempt, Outcome: outcome, Kind: end.Kind, Retryable: end.Retryable,
+		Error: end.Error, DurationMs: end.Duration.Milliseconds(), Usage: end.Usage,
+	})
+}
+
+// hasOpenAttempt reports whether the log has an attempt of the running request without an end.
+func (d *decision) hasOpenAttempt() bool { return d.Request.Attempt > 0 && !d.Request.AttemptEnded }
 
 // reconcile takes the attempt that a result names. It records the attempt if its signal was
 // lost, and corrects a signal with other data: a forged one, or one of another branch that
 // Temporal delivered again after a reset, with the same ids.
-func (d *decision) reconcile(a Attempted) {
-	r := d.Request
-	if d.recordAttempt(a) || a.Attempt < r.FirstAttempt || a.Through == r.Through {
+func (d *decision) reconcile(in RequestEnded) {
+	r, a := d.Request, in.Attempted
+	if d.recordAttempt(a, in.Lost) {
+		return
+	}
+	if a.Attempt > r.Attempt {
+		// The attempt was not sent.
+		d.recordLost(a.Attempt, in.Lost)
+	}
+	if a.Attempt < r.FirstAttempt || a.Through == r.Through {
 		return
 	}
 	// The newest attempt is recorded again under its number, with the data of the result.
-	newest := r.Attempt
-	r.Attempt = newest - 1
-	a.Attempt = newest
-	if !d.recordAttempt(a) {
-		r.Attempt = newest
+	a.Attempt = r.Attempt
+	r.Attempt--
+	isPlausible := d.isPlausible(a)
+	r.Attempt++
+	if isPlausible {
+		d.recordAttemptEnd(event.AttemptLost, AttemptEnd{})
+		d.recordStart(a)
 	}
 }
 

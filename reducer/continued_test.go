@@ -1,7 +1,9 @@
 package reducer_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,6 +47,10 @@ func TestTheNextRunRequeuesARequestWithoutAKnownWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, effects := reducer.Step(s, reducer.Continued{At: eventtest.Epoch})
+			if s.Request.Attempt > 0 {
+				require.Equal(t, []event.Tag{event.TagLLMAttemptEnded}, tags(effects))
+				effects = effects[1:]
+			}
 			require.Len(t, effects, 1)
 			start := effects[0].(reducer.StartRequest)
 			require.Equal(t, "demo:r0001", start.RequestID)
@@ -124,4 +130,63 @@ func TestForgedStopsEndAtMostTheirRequest(t *testing.T) {
 	s, effects = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Again"})}})
 	require.NotNil(t, s.Request, "the context accepts input")
 	require.Len(t, effects, 2)
+}
+
+func TestRules1RecordNoEndOfAnAttempt(t *testing.T) {
+	s := answering(t, "contexts/1")
+	s.Rules = reducer.Rules1
+	attempt := reducer.Attempted{RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003", ProviderID: "openai", Model: "m"}
+	usage := event.Usage{InputTokens: 5}
+	ended := reducer.RequestStarted{At: eventtest.Epoch, Attempted: attempt, Ended: &reducer.AttemptEnd{Error: "no", Usage: usage}}
+	s, effects := reducer.Step(s, ended)
+	require.Empty(t, effects)
+
+	next := attempt
+	next.Attempt = 2
+	s, effects = reducer.Step(s, reducer.RequestStarted{
+		At: eventtest.Epoch, Attempted: next, Lost: &reducer.LostAttempt{Attempted: attempt, Usage: usage},
+	})
+	require.Equal(t, []event.Tag{event.TagLLMRequestStarted}, tags(effects))
+
+	next.Attempt = 3 // which the session does not know
+	_, effects = reducer.Step(s, reducer.RequestEnded{
+		At: eventtest.Epoch, Attempted: next, Outcome: reducer.Lost, AttemptEnd: reducer.AttemptEnd{Usage: usage},
+	})
+	require.Empty(t, tags(effects))
+	require.Len(t, effects, 1, "the request is enqueued again")
+}
+
+// tags returns the tags of the recorded events.
+func tags(effects []reducer.Effect) (tags []event.Tag) {
+	for _, effect := range effects {
+		if record, ok := effect.(reducer.Record); ok {
+			for _, e := range record.Events {
+				tags = append(tags, e.Tag())
+			}
+		}
+	}
+	return tags
+}
+
+// Any client can send the signal with the report of an attempt.
+func TestAForgedEndOfAnAttemptIsValid(t *testing.T) {
+	s := answering(t, "contexts/1")
+	_, effects := reducer.Step(s, reducer.RequestStarted{
+		At:        eventtest.Epoch,
+		Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: 1, Through: "demo:0003"},
+		Ended: &reducer.AttemptEnd{
+			Kind: "mysterious", Error: strings.Repeat("é", 5000), Duration: -time.Hour,
+			Usage: event.Usage{InputTokens: -1, CachedTokens: 7, OutputTokens: 1 << 40, ReasoningTokens: -7, CostMicros: new(int64(-1)), PriceVersion: strings.Repeat("x", 100)},
+		},
+	})
+	require.Len(t, effects, 1)
+	e := effects[0].(reducer.Record).Events[0]
+	require.NoError(t, e.Validate())
+	body := e.Body.(event.LLMAttemptEnded)
+	require.Less(t, len(body.Error), 3000)
+	body.Error = ""
+	require.Equal(t, event.LLMAttemptEnded{
+		RequestID: "demo:r0001", Attempt: 1, Outcome: event.AttemptFailed,
+		Usage: event.Usage{OutputTokens: event.MaxTokens, CostMicros: new(int64(0))},
+	}, body)
 }

@@ -30,6 +30,7 @@
 //	debouncing               | Received                   | message, policy interrupts  | same         | Record, TellRequest
 //	answering                | Received                   | message, policy interrupts  | interrupting | Record, InterruptRequest
 //	any                      | Received, Refused          | -                           | same         | Record
+//	running                  | RequestStarted             | newest attempt ended        | same         | Record
 //	any                      | RequestStarted             | implausible                 | same         | -
 //	withdrawing, cancelling  | RequestStarted             | -                           | cancelling   | Record, InterruptRequest
 //	interrupting             | RequestStarted             | outdated                    | same         | Record, InterruptRequest
@@ -53,6 +54,8 @@
 //   - outdated: the reported attempt does not include the newest such message.
 //   - message waits: the request ends without having included or answered such a message.
 //   - policy interrupts: the delivery policy is interrupt.
+//   - newest attempt ended: the report is that the newest known attempt failed and another one
+//     follows, and the log does not say how it ended.
 //   - implausible: the report is about another request, or repeated, or forged.
 //   - worker known: the process that makes the newest attempt was reported.
 //   - handed back: the worker shut down or died, or a stop arrived that became obsolete, and

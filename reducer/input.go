@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"strings"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -37,6 +38,9 @@ type (
 	RequestStarted struct {
 		At time.Time
 		Attempted
+		// Ended is set if the attempt failed and another one follows.
+		Ended *AttemptEnd
+		Lost  *LostAttempt
 	}
 	// RequestEnded reports the result of a request.
 	RequestEnded struct {
@@ -49,12 +53,10 @@ type (
 		// ProviderState is that of a complete answer; nil for none.
 		ProviderState *event.ProviderState
 		// Reason is why an attempt was interrupted.
-		Reason       event.Reason
-		Error        string // redacted
-		Duration     time.Duration
-		InputTokens  int
-		OutputTokens int
+		Reason event.Reason
+		AttemptEnd
 		FinishReason string
+		Lost         *LostAttempt
 	}
 	// InterruptAsked cancels the running request.
 	InterruptAsked struct{ At time.Time }
@@ -80,6 +82,39 @@ type Attempted struct {
 	Worker string
 }
 
+// AttemptEnd is how an attempt ended. Kind, Retryable and Error are set if it failed.
+type AttemptEnd struct {
+	Kind      event.FailureKind
+	Retryable bool
+	Error     string // redacted
+	Duration  time.Duration
+	Usage     event.Usage
+}
+
+// maxAttemptError is the maximum length of the error of an attempt, in bytes.
+const maxAttemptError = 2100
+
+// bounded returns the end with valid fields: reports arrive by signal, which any client can
+// send.
+func (e AttemptEnd) bounded() AttemptEnd {
+	if !e.Kind.IsKnown() {
+		e.Kind = ""
+	}
+	if len(e.Error) > maxAttemptError {
+		e.Error = strings.ToValidUTF8(e.Error[:maxAttemptError], "")
+	}
+	e.Duration = max(e.Duration, 0)
+	e.Usage = e.Usage.Bounded()
+	return e
+}
+
+// LostAttempt is what a later attempt, or the server, knows of an attempt that did not report
+// its end.
+type LostAttempt struct {
+	Attempted
+	Usage event.Usage
+}
+
 // Outcome is the result of a request.
 type Outcome string
 
@@ -89,9 +124,11 @@ const (
 	Interrupted Outcome = "interrupted"
 	// Failed: the provider refused, or no attempt is left.
 	Failed Outcome = "failed"
-	// HandedBack: the worker shut down or died. The request is enqueued again. The value is
-	// in histories.
+	// HandedBack: the worker shut down. The request is enqueued again. The value is in
+	// histories.
 	HandedBack Outcome = "returned"
+	// Lost: the worker died. The request is enqueued again.
+	Lost Outcome = "lost"
 )
 
 func (in Opened) at() time.Time         { return in.At }

@@ -37,7 +37,7 @@ func (d *decision) continued() {
 	if !d.Phase().IsSent() || r.Worker == "" {
 		d.requestEnded(RequestEnded{
 			At: d.at, Attempted: Attempted{RequestID: r.ID}, Outcome: HandedBack,
-			Error: "no worker had announced it when its run continued as new",
+			AttemptEnd: AttemptEnd{Error: "no worker had announced it when its run continued as new"},
 		})
 		return
 	}

@@ -76,19 +76,40 @@ func (d *decision) follow(e event.Event) {
 		}
 	case event.SessionStarted:
 		d.Started, d.Ended, d.Closing = true, false, ""
+		if body.ForkedFrom != "" {
+			// The usage before is that of the other context.
+			d.Usage = Usage{}
+		}
 	case event.SessionEnded:
 		d.Ended, d.Closing = true, ""
 	case event.LLMRequestStarted:
 		r := d.openRequest(body.RequestID)
-		r.Attempt, r.Through = body.Attempt, body.ThroughEventID
+		r.Attempt, r.AttemptEnded, r.Through = body.Attempt, false, body.ThroughEventID
 		r.ProviderID, r.Model = body.ProviderID, body.Model
 		d.Model = body.Model
 	case event.LLMRequestFellBack:
 		d.openRequest(body.RequestID)
+		d.endAttempt(body.RequestID, body.Usage)
+	case event.LLMAttemptEnded:
+		d.endAttempt(body.RequestID, body.Usage)
 	case event.LLMRequestInterrupted:
+		d.endAttempt(body.RequestID, body.Usage)
 		d.endRequest(body.RequestID, d.Request != nil && !d.Phase().IsStopping())
-	case event.RequestEnd:
-		d.endRequest(body.Request(), true)
+	case event.LLMRequestFailed:
+		d.endAttempt(body.RequestID, body.Usage)
+		d.endRequest(body.RequestID, true)
+	case event.LLMRequestCompleted:
+		d.endAttempt(body.RequestID, body.Usage)
+		d.endRequest(body.RequestID, true)
+	}
+}
+
+// endAttempt counts the usage of the newest attempt. An event about a request without one, or
+// after the end of it, says nothing about an attempt.
+func (d *decision) endAttempt(requestID string, usage event.Usage) {
+	if r := d.Request; r != nil && r.ID == requestID && d.hasOpenAttempt() {
+		r.AttemptEnded = true
+		d.Usage = d.Usage.Add(usage)
 	}
 }
 

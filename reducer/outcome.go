@@ -15,10 +15,17 @@ func (d *decision) requestEnded(in RequestEnded) {
 		// completed, so the text may answer input that is not in the log.
 		in = RequestEnded{
 			At: in.At, Attempted: Attempted{RequestID: in.RequestID, Attempt: in.Attempt}, Outcome: HandedBack,
-			Error: "its input is not in the log",
+			AttemptEnd: AttemptEnd{Error: "its input is not in the log", Usage: in.Usage}, Lost: in.Lost,
 		}
 	}
-	d.reconcile(in.Attempted)
+	if in.Outcome == Lost && d.Rules < Rules2 {
+		in.Attempted = Attempted{RequestID: in.RequestID}
+	}
+	in.AttemptEnd = in.AttemptEnd.bounded()
+	d.reconcile(in)
+	if !d.hasOpenAttempt() || in.Outcome == Lost && in.Attempt != d.Request.Attempt {
+		in.Usage = event.Usage{} // that of another attempt
+	}
 	if in.Reason == event.ReasonNewUserInput && d.Phase() == PhaseAnswering && d.isOutdated() {
 		// The request stopped by itself after TellRequest.
 		d.Request.Stop = in.Reason
@@ -33,11 +40,12 @@ func (d *decision) requestEnded(in RequestEnded) {
 		d.fallBack(in)
 		return
 	case in.Outcome == Failed:
-		d.fail(in.Error, d.retries(max(in.Attempt, r.Attempt)))
-	case in.Outcome == HandedBack || in.Outcome == Interrupted && in.Reason != event.ReasonTimeout:
+		d.fail(in.AttemptEnd, d.retries(max(in.Attempt, r.Attempt)))
+	case in.Outcome == HandedBack || in.Outcome == Lost || in.Outcome == Interrupted && in.Reason != event.ReasonTimeout:
 		// The worker handed the request back, or an obsolete stop reached the newest attempt.
 		if r.Returns < MaxReturns {
 			r.Returns++
+			d.recordAttemptEnd(returnedBy(in.Outcome), in.AttemptEnd)
 			d.requeue(in.Attempt)
 			return
 		}
@@ -45,7 +53,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 		if in.Error != "" {
 			problem += ": " + in.Error
 		}
-		d.fail(problem, d.retries(r.Attempt))
+		d.fail(AttemptEnd{Error: problem, Kind: event.FailureUnavailable, Retryable: true, Usage: in.Usage}, d.retries(r.Attempt))
 	case in.Reason == event.ReasonTimeout:
 		d.recordInterruption(in, in.Reason)
 	default:
@@ -54,11 +62,18 @@ func (d *decision) requestEnded(in RequestEnded) {
 	d.next()
 }
 
+// returnedBy returns how an attempt ended whose request is enqueued again.
+func returnedBy(outcome Outcome) event.AttemptOutcome {
+	if outcome == Lost {
+		return event.AttemptLost
+	}
+	return event.AttemptHandedBack
+}
+
 func (d *decision) complete(in RequestEnded) {
 	d.recordAnswer(in, false)
 	d.record(event.LLMRequestCompleted{
-		RequestID: d.Request.ID, DurationMs: in.Duration.Milliseconds(),
-		InputTokens: in.InputTokens, OutputTokens: in.OutputTokens, FinishReason: in.FinishReason,
+		RequestID: d.Request.ID, DurationMs: in.Duration.Milliseconds(), Usage: in.Usage, FinishReason: in.FinishReason,
 		ThroughEventID: d.dropped(),
 	})
 }
@@ -71,6 +86,7 @@ func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
 	}
 	d.record(event.LLMRequestInterrupted{
 		RequestID: d.Request.ID, PartialResponse: in.Text, Reason: reason, ThroughEventID: d.unanswered(),
+		Usage: in.Usage,
 	})
 }
 
@@ -84,9 +100,10 @@ func (d *decision) recordAnswer(in RequestEnded, isPartial bool) {
 	d.record(answer)
 }
 
-func (d *decision) fail(problem string, retries int) {
+func (d *decision) fail(end AttemptEnd, retries int) {
 	d.record(event.LLMRequestFailed{
-		RequestID: d.Request.ID, Error: problem, RetriesAttempted: retries, ThroughEventID: d.unanswered(),
+		RequestID: d.Request.ID, Error: end.Error, RetriesAttempted: retries, ThroughEventID: d.unanswered(),
+		Kind: end.Kind, Retryable: end.Retryable, Usage: end.Usage,
 	})
 }
 
@@ -105,6 +122,7 @@ func (d *decision) fallBack(in RequestEnded) {
 		FromProvider: cmp.Or(in.ProviderID, r.ProviderID, config.Primary.ProviderID),
 		ToProvider:   config.Fallback.ProviderID,
 		Error:        in.Error, RetriesAttempted: d.retries(max(in.Attempt, r.Attempt)),
+		Kind: in.Kind, Retryable: in.Retryable, Usage: in.Usage,
 	})
 	r.Fallback = true
 	d.requeue(in.Attempt)

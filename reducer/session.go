@@ -13,8 +13,9 @@ type Rules int
 const (
 	// Rules1 are the rules of release 0.1.0.
 	Rules1 Rules = 1
-	// Rules2 are the rules of release 0.2.0: [event.SetRequestSettings] is accepted, and an
-	// answer that was interrupted while the model reasoned is recorded.
+	// Rules2 are the rules of release 0.2.0: [event.SetRequestSettings] is accepted, an answer
+	// that was interrupted while the model reasoned is recorded, and every attempt has an event
+	// that says how it ended, see [event.LLMAttemptEnded].
 	Rules2 Rules = 2
 
 	// CurrentRules are the rules of new runs.
@@ -45,6 +46,9 @@ type Session struct {
 	Turns    int `json:"turns"`
 	// Model is that of the newest attempt; "" before the first.
 	Model string `json:"model,omitempty"`
+	// Usage is the sum over the attempts of the context that ended. That of a fork begins
+	// with the fork.
+	Usage Usage `json:"usage,omitzero"`
 	// OpenToolCalls are the ids of tool calls without a result.
 	OpenToolCalls []string `json:"openToolCalls,omitempty"`
 	// Recent is the newest [MaxRecent] events with a ClientEventID, oldest first, for
@@ -65,6 +69,8 @@ type Request struct {
 	Through string `json:"through,omitempty"`
 	// Attempt is the number of the newest known attempt, from 1; 0 if none is known.
 	Attempt int `json:"attempt,omitempty"`
+	// AttemptEnded means that the log says how the newest known attempt ended.
+	AttemptEnded bool `json:"attemptEnded,omitempty"`
 	// FirstAttempt is the number of the first attempt since the request was last enqueued.
 	FirstAttempt int    `json:"firstAttempt"`
 	ProviderID   string `json:"providerId,omitempty"`

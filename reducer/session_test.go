@@ -23,15 +23,18 @@ import (
 //	say TEXT                    a user message
 //	event JSON                  any input, as in a signal
 //	started [OPTION]…           the report of an attempt
+//	retried [OPTION]… TEXT      the report of an attempt that failed and is retried
 //	completed [OPTION]… TEXT    the result of the request; also interrupted,
-//	                            failed and returned
+//	                            failed, returned and lost
 //	interrupt, close [REASON]
 //	terminate                   load the session from its log
 //	show                        print the conversation and the state of the session
 //
-// with the options request=r0001, attempt=1, through=2, provider=openai, reason=timeout and
-// reasoning=WORD, which comes with a state. lost=9 is through=9 for an event that is not in the log. The defaults are those of the session; through=0 means that no attempt
-// was sent. Inputs are one second apart.
+// with the options request=r0001, attempt=1, through=2, provider=openai, reason=timeout,
+// kind=timeout, retryable=true, reasoning=WORD, which comes with a state, and tokens=12/3 or
+// tokens=~12/3 (estimated). lost=9 is through=9 for an event that is not in the log. before=1:~12/3 is the last heartbeat of attempt 1. The
+// defaults are those of the session; through=0 means that no attempt was sent. Inputs are one
+// second apart.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
 type story struct {
@@ -80,29 +83,32 @@ func (s *story) input(command, rest string) reducer.Input {
 	case "close":
 		return reducer.CloseAsked{At: s.now, Reason: rest}
 	}
-	attempted, reason, reasoning, text := s.options(rest)
-	if command == "started" {
-		return reducer.RequestStarted{At: s.now, Attempted: attempted}
-	}
-	in := reducer.RequestEnded{At: s.now, Attempted: attempted, Outcome: reducer.Outcome(command), Duration: time.Second}
-	if in.Reasoning = reasoning; reasoning != "" {
+	in := s.options(rest)
+	in.At, in.Outcome, in.Duration = s.now, reducer.Outcome(command), time.Second
+	if in.Reasoning != "" {
 		in.ProviderState = &event.ProviderState{ProviderID: "p", Model: "m", BaseURL: "https://p.example/v1", Data: []byte(`{"a":1}`)}
 	}
 	switch in.Outcome {
+	case "started":
+		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost}
+	case "retried":
+		in.Error, in.Text = in.Text, ""
+		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost, Ended: &in.AttemptEnd}
 	case reducer.Completed:
-		in.Text, in.FinishReason = text, "stop"
+		in.FinishReason = "stop"
 	case reducer.Interrupted:
-		in.Text, in.Reason = text, reason
-	case reducer.Failed, reducer.HandedBack:
-		in.Error = text
+	case reducer.Failed, reducer.HandedBack, reducer.Lost:
+		in.Error, in.Text = in.Text, ""
 	default:
 		require.Fail(s, "unknown command", command)
 	}
 	return in
 }
 
-func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, reasoning, text string) {
-	a = reducer.Attempted{ProviderID: "openai", Model: "gpt-4o-mini"}
+// options returns the attempt, its end and the text of a report.
+func (s *story) options(rest string) (in reducer.RequestEnded) {
+	a := &in.Attempted
+	a.ProviderID, a.Model = "openai", "gpt-4o-mini"
 	if r := s.session.Request; r != nil {
 		a.RequestID, a.Attempt, a.Through = r.ID, max(r.Attempt, r.FirstAttempt), r.Through
 	}
@@ -110,7 +116,8 @@ func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, 
 		word, after, _ := strings.Cut(rest, " ")
 		name, value, ok := strings.Cut(word, "=")
 		if !ok {
-			return a, reason, reasoning, rest
+			in.Text = rest
+			return in
 		}
 		rest = after
 		switch name {
@@ -133,13 +140,31 @@ func (s *story) options(rest string) (a reducer.Attempted, reason event.Reason, 
 		case "provider":
 			a.ProviderID = value
 		case "reason":
-			reason = event.Reason(value)
+			in.Reason = event.Reason(value)
+		case "kind":
+			in.Kind = event.FailureKind(value)
+		case "retryable":
+			in.Retryable = value == "true"
+		case "tokens":
+			in.Usage = s.tokens(value)
+		case "before":
+			attempt, tokens, _ := strings.Cut(value, ":")
+			in.Lost = &reducer.LostAttempt{Attempted: *a, Usage: s.tokens(tokens)}
+			in.Lost.Attempt = s.number(attempt)
 		case "reasoning":
-			reasoning = value
+			in.Reasoning = value
 		default:
 			require.Fail(s, "unknown option", word)
 		}
 	}
+}
+
+// tokens parses a usage like 12/3, or ~12/3 if it is estimated.
+func (s *story) tokens(text string) (u event.Usage) {
+	text, u.Estimated = strings.CutPrefix(text, "~")
+	input, output, _ := strings.Cut(text, "/")
+	u.InputTokens, u.OutputTokens = s.number(input), s.number(output)
+	return u
 }
 
 func (s *story) number(text string) int {
@@ -192,6 +217,9 @@ func (s *story) show() {
 		state += ", to answer " + s.session.Trigger
 	}
 	fmt.Fprintf(&s.out, "  = %s, %d requests, %d turns\n", state, s.session.Requests, s.session.Turns)
+	if u := s.session.Usage; u.InputTokens+u.OutputTokens > 0 {
+		fmt.Fprintf(&s.out, "  = %d attempts, %d tokens in, %d out, estimated %t\n", u.Attempts, u.InputTokens, u.OutputTokens, u.Estimated)
+	}
 }
 
 func TestPersistedNamesNeverChange(t *testing.T) {
@@ -212,6 +240,6 @@ func TestPersistedNamesNeverChange(t *testing.T) {
 	require.NoError(t, decoder.Decode(&restored))
 	require.Equal(t, start, restored)
 
-	require.Equal(t, []reducer.Outcome{"completed", "interrupted", "failed", "returned"},
-		[]reducer.Outcome{reducer.Completed, reducer.Interrupted, reducer.Failed, reducer.HandedBack})
+	require.Equal(t, []reducer.Outcome{"completed", "interrupted", "failed", "returned", "lost"},
+		[]reducer.Outcome{reducer.Completed, reducer.Interrupted, reducer.Failed, reducer.HandedBack, reducer.Lost})
 }

@@ -47,7 +47,7 @@ func (d *decision) apply(in Input) {
 		d.reject(in.Reason, in.Input, in.ClientEventID)
 	case RequestStarted:
 		if d.isRunning(in.Attempted) {
-			d.attemptStarted(in.Attempted)
+			d.attemptStarted(in)
 		}
 	case RequestEnded:
 		if d.isRunning(in.Attempted) {

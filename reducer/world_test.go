@@ -2,7 +2,9 @@ package reducer_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +55,7 @@ type world struct {
 
 	running *activity
 	// signals can be delivered, any number of times.
-	signals []reducer.Attempted
+	signals []reducer.RequestStarted
 	// waiting are the messages that want an answer.
 	waiting []int
 	// shown is the newest event that each request is known to include.
@@ -67,6 +69,8 @@ type activity struct {
 	through string // "" in the quiet period
 	model   string
 	stop    event.Reason // "" if it was not asked to stop
+	// heartbeat is the newest attempt that sent a heartbeat; nil for none.
+	heartbeat *reducer.LostAttempt
 }
 
 func (a *activity) attempted() reducer.Attempted {
@@ -247,7 +251,10 @@ func (w *world) send() {
 	w.running.through = w.session.LastEventID()
 	w.running.model = rapid.SampledFrom([]string{"m", "n"}).Draw(w.T, "model")
 	if rapid.IntRange(0, 3).Draw(w.T, "lost") > 0 {
-		w.signals = append(w.signals, w.running.attempted())
+		w.signals = append(w.signals, reducer.RequestStarted{Attempted: w.running.attempted(), Lost: w.running.heartbeat})
+	}
+	if rapid.Bool().Draw(w.T, "heartbeat") {
+		w.running.heartbeat = &reducer.LostAttempt{Attempted: w.running.attempted(), Usage: eventtest.Usage().Draw(w.T, "usage so far")}
 	}
 }
 
@@ -255,6 +262,11 @@ func (w *world) send() {
 func (w *world) retry() {
 	if w.running == nil {
 		return
+	}
+	if w.running.through != "" && rapid.IntRange(0, 3).Draw(w.T, "lost") > 0 {
+		w.signals = append(w.signals, reducer.RequestStarted{Attempted: w.running.attempted(), Ended: &reducer.AttemptEnd{
+			Kind: event.FailureUnavailable, Retryable: true, Error: "busy", Usage: eventtest.Usage().Draw(w.T, "usage"),
+		}})
 	}
 	w.running.attempt++
 	w.running.through = ""
@@ -266,7 +278,9 @@ func (w *world) signal() {
 		return
 	}
 	i := rapid.IntRange(0, len(w.signals)-1).Draw(w.T, "signal")
-	w.step(reducer.RequestStarted{At: w.now, Attempted: w.signals[i]})
+	in := w.signals[i]
+	in.At = w.now
+	w.step(in)
 }
 
 // end ends the running activity in a possible way.
@@ -285,21 +299,29 @@ func (w *world) end() {
 }
 
 func (w *world) endBy(way string) {
-	in := reducer.RequestEnded{At: w.now, Attempted: w.running.attempted(), Text: "text"}
+	in := reducer.RequestEnded{At: w.now, Attempted: w.running.attempted(), Text: "text", Lost: w.running.heartbeat}
+	if in.Lost != nil && in.Lost.Attempt == in.Attempt {
+		in.Lost = nil
+	}
 	if in.Through == "" {
 		in.Text = ""
 	} else {
+		in.Usage = eventtest.Usage().Draw(w.T, "usage")
 		w.shown[in.RequestID] = max(w.shown[in.RequestID], event.Counter(in.Through))
 	}
 	switch way {
 	case "completed":
 		in.Outcome, in.FinishReason = reducer.Completed, "stop"
 	case "failed":
-		in.Outcome, in.Error, in.Text = reducer.Failed, "no", ""
+		in.Outcome, in.Error, in.Text, in.Kind = reducer.Failed, "no", "", event.FailureBadRequest
 	case "returned":
 		in.Outcome, in.Text = reducer.HandedBack, ""
 	case "died": // without a result
-		in = reducer.RequestEnded{At: w.now, Attempted: reducer.Attempted{RequestID: in.RequestID}, Outcome: reducer.HandedBack}
+		last := w.running.heartbeat
+		in = reducer.RequestEnded{At: w.now, Attempted: reducer.Attempted{RequestID: in.RequestID}, Outcome: reducer.Lost}
+		if last != nil {
+			in.Attempted, in.Usage = last.Attempted, last.Usage
+		}
 	case "timed out":
 		in.Outcome, in.Reason = reducer.Interrupted, event.ReasonTimeout
 	case "stopped": // by the stop message
@@ -329,6 +351,7 @@ func (w *world) check() {
 	require.Equal(w, s.Started, loaded.Started)
 	require.Equal(w, s.Ended, loaded.Ended)
 	require.Equal(w, s.Recent, loaded.Recent)
+	require.Equal(w, s.Usage, loaded.Usage)
 	for _, e := range w.log {
 		if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
 			id, _ := s.Find(e.ClientEventID)
@@ -343,10 +366,52 @@ func (w *world) check() {
 		w.checkReasons()
 	} else {
 		require.Contains(w, []int{s.Requests, s.Requests - 1}, loaded.Requests)
+		if loaded.Request != nil {
+			require.Equal(w, s.Request.Attempt, loaded.Request.Attempt)
+			require.Equal(w, s.Request.AttemptEnded, loaded.Request.AttemptEnded)
+		}
 		require.False(w, s.Ended, "a request runs in an ended session")
 	}
 	require.NoError(w, reducer.Validate(s.Reduced))
 	w.checkRequests()
+	w.checkAttempts()
+}
+
+// checkAttempts requires that exactly one event says how each attempt ended, and that the usage
+// of the session is the sum over these events.
+func (w *world) checkAttempts() {
+	var running string // request and attempt; "" for none
+	var ended reducer.Usage
+	end := func(request string, attempt int, usage event.Usage) {
+		if !strings.HasPrefix(running, request+" ") {
+			require.Zero(w, usage, "an event about no attempt of %s has a usage", request)
+			return
+		}
+		require.Contains(w, []string{running, request + " 0"}, fmt.Sprint(request, " ", attempt), "the end of another attempt")
+		running, ended = "", ended.Add(usage)
+	}
+	for _, e := range w.log {
+		switch body := e.Body.(type) {
+		case event.LLMRequestStarted:
+			require.Empty(w, running, "%s begins without the end of an attempt", e.ID)
+			running = fmt.Sprint(body.RequestID, " ", body.Attempt)
+		case event.LLMAttemptEnded:
+			require.NotEmpty(w, running, "%s is the end of no attempt", e.ID)
+			end(body.RequestID, body.Attempt, body.Usage)
+		case event.LLMRequestFellBack:
+			end(body.RequestID, 0, body.Usage)
+		case event.LLMRequestCompleted:
+			end(body.RequestID, 0, body.Usage)
+		case event.LLMRequestInterrupted:
+			end(body.RequestID, 0, body.Usage)
+		case event.LLMRequestFailed:
+			end(body.RequestID, 0, body.Usage)
+		}
+	}
+	if w.session.Request == nil {
+		require.Empty(w, running, "the end of an attempt is missing")
+	}
+	require.Equal(w, ended, w.session.Usage)
 }
 
 // checkReasons requires an event with the outcome of each message that wants an answer.

@@ -170,6 +170,7 @@ func TestMessages(t *testing.T) {
 	plain("fork", "-n", "demo", "--at", "0012", "--as", "copy")
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "demo")
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "de mo")
+	plain("usage", "-n", "demo", "--by", "week")
 	plain("serve", "--listen", "8080")
 	plain("serve", "--rate", "NaN")
 	plain("ingest", "-n", "demo", "--format", "droid", "a.jsonl", "b.jsonl")
@@ -211,6 +212,7 @@ func TestMessages(t *testing.T) {
 
 	section("Notes")
 	plain("list")
+	plain("usage", "-n", "demo")
 	plain("interrupt", "-n", "demo")
 	plain("close", "-n", "demo")
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "copy")
@@ -240,9 +242,19 @@ func TestMessages(t *testing.T) {
 		event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: &ms, MaxWaitMs: &ms},
 		event.SetRequestSettings{Temperature: &temperature, Stop: []string{"END"}}, event.SetRequestSettings{},
 		event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ProviderID: "openai", Model: "gpt-4o"},
-		event.LLMRequestCompleted{DurationMs: 700, InputTokens: 6, OutputTokens: 27, FinishReason: "stop"},
+		event.LLMRequestCompleted{DurationMs: 700, Usage: event.Usage{InputTokens: 6, OutputTokens: 27}, FinishReason: "stop"},
+		event.LLMRequestCompleted{DurationMs: 700, FinishReason: "stop", Usage: event.Usage{
+			InputTokens: 6, CachedTokens: 4, OutputTokens: 27, ReasoningTokens: 20, CostMicros: new(int64(4200)), PriceVersion: "1",
+		}},
 		event.LLMRequestInterrupted{Reason: event.ReasonNewUserInput},
+		event.LLMRequestInterrupted{Reason: event.ReasonCancelled, Usage: event.Usage{InputTokens: 6, OutputTokens: 2, Estimated: true}},
 		event.LLMRequestFailed{Error: "openai: 401", RetriesAttempted: 1},
+		event.LLMRequestFailed{Error: "openai: unauthorized (401): no", Kind: event.FailureUnauthorized},
+		event.LLMRequestFailed{Error: "openai: quota exceeded (402): no", Kind: event.FailureQuota},
+		event.LLMRequestFailed{Error: "openai: server error (503): busy", RetriesAttempted: 3, Kind: event.FailureUnavailable, Retryable: true},
+		event.LLMAttemptEnded{Attempt: 1, Outcome: event.AttemptFailed, Error: "openai: server error (503): busy", DurationMs: 700},
+		event.LLMAttemptEnded{Attempt: 2, Outcome: event.AttemptHandedBack, Usage: event.Usage{InputTokens: 6, OutputTokens: 2, Estimated: true}},
+		event.LLMAttemptEnded{Attempt: 3, Outcome: event.AttemptLost},
 		event.LLMRequestFellBack{FromProvider: "openai", ToProvider: "ollama", Error: "openai: 503", RetriesAttempted: 3},
 		event.InputRejected{Reason: "an answer is running"},
 		event.SessionEnded{Reason: "closed"},

@@ -94,7 +94,7 @@ func poisonedBodies(t *testing.T) []event.Body {
 		poisoned[event.AssistantMessage](), event.AssistantMessage{Content: hostile},
 		poisoned[event.ToolCall](), poisoned[event.ToolResult](), failed, poisoned[event.Note](),
 		poisoned[event.LLMRequestCompleted](), poisoned[event.LLMRequestInterrupted](),
-		poisoned[event.LLMRequestFailed](), poisoned[event.LLMRequestFellBack](), poisoned[event.InputRejected](),
+		poisoned[event.LLMRequestFailed](), poisoned[event.LLMRequestFellBack](), poisoned[event.LLMAttemptEnded](), poisoned[event.InputRejected](),
 		file, unnamed, event.UserMessage{Content: hostile}, poisoned[event.SessionEnded](),
 	}
 	for _, tag := range event.Tags() {
@@ -144,6 +144,7 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"events", "-n", "demo"}},
 		{args: []string{"events", "-n", "demo", "--from", hostile}},
 		{args: []string{"state", "-n", "demo"}},
+		{args: []string{"usage", "-n", "demo", "--by", "model"}},
 		{args: []string{"list"}},
 		{args: []string{"list", "--query", hostile}},
 		{args: []string{"export", "-n", "demo"}},

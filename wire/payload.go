@@ -40,6 +40,28 @@ type RequestStarted struct {
 	Model      string `json:"model"`
 	// Worker is the [WorkerQueue] of the process that makes the request, or "".
 	Worker string `json:"worker,omitempty"`
+	// Ended is set if the attempt failed and another one follows.
+	Ended *AttemptEnd `json:"ended,omitempty"`
+	// Lost is an earlier attempt that did not report its end, because its worker died.
+	Lost *LostAttempt `json:"lost,omitempty"`
+}
+
+// AttemptEnd is how an attempt failed.
+type AttemptEnd struct {
+	Kind       event.FailureKind `json:"kind,omitempty"`
+	Retryable  bool              `json:"retryable,omitempty"`
+	Error      string            `json:"error,omitempty"` // redacted
+	DurationMs int64             `json:"durationMs,omitempty"`
+	event.Usage
+}
+
+// LostAttempt describes an attempt by its last heartbeat.
+type LostAttempt struct {
+	Attempt    int    `json:"attempt"`
+	Through    string `json:"throughEventId,omitempty"`
+	ProviderID string `json:"providerId,omitempty"`
+	Model      string `json:"model,omitempty"`
+	event.Usage
 }
 
 // StopCheck is the result of [QueryStopCheck]: whether a running request must stop.

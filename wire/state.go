@@ -38,7 +38,9 @@ type State struct {
 	// Turns is the number of requests that ended.
 	Turns int `json:"turns"`
 	// Model is that of the newest request; empty before the first.
-	Model   string           `json:"model,omitempty"`
+	Model string `json:"model,omitempty"`
+	// Usage is the sum over the attempts of the context that ended.
+	Usage   reducer.Usage    `json:"usage,omitzero"`
 	Request *reducer.Request `json:"request,omitempty"`
 	Config  reducer.Config   `json:"config"`
 	// MessageCount is the number of messages. Messages holds the newest of them, up to
@@ -69,6 +71,7 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 		LastEventID:        s.LastEventID(),
 		Turns:              s.Turns,
 		Model:              s.Model,
+		Usage:              s.Usage,
 		Request:            s.Request,
 		Config:             s.Reduced.Config,
 		MessageCount:       len(s.Reduced.Messages),

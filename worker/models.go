@@ -31,10 +31,11 @@ func (a *app) modelOptions() (llm.Options, error) {
 	if s.providersFile == "" {
 		return o, nil
 	}
-	var err error
-	if o.Providers, err = llm.ReadProviders(s.providersFile); err != nil {
+	file, err := llm.ReadProviders(s.providersFile)
+	if err != nil {
 		return o, exit.UsageError{Err: fmt.Errorf("--providers: %w", err)}
 	}
+	o.Providers, o.PriceVersion = file.Providers, file.PriceVersion
 	i := slices.IndexFunc(o.Providers, func(p llm.Provider) bool { return p.ID == o.Defaults.ProviderID })
 	if i < 0 {
 		return o, nil

@@ -36,7 +36,7 @@ const asWorker = "CHRONICLE_TEST_AS_WORKER"
 
 func TestTheWorkerPrintsItsVersion(t *testing.T) {
 	t.Parallel()
-	require.Regexp(t, `^worker version 0\.1\.0( \([0-9a-f]+(, modified)?\))?$`, run(t, "--version").line())
+	require.Regexp(t, `^worker version \d+\.\d+\.\d+(-dev)?( \([0-9a-f]+(, modified)?\))?$`, run(t, "--version").line())
 }
 
 func TestMain(m *testing.M) {

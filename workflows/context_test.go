@@ -75,6 +75,8 @@ func (w *world) reduce(current reducer.ReducedContext, events ...event.Event) re
 			line += " " + body.Reason
 		case event.LLMRequestStarted:
 			line += fmt.Sprintf(" attempt %d", body.Attempt)
+		case event.LLMAttemptEnded:
+			line += fmt.Sprintf(" %d %s %d/%d", body.Attempt, body.Outcome, body.InputTokens, body.OutputTokens)
 		case event.LLMRequestInterrupted:
 			line += " " + string(body.Reason)
 		case event.LLMRequestFailed:
@@ -301,6 +303,32 @@ func TestAFailedRequestRecordsTheReason(t *testing.T) {
 			w.at(time.Hour, w.close)
 			want := append([]string{"SessionStarted", "SetRetryConfig", "UserMessage Hello"}, test.want...)
 			w.run(append(want, "SessionEnded done")...)
+		})
+	}
+}
+
+func TestTheLastHeartbeatOfADeadWorkerIsTheUsageOfItsAttempt(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules reducer.Rules
+		want  []string
+	}{
+		"current rules": {reducer.CurrentRules, []string{
+			"LLMRequestStarted attempt 1", "LLMAttemptEnded 1 lost 8/2", "LLMRequestStarted attempt 2",
+		}},
+		"the rules of 0.1.0": {reducer.Rules1, []string{"LLMRequestStarted attempt 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: test.rules}, nil).Once()
+			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{}, temporal.NewHeartbeatTimeoutError(activities.LostAttempt{
+				Attempted: activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"},
+				Usage:     event.Usage{InputTokens: 8, OutputTokens: 2, Estimated: true},
+			})).Times(1 + reducer.Initial().Config.Retry.MaxRetries + reducer.SpareAttempts)
+			w.generates(answers("Hi"))
+			w.at(time.Minute, func() { w.says("Hello") })
+			w.at(time.Hour, w.close)
+			want := append([]string{"SessionStarted", "UserMessage Hello"}, test.want...)
+			w.run(append(want, "AssistantMessage Hi", "LLMRequestCompleted", "SessionEnded done")...)
 		})
 	}
 }

@@ -57,10 +57,22 @@ func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 		if !wire.IsWorkerQueue(in.Worker, taskQueue) {
 			in.Worker = ""
 		}
-		return reducer.RequestStarted{At: now, Attempted: reducer.Attempted{
+		started := reducer.RequestStarted{At: now, Attempted: reducer.Attempted{
 			RequestID: in.RequestID, Attempt: in.Attempt, Through: in.Through,
 			ProviderID: in.ProviderID, Model: in.Model, Worker: in.Worker,
 		}}
+		if e := in.Ended; e != nil {
+			started.Ended = &reducer.AttemptEnd{
+				Kind: e.Kind, Retryable: e.Retryable, Error: event.Redact(e.Error, maxAttemptError),
+				Duration: milliseconds(e.DurationMs), Usage: e.Usage,
+			}
+		}
+		if l := in.Lost; l != nil {
+			started.Lost = &reducer.LostAttempt{Attempted: reducer.Attempted{
+				RequestID: in.RequestID, Attempt: l.Attempt, Through: l.Through, ProviderID: l.ProviderID, Model: l.Model,
+			}, Usage: l.Usage}
+		}
+		return started
 	default:
 		return refused(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
 			wire.SignalEvent, wire.SignalInterrupt, wire.SignalClose}, ", ")))
@@ -77,8 +89,12 @@ func decodeEvents(data []byte) ([]event.Event, error) {
 	return events, err
 }
 
-// maxRequestStarted bounds the JSON of a [wire.RequestStarted], in bytes.
-const maxRequestStarted = 4096
+const (
+	// maxRequestStarted bounds the JSON of a [wire.RequestStarted], in bytes.
+	maxRequestStarted = 8 << 10
+	// maxAttemptError bounds the error in it.
+	maxAttemptError = 1000
+)
 
 func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {
 	return reducer.Refused{

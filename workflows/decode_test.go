@@ -51,6 +51,24 @@ func TestSignalsAreDecoded(t *testing.T) {
 			reducer.RequestStarted{At: now, Attempted: reducer.Attempted{
 				RequestID: "demo:r0001", Attempt: 2, Through: "demo:0003", ProviderID: "openai", Model: "m",
 			}}},
+		"an attempt that is retried, after a lost one": {"request-started",
+			[]*commonpb.Payload{plain(`{"requestId":"demo:r0001","attempt":2,"throughEventId":"demo:0003","providerId":"openai","model":"m",
+				"ended":{"kind":"timeout","retryable":true,"error":"slow, with key sk-live-0123456789","durationMs":1500,"inputTokens":7,"estimated":true},
+				"lost":{"attempt":1,"throughEventId":"demo:0002","providerId":"openai","model":"n","inputTokens":5,"costMicros":3,"priceVersion":"1"}}`)},
+			reducer.RequestStarted{
+				At: now,
+				Attempted: reducer.Attempted{
+					RequestID: "demo:r0001", Attempt: 2, Through: "demo:0003", ProviderID: "openai", Model: "m",
+				},
+				Ended: &reducer.AttemptEnd{
+					Kind: event.FailureTimeout, Retryable: true, Error: "slow, with key [removed]", Duration: 1500 * time.Millisecond,
+					Usage: event.Usage{InputTokens: 7, Estimated: true},
+				},
+				Lost: &reducer.LostAttempt{
+					Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: 1, Through: "demo:0002", ProviderID: "openai", Model: "n"},
+					Usage:     event.Usage{InputTokens: 5, CostMicros: new(int64(3)), PriceVersion: "1"},
+				},
+			}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

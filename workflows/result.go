@@ -3,7 +3,6 @@ package workflows
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -18,52 +17,64 @@ func (r *run) result() reducer.RequestEnded {
 	var result activities.GenerateResult
 	err := r.answer.future.Get(r.ctx, &result)
 	ended := reducer.RequestEnded{
-		At:            r.now(),
-		Outcome:       result.Outcome,
-		Text:          result.Text,
-		Reasoning:     result.Reasoning,
-		ProviderState: result.ProviderState,
-		Reason:        result.Reason,
-		Duration:      time.Duration(result.DurationMs) * time.Millisecond,
-		InputTokens:   result.InputTokens,
-		OutputTokens:  result.OutputTokens,
-		FinishReason:  result.FinishReason,
+		At: r.now(), Outcome: result.Outcome, Text: result.Text, Reason: result.Reason,
+		Reasoning: result.Reasoning, ProviderState: result.ProviderState,
+		AttemptEnd:   reducer.AttemptEnd{Duration: milliseconds(result.DurationMs), Usage: result.Usage},
+		FinishReason: result.FinishReason,
 	}
-	attempted := result.Attempted
+	attempted, lost := result.Attempted, result.Lost
 	if err != nil {
-		ended.Outcome, ended.Error, attempted = classify(err)
+		var failure activities.Failure
+		ended.Outcome, ended.Error, failure = classify(err)
+		attempted, lost = failure.Attempted, failure.Lost
+		ended.Kind, ended.Retryable, ended.Usage = failure.Kind, failure.Retryable, failure.Usage
 	}
-	ended.Attempted = reducer.Attempted{Attempt: attempted.Attempt, ProviderID: attempted.ProviderID, Model: attempted.Model}
-	if attempted.Sent {
-		ended.Through = attempted.Through
+	requestID := r.answer.start.RequestID
+	ended.Attempted = attemptedOf(requestID, attempted)
+	if lost != nil {
+		ended.Lost = &reducer.LostAttempt{Attempted: attemptedOf(requestID, lost.Attempted), Usage: lost.Usage}
 	}
-	ended.RequestID = r.answer.start.RequestID
 	return ended
 }
 
-// classify converts the error of Generate.
-func classify(err error) (reducer.Outcome, string, activities.Attempted) {
+func attemptedOf(requestID string, a activities.Attempted) reducer.Attempted {
+	out := reducer.Attempted{RequestID: requestID, Attempt: a.Attempt, ProviderID: a.ProviderID, Model: a.Model}
+	if a.Sent {
+		out.Through = a.Through
+	}
+	return out
+}
+
+// classify converts the error of Generate. Of a failure it sets what is known.
+func classify(err error) (reducer.Outcome, string, activities.Failure) {
 	var (
-		attempted   activities.Attempted
+		failure     activities.Failure
 		application *temporal.ApplicationError
 		timeout     *temporal.TimeoutError
 		cancelled   *temporal.CanceledError
 	)
 	switch {
 	case errors.As(err, &cancelled):
-		return reducer.Interrupted, "", attempted
+		return reducer.Interrupted, "", failure
 	case errors.As(err, &timeout):
+		var last activities.LostAttempt
+		if timeout.HasLastHeartbeatDetails() {
+			_ = timeout.LastHeartbeatDetails(&last)
+		}
 		switch timeout.TimeoutType() {
 		case enumspb.TIMEOUT_TYPE_HEARTBEAT, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
-			return reducer.HandedBack, "its worker stopped sending heartbeats", attempted
+			failure.Attempted, failure.Usage = last.Attempted, last.Usage
+			return reducer.Lost, "its worker stopped sending heartbeats", failure
 		}
-		return reducer.Failed, fmt.Sprintf("the worker did not end the attempt (%v)", timeout.TimeoutType()), attempted
+		failure.Kind, failure.Retryable = event.FailureTimeout, true
+		return reducer.Failed, fmt.Sprintf("the worker did not end the attempt (%v)", timeout.TimeoutType()), failure
 	case errors.As(err, &application):
 		if application.HasDetails() {
-			_ = application.Details(&attempted)
+			_ = application.Details(&failure)
 		}
-		return reducer.Failed, application.Message(), attempted
+		return reducer.Failed, application.Message(), failure
 	default:
-		return reducer.Failed, event.Redact(err.Error(), 1000), attempted
+		failure.Kind, failure.Retryable = event.FailureUnavailable, true
+		return reducer.Failed, event.Redact(err.Error(), 1000), failure
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// rules2 are those of a later release, in which close ignores the reason of its sender.
-const rules2 reducer.Rules = 2
+// laterRules are those of a later release, in which close ignores the reason of its sender.
+const laterRules = reducer.CurrentRules + 1
 
 // TestARunKeepsItsRules runs the same code with two values of the rules. The result of
 // Open, which is in the history, selects one.
@@ -24,13 +24,13 @@ func TestARunKeepsItsRules(t *testing.T) {
 		want  string
 	}{
 		"the rules of 0.1.0":           {reducer.Rules1, "SessionEnded done"},
-		"the rules of a later release": {rules2, "SessionEnded closed"},
+		"the rules of a later release": {laterRules, "SessionEnded closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			step := reducer.NewStepper(w.reduce)
 			w.RegisterWorkflowWithOptions(workflows.WithStep(func(s reducer.Session, in reducer.Input) (reducer.Session, []reducer.Effect) {
-				if asked, ok := in.(reducer.CloseAsked); ok && s.Rules >= rules2 {
+				if asked, ok := in.(reducer.CloseAsked); ok && s.Rules >= laterRules {
 					asked.Reason = ""
 					in = asked
 				}

@@ -258,29 +258,63 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestCompleted {
 			return event.LLMRequestCompleted{
 				RequestID: requestID(t), DurationMs: rapid.Int64Range(0, 1e6).Draw(t, "duration"),
-				InputTokens: rapid.IntRange(0, 1e6).Draw(t, "input tokens"), FinishReason: "stop",
-				ThroughEventID: through(t),
+				Usage: Usage().Draw(t, "usage"), FinishReason: "stop", ThroughEventID: through(t),
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestInterrupted {
 			return event.LLMRequestInterrupted{
 				RequestID: requestID(t), PartialResponse: text(t),
 				Reason:         rapid.SampledFrom([]event.Reason{event.ReasonNewUserInput, event.ReasonCancelled, event.ReasonTimeout}).Draw(t, "reason"),
-				ThroughEventID: through(t),
+				ThroughEventID: through(t), Usage: Usage().Draw(t, "usage"),
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestFailed {
 			return event.LLMRequestFailed{
 				RequestID: requestID(t), Error: text(t), RetriesAttempted: rapid.IntRange(0, 9).Draw(t, "retries"), ThroughEventID: through(t),
+				Kind: failureKind(t), Retryable: rapid.Bool().Draw(t, "retryable"), Usage: Usage().Draw(t, "usage"),
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestFellBack {
-			return event.LLMRequestFellBack{RequestID: requestID(t), FromProvider: "openai", ToProvider: "ollama", Error: text(t)}
+			return event.LLMRequestFellBack{
+				RequestID: requestID(t), FromProvider: "openai", ToProvider: "ollama", Error: text(t),
+				Kind: failureKind(t), Retryable: rapid.Bool().Draw(t, "retryable"), Usage: Usage().Draw(t, "usage"),
+			}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.LLMAttemptEnded {
+			outcomes := []event.AttemptOutcome{event.AttemptFailed, event.AttemptHandedBack, event.AttemptLost}
+			return event.LLMAttemptEnded{
+				RequestID: requestID(t), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
+				Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"),
+				Kind:    failureKind(t), Retryable: rapid.Bool().Draw(t, "retryable"), Error: text(t),
+				DurationMs: rapid.Int64Range(0, 1e6).Draw(t, "duration"), Usage: Usage().Draw(t, "usage"),
+			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.InputRejected {
 			return event.InputRejected{Reason: text(t), Input: text(t)}
 		})),
 	)
+}
+
+// Usage generates valid usages.
+func Usage() *rapid.Generator[event.Usage] {
+	return rapid.Custom(func(t *rapid.T) event.Usage {
+		u := event.Usage{
+			InputTokens:  rapid.IntRange(0, 1e6).Draw(t, "input tokens"),
+			OutputTokens: rapid.IntRange(0, 1e6).Draw(t, "output tokens"),
+			Estimated:    rapid.Bool().Draw(t, "estimated"),
+			CostMicros:   optional(t, rapid.Int64Range(0, event.MaxCostMicros)),
+		}
+		u.CachedTokens = rapid.IntRange(0, u.InputTokens).Draw(t, "cached tokens")
+		u.ReasoningTokens = rapid.IntRange(0, u.OutputTokens).Draw(t, "reasoning tokens")
+		if u.CostMicros != nil {
+			u.PriceVersion = rapid.SampledFrom([]string{"2026-01", "0123456789ab"}).Draw(t, "price version")
+		}
+		return u
+	})
+}
+
+func failureKind(t *rapid.T) event.FailureKind {
+	return rapid.SampledFrom(append(event.FailureKinds(), "")).Draw(t, "kind")
 }
 
 // Event generates events of every tag with a complete envelope and sometimes unknown

@@ -6,6 +6,9 @@ import "github.com/seed-9ed7edd4/chronicle/event"
 // after a user message demo:0001 and an answer demo:0002. New events need an example here.
 func Examples() []event.Body {
 	const request, through = "demo:r0001", "demo:0001"
+	usage := event.Usage{
+		InputTokens: 3, CachedTokens: 1, OutputTokens: 4, ReasoningTokens: 2, CostMicros: new(int64(42)), PriceVersion: "2026-01",
+	}
 	return []event.Body{
 		event.SystemPrompt{Content: "Be brief"},
 		event.UserMessage{Content: "Hello", TriggersTurn: new(true), Settings: &event.RequestSettings{Temperature: new(0.0)}},
@@ -39,10 +42,15 @@ func Examples() []event.Body {
 		event.SessionStarted{LoadedEventCount: 2, PreviousRunID: "run-1", ForkedFrom: "other:0007"},
 		event.SessionEnded{Reason: "closed"},
 		event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", ThroughEventID: through, Attempt: 1},
-		event.LLMRequestCompleted{RequestID: request, DurationMs: 1200, InputTokens: 3, OutputTokens: 4, FinishReason: "stop", ThroughEventID: through},
-		event.LLMRequestInterrupted{RequestID: request, PartialResponse: "Hi", Reason: event.ReasonNewUserInput, ThroughEventID: through},
-		event.LLMRequestFailed{RequestID: request, Error: "status 503", RetriesAttempted: 3, ThroughEventID: through},
-		event.LLMRequestFellBack{RequestID: request, FromProvider: "openai", ToProvider: "ollama", Error: "status 401", RetriesAttempted: 1},
+		event.LLMRequestCompleted{RequestID: request, DurationMs: 1200, Usage: usage, FinishReason: "stop", ThroughEventID: through},
+		event.LLMRequestInterrupted{RequestID: request, PartialResponse: "Hi", Reason: event.ReasonNewUserInput, ThroughEventID: through,
+			Usage: event.Usage{InputTokens: 3, OutputTokens: 1, Estimated: true}},
+		event.LLMRequestFailed{RequestID: request, Error: "status 503", RetriesAttempted: 3, ThroughEventID: through,
+			Kind: event.FailureUnavailable, Retryable: true},
+		event.LLMRequestFellBack{RequestID: request, FromProvider: "openai", ToProvider: "ollama", Error: "status 401", RetriesAttempted: 1,
+			Kind: event.FailureUnauthorized},
+		event.LLMAttemptEnded{RequestID: request, Attempt: 1, Outcome: event.AttemptFailed, Kind: event.FailureTimeout, Retryable: true,
+			Error: "no token for 5s", DurationMs: 5200, Usage: event.Usage{InputTokens: 3, OutputTokens: 1, Estimated: true}},
 		event.InputRejected{Reason: "UserMessageEvent.content: missing", Input: `{"_tag":"UserMessage"}`},
 		event.TextDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "Hi", ThroughEventID: through},
 		event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "The user", ThroughEventID: through},

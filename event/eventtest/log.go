@@ -30,6 +30,7 @@ type writer struct {
 	// through is the newest event that the running request was shown; "" if none runs.
 	through  string
 	requests int
+	attempt  int // of the running request
 	calls    []string
 	speeches []string // ids of assistant messages
 }
@@ -90,24 +91,40 @@ func (w *writer) request() {
 	id := event.FormatRequestID(w.context, w.requests)
 	if w.through == "" {
 		w.requests++
-		w.through = w.log[len(w.log)-1].ID
-		w.add(event.LLMRequestStarted{
-			RequestID: event.FormatRequestID(w.context, w.requests), ProviderID: "openai", Model: "gpt-4o-mini",
-			ThroughEventID: w.through, Attempt: 1,
-		})
+		w.attempt = 0
+		w.sendAttempt(event.FormatRequestID(w.context, w.requests))
 		return
 	}
 	answer := event.AssistantMessage{Content: "a" + text(w.T), RequestID: id, ThroughEventID: w.through}
-	w.through = ""
-	switch rapid.IntRange(0, 3).Draw(w.T, "end") {
+	usage := Usage().Draw(w.T, "usage")
+	switch rapid.IntRange(0, 5).Draw(w.T, "end") {
 	case 0, 1:
 		w.speeches = append(w.speeches, w.add(answer))
-		w.add(event.LLMRequestCompleted{RequestID: id, FinishReason: "stop"})
+		w.add(event.LLMRequestCompleted{RequestID: id, FinishReason: "stop", Usage: usage})
 	case 2:
 		answer.Partial = true
 		w.speeches = append(w.speeches, w.add(answer))
-		w.add(event.LLMRequestInterrupted{RequestID: id, PartialResponse: answer.Content, Reason: event.ReasonNewUserInput})
+		w.add(event.LLMRequestInterrupted{RequestID: id, PartialResponse: answer.Content, Reason: event.ReasonNewUserInput, Usage: usage})
+	case 3:
+		w.add(event.LLMAttemptEnded{RequestID: id, Attempt: w.attempt, Outcome: event.AttemptFailed, Error: "busy", Usage: usage})
+		w.sendAttempt(id)
+		return
+	case 4:
+		w.add(event.LLMRequestFellBack{RequestID: id, FromProvider: "openai", ToProvider: "ollama", Error: "no", Usage: usage})
+		w.sendAttempt(id)
+		return
 	default:
-		w.add(event.LLMRequestFailed{RequestID: id, Error: "no"})
+		w.add(event.LLMRequestFailed{RequestID: id, Error: "no", Usage: usage})
 	}
+	w.through = ""
+}
+
+// sendAttempt sends the next attempt of a request, which is shown all events.
+func (w *writer) sendAttempt(requestID string) {
+	w.attempt++
+	w.through = w.log[len(w.log)-1].ID
+	w.add(event.LLMRequestStarted{
+		RequestID: requestID, ProviderID: "openai", Model: rapid.SampledFrom([]string{"gpt-4o-mini", "gpt-4o"}).Draw(w.T, "model"),
+		ThroughEventID: w.through, Attempt: w.attempt,
+	})
 }

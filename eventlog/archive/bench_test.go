@@ -29,7 +29,7 @@ func conversation(events int) []event.Event {
 			event.UserMessage{Content: fmt.Sprintf("%d: what would you say, if I may ask?", n)},
 			event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", ThroughEventID: event.FormatID("demo", n), Attempt: 1},
 			event.AssistantMessage{Content: answer, RequestID: request, ThroughEventID: event.FormatID("demo", n)},
-			event.LLMRequestCompleted{RequestID: request, DurationMs: 1234, InputTokens: n, OutputTokens: 120, FinishReason: "stop"},
+			event.LLMRequestCompleted{RequestID: request, DurationMs: 1234, Usage: event.Usage{InputTokens: n, OutputTokens: 120}, FinishReason: "stop"},
 		} {
 			e := event.Event{
 				ID: event.FormatID("demo", len(log)+1), ContextName: "demo", Body: body,

@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -36,13 +37,15 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 	return activities.Answer(result), modelError(err)
 }
 
+func (m model) Usage() event.Usage { return m.target.Usage() }
+
 func modelError(err error) error {
 	var failed *llm.Error
 	if !errors.As(err, &failed) {
 		return err
 	}
 	return &activities.ModelError{
-		Kind: string(failed.Kind), Retryable: failed.Retryable(), RetryOnce: failed.RetryOnce, RetryAfter: failed.RetryAfter, Err: err,
+		Kind: string(failed.Kind), Failure: failed.Kind.Failure(), Retryable: failed.Retryable(), RetryOnce: failed.RetryOnce, RetryAfter: failed.RetryAfter, Err: err,
 	}
 }
 

@@ -48,6 +48,7 @@ var handled = map[event.Tag]struct {
 	event.TagLLMRequestInterrupted: {session: true, entry: true},
 	event.TagLLMRequestFailed:      {session: true, entry: true},
 	event.TagLLMRequestFellBack:    {session: true, entry: true},
+	event.TagLLMAttemptEnded:       {session: true},
 	event.TagInputRejected:         {entry: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
 	event.TagReasoningDelta:        {entry: true}, // as above
@@ -95,6 +96,7 @@ func before() []event.Event {
 		event.UserMessage{Content: "Hello"},
 		event.AssistantMessage{Content: "Hi", ThroughEventID: "demo:0001"},
 		event.ToolCall{ToolCallID: "call_0", ToolName: "weather"},
+		event.LLMRequestStarted{RequestID: "demo:r0001", ThroughEventID: "demo:0001", Attempt: 1},
 	)
 }
 
@@ -176,6 +178,9 @@ func openAPISchemas(t *testing.T) map[string]schema {
 
 func jsonFields(body event.Body) (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(body)) {
+		if field.Anonymous {
+			continue // its fields are visible, too
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
 	}

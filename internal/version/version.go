@@ -3,8 +3,9 @@ package version
 
 import "runtime/debug"
 
-// Version is the version of this release or, before it, of the next one.
-const Version = "0.1.0"
+// Version is the version of this release. Between releases, it is that of the next one with the
+// suffix -dev.
+const Version = "0.2.0-dev"
 
 // Build returns Version and the commit that the program was built from, like
 // "0.1.0 (0123456789ab)". The commit is "modified" if the checkout had changes, and

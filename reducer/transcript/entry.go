@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 // Document is a transcript as sent to viewers.
@@ -89,13 +91,21 @@ type EntryType struct {
 	// Level is set on a system_message.
 	Level Level `json:"level,omitempty"`
 
-	// Set on a token_usage_info; 0 means unknown.
-	Model        string `json:"model,omitempty"`
-	InputTokens  int    `json:"input_tokens,omitempty"`
-	OutputTokens int    `json:"output_tokens,omitempty"`
+	// Set on a token_usage_info, see [event.Usage]; 0 means unknown.
+	Model           string `json:"model,omitempty"`
+	InputTokens     int    `json:"input_tokens,omitempty"`
+	CachedTokens    int    `json:"cached_tokens,omitempty"`
+	OutputTokens    int    `json:"output_tokens,omitempty"`
+	ReasoningTokens int    `json:"reasoning_tokens,omitempty"`
+	Estimated       bool   `json:"estimated,omitempty"`
+	CostMicros      *int64 `json:"cost_micros,omitempty"`
 	// DurationMs is set on a token_usage_info, and on a tool_use with a result: the time
 	// between the two events. 0 means unknown.
 	DurationMs int64 `json:"duration_ms,omitempty"`
+
+	// Set on the error_message of a failed request, see [event.LLMRequestFailed].
+	FailureKind event.FailureKind `json:"kind,omitempty"`
+	Retryable   bool              `json:"retryable,omitempty"`
 }
 
 // Status is the state of a tool call.

@@ -158,7 +158,7 @@ func anyEvents(t *rapid.T) []event.Event {
 			e.Body = body
 			answer = event.FormatID("demo", last+1)
 		case "completed":
-			e.Body = event.LLMRequestCompleted{RequestID: request(), OutputTokens: 7}
+			e.Body = event.LLMRequestCompleted{RequestID: request(), Usage: event.Usage{OutputTokens: 7}}
 		case "interrupted":
 			e.Body = event.LLMRequestInterrupted{RequestID: request(), Reason: event.ReasonCancelled}
 		case "failed":

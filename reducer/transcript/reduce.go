@@ -103,7 +103,7 @@ func (f *fold) apply() {
 	case event.LLMRequestFailed:
 		f.endStream(body.RequestID)
 		f.append(f.positionOf(body.RequestID), Entry{
-			EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeRequestFailed},
+			EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeRequestFailed, FailureKind: body.Kind, Retryable: body.Retryable},
 			Content:   "No answer" + afterRetries(body.RetriesAttempted) + ": " + body.Error,
 		})
 	case event.LLMRequestFellBack:
@@ -245,12 +245,13 @@ func (f *fold) appendNote(body event.Note) {
 
 func (f *fold) usage(body event.LLMRequestCompleted) Entry {
 	t := EntryType{
-		Type: TokenUsageInfo, InputTokens: body.InputTokens, OutputTokens: body.OutputTokens, DurationMs: body.DurationMs,
+		Type: TokenUsageInfo, InputTokens: body.InputTokens, CachedTokens: body.CachedTokens, OutputTokens: body.OutputTokens,
+		ReasoningTokens: body.ReasoningTokens, Estimated: body.Estimated, CostMicros: body.CostMicros, DurationMs: body.DurationMs,
 	}
 	if f.request.id == body.RequestID {
 		t.Model = f.request.model
 	}
-	content := fmt.Sprintf("%d tokens in, %d out, %v", t.InputTokens, t.OutputTokens, time.Duration(t.DurationMs)*time.Millisecond)
+	content := fmt.Sprintf("%s, %v", event.DescribeUsage(body.Usage), time.Duration(t.DurationMs)*time.Millisecond)
 	if body.FinishReason != "stop" && body.FinishReason != "" {
 		content += ", ended by " + body.FinishReason
 	}

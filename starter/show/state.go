@@ -23,6 +23,9 @@ func State(w io.Writer, s wire.State) error {
 	row("status", "%s", s.Status)
 	row("events", "%d", s.EventCount)
 	row("turns", "%d", s.Turns)
+	if s.Usage.Attempts > 0 {
+		row("usage", "%s", Usage(s.Usage))
+	}
 	if !s.UpdatedAt.IsZero() {
 		row("updated", "%s", s.UpdatedAt.Local().Format(time.DateTime))
 	}
@@ -57,6 +60,35 @@ func State(w io.Writer, s wire.State) error {
 		row(string(m.Role), "%s", Message(m))
 	}
 	return table.Flush()
+}
+
+// Usage formats a sum of attempts: "3 attempts, ~12 tokens in, 3 out, $0.0042".
+func Usage(u reducer.Usage) string {
+	text := fmt.Sprintf("%d attempts, ", u.Attempts)
+	if u.Attempts == 1 {
+		text = "1 attempt, "
+	}
+	text += event.DescribeUsage(event.Usage{
+		InputTokens: u.InputTokens, CachedTokens: u.CachedTokens, OutputTokens: u.OutputTokens, ReasoningTokens: u.ReasoningTokens,
+		Estimated: u.Estimated,
+	})
+	if cost := Cost(u); cost != "" {
+		text += ", " + cost
+	}
+	return text
+}
+
+// Cost formats the cost of attempts: "$0.0042"; with a + if the price of some attempts is
+// unknown, and "" if no price is known.
+func Cost(u reducer.Usage) string {
+	switch {
+	case u.Unpriced == 0:
+		return event.FormatCost(u.CostMicros)
+	case u.CostMicros > 0:
+		return event.FormatCost(u.CostMicros) + "+"
+	default:
+		return ""
+	}
 }
 
 func Message(m reducer.Message) string {

@@ -84,11 +84,13 @@ func lifecycle(body event.Body) (subject, text string) {
 	case event.LLMRequestCompleted:
 		return "completed", completed(b)
 	case event.LLMRequestInterrupted:
-		return "interrupted", strings.ReplaceAll(string(b.Reason), "_", " ")
+		return "interrupted", strings.ReplaceAll(string(b.Reason), "_", " ") + used(b.Usage)
 	case event.LLMRequestFailed:
-		return "failed", b.Error + retries(b.RetriesAttempted)
+		return "failed", b.Error + retries(b.RetriesAttempted) + advice(b.Kind, b.Retryable)
 	case event.LLMRequestFellBack:
 		return "fell back", fmt.Sprintf("from %s to %s: %s%s", b.FromProvider, b.ToProvider, b.Error, retries(b.RetriesAttempted))
+	case event.LLMAttemptEnded:
+		return fmt.Sprintf("attempt %d %s", b.Attempt, strings.ReplaceAll(string(b.Outcome), "_", " ")), attemptEnd(b)
 	case event.InputRejected:
 		return "input rejected", b.Reason
 	case event.TextDelta:
@@ -116,14 +118,45 @@ func attachment(b event.FileAttachment) string {
 }
 
 func completed(b event.LLMRequestCompleted) string {
-	text := "after " + milliseconds(b.DurationMs)
-	if b.InputTokens > 0 || b.OutputTokens > 0 {
-		text += fmt.Sprintf(", %d tokens in, %d out", b.InputTokens, b.OutputTokens)
-	}
+	text := "after " + milliseconds(b.DurationMs) + used(b.Usage)
 	if b.FinishReason != "" {
 		text += ", " + b.FinishReason
 	}
 	return text
+}
+
+// used describes a usage after other words; "" for none.
+func used(u event.Usage) string {
+	if u.InputTokens == 0 && u.OutputTokens == 0 {
+		return ""
+	}
+	return ", " + event.DescribeUsage(u)
+}
+
+func attemptEnd(b event.LLMAttemptEnded) string {
+	var parts []string
+	if b.Error != "" {
+		parts = append(parts, b.Error)
+	}
+	if b.DurationMs > 0 {
+		parts = append(parts, "after "+milliseconds(b.DurationMs))
+	}
+	return strings.TrimPrefix(strings.Join(parts, ", ")+used(b.Usage), ", ")
+}
+
+// advice says what to do about a failed request, after its error. Errors of the other kinds say
+// it themselves.
+func advice(kind event.FailureKind, isRetryable bool) string {
+	switch {
+	case kind == event.FailureUnauthorized:
+		return "; add a valid key for the provider"
+	case kind == event.FailureQuota:
+		return "; the account of the provider needs more quota"
+	case isRetryable:
+		return "; try again later"
+	default:
+		return ""
+	}
 }
 
 func retries(n int) string {

@@ -1,0 +1,51 @@
+package llm
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEncodingOf(t *testing.T) {
+	for model, want := range map[string]encoding{
+		"gpt-4o-mini": o200kBase, "openai/gpt-4.1": o200kBase, "gpt-5": o200kBase, "o3": o200kBase,
+		"gpt-4": cl100kBase, "GPT-4-turbo": cl100kBase, "gpt-3.5-turbo": cl100kBase, "azure/gpt-35-turbo": cl100kBase,
+		"llama-3.3-70b": o200kBase, "": o200kBase,
+	} {
+		require.Equal(t, want, encodingOf(model), model)
+	}
+}
+
+func TestMessagesAreCountedOnce(t *testing.T) {
+	var sent [][]byte
+	for i := range 100 {
+		message := fmt.Sprintf(`{"role":"user","content":"message %d"}`, i)
+		if i > 0 {
+			message = "," + message
+		}
+		sent = append(sent, []byte(message))
+	}
+	c := newTokenCounter()
+	tokens := c.conversation(o200kBase, sent)
+	require.Len(t, c.young, 100)
+	for key := range c.young {
+		c.young[key] = 1
+	}
+	require.Equal(t, requestTokens+100, c.conversation(o200kBase, sent))
+	require.NotEqual(t, requestTokens+100, c.conversation(cl100kBase, sent), "another encoding")
+
+	c.old, c.young = c.young, map[countKey]int{}
+	require.Equal(t, requestTokens+100, c.conversation(o200kBase, sent), "the generation before")
+	c.old, c.young = nil, map[countKey]int{}
+	require.Equal(t, tokens, c.conversation(o200kBase, sent))
+}
+
+func TestHostileTextIsCounted(t *testing.T) {
+	c := newTokenCounter()
+	for _, text := range []string{"\xff\xfe", "é", "\x00", "<|endoftext|>"} {
+		require.Positive(t, c.text(o200kBase, text+"x"), "%q", text)
+	}
+	require.Zero(t, c.text(o200kBase, ""))
+	require.Zero(t, c.conversation(o200kBase, [][]byte{[]byte(`{"content":`)})-requestTokens, "malformed JSON")
+}

@@ -1,0 +1,126 @@
+package llm
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// meter measures the usage of one request. It is safe for concurrent use.
+type meter struct {
+	counter  *tokenCounter
+	encoding encoding
+	sent     [][]byte // the messages of the request
+
+	counting sync.Mutex // held while tokens are counted
+	input    int        // counted tokens of sent; 0: not counted
+
+	mu sync.Mutex // guards the fields below
+	// answer is the text of the answer so far, and reasoning that of the reasoning.
+	answer, reasoning tally
+	// reported is the usage reported by the provider; nil if it reported none.
+	reported *event.Usage
+	// isRefused means that the provider, or the connection to it, failed before an answer
+	// began. Providers do not charge for that.
+	isRefused bool
+}
+
+// tally is a text that grows, and the tokens of its first counted bytes.
+type tally struct {
+	text            strings.Builder
+	counted, tokens int
+}
+
+func (m *meter) write(delta Delta) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if delta.IsReasoning {
+		m.reasoning.text.WriteString(delta.Text)
+	} else {
+		m.answer.text.WriteString(delta.Text)
+	}
+}
+
+// report takes the usage reported by the provider. Some report zeros where they do not know it.
+func (m *meter) report(u *openai.Usage) {
+	if u == nil || u.PromptTokens <= 0 && u.CompletionTokens <= 0 {
+		return
+	}
+	usage := event.Usage{InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens}
+	if details := u.PromptTokensDetails; details != nil {
+		usage.CachedTokens = details.CachedTokens
+	}
+	if details := u.CompletionTokensDetails; details != nil {
+		usage.ReasoningTokens = details.ReasoningTokens
+		if u.TotalTokens == u.PromptTokens+u.CompletionTokens+details.ReasoningTokens {
+			// Some providers report reasoning besides the completion, OpenAI as part of it.
+			usage.OutputTokens += details.ReasoningTokens
+		}
+	}
+	usage = usage.Bounded()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reported = &usage
+}
+
+func (m *meter) refuse() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.isRefused = true
+}
+
+// texts returns the texts so far.
+func (m *meter) texts() (answer, reasoning string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.answer.text.String(), m.reasoning.text.String()
+}
+
+// usage returns the usage so far: the reported one, or an estimate. It counts only what was not
+// counted before.
+func (m *meter) usage() event.Usage {
+	m.counting.Lock()
+	defer m.counting.Unlock()
+	m.mu.Lock()
+	reported, isRefused := m.reported, m.isRefused
+	m.mu.Unlock()
+	answer, reasoning := m.texts()
+	switch {
+	case reported != nil:
+		return *reported
+	case isRefused:
+		return event.Usage{}
+	}
+	if m.input == 0 {
+		m.input = m.counter.conversation(m.encoding, m.sent)
+	}
+	usage := event.Usage{InputTokens: m.input, Estimated: true}
+	usage.ReasoningTokens = m.count(&m.reasoning, reasoning)
+	usage.OutputTokens = usage.ReasoningTokens + m.count(&m.answer, answer)
+	return usage.Bounded()
+}
+
+// count returns the tokens of the text of a tally.
+func (m *meter) count(t *tally, text string) int {
+	t.tokens += m.counter.text(m.encoding, text[t.counted:])
+	t.counted = len(text)
+	return t.tokens
+}
+
+// Usage returns the usage of the target's newest request so far, with its cost. It is an
+// estimate if the provider has not reported it. It may be called during [Target.Stream], and
+// may take a second for a long conversation that no request estimated before.
+func (t *Target) Usage() event.Usage {
+	m := t.meter.Load()
+	if m == nil {
+		return event.Usage{}
+	}
+	usage := m.usage()
+	if t.price != nil && usage.InputTokens+usage.OutputTokens > 0 {
+		usage.CostMicros, usage.PriceVersion = new(t.price.cost(usage)), t.priceVersion
+	}
+	return usage
+}

@@ -1,0 +1,169 @@
+package llm_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+func usageChunk(usage string) string {
+	return `data: {"choices":[],"usage":` + usage + "}\n\n"
+}
+
+func TestReportedUsage(t *testing.T) {
+	for name, test := range map[string]struct {
+		usage string
+		want  event.Usage
+	}{
+		"tokens": {`{"prompt_tokens":7,"completion_tokens":2,"total_tokens":9}`, event.Usage{InputTokens: 7, OutputTokens: 2}},
+		"cached tokens and reasoning": {
+			`{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":3}}`,
+			event.Usage{InputTokens: 7, CachedTokens: 4, OutputTokens: 5, ReasoningTokens: 3},
+		},
+		"reasoning besides the completion": {
+			`{"prompt_tokens":7,"completion_tokens":5,"total_tokens":15,"completion_tokens_details":{"reasoning_tokens":3}}`,
+			event.Usage{InputTokens: 7, OutputTokens: 8, ReasoningTokens: 3},
+		},
+		"more cached tokens than input": {
+			`{"prompt_tokens":7,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":40}}`,
+			event.Usage{InputTokens: 7, CachedTokens: 7, OutputTokens: 5},
+		},
+		"the last of several": {
+			`{"prompt_tokens":7,"completion_tokens":1}}` + "\n\n" + `data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":2}`,
+			event.Usage{InputTokens: 7, OutputTokens: 2},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step := llmtest.Raw("text/event-stream", llmtest.Chunk(`{"content":"Hi"}`, ""), llmtest.Chunk(`{}`, "stop"), usageChunk(test.usage))
+			result, err := target(t, llmtest.Start(t, step)).Stream(within(t), hello, nil)
+			require.NoError(t, err)
+			require.Equal(t, test.want, result.Usage)
+		})
+	}
+}
+
+// The estimate of hello: "Hello" is one token, and there is an overhead per message and request.
+var estimated = event.Usage{InputTokens: 8, Estimated: true}
+
+func TestUsageIsEstimatedWhereTheProviderIsSilent(t *testing.T) {
+	const sse = "text/event-stream"
+	hi := llmtest.Chunk(`{"content":"Hi there!"}`, "")
+	withOutput := func(tokens, reasoning int) event.Usage {
+		u := estimated
+		u.OutputTokens, u.ReasoningTokens = tokens, reasoning
+		return u
+	}
+	for name, test := range map[string]struct {
+		step llmtest.Step
+		want event.Usage
+	}{
+		"a complete answer":                  {llmtest.Answer("Hi", " there", "!").NoUsage(), withOutput(3, 0)},
+		"a usage of zeros":                   {llmtest.Answer("Hi there!").Usage(0, 0), withOutput(3, 0)},
+		"a truncated answer":                 {llmtest.Raw(sse, hi), withOutput(3, 0)},
+		"reasoning":                          {llmtest.Raw(sse, llmtest.Chunk(`{"reasoning_content":"Hi there!"}`, ""), hi), withOutput(6, 3)},
+		"an error after some text":           {llmtest.Raw(sse, hi, `data: {"error":{"message":"busy"}}`+"\n\n"), withOutput(3, 0)},
+		"an error instead of an answer":      {llmtest.Raw(sse, `data: {"error":{"message":"busy"}}`+"\n\n"), event.Usage{}},
+		"an error response":                  {llmtest.Error(503, "overloaded", "busy"), event.Usage{}},
+		"a connection closed without answer": {llmtest.Drop(), event.Usage{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result, _ := target(t, llmtest.Start(t, test.step)).Stream(within(t), hello, nil)
+			require.Equal(t, test.want, result.Usage)
+		})
+	}
+}
+
+func TestAStoppedRequestUsedItsInput(t *testing.T) {
+	for name, step := range map[string]llmtest.Step{
+		"during the answer":        llmtest.Answer("Hi", " there").HoldAfter(1, llmtest.NewGate()),
+		"before the first token":   llmtest.Stall(),
+		"before any response line": llmtest.Answer("Hi").HoldAfter(0, llmtest.NewGate()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := llmtest.Start(t, step)
+			ctx, cancel := context.WithCancel(within(t))
+			target := target(t, model)
+			go func() {
+				_, _ = model.Request(ctx, 1)
+				if name != "during the answer" {
+					cancel()
+				}
+			}()
+			result, err := target.Stream(ctx, hello, func(llm.Delta) {
+				during := target.Usage()
+				require.Equal(t, estimated.InputTokens, during.InputTokens)
+				require.Equal(t, 1, during.OutputTokens, "the usage of a running request")
+				cancel()
+			})
+			require.Error(t, err)
+			require.True(t, result.Estimated)
+			require.Equal(t, estimated.InputTokens, result.InputTokens)
+			require.Equal(t, len(result.Text)/2, result.OutputTokens)
+		})
+	}
+}
+
+func TestAnEstimateIncludesToolsAndImages(t *testing.T) {
+	estimate := func(messages ...reducer.Message) int {
+		model := llmtest.Start(t, llmtest.Answer("Hi").NoUsage())
+		result, err := target(t, model).Stream(within(t), append(messages, hello...), nil)
+		require.NoError(t, err)
+		return result.InputTokens - estimated.InputTokens
+	}
+	require.Zero(t, estimate())
+	call := reducer.Message{Role: reducer.RoleAssistant, ToolCalls: []reducer.ToolCall{{ID: "c1", Name: "weather", Arguments: `{"city":"Paris"}`}}}
+	require.InDelta(t, 20, estimate(call), 10, "a call and its result")
+	image := reducer.Message{Role: reducer.RoleUser, Attachments: []reducer.Attachment{{
+		Source: event.Source{Type: event.SourceBlob, Data: []byte(strings.Repeat("image", 100_000))}, MediaType: "image/png",
+	}}}
+	require.Equal(t, 769, estimate(image), "an image and its message")
+	long := reducer.Message{Role: reducer.RoleUser, Content: strings.Repeat("a b c d ", 125_000)}
+	require.InDelta(t, 500_000, estimate(long), 5_000, "a text of which a part is counted")
+}
+
+func TestEveryKindOfErrorHasAKindOfFailure(t *testing.T) {
+	want := map[llm.Kind]event.FailureKind{
+		llm.KindConfiguration:  event.FailureConfiguration,
+		llm.KindUnauthorized:   event.FailureUnauthorized,
+		llm.KindNotFound:       event.FailureModelNotFound,
+		llm.KindBadRequest:     event.FailureBadRequest,
+		llm.KindContextTooLong: event.FailureContextTooLong,
+		llm.KindNoVision:       event.FailureBadRequest,
+		llm.KindToolCall:       event.FailureBadResponse,
+		llm.KindContentFilter:  event.FailureContentFilter,
+		llm.KindQuota:          event.FailureQuota,
+		llm.KindRateLimited:    event.FailureRateLimited,
+		llm.KindServer:         event.FailureUnavailable,
+		llm.KindConnection:     event.FailureUnavailable,
+		llm.KindTruncated:      event.FailureBadResponse,
+		llm.KindTimeout:        event.FailureTimeout,
+		llm.KindCanceled:       "",
+	}
+	for _, kind := range kindsIn(t, "error.go") {
+		failure, ok := want[kind]
+		require.True(t, ok, "kind %q has no row", kind)
+		require.Equal(t, failure, kind.Failure(), kind)
+		delete(want, kind)
+	}
+	require.Empty(t, want)
+}
+
+// kindsIn returns the constants of type Kind in a file.
+func kindsIn(t *testing.T, file string) (kinds []llm.Kind) {
+	source, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, match := range regexp.MustCompile(`(?m)^\tKind\w+ +Kind = "(.+)"$`).FindAllSubmatch(source, -1) {
+		kinds = append(kinds, llm.Kind(match[1]))
+	}
+	require.Greater(t, len(kinds), 10)
+	return kinds
+}

@@ -1,0 +1,51 @@
+package reducer
+
+import "github.com/seed-9ed7edd4/chronicle/event"
+
+// Usage is a sum of the usage of attempts. It is comparable.
+type Usage struct {
+	// Attempts counts attempts that were sent and ended.
+	Attempts int `json:"attempts"`
+	// The numbers of tokens are as in [event.Usage].
+	InputTokens     int `json:"inputTokens,omitempty"`
+	CachedTokens    int `json:"cachedTokens,omitempty"`
+	OutputTokens    int `json:"outputTokens,omitempty"`
+	ReasoningTokens int `json:"reasoningTokens,omitempty"`
+	// Estimated means that the worker counted some of the tokens, see [event.Usage].
+	Estimated bool `json:"estimated,omitempty"`
+	// CostMicros is the cost of the priced attempts, in millionths of a US dollar.
+	CostMicros int64 `json:"costMicros,omitempty"`
+	// Unpriced counts the attempts that used tokens for which no price is known.
+	Unpriced int `json:"unpriced,omitempty"`
+}
+
+// Add returns the sum with an attempt.
+func (u Usage) Add(attempt event.Usage) Usage {
+	u.Attempts++
+	u.InputTokens += attempt.InputTokens
+	u.CachedTokens += attempt.CachedTokens
+	u.OutputTokens += attempt.OutputTokens
+	u.ReasoningTokens += attempt.ReasoningTokens
+	u.Estimated = u.Estimated || attempt.Estimated
+	switch {
+	case attempt.CostMicros != nil:
+		u.CostMicros += *attempt.CostMicros
+	case attempt.InputTokens+attempt.OutputTokens > 0:
+		u.Unpriced++
+	}
+	return u
+}
+
+// Plus returns the sum of two sums.
+func (u Usage) Plus(other Usage) Usage {
+	return Usage{
+		Attempts:        u.Attempts + other.Attempts,
+		InputTokens:     u.InputTokens + other.InputTokens,
+		CachedTokens:    u.CachedTokens + other.CachedTokens,
+		OutputTokens:    u.OutputTokens + other.OutputTokens,
+		ReasoningTokens: u.ReasoningTokens + other.ReasoningTokens,
+		Estimated:       u.Estimated || other.Estimated,
+		CostMicros:      u.CostMicros + other.CostMicros,
+		Unpriced:        u.Unpriced + other.Unpriced,
+	}
+}
