@@ -134,7 +134,7 @@ temporal command.
 		"`URL` of the workers' blob store; \"none\": send at most 64 KB and read only what Temporal holds (default: $BLOB_URL, or "+devBlobs+" if it exists and Temporal runs on this machine)")
 	root.AddCommand(
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
-		newEventsCommand(a), newStateCommand(a), newListCommand(a),
+		newEventsCommand(a), newStateCommand(a), newListCommand(a), newUsageCommand(a),
 		newSetCommand(a), newInterruptCommand(a), newCloseCommand(a),
 		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),
 		newServeCommand(a),

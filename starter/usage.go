@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/reducer/usage"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+type usageOptions struct {
+	*app
+	name string
+	by   string
+	json bool
+}
+
+func newUsageCommand(a *app) *cobra.Command {
+	o := usageOptions{app: a}
+	command := &cobra.Command{
+		Use:   "usage [-n NAME] [--by model|day] [flags]",
+		Short: "Sum up tokens and costs",
+		Long: `Sum up the tokens and the cost of all attempts that were sent to providers,
+including failed and interrupted ones, from the log of a context or of all
+contexts. No worker is needed.
+
+A ~ marks sums with tokens that a worker counted because the provider reported
+none. The cost is that of the operator's price table when the attempt ended; a +
+means that the price of some attempts is unknown. Days are in UTC. The usage of a
+fork begins with the fork.
+
+` + exitReference,
+		Example: `  starter usage -n demo
+  starter usage --by model
+  starter usage --by day --json`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return runUsage(command.Context(), o) },
+	}
+	nameFlag(command, &o.name, "", "`NAME` of the context"+nameRule+" (default: all contexts)")
+	command.Flags().StringVar(&o.by, "by", "context", "what the rows are about, `context|model|day`")
+	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
+	return command
+}
+
+func runUsage(ctx context.Context, o usageOptions) error {
+	by := usage.By(o.by)
+	if !slices.Contains([]usage.By{usage.ByContext, usage.ByModel, usage.ByDay}, by) {
+		return usagef("--by %q: want context, model or day", o.by)
+	}
+	if o.name != "" {
+		if err := checkName(o.name); err != nil {
+			return err
+		}
+	}
+	c, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	table := usage.New(by)
+	names := []string{o.name}
+	if o.name == "" {
+		if names, err = contextNames(ctx, c); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		log, err := c.Open(name)
+		if err != nil {
+			return err
+		}
+		for e, err := range log.Events(ctx, "") {
+			if err != nil {
+				return fmt.Errorf("sum up the usage of context %s: %w", name, err)
+			}
+			table.Add(e)
+		}
+	}
+	if o.json {
+		for _, row := range table.Rows() {
+			if err := o.printJSON(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return o.printTable(table, by)
+}
+
+func contextNames(ctx context.Context, c contextClient) (names []string, err error) {
+	for summary, err := range c.List(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, summary.ContextName)
+	}
+	return names, nil
+}
+
+func (o usageOptions) printTable(sums *usage.Table, by usage.By) error {
+	rows := sums.Rows()
+	if len(rows) == 0 {
+		o.note("no attempts")
+		return nil
+	}
+	table := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	heads := map[usage.By]string{usage.ByContext: "CONTEXT", usage.ByModel: "PROVIDER\tMODEL", usage.ByDay: "DAY"}
+	fmt.Fprintln(table, heads[by]+"\tATTEMPTS\tINPUT\tCACHED\tOUTPUT\tREASONING\tCOST")
+	line := func(head string, u reducer.Usage) {
+		mark := ""
+		if u.Estimated {
+			mark = "~"
+		}
+		cost := show.Cost(u)
+		if cost == "" {
+			cost = "unknown"
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s%d\t%d\t%s%d\t%d\t%s%s\n",
+			head, u.Attempts, mark, u.InputTokens, u.CachedTokens, mark, u.OutputTokens, u.ReasoningTokens, mark, cost)
+	}
+	for _, row := range rows {
+		head := terminal.Line(row.ContextName + row.Day)
+		if by == usage.ByModel {
+			head = terminal.Line(row.ProviderID) + "\t" + terminal.Line(row.Model)
+		}
+		line(head, row.Usage)
+	}
+	if len(rows) > 1 {
+		head := "total"
+		if by == usage.ByModel {
+			head += "\t"
+		}
+		line(head, sums.Total())
+	}
+	return table.Flush()
+}
