@@ -44,13 +44,22 @@ const views = {
     };
   },
 
-  error_message: (entry) => ({ children: [h("p", { class: "plain" }, entry.content), time(entry)] }),
+  error_message: (entry) => {
+    const { kind, retryable } = entry.entry_type;
+    const advice = advices[kind] ?? (retryable && "Try again later: the same request may succeed.");
+    return {
+      children: [h("div", null, h("p", { class: "plain" }, entry.content), advice && h("p", { class: "advice" }, advice)), time(entry)],
+    };
+  },
 
-  token_usage_info: ({ entry_type: { model, input_tokens, output_tokens, duration_ms }, content }) => {
+  token_usage_info: ({ entry_type: type, content }) => {
+    const { model, input_tokens, cached_tokens, output_tokens, reasoning_tokens, estimated, cost_micros, duration_ms } = type;
+    const part = (tokens, word) => (tokens ? ` (${tokens.toLocaleString("en")} ${word})` : "");
     const figures = joinDots(
       model && h("bdi", null, model),
-      input_tokens && `${input_tokens.toLocaleString("en")} tokens in`,
-      output_tokens && `${output_tokens.toLocaleString("en")} out`,
+      input_tokens && `${estimated ? "~" : ""}${input_tokens.toLocaleString("en")} tokens in${part(cached_tokens, "cached")}`,
+      output_tokens && `${estimated ? "~" : ""}${output_tokens.toLocaleString("en")} out${part(reasoning_tokens, "reasoning")}`,
+      cost_micros != null && dollars(cost_micros),
       duration_ms && seconds(duration_ms),
     );
     return { children: [h("p", null, figures.length > 0 ? figures : content)] };
@@ -72,6 +81,16 @@ const views = {
     const isOpen = action.action === "file_edit" || action.action === "plan_presentation" || action.action === "todo_management";
     return { children: [h("details", { class: "card", open: isOpen }, h("summary", { class: "line" }, line), h("div", { class: "card-body" }, parts))] };
   },
+};
+
+// advices say what to do about failed requests that do not succeed by themselves.
+const advices = {
+  configuration: "Add a key or change the settings: the message says which.",
+  unauthorized: "Add a valid key: the provider rejected the worker's key.",
+  quota: "Add credit: the account at the provider has no quota left.",
+  context_too_long: "Start a new conversation, or choose a model with a larger context window.",
+  content_filter: "Change the message: the provider's content filter rejected it.",
+  model_not_found: "Choose another model: the provider does not have this one.",
 };
 
 function prose({ content, chunks }) {
