@@ -291,6 +291,7 @@ func TestAContextStaysUsableAfterAFailedRequest(t *testing.T) {
 		SetRetryConfig
 		UserMessage "Hello?"
 		LLMRequestStarted 1 scripted attempt 1
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 scripted attempt 2
 		LLMRequestFailed 1 after 1 retries: openai: server error (500): still down
 		UserMessage "And now?"
@@ -388,8 +389,9 @@ func TestAStoppingWorkerHandsBackItsRequest(t *testing.T) {
 		SetRetryConfig
 		UserMessage "Hello"
 		LLMRequestStarted 1 scripted attempt 1 through 3
-		LLMRequestStarted 1 scripted attempt 2 through 4
-		AssistantMessage "I was saying: hello." through 4
+		LLMAttemptEnded 1 handed_back
+		LLMRequestStarted 1 scripted attempt 2 through 5
+		AssistantMessage "I was saying: hello." through 5
 		LLMRequestCompleted 1 stop
 	`), withoutUnsentAttempts(w, c))
 	require.NotContains(t, w.history(c), "ActivityTaskTimedOut", "the worker must hand the request back")

@@ -103,6 +103,7 @@ func TestTheAnswerOfAKilledWorkerIsRestarted(t *testing.T) {
 				UserMessage "Hello"
 				LLMRequestStarted 1 scripted attempt 1 through 3
 				UserMessage "By the way"
+				LLMAttemptEnded 1 lost
 				LLMRequestStarted 1 scripted attempt 2 through 5
 				AssistantMessage "I was saying: hello." through 5
 				LLMRequestCompleted 1 stop
@@ -290,11 +291,17 @@ func TestEveryModelFailureIsRetried(t *testing.T) {
 		SetTimeout
 		UserMessage "Hello?"
 		LLMRequestStarted 1 scripted attempt 1
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 scripted attempt 2
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 scripted attempt 3
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 scripted attempt 4
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 scripted attempt 5
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 scripted attempt 6
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 scripted attempt 7
 		AssistantMessage "All of it."
 		LLMRequestCompleted 1 stop
@@ -368,9 +375,11 @@ func TestTheFallbackAnswersAfterTheLastRetry(t *testing.T) {
 		SetProviderConfig
 		UserMessage "Hello?"
 		LLMRequestStarted 1 scripted attempt 1
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 scripted attempt 2
 		LLMRequestFellBack 1 from openai to spare after 1 retries: openai: server error (503): still down
 		LLMRequestStarted 1 other attempt 3
+		LLMAttemptEnded 1 failed
 		LLMRequestStarted 1 other attempt 4
 		AssistantMessage "Here I am."
 		LLMRequestCompleted 1 stop

@@ -379,6 +379,8 @@ func describe(e event.Event) string {
 		line += fmt.Sprintf(" %d after %d retries: %s", number(b.RequestID), b.RetriesAttempted, b.Error)
 	case event.LLMRequestFellBack:
 		line += fmt.Sprintf(" %d from %s to %s after %d retries: %s", number(b.RequestID), b.FromProvider, b.ToProvider, b.RetriesAttempted, b.Error)
+	case event.LLMAttemptEnded:
+		line += fmt.Sprintf(" %d %s", number(b.RequestID), b.Outcome)
 	case event.InputRejected:
 		line += " " + b.Reason
 	}
