@@ -60,6 +60,8 @@ var failureKinds = map[Kind]event.FailureKind{
 	KindBadRequest:     event.FailureBadRequest,
 	KindContextTooLong: event.FailureContextTooLong,
 	KindNoVision:       event.FailureBadRequest,
+	KindNoPDF:          event.FailureBadRequest,
+	KindNoAudio:        event.FailureBadRequest,
 	KindToolCall:       event.FailureBadResponse,
 	KindContentFilter:  event.FailureContentFilter,
 	KindQuota:          event.FailureQuota,

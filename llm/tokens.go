@@ -15,7 +15,8 @@ import (
 const (
 	requestTokens = 3
 	messageTokens = 4
-	// imageTokens are those of an image of a megapixel in high detail.
+	// imageTokens are those of an image of a megapixel in high detail. Other media count the
+	// same.
 	imageTokens = 765
 )
 

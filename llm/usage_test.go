@@ -138,6 +138,8 @@ func TestEveryKindOfErrorHasAKindOfFailure(t *testing.T) {
 		llm.KindBadRequest:     event.FailureBadRequest,
 		llm.KindContextTooLong: event.FailureContextTooLong,
 		llm.KindNoVision:       event.FailureBadRequest,
+		llm.KindNoPDF:          event.FailureBadRequest,
+		llm.KindNoAudio:        event.FailureBadRequest,
 		llm.KindToolCall:       event.FailureBadResponse,
 		llm.KindContentFilter:  event.FailureContentFilter,
 		llm.KindQuota:          event.FailureQuota,
