@@ -483,3 +483,46 @@ func BenchmarkTwentyThousandEntries(b *testing.B) {
 	b.ReportMetric(sum/float64(b.N), "ms/load")
 	b.ReportMetric(0, "ns/op")
 }
+
+func TestAFailedRequestSaysWhatToDo(t *testing.T) {
+	bodies := []event.Body{event.UserMessage{Content: "Hello"}}
+	for i, failure := range []event.LLMRequestFailed{
+		{Error: "openai: no API key", Kind: event.FailureConfiguration},
+		{Error: "openai: unauthorized (401): no", Kind: event.FailureUnauthorized},
+		{Error: "openai: rate limited (429): slow down", Kind: event.FailureRateLimited, Retryable: true},
+		{Error: "openai: bad request (400): no", Kind: event.FailureBadRequest},
+		{Error: "an error of release 0.1.0"},
+	} {
+		failure.RequestID = event.FormatRequestID("demo", i+1)
+		bodies = append(bodies, failure)
+	}
+	tab := show(t, newLog(bodies...))
+	tab.Await(`document.querySelectorAll(".error-message").length === 5`)
+	var advice []string
+	tab.Eval(`[...document.querySelectorAll(".error-message")].map((e) => e.querySelector(".advice")?.textContent ?? "")`, &advice)
+	require.Equal(t, []string{
+		"Add a key or change the settings: the message says which.",
+		"Add a valid key: the provider rejected the worker's key.",
+		"Try again later: the same request may succeed.",
+		"", "",
+	}, advice)
+}
+
+func TestTheUsageOfAnAnswerIsShown(t *testing.T) {
+	tab := show(t, newLog(
+		event.UserMessage{Content: "Hello"},
+		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 8200, FinishReason: "stop", Usage: event.Usage{
+			InputTokens: 4210, CachedTokens: 4000, OutputTokens: 386, ReasoningTokens: 300, CostMicros: new(int64(1_204_200)), PriceVersion: "1",
+		}},
+		event.LLMRequestCompleted{RequestID: "demo:r0002", FinishReason: "stop", Usage: event.Usage{
+			InputTokens: 7, OutputTokens: 2, Estimated: true, CostMicros: new(int64(0)), PriceVersion: "1",
+		}},
+	))
+	tab.Await(`document.querySelectorAll(".token-usage-info").length === 2`)
+	var texts []string
+	tab.Eval(`[...document.querySelectorAll(".token-usage-info p")].map((e) => e.textContent)`, &texts)
+	require.Equal(t, []string{
+		"4,210 tokens in (4,000 cached) · 386 out (300 reasoning) · $1.2042 · 8.2 s",
+		"~7 tokens in · ~2 out · $0.00",
+	}, texts)
+}

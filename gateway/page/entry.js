@@ -161,6 +161,9 @@ const actions = {
 
 const isDone = (todo) => todo.status === "completed" || todo.status === "done";
 const firstLine = (text = "") => text.split("\n", 1)[0];
+// dollars formats millionths of a US dollar with at least two decimal places.
+const dollars = (micros) => `$${(micros / 1e6).toFixed(6).replace(/0{1,4}$/, "")}`;
+
 const seconds = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
 // Outputs are truncated to MAX_CHARS characters.
