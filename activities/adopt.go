@@ -116,6 +116,10 @@ func (a *attempt) wait(ctx context.Context, w *workflow.Execution) (GenerateResu
 	for {
 		select {
 		case <-a.done:
+			if a.nextRepair != nil {
+				heartbeats.Wait()
+				a.recordHeartbeat(ctx, a.nextRepair) // for the worker of the next attempt
+			}
 			return a.result, a.err
 		case <-cancelled:
 			cancelled = nil
@@ -151,7 +155,7 @@ func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool 
 	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
-// progress is the details of a heartbeat. The next attempt, or the workflow, reports them if this
+// progress is part of the details of a heartbeat. The next attempt, or the workflow, reports them if this
 // worker dies.
 func (a *attempt) progress(ctx context.Context) LostAttempt {
 	usage := a.usage.get(ctx)
@@ -174,7 +178,7 @@ func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 			a.cancel(errShutdown)
 			return
 		case <-ticker.C:
-			activity.RecordHeartbeat(ctx, a.progress(ctx))
+			a.recordHeartbeat(ctx, a.repair)
 			// The next check follows an error. A query that waits for a worker must not
 			// delay the next heartbeat.
 			soon, cancel := context.WithTimeout(ctx, heartbeatInterval)

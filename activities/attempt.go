@@ -22,6 +22,7 @@ type attempt struct {
 	info      activity.Info // of the activity that started it
 	lost      *LostAttempt  // nil: none
 	startedAt time.Time
+	repair    *repair // nil: none
 	cancel    context.CancelCauseFunc
 
 	// done is closed when result and err are set.
@@ -33,7 +34,9 @@ type attempt struct {
 	broadcast    Broadcast
 	announcement *announcement // nil before the request is sent
 	retry        reducer.RetryConfig
-	hasFallback  bool // another provider can take over
+	hasFallback  bool    // another provider can take over
+	messages     int     // in the conversation
+	nextRepair   *repair // nil: none, or that of this attempt
 	// committed is the newest known end of the log that the server has persisted.
 	committed logEnd
 	keep      event.Reasoning
@@ -88,12 +91,14 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	size, reasoned := 0, 0
 	settings := reducer.SettingsOf(session)
 	a.keep = settings.Reasoning
+	a.messages = len(session.Reduced.Messages)
 	answer, err := model.Stream(ctx, ModelRequest{
 		Conversation: a.in.ContextName,
 		Messages:     session.Reduced.Messages,
 		FirstToken:   milliseconds(config.FirstTokenMs),
 		Stall:        milliseconds(config.StallMs),
 		Settings:     settings,
+		Repair:       a.repair.of(session),
 	}, func(delta Delta) {
 		if delta.IsReasoning {
 			if reasoned += len(delta.Text); a.keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {

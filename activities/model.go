@@ -41,6 +41,8 @@ type ModelRequest struct {
 	FirstToken, Stall time.Duration
 	// Settings override those of the provider config.
 	Settings event.RequestSettings
+	// Repair follows an invalid answer to the same messages; nil for none.
+	Repair *Repair
 }
 
 // Answer is an answer, or its beginning.
@@ -69,7 +71,9 @@ type ModelError struct {
 	Retryable, RetryOnce bool
 	// RetryAfter is the delay requested by the provider; 0 if it requests none.
 	RetryAfter time.Duration
-	Err        error
+	// Repair is set if the answer was invalid and a request with it may succeed.
+	Repair *Repair
+	Err    error
 }
 
 func (e *ModelError) Error() string { return e.Err.Error() }

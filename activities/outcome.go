@@ -136,19 +136,22 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 		DurationMs: time.Since(a.startedAt).Milliseconds(), Usage: usage, Lost: a.lost,
 	}
 	var options temporal.ApplicationErrorOptions
-	kind := "internal"
+	kind, text := "internal", err.Error()
 	var modelErr *ModelError
 	if errors.As(err, &modelErr) {
-		kind = modelErr.Kind
+		kind, text = modelErr.Kind, text+modelErr.excerpt()
 		details.Kind = cmp.Or(modelErr.Failure, details.Kind)
 		details.Retryable = modelErr.Retryable && !(modelErr.RetryOnce && a.info.Attempt > 1)
 		options.NonRetryable = !details.Retryable || modelErr.RetryAfter > maxRetryAfter
 		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
 	}
-	options.Details = []any{details}
 	// The activity has spare attempts, which replace those of workers that died.
 	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.in.MaxAttempts
-	return temporal.NewApplicationErrorWithOptions(event.Redact(err.Error(), 2000), kind, options)
+	if modelErr != nil && a.takeRepair(modelErr) {
+		details.Retryable, options.NonRetryable, options.NextRetryDelay = true, false, time.Millisecond
+	}
+	options.Details = []any{details}
+	return temporal.NewApplicationErrorWithOptions(event.Redact(text, 2000), kind, options)
 }
 
 // jitter returns the delay before the next attempt; 0 leaves it to Temporal.

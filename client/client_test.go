@@ -290,6 +290,8 @@ func TestSendFallsBackToASignalWithoutAWorker(t *testing.T) {
 	}, f.signals)
 }
 
+var invalidSchema = &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"strin"}`)}
+
 func TestSendRejectsInvalidEventsWithoutARequest(t *testing.T) {
 	large := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes)})
 	half := event.New(event.UserMessage{Content: strings.Repeat("x", wire.MaxAppendBytes/2)})
@@ -303,8 +305,12 @@ func TestSendRejectsInvalidEventsWithoutARequest(t *testing.T) {
 		events []event.Event
 		want   string
 	}{
-		"no events":                          {nil, "the input has no events"},
-		"an event without a body":            {[]event.Event{{}}, "_tag"},
+		"no events":               {nil, "the input has no events"},
+		"an event without a body": {[]event.Event{{}}, "_tag"},
+		"an invalid schema": {[]event.Event{event.New(event.SetRequestSettings{ResponseFormat: invalidSchema})},
+			"SetRequestSettingsEvent.responseFormat.schema: invalid JSON Schema: /type: "},
+		"an invalid schema of a message": {[]event.Event{event.New(event.UserMessage{Content: "x", Settings: &event.RequestSettings{ResponseFormat: invalidSchema}})},
+			"UserMessageEvent.settings.responseFormat.schema: invalid JSON Schema: /type: "},
 		"a lifecycle event":                  {[]event.Event{event.New(event.SessionEnded{Reason: "forged"})}, "reserved for the session"},
 		"a delta":                            {[]event.Event{event.New(event.TextDelta{RequestID: "demo:r0001"})}, "reserved for the session"},
 		"a value out of range":               {[]event.Event{event.New(event.SetTimeout{})}, "SetTimeoutEvent.timeoutMs"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/internal/schema"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -55,6 +56,9 @@ func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
 	if !e.Tag().IsInput() {
 		return nil, &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
 	}
+	if err := checkSchema(e); err != nil {
+		return nil, err
+	}
 	data, err := e.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -63,6 +67,28 @@ func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
 		return nil, &event.FieldError{Tag: e.Tag(), Problem: problem}
 	}
 	return data, nil
+}
+
+// checkSchema rejects a response format whose JSON Schema is invalid. Requests with it would
+// fail.
+func checkSchema(e event.Event) error {
+	var format *event.ResponseFormat
+	field := "responseFormat.schema"
+	switch body := e.Body.(type) {
+	case event.SetRequestSettings:
+		format = body.ResponseFormat
+	case event.UserMessage:
+		if body.Settings != nil {
+			format, field = body.Settings.ResponseFormat, "settings."+field
+		}
+	}
+	if format == nil || format.Schema == nil {
+		return nil
+	}
+	if _, err := schema.Compile(format.Schema); err != nil {
+		return &event.FieldError{Tag: e.Tag(), Field: field, Problem: "invalid JSON Schema: " + event.Redact(err.Error(), 300)}
+	}
+	return nil
 }
 
 // tooLarge is "" for a size within the limit. Without a blob store, JSON has to fit into the

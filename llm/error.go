@@ -44,6 +44,8 @@ const (
 	KindConnection Kind = "connection failed"
 	// KindTruncated: the response ended before the answer was complete.
 	KindTruncated Kind = "answer cut off"
+	// KindInvalidAnswer: the answer does not have the response format.
+	KindInvalidAnswer Kind = "invalid answer"
 	// KindTimeout: the deadline passed, a token took longer than the target allows, or the
 	// provider timed out (408).
 	KindTimeout Kind = "timeout"
@@ -69,6 +71,7 @@ var failureKinds = map[Kind]event.FailureKind{
 	KindServer:         event.FailureUnavailable,
 	KindConnection:     event.FailureUnavailable,
 	KindTruncated:      event.FailureBadResponse,
+	KindInvalidAnswer:  event.FailureBadResponse,
 	KindTimeout:        event.FailureTimeout,
 }
 
@@ -89,6 +92,10 @@ type Error struct {
 	// RetryOnce means that one more attempt may succeed, but further ones are pointless: the
 	// failure looks like that of a model that does not accept an attachment.
 	RetryOnce bool
+
+	// Problem is what is wrong with an answer of [KindInvalidAnswer]. [Target.Repair] may let
+	// another request succeed. It is empty if the answer was not complete.
+	Problem string
 
 	// refused are the kinds of media that the message of the server rejects.
 	refused mediaSet

@@ -3,9 +3,13 @@ package llm
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 
+	"github.com/sashabaranov/go-openai"
+
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/schema"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -25,9 +29,28 @@ func (t *Target) responseFormat(f event.ResponseFormat) any {
 	}}
 }
 
-// withFormat returns the messages of a request. For a provider without JSON Schema, the system
-// message contains the schema.
-func (t *Target) withFormat(messages []reducer.Message) []reducer.Message {
+// Repair lets a request answer again after an invalid answer.
+type Repair struct {
+	// Answer is the invalid answer; empty: it is not shown to the model.
+	Answer string
+	// Problem is what is wrong with it, see [Error.Problem].
+	Problem string
+}
+
+// prompt returns the messages of a request. For a provider without JSON Schema, the system message
+// contains the schema. A repair follows the conversation.
+func (t *Target) prompt(messages []reducer.Message) []reducer.Message {
+	messages = t.withSchema(messages)
+	if t.Repair == nil {
+		return messages
+	}
+	return append(slices.Clip(messages),
+		reducer.Message{Role: reducer.RoleAssistant, Content: t.Repair.Answer},
+		reducer.Message{Role: reducer.RoleUser, Content: "Your answer is invalid: " + t.Repair.Problem +
+			"\nAnswer again. Write valid JSON and nothing else: no explanation and no code fence."})
+}
+
+func (t *Target) withSchema(messages []reducer.Message) []reducer.Message {
 	f := t.settings().ResponseFormat
 	if f == nil || f.Type != event.FormatJSONSchema || !t.quirks.schemaAsText {
 		return messages
@@ -39,4 +62,44 @@ func (t *Target) withFormat(messages []reducer.Message) []reducer.Message {
 		return messages
 	}
 	return slices.Insert(slices.Clone(messages), 0, reducer.Message{Role: reducer.RoleSystem, Content: text})
+}
+
+// formatCheck returns why a text does not have the response format; nil if it has.
+type formatCheck func(text string) error
+
+// formatCheck compiles the response format. Nil: any text is valid.
+func (t *Target) formatCheck() (formatCheck, *Error) {
+	f := t.settings().ResponseFormat
+	switch {
+	case f == nil || f.Type == event.FormatText:
+		return nil, nil
+	case f.Type == event.FormatJSONObject:
+		return schema.IsObject, nil
+	}
+	compiled, err := schema.Compile(f.Schema)
+	if err != nil {
+		return nil, &Error{ProviderID: t.ProviderID, Kind: KindConfiguration,
+			Message: t.clean("the schema of the response format is invalid: "+err.Error(), maxMessage)}
+	}
+	return compiled.Check, nil
+}
+
+// check returns the error of a complete answer without the response format.
+func (t *Target) check(result *Result, check formatCheck) *Error {
+	if check == nil {
+		return nil
+	}
+	err := check(result.Text)
+	if err == nil {
+		return nil
+	}
+	failure := &Error{ProviderID: t.ProviderID, Kind: KindInvalidAnswer, Problem: t.clean(err.Error(), maxMessage)}
+	failure.Message = failure.Problem
+	switch openai.FinishReason(result.FinishReason) {
+	case openai.FinishReasonLength, openai.FinishReasonContentFilter:
+		failure.Problem = "" // another answer would end in the same way
+		failure.Message = t.clean(fmt.Sprintf("the answer ended early, with finish reason %q: %v", result.FinishReason, err), maxMessage)
+	}
+	result.FinishReason = ""
+	return failure
 }

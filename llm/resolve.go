@@ -36,6 +36,8 @@ type Target struct {
 	Conversation string
 	// Settings override those of the provider config. Do not change them during a request.
 	Settings event.RequestSettings
+	// Repair follows an invalid answer; nil for none. Do not change it during a request.
+	Repair *Repair
 
 	keyRef         string // place of the key; empty without one
 	isConfigured   bool   // BaseURL is that of a configured provider

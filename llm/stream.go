@@ -45,6 +45,8 @@ const finishError = "error"
 //   - The finish reason completes an answer. Later failures of the connection are ignored.
 //   - If a content filter stops the answer before any text, the error is of
 //     [KindContentFilter]; later, the answer ends with that finish reason.
+//   - An answer without the response format of the settings is an error of [KindInvalidAnswer]; a
+//     refusal is an answer. An invalid schema is an error of [KindConfiguration].
 //   - No tools are offered. If a model calls one anyway, the call is ignored: the text is the
 //     answer, whatever the finish reason. Without text, the error is of [KindToolCall].
 //   - A request with states of the provider that it rejects as malformed is sent again without
@@ -64,14 +66,18 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 
 // send renders the conversation and sends it once.
 func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, *Error) {
-	sent, err := t.render(ctx, t.withFormat(messages))
+	sent, err := t.render(ctx, t.prompt(messages))
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
 	if len(sent.json) == 0 {
 		return Result{}, &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: "the conversation has no message to send"}
 	}
-	result, failure := t.answer(ctx, sent, onDelta)
+	check, failure := t.formatCheck()
+	if failure != nil {
+		return Result{}, failure
+	}
+	result, failure := t.answer(ctx, sent, check, onDelta)
 	result.Usage = t.Usage()
 	if failure != nil {
 		failure.suspectMedia(sent)
@@ -80,7 +86,7 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 }
 
 // answer sends the request and reads the answer.
-func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(Delta)) (Result, *Error) {
+func (t *Target) answer(ctx context.Context, sent conversation, check formatCheck, onDelta func(Delta)) (Result, *Error) {
 	ctx, timer := t.startTokenTimer(ctx)
 	defer timer.stop()
 	parameters, err := t.parameters()
@@ -124,7 +130,10 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(Del
 			if choice.Delta.ReasoningContent != "" {
 				take(Delta{choice.Delta.ReasoningContent, true})
 			}
-			// The text of a refusal is the answer.
+			// The text of a refusal is the answer, whatever the response format.
+			if choice.Delta.Refusal != "" {
+				check = nil
+			}
 			switch delta := choice.Delta.Content + choice.Delta.Refusal; {
 			case delta == "":
 			case t.thinkTags:
@@ -145,6 +154,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, onDelta func(Del
 	failure := t.finish(ctx, &result, called, err)
 	if failure == nil {
 		result.State = t.state(state, result.Reasoning, called != "")
+		failure = t.check(&result, check)
 	}
 	return result, failure
 }

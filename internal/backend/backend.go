@@ -32,9 +32,15 @@ func (m model) ID() (providerID, name string) { return m.target.ProviderID, m.ta
 
 func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta func(activities.Delta)) (activities.Answer, error) {
 	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
-	m.target.Settings = r.Settings
+	m.target.Settings, m.target.Repair = r.Settings, (*llm.Repair)(r.Repair)
 	result, err := m.target.Stream(ctx, r.Messages, func(d llm.Delta) { onDelta(activities.Delta(d)) })
-	return activities.Answer(result), modelError(err)
+	err = modelError(err)
+	var failed *activities.ModelError
+	var invalid *llm.Error
+	if errors.As(err, &failed) && errors.As(err, &invalid) && invalid.Problem != "" {
+		failed.Repair = &activities.Repair{Answer: result.Text, Problem: invalid.Problem}
+	}
+	return activities.Answer(result), err
 }
 
 func (m model) Usage() event.Usage { return m.target.Usage() }

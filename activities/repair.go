@@ -1,0 +1,107 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// Repair lets the next attempt answer again after an invalid answer.
+type Repair struct {
+	// Answer is the invalid answer; empty: it is not shown to the model.
+	Answer string `json:"answer,omitempty"`
+	// Problem is what is wrong with it.
+	Problem string `json:"problem"`
+}
+
+// repair is a Repair of a request. An activity has one at most: an answer that is invalid again
+// fails the request. The attempts of a process find it in memory, those of another one in the
+// details of the last heartbeat.
+type repair struct {
+	Repair
+	// Messages is the length of the conversation with the invalid answer. A conversation that
+	// changed is answered afresh.
+	Messages int `json:"messages"`
+}
+
+// maxRepairAnswer bounds the answer in the details of a heartbeat, which are stored outside the
+// history, in bytes.
+const maxRepairAnswer = 32 << 10
+
+// details returns the repair as details of a heartbeat.
+func (r *repair) details() *repair {
+	if r == nil || len(r.Answer) <= maxRepairAnswer {
+		return r
+	}
+	short := *r
+	short.Answer = ""
+	return &short
+}
+
+// of returns the repair for a conversation; nil if there is none.
+func (r *repair) of(session reducer.Session) *Repair {
+	if r == nil || r.Messages != len(session.Reduced.Messages) {
+		return nil
+	}
+	return &r.Repair
+}
+
+// repairBefore returns the repair that earlier attempts left; nil if there is none.
+func (a *Activities) repairBefore(ctx context.Context, key attemptKey, fallback bool) *repair {
+	key.number--
+	if previous := a.running.find(key); previous != nil {
+		if previous.in.Fallback != fallback {
+			return nil
+		}
+		select {
+		case <-previous.done:
+			return cmp.Or(previous.nextRepair, previous.repair)
+		default:
+			return nil
+		}
+	}
+	var details heartbeatDetails
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &details) == nil {
+		return details.Repair
+	}
+	return nil
+}
+
+// takeRepair keeps the repair that an error asks for, and reports whether the next attempt makes
+// it. That attempt does not count as a retry.
+func (a *attempt) takeRepair(failed *ModelError) bool {
+	if failed.Repair == nil || a.repair != nil {
+		return false
+	}
+	a.nextRepair = &repair{Repair: *failed.Repair, Messages: a.messages}
+	return true
+}
+
+// maxExcerpt bounds an invalid answer in an error, in bytes.
+const maxExcerpt = 400
+
+// excerpt returns the beginning of the invalid answer for the log; "" if the answer was not invalid.
+func (e *ModelError) excerpt() string {
+	if e.Repair == nil || e.Repair.Answer == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (the answer: %s)", event.Redact(strings.Join(strings.Fields(e.Repair.Answer), " "), maxExcerpt))
+}
+
+// heartbeatDetails are the progress of an attempt, in case its worker dies, and the repair of the
+// next one.
+type heartbeatDetails struct {
+	LostAttempt
+	Repair *repair `json:"repair,omitempty"`
+}
+
+// recordHeartbeat records a heartbeat with the repair of the next attempt.
+func (a *attempt) recordHeartbeat(ctx context.Context, next *repair) {
+	activity.RecordHeartbeat(ctx, heartbeatDetails{a.progress(ctx), next.details()})
+}

@@ -1,0 +1,222 @@
+// Package schema validates JSON texts against JSON Schemas. Both come from strangers: schemas load
+// no other documents, and validation has a limit.
+package schema
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+const (
+	// maxEvaluations bounds the cost of a validation: how often a schema is applied to a value.
+	// An answer of the maximum length needs fewer, unless the schema multiplies them.
+	maxEvaluations = 1 << 20
+	// maxNumber bounds numbers, in digits and in the exponent.
+	maxNumber = 400
+	// maxReasons is the number of reasons in the error of a validation.
+	maxReasons = 5
+)
+
+// url is that of the schema. It occurs in references only.
+const url = "schema:///"
+
+// Schema validates texts. It must not be used concurrently.
+type Schema struct {
+	compiled           *jsonschema.Schema
+	evaluations, limit int
+}
+
+// Compile returns the schema of a JSON object. Without "$schema" it is of draft 2020-12.
+func Compile(source []byte) (*Schema, error) {
+	document, err := parse(source)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schema{limit: maxEvaluations}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseLoader(noLoader{})
+	if err = compiler.AddResource(url, document); err == nil {
+		s.compiled, err = compiler.Compile(url)
+	}
+	if err != nil {
+		return nil, errors.New(compileReason(err))
+	}
+	s.count(reflect.ValueOf(s.compiled), map[*jsonschema.Schema]bool{})
+	return s, nil
+}
+
+// noLoader loads no document.
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) {
+	return nil, errors.New("references to other documents are not loaded")
+}
+
+// compileReason returns why a schema is invalid.
+func compileReason(err error) string {
+	var invalid *jsonschema.SchemaValidationError
+	var mismatch *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &mismatch) {
+		return reasons(mismatch)
+	}
+	var load *jsonschema.LoadURLError
+	if errors.As(err, &load) {
+		return fmt.Sprintf("reference to %q: %v", load.URL, load.Err)
+	}
+	return strings.ReplaceAll(err.Error(), url, "")
+}
+
+// Check returns why a text is not JSON that matches the schema; nil if it is.
+func (s *Schema) Check(text string) (err error) {
+	value, err := parse([]byte(text))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("validation failed: %v", p)
+		}
+	}()
+	s.evaluations = 0
+	err = s.compiled.Validate(value)
+	var mismatch *jsonschema.ValidationError
+	if errors.As(err, &mismatch) {
+		return errors.New(reasons(mismatch))
+	}
+	return err
+}
+
+// IsObject returns why a text is not a JSON object; nil if it is.
+func IsObject(text string) error {
+	value, err := parse([]byte(text))
+	if err != nil {
+		return err
+	}
+	if _, ok := value.(map[string]any); !ok {
+		return errors.New("want a JSON object")
+	}
+	return nil
+}
+
+// reasons returns the first reasons of a mismatch.
+func reasons(mismatch *jsonschema.ValidationError) string {
+	found := leaves(nil, *mismatch.DetailedOutput())
+	more := len(found) > maxReasons
+	found = found[:min(len(found), maxReasons)]
+	slices.Sort(found) // the library has no order
+	if more {
+		found = append(found, "…")
+	}
+	return strings.Join(found, "; ")
+}
+
+// leaves appends the reasons that have no further reasons.
+func leaves(found []string, unit jsonschema.OutputUnit) []string {
+	if len(unit.Errors) == 0 && unit.Error != nil && len(found) <= maxReasons {
+		return append(found, fmt.Sprintf("%s: %s", cmp.Or(unit.InstanceLocation, "the whole"), unit.Error))
+	}
+	for _, cause := range unit.Errors {
+		found = leaves(found, cause)
+	}
+	return found
+}
+
+// parse decodes one JSON value; numbers keep their digits.
+func parse(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	err := decoder.Decode(&value)
+	if err == nil {
+		if _, err = decoder.Token(); errors.Is(err, io.EOF) {
+			return value, checkNumbers(value)
+		}
+		err = errors.New("more text follows the JSON")
+	}
+	return nil, fmt.Errorf("not JSON: %w", err)
+}
+
+// checkNumbers rejects numbers whose exact value takes much memory, such as 1e1000000.
+func checkNumbers(value any) error {
+	switch value := value.(type) {
+	case json.Number:
+		digits, exponent, _ := strings.Cut(strings.ToLower(value.String()), "e")
+		n, err := strconv.Atoi(exponent)
+		if len(digits) > maxNumber || exponent != "" && (err != nil || n > maxNumber || n < -maxNumber) {
+			return fmt.Errorf("a number is out of range (at most %d digits, and an exponent of at most %[1]d)", maxNumber)
+		}
+	case map[string]any:
+		for _, field := range value {
+			if err := checkNumbers(field); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range value {
+			if err := checkNumbers(element); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// count lets each evaluation of a schema below v count towards the limit. Schemas can apply others
+// to the same value exponentially often, and the library has no limit of its own. The check of a
+// format comes early in an evaluation.
+func (s *Schema) count(v reflect.Value, seen map[*jsonschema.Schema]bool) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if schema, ok := v.Interface().(*jsonschema.Schema); ok && schema != nil {
+			if seen[schema] {
+				return
+			}
+			seen[schema] = true
+			schema.Format = s.counting(schema.Format)
+		}
+		if !v.IsNil() {
+			s.count(v.Elem(), seen)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				s.count(v.Field(i), seen)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			s.count(v.Index(i), seen)
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			s.count(entries.Value(), seen)
+		}
+	}
+}
+
+// counting returns a format that counts its checks.
+func (s *Schema) counting(format *jsonschema.Format) *jsonschema.Format {
+	counting := &jsonschema.Format{Name: "counting", Validate: func(any) error { return nil }}
+	if format != nil {
+		*counting = *format
+	}
+	check := counting.Validate
+	counting.Validate = func(value any) error {
+		if s.evaluations++; s.evaluations > s.limit {
+			panic("the schema takes too many steps")
+		}
+		return check(value)
+	}
+	return counting
+}
