@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"sync"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -218,5 +219,15 @@ func sizeOf(session reducer.Session) int64 {
 		attachments(m.Attachments)
 	}
 	attachments(session.Reduced.PendingAttachments)
+	settings := func(s event.RequestSettings) {
+		size += len(s.Extra)
+		if s.ResponseFormat != nil {
+			size += len(s.ResponseFormat.Schema)
+		}
+	}
+	settings(session.Reduced.Config.Request)
+	if session.TriggerSettings != nil {
+		settings(*session.TriggerSettings)
+	}
 	return int64(size + 80*len(session.Recent))
 }

@@ -28,16 +28,23 @@ func TestAnInvalidAnswerIsReplaced(t *testing.T) {
 	turn := w.say(c, "Who?")
 	require.Equal(t, `{"name":"Ann"}`, deltaText(turn), "the deltas of the first answer are discarded")
 	var attempts []int
+	var ended []event.FailureKind
 	for _, e := range turn {
 		switch b := e.Body.(type) {
 		case event.LLMRequestStarted:
 			attempts = append(attempts, b.Attempt)
+		case event.LLMAttemptEnded:
+			ended = append(ended, b.Kind)
+			require.Equal(t, 1, b.Attempt)
+			require.True(t, b.Retryable)
+			require.Equal(t, `openai: invalid answer: the whole: missing property 'name' (the answer: {"nick":"A"})`, b.Error)
 		case event.AssistantMessage:
 			require.Equal(t, `{"name":"Ann"}`, b.Content)
 			require.False(t, b.Partial)
 		}
 	}
 	require.Equal(t, []int{1, 2}, attempts)
+	require.Equal(t, []event.FailureKind{event.FailureBadResponse}, ended)
 	w.say(c, "And?")
 	require.Equal(t, []string{
 		"user: Who?", `assistant: {"nick":"A"}`,
@@ -57,5 +64,7 @@ func TestAnAnswerThatIsInvalidTwiceFails(t *testing.T) {
 	failed, ok := turn[len(turn)-1].Body.(event.LLMRequestFailed)
 	require.True(t, ok)
 	require.Equal(t, `openai: invalid answer: the whole: missing property 'name' (the answer: {"nick":"A"})`, failed.Error)
+	require.Equal(t, event.FailureBadResponse, failed.Kind)
+	require.False(t, failed.Retryable)
 	w.replay(c, "")
 }

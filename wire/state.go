@@ -44,7 +44,8 @@ type State struct {
 	Request *reducer.Request `json:"request,omitempty"`
 	Config  reducer.Config   `json:"config"`
 	// MessageCount is the number of messages. Messages holds the newest of them, up to
-	// [MaxStateBytes], without the bytes of attachments and without the state of providers.
+	// [MaxStateBytes] with the parameters of requests, without the bytes of attachments and
+	// without the state of providers.
 	MessageCount       int                  `json:"messageCount"`
 	Messages           []reducer.Message    `json:"messages"`
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
@@ -54,7 +55,7 @@ type State struct {
 
 func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
-	size := 0
+	size := settingsSize(s.Reduced.Config.Request)
 	for _, m := range slices.Backward(s.Reduced.Messages) {
 		m.Attachments, m.ProviderState = withoutData(m.Attachments), nil
 		data, err := json.Marshal(m)
@@ -81,9 +82,21 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	}
 }
 
-// MaxStateBytes bounds the JSON of the messages in a [State]. It keeps the result below
-// the size at which payloads go to the blob store, so clients without a store can read
-// it.
+// settingsSize is the size of the JSON of settings, which can be as large as many messages.
+func settingsSize(settings event.RequestSettings) int {
+	if settings.IsZero() {
+		return 0
+	}
+	data, err := json.Marshal(settings)
+	if err != nil {
+		return 0
+	}
+	return len(data)
+}
+
+// MaxStateBytes bounds the JSON of the messages and of the parameters of requests in a
+// [State]. It keeps the result below the size at which payloads go to the blob store, so
+// clients without a store can read it.
 const MaxStateBytes = 48 << 10
 
 func withoutData(attachments []reducer.Attachment) []reducer.Attachment {

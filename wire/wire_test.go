@@ -126,6 +126,23 @@ func TestStateOmitsAttachmentBytesAndKeepsTheSession(t *testing.T) {
 	}, state)
 }
 
+func TestLargeParametersOfRequestsLeaveLessRoomForMessages(t *testing.T) {
+	session := reducer.NewSession("demo")
+	for range 100 {
+		session.Reduced.Messages = append(session.Reduced.Messages, reducer.Message{Role: reducer.RoleUser, Content: strings.Repeat("x", 1000)})
+	}
+	session.Reduced.Config.Request = event.RequestSettings{
+		Extra: event.Object(`{"x":"` + strings.Repeat("x", event.MaxExtraBytes-len(`{"x":""}`)) + `"}`),
+		ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(
+			`{"title":"` + strings.Repeat("x", event.MaxSchemaBytes/2) + `"}`)},
+	}
+	state := wire.StateOf(session, time.Time{})
+	require.NotEmpty(t, state.Messages)
+	text, err := json.Marshal(state)
+	require.NoError(t, err)
+	require.Less(t, len(text), 50<<10)
+}
+
 func TestStateOfANewContext(t *testing.T) {
 	text, err := json.Marshal(wire.StateOf(reducer.NewSession("demo"), time.Time{}))
 	require.NoError(t, err)
