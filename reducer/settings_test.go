@@ -85,3 +85,27 @@ func TestARunOfAnEarlierReleaseRejectsRequestSettings(t *testing.T) {
 		require.Equal(t, test.want, recorded[0].Tag())
 	}
 }
+
+func TestARunWithTheRulesOf010KeepsNoAnswerWithoutText(t *testing.T) {
+	for rules, want := range map[reducer.Rules][]event.Tag{
+		reducer.Rules1: {event.TagLLMRequestInterrupted},
+		reducer.Rules2: {event.TagAssistantMessage, event.TagLLMRequestInterrupted},
+	} {
+		s := reducer.NewSession("demo")
+		s.Rules = rules
+		s, _ = reducer.Step(s, reducer.Opened{At: eventtest.Epoch})
+		s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Hello"})}})
+		s, _ = reducer.Step(s, reducer.RequestStarted{At: eventtest.Epoch, Attempted: reducer.Attempted{RequestID: s.Request.ID, Attempt: 1, Through: "demo:0002"}})
+		s, _ = reducer.Step(s, reducer.InterruptAsked{At: eventtest.Epoch})
+		_, effects := reducer.Step(s, reducer.RequestEnded{
+			At: eventtest.Epoch, Attempted: reducer.Attempted{RequestID: s.Request.ID, Attempt: 1, Through: "demo:0002"},
+			Outcome: reducer.Interrupted, Reason: event.ReasonCancelled, Reasoning: "Hm",
+		})
+		require.Len(t, effects, 1)
+		var tags []event.Tag
+		for _, e := range effects[0].(reducer.Record).Events {
+			tags = append(tags, e.Tag())
+		}
+		require.Equal(t, want, tags, "rules %d", rules)
+	}
+}

@@ -52,17 +52,17 @@ func TestSetSendsTheSettingAndShowsTheRecordedEvent(t *testing.T) {
 			"set request: the defaults of the provider",
 		}, {
 			"request --temperature 0 --max-tokens 100 --top-p 0.5 --stop END --stop , --seed 0 --frequency-penalty -1 --presence-penalty 1 " +
-				`--reasoning-effort low --extra {"top_k":40} --label user=u=1 --label team= --response-schema ` + schema + ` --schema-name n --strict`,
+				`--reasoning-effort low --reasoning full --extra {"top_k":40} --label user=u=1 --label team= --response-schema ` + schema + ` --schema-name n --strict`,
 			event.SetRequestSettings{
 				Temperature: new(0.0), MaxTokens: &tokens, TopP: &half, Stop: []string{"END", ","}, Seed: pointer(0),
-				FrequencyPenalty: new(-1.0), PresencePenalty: new(1.0), ReasoningEffort: "low", Extra: event.Object(`{"top_k":40}`),
+				FrequencyPenalty: new(-1.0), PresencePenalty: new(1.0), ReasoningEffort: "low", Reasoning: event.ReasoningFull, Extra: event.Object(`{"top_k":40}`),
 				Labels: map[string]string{"user": "u=1", "team": ""},
 				ResponseFormat: &event.ResponseFormat{
 					Type: event.FormatJSONSchema, Name: "n", Schema: event.Object(`{"type":"object"}`), Strict: true,
 				},
 			},
 			`set request: temperature 0, at most 100 tokens, top_p 0.5, stop at "END", stop at ",", seed 0, frequency penalty -1, ` +
-				`presence penalty 1, reasoning effort low, answers in json_schema n, with the fields top_k, label team "", label user "u=1"`,
+				`presence penalty 1, reasoning effort low, reasoning kept: full, answers in json_schema n, with the fields top_k, label team "", label user "u=1"`,
 		}, {
 			"request --json-object",
 			event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject}},

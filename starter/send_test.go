@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,6 +178,14 @@ func TestSendAsJSON(t *testing.T) {
 	t.Run("prints deltas in between", func(t *testing.T) {
 		got := starter(t, newFake(t, answered("demo:r0001", 1, "a", "b")), "", "send", "-n", "demo", "-m", "Hi", "--json", "--deltas")
 		require.Len(t, got.tags(t), len(durable)+2)
+	})
+	t.Run("prints reasoning with the deltas only", func(t *testing.T) {
+		turn := slices.Insert(answered("demo:r0001", 1), 1, event.Body(event.ReasoningDelta{RequestID: "demo:r0001", Attempt: 1, Delta: "Hm"}))
+		require.NotContains(t, starter(t, newFake(t, turn), "", "send", "-n", "demo", "-m", "Hi", "--json").tags(t), event.TagReasoningDelta)
+		got := starter(t, newFake(t, turn), "", "send", "-n", "demo", "-m", "Hi", "--json", "--deltas")
+		require.Contains(t, got.tags(t), event.TagReasoningDelta)
+		got = starter(t, newFake(t, turn), "", "send", "-n", "demo", "-m", "Hi")
+		require.NotContains(t, got.out+got.errOut, "Hm")
 	})
 	t.Run("prints the ids without waiting", func(t *testing.T) {
 		got := starter(t, newFake(t, []event.Body{}), "", "send", "-n", "demo", "-m", "Hi", "--json", "--no-wait")
