@@ -93,9 +93,10 @@ bin/gotest:
 
 test: bin/temporal bin/gotest ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
-	$(if $(plain),@echo "running packages without goroutines without the race detector"; $(gotest) -timeout 20m $(plain))
-	$(if $(large),@echo "running large tests without the race detector"; $(gotest) -vet=off -timeout 20m -run '$(large_tests)' $(large))
-	@GORACE="atexit_sleep_ms=100 $$GORACE" $(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P))
+	$(if $(large),@echo "running large tests$(if $(plain), and packages without goroutines) without the race detector beside the others; their results follow at the end")
+	@GORACE="atexit_sleep_ms=100 $$GORACE" $(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P)) \
+		$(if $(plain),+ -p=1 -timeout 20m $(plain)) \
+		$(if $(large),+ -p=1 -vet=off -timeout 20m -run '$(large_tests)' $(large))
 
 # Packages whose code and tests start no goroutines: the race detector finds nothing there
 # and multiplies their time by ten. TestPackagesTestedWithoutRaceDetectorAreSequential checks them.

@@ -9,10 +9,18 @@
 // Since many tests wait for servers, it runs one package more than there are
 // processors at a time, and two parallel tests per processor in each; -p and
 // -parallel change that.
+//
+//	gotest -race ./... + -run Large ./large
+//
+// runs go test twice at the same time. It prints the output of the second run after that
+// of the first, and exits with the first exit code that is not 0.
 package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,51 +34,89 @@ import (
 	"syscall"
 )
 
+// separator stands between the arguments of several runs of go test.
+const separator = "+"
+
 func main() {
-	args := os.Args[1:]
-	processors := runtime.NumCPU()
-	cmd := exec.Command("go", append([]string{"test", "-json",
-		fmt.Sprintf("-p=%d", processors+1), fmt.Sprintf("-parallel=%d", 2*processors)}, args...)...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		fail(err)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT) // a Ctrl-C reaches go test by itself
+	first, others := split(os.Args[1:])
+	var beside []*later
+	for _, args := range others {
+		beside = append(beside, start(ctx, args))
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	if err := cmd.Start(); err != nil {
-		fail(err)
+	code := goTest(ctx, first, os.Stdout, os.Stderr)
+	for _, l := range beside {
+		code = cmp.Or(code, l.wait())
 	}
+	os.Exit(code)
+}
+
+// split splits the arguments at each separator.
+func split(args []string) (first []string, others [][]string) {
+	i := slices.Index(args, separator)
+	if i < 0 {
+		return args, nil
+	}
+	second, rest := split(args[i+1:])
+	return args[:i], append([][]string{second}, rest...)
+}
+
+// later is a run whose output is printed when it has ended.
+type later struct {
+	done     chan struct{}
+	code     int
+	out, err bytes.Buffer
+}
+
+func start(ctx context.Context, args []string) *later {
+	l := &later{done: make(chan struct{})}
 	go func() {
-		for s := range signals {
-			if s == syscall.SIGTERM { // a Ctrl-C reaches go test by itself
-				_ = cmd.Process.Signal(s)
-			}
-		}
+		defer close(l.done)
+		l.code = goTest(ctx, args, &l.out, &l.err)
 	}()
-	r := newReport(os.Stdout, slices.Contains(args, "-v"))
-	readErr := r.read(out)
-	err = cmd.Wait()
+	return l
+}
+
+func (l *later) wait() (code int) {
+	<-l.done
+	_, _ = l.err.WriteTo(os.Stderr)
+	_, _ = l.out.WriteTo(os.Stdout)
+	return l.code
+}
+
+// goTest runs go test and returns its exit code. SIGTERM stops it when ctx ends.
+func goTest(ctx context.Context, args []string, out, errOut io.Writer) (code int) {
+	processors := runtime.NumCPU()
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json",
+		fmt.Sprintf("-p=%d", processors+1), fmt.Sprintf("-parallel=%d", 2*processors)}, args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Stderr = errOut
+	r := newReport(out, slices.Contains(args, "-v"))
+	events, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		err = errors.Join(r.read(events), cmd.Wait())
+	}
 	if r.failed {
-		fmt.Println("FAIL")
+		fmt.Fprintln(out, "FAIL")
 	}
 	if summary := r.skipped(); summary != "" {
-		fmt.Println(summary)
+		fmt.Fprintln(out, summary)
 	}
 	var exit *exec.ExitError
 	switch {
+	case err == nil:
+		return 0
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		os.Exit(exit.ExitCode())
-	case err != nil:
-		fail(err)
-	case readErr != nil:
-		fail(readErr)
+		return exit.ExitCode()
+	default:
+		fmt.Fprintln(errOut, "gotest:", err)
+		return 1
 	}
-}
-
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, "gotest:", err)
-	os.Exit(1)
 }
 
 // testEvent is a line of go test -json; see go doc test2json.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,26 @@ func TestOutputAndExitCodeAreThoseOfGoTest(t *testing.T) {
 			require.Equal(t, stable(want)+tt.skipped, stable(got))
 		})
 	}
+	t.Run("several runs at a time", func(t *testing.T) {
+		passing, failing := []string{"-count=1", "./passes"}, []string{"-count=1", "-run=TestB", "./fails"}
+		passes, exit := run(t, dir, gotest, passing...)
+		require.Zero(t, exit)
+		fails, exit := run(t, dir, gotest, failing...)
+		require.Equal(t, 1, exit)
+		for _, tt := range []struct {
+			args []string
+			want string
+			exit int
+		}{
+			{slices.Concat(passing, []string{"+"}, passing), passes + passes, 0},
+			{slices.Concat(failing, []string{"+"}, passing), fails + passes, 1},
+			{slices.Concat(passing, []string{"+"}, failing, []string{"+"}, passing), passes + fails + passes, 1},
+		} {
+			got, exit := run(t, dir, gotest, tt.args...)
+			require.Equal(t, tt.exit, exit)
+			require.Equal(t, stable(tt.want), stable(got))
+		}
+	})
 }
 
 // run returns the output and the exit code of a command.
