@@ -97,6 +97,7 @@ func TestStateOmitsAttachmentBytesAndKeepsTheSession(t *testing.T) {
 	}
 	session := reducer.NewSession("demo")
 	session.EventCount, session.Turns, session.Model = 7, 2, "gpt-4o-mini"
+	session.Usage = reducer.Usage{Attempts: 3, InputTokens: 7}
 	session.Reduced.Messages = []reducer.Message{
 		{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{blob, dataURL, link, ref}},
 	}
@@ -119,6 +120,7 @@ func TestStateOmitsAttachmentBytesAndKeepsTheSession(t *testing.T) {
 	cut.Source.URL = "data:image/png;base64,…"
 	require.Equal(t, wire.State{
 		ContextName: "demo", Status: wire.StatusIdle, EventCount: 7, LastEventID: "demo:0007", Turns: 2, Model: "gpt-4o-mini", MessageCount: 1,
+		Usage:              reducer.Usage{Attempts: 3, InputTokens: 7},
 		Config:             session.Reduced.Config,
 		Messages:           []reducer.Message{{Role: reducer.RoleUser, Content: "Look", Attachments: []reducer.Attachment{named, cut, link, ref}}},
 		PendingAttachments: []reducer.Attachment{named},

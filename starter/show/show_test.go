@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
@@ -108,4 +109,14 @@ func TestStyle(t *testing.T) {
 func TestShort(t *testing.T) {
 	require.Equal(t, "a b", show.Short(" a\n\nb ", 3))
 	require.Equal(t, "a b…", show.Short("a b cd", 4))
+}
+
+func TestUsage(t *testing.T) {
+	for want, u := range map[string]reducer.Usage{
+		"1 attempt, 0 tokens in, 0 out, $0.00":                 {Attempts: 1},
+		"3 attempts, ~7 tokens in (4 cached), 2 out":           {Attempts: 3, InputTokens: 7, CachedTokens: 4, OutputTokens: 2, Estimated: true, Unpriced: 2},
+		"2 attempts, 7 tokens in, 2 out (1 reasoning), $0.01+": {Attempts: 2, InputTokens: 7, OutputTokens: 2, ReasoningTokens: 1, CostMicros: 10_000, Unpriced: 1},
+	} {
+		require.Equal(t, want, show.Usage(u))
+	}
 }
