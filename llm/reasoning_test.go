@@ -257,6 +257,16 @@ func TestARejectedStateIsLeftOut(t *testing.T) {
 		require.NotContains(t, string(model.Requests()[1].Body), "thought_signature")
 		require.Contains(t, string(model.Requests()[1].Body), "[Called the tool f with")
 	})
+	t.Run("but not after text", func(t *testing.T) {
+		model := llmtest.Start(t, llmtest.Raw("text/event-stream", llmtest.Chunk(`{"content":"Hel"}`, ""), `data: {"error":{"code":400,"message":"bad"}}`+"\n\n"))
+		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}
+		var deltas []llm.Delta
+		result, err := resolve(t, config).Stream(within(t), []reducer.Message{user("Hi"), stateful(assistant("Yes"), config, everyState), user("And?")},
+			func(d llm.Delta) { deltas = append(deltas, d) })
+		requireKind(t, llm.KindBadRequest, err)
+		require.Equal(t, "Hel", result.Text)
+		require.Equal(t, []llm.Delta{{Text: "Hel"}}, deltas)
+	})
 	t.Run("but other errors remain", func(t *testing.T) {
 		model := llmtest.Start(t, rejected, llmtest.Error(429, "", "slow down"), llmtest.Error(503, "", "busy"))
 		config := reducer.ProviderConfig{ProviderID: "gemini", Model: "m", BaseURL: model.URL}

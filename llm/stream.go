@@ -49,11 +49,11 @@ const finishError = "error"
 //     refusal is an answer. An invalid schema is an error of [KindConfiguration].
 //   - No tools are offered. If a model calls one anyway, the call is ignored: the text is the
 //     answer, whatever the finish reason. Without text, the error is of [KindToolCall].
-//   - A request with states of the provider that it rejects as malformed is sent again without
-//     them: signatures expire, for example when a provider changes its keys.
+//   - A request with states of the provider that it rejects as malformed before any text is sent again
+//     without them: signatures expire, for example when a provider changes its keys.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, error) {
 	result, failure := t.send(ctx, messages, onDelta)
-	if failure != nil && failure.Kind == KindBadRequest && t.sendsState(messages) {
+	if failure != nil && failure.Kind == KindBadRequest && result.Text+result.Reasoning == "" && t.sendsState(messages) {
 		without := *t
 		without.isStateless = true
 		result, failure = without.send(ctx, messages, onDelta)
