@@ -80,6 +80,8 @@ type Failure struct {
 	Retryable  bool  `json:"retryable,omitempty"`
 	DurationMs int64 `json:"durationMs,omitempty"`
 	event.Usage
+	// Repairs means that the next attempt repairs the answer. It is not a retry.
+	Repairs bool `json:"repairs,omitempty"`
 	// Lost is as in [GenerateResult].
 	Lost *LostAttempt `json:"lost,omitempty"`
 }

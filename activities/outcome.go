@@ -50,7 +50,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	var stop stopped
 	var modelErr *ModelError
 	isTimeout := errors.As(err, &modelErr) && errors.Is(err, context.DeadlineExceeded)
-	isLast := int(a.info.Attempt) >= a.in.MaxAttempts && !a.hasFallback
+	isLast := int(a.info.Attempt) >= a.maxAttempts() && !a.hasFallback
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &stop):
 		result.Outcome, result.Reason = reducer.Interrupted, stop.reason
@@ -146,9 +146,10 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
 	}
 	// The activity has spare attempts, which replace those of workers that died.
-	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.in.MaxAttempts
+	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.maxAttempts()
 	if modelErr != nil && a.takeRepair(modelErr) {
-		details.Retryable, options.NonRetryable, options.NextRetryDelay = true, false, time.Millisecond
+		details.Retryable, details.Repairs = true, true
+		options.NonRetryable, options.NextRetryDelay = false, time.Millisecond
 	}
 	options.Details = []any{details}
 	return temporal.NewApplicationErrorWithOptions(event.Redact(text, 2000), kind, options)

@@ -83,6 +83,14 @@ func (a *attempt) takeRepair(failed *ModelError) bool {
 	return true
 }
 
+// maxAttempts returns the maximum number of attempts of the activity, with that of a repair.
+func (a *attempt) maxAttempts() int {
+	if a.repair == nil {
+		return a.in.MaxAttempts
+	}
+	return a.in.MaxAttempts + 1
+}
+
 // maxExcerpt bounds an invalid answer in an error, in bytes.
 const maxExcerpt = 400
 

@@ -86,11 +86,15 @@ func TestARepairThatIsInvalidFails(t *testing.T) {
 
 func TestARepairThatFailsOtherwiseIsRetriedAsRepair(t *testing.T) {
 	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"nick":"A"}`), llmtest.Error(503, "overloaded", "busy"), llmtest.Answer(`{}`))
+	w.in.MaxAttempts = 1
 	_, err := w.generate()
 	requireInvalid(t, err, true)
 	w.in.FirstAttempt = 2
 	_, err = w.generate()
 	require.ErrorContains(t, err, "busy")
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.False(t, failed.NonRetryable(), "the repair is in addition to the %d attempts", w.in.MaxAttempts)
 	w.in.FirstAttempt = 3
 	_, err = w.generate()
 	requireInvalid(t, err, false)

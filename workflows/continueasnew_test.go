@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
@@ -52,6 +53,39 @@ func TestARunAdoptsTheRunningRequestOfThePreviousRun(t *testing.T) {
 	require.NoError(t, w.GetWorkflowError())
 	w.AssertExpectations(t)
 	require.Equal(t, []string{"AssistantMessage Hello", "LLMRequestCompleted", "SessionEnded done"}, w.log)
+}
+
+func TestAnAdoptedAttemptWithAnInvalidAnswerIsRepaired(t *testing.T) {
+	for name, test := range map[string]struct {
+		repairs bool
+		want    []string
+	}{
+		"without a retry left": {true, []string{"LLMRequestStarted attempt 2", "AssistantMessage {}", "LLMRequestCompleted"}},
+		"unless it fails":      {false, []string{"LLMRequestFailed invalid"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opens()
+			w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+				return activities.GenerateResult{}, temporal.NewApplicationErrorWithOptions("invalid", "invalid answer", temporal.ApplicationErrorOptions{
+					Details: []any{activities.Failure{Attempted: attempted(in), Repairs: test.repairs}},
+				})
+			})
+			if test.repairs {
+				w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+					require.False(t, in.Adopt)
+					require.Equal(t, 2, in.FirstAttempt)
+					return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Completed, Text: "{}"}, nil
+				})
+			}
+			w.at(time.Minute, w.close)
+			w.SetContinuedExecutionRunID("previous")
+			w.ExecuteWorkflow(wire.WorkflowType, runningInput(t))
+			require.NoError(t, w.GetWorkflowError())
+			w.AssertExpectations(t)
+			require.Equal(t, append(test.want, "SessionEnded done"), w.log)
+		})
+	}
 }
 
 func TestAnIdleContextReportsDelivery(t *testing.T) {

@@ -98,7 +98,7 @@ func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 		}
 		err := get(workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, in))
 		var failed *temporal.ApplicationError
-		if errors.As(err, &failed) && !failed.NonRetryable() && attempts > 1 {
+		if errors.As(err, &failed) && !failed.NonRetryable() && (attempts > 1 || repairs(failed)) {
 			delay := max(failed.NextRetryDelay(), milliseconds(start.Retry.InitialDelayMs))
 			if err = workflow.Sleep(ctx, delay); err == nil {
 				err = get(r.executeGenerate(ctx, start, adopt.Attempt+1))
@@ -106,6 +106,12 @@ func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 		}
 		done.Set(result, err)
 	})
+}
+
+// repairs reports whether the attempt after a failed one repairs its answer.
+func repairs(failed *temporal.ApplicationError) bool {
+	var failure activities.Failure
+	return failed.HasDetails() && failed.Details(&failure) == nil && failure.Repairs
 }
 
 // awaitAdopted lets the coroutine of adoptRequest handle an attempt that has completed.
