@@ -155,8 +155,8 @@ func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool 
 	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
-// progress is part of the details of a heartbeat. The next attempt, or the workflow, reports them if this
-// worker dies.
+// progress returns the heartbeat details about the attempt. If this worker dies, the next attempt
+// or the workflow reports them.
 func (a *attempt) progress(ctx context.Context) LostAttempt {
 	usage := a.usage.get(ctx)
 	a.mu.Lock()

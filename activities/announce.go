@@ -32,13 +32,13 @@ type announcement struct {
 	started     wire.RequestStarted
 
 	mu sync.Mutex
-	// ended is how the attempt ended, unless its result says so; hasEnded means that it was
-	// part of the signal.
+	// ended is how the attempt ended; nil if its result reports that. hasEnded means that the
+	// signal included it.
 	ended    *wire.AttemptEnd
 	hasEnded bool
 }
 
-// signal returns what to signal now.
+// signal returns the current payload of the signal.
 func (n *announcement) signal() wire.RequestStarted {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +47,7 @@ func (n *announcement) signal() wire.RequestStarted {
 	return started
 }
 
-// end sets how the attempt ended.
+// end records how the attempt ended.
 func (n *announcement) end(ended *wire.AttemptEnd) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,8 +113,8 @@ func (a *attempt) signalStarted(ctx context.Context, started wire.RequestStarted
 }
 
 // finishAnnouncement ends the announcement of an attempt that ended with err. A result makes the
-// signal redundant. The workflow does not see the error of an attempt that is retried, so it
-// needs the signal, with the end of the attempt.
+// signal redundant. Temporal hides the error of an attempt that is retried from the workflow, so
+// the signal reports it.
 func (a *attempt) finishAnnouncement(ctx context.Context, err error) {
 	n := a.announcement
 	if n == nil {
@@ -140,7 +140,7 @@ func (a *attempt) finishAnnouncement(ctx context.Context, err error) {
 // maxEndedError bounds the error in a signal, in bytes.
 const maxEndedError = 400
 
-// endOf returns the end of an attempt that another one follows; nil for any other.
+// endOf returns the end of an attempt that will be retried; nil for any other.
 func endOf(err error) *wire.AttemptEnd {
 	var failed *temporal.ApplicationError
 	var details Failure

@@ -23,10 +23,10 @@ type ArchiveInput struct {
 }
 
 // Archive writes the events that the archive lacks as one segment, so that the server may delete
-// the history. It is idempotent. It sends heartbeats, so that another worker soon takes over from
-// one that was killed. It completes even if its run has closed in the meantime.
+// the history. It is idempotent. It sends heartbeats, so that another worker takes over soon
+// after a worker is killed. It completes even if its run closes in the meantime.
 func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
-	ctx, stop := beating(ctx)
+	ctx, stop := withHeartbeats(ctx)
 	defer stop()
 	if in.Earlier {
 		_, err := a.log.Archive(ctx, in.ContextName, in.Through)
@@ -35,10 +35,10 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
 	return a.log.ArchiveRun(ctx, in.ContextName, activity.GetInfo(ctx).WorkflowExecution.RunID, in.Through)
 }
 
-// beating sends heartbeats for an activity until stop is called. The returned context ends with
-// the attempt or the worker, but not when a heartbeat reports that the activity was cancelled or
-// its run has closed.
-func beating(ctx context.Context) (work context.Context, stop func()) {
+// withHeartbeats sends heartbeats for an activity until stop is called. The returned context
+// ends with the attempt or the worker. It ignores heartbeat responses that the activity was
+// cancelled or its run has closed.
+func withHeartbeats(ctx context.Context) (work context.Context, stop func()) {
 	work, cancel := context.WithDeadline(context.WithoutCancel(ctx), activity.GetInfo(ctx).Deadline)
 	var beats sync.WaitGroup
 	beats.Go(func() {

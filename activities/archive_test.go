@@ -13,13 +13,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 )
 
-func TestOnlyAShutdownOfTheWorkerEndsTheWorkOfABeatingActivity(t *testing.T) {
+func TestOnlyAWorkerShutdownEndsAnActivityWithHeartbeats(t *testing.T) {
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	check := func(activity context.Context) error {
 		synctest.Test(t, func(t *testing.T) {
 			for cause, ends := range map[error]bool{errors.New("the run has closed"): false, worker.ErrWorkerShutdown: true} {
-				ctx, cancel := context.WithCancelCause(context.WithoutCancel(activity)) // of the bubble only
-				work, stop := activities.Beating(ctx)
+				ctx, cancel := context.WithCancelCause(context.WithoutCancel(activity)) // belongs to the bubble
+				work, stop := activities.WithHeartbeats(ctx)
 				cancel(cause)
 				synctest.Wait()
 				require.Equal(t, ends, work.Err() != nil, cause)

@@ -17,4 +17,4 @@ func Spilled(c *SessionCache) (n int) {
 	return n
 }
 
-var Beating = beating
+var WithHeartbeats = withHeartbeats

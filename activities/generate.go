@@ -35,7 +35,7 @@ type GenerateInput struct {
 	Fallback    bool `json:"fallback,omitempty"`
 	// Through is the newest event when the request was scheduled. A session without it is stale.
 	Through string `json:"throughEventId"`
-	// ThroughAt is when that event was recorded; zero if unknown.
+	// ThroughAt is the time at which that event was recorded; zero if unknown.
 	ThroughAt time.Time `json:"throughAt,omitzero"`
 	// TimeoutMs bounds each attempt. The timeouts of the activity depend on it, so later settings
 	// do not change it.
@@ -60,9 +60,10 @@ type GenerateResult struct {
 	Attempted
 	Outcome reducer.Outcome `json:"outcome"`
 	Text    string          `json:"text,omitempty"`
-	// Reasoning is as much as the settings of the request keep ([event.RequestSettings]).
+	// Reasoning is the part of the reasoning that the request settings keep
+	// ([event.RequestSettings]).
 	Reasoning string `json:"reasoning,omitempty"`
-	// ProviderState is that of a complete answer; nil for none.
+	// ProviderState is the provider state of a complete answer; nil for none.
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
 	Reason        event.Reason         `json:"reason,omitempty"`
 	DurationMs    int64                `json:"durationMs,omitempty"`
@@ -72,7 +73,7 @@ type GenerateResult struct {
 	Lost *LostAttempt `json:"lost,omitempty"`
 }
 
-// Failure is the details of the error of a failed attempt.
+// Failure contains the error details of a failed attempt.
 type Failure struct {
 	Attempted
 	Kind event.FailureKind `json:"kind,omitempty"`
@@ -86,8 +87,8 @@ type Failure struct {
 	Lost *LostAttempt `json:"lost,omitempty"`
 }
 
-// LostAttempt is what the heartbeats of an attempt reported. They are the details of a
-// heartbeat, too.
+// LostAttempt is the last report of an attempt whose worker died. It is part of the heartbeat
+// details.
 type LostAttempt struct {
 	Attempted
 	event.Usage
@@ -143,8 +144,8 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	return started.wait(ctx, w)
 }
 
-// lostBefore returns the attempt that the last heartbeat of the activity reported, if it was
-// sent. The heartbeat may be that of an attempt that ended.
+// lostBefore returns the attempt in the last heartbeat of the activity, if its request was
+// sent. That attempt may have ended since.
 func lostBefore(ctx context.Context, number int) *LostAttempt {
 	var lost LostAttempt
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &lost) != nil || !lost.Sent || lost.Attempt >= number {

@@ -19,10 +19,11 @@ type Model interface {
 	// ID returns the provider and the model that requests are sent to.
 	ID() (providerID, model string)
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before
-	// it returns. On an error, of type [*ModelError], the answer is the one so far.
+	// it returns. Errors are of type [*ModelError]; the answer is then the part received so
+	// far.
 	Stream(ctx context.Context, r ModelRequest, onDelta func(Delta)) (Answer, error)
-	// Usage returns the usage of the newest request so far. It is called during Stream, too,
-	// and may take seconds.
+	// Usage returns the usage of the newest request so far. It may be called during Stream and
+	// may take seconds.
 	Usage() event.Usage
 }
 
@@ -41,17 +42,17 @@ type ModelRequest struct {
 	FirstToken, Stall time.Duration
 	// Settings override those of the provider config.
 	Settings event.RequestSettings
-	// Repair follows an invalid answer to the same messages; nil for none.
+	// Repair describes the invalid answer to correct; nil for none.
 	Repair *Repair
 }
 
 // Answer is an answer, or its beginning.
 type Answer struct {
 	Text string
-	// Reasoning is what the model showed of its reasoning.
+	// Reasoning is the reasoning text that the provider returned.
 	Reasoning string
-	// State is for the next requests to the same model; nil if there is none, or if the answer
-	// is incomplete.
+	// State is the provider state for further requests to the same model; nil if there is none
+	// or the answer is incomplete.
 	State *event.ProviderState
 	// FinishReason is the provider's; empty if the answer is incomplete.
 	FinishReason string
@@ -64,14 +65,14 @@ type Answer struct {
 type ModelError struct {
 	// Kind becomes the type of the application error in the history.
 	Kind string
-	// Failure is the kind in events. Empty: [event.FailureUnavailable].
+	// Failure is the kind of failure that events record. Empty: [event.FailureUnavailable].
 	Failure event.FailureKind
 	// Retryable means that the same request may succeed later, and RetryOnce that only the
 	// next attempt may.
 	Retryable, RetryOnce bool
 	// RetryAfter is the delay requested by the provider; 0 if it requests none.
 	RetryAfter time.Duration
-	// Repair is set if the answer was invalid and a request with it may succeed.
+	// Repair is set if the answer was invalid and a repair may succeed.
 	Repair *Repair
 	Err    error
 }

@@ -86,7 +86,7 @@ func truncate(text string, limit, jsonLimit int) (_ string, isCut bool) {
 	return strings.ToValidUTF8(text[:limit], ""), true
 }
 
-// jsonSize returns the length of a text as JSON; 0 for an empty one, which is omitted.
+// jsonSize returns the length of a text as JSON; 0 for an empty text, which is omitted.
 func jsonSize(text string) int {
 	if text == "" {
 		return 0
@@ -98,7 +98,8 @@ func jsonSize(text string) int {
 	return len(data)
 }
 
-// envelopeBytes is room for the other fields of the event, including the names in the state.
+// envelopeBytes is reserved for the other fields of the event, including the names in the
+// provider state.
 const envelopeBytes = 8 << 10
 
 // maxSummaryBytes is the maximum length of the reasoning that [event.ReasoningSummary] keeps.
@@ -121,8 +122,8 @@ func (a *attempt) kept(reasoning string, room int) string {
 	return text
 }
 
-// fittingState returns the state unless it is invalid or exceeds the room, and the room that
-// remains. A state is of no use without all of it.
+// fittingState returns the provider state and the remaining room. It drops a state that is
+// invalid or exceeds the room, because a truncated state is useless.
 func fittingState(state *event.ProviderState, room int) (*event.ProviderState, int) {
 	if state == nil || state.Validate() != nil || len(state.Data) > room {
 		return nil, room

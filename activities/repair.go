@@ -12,21 +12,21 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Repair lets the next attempt answer again after an invalid answer.
+// Repair lets the next attempt correct an invalid answer.
 type Repair struct {
-	// Answer is the invalid answer; empty: it is not shown to the model.
+	// Answer is the invalid answer; empty if it is too long to send to the model.
 	Answer string `json:"answer,omitempty"`
-	// Problem is what is wrong with it.
+	// Problem describes what is wrong with the answer.
 	Problem string `json:"problem"`
 }
 
-// repair is a Repair of a request. An activity has one at most: an answer that is invalid again
-// fails the request. The attempts of a process find it in memory, those of another one in the
-// details of the last heartbeat.
+// repair is the Repair of a request. An activity has at most one: a second invalid answer fails
+// the request. Attempts in the same process read it from memory, other workers from the details
+// of the last heartbeat.
 type repair struct {
 	Repair
-	// Messages is the length of the conversation with the invalid answer. A conversation that
-	// changed is answered afresh.
+	// Messages is the number of messages in the conversation. If it has changed, there is no
+	// repair.
 	Messages int `json:"messages"`
 }
 
@@ -34,7 +34,7 @@ type repair struct {
 // history, in bytes.
 const maxRepairAnswer = 32 << 10
 
-// details returns the repair as details of a heartbeat.
+// details returns the repair for the heartbeat details, without an answer that is too long.
 func (r *repair) details() *repair {
 	if r == nil || len(r.Answer) <= maxRepairAnswer {
 		return r
@@ -52,7 +52,7 @@ func (r *repair) of(session reducer.Session) *Repair {
 	return &r.Repair
 }
 
-// repairBefore returns the repair that earlier attempts left; nil if there is none.
+// repairBefore returns the repair requested by an earlier attempt; nil if there is none.
 func (a *Activities) repairBefore(ctx context.Context, key attemptKey, fallback bool) *repair {
 	key.number--
 	if previous := a.running.find(key); previous != nil {
@@ -73,8 +73,8 @@ func (a *Activities) repairBefore(ctx context.Context, key attemptKey, fallback 
 	return nil
 }
 
-// takeRepair keeps the repair that an error asks for, and reports whether the next attempt makes
-// it. That attempt does not count as a retry.
+// takeRepair stores the repair that an error requests, and reports whether the next attempt is
+// that repair. A repair does not count as a retry.
 func (a *attempt) takeRepair(failed *ModelError) bool {
 	if failed.Repair == nil || a.repair != nil {
 		return false

@@ -74,7 +74,7 @@ func TestAnInvalidAnswerIsRepairedOnce(t *testing.T) {
 	require.Equal(t, repaired, prompt(w.model.Requests()[1]))
 }
 
-func TestARepairThatIsInvalidFails(t *testing.T) {
+func TestASecondInvalidAnswerFails(t *testing.T) {
 	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"nick":"A"}`), llmtest.Answer(`{}`))
 	_, err := w.generate()
 	requireInvalid(t, err, true)
@@ -84,7 +84,7 @@ func TestARepairThatIsInvalidFails(t *testing.T) {
 	require.ErrorContains(t, err, missingName+` (the answer: {})`)
 }
 
-func TestARepairThatFailsOtherwiseIsRetriedAsRepair(t *testing.T) {
+func TestAFailedRepairIsRetriedAsARepair(t *testing.T) {
 	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"nick":"A"}`), llmtest.Error(503, "overloaded", "busy"), llmtest.Answer(`{}`))
 	w.in.MaxAttempts = 1
 	_, err := w.generate()
@@ -129,7 +129,7 @@ func TestAnotherWorkerRepairs(t *testing.T) {
 	}
 }
 
-func TestAConversationThatChangedIsAnsweredAfresh(t *testing.T) {
+func TestAChangedConversationNeedsNoRepair(t *testing.T) {
 	first := newSession(inPerson)
 	w := newWorld(t, first, llmtest.Answer(`{"nick":"A"}`), llmtest.Answer(`{}`))
 	_, err := w.generate()

@@ -92,7 +92,7 @@ func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 	return session, nil
 }
 
-// logEnd identifies the log up to its newest event. Its zero time is unknown.
+// logEnd identifies the log up to its newest event. A zero time is unknown.
 type logEnd struct {
 	counter int
 	at      time.Time

@@ -8,11 +8,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// usageTimeout bounds the wait of a heartbeat for the usage so far. Counting tokens can take
-// seconds, and the heartbeat must not.
+// usageTimeout bounds how long a heartbeat waits for the usage so far. Counting tokens can take
+// seconds; heartbeats must not be delayed that long.
 const usageTimeout = 300 * time.Millisecond
 
-// usageMeter returns the usage of a running attempt without delay. Its zero value is ready.
+// usageMeter returns the usage of a running attempt within [usageTimeout]. Its zero value is
+// ready.
 type usageMeter struct {
 	mu     sync.Mutex
 	model  Model // nil before the request is sent
@@ -21,15 +22,15 @@ type usageMeter struct {
 	done chan struct{}
 }
 
-// start begins to measure the request of a model.
+// start starts to measure the request of a model.
 func (m *usageMeter) start(model Model) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.model = model
 }
 
-// get returns the newest known usage, after waiting for a count within usageTimeout or until ctx
-// ends.
+// get starts a count, waits for it until usageTimeout or the end of ctx, and returns the newest
+// known usage.
 func (m *usageMeter) get(ctx context.Context) event.Usage {
 	if done := m.count(); done != nil {
 		timer := time.NewTimer(usageTimeout)

@@ -16,8 +16,8 @@ type UserMessage struct {
 	Content string `json:"content"`
 	// TriggersTurn makes the model answer; unset means true.
 	TriggersTurn *bool `json:"triggersTurn,omitempty"`
-	// Settings override those of the context in requests whose newest message that wants an
-	// answer is this one.
+	// Settings override those of the context while this is the newest message that triggers a
+	// turn.
 	Settings *RequestSettings `json:"settings,omitempty"`
 }
 
@@ -32,13 +32,13 @@ type AssistantMessage struct {
 	// ThroughEventID is the newest event in the request. The message follows that
 	// event; empty means at the end.
 	ThroughEventID string `json:"throughEventId,omitempty"`
-	// Partial marks an interrupted answer. Its content is empty if the model was
-	// interrupted while it reasoned.
+	// Partial marks an interrupted answer. Its content is empty if it was interrupted during
+	// reasoning.
 	Partial bool `json:"partial,omitempty"`
-	// Reasoning is the reasoning that the model showed, up to [MaxReasoningBytes]. Models
-	// never receive it.
+	// Reasoning is the reasoning text that the provider returned, up to [MaxReasoningBytes]. It
+	// is never sent to a model.
 	Reasoning string `json:"reasoning,omitempty"`
-	// ProviderState is sent back to the provider that made it; nil for none.
+	// ProviderState is returned to the provider that produced it; nil for none.
 	ProviderState *ProviderState `json:"providerState,omitempty"`
 }
 
@@ -48,9 +48,9 @@ const (
 	MaxProviderStateBytes = 256 << 10
 )
 
-// ProviderState is what a provider requires back with an answer, such as thought signatures
-// or encrypted reasoning. It is sent to the same model at the same URL of the same provider,
-// and to no other. Nobody else interprets it.
+// ProviderState is opaque data that a provider requires back with an answer, such as thought
+// signatures or encrypted reasoning. It is sent only to the same model of the same provider at
+// the same URL.
 type ProviderState struct {
 	ProviderID string `json:"providerId"`
 	Model      string `json:"model"`
@@ -60,8 +60,8 @@ type ProviderState struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// UnmarshalJSON removes the spaces between the values of Data and escapes <, > and &, like
-// encoding/json, which then keeps the bytes. It changes no value, because providers sign them.
+// UnmarshalJSON removes the spaces between the values of Data and escapes <, > and &, so that
+// encoding/json later keeps the bytes. It preserves the values, because providers sign them.
 func (s *ProviderState) UnmarshalJSON(data []byte) error {
 	type plain ProviderState
 	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
@@ -262,8 +262,8 @@ type SetDeliveryPolicy struct {
 	MaxWaitMs *int64 `json:"maxWaitMs,omitempty"`
 }
 
-// SetRequestSettings sets the parameters of requests. It replaces all of them: unset fields
-// return to the default of the provider.
+// SetRequestSettings sets the request settings of the context. It replaces all of them: unset
+// fields return to the default of the provider.
 type SetRequestSettings RequestSettings
 
 // SessionStarted starts a session: one life of a context.
@@ -359,8 +359,8 @@ type LLMRequestFellBack struct {
 	Usage
 }
 
-// LLMAttemptEnded records how an attempt ended while its request goes on. The event that
-// ends a request, or lets it fall back, ends the attempt before it.
+// LLMAttemptEnded records how an attempt ended while its request continues. An event that ends
+// a request, or a fallback, also records the end of the last attempt.
 type LLMAttemptEnded struct {
 	RequestID string         `json:"requestId"`
 	Attempt   int            `json:"attempt"`
@@ -394,8 +394,9 @@ type TextDelta struct {
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
-// ReasoningDelta is a streamed piece of a model's reasoning. It is never recorded. It shares
-// the indexes of its attempt with [TextDelta]. A Reset discards text and reasoning.
+// ReasoningDelta is a streamed piece of a model's reasoning. It is never recorded. Within an
+// attempt, it shares one sequence of indexes with [TextDelta]. A Reset discards text and
+// reasoning.
 type ReasoningDelta TextDelta
 
 func (SystemPrompt) Tag() Tag          { return TagSystemPrompt }

@@ -255,7 +255,7 @@ func decodeOneInput(data []byte) (Event, error) {
 	return e, nil
 }
 
-// isTooDeep reports whether the objects and arrays of valid JSON exceed a depth.
+// isTooDeep reports whether valid JSON is nested more than maxDepth levels deep.
 func isTooDeep(data []byte, maxDepth int) bool {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return false

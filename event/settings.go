@@ -8,34 +8,33 @@ import (
 	"strings"
 )
 
-// RequestSettings are optional parameters of requests to a model. Unset fields have the
-// value of the context in a [UserMessage], and the default of the provider in a
-// [SetRequestSettings]. Providers differ in what they support: docs/operations.md lists the
-// parameters that are not sent to some of them.
+// RequestSettings are optional settings of model requests. An unset field has the value of the
+// context in a [UserMessage], and the default of the provider in a [SetRequestSettings].
+// docs/operations.md lists the settings that are not sent to some providers.
 type RequestSettings struct {
 	// Temperature and MaxTokens override those of a [SetProviderConfig].
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   *int     `json:"maxTokens,omitempty"`
 	// TopP is between 0 and 1.
 	TopP *float64 `json:"topP,omitempty"`
-	// Stop is 1 to [MaxStops] texts of 1 to [MaxStopBytes] bytes. The answer ends before the
-	// first of them.
+	// Stop is 1 to [MaxStops] stop sequences of 1 to [MaxStopBytes] bytes. The answer ends
+	// before the first one that occurs.
 	Stop []string `json:"stop,omitempty"`
 	Seed *int64   `json:"seed,omitempty"`
 	// FrequencyPenalty and PresencePenalty are between -[MaxPenalty] and [MaxPenalty].
 	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty"`
 	PresencePenalty  *float64 `json:"presencePenalty,omitempty"`
-	// ReasoningEffort is one of [ReasoningEfforts]. Models support some of them.
+	// ReasoningEffort is one of [ReasoningEfforts]. Not every model supports every value.
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
-	// Reasoning is how much of the reasoning is kept; empty means [ReasoningSummary]. It is
-	// not sent.
+	// Reasoning is how much of the reasoning is kept; empty means [ReasoningSummary]. It is not
+	// sent to the provider.
 	Reasoning Reasoning `json:"reasoning,omitempty"`
 	// ToolChoice and ParallelToolCalls apply to requests that offer tools.
 	ToolChoice        *ToolChoice     `json:"toolChoice,omitempty"`
 	ParallelToolCalls *bool           `json:"parallelToolCalls,omitempty"`
 	ResponseFormat    *ResponseFormat `json:"responseFormat,omitempty"`
-	// Extra is at most [MaxExtraBytes] of further fields of the request. They override those
-	// above, but must not be one of [ReservedFields].
+	// Extra contains additional fields of the request, at most [MaxExtraBytes]. They override
+	// the fields above. [ReservedFields] are invalid.
 	Extra Object `json:"extra,omitempty"`
 	// Labels are 1 to [MaxLabels] texts of at most [MaxLabelBytes] bytes that describe the
 	// request to the provider. The label "user" is sent as the field user, the others as
@@ -65,7 +64,7 @@ var reservedFields = []string{"model", "messages", "stream", "stream_options", "
 // ReservedFields returns the fields that [RequestSettings.Extra] must not contain.
 func ReservedFields() []string { return slices.Clone(reservedFields) }
 
-// ReasoningEffort bounds the reasoning of a model before its answer.
+// ReasoningEffort controls how much a model reasons before it answers.
 type ReasoningEffort string
 
 var reasoningEfforts = []ReasoningEffort{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
@@ -73,7 +72,7 @@ var reasoningEfforts = []ReasoningEffort{"none", "minimal", "low", "medium", "hi
 // ReasoningNone turns reasoning off.
 const ReasoningNone ReasoningEffort = "none"
 
-// ReasoningEfforts returns all efforts, ascending.
+// ReasoningEfforts returns all efforts in ascending order.
 func ReasoningEfforts() []ReasoningEffort { return slices.Clone(reasoningEfforts) }
 
 // Reasoning is how much of a model's reasoning a context keeps.
@@ -81,12 +80,11 @@ type Reasoning string
 
 // Values of a [Reasoning].
 const (
-	// ReasoningSummary keeps the first 16 KiB of what the provider shows.
+	// ReasoningSummary keeps the first 16 KiB of the reasoning text.
 	ReasoningSummary Reasoning = "summary"
 	// ReasoningFull keeps up to [MaxReasoningBytes].
 	ReasoningFull Reasoning = "full"
-	// ReasoningOff neither streams nor keeps reasoning. The state that a provider requires
-	// back is kept.
+	// ReasoningOff neither streams nor keeps reasoning. It keeps the provider state.
 	ReasoningOff Reasoning = "off"
 )
 
@@ -107,7 +105,7 @@ func (c ToolChoice) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.Mode)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Validation reports anything else.
+// UnmarshalJSON reads the output of MarshalJSON. Validation reports any other JSON.
 func (c *ToolChoice) UnmarshalJSON(data []byte) error {
 	var tool struct{ Name string }
 	*c = ToolChoice{}
@@ -147,7 +145,7 @@ type ResponseFormat struct {
 // Object is a JSON object without spaces and with sorted names.
 type Object json.RawMessage
 
-// MarshalJSON returns the object.
+// MarshalJSON implements [json.Marshaler].
 func (o Object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
 
 // UnmarshalJSON accepts any JSON; validation accepts only objects.
@@ -171,7 +169,7 @@ func (o Object) Fields() map[string]json.RawMessage {
 // IsZero reports whether no field is set.
 func (s RequestSettings) IsZero() bool { return reflect.ValueOf(s).IsZero() }
 
-// Override returns the settings with the fields that other sets.
+// Override returns the settings, with fields replaced by those that are set in other.
 func (s RequestSettings) Override(other RequestSettings) RequestSettings {
 	set(&s.Temperature, other.Temperature)
 	set(&s.MaxTokens, other.MaxTokens)
@@ -323,7 +321,7 @@ func validateExtra(extra Object) error {
 		return err
 	}
 	for _, name := range sortedNames(extra.Fields()) {
-		// Some servers ignore the case of names.
+		// Some servers treat names as case-insensitive.
 		if i := slices.IndexFunc(reservedFields, func(f string) bool { return strings.EqualFold(f, name) }); i >= 0 {
 			return fieldf("extra."+reservedFields[i], "reserved for the worker (extra cannot set %s)", strings.Join(reservedFields, ", "))
 		}

@@ -5,35 +5,36 @@ import (
 	"unicode/utf8"
 )
 
-// Usage is the usage of an attempt that was sent to a provider. Numbers are 0 if the attempt
-// used nothing, or if nothing is known.
+// Usage is the usage of an attempt that was sent to a provider. Counts are 0 if the attempt
+// used no tokens or its usage is unknown.
 type Usage struct {
-	// InputTokens are the tokens of the request; CachedTokens of them were read from the
-	// provider's cache.
+	// InputTokens counts the tokens of the request, including the CachedTokens that the
+	// provider read from its cache.
 	InputTokens  int `json:"inputTokens,omitempty"`
 	CachedTokens int `json:"cachedTokens,omitempty"`
-	// OutputTokens are the tokens of the answer; ReasoningTokens of them are reasoning.
+	// OutputTokens counts the tokens of the answer, including the ReasoningTokens.
 	OutputTokens    int `json:"outputTokens,omitempty"`
 	ReasoningTokens int `json:"reasoningTokens,omitempty"`
-	// Estimated means that the provider reported no usage, and the worker counted tokens.
+	// Estimated means that the worker counted the tokens because the provider reported no
+	// usage.
 	Estimated bool `json:"estimated,omitempty"`
 	// CostMicros is the cost in millionths of a US dollar; nil if no price is known.
 	CostMicros *int64 `json:"costMicros,omitempty"`
-	// PriceVersion is the version of the operator's price table for CostMicros.
+	// PriceVersion is the version of the operator's prices behind CostMicros.
 	PriceVersion string `json:"priceVersion,omitempty"`
 }
 
 // Bounds of a [Usage].
 const (
-	// MaxTokens bounds each number of tokens.
+	// MaxTokens bounds each token count.
 	MaxTokens = 1_000_000_000
 	// MaxCostMicros is a billion US dollars.
 	MaxCostMicros        = 1_000_000_000_000_000
 	MaxPriceVersionBytes = 64
 )
 
-// Bounded returns the usage with numbers out of range replaced by the nearest valid ones, and
-// an invalid price version by "".
+// Bounded returns the usage with out-of-range numbers clamped and an invalid price version
+// cleared.
 func (u Usage) Bounded() Usage {
 	u.InputTokens = min(max(u.InputTokens, 0), MaxTokens)
 	u.CachedTokens = min(max(u.CachedTokens, 0), u.InputTokens)
@@ -82,7 +83,8 @@ type FailureKind string
 
 // Kinds of failures.
 const (
-	// FailureConfiguration: the settings of the worker or the context allow no request.
+	// FailureConfiguration: the configuration of the worker or the context prevents the
+	// request.
 	FailureConfiguration FailureKind = "configuration"
 	// FailureUnauthorized: the key is missing, invalid or lacks permission.
 	FailureUnauthorized FailureKind = "unauthorized"
@@ -106,7 +108,7 @@ const (
 	FailureBadResponse FailureKind = "bad_response"
 	// FailureBudgetExceeded: the request would exceed a budget.
 	FailureBudgetExceeded FailureKind = "budget_exceeded"
-	// FailureRefusedByHook: a hook of the operator refused the request.
+	// FailureRefusedByHook: an operator hook rejected the request.
 	FailureRefusedByHook FailureKind = "refused_by_hook"
 )
 
@@ -129,7 +131,7 @@ func (k FailureKind) validate() error {
 	return nil
 }
 
-// AttemptOutcome is how an attempt ended while its request goes on.
+// AttemptOutcome is how an attempt ended while its request continues.
 type AttemptOutcome string
 
 // Outcomes of an [LLMAttemptEnded].

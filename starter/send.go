@@ -52,7 +52,7 @@ The delivery policy of the context decides what happens to a running answer, see
 		"`TEXT` of the message, at most 1 MiB; - or no flag: read standard input")
 	flags.StringArrayVar(&o.attachments, "attach", nil, attachUsage)
 	flags.StringVar(&o.settings, "settings", "",
-		"parameters of the request for this message only, as `JSON` with the fields of a SetRequestSettingsEvent; they override those of \"set request\"")
+		"request settings for this message only, as `JSON` with the fields of a SetRequestSettingsEvent; overrides \"set request\"")
 	flags.BoolVar(&o.noWait, "no-wait", false, "return as soon as the message is stored in Temporal")
 	flags.BoolVar(&o.json, "json", false, "print the events of the turn, one JSON object per line")
 	flags.BoolVar(&o.deltas, "deltas", false, "also print live deltas, as TextDeltaEvent and ReasoningDeltaEvent; requires --json")

@@ -27,12 +27,12 @@ func newSetRequestCommand(o *setOptions) *cobra.Command {
 	var f requestFlags
 	command := &cobra.Command{
 		Use:   "request -n NAME [flags]",
-		Short: "Set the parameters of requests: sampling, reasoning, response format, labels",
-		Long: `Set the parameters of requests to the model. The command sets all of them; omitted
-flags return to the provider's default, and without flags all do. "starter send
---settings" overrides them for one message.
+		Short: "Set the request settings: sampling, reasoning, response format, labels",
+		Long: `Set the settings of model requests. The command replaces all of them: an omitted
+flag resets its setting to the provider's default. "starter send --settings"
+overrides them for one message.
 
-A parameter that the provider is known to refuse is not sent to it.
+Settings that the provider does not support are not sent to it.
 
 ` + exitReference,
 		Example: `  starter set request -n demo --top-p 0.9 --stop END --label user=u-17
@@ -48,21 +48,21 @@ A parameter that the provider is known to refuse is not sent to it.
 		},
 	}
 	flags := command.Flags()
-	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature, a `NUMBER` from 0 to 2; overrides that of \"set provider\"")
-	flags.IntVar(&f.maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, at least 1; overrides that of \"set provider\"")
+	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature, a `NUMBER` from 0 to 2; overrides \"set provider\"")
+	flags.IntVar(&f.maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, at least 1; overrides \"set provider\"")
 	flags.Float64Var(&f.topP, "top-p", 0, "nucleus sampling, a `NUMBER` from 0 to 1")
-	flags.StringArrayVar(&f.stop, "stop", nil, "`TEXT` before which the answer ends; up to 4")
-	flags.Int64Var(&f.seed, "seed", 0, "seed of the sampling, an `INTEGER`")
-	flags.Float64Var(&f.frequencyPenalty, "frequency-penalty", 0, "penalty of frequent tokens, a `NUMBER` from -2 to 2")
-	flags.Float64Var(&f.presencePenalty, "presence-penalty", 0, "penalty of tokens that occurred, a `NUMBER` from -2 to 2")
-	flags.StringVar(&f.effort, "reasoning-effort", "", "`EFFORT` of reasoning: "+oneOf(words(event.ReasoningEfforts()))+"; models support some of them")
-	flags.StringVar(&f.reasoning, "reasoning", "", "how much of the reasoning is `KEPT`: summary (up to 16 KiB), full (up to 256 KiB) or off (default: summary)")
+	flags.StringArrayVar(&f.stop, "stop", nil, "stop sequence, a `TEXT` before which the answer ends; repeatable, up to 4")
+	flags.Int64Var(&f.seed, "seed", 0, "sampling seed, an `INTEGER`")
+	flags.Float64Var(&f.frequencyPenalty, "frequency-penalty", 0, "penalty for frequent tokens, a `NUMBER` from -2 to 2")
+	flags.Float64Var(&f.presencePenalty, "presence-penalty", 0, "penalty for tokens that already occurred, a `NUMBER` from -2 to 2")
+	flags.StringVar(&f.effort, "reasoning-effort", "", "reasoning `EFFORT`: "+oneOf(words(event.ReasoningEfforts()))+"; not every model supports every value")
+	flags.StringVar(&f.reasoning, "reasoning", "", "`AMOUNT` of reasoning to keep: summary (up to 16 KiB), full (up to 256 KiB) or off (default: summary)")
 	flags.BoolVar(&f.jsonObject, "json-object", false, "answer with a JSON object")
 	flags.StringVar(&f.schemaFile, "response-schema", "", "answer with JSON that matches the JSON Schema in `FILE`, at most 32 KiB")
 	flags.StringVar(&f.schemaName, "schema-name", "", "`NAME` of the schema for the provider (default: answer)")
-	flags.BoolVar(&f.strict, "strict", false, "let the provider refuse a schema that it cannot enforce")
-	flags.StringVar(&f.extra, "extra", "", "further fields of the request, a `JSON` object of at most 16 KiB")
-	flags.StringArrayVar(&f.labels, "label", nil, "label of the request for the provider, `NAME=VALUE`; the label user identifies the user; up to 16")
+	flags.BoolVar(&f.strict, "strict", false, "let the provider reject a schema that it cannot enforce")
+	flags.StringVar(&f.extra, "extra", "", "additional fields of the request, a `JSON` object of at most 16 KiB")
+	flags.StringArrayVar(&f.labels, "label", nil, "request label for the provider, `NAME=VALUE`; the label user identifies the user; repeatable, up to 16")
 	return command
 }
 
@@ -109,7 +109,7 @@ func (f *requestFlags) responseFormat() (*event.ResponseFormat, error) {
 		return nil, usagef("--response-schema: %w", err)
 	}
 	defer file.Close()
-	// Spaces do not count towards the limit of the event.
+	// The limit of the event does not count spaces.
 	schema, err := readAtMost(file, 4*event.MaxSchemaBytes)
 	if err != nil {
 		return nil, usagef("--response-schema %s: %w", f.schemaFile, err)

@@ -31,9 +31,9 @@ including failed and interrupted ones, from the log of a context or of all
 contexts. No worker is needed.
 
 A ~ marks sums with tokens that a worker counted because the provider reported
-none. The cost is that of the operator's price table when the attempt ended; a +
-means that the price of some attempts is unknown. Days are in UTC. The usage of a
-fork begins with the fork.
+none. Costs use the operator's prices at the end of each attempt; a + means that
+the price of some attempts is unknown. Days are in UTC. The usage of a fork starts
+at the fork.
 
 ` + exitReference,
 		Example: `  starter usage -n demo
@@ -43,7 +43,7 @@ fork begins with the fork.
 		RunE: func(command *cobra.Command, _ []string) error { return runUsage(command.Context(), o) },
 	}
 	nameFlag(command, &o.name, "", "`NAME` of the context"+nameRule+" (default: all contexts)")
-	command.Flags().StringVar(&o.by, "by", "context", "what the rows are about, `context|model|day`")
+	command.Flags().StringVar(&o.by, "by", "context", "group rows by `context|model|day`")
 	command.Flags().BoolVar(&o.json, "json", false, "print one JSON object per line")
 	return command
 }

@@ -45,7 +45,7 @@ func State(w io.Writer, s wire.State) error {
 		Policy: s.Config.Delivery.Policy, QuietPeriodMs: &s.Config.Delivery.QuietPeriodMs, MaxWaitMs: &s.Config.Delivery.MaxWaitMs,
 	})
 	if !s.Config.Request.IsZero() {
-		row("parameters", "%s", s.Config.Request)
+		row("settings", "%s", s.Config.Request)
 	}
 	if s.Request != nil {
 		row("request", "%s, attempt %d", s.Request.ID, s.Request.Attempt)

@@ -125,7 +125,7 @@ func completed(b event.LLMRequestCompleted) string {
 	return text
 }
 
-// used describes a usage after other words; "" for none.
+// used formats the usage of an attempt as a suffix; "" for none.
 func used(u event.Usage) string {
 	if u.InputTokens == 0 && u.OutputTokens == 0 {
 		return ""
@@ -144,8 +144,8 @@ func attemptEnd(b event.LLMAttemptEnded) string {
 	return strings.TrimPrefix(strings.Join(parts, ", ")+used(b.Usage), ", ")
 }
 
-// advice says what to do about a failed request, after its error. Errors of the other kinds say
-// it themselves.
+// advice formats what to do about a failed request as a suffix of its error. Errors of the
+// other kinds contain it.
 func advice(kind event.FailureKind, isRetryable bool) string {
 	switch {
 	case kind == event.FailureUnauthorized:
