@@ -83,7 +83,7 @@ func (a *attempt) takeRepair(failed *ModelError) bool {
 	return true
 }
 
-// maxAttempts returns the maximum number of attempts of the activity, with that of a repair.
+// maxAttempts returns the maximum number of attempts of the activity, including a repair.
 func (a *attempt) maxAttempts() int {
 	if a.repair == nil {
 		return a.in.MaxAttempts

@@ -21,7 +21,7 @@ var inPerson = event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{
 	Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"object","required":["name"]}`),
 }}
 
-const missingName = "openai: invalid answer: the whole: missing property 'name'"
+const missingName = "openai: invalid answer: root: missing property 'name'"
 
 // heartbeats records the details of heartbeats.
 func (w *world) heartbeats() (last func() any) {
@@ -54,7 +54,7 @@ func requireInvalid(t *testing.T, err error, isRepaired bool) {
 
 var repaired = []string{
 	"user: Hello", `assistant: {"nick":"A"}`,
-	"user: Your answer is invalid: the whole: missing property 'name'\n" +
+	"user: Your answer is invalid: root: missing property 'name'\n" +
 		"Answer again. Write valid JSON and nothing else: no explanation and no code fence.",
 }
 

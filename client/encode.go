@@ -69,8 +69,8 @@ func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
 	return data, nil
 }
 
-// checkSchema rejects a response format whose JSON Schema is invalid. Requests with it would
-// fail.
+// checkSchema rejects a response format with an invalid JSON Schema, which would fail every
+// request.
 func checkSchema(e event.Event) error {
 	var format *event.ResponseFormat
 	field := "responseFormat.schema"

@@ -37,7 +37,7 @@ func TestAnInvalidAnswerIsReplaced(t *testing.T) {
 			ended = append(ended, b.Kind)
 			require.Equal(t, 1, b.Attempt)
 			require.True(t, b.Retryable)
-			require.Equal(t, `openai: invalid answer: the whole: missing property 'name' (the answer: {"nick":"A"})`, b.Error)
+			require.Equal(t, `openai: invalid answer: root: missing property 'name' (the answer: {"nick":"A"})`, b.Error)
 		case event.AssistantMessage:
 			require.Equal(t, `{"name":"Ann"}`, b.Content)
 			require.False(t, b.Partial)
@@ -48,7 +48,7 @@ func TestAnInvalidAnswerIsReplaced(t *testing.T) {
 	w.say(c, "And?")
 	require.Equal(t, []string{
 		"user: Who?", `assistant: {"nick":"A"}`,
-		"user: Your answer is invalid: the whole: missing property 'name'\nAnswer again. Write valid JSON and nothing else: no explanation and no code fence.",
+		"user: Your answer is invalid: root: missing property 'name'\nAnswer again. Write valid JSON and nothing else: no explanation and no code fence.",
 	}, contents(w.model.Requests()[1]))
 	require.Equal(t, []string{"user: Who?", `assistant: {"name":"Ann"}`, "user: And?"}, contents(w.model.Requests()[2]),
 		"the conversation does not contain the invalid answer")
@@ -63,7 +63,7 @@ func TestAnAnswerThatIsInvalidTwiceFails(t *testing.T) {
 	turn := w.say(c, "Who?")
 	failed, ok := turn[len(turn)-1].Body.(event.LLMRequestFailed)
 	require.True(t, ok)
-	require.Equal(t, `openai: invalid answer: the whole: missing property 'name' (the answer: {"nick":"A"})`, failed.Error)
+	require.Equal(t, `openai: invalid answer: root: missing property 'name' (the answer: {"nick":"A"})`, failed.Error)
 	require.Equal(t, event.FailureBadResponse, failed.Kind)
 	require.False(t, failed.Retryable)
 	w.replay(c, "")

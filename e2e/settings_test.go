@@ -23,7 +23,7 @@ func parameters(t *testing.T, r llmtest.Request) string {
 	return string(data)
 }
 
-func TestAMessageOverridesTheParametersOfItsContext(t *testing.T) {
+func TestAMessageOverridesTheRequestSettingsOfItsContext(t *testing.T) {
 	w := newWorld(t, llmtest.Answer("One"), llmtest.Answer("Two"), llmtest.Answer("Three"), llmtest.Answer("Four"))
 	w.worker()
 	c := w.open("parameters")

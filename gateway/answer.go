@@ -11,7 +11,7 @@ type runningAnswer struct {
 	newest event.TextDelta
 	// text is the text and the reasoning, in order of arrival.
 	text strings.Builder
-	// runs are the parts of text that are entirely one or the other.
+	// runs divide text into runs of answer text and of reasoning.
 	runs []run
 	// number counts answers, including those that start over; an offset belongs to one.
 	number int

@@ -24,8 +24,8 @@ type Options struct {
 	ReadFile func(string) ([]byte, error)
 	// Providers are added to the presets; one with the id of a preset replaces it.
 	Providers []Provider
-	// PriceVersion names the version of the prices of Providers, in at most
-	// [event.MaxPriceVersionBytes]. Empty: the first 12 hex digits of a SHA-256 over them.
+	// PriceVersion is the version of the prices of Providers, at most
+	// [event.MaxPriceVersionBytes]. Empty: the first 12 hex digits of their SHA-256 hash.
 	PriceVersion string
 	// AllowBaseURLs are the base URLs that contexts may use, including the paths below them;
 	// see [baseurl.URL.Contains]. They get no key.

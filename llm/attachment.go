@@ -15,14 +15,14 @@ import (
 // block is a part of a user message.
 type block struct {
 	part
-	// isNote marks the mention of an attachment that the model does not receive.
+	// isNote marks a note in place of an attachment.
 	isNote bool
 }
 
 func textBlock(text string) block { return block{part: textPart(text)} }
 
-// attachment renders an attachment: a content part if the provider takes its media, the content
-// of text files, and a note for everything else, including files that cannot be read.
+// attachment renders an attachment: as a content part if the provider accepts its kind of
+// media, as text if it is a text file, otherwise, or if it cannot be read, as a note.
 func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 	media := event.MediaOf(a.MediaType)
 	switch {
@@ -54,7 +54,7 @@ func note(a reducer.Attachment, but string) block {
 	return block{part: textPart(fmt.Sprintf("[Attached: %s%s]", name, but)), isNote: true}
 }
 
-// media renders an image, a PDF or a sound as a content part.
+// media renders an image, a PDF or an audio file as a content part.
 func (t *Target) media(ctx context.Context, media event.Media, a reducer.Attachment) block {
 	isData := strings.HasPrefix(a.Source.URL, "data:")
 	if a.Source.Type == event.SourceURL && (isData && media == event.MediaImage || !isData && t.quirks.fetches(media)) {

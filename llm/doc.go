@@ -9,12 +9,11 @@
 //
 // The conversation is rendered for the provider (render.go, message.go, attachment.go); later
 // requests reuse the unchanged part (rendered.go). go-openai sends the request through two thin
-// layers:
-// transport.go inserts the messages and the parameters (parameters.go, format.go) and keeps the
-// parts of error responses that go-openai drops, and eventbody.go passes on only the data lines
-// of an event stream. reasoning.go reads the reasoning of a model and the state that its provider
-// wants back, and state.go sends that state back. Failures become an [Error] (classify.go,
-// media.go), including timeouts between tokens (tokentimeout.go).
+// layers: transport.go inserts the messages and the request settings (parameters.go, format.go)
+// and keeps the parts of error responses that go-openai drops, and eventbody.go passes on only
+// the data lines of an event stream. reasoning.go reads the reasoning of a model and the provider
+// state, and state.go returns that state in later requests. Failures become an [Error]
+// (classify.go, media.go), including timeouts between tokens (tokentimeout.go).
 //
 // Guarantees:
 //   - An answer is complete or there is an error: a stream without a finish reason is never an

@@ -26,9 +26,9 @@ const (
 	KindContextTooLong Kind = "context too long"
 	// KindNoVision: the request has an image and the model accepts none.
 	KindNoVision Kind = "no vision"
-	// KindNoPDF: the request has a PDF and the model accepts none.
+	// KindNoPDF: the request contains a PDF, which the model does not accept.
 	KindNoPDF Kind = "no PDF input"
-	// KindNoAudio: the request has an audio file and the model accepts none.
+	// KindNoAudio: the request contains an audio file, which the model does not accept.
 	KindNoAudio Kind = "no audio input"
 	// KindToolCall: the answer contains only tool calls, although no tools were offered.
 	KindToolCall Kind = "unasked tool call"
@@ -44,7 +44,7 @@ const (
 	KindConnection Kind = "connection failed"
 	// KindTruncated: the response ended before the answer was complete.
 	KindTruncated Kind = "answer cut off"
-	// KindInvalidAnswer: the answer does not have the response format.
+	// KindInvalidAnswer: the answer does not match the response format.
 	KindInvalidAnswer Kind = "invalid answer"
 	// KindTimeout: the deadline passed, a token took longer than the target allows, or the
 	// provider timed out (408).
@@ -53,8 +53,8 @@ const (
 	KindCanceled Kind = "canceled"
 )
 
-// failureKinds are the kinds of errors in events. KindCanceled is missing: a request that was
-// cancelled did not fail.
+// failureKinds are the kinds of errors in events. KindCanceled is absent, because a cancelled
+// request is not a failure.
 var failureKinds = map[Kind]event.FailureKind{
 	KindConfiguration:  event.FailureConfiguration,
 	KindUnauthorized:   event.FailureUnauthorized,
@@ -93,8 +93,8 @@ type Error struct {
 	// failure looks like that of a model that does not accept an attachment.
 	RetryOnce bool
 
-	// Problem is what is wrong with an answer of [KindInvalidAnswer]. [Target.Repair] may let
-	// another request succeed. It is empty if the answer was not complete.
+	// Problem describes what is wrong with an answer of [KindInvalidAnswer], for
+	// [Target.Repair]. It is empty if the answer was incomplete.
 	Problem string
 
 	// refused are the kinds of media that the message of the server rejects.

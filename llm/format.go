@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// defaultSchemaName is the name of a schema without one. OpenAI requires a name.
+// defaultSchemaName is the name of an unnamed schema. OpenAI requires a name.
 const defaultSchemaName = "answer"
 
 // responseFormat returns the parameter for a response format.
@@ -29,16 +29,16 @@ func (t *Target) responseFormat(f event.ResponseFormat) any {
 	}}
 }
 
-// Repair lets a request answer again after an invalid answer.
+// Repair asks the model to correct an invalid answer.
 type Repair struct {
-	// Answer is the invalid answer; empty: it is not shown to the model.
+	// Answer is the invalid answer; empty if it is too long to send to the model.
 	Answer string
-	// Problem is what is wrong with it, see [Error.Problem].
+	// Problem describes what is wrong with the answer, see [Error.Problem].
 	Problem string
 }
 
-// prompt returns the messages of a request. For a provider without JSON Schema, the system message
-// contains the schema. A repair follows the conversation.
+// prompt returns the messages of a request. For a provider without support for JSON Schema, the
+// system message contains the schema. The repair comes last.
 func (t *Target) prompt(messages []reducer.Message) []reducer.Message {
 	messages = t.withSchema(messages)
 	if t.Repair == nil {
@@ -64,7 +64,7 @@ func (t *Target) withSchema(messages []reducer.Message) []reducer.Message {
 	return slices.Insert(slices.Clone(messages), 0, reducer.Message{Role: reducer.RoleSystem, Content: text})
 }
 
-// formatCheck returns why a text does not have the response format; nil if it has.
+// formatCheck returns why a text does not match the response format; nil if it does.
 type formatCheck func(text string) error
 
 // formatCheck compiles the response format. Nil: any text is valid.
@@ -84,7 +84,7 @@ func (t *Target) formatCheck() (formatCheck, *Error) {
 	return compiled.Check, nil
 }
 
-// check returns the error of a complete answer without the response format.
+// check returns an error if a complete answer does not match the response format.
 func (t *Target) check(result *Result, check formatCheck) *Error {
 	if check == nil {
 		return nil
@@ -97,7 +97,7 @@ func (t *Target) check(result *Result, check formatCheck) *Error {
 	failure.Message = failure.Problem
 	switch openai.FinishReason(result.FinishReason) {
 	case openai.FinishReasonLength, openai.FinishReasonContentFilter:
-		failure.Problem = "" // another answer would end in the same way
+		failure.Problem = "" // a repair would be cut short, too
 		failure.Message = t.clean(fmt.Sprintf("the answer ended early, with finish reason %q: %v", result.FinishReason, err), maxMessage)
 	}
 	result.FinishReason = ""

@@ -24,7 +24,7 @@ func TestAnswersHaveTheResponseFormat(t *testing.T) {
 	}{
 		"text":               {format: &event.ResponseFormat{Type: event.FormatText}, step: llmtest.Answer("Hi")},
 		"a valid answer":     {format: person, step: llmtest.Answer(`{"na`, `me":"Ann"}`)},
-		"another object":     {format: person, step: llmtest.Answer(`{}`), message: "the whole: missing property 'name'", problem: "the whole: missing property 'name'"},
+		"another object":     {format: person, step: llmtest.Answer(`{}`), message: "root: missing property 'name'", problem: "root: missing property 'name'"},
 		"text for an object": {format: person, step: llmtest.Answer("Ann"), message: "not JSON: invalid character 'A' looking for beginning of value", problem: "not JSON: invalid character 'A' looking for beginning of value"},
 		"no text":            {format: person, step: llmtest.Answer(), message: "not JSON: EOF", problem: "not JSON: EOF"},
 		"any object":         {format: object, step: llmtest.Answer(`{}`)},

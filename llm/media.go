@@ -39,7 +39,8 @@ func mediaIn(m message) (found mediaSet) {
 
 func isAnswer(m message) bool { return m.role == openai.ChatMessageRoleAssistant }
 
-// mediaRefusals describe how servers reject a kind of media, with a 400, a 404 or a 500.
+// mediaRefusals are the error messages with which servers reject a kind of media, with status
+// 400, 404 or 500.
 var mediaRefusals = []struct {
 	media    mediaSet
 	kind     Kind
@@ -73,11 +74,12 @@ func refusedMedia(message string) (refused mediaSet) {
 	return refused
 }
 
-// suspectMedia checks whether a failure is that of a model that does not accept a kind of media
-// in the conversation.
+// suspectMedia checks whether a request failed because the model does not accept a kind of
+// media in the conversation.
 //
-// Some servers say so. Others only fail with a 500, like a temporary failure, which justifies
-// one more attempt. An answer after the latest content part shows that the model accepts it.
+// Some servers report this. Others respond with a 500, as for a temporary failure, so the
+// request is retried once. An answer after the latest content part shows that the model accepts
+// it.
 func (e *Error) suspectMedia(sent conversation) {
 	var nouns []string
 	for _, refusal := range mediaRefusals {
@@ -100,8 +102,8 @@ func (e *Error) suspectMedia(sent conversation) {
 	}
 }
 
-// mediaAdvice returns the advice to send notes. Models that accept only text reject images, too,
-// so accepts is of use for the other kinds.
+// mediaAdvice returns the advice to send notes. Models that reject images usually accept only
+// text, so accepts is suggested only for PDFs and audio.
 func mediaAdvice(nouns ...string) string {
 	setting := "textOnly"
 	if nouns[len(nouns)-1] != "image" {

@@ -17,7 +17,7 @@ type message struct {
 	parts      []part
 	toolCalls  []openai.ToolCall
 	toolCallID string
-	// state is what the provider wants back with an answer.
+	// state is the provider state to return with an answer.
 	state returned
 }
 
@@ -77,8 +77,8 @@ func (m message) encode() ([]byte, error) {
 	return json.Marshal(encoded)
 }
 
-// messageOf returns a user message: with a plain string, or with parts if there are other parts
-// than text. Adjacent notes are lines of one text.
+// messageOf returns a user message: a plain string, or content parts if some are not text.
+// Adjacent notes are joined as lines of one text.
 func messageOf(blocks []block) message {
 	var joined []block
 	for _, b := range blocks {
@@ -102,8 +102,8 @@ func messageOf(blocks []block) message {
 	return m
 }
 
-// merge merges two messages, of which only the second may have tool calls. A state is valid only
-// for the whole answer that it belongs to, but tool calls require theirs.
+// merge merges two messages, of which only the second may have tool calls. Merging invalidates
+// the state of an answer, but tool calls require theirs.
 func merge(a, b message) message {
 	a.toolCalls, a.state = b.toolCalls, returned{}
 	if len(b.toolCalls) > 0 {

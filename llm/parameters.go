@@ -26,7 +26,7 @@ const (
 	parameterStore            = "store"
 )
 
-// sampling are the parameters that models with reasoning refuse unless it is turned off.
+// sampling are the parameters that reasoning models reject unless reasoning is off.
 var sampling = []string{
 	parameterTemperature, parameterTopP, parameterStop, parameterFrequencyPenalty, parameterPresencePenalty,
 }
@@ -34,9 +34,8 @@ var sampling = []string{
 // settings returns the settings of the request, with those of the provider config.
 func (t *Target) settings() event.RequestSettings { return t.defaults.Override(t.Settings) }
 
-// parameters returns the parameters of a request as a JSON object: the settings that the provider
-// is not known to refuse, and the extra fields. Settings of tools are not sent, because no tools
-// are offered.
+// parameters returns the request settings as fields of a JSON object: those that the provider
+// supports, and the extra fields. Tool settings are not sent, because no tools are offered.
 func (t *Target) parameters() ([]byte, error) {
 	s := t.settings()
 	fields := map[string]any{}

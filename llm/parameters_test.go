@@ -91,7 +91,7 @@ func TestSettingsOverrideThoseOfTheProviderConfig(t *testing.T) {
 	require.JSONEq(t, `{"temperature":0,"max_tokens":100}`, sent)
 }
 
-// all sets everything that providers treat differently.
+// all sets each setting that providers treat differently.
 var all = event.RequestSettings{
 	Temperature: new(0.0), MaxTokens: new(5), TopP: new(0.5), Stop: []string{"x"}, Seed: new(int64(7)),
 	FrequencyPenalty: new(1.0), PresencePenalty: new(1.0), ReasoningEffort: "low",
@@ -99,7 +99,7 @@ var all = event.RequestSettings{
 	Labels:         map[string]string{"user": "u", "team": "t"},
 }
 
-func TestProvidersGetWhatTheyTake(t *testing.T) {
+func TestProvidersReceiveTheSettingsThatTheySupport(t *testing.T) {
 	const schema = `"response_format":{"json_schema":{"name":"answer","schema":{},"strict":false},"type":"json_schema"}`
 	const object = `"response_format":{"type":"json_object"}`
 	const sampling = `"temperature":0,"top_p":0.5,"stop":["x"],`
@@ -135,7 +135,7 @@ func TestProvidersGetWhatTheyTake(t *testing.T) {
 	}
 }
 
-func TestAProviderWithoutSchemasGetsTheSchemaAsText(t *testing.T) {
+func TestAProviderWithoutJSONSchemaReceivesTheSchemaAsText(t *testing.T) {
 	format := event.RequestSettings{ResponseFormat: &event.ResponseFormat{
 		Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"object"}`),
 	}}

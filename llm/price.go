@@ -12,8 +12,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Price in US dollars per million tokens, which is also in millionths of a dollar per token.
-// It is exact to six decimal places.
+// Price is in US dollars per million tokens, or equally in millionths of a dollar per token. It
+// is exact to six decimal places.
 type Price struct {
 	Input, CachedInput, Output float64
 }
@@ -44,7 +44,7 @@ func (p Price) cost(usage event.Usage) int64 {
 	return min(sum.Int64(), event.MaxCostMicros)
 }
 
-// versionOf returns a version for the prices of providers: the beginning of a hash over them.
+// versionOf returns a version of the prices of providers: the beginning of their hash.
 func versionOf(providers []Provider) string {
 	var lines []string
 	add := func(id, model string, p *Price) {

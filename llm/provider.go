@@ -24,28 +24,28 @@ type Provider struct {
 	// notes.
 	TextOnly bool
 	// Accepts are the kinds of media that the models accept as content parts: images, PDFs and
-	// audio. Others become notes. Nil: what the preset with this id and URL accepts, else images.
+	// audio. Others become notes. Nil: those of the preset with this id and URL, else images.
 	Accepts []event.Media
-	// ThinkTags: an answer may begin with reasoning in <think> tags, as that of a server
-	// without a reasoning parser.
+	// ThinkTags: read <think> tags at the start of an answer as reasoning, for a server without
+	// a reasoning parser.
 	ThinkTags bool
 	// ContextWindow is the context window in tokens; 0: unknown.
 	ContextWindow int
 	// Price is nil if unknown.
 	Price *Price
-	// Models differ from the provider, by name.
+	// Models are the models with their own context window or price, by name.
 	Models map[string]Model
 }
 
-// Model is what is known of a model.
+// Model is the context window and the price of a model.
 type Model struct {
-	// ContextWindow is in tokens; 0: unknown, in [Provider.Models] that of the provider.
+	// ContextWindow is in tokens. 0: unknown, or in [Provider.Models] that of the provider.
 	ContextWindow int
-	// Price is nil if unknown, in [Provider.Models] that of the provider.
+	// Price is nil if unknown, or in [Provider.Models] that of the provider.
 	Price *Price
 }
 
-// Model returns what is known of a model of the provider.
+// Model returns the context window and the price of a model of the provider.
 func (p Provider) Model(name string) Model {
 	m := p.Models[name]
 	m.ContextWindow = cmp.Or(m.ContextWindow, p.ContextWindow)
@@ -60,8 +60,8 @@ type preset struct {
 	baseURL string
 	// keyRef is the conventional place of the key; empty for local servers, which require none.
 	keyRef string
-	// accepts are the kinds of media that the API accepts as content parts. Models that are known
-	// not to accept audio get none, see [audioModel].
+	// accepts are the kinds of media that the API accepts as content parts. Only models that
+	// match [audioModel] receive audio.
 	accepts mediaSet
 	quirks  quirks
 }
@@ -110,8 +110,8 @@ func newEntry(p Provider, problem error) entry {
 	return e
 }
 
-// audioModel matches the names of models that accept audio. The providers of many models reject
-// audio for all others.
+// audioModel matches the names of models that accept audio. Providers that host many models
+// reject audio for all others.
 var audioModel = regexp.MustCompile(`(?i)audio|gemini|gemma-?3n|omni|phi-4-multimodal|ultravox|voxtral`)
 
 // accepts returns the kinds of media that a model at a base URL accepts.
@@ -150,9 +150,9 @@ type quirks struct {
 	// mistralParts: PDFs are document_url parts, and audio is a string.
 	mistralParts bool
 	// toolsAsText: the provider rejects tool calls unless the request declares tools or
-	// contains their state, so calls without it, and their results, are sent as text.
+	// contains their provider state. Calls without state, and their results, are sent as text.
 	toolsAsText bool
-	// state is what the provider wants back with its answers.
+	// state is the provider state that must be returned with answers.
 	state stateRule
 	// noStreamOptions: stream_options is rejected; usage is always sent.
 	noStreamOptions bool
@@ -160,19 +160,20 @@ type quirks struct {
 	// only for the provider's own URL; other servers used under its name usually know
 	// max_tokens.
 	maxCompletionTokens bool
-	// refuses are parameters that the provider answers with an error, or that it does not have.
+	// refuses are the settings that the provider rejects or does not support.
 	refuses refusals
-	// randomSeed: the seed is random_seed.
+	// randomSeed: the seed is sent as random_seed.
 	randomSeed bool
-	// metadata says whether labels are sent as metadata.
+	// metadata determines whether labels are sent as metadata.
 	metadata metadataUse
 	// schemaAsText: there is no response format json_schema, so the schema is sent as text.
 	schemaAsText bool
-	// reasons: the model answers after reasoning, and takes parameters of sampling only without.
+	// reasons: the model reasons before it answers, and rejects sampling parameters unless
+	// reasoning is off.
 	reasons bool
 }
 
-// refusals is a set of parameters. It is comparable.
+// refusals is a set of unsupported request settings. It is comparable.
 type refusals uint
 
 const (
@@ -195,7 +196,8 @@ func (r refusals) names() (names []string) {
 	return names
 }
 
-// metadataUse says whether a provider takes metadata. The default is no: many servers refuse it.
+// metadataUse is whether a provider supports metadata. The default is no: many servers reject
+// it.
 type metadataUse int
 
 const (
@@ -215,7 +217,7 @@ func (q quirks) fetches(media event.Media) bool {
 	return false
 }
 
-// stateRule says which state of an answer a provider wants back ([event.ProviderState]).
+// stateRule is the provider state that must be returned with an answer ([event.ProviderState]).
 type stateRule uint8
 
 const (
@@ -248,7 +250,7 @@ var presets = map[string]preset{
 		quirks: quirks{maxCompletionTokens: true, metadata: metadataIfStored},
 	},
 	"openrouter": {
-		// PDFs reach every model, as text if need be.
+		// PDFs work with every model; for some, OpenRouter converts them to text.
 		// https://openrouter.ai/docs/guides/overview/multimodal/pdfs
 		// https://openrouter.ai/docs/guides/overview/multimodal/audio
 		baseURL: "https://openrouter.ai/api/v1", keyRef: "env:OPENROUTER_API_KEY",
@@ -262,7 +264,7 @@ var presets = map[string]preset{
 	},
 	"cerebras": {
 		baseURL: "https://api.cerebras.ai/v1", keyRef: "env:CEREBRAS_API_KEY",
-		// Penalties are a 400.
+		// Penalties cause a 400.
 		quirks: quirks{maxCompletionTokens: true, textOnly: true, refuses: refusesPenalties},
 	},
 	"together": {
@@ -282,21 +284,21 @@ var presets = map[string]preset{
 		},
 	},
 	"deepseek": {
-		// A tool call without the reasoning_content of its answer is a 400.
+		// A tool call without the reasoning_content of its answer causes a 400.
 		baseURL: "https://api.deepseek.com/v1", keyRef: "env:DEEPSEEK_API_KEY",
-		// The response format json_schema is a 400.
+		// The response format json_schema causes a 400.
 		quirks: quirks{alternate: true, textOnly: true, schemaAsText: true, toolsAsText: true, state: stateReasoning},
 	},
 	"gemini": {
-		// A function call without its thought signature is a 400, and so are a seed and penalties.
-		// No part for PDFs is documented: https://ai.google.dev/gemini-api/docs/openai
+		// A function call without its thought signature causes a 400, and so do a seed and
+		// penalties. No part for PDFs is documented: https://ai.google.dev/gemini-api/docs/openai
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
 		accepts: images | audio,
 		quirks:  quirks{toolsAsText: true, refuses: refusesSeed | refusesPenalties, state: stateSignatures},
 	},
 	"anthropic": {
-		// Tool calls in a request that declares no tools are a 400. The response format is ignored,
-		// as are a seed, penalties, a reasoning effort, a user, audio and files:
+		// Tool calls in a request that declares no tools cause a 400. The API ignores the response
+		// format, seed, penalties, reasoning effort, user, audio and files:
 		// https://docs.anthropic.com/en/api/openai-sdk
 		baseURL: "https://api.anthropic.com/v1", keyRef: "env:ANTHROPIC_API_KEY",
 		accepts: images,

@@ -64,7 +64,7 @@ func knownKeys(key toml.Key) []string {
 type ProviderFile struct {
 	// Providers are sorted by id.
 	Providers []Provider
-	// PriceVersion names the version of the prices; see [Options].
+	// PriceVersion is the version of the prices; see [Options].
 	PriceVersion string
 }
 

@@ -38,7 +38,7 @@ func hasContentParts(data []byte) bool {
 	return found && isValue(after, '[')
 }
 
-// isValue reports whether what follows the name of a field is a value that begins with a byte.
+// isValue reports whether the text after the name of a field is a value that begins with first.
 func isValue(after []byte, begin byte) bool {
 	after = bytes.TrimLeft(after, " ")
 	if len(after) == 0 || after[0] != ':' {
@@ -124,7 +124,7 @@ const (
 	thinkEnd   = "</think>"
 )
 
-// split calls yield for each piece of a text.
+// split calls yield for each piece of text or reasoning.
 func (s *thinkTags) split(text string, yield func(Delta)) {
 	text = s.held + text
 	s.held = ""
@@ -164,7 +164,7 @@ func (s *thinkTags) split(text string, yield func(Delta)) {
 	}
 }
 
-// flush calls yield for what was held back at the end of an answer.
+// flush calls yield for the held text at the end of an answer.
 func (s *thinkTags) flush(yield func(Delta)) {
 	if s.held != "" {
 		yield(Delta{s.held, s.phase == inThinking})
@@ -182,11 +182,10 @@ func cutPrefixOf(text, tag string) (before, end string) {
 	return text, ""
 }
 
-// stateReader collects what a provider requires back with an answer, from the events of its
-// stream.
+// stateReader collects the provider state of an answer from the events of its stream.
 type stateReader struct {
 	rule stateRule
-	size int // of what is collected, in bytes
+	size int // of the collected state, in bytes
 	// details are the reasoning_details, or the thinking parts.
 	details []*detail
 	extra   json.RawMessage            // extra_content of the message
@@ -228,7 +227,7 @@ func hasDetails(data []byte) bool {
 	return found && isValue(after, '[') && !bytes.HasPrefix(after, []byte(":[]"))
 }
 
-// readDelta collects the state in an event that has some.
+// readDelta collects the state in an event.
 func (s *stateReader) readDelta(data []byte) {
 	var chunk struct {
 		Choices []struct {

@@ -119,7 +119,7 @@ func TestAnIncompleteAnswerHasNoState(t *testing.T) {
 	require.Nil(t, result.State)
 }
 
-func TestAStateThatCannotBeKeptIsDropped(t *testing.T) {
+func TestInvalidProviderStateIsDropped(t *testing.T) {
 	for name, detail := range map[string]string{
 		"too large":     fmt.Sprintf(`{"type":"reasoning.encrypted","data":%q}`, strings.Repeat("A", event.MaxProviderStateBytes)),
 		"too deep":      `{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
@@ -180,8 +180,7 @@ func stateful(m reducer.Message, config reducer.ProviderConfig, data string) red
 	return m
 }
 
-// everyState has each field that some provider wants back, with values that encoding would
-// change.
+// everyState has each field of the provider states, with values that encoding would change.
 const everyState = `{"reasoning_details":[{"b":1.50e3,"a":"\u003c\u0026\u003e\u00e9é"}],"reasoning_content":"Hm \u003cb\u003e","role":"system",` +
 	`"extra_content":{"google":{"thought_signature":"m=="}},"tool_calls":{"c1":{"google":{"thought_signature":"c=="}}},` +
 	`"thinking":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]}`
@@ -242,7 +241,7 @@ func TestCallsWithoutTheirStateAreText(t *testing.T) {
 	}
 }
 
-func TestARejectedStateIsLeftOut(t *testing.T) {
+func TestRejectedProviderStateIsOmitted(t *testing.T) {
 	rejected := llmtest.Error(400, "invalid_request_error", "Corrupted thought signature.")
 	t.Run("in a second request", func(t *testing.T) {
 		model := llmtest.Start(t, rejected, llmtest.Answer("Hi"))
@@ -280,8 +279,9 @@ func TestARejectedStateIsLeftOut(t *testing.T) {
 	})
 }
 
-// TestAStateIsSentOnlyWhereItIsFrom renders random conversations with states of all providers.
-func TestAStateIsSentOnlyWhereItIsFrom(t *testing.T) {
+// TestProviderStateIsReturnedOnlyToItsOrigin renders random conversations with the states of
+// all providers.
+func TestProviderStateIsReturnedOnlyToItsOrigin(t *testing.T) {
 	var origins []reducer.ProviderConfig
 	for _, provider := range llm.Presets() {
 		for _, model := range []string{"m", "n"} {

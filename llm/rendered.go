@@ -149,8 +149,8 @@ type renderings struct {
 	max    int
 }
 
-// renderingKey identifies a rendering, which depends on the quirks of the provider, and on where
-// the states in it are valid.
+// renderingKey identifies a rendering, which depends on the quirks of the provider and on the
+// origin for which its provider states are valid.
 type renderingKey struct {
 	conversation string
 	quirks       quirks

@@ -19,9 +19,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Target is a provider and a model, ready for requests. It is safe for concurrent use, except
-// that [Target.Usage] is about the newest request.
-// [Adapter.Resolve] reads its key once.
+// Target is a provider and a model, ready for requests. It is safe for concurrent use, but
+// [Target.Usage] reports only the newest request. [Adapter.Resolve] reads its key once.
 type Target struct {
 	ProviderID string
 	Model      string
@@ -36,7 +35,8 @@ type Target struct {
 	Conversation string
 	// Settings override those of the provider config. Do not change them during a request.
 	Settings event.RequestSettings
-	// Repair follows an invalid answer; nil for none. Do not change it during a request.
+	// Repair describes the invalid answer to correct; nil for none. Do not change it during a
+	// request.
 	Repair *Repair
 
 	keyRef         string // place of the key; empty without one
@@ -44,7 +44,7 @@ type Target struct {
 	client         *openai.Client
 	secrets        *strings.Replacer // removes the literal key from a text
 	quirks         quirks
-	isStateless    bool                  // sends no state back
+	isStateless    bool                  // sends no provider state
 	thinkTags      bool                  // see [Provider]
 	defaults       event.RequestSettings // of the provider config
 	price          *Price                // nil: unknown

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// returned is the state of an answer as it is sent back. Its exported fields are those of the
-// message in the request.
+// returned is the provider state of an answer as it is returned to the provider. Its exported
+// fields are those of the message in the request.
 type returned struct {
 	Details   json.RawMessage `json:"reasoning_details,omitempty"`
 	Reasoning json.RawMessage `json:"reasoning_content,omitempty"`
@@ -49,10 +49,10 @@ func (r returned) withText(text string) []any {
 	return parts
 }
 
-// origin identifies where a state is valid.
+// origin identifies the provider, URL and model for which a provider state is valid.
 type origin struct{ providerID, baseURL, model string }
 
-// origin returns that of the states that a target receives; empty if it receives none.
+// origin returns the origin of the states that a target receives; empty if it receives none.
 func (t *Target) origin() origin {
 	if t.quirks.state == stateNone || t.isStateless {
 		return origin{}
@@ -60,7 +60,7 @@ func (t *Target) origin() origin {
 	return origin{t.ProviderID, t.BaseURL, t.Model}
 }
 
-// returned returns the state of a message that the target wants back. Of the fields of the state,
+// returned returns the provider state of a message for the target. Of the fields of the state,
 // which a client may have supplied, it uses only those that the rule of the provider names.
 func (t *Target) returned(m *reducer.Message) (r returned) {
 	s := m.ProviderState

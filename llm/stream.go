@@ -16,16 +16,15 @@ import (
 // Result is an answer, or its beginning if it failed.
 type Result struct {
 	Text string
-	// Reasoning is what the model showed of its reasoning.
+	// Reasoning is the reasoning text that the provider returned.
 	Reasoning string
-	// State belongs to the answer in later requests to the same target. Nil if the provider
-	// wants none back, or if the answer is incomplete.
+	// State is the provider state of the answer for later requests to the same target. Nil if
+	// the provider requires none, or if the answer is incomplete.
 	State *event.ProviderState
 	// FinishReason is the provider's: "stop", "length", "content_filter", …, or "other" if it
 	// is not a word. Empty if the answer is incomplete.
 	FinishReason string
-	// Usage is that of the request, see [Target.Usage]. It is zero if the provider did not
-	// begin an answer.
+	// Usage is that of the request, see [Target.Usage]. It is zero if no answer began.
 	event.Usage
 }
 
@@ -45,12 +44,13 @@ const finishError = "error"
 //   - The finish reason completes an answer. Later failures of the connection are ignored.
 //   - If a content filter stops the answer before any text, the error is of
 //     [KindContentFilter]; later, the answer ends with that finish reason.
-//   - An answer without the response format of the settings is an error of [KindInvalidAnswer]; a
-//     refusal is an answer. An invalid schema is an error of [KindConfiguration].
+//   - An answer that does not match the response format is an error of [KindInvalidAnswer]; a
+//     refusal is a valid answer. An invalid schema is an error of [KindConfiguration].
 //   - No tools are offered. If a model calls one anyway, the call is ignored: the text is the
 //     answer, whatever the finish reason. Without text, the error is of [KindToolCall].
-//   - A request with states of the provider that it rejects as malformed before any text is sent again
-//     without them: signatures expire, for example when a provider changes its keys.
+//   - If the provider rejects a request with provider state as malformed before any text, the
+//     request is sent again without the state: signatures expire, for example when a provider
+//     changes its keys.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, error) {
 	result, failure := t.send(ctx, messages, onDelta)
 	if failure != nil && failure.Kind == KindBadRequest && result.Text+result.Reasoning == "" && t.sendsState(messages) {
@@ -130,7 +130,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, check formatChec
 			if choice.Delta.ReasoningContent != "" {
 				take(Delta{choice.Delta.ReasoningContent, true})
 			}
-			// The text of a refusal is the answer, whatever the response format.
+			// A refusal is the answer, whatever the response format.
 			if choice.Delta.Refusal != "" {
 				check = nil
 			}
@@ -215,7 +215,7 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	return e
 }
 
-// request returns a request without its messages and parameters, see [withBody].
+// request returns a request without its messages and settings, see [withBody].
 func (t *Target) request() openai.ChatCompletionRequest {
 	request := openai.ChatCompletionRequest{Model: t.Model}
 	if !t.quirks.noStreamOptions {

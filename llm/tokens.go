@@ -11,17 +11,18 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
-// Approximate tokens that OpenAI counts besides the text of a request.
+// Approximate tokens that OpenAI counts in addition to the text of a request.
 const (
 	requestTokens = 3
 	messageTokens = 4
-	// imageTokens are those of an image of a megapixel in high detail. Other media count the
+	// imageTokens is the count for a high-detail image of one megapixel. Other media count the
 	// same.
 	imageTokens = 765
 )
 
 const (
-	// maxCounted is how much of a text is counted, in bytes; the rest is extrapolated.
+	// maxCounted is the length of the part of a text that is counted, in bytes; the rest is
+	// extrapolated.
 	maxCounted = 256 << 10
 	// countedAtOnce bounds the text that the tokenizer receives, in bytes: the time for a text
 	// without spaces grows faster than its length.
@@ -66,8 +67,8 @@ const (
 // newCodec loads the vocabularies of the encodings. Package tokenizer would link others, too.
 var newCodec = map[encoding]func() *codec.Codec{o200kBase: codec.NewO200kBase, cl100kBase: codec.NewCl100kBase}
 
-// encodingOf returns the encoding of a model. For models of other vendors, whose encodings are
-// not public, o200k_base is an approximation.
+// encodingOf returns the encoding of a model. For models of other vendors, o200k_base is an
+// approximation.
 func encodingOf(model string) encoding {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for _, newer := range []string{"gpt-4o", "gpt-4.1", "gpt-4.5"} {

@@ -23,8 +23,8 @@ type meter struct {
 	answer, reasoning tally
 	// reported is the usage reported by the provider; nil if it reported none.
 	reported *event.Usage
-	// isRefused means that the provider, or the connection to it, failed before an answer
-	// began. Providers do not charge for that.
+	// isRefused means that the provider or the connection failed before an answer began.
+	// Providers charge only for answers that began.
 	isRefused bool
 }
 
@@ -44,7 +44,7 @@ func (m *meter) write(delta Delta) {
 	}
 }
 
-// report takes the usage reported by the provider. Some report zeros where they do not know it.
+// report records the usage reported by the provider. Some report zeros if they do not know it.
 func (m *meter) report(u *openai.Usage) {
 	if u == nil || u.PromptTokens <= 0 && u.CompletionTokens <= 0 {
 		return
@@ -56,7 +56,8 @@ func (m *meter) report(u *openai.Usage) {
 	if details := u.CompletionTokensDetails; details != nil {
 		usage.ReasoningTokens = details.ReasoningTokens
 		if u.TotalTokens == u.PromptTokens+u.CompletionTokens+details.ReasoningTokens {
-			// Some providers report reasoning besides the completion, OpenAI as part of it.
+			// Some providers report reasoning in addition to the completion; OpenAI includes
+			// it.
 			usage.OutputTokens += details.ReasoningTokens
 		}
 	}
@@ -79,8 +80,7 @@ func (m *meter) texts() (answer, reasoning string) {
 	return m.answer.text.String(), m.reasoning.text.String()
 }
 
-// usage returns the usage so far: the reported one, or an estimate. It counts only what was not
-// counted before.
+// usage returns the usage so far: the reported one, or an estimate. It counts only new text.
 func (m *meter) usage() event.Usage {
 	m.counting.Lock()
 	defer m.counting.Unlock()
@@ -112,7 +112,7 @@ func (m *meter) count(t *tally, text string) int {
 
 // Usage returns the usage of the target's newest request so far, with its cost. It is an
 // estimate if the provider has not reported it. It may be called during [Target.Stream], and
-// may take a second for a long conversation that no request estimated before.
+// may take a second for a long conversation that has not been counted before.
 func (t *Target) Usage() event.Usage {
 	m := t.meter.Load()
 	if m == nil {

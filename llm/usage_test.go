@@ -54,7 +54,7 @@ func TestReportedUsage(t *testing.T) {
 // The estimate of hello: "Hello" is one token, and there is an overhead per message and request.
 var estimated = event.Usage{InputTokens: 8, Estimated: true}
 
-func TestUsageIsEstimatedWhereTheProviderIsSilent(t *testing.T) {
+func TestUsageIsEstimatedIfTheProviderReportsNone(t *testing.T) {
 	const sse = "text/event-stream"
 	hi := llmtest.Chunk(`{"content":"Hi there!"}`, "")
 	withOutput := func(tokens, reasoning int) event.Usage {

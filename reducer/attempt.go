@@ -19,8 +19,8 @@ func (d *decision) attemptStarted(in RequestStarted) {
 }
 
 // recordAttempt records an attempt and reports whether it is new. Each attempt is recorded
-// once; attempts from before the request was last enqueued are ignored. lost is what is known
-// of an earlier attempt.
+// once; attempts from before the request was last enqueued are ignored. lost describes an
+// earlier attempt that was lost; nil for none.
 func (d *decision) recordAttempt(a Attempted, lost *LostAttempt) bool {
 	if !d.isPlausible(a) {
 		return false

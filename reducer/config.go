@@ -17,7 +17,7 @@ type Config struct {
 	FirstTokenMs int64    `json:"firstTokenMs,omitempty"`
 	StallMs      int64    `json:"stallMs,omitempty"`
 	Delivery     Delivery `json:"delivery"`
-	// Request is the parameters of requests, see [SettingsOf].
+	// Request contains the request settings of the context, see [SettingsOf].
 	Request event.RequestSettings `json:"request,omitzero"`
 }
 

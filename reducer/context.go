@@ -42,8 +42,8 @@ type Message struct {
 	ToolCallID string `json:"toolCallId,omitempty"`
 	// Partial marks an interrupted answer.
 	Partial bool `json:"partial,omitempty"`
-	// ProviderState is for the provider that made the answer ([event.ProviderState]); nil
-	// for none. It must not be modified.
+	// ProviderState is returned to the provider of the answer ([event.ProviderState]); nil for
+	// none. It must not be modified.
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
 
 	freeCount int32 // see shared; 0 in a message

@@ -213,7 +213,7 @@ func TestConfig(t *testing.T) {
 		).Config.Delivery
 		require.Equal(t, reducer.Delivery{Policy: event.PolicyQueue, QuietPeriodMs: 0, MaxWaitMs: 7}, got)
 	})
-	t.Run("all parameters of requests are replaced at once", func(t *testing.T) {
+	t.Run("all request settings are replaced at once", func(t *testing.T) {
 		got := reduce(
 			event.SetRequestSettings{TopP: new(0.5), Stop: []string{"END"}}, event.SetRequestSettings{Seed: new(int64(7))},
 		)

@@ -54,8 +54,8 @@
 //   - outdated: the reported attempt does not include the newest such message.
 //   - message waits: the request ends without having included or answered such a message.
 //   - policy interrupts: the delivery policy is interrupt.
-//   - newest attempt ended: the report is that the newest known attempt failed and another one
-//     follows, and the log does not say how it ended.
+//   - newest attempt ended: the newest known attempt failed and is retried, and the log does
+//     not yet contain its end.
 //   - implausible: the report is about another request, or repeated, or forged.
 //   - worker known: the process that makes the newest attempt was reported.
 //   - handed back: the worker shut down or died, or a stop arrived that became obsolete, and

@@ -47,10 +47,10 @@ type (
 		At time.Time
 		Attempted
 		Outcome Outcome
-		// Text is the complete or partial answer, and Reasoning what the model showed of its
-		// reasoning.
+		// Text is the complete or partial answer, and Reasoning the reasoning text that the
+		// provider returned.
 		Text, Reasoning string
-		// ProviderState is that of a complete answer; nil for none.
+		// ProviderState is the provider state of a complete answer; nil for none.
 		ProviderState *event.ProviderState
 		// Reason is why an attempt was interrupted.
 		Reason event.Reason
@@ -94,8 +94,7 @@ type AttemptEnd struct {
 // maxAttemptError is the maximum length of the error of an attempt, in bytes.
 const maxAttemptError = 2100
 
-// bounded returns the end with valid fields: reports arrive by signal, which any client can
-// send.
+// bounded returns the end with valid fields: any client can send the signal with the report.
 func (e AttemptEnd) bounded() AttemptEnd {
 	if !e.Kind.IsKnown() {
 		e.Kind = ""
@@ -108,8 +107,8 @@ func (e AttemptEnd) bounded() AttemptEnd {
 	return e
 }
 
-// LostAttempt is what a later attempt, or the server, knows of an attempt that did not report
-// its end.
+// LostAttempt is an attempt that did not report its end, as reported by a later attempt or the
+// server.
 type LostAttempt struct {
 	Attempted
 	Usage event.Usage

@@ -77,7 +77,7 @@ func (d *decision) follow(e event.Event) {
 	case event.SessionStarted:
 		d.Started, d.Ended, d.Closing = true, false, ""
 		if body.ForkedFrom != "" {
-			// The usage before is that of the other context.
+			// Earlier usage belongs to the other context.
 			d.Usage = Usage{}
 		}
 	case event.SessionEnded:
@@ -104,8 +104,8 @@ func (d *decision) follow(e event.Event) {
 	}
 }
 
-// endAttempt counts the usage of the newest attempt. An event about a request without one, or
-// after the end of it, says nothing about an attempt.
+// endAttempt counts the usage of the newest attempt. It ignores an event of a request without
+// an attempt, or after the end of the newest attempt.
 func (d *decision) endAttempt(requestID string, usage event.Usage) {
 	if r := d.Request; r != nil && r.ID == requestID && d.hasOpenAttempt() {
 		r.AttemptEnded = true

@@ -24,7 +24,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 	in.AttemptEnd = in.AttemptEnd.bounded()
 	d.reconcile(in)
 	if !d.hasOpenAttempt() || in.Outcome == Lost && in.Attempt != d.Request.Attempt {
-		in.Usage = event.Usage{} // that of another attempt
+		in.Usage = event.Usage{} // it belongs to another attempt
 	}
 	if in.Reason == event.ReasonNewUserInput && d.Phase() == PhaseAnswering && d.isOutdated() {
 		// The request stopped by itself after TellRequest.
@@ -78,8 +78,8 @@ func (d *decision) complete(in RequestEnded) {
 	})
 }
 
-// recordInterruption ends the request with its partial answer. An answer that had only begun to
-// reason is recorded without content, which no model receives.
+// recordInterruption ends the request with its partial answer. An answer that was interrupted
+// during reasoning is recorded with empty content and is not sent to models.
 func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
 	if in.Text != "" || in.Reasoning != "" && d.Rules >= Rules2 {
 		d.recordAnswer(in, true)

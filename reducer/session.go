@@ -14,8 +14,8 @@ const (
 	// Rules1 are the rules of release 0.1.0.
 	Rules1 Rules = 1
 	// Rules2 are the rules of release 0.2.0: [event.SetRequestSettings] is accepted, an answer
-	// that was interrupted while the model reasoned is recorded, and every attempt has an event
-	// that says how it ended, see [event.LLMAttemptEnded].
+	// that was interrupted during reasoning is recorded, and an event records the end of every
+	// attempt, see [event.LLMAttemptEnded].
 	Rules2 Rules = 2
 
 	// CurrentRules are the rules of new runs.
@@ -29,8 +29,8 @@ type Session struct {
 	Rules       Rules  `json:"rules,omitempty"`
 	// EventCount is the number of events in the log.
 	EventCount int `json:"eventCount"`
-	// LastEventAt is when the newest event was recorded; zero if unknown. Workflow tasks differ
-	// in their time, so it tells logs with the same number of events apart.
+	// LastEventAt is the time at which the newest event was recorded; zero if unknown. Each
+	// workflow task has its own time, so it distinguishes logs with the same number of events.
 	LastEventAt time.Time      `json:"lastEventAt,omitzero"`
 	Reduced     ReducedContext `json:"reduced"`
 	// Trigger is the newest message that wants an answer and has none; "" for none.
@@ -46,8 +46,8 @@ type Session struct {
 	Turns    int `json:"turns"`
 	// Model is that of the newest attempt; "" before the first.
 	Model string `json:"model,omitempty"`
-	// Usage is the sum over the attempts of the context that ended. That of a fork begins
-	// with the fork.
+	// Usage is the sum over the ended attempts of the context. The usage of a fork starts at
+	// the fork.
 	Usage Usage `json:"usage,omitzero"`
 	// OpenToolCalls are the ids of tool calls without a result.
 	OpenToolCalls []string `json:"openToolCalls,omitempty"`
@@ -69,7 +69,7 @@ type Request struct {
 	Through string `json:"through,omitempty"`
 	// Attempt is the number of the newest known attempt, from 1; 0 if none is known.
 	Attempt int `json:"attempt,omitempty"`
-	// AttemptEnded means that the log says how the newest known attempt ended.
+	// AttemptEnded means that the log contains the end of the newest known attempt.
 	AttemptEnded bool `json:"attemptEnded,omitempty"`
 	// FirstAttempt is the number of the first attempt since the request was last enqueued.
 	FirstAttempt int    `json:"firstAttempt"`
@@ -113,8 +113,8 @@ func (s Session) LastEventID() string {
 	return event.FormatID(s.ContextName, s.EventCount)
 }
 
-// SettingsOf returns the parameters of the next request or attempt: those of the context,
-// overridden by those of the newest message that wants an answer and has none.
+// SettingsOf returns the settings of the next request or attempt: those of the context,
+// overridden by those of the newest unanswered message that triggers a turn.
 func SettingsOf(s Session) event.RequestSettings {
 	if s.TriggerSettings == nil {
 		return s.Reduced.Config.Request

@@ -6,7 +6,7 @@ import "github.com/seed-9ed7edd4/chronicle/event"
 type Usage struct {
 	// Attempts counts attempts that were sent and ended.
 	Attempts int `json:"attempts"`
-	// The numbers of tokens are as in [event.Usage].
+	// The token counts are as in [event.Usage].
 	InputTokens     int `json:"inputTokens,omitempty"`
 	CachedTokens    int `json:"cachedTokens,omitempty"`
 	OutputTokens    int `json:"outputTokens,omitempty"`

@@ -28,7 +28,7 @@ type Broadcast struct {
 	closed  bool
 	through string
 	next    int
-	// text and reasoning are those so far.
+	// text and reasoning are the parts streamed so far.
 	text, reasoning strings.Builder
 }
 

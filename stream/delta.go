@@ -8,8 +8,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Delta is a piece of the text of an answer, or of the model's reasoning. A Reset has all of
-// both so far.
+// Delta is a piece of the text of an answer or of the model's reasoning. A Reset contains all
+// text and reasoning so far.
 type Delta struct {
 	event.TextDelta
 	// Reasoning is empty in a piece of text, and the text is empty in a piece of reasoning.
@@ -40,8 +40,8 @@ func (d Delta) Bodies() iter.Seq[event.Body] {
 }
 
 // message is the JSON of a delta, a [event.TextDelta] event with an empty envelope. Followers
-// of release 0.1.0 see an empty text instead of reasoning, and no gap. Both ends know the type
-// of the event; detecting it for each delta would take several times as long.
+// of release 0.1.0 see an empty text instead of reasoning, and no gap. The type of the event is
+// fixed; detecting it for each delta would take several times as long.
 type message struct {
 	Tag event.Tag `json:"_tag"`
 	Delta

@@ -67,7 +67,7 @@ type LostAttempt struct {
 // StopCheck is the result of [QueryStopCheck]: whether a running request must stop.
 type StopCheck struct {
 	LastEventID string `json:"lastEventId"`
-	// LastEventAt is when that event was recorded; zero if unknown.
+	// LastEventAt is the time at which that event was recorded; zero if unknown.
 	LastEventAt time.Time `json:"lastEventAt,omitzero"`
 	// RequestID is the running request, or "".
 	RequestID string `json:"requestId,omitempty"`

@@ -39,13 +39,13 @@ type State struct {
 	Turns int `json:"turns"`
 	// Model is that of the newest request; empty before the first.
 	Model string `json:"model,omitempty"`
-	// Usage is the sum over the attempts of the context that ended.
+	// Usage is the sum over the ended attempts of the context.
 	Usage   reducer.Usage    `json:"usage,omitzero"`
 	Request *reducer.Request `json:"request,omitempty"`
 	Config  reducer.Config   `json:"config"`
 	// MessageCount is the number of messages. Messages holds the newest of them, up to
-	// [MaxStateBytes] with the parameters of requests, without the bytes of attachments and
-	// without the state of providers.
+	// [MaxStateBytes] together with the request settings, without the bytes of attachments and
+	// without provider state.
 	MessageCount       int                  `json:"messageCount"`
 	Messages           []reducer.Message    `json:"messages"`
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
@@ -94,9 +94,9 @@ func settingsSize(settings event.RequestSettings) int {
 	return len(data)
 }
 
-// MaxStateBytes bounds the JSON of the messages and of the parameters of requests in a
-// [State]. It keeps the result below the size at which payloads go to the blob store, so
-// clients without a store can read it.
+// MaxStateBytes bounds the JSON of the messages and the request settings in a [State]. It keeps
+// the result below the size at which payloads go to the blob store, so clients without a store
+// can read it.
 const MaxStateBytes = 48 << 10
 
 func withoutData(attachments []reducer.Attachment) []reducer.Attachment {

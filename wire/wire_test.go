@@ -128,7 +128,7 @@ func TestStateOmitsAttachmentBytesAndKeepsTheSession(t *testing.T) {
 	}, state)
 }
 
-func TestLargeParametersOfRequestsLeaveLessRoomForMessages(t *testing.T) {
+func TestLargeRequestSettingsLeaveLessRoomForMessages(t *testing.T) {
 	session := reducer.NewSession("demo")
 	for range 100 {
 		session.Reduced.Messages = append(session.Reduced.Messages, reducer.Message{Role: reducer.RoleUser, Content: strings.Repeat("x", 1000)})

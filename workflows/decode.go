@@ -130,12 +130,12 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 }
 
-// maxGrowth is more than how many times as long the JSON of an event is as its input. A
+// maxGrowth is an upper bound of the length of an event's JSON divided by that of its input. A
 // float64 grows most: 1e20 is recorded with 21 digits.
 const maxGrowth = 16
 
-// fits returns an error if an event is too large to be recorded. It encodes the events of
-// large inputs only; size is that of the input in bytes.
+// fits returns an error if an event is too large to be recorded. It encodes only the events of
+// large inputs; size is the size of the input in bytes.
 func fits(events []event.Event, size int) error {
 	if size <= wire.MaxStoredBytes/maxGrowth {
 		return nil

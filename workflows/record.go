@@ -29,8 +29,8 @@ func newPendingEvent(e event.Event) pendingEvent {
 }
 
 // size returns the exact size of the event in a record, in bytes. A record that the server
-// rejects would block its context, and estimates fail for text of control characters as
-// well as for many small events.
+// rejects would block its context, and estimates are wrong for control characters and for many
+// small events.
 func (p pendingEvent) size() int { return len(p.json) + len(",") }
 
 // record records events in SideEffect markers that contain a [wire.Record]. Before each

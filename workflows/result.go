@@ -45,7 +45,8 @@ func attemptedOf(requestID string, a activities.Attempted) reducer.Attempted {
 	return out
 }
 
-// classify converts the error of Generate. Of a failure it sets what is known.
+// classify converts an error of Generate to an outcome, an error text and the known details of
+// the failure.
 func classify(err error) (reducer.Outcome, string, activities.Failure) {
 	var (
 		failure     activities.Failure

@@ -119,7 +119,7 @@ func (w *writer) request() {
 	w.through = ""
 }
 
-// sendAttempt sends the next attempt of a request, which is shown all events.
+// sendAttempt sends the next attempt of a request, which includes all events.
 func (w *writer) sendAttempt(requestID string) {
 	w.attempt++
 	w.through = w.log[len(w.log)-1].ID

@@ -11,15 +11,15 @@
 // and everything that lists formats includes it.
 //
 // Guarantees:
-//   - No line is lost, except duplicates, and none ends the reading. A malformed line
-//     becomes a warning note with its first 64 KiB: a line that cannot be parsed, a
-//     result without the required id, or a call without a tool name, which is recorded
-//     as well. Text between the objects becomes a system note, without ANSI colors.
+//   - Every line is kept, except duplicates, and no line stops the reader. A malformed line
+//     becomes a warning note with its first 64 KiB: a line that cannot be parsed, a result
+//     without the required id, or a call without a tool name, which is recorded as well. Text
+//     between the objects becomes a system note, without ANSI colors.
 //   - Lines are converted as they are read. Only a result that precedes its call
 //     waits, in a bounded buffer. When the buffer is full, or at the end of the log,
 //     such a result becomes a warning note.
-//   - A result belongs to the call with its id in the same agent session. If two
-//     sessions in a log use the same id, the second one gets another.
+//   - A result is matched to the call with the same id in the same agent session. If two
+//     sessions in a log use the same id, the call of the second session gets a new id.
 //   - Any context accepts the events in the order in which they are yielded: no user
 //     message triggers a turn, each result follows its call, no event exceeds
 //     [MaxEventBytes], and none contains a raw key ([event.RedactJSON]).

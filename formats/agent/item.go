@@ -16,10 +16,10 @@ type item struct {
 	// tool is the tool key of a call, or of a result without an id, which has no
 	// ToolCallID until it is matched.
 	tool string
-	// session is the agent's session of a call or a result, "" if the log does not tell.
+	// session is the agent session of a call or a result, "" if unknown.
 	session string
-	// problem says what a call or a result lacks, "" if nothing. Without a Body, it could
-	// not be converted.
+	// problem is the missing part of a call or a result, "" if none. Without a Body, the item
+	// could not be converted.
 	problem string
 }
 

@@ -81,8 +81,8 @@ func (p *pairing) addCall(call item, body event.ToolCall) []item {
 	return out
 }
 
-// know returns the call with an id in a session. If another session uses the id, the call
-// gets one of its own.
+// know returns the call with an id in a session. If another session uses the id, the call gets
+// a new id.
 func (p *pairing) know(logID, session string) knownCall {
 	if p.count >= maxKnownCalls {
 		clear(p.known)

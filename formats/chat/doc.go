@@ -29,12 +29,12 @@
 //
 // # OpenAI messages
 //
-// The output is {"messages":[…]} on one line: a request body without the model, or
-// one example of a fine-tuning file. Reasoning becomes the field reasoning_content, which
-// only some servers accept. The state of OpenRouter becomes reasoning_details, together with
-// the model that they are for. It satisfies the API's constraints: every tool
-// call has a result, [event.OutcomeUnknown] if the log has none, and a
-// result without a call becomes a user message.
+// The output is {"messages":[…]} on one line: a request body without the model, or one example
+// of a fine-tuning file. Reasoning becomes the field reasoning_content, which only some servers
+// accept. The provider state of OpenRouter becomes reasoning_details, with the model that they
+// belong to. The output satisfies the API's constraints: every tool call has a result,
+// [event.OutcomeUnknown] if the log has none, and a result without a call becomes a user
+// message.
 //
 // Reading and writing again preserves the messages, except:
 //   - System and developer messages are merged into one leading system message,
@@ -45,8 +45,8 @@
 //     directly follow their calls.
 //   - A refusal becomes the content. A text file becomes text. Data URLs lose their
 //     parameters, and a file without a name is called document.pdf.
-//   - Reasoning details without a model at the top are dropped, and so is the state of
-//     other providers.
+//   - Reasoning details without a model at the top level are dropped, and so is the provider
+//     state of other providers.
 //   - Fields that a log cannot represent are dropped: speaker names, image detail,
 //     logprobs and the like.
 //

@@ -6,7 +6,7 @@ import "encoding/json"
 // https://platform.openai.com/docs/api-reference/chat/create
 type (
 	document struct {
-		// Model is set if there are reasoning details, which are of use only to it.
+		// Model is set if there are reasoning details, which only this model can use.
 		Model    string    `json:"model,omitempty"`
 		Messages []message `json:"messages"`
 	}

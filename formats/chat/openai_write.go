@@ -29,7 +29,8 @@ func writeOpenAI(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	return encoder.Encode(document{Model: t.model, Messages: t.out})
 }
 
-// modelOf returns the newest model of OpenRouter with a state in the conversation; "" for none.
+// modelOf returns the newest OpenRouter model with provider state in the conversation; "" for
+// none.
 func modelOf(messages []reducer.Message) string {
 	for _, m := range slices.Backward(messages) {
 		if s := m.ProviderState; s != nil && isDetails(s, s.Model) && detailsOf(s) != nil {

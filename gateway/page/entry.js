@@ -83,7 +83,7 @@ const views = {
   },
 };
 
-// advices say what to do about failed requests that do not succeed by themselves.
+// advices are what to do about a failed request, by the kind of failure.
 const advices = {
   configuration: "Add a key or change the settings: the message says which.",
   unauthorized: "Add a valid key: the provider rejected the worker's key.",

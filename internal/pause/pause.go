@@ -1,4 +1,4 @@
-// Package pause waits.
+// Package pause waits for a duration or the end of a context.
 package pause
 
 import (

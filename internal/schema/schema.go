@@ -1,5 +1,5 @@
-// Package schema validates JSON texts against JSON Schemas. Both come from strangers: schemas load
-// no other documents, and validation has a limit.
+// Package schema validates JSON texts against JSON Schemas. Both are untrusted: schemas load no
+// other documents, and validation has a limit.
 package schema
 
 import (
@@ -63,7 +63,7 @@ func (noLoader) Load(string) (any, error) {
 	return nil, errors.New("references to other documents are not loaded")
 }
 
-// compileReason returns why a schema is invalid.
+// compileReason returns the reason why a schema is invalid.
 func compileReason(err error) string {
 	var invalid *jsonschema.SchemaValidationError
 	var mismatch *jsonschema.ValidationError
@@ -77,7 +77,7 @@ func compileReason(err error) string {
 	return strings.ReplaceAll(err.Error(), url, "")
 }
 
-// Check returns why a text is not JSON that matches the schema; nil if it is.
+// Check returns an error unless a text is JSON that matches the schema.
 func (s *Schema) Check(text string) (err error) {
 	value, err := parse([]byte(text))
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Schema) Check(text string) (err error) {
 	return err
 }
 
-// IsObject returns why a text is not a JSON object; nil if it is.
+// IsObject returns an error unless a text is a JSON object.
 func IsObject(text string) error {
 	value, err := parse([]byte(text))
 	if err != nil {
@@ -121,10 +121,10 @@ func reasons(mismatch *jsonschema.ValidationError) string {
 	return strings.Join(found, "; ")
 }
 
-// leaves appends the reasons that have no further reasons.
+// leaves appends the reasons that have no causes of their own.
 func leaves(found []string, unit jsonschema.OutputUnit) []string {
 	if len(unit.Errors) == 0 && unit.Error != nil && len(found) <= maxReasons {
-		return append(found, fmt.Sprintf("%s: %s", cmp.Or(unit.InstanceLocation, "the whole"), unit.Error))
+		return append(found, fmt.Sprintf("%s: %s", cmp.Or(unit.InstanceLocation, "root"), unit.Error))
 	}
 	for _, cause := range unit.Errors {
 		found = leaves(found, cause)
@@ -205,7 +205,7 @@ func (s *Schema) count(v reflect.Value, seen map[*jsonschema.Schema]bool) {
 	}
 }
 
-// counting returns a format that counts its checks.
+// counting returns a format whose checks are counted.
 func (s *Schema) counting(format *jsonschema.Format) *jsonschema.Format {
 	counting := &jsonschema.Format{Name: "counting", Validate: func(any) error { return nil }}
 	if format != nil {

@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 		"```json\n{}\n```":         "not JSON: invalid character '`' looking for beginning of value",
 		`{"name":"Ann"} {}`:        "not JSON: more text follows the JSON",
 		`{"name":"Ann"`:            "not JSON: unexpected EOF",
-		`[]`:                       "the whole: got array, want object",
+		`[]`:                       "root: got array, want object",
 		`{"name":"Ann","age":"7"}`: "/age: got string, want integer",
 		`{"name":"Ann","friends":[{"name":"B"},{}]}`:  "/friends/0/name: minLength: got 1, want 2; /friends/1: missing property 'name'",
 		`{"name":"Ann","age":1e1000000}`:              "a number is out of range (at most 400 digits, and an exponent of at most 400)",

@@ -19,8 +19,8 @@ const (
 // callKey identifies a tool call. Agent sessions may use the same ids.
 type callKey struct{ session, id string }
 
-// isSame reports whether a result can belong to a call. A session that is unknown, because
-// the event lacks the extra field sessionId, may be any.
+// isSame reports whether a result can belong to a call. An unknown session, of an event without
+// the extra field sessionId, matches any session.
 func (k callKey) isSame(other callKey) bool {
 	return k.id == other.id && (k.session == other.session || k.session == "" || other.session == "")
 }

@@ -48,9 +48,9 @@ type UpdateToolStatus struct {
 	DurationMs int64
 }
 
-// EmitWarning adds a warning about something that the transcript does not show: malformed
-// input of an agent's log, a call with the id of an open one, or a result that waited too
-// long for its call.
+// EmitWarning adds a warning about input that the transcript does not show: a malformed line of
+// an agent's log, a call with the id of an open call, or a result that waited too long for its
+// call.
 type EmitWarning struct {
 	Message string
 	// Metadata is that of the entry ([Entry]).

@@ -136,7 +136,7 @@ const (
 	SubtypeRequestFailed  Subtype = "request_failed"
 	SubtypeRejected       Subtype = "rejected"
 	SubtypeNote           Subtype = "note"
-	// SubtypeTranscript marks a warning about something that the transcript does not show
+	// SubtypeTranscript marks a warning about input that the transcript does not show
 	// ([EmitWarning]).
 	SubtypeTranscript Subtype = "transcript"
 )

@@ -129,7 +129,7 @@ func (f *fold) apply() {
 	}
 }
 
-// appendAnswer adds an answer, after its reasoning, and removes what was streamed of both.
+// appendAnswer adds the reasoning and the answer, and removes their streaming entries.
 func (f *fold) appendAnswer(body event.AssistantMessage) {
 	f.endStream(body.RequestID)
 	after := f.logged(body.ThroughEventID)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// By is what the rows of a [Table] are about.
+// By is how a [Table] groups usage into rows.
 type By string
 
 // Kinds of rows.
@@ -37,7 +37,7 @@ type Row struct {
 	reducer.Usage
 }
 
-// Table sums the usage of attempts. Attempts that run count when they end.
+// Table sums the usage of attempts. A running attempt counts once it ends.
 type Table struct {
 	by   By
 	sums map[Key]reducer.Usage
@@ -55,8 +55,8 @@ func New(by By) *Table {
 
 // Add folds an event. The events of a log come in order, one log after the other.
 //
-// The usage of a fork begins with the fork: the context that it was forked from used the
-// tokens of the events before.
+// The usage of a fork starts at the fork: earlier usage belongs to the context that it was
+// forked from.
 func (t *Table) Add(e event.Event) {
 	if e.ContextName != t.context {
 		t.endLog()
@@ -83,7 +83,7 @@ func (t *Table) Add(e event.Event) {
 	}
 }
 
-// end counts the open attempt. After the end of it, an event says nothing about an attempt.
+// end counts the open attempt. Events after its end are ignored.
 func (t *Table) end(e event.Event, requestID string, usage event.Usage) {
 	if t.open == nil || t.open.RequestID != requestID {
 		return
