@@ -3,7 +3,11 @@ package event
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -139,35 +143,70 @@ func appendFields(buf *bytes.Buffer, object any) error {
 	return nil
 }
 
+// laterFields are fields that version 0.1.0 did not define. It recorded any value of them as an
+// extra field.
+var laterFields = map[Tag][]string{
+	TagUserMessage:      {"settings"},
+	TagAssistantMessage: {"reasoning", "providerState"},
+}
+
 // UnmarshalJSON decodes and validates the flat form. A null counts as a missing field.
-// Errors are of type [*FieldError].
+// Errors are of type [*FieldError]. In a recorded event, which has an id, an invalid value of
+// a field that version 0.1.0 did not define is an extra field.
 func (e *Event) UnmarshalJSON(data []byte) error {
-	var fields map[string]json.RawMessage
-	// encoding/json accepts invalid UTF-8; RFC 8259, section 8.1, does not.
-	if err := json.Unmarshal(data, &fields); err != nil || fields == nil || !utf8.Valid(data) {
-		return &FieldError{Problem: "want a JSON object like " +
-			`{"_tag":"UserMessageEvent","content":"Hello"}, got ` + describe(data)}
+	out, err := decode(data, nil)
+	if err != nil && out.ID != "" {
+		var extra []string
+		for name := laterField(err); name != "" && !slices.Contains(extra, name); name = laterField(err) {
+			extra = append(extra, name)
+			out, err = decode(data, extra)
+		}
 	}
-	var tag Tag
-	if err := takeField(fields, "_tag", &tag, true); err != nil {
-		return err
-	}
-	tag, decode := lookup(tag)
-	if decode == nil {
-		return &FieldError{Field: "_tag", Problem: fmt.Sprintf("unknown tag %s (want one of %s)", quote(string(tag)), tagList())}
-	}
-	var out Event
-	if err := out.fill(fields, decode); err != nil {
-		return tagged(tag, err)
-	}
-	if err := out.Validate(); err != nil {
+	if err != nil {
 		return err
 	}
 	*e = out
 	return nil
 }
 
-func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder) error {
+// laterField returns the field that an error is about if it is one of laterFields, else "".
+func laterField(err error) string {
+	var fe *FieldError
+	if !errors.As(err, &fe) {
+		return ""
+	}
+	name, _, _ := strings.Cut(fe.Field, ".")
+	if !slices.Contains(laterFields[fe.Tag], name) {
+		return ""
+	}
+	return name
+}
+
+// decode decodes an event; the named fields are extra fields. With an error it returns the
+// envelope as far as it is known.
+func decode(data []byte, extra []string) (Event, error) {
+	var fields map[string]json.RawMessage
+	// encoding/json accepts invalid UTF-8; RFC 8259, section 8.1, does not.
+	if err := json.Unmarshal(data, &fields); err != nil || fields == nil || !utf8.Valid(data) {
+		return Event{}, &FieldError{Problem: "want a JSON object like " +
+			`{"_tag":"UserMessageEvent","content":"Hello"}, got ` + describe(data)}
+	}
+	var tag Tag
+	if err := takeField(fields, "_tag", &tag, true); err != nil {
+		return Event{}, err
+	}
+	tag, decode := lookup(tag)
+	if decode == nil {
+		return Event{}, &FieldError{Field: "_tag", Problem: fmt.Sprintf("unknown tag %s (want one of %s)", quote(string(tag)), tagList())}
+	}
+	var out Event
+	if err := out.fill(fields, decode, extra); err != nil {
+		return out, tagged(tag, err)
+	}
+	return out, out.Validate()
+}
+
+func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder, extra []string) error {
 	for _, f := range []struct {
 		name string
 		into any
@@ -186,10 +225,16 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder) erro
 	if err := RefuseKeys(fields); err != nil {
 		return err
 	}
+	kept := map[string]json.RawMessage{}
+	for _, name := range extra {
+		kept[name] = fields[name]
+		delete(fields, name)
+	}
 	body, err := decode(fields)
 	if err != nil {
 		return err
 	}
+	maps.Copy(fields, kept)
 	e.Timestamp = e.Timestamp.UTC()
 	if year := e.Timestamp.Year(); year < 0 || year > 9999 {
 		return fieldf("timestamp", "year %d in UTC is out of range (0 to 9999)", year)
@@ -240,9 +285,9 @@ func DecodeInput(data []byte) ([]Event, error) {
 }
 
 func decodeOneInput(data []byte) (Event, error) {
-	var e Event
 	// json.Unmarshal would report a syntax error before the event's own error.
-	if err := e.UnmarshalJSON(data); err != nil {
+	e, err := decode(data, nil)
+	if err != nil {
 		return Event{}, err
 	}
 	if !e.Tag().IsInput() {

@@ -400,6 +400,30 @@ func TestUnknownFieldsSurviveARoundTrip(t *testing.T) {
 }
 
 // The last of several fields with the same name wins, so a key cannot hide in the first.
+func TestFieldsThatARecordedEventHadBeforeTheyWereDefinedRemainExtra(t *testing.T) {
+	for _, fields := range []string{
+		`"_tag":"UserMessageEvent","content":"Hi","settings":"dark"`,
+		`"_tag":"UserMessageEvent","content":"Hi","settings":{"temperature":99}`,
+		`"_tag":"AssistantMessageEvent","content":"Hi","reasoning":{"tokens":7}`,
+		`"_tag":"AssistantMessageEvent","content":"Hi","providerState":"done","reasoning":7`,
+	} {
+		recorded := strings.Replace(`{`+fields+`}`, `",`, `","id":"demo:0001","contextName":"demo",`, 1)
+		var e event.Event
+		require.NoError(t, json.Unmarshal([]byte(recorded), &e))
+		data, err := json.Marshal(e)
+		require.NoError(t, err)
+		require.JSONEq(t, recorded, string(data))
+
+		_, err = event.DecodeInput([]byte(`{` + fields + `}`))
+		require.ErrorAs(t, err, new(*event.FieldError), "input with an invalid field is rejected")
+		_, err = event.DecodeInput([]byte(recorded))
+		require.ErrorAs(t, err, new(*event.FieldError), "even with an id")
+	}
+	var e event.Event
+	err := json.Unmarshal([]byte(`{"_tag":"UserMessageEvent","id":"demo:0001","content":"Hi","settings":{"apiKey":"x"}}`), &e)
+	require.ErrorContains(t, err, "a raw key is not allowed")
+}
+
 func TestInputIsNestedAsDeeplyAsALogCanBeRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after string
