@@ -1,6 +1,10 @@
 package reducer
 
-import "github.com/seed-9ed7edd4/chronicle/event"
+import (
+	"math"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
 
 // Usage is a sum of the usage of attempts. It is comparable.
 type Usage struct {
@@ -29,11 +33,20 @@ func (u Usage) Add(attempt event.Usage) Usage {
 	u.Estimated = u.Estimated || attempt.Estimated
 	switch {
 	case attempt.CostMicros != nil:
-		u.CostMicros += *attempt.CostMicros
+		u.CostMicros = sumOf(u.CostMicros, *attempt.CostMicros)
 	case attempt.InputTokens+attempt.OutputTokens > 0:
 		u.Unpriced++
 	}
 	return u
+}
+
+// sumOf returns the sum of two costs, or the largest number: forged signals can report any cost up
+// to [event.MaxCostMicros].
+func sumOf(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // Plus returns the sum of two sums.
@@ -45,7 +58,7 @@ func (u Usage) Plus(other Usage) Usage {
 		OutputTokens:    u.OutputTokens + other.OutputTokens,
 		ReasoningTokens: u.ReasoningTokens + other.ReasoningTokens,
 		Estimated:       u.Estimated || other.Estimated,
-		CostMicros:      u.CostMicros + other.CostMicros,
+		CostMicros:      sumOf(u.CostMicros, other.CostMicros),
 		Unpriced:        u.Unpriced + other.Unpriced,
 	}
 }

@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -92,6 +93,13 @@ func TestAForkHasNotUsedTheTokensOfItsOrigin(t *testing.T) {
 	got := rows(usage.ByContext, other, fork)
 	require.Len(t, got, 2)
 	require.Equal(t, usage.Row{Key: usage.Key{ContextName: "fork"}, Usage: reducer.Usage{Attempts: 1, InputTokens: 7, OutputTokens: 1, Unpriced: 1}}, got[1])
+}
+
+func TestSumsOfForgedCostsDoNotOverflow(t *testing.T) {
+	attempt := event.Usage{CostMicros: new(int64(event.MaxCostMicros))}
+	sum := reducer.Usage{CostMicros: math.MaxInt64 - 1}.Add(attempt)
+	require.Equal(t, int64(math.MaxInt64), sum.CostMicros)
+	require.Equal(t, int64(math.MaxInt64), sum.Plus(reducer.Usage{}.Add(attempt)).CostMicros)
 }
 
 func TestTheTotalIsThatOfTheSessions(t *testing.T) {
