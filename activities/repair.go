@@ -30,8 +30,8 @@ type repair struct {
 	Messages int `json:"messages"`
 }
 
-// maxRepairAnswer bounds the answer in the details of a heartbeat, which are stored outside the
-// history, in bytes.
+// maxRepairAnswer bounds the answer in the details of a heartbeat, in bytes. If the worker dies,
+// they become part of the history.
 const maxRepairAnswer = 32 << 10
 
 // details returns the repair for the heartbeat details, without an answer that is too long.
