@@ -39,7 +39,7 @@ func merge[M any](
 	messages <-chan M, delta func(M) (stream.Delta, bool),
 	wake chan<- struct{}, yield func(event.Event, error) bool,
 ) {
-	var held *stream.Delta // the delta that waits
+	var held *stream.Delta // waits for its event
 	for {
 		incoming := messages
 		if held != nil {

@@ -111,8 +111,8 @@ func (w *world) listedRuns(c *client.Context) (runs []string) {
 	}
 }
 
-// TestAnotherWorkerRetriesTheArchiveOfAKilledWorker makes the archive wait by a pipe in place
-// of the registration of the run, and kills the worker that reads it.
+// TestAnotherWorkerRetriesTheArchiveOfAKilledWorker blocks the archive with a pipe in place of
+// the registration of the run, and kills the worker that reads the pipe.
 func TestAnotherWorkerRetriesTheArchiveOfAKilledWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout})

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
-// parameters returns the fields of a request besides those of every request.
+// parameters returns the fields of a request that settings can change.
 func parameters(t *testing.T, r llmtest.Request) string {
 	t.Helper()
 	var fields map[string]json.RawMessage

@@ -182,7 +182,7 @@ const (
 	refusesUser
 )
 
-// names returns the names of the parameters.
+// names returns the request fields of the unsupported settings.
 func (r refusals) names() (names []string) {
 	if r&refusesSeed != 0 {
 		names = append(names, parameterSeed)

@@ -103,7 +103,7 @@ func (t *Target) sendsState(messages []reducer.Message) bool {
 	return false
 }
 
-// ifBegins returns a value if it is of the type that begins with a byte, else nil.
+// ifBegins returns a JSON value if it begins with the given byte, else nil.
 func ifBegins(value json.RawMessage, begin byte) json.RawMessage {
 	if len(value) == 0 || value[0] != begin {
 		return nil

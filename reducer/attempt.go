@@ -59,7 +59,7 @@ func (d *decision) recordLost(attempt int, lost *LostAttempt) {
 	}
 }
 
-// recordAttemptEnd records how the newest attempt ended, once, if the request goes on.
+// recordAttemptEnd records how the newest attempt ended, once, if the request continues.
 func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd) {
 	if d.Rules < Rules2 || !d.hasOpenAttempt() {
 		return

@@ -377,8 +377,8 @@ func (w *world) check() {
 	w.checkAttempts()
 }
 
-// checkAttempts requires that exactly one event says how each attempt ended, and that the usage
-// of the session is the sum over these events.
+// checkAttempts requires that exactly one event records the end of each attempt, and that the
+// usage of the session is the sum over these events.
 func (w *world) checkAttempts() {
 	var running string // request and attempt; "" for none
 	var ended reducer.Usage

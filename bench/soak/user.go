@@ -266,7 +266,7 @@ func (u *user) send(ctx context.Context, events []event.Event) (outcome, string,
 	}
 }
 
-// signal does without the blob store, as the temporal command does.
+// signal sends events without the blob store, like the temporal command.
 func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
 	input := map[string]any{"_tag": "UserMessage", "content": text, "clientEventId": key}
 	id := wire.WorkflowID(u.context.Name())

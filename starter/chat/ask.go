@@ -182,7 +182,7 @@ func (m *Model) send(input []event.Event) tea.Cmd {
 	}
 }
 
-// An input that failed returns to the line, unless the user has typed something else.
+// A failed input is restored to the input line, unless the user has typed something else.
 func (m *Model) takeSent(msg sent) tea.Cmd {
 	input := m.unsent[0]
 	m.unsent = m.unsent[1:]
