@@ -166,6 +166,11 @@ func (a *attempt) progress(ctx context.Context) LostAttempt {
 
 // heartbeat also cancels the attempt when the worker hands it back or a stop check says so.
 func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
+	ctx, stop := context.WithCancel(ctx)
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	defer stop()
+	isChecking := make(chan struct{}, 1)
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
 	for {
@@ -179,13 +184,24 @@ func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 			return
 		case <-ticker.C:
 			a.recordHeartbeat(ctx, a.repair)
-			// The next check follows an error. A query that waits for a worker must not
-			// delay the next heartbeat.
-			soon, cancel := context.WithTimeout(ctx, heartbeatInterval)
-			if check, err := a.stopCheck(soon, run); err == nil {
-				a.apply(check)
+			// A query that waits for a worker must not delay the next heartbeat.
+			select {
+			case isChecking <- struct{}{}:
+				checks.Go(func() {
+					a.checkStop(ctx, run)
+					<-isChecking
+				})
+			default:
 			}
-			cancel()
 		}
+	}
+}
+
+// checkStop cancels the attempt if a stop check says so. The next check follows an error.
+func (a *attempt) checkStop(ctx context.Context, run workflow.Execution) {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
+	defer cancel()
+	if check, err := a.stopCheck(ctx, run); err == nil {
+		a.apply(check)
 	}
 }
