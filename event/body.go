@@ -1,7 +1,6 @@
 package event
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 )
@@ -67,15 +66,12 @@ func (s *ProviderState) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, (*plain)(s)); err != nil {
 		return err
 	}
-	var compact, escaped bytes.Buffer
-	if len(s.Data) > 0 {
-		if err := json.Compact(&compact, s.Data); err != nil {
-			return err
-		}
+	if len(s.Data) == 0 {
+		return nil
 	}
-	json.HTMLEscape(&escaped, compact.Bytes())
-	s.Data = escaped.Bytes()
-	return nil
+	var err error
+	s.Data, err = compact(s.Data)
+	return err
 }
 
 // FileAttachment is a file that belongs to the next user message.

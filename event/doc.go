@@ -10,7 +10,8 @@
 //   - Decoded events are valid. An unknown tag, a missing field, a wrong type or an
 //     out-of-range value is a [*FieldError] that names the field.
 //   - Encoding is deterministic, and unknown fields survive a round trip. Embedded JSON
-//     values, such as the parameters of a tool call, are canonicalized.
+//     values, such as the parameters of a tool call, are canonicalized. An [Object] keeps the
+//     order of its names.
 //   - Fields named like an API key are invalid at any depth, and errors repeat no value
 //     that could be a key.
 //

@@ -53,9 +53,9 @@ func TestInputIsDecoded(t *testing.T) {
 				Temperature: new(0.0), Stop: []string{"a"}, ToolChoice: &event.ToolChoice{Name: "n"},
 			}}},
 		{"no request settings, which resets them", `{"_tag":"SetRequestSettings","topP":null}`, event.SetRequestSettings{}},
-		{"extra fields and a schema, brought into one form", `{"_tag":"SetRequestSettings","extra":{ "b":"\u003c","a":1.50 },"toolChoice":"none",` +
+		{"extra fields and a schema in their order", `{"_tag":"SetRequestSettings","extra":{ "b":"\u003c","a":1.50 },"toolChoice":"none",` +
 			`"responseFormat":{"type":"json_schema","schema":{ "type" : "object" }}}`, event.SetRequestSettings{
-			Extra: event.Object(`{"a":1.50,"b":"<"}`), ToolChoice: &event.ToolChoice{Mode: "none"},
+			Extra: event.Object(`{"b":"\u003c","a":1.50}`), ToolChoice: &event.ToolChoice{Mode: "none"},
 			ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"object"}`)},
 		}},
 		{"the largest schema", `{"_tag":"SetRequestSettings","responseFormat":{"type":"json_schema","schema":` + object(event.MaxSchemaBytes) + `}}`,

@@ -108,6 +108,17 @@ func takeField(fields map[string]json.RawMessage, name string, into any, require
 	return nil
 }
 
+// compact removes the spaces between the values of JSON and escapes <, > and &. Encoding the
+// result again with encoding/json keeps its bytes.
+func compact(raw json.RawMessage) (json.RawMessage, error) {
+	var compacted, escaped bytes.Buffer
+	if err := json.Compact(&compacted, raw); err != nil {
+		return nil, err
+	}
+	json.HTMLEscape(&escaped, compacted.Bytes())
+	return escaped.Bytes(), nil
+}
+
 // canonical re-encodes a JSON value without spaces and with sorted names, so that equal
 // values have equal bytes. Of fields with the same name it keeps the last, the checked one.
 func canonical(raw json.RawMessage) (json.RawMessage, error) {

@@ -142,7 +142,8 @@ type ResponseFormat struct {
 	Strict bool `json:"strict,omitempty"`
 }
 
-// Object is a JSON object without spaces and with sorted names.
+// Object is a JSON object without spaces. Its names keep their order, because models fill in a
+// schema in that order.
 type Object json.RawMessage
 
 // MarshalJSON implements [json.Marshaler].
@@ -154,8 +155,8 @@ func (o *Object) UnmarshalJSON(data []byte) error {
 		*o = nil
 		return nil
 	}
-	canonical, err := canonical(data)
-	*o = Object(canonical)
+	kept, err := compact(data)
+	*o = Object(kept)
 	return err
 }
 
@@ -309,6 +310,9 @@ func (o Object) validate(field string, maxBytes int) error {
 	}
 	if !json.Valid(o) || o[0] != '{' {
 		return fieldf(field, "want an object, got %s", describe(o))
+	}
+	if isTooDeep(o, maxNestingDepth) {
+		return fieldf(field, "nested more than %d levels deep", maxNestingDepth)
 	}
 	return value(field, json.RawMessage(o))
 }

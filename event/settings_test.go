@@ -2,6 +2,7 @@ package event_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,5 +34,31 @@ func TestTheExampleSetsEveryField(t *testing.T) {
 				require.False(t, value.Field(i).IsZero(), value.Type().Field(i).Name)
 			}
 		}
+	}
+}
+
+func TestNamesOfASchemaKeepTheirOrder(t *testing.T) {
+	schema := `{"type":"object","properties":{"zeta":{"type":"string"},"alpha":{"type":"integer"}}}`
+	for _, input := range []string{
+		`{"_tag":"SetRequestSettingsEvent","responseFormat":{"type":"json_schema","schema":` + schema + `}}`,
+		`{"_tag":"UserMessageEvent","content":"Hello","settings":{"extra":` + schema + `}}`,
+	} {
+		events, err := event.DecodeInput([]byte(strings.ReplaceAll(input, ":", ": ")))
+		require.NoError(t, err)
+		data, err := events[0].MarshalJSON()
+		require.NoError(t, err)
+		require.Contains(t, string(data), schema)
+	}
+}
+
+func TestObjectsAreNotNestedTooDeep(t *testing.T) {
+	for depth, isValid := range map[int]bool{100: true, 101: false} {
+		object := event.Object(strings.Repeat(`{"not":`, depth-1) + "{}" + strings.Repeat("}", depth-1))
+		err := event.New(event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: object}}).Validate()
+		if isValid {
+			require.NoError(t, err)
+			continue
+		}
+		require.EqualError(t, err, "SetRequestSettingsEvent.responseFormat.schema: nested more than 100 levels deep")
 	}
 }

@@ -24,7 +24,7 @@ const (
 	MaxMaxTokens     = 10_000_000
 	MaxNameBytes     = 256
 	maxURLBytes      = 2048
-	maxStateDepth    = 100
+	maxNestingDepth  = 100
 )
 
 // MaxAttachmentBytes is the maximum size of a referenced blob. Lowering it would invalidate
@@ -80,8 +80,8 @@ func (s ProviderState) Validate() error {
 	if err := value("providerState.data", s.Data); err != nil {
 		return err
 	}
-	if isTooDeep(s.Data, maxStateDepth) {
-		return fieldf("providerState.data", "nested more than %d levels deep", maxStateDepth)
+	if isTooDeep(s.Data, maxNestingDepth) {
+		return fieldf("providerState.data", "nested more than %d levels deep", maxNestingDepth)
 	}
 	return nil
 }

@@ -145,13 +145,13 @@ func RequestSettings() *rapid.Generator[event.RequestSettings] {
 			ParallelToolCalls: optional(t, rapid.Bool()),
 			ResponseFormat: optional(t, rapid.SampledFrom([]event.ResponseFormat{
 				{Type: event.FormatText}, {Type: event.FormatJSONObject},
-				{Type: event.FormatJSONSchema, Schema: event.Object(`{"properties":{"a<b":{"type":"string"}}}`)},
+				{Type: event.FormatJSONSchema, Schema: event.Object(`{"properties":{"a\u003cb":{"type":"string"}}}`)},
 				{Type: event.FormatJSONSchema, Name: "x", Schema: event.Object(`{}`), Strict: true},
 			})),
 			Labels: rapid.SampledFrom([]map[string]string{nil, {"user": "u-17"}, {"team": "<&>", "x": ""}}).Draw(t, "labels"),
 		}
 		if rapid.Bool().Draw(t, "has extra") {
-			s.Extra = rapid.SampledFrom([]event.Object{event.Object(`{}`), event.Object(`{"top_k":40,"x":{"y":"<"}}`)}).Draw(t, "extra")
+			s.Extra = rapid.SampledFrom([]event.Object{event.Object(`{}`), event.Object(`{"top_k":40,"x":{"y":"\u003c"}}`)}).Draw(t, "extra")
 		}
 		return s
 	})
