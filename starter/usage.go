@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/reducer/usage"
@@ -70,27 +72,44 @@ func runUsage(ctx context.Context, o usageOptions) error {
 			return err
 		}
 	}
+	var unreadable []error
 	for _, name := range names {
-		log, err := c.Open(name)
+		log, err := readLog(ctx, c, name)
 		if err != nil {
-			return err
+			// The other contexts have sums.
+			unreadable = append(unreadable, fmt.Errorf("sum up the usage of context %s: %w", name, err))
+			continue
 		}
-		for e, err := range log.Events(ctx, "") {
-			if err != nil {
-				return fmt.Errorf("sum up the usage of context %s: %w", name, err)
-			}
+		for _, e := range log {
 			table.Add(e)
 		}
 	}
-	if o.json {
-		for _, row := range table.Rows() {
-			if err := o.printJSON(row); err != nil {
-				return err
-			}
-		}
-		return nil
+	if n := len(unreadable); n > 0 && n == len(names) {
+		return errors.Join(unreadable...)
 	}
-	return o.printTable(table, by)
+	if !o.json {
+		return errors.Join(append(unreadable, o.printTable(table, by))...)
+	}
+	for _, row := range table.Rows() {
+		if err := o.printJSON(row); err != nil {
+			return err
+		}
+	}
+	return errors.Join(unreadable...)
+}
+
+func readLog(ctx context.Context, c contextClient, name string) (log []event.Event, err error) {
+	opened, err := c.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range opened.Events(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		log = append(log, e)
+	}
+	return log, nil
 }
 
 func contextNames(ctx context.Context, c contextClient) (names []string, err error) {
@@ -117,12 +136,12 @@ func (o usageOptions) printTable(sums *usage.Table, by usage.By) error {
 		if u.Estimated {
 			mark = "~"
 		}
-		cost := show.Cost(u)
-		if cost == "" {
-			cost = "unknown"
+		cost := "unknown"
+		if known := show.Cost(u); known != "" {
+			cost = mark + known
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s%d\t%d\t%s%d\t%d\t%s%s\n",
-			head, u.Attempts, mark, u.InputTokens, u.CachedTokens, mark, u.OutputTokens, u.ReasoningTokens, mark, cost)
+		fmt.Fprintf(table, "%s\t%d\t%s%d\t%d\t%s%d\t%d\t%s\n",
+			head, u.Attempts, mark, u.InputTokens, u.CachedTokens, mark, u.OutputTokens, u.ReasoningTokens, cost)
 	}
 	for _, row := range rows {
 		head := terminal.Line(row.ContextName + row.Day)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,16 @@ func TestUsageOfAllContexts(t *testing.T) {
 		"demo     3         ~22    4       ~30     20         ~$0.0042+\n" +
 		"other    3         ~22    4       ~30     20         ~$0.0042+\n" +
 		"total    6         ~44    8       ~60     40         ~$0.0084+\n", ""}, got)
+}
+
+func TestUsageSkipsAContextThatCannotBeRead(t *testing.T) {
+	broken := newFake(t)
+	broken.name, broken.err = "other", errors.New("no blob store")
+	c := &fakeClient{context: spent(newFake(t)), others: []*fakeContext{broken}, list: []client.Summary{{ContextName: "other"}, {ContextName: "demo"}}}
+	got := starterWith(t, t.Context(), c, nil, "usage")
+	require.Equal(t, exit.Failure, got.code)
+	require.Contains(t, got.out, "demo     3 ")
+	require.Contains(t, got.errOut, "sum up the usage of context other: no blob store")
 }
 
 func TestUsageOfAMissingContext(t *testing.T) {
