@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -234,7 +233,9 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder, extr
 	if err != nil {
 		return err
 	}
-	maps.Copy(fields, kept)
+	for _, name := range extra {
+		fields[name] = kept[name]
+	}
 	e.Timestamp = e.Timestamp.UTC()
 	if year := e.Timestamp.Year(); year < 0 || year > 9999 {
 		return fieldf("timestamp", "year %d in UTC is out of range (0 to 9999)", year)
