@@ -86,7 +86,8 @@ func (d *decision) reconcile(in RequestEnded) {
 		// The attempt was not sent.
 		d.recordLost(a.Attempt, in.Lost)
 	}
-	if a.Attempt < r.FirstAttempt || a.Through == r.Through {
+	// A lost attempt is that of the last heartbeat, which may be an earlier one.
+	if in.Outcome == Lost || a.Attempt < r.FirstAttempt || a.Through == r.Through {
 		return
 	}
 	// The newest attempt is recorded again under its number, with the data of the result.
