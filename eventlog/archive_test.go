@@ -641,3 +641,25 @@ func TestFollowSkipsAResetRunThatNeverRegistered(t *testing.T) {
 	}
 	require.Equal(t, lines(1, 9)+" 3:another 4:branch "+lines(1, 9)+" 10:next", followed(t, eventlog.New(s, "", a), "", 21))
 }
+
+func TestFollowWaitsForTheArchiveIfHistoriesDoNotTellTheLog(t *testing.T) {
+	a, bucket := archived(t)
+	s := &polled{server: threeRuns(t)}
+	isNext, polls := false, 0
+	s.runs[2].onEnd = func() { // it is terminated, and so is the next run, before it records anything
+		isNext = true
+		register(t, a, "demo", "D", "C", 9)
+		register(t, a, "demo", "E", "D", 9)
+		s.runs = append(s.runs, newRun("D", ""), newRun("E", "", record(t, 10, session("D")), record(t, 11, says("next")...)))
+		bucket.Fail(errors.New("no route"))
+	}
+	s.onPoll = func(int) {
+		if isNext {
+			polls++
+		}
+		if polls == 4 {
+			bucket.Fail(nil)
+		}
+	}
+	require.Equal(t, lines(1, 9)+" 10:(SessionStarted) 11:next", followed(t, eventlog.New(s, "", a), "", 11))
+}

@@ -152,6 +152,9 @@ func (r *reader) rewind(ctx context.Context, v view) (view, error) {
 	if err != nil {
 		return v, err
 	}
+	if current.archiveErr != nil && len(current.parts) > 0 && current.parts[0].After > 0 {
+		return v, current.archiveErr // the histories do not tell whether the log was rewound
+	}
 	// A run that was read while the archive was unavailable may have closed without ever
 	// registering. Nothing then tells where its log began.
 	former, err := r.log.view(ctx, r.contextName, r.run, 0)

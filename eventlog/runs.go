@@ -114,8 +114,8 @@ func (l *Log) viewHistories(ctx context.Context, contextName, runID string, afte
 		if err != nil {
 			return v, err
 		}
-		if first == 0 && previous == "" && len(v.parts) == 0 {
-			break
+		if first == 0 && previous == "" {
+			break // the history does not name the preceding run, if there is one
 		}
 		v.parts = append(v.parts, archive.Part{ContextName: contextName, RunID: runID, After: max(0, first-1), Through: through})
 		if first > 0 {

@@ -26,12 +26,9 @@ func (u *user) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var log []event.Event
-	for e, err := range u.context.Events(ctx, "") {
-		if err != nil {
-			return fmt.Errorf("%s: read the log: %w", name, err)
-		}
-		log = append(log, e)
+	log, err := u.readIdle(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: read the log: %w", name, err)
 	}
 	u.soak.counts.events.Add(int64(len(log)))
 	u.mu.Lock()
@@ -43,6 +40,26 @@ func (u *user) check(ctx context.Context) error {
 		return fmt.Errorf("%s: %w\n%s", name, err, tail(log))
 	}
 	return nil
+}
+
+// readIdle reads the log. A rejected message that was also stored as a signal can be accepted
+// after its user was done; readIdle waits for its answer until ctx ends.
+func (u *user) readIdle(ctx context.Context) ([]event.Event, error) {
+	for {
+		var log []event.Event
+		for e, err := range u.context.Events(ctx, "") {
+			if err != nil {
+				return nil, err
+			}
+			log = append(log, e)
+		}
+		u.mu.Lock()
+		isIdle := u.journal.policy != event.PolicyReject || u.journal.checkIdle(log) == nil
+		u.mu.Unlock()
+		if isIdle || !pause.For(ctx, 200*time.Millisecond) {
+			return log, nil
+		}
+	}
 }
 
 // checkVerified checks the log as starter verify does. A run archives the events of earlier
