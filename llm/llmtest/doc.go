@@ -17,6 +17,15 @@
 //	cancelTheRequest()
 //	model.Aborted(ctx, 1) // the server noticed the cancellation
 //
+// An answer can call tools, and a step can check the tools that the request offers:
+//
+//	model := llmtest.Start(t,
+//		llmtest.Answer("Let me look.").Calls(llmtest.Call{ID: "c1", Name: "fetch", Arguments: `{"url":"https://x.example"}`}).Offered("fetch"),
+//		llmtest.Answer("It says hello.").Offered("fetch"),
+//	)
+//	…
+//	model.Requests()[1].Results() // the result of the call
+//
 // [Func] computes each answer from the request, for many concurrent contexts.
 //
 // The test fails on a request beyond the end of the script, on a request to any other

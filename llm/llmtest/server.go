@@ -49,6 +49,29 @@ func (r Request) LastUser() string {
 	return ""
 }
 
+// ToolNames returns the names of the tools that the request offers, in order; nil for none.
+func (r Request) ToolNames() (names []string) {
+	for _, tool := range r.Tools {
+		if tool.Function != nil {
+			names = append(names, tool.Function.Name)
+		}
+	}
+	return names
+}
+
+// Results returns the results of the tool calls of the newest answer, in order; nil if the
+// newest message is no result. [Func] uses it to tell the steps of a turn apart.
+func (r Request) Results() (results []string) {
+	for _, m := range slices.Backward(r.Messages) {
+		if m.Role != openai.ChatMessageRoleTool {
+			break
+		}
+		results = append(results, m.Content)
+	}
+	slices.Reverse(results)
+	return results
+}
+
 // Server is a scripted model server. It is safe for concurrent use.
 type Server struct {
 	// URL is the base URL, including the version.
@@ -187,6 +210,11 @@ func (s *Server) take(request Request) (step Step, n int, ok bool) {
 	})
 	if step.each != nil {
 		step = step.each(request)
+	}
+	for _, check := range step.checks {
+		if err := check(request); err != nil {
+			s.tb.Errorf("llmtest: request %d: %v: %s", n, err, request.Body)
+		}
 	}
 	return step, n, ok
 }

@@ -2,6 +2,7 @@ package llmtest_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -205,5 +206,68 @@ func TestBrokenAnswers(t *testing.T) {
 		resp.Body.Close()
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.Equal(t, want, string(body))
+	}
+}
+
+func TestAnAnswerCallsTools(t *testing.T) {
+	model := llmtest.Start(t,
+		llmtest.Answer("Hm").Calls(llmtest.Call{ID: "c1", Name: "fetch", Arguments: `{"é":1}`}, llmtest.Call{Name: "run"}),
+		llmtest.Calls(llmtest.Call{ID: "c2", Name: "run", Arguments: "{}"}).NoUsage(),
+	)
+	_, body := asked(t, model.URL, "go")
+	require.Equal(t, llmtest.Chunk(`{"role":"assistant","content":""}`, "")+llmtest.Chunk(`{"content":"Hm"}`, "")+
+		llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"fetch","arguments":""}}]}`, "")+
+		llmtest.Chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"{\"é"}}]}`, "")+
+		llmtest.Chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"\":1}"}}]}`, "")+
+		llmtest.Chunk(`{"tool_calls":[{"index":1,"type":"function","function":{"name":"run","arguments":""}}]}`, "")+
+		strings.Repeat(llmtest.Chunk(`{"tool_calls":[{"index":1,"function":{"arguments":""}}]}`, ""), 2)+
+		llmtest.Chunk(`{}`, "tool_calls")+llmtest.UsageChunk(7, 3)+llmtest.Done, body)
+
+	_, body = asked(t, model.URL, "go")
+	require.NotContains(t, body, "Hm")
+	require.Contains(t, body, `"finish_reason":"tool_calls"`)
+}
+
+func TestAnUnexpectedOfferFailsTheTest(t *testing.T) {
+	const offer = `,"tools":[{"type":"function","function":{"name":"fetch"}},{"type":"function","function":{"name":"run"}}]`
+	for name, test := range map[string]struct {
+		step  llmtest.Step
+		tools string
+		want  string
+	}{
+		"the expected tools": {llmtest.Answer("Hi").Offered("fetch", "run"), offer, ""},
+		"no tools":           {llmtest.Answer("Hi").Offered(), "", ""},
+		"others":             {llmtest.Answer("Hi").Offered("run"), offer, `the tools ["fetch" "run"] are offered, not ["run"]`},
+		"missing":            {llmtest.Answer("Hi").Offered("run"), "", `the tools [] are offered, not ["run"]`},
+		"unexpected":         {llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("Hi").Offered() }), offer, "are offered, not []"},
+		"another check":      {llmtest.Answer("Hi").Offered().Expect(func(llmtest.Request) error { return io.EOF }), "", "request 1: EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			script := &inner{}
+			model := llmtest.Start(script, test.step)
+			resp, err := http.Post(model.URL+"/chat/completions", "application/json", strings.NewReader(`{"messages":[]`+test.tools+`}`))
+			require.NoError(t, err)
+			resp.Body.Close()
+			require.Equal(t, 200, resp.StatusCode, "the step is performed anyway")
+			complaints := script.end()
+			if test.want == "" {
+				require.Empty(t, complaints)
+				return
+			}
+			require.Len(t, complaints, 1)
+			require.Contains(t, complaints[0], test.want)
+		})
+	}
+}
+
+func TestResultsAreThoseOfTheNewestAnswer(t *testing.T) {
+	for body, want := range map[string][]string{
+		`[]`: nil,
+		`[{"role":"tool","content":"old"},{"role":"assistant","content":"x"},{"role":"tool","content":"a"},{"role":"tool","content":"b"}]`: {"a", "b"},
+		`[{"role":"tool","content":"a"},{"role":"user","content":"b"}]`:                                                                    nil,
+	} {
+		var r llmtest.Request
+		require.NoError(t, json.Unmarshal([]byte(`{"messages":`+body+`}`), &r.ChatCompletionRequest))
+		require.Equal(t, want, r.Results())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Step is the response to one request. Its methods return a modified copy.
@@ -27,6 +28,16 @@ type Step struct {
 	// own body.
 	answer *answer
 	each   func(Request) Step
+	// checks return what is wrong with the request.
+	checks []func(Request) error
+}
+
+// Call is a tool call of an answer.
+type Call struct {
+	// ID is the id of the call. Empty: the answer has none, as with some servers.
+	ID, Name string
+	// Arguments are JSON, or whatever the model writes instead.
+	Arguments string
 }
 
 type end int
@@ -40,6 +51,7 @@ const (
 type answer struct {
 	thoughts     []string
 	tokens       []string
+	calls        []Call
 	finishReason string
 	inputTokens  int
 	outputTokens int
@@ -56,6 +68,9 @@ func Answer(tokens ...string) Step {
 		answer: &answer{tokens: tokens, finishReason: "stop", inputTokens: 7, outputTokens: len(tokens)},
 	}
 }
+
+// Calls is an [Answer] without text that calls tools.
+func Calls(calls ...Call) Step { return Answer().Calls(calls...) }
 
 func Status(status int, body string) Step {
 	return Step{
@@ -119,6 +134,33 @@ func (s Step) CutAt(n int) Step {
 	return s
 }
 
+// Calls lets an answer call tools after its text: a chunk with the id and the name of each call,
+// and two with the halves of its arguments. The finish reason becomes "tool_calls". Each chunk
+// counts as a token in [Step.HoldAfter], and each call as one token of usage.
+func (s Step) Calls(calls ...Call) Step {
+	return s.withAnswer(func(a *answer) {
+		a.outputTokens += len(calls) - len(a.calls)
+		a.calls, a.finishReason = calls, "tool_calls"
+	})
+}
+
+// Offered fails the test unless the request offers exactly the named tools, in this order.
+// Without names, it must offer none.
+func (s Step) Offered(names ...string) Step {
+	return s.Expect(func(r Request) error {
+		if offered := r.ToolNames(); !slices.Equal(offered, names) {
+			return fmt.Errorf("the tools %q are offered, not %q", offered, names)
+		}
+		return nil
+	})
+}
+
+// Expect fails the test if check returns an error for the request. The step is performed anyway.
+func (s Step) Expect(check func(Request) error) Step {
+	s.checks = append(slices.Clip(s.checks), check)
+	return s
+}
+
 // Finish sets the finish reason of an answer; "" omits it.
 func (s Step) Finish(reason string) Step {
 	return s.withAnswer(func(a *answer) { a.finishReason = reason })
@@ -161,12 +203,13 @@ func (s Step) pieces() []string {
 	opening := Chunk(`{"role":"assistant","content":""}`, "")
 	var pieces []string
 	for _, thought := range a.thoughts {
-		text, _ := json.Marshal(thought)
-		pieces = append(pieces, Chunk(fmt.Sprintf(`{"content":null,"reasoning_content":%s}`, text), ""))
+		pieces = append(pieces, Chunk(fmt.Sprintf(`{"content":null,"reasoning_content":%s}`, encode(thought)), ""))
 	}
 	for _, token := range a.tokens {
-		text, _ := json.Marshal(token)
-		pieces = append(pieces, Chunk(fmt.Sprintf(`{"content":%s}`, text), ""))
+		pieces = append(pieces, Chunk(fmt.Sprintf(`{"content":%s}`, encode(token)), ""))
+	}
+	for i, call := range a.calls {
+		pieces = append(pieces, call.chunks(i)...)
 	}
 	closing := ""
 	if a.finishReason != "" {
@@ -181,6 +224,28 @@ func (s Step) pieces() []string {
 		return slices.Concat(pieces, []string{closing})
 	}
 	return []string{opening + closing}
+}
+
+// chunks returns the chunks of the i-th call of an answer.
+func (c Call) chunks(i int) []string {
+	id, name := "", encode(c.Name)
+	if c.ID != "" {
+		id = fmt.Sprintf(`"id":%s,`, encode(c.ID))
+	}
+	chunks := []string{Chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,%s"type":"function","function":{"name":%s,"arguments":""}}]}`, i, id, name), "")}
+	half := len(c.Arguments) / 2
+	for half > 0 && !utf8.RuneStart(c.Arguments[half]) {
+		half--
+	}
+	for _, part := range []string{c.Arguments[:half], c.Arguments[half:]} {
+		chunks = append(chunks, Chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]}`, i, encode(part)), ""))
+	}
+	return chunks
+}
+
+func encode(text string) string {
+	data, _ := json.Marshal(text)
+	return string(data)
 }
 
 // Done is the line that ends a stream.

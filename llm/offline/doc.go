@@ -7,5 +7,7 @@
 //
 // The answer depends only on the request. It reports what the model was shown: the number of
 // messages, the attachments, and whether the previous answer was interrupted. "count to 300"
-// makes it count, which takes long enough to be interrupted.
+// makes it count, which takes long enough to be interrupted. "/call fetch {"url":"https://example.com"}"
+// makes it call the tool fetch with these arguments, if the request offers it; the next answer
+// quotes the result.
 package offline

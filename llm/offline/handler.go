@@ -74,6 +74,7 @@ func complete(w http.ResponseWriter, r *http.Request, delay time.Duration) {
 
 type completion struct {
 	tokens       []string
+	calls        []openai.ToolCall
 	finishReason openai.FinishReason
 	usage        openai.Usage
 	hasUsage     bool // requested with stream_options
@@ -81,9 +82,13 @@ type completion struct {
 
 func answer(request openai.ChatCompletionRequest) completion {
 	c := completion{
-		tokens:       split(reply(request.Messages)),
 		finishReason: openai.FinishReasonStop,
 		hasUsage:     request.StreamOptions != nil && request.StreamOptions.IncludeUsage,
+	}
+	if call, ok := callIn(request); ok {
+		c.calls, c.finishReason = []openai.ToolCall{call}, openai.FinishReasonToolCalls
+	} else {
+		c.tokens = split(reply(request.Messages))
 	}
 	//lint:ignore SA1019 clients use either field
 	if limit := max(request.MaxTokens, request.MaxCompletionTokens); limit > 0 && limit < len(c.tokens) {
@@ -96,7 +101,7 @@ func answer(request openai.ChatCompletionRequest) completion {
 			c.usage.PromptTokens += len(strings.Fields(part.Text))
 		}
 	}
-	c.usage.CompletionTokens = len(c.tokens)
+	c.usage.CompletionTokens = len(c.tokens) + len(c.calls)
 	c.usage.TotalTokens = c.usage.PromptTokens + c.usage.CompletionTokens
 	return c
 }
@@ -114,7 +119,7 @@ func (c completion) whole() openai.ChatCompletionResponse {
 		ID: "chatcmpl-offline", Object: "chat.completion", Model: Model,
 		Choices: []openai.ChatCompletionChoice{{
 			Message: openai.ChatCompletionMessage{
-				Role: openai.ChatMessageRoleAssistant, Content: strings.Join(c.tokens, ""),
+				Role: openai.ChatMessageRoleAssistant, Content: strings.Join(c.tokens, ""), ToolCalls: c.calls,
 			},
 			FinishReason: c.finishReason,
 		}},
@@ -132,6 +137,9 @@ func stream(w http.ResponseWriter, r *http.Request, c completion, delay time.Dur
 		if !pause.For(r.Context(), delay) {
 			return
 		}
+	}
+	if len(c.calls) > 0 && send(w, choice(openai.ChatCompletionStreamChoiceDelta{ToolCalls: c.calls}, "")) != nil {
+		return
 	}
 	last := []openai.ChatCompletionStreamResponse{choice(openai.ChatCompletionStreamChoiceDelta{}, c.finishReason)}
 	if c.hasUsage {

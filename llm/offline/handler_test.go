@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -250,4 +251,62 @@ func TestTheOneModelIsListed(t *testing.T) {
 	require.NoError(t, json.NewDecoder(resp.Body).Decode(&list))
 	require.Len(t, list.Data, 1)
 	require.Equal(t, offline.Model, list.Data[0].ID)
+}
+
+func TestAMessageMakesItCallAnOfferedTool(t *testing.T) {
+	const tools = `"tools":[{"type":"function","function":{"name":"fetch","parameters":{"type":"object"}}}]`
+	for name, test := range map[string]struct{ text, extra, calls string }{
+		"with arguments":          {`/call fetch {"url": "https://x.example"}`, tools, `fetch({"url": "https://x.example"})`},
+		"without arguments":       {" /call fetch\n", tools, `fetch({})`},
+		"that is not offered":     {"/call run {}", tools, ""},
+		"of a request with none":  {"/call fetch {}", `"tools":[]`, ""},
+		"that must not be called": {"/call fetch {}", tools + `,"tool_choice":"none"`, ""},
+		"within a text":           {"Please /call fetch", tools, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, isStream := range []bool{true, false} {
+				body := fmt.Sprintf(`{"model":%q,"stream":%v,"messages":[{"role":"user","content":%q}],%s}`, offline.Model, isStream, test.text, test.extra)
+				resp, err := http.Post(serve(t, -1)+"/chat/completions", "application/json", strings.NewReader(body))
+				require.NoError(t, err)
+				defer resp.Body.Close()
+				data, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				require.Equal(t, 200, resp.StatusCode, string(data))
+				var calls []string
+				for line := range strings.Lines(string(data)) {
+					line = strings.TrimPrefix(strings.TrimSpace(line), "data: ")
+					var answer openai.ChatCompletionResponse
+					var chunk openai.ChatCompletionStreamResponse
+					if line == "" || line == "[DONE]" {
+						continue
+					}
+					require.NoError(t, json.Unmarshal([]byte(line), &answer))
+					require.NoError(t, json.Unmarshal([]byte(line), &chunk))
+					for i := range chunk.Choices {
+						for _, call := range append(chunk.Choices[i].Delta.ToolCalls, answer.Choices[i].Message.ToolCalls...) {
+							require.Equal(t, "call_0", call.ID)
+							calls = append(calls, fmt.Sprintf("%s(%s)", call.Function.Name, call.Function.Arguments))
+						}
+					}
+				}
+				require.Equal(t, test.calls, strings.Join(calls, " "))
+				require.Equal(t, test.calls != "", strings.Contains(string(data), `"finish_reason":"tool_calls"`))
+			}
+		})
+	}
+}
+
+func TestTheResultsOfItsCallsAreQuoted(t *testing.T) {
+	call := reducer.Message{Role: reducer.RoleAssistant, ToolCalls: []reducer.ToolCall{{ID: "c1", Name: "fetch"}, {ID: "c2", Name: "run"}}}
+	results := []reducer.Message{
+		{Role: reducer.RoleTool, ToolCallID: "c1", Content: "hello"}, {Role: reducer.RoleTool, ToolCallID: "c2", Content: "bye"},
+	}
+	messages := append([]reducer.Message{user("/call fetch"), call}, results...)
+	result, err := resolve(t, -1).Stream(within(t), messages, nil)
+	require.NoError(t, err)
+	require.Equal(t, greeting+`The tool fetch returned: "hello". The tool run returned: "bye".`, result.Text)
+
+	result, err = resolve(t, -1).Stream(within(t), append(messages, user("Thanks")), nil)
+	require.NoError(t, err)
+	require.Equal(t, greeting+`This is your 2nd message: "Thanks". Before it you said: "/call fetch".`, result.Text)
 }

@@ -29,6 +29,9 @@ func reply(messages []openai.ChatCompletionMessage) string {
 			answer = i
 		}
 	}
+	if results := newestResults(messages); len(results) > 0 {
+		return greeting + " " + strings.Join(results, " ")
+	}
 	if said == 0 {
 		return greeting + " You have not said anything yet."
 	}
@@ -37,7 +40,7 @@ func reply(messages []openai.ChatCompletionMessage) string {
 	if len(newest.attachments) > 0 {
 		sentences = append(sentences, fmt.Sprintf("It came with %s.", list(newest.attachments)))
 	}
-	if answer >= 0 && isCutOff(messages[answer].Content, messages[:answer]) {
+	if answer >= 0 && len(messages[answer].ToolCalls) == 0 && isCutOff(messages[answer].Content, messages[:answer]) {
 		sentences = append(sentences, fmt.Sprintf("My last answer was cut off after %s.", quoteEnd(messages[answer].Content)))
 	}
 	if before >= 0 {
