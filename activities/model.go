@@ -44,6 +44,9 @@ type ModelRequest struct {
 	Settings event.RequestSettings
 	// Repair describes the invalid answer to correct; nil for none.
 	Repair *Repair
+	// Tools are those that the model may call. Without any, Settings.ToolChoice and
+	// Settings.ParallelToolCalls have no effect.
+	Tools []ToolDefinition
 }
 
 // Answer is an answer, or its beginning.
@@ -58,6 +61,17 @@ type Answer struct {
 	FinishReason string
 	// Usage is that of the whole request.
 	event.Usage
+	// Calls are the tool calls of a complete answer, in order.
+	Calls []ModelCall
+}
+
+// ModelCall is a tool call as the model made it.
+type ModelCall struct {
+	// ID is the provider's; it may be empty or repeated.
+	ID   string
+	Name string
+	// Arguments is JSON if the model made no mistake.
+	Arguments string
 }
 
 // ModelError says whether another attempt is worthwhile. Timeouts wrap

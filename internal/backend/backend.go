@@ -40,7 +40,9 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 	if errors.As(err, &failed) && errors.As(err, &invalid) && invalid.Problem != "" {
 		failed.Repair = &activities.Repair{Answer: result.Text, Problem: invalid.Problem}
 	}
-	return activities.Answer(result), err
+	return activities.Answer{
+		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage,
+	}, err
 }
 
 func (m model) Usage() event.Usage { return m.target.Usage() }
