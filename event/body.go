@@ -144,6 +144,8 @@ type ToolCall struct {
 	MessageID  string          `json:"messageId,omitempty"`
 	ToolName   string          `json:"toolName"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
+	// RequestID is the request whose model made the call; empty if a client sent the call.
+	RequestID string `json:"requestId,omitempty"`
 }
 
 // ToolResult is the outcome of a [ToolCall]: a value or an error.
@@ -152,6 +154,8 @@ type ToolResult struct {
 	Value      json.RawMessage `json:"value,omitempty"`
 	Error      json.RawMessage `json:"error,omitempty"`
 	IsError    bool            `json:"isError,omitempty"`
+	// DurationMs is how long the tool ran, measured by its worker; 0 if unknown.
+	DurationMs int64 `json:"durationMs,omitempty"`
 }
 
 // OutcomeUnknown is the text of a call's result before the actual result is known.
@@ -407,6 +411,8 @@ func (SetProviderConfig) Tag() Tag     { return TagSetProviderConfig }
 func (SetTimeout) Tag() Tag            { return TagSetTimeout }
 func (SetDeliveryPolicy) Tag() Tag     { return TagSetDeliveryPolicy }
 func (SetRequestSettings) Tag() Tag    { return TagSetRequestSettings }
+func (SetTools) Tag() Tag              { return TagSetTools }
+func (ApprovalDecided) Tag() Tag       { return TagApprovalDecided }
 func (SessionStarted) Tag() Tag        { return TagSessionStarted }
 func (SessionEnded) Tag() Tag          { return TagSessionEnded }
 func (LLMRequestStarted) Tag() Tag     { return TagLLMRequestStarted }
@@ -415,6 +421,8 @@ func (LLMRequestInterrupted) Tag() Tag { return TagLLMRequestInterrupted }
 func (LLMRequestFailed) Tag() Tag      { return TagLLMRequestFailed }
 func (LLMRequestFellBack) Tag() Tag    { return TagLLMRequestFellBack }
 func (LLMAttemptEnded) Tag() Tag       { return TagLLMAttemptEnded }
+func (ApprovalRequested) Tag() Tag     { return TagApprovalRequested }
 func (InputRejected) Tag() Tag         { return TagInputRejected }
 func (TextDelta) Tag() Tag             { return TagTextDelta }
 func (ReasoningDelta) Tag() Tag        { return TagReasoningDelta }
+func (ToolProgress) Tag() Tag          { return TagToolProgress }

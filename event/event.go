@@ -147,6 +147,8 @@ func appendFields(buf *bytes.Buffer, object any) error {
 var laterFields = map[Tag][]string{
 	TagUserMessage:      {"settings"},
 	TagAssistantMessage: {"reasoning", "providerState"},
+	TagToolCall:         {"requestId"},
+	TagToolResult:       {"durationMs"},
 }
 
 // UnmarshalJSON decodes and validates the flat form. A null counts as a missing field.

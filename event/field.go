@@ -170,10 +170,13 @@ func wanted(t reflect.Type) string {
 	case reflect.Float64:
 		return "a number"
 	case reflect.Slice:
-		if t.Elem().Kind() == reflect.String {
+		switch t.Elem().Kind() {
+		case reflect.String:
 			return "a list of strings"
+		case reflect.Uint8:
+			return "bytes in base64"
 		}
-		return "bytes in base64"
+		return "a list"
 	default:
 		return "an object"
 	}

@@ -40,7 +40,17 @@ type idHolder interface {
 }
 
 func (b ToolCall) mapIDs(f func(string) string) Body {
-	b.MessageID = f(b.MessageID)
+	b.MessageID, b.RequestID = f(b.MessageID), f(b.RequestID)
+	return b
+}
+
+func (b ApprovalRequested) mapIDs(f func(string) string) Body {
+	b.RequestID = f(b.RequestID)
+	return b
+}
+
+func (b ToolProgress) mapIDs(f func(string) string) Body {
+	b.RequestID = f(b.RequestID)
 	return b
 }
 

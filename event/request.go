@@ -4,7 +4,8 @@ package event
 type RequestEvent interface {
 	Body
 	idHolder
-	// Request returns the id of the request; "" for an [AssistantMessage] of a client.
+	// Request returns the id of the request; "" for an [AssistantMessage] or a [ToolCall] of a
+	// client.
 	Request() string
 }
 
@@ -32,6 +33,9 @@ func (b LLMRequestInterrupted) Request() string { return b.RequestID }
 func (b LLMRequestFailed) Request() string      { return b.RequestID }
 func (b LLMRequestFellBack) Request() string    { return b.RequestID }
 func (b LLMAttemptEnded) Request() string       { return b.RequestID }
+func (b ToolCall) Request() string              { return b.RequestID }
+func (b ApprovalRequested) Request() string     { return b.RequestID }
+func (b ToolProgress) Request() string          { return b.RequestID }
 func (b TextDelta) Request() string             { return b.RequestID }
 func (b ReasoningDelta) Request() string        { return b.RequestID }
 

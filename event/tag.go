@@ -23,6 +23,8 @@ const (
 	TagSetTimeout            Tag = "SetTimeoutEvent"
 	TagSetDeliveryPolicy     Tag = "SetDeliveryPolicyEvent"
 	TagSetRequestSettings    Tag = "SetRequestSettingsEvent"
+	TagSetTools              Tag = "SetToolsEvent"
+	TagApprovalDecided       Tag = "ApprovalDecidedEvent"
 	TagSessionStarted        Tag = "SessionStartedEvent"
 	TagSessionEnded          Tag = "SessionEndedEvent"
 	TagLLMRequestStarted     Tag = "LLMRequestStartedEvent"
@@ -31,9 +33,11 @@ const (
 	TagLLMRequestFailed      Tag = "LLMRequestFailedEvent"
 	TagLLMRequestFellBack    Tag = "LLMRequestFellBackEvent"
 	TagLLMAttemptEnded       Tag = "LLMAttemptEndedEvent"
+	TagApprovalRequested     Tag = "ApprovalRequestedEvent"
 	TagInputRejected         Tag = "InputRejectedEvent"
 	TagTextDelta             Tag = "TextDeltaEvent"
 	TagReasoningDelta        Tag = "ReasoningDeltaEvent"
+	TagToolProgress          Tag = "ToolProgressEvent"
 )
 
 // Class says who writes an event and whether it is recorded.
@@ -78,6 +82,8 @@ var catalog = []kind{
 	kindOf[SetTimeout](ClassInput),
 	kindOf[SetDeliveryPolicy](ClassInput),
 	kindOf[SetRequestSettings](ClassInput),
+	kindOf[SetTools](ClassInput),
+	kindOf[ApprovalDecided](ClassInput),
 	kindOf[SessionStarted](ClassLifecycle),
 	kindOf[SessionEnded](ClassLifecycle),
 	kindOf[LLMRequestStarted](ClassLifecycle),
@@ -86,9 +92,11 @@ var catalog = []kind{
 	kindOf[LLMRequestFailed](ClassLifecycle),
 	kindOf[LLMRequestFellBack](ClassLifecycle),
 	kindOf[LLMAttemptEnded](ClassLifecycle),
+	kindOf[ApprovalRequested](ClassLifecycle),
 	kindOf[InputRejected](ClassLifecycle),
 	kindOf[TextDelta](ClassEphemeral),
 	kindOf[ReasoningDelta](ClassEphemeral),
+	kindOf[ToolProgress](ClassEphemeral),
 }
 
 // Tags returns all tags, inputs first.

@@ -143,6 +143,8 @@ const (
 	AttemptHandedBack AttemptOutcome = "handed_back"
 	// AttemptLost: its worker died, or did not report the end.
 	AttemptLost AttemptOutcome = "lost"
+	// AttemptToolCalls: its answer has tool calls. The next attempt contains their results.
+	AttemptToolCalls AttemptOutcome = "tool_calls"
 )
 
-var attemptOutcomes = []AttemptOutcome{AttemptFailed, AttemptHandedBack, AttemptLost}
+var attemptOutcomes = []AttemptOutcome{AttemptFailed, AttemptHandedBack, AttemptLost, AttemptToolCalls}

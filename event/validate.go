@@ -160,6 +160,9 @@ func (b ToolResult) validate() error {
 	case !has(b.Value) && !has(b.Error):
 		return fieldf("value", "missing (want a value or an error)")
 	}
+	if b.DurationMs < 0 {
+		return fieldf("durationMs", "want 0 or more, got %d", b.DurationMs)
+	}
 	if err := value("value", b.Value); err != nil {
 		return err
 	}

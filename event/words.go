@@ -121,6 +121,44 @@ func (s RequestSettings) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "the defaults of the provider")
 }
 
+// String describes the tools: "fetch, mcp:files/*, client tool ask; approve mcp:files/*; at most 8
+// steps".
+func (b SetTools) String() string {
+	var names []string
+	for _, tool := range b.Tools {
+		if tool.IsClient() {
+			names = append(names, "client tool "+tool.Name)
+		} else {
+			names = append(names, tool.Pattern)
+		}
+	}
+	parts := []string{cmp.Or(strings.Join(names, ", "), "none")}
+	var rules []string
+	for _, rule := range b.Approve {
+		if rule.When != nil {
+			rule.Tool += " (by a rule)"
+		}
+		rules = append(rules, rule.Tool)
+	}
+	if len(rules) > 0 {
+		parts = append(parts, "approve "+strings.Join(rules, ", "))
+	}
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if b.MaxSteps != nil {
+		add("at most %d steps", *b.MaxSteps)
+	}
+	if b.Parallel != nil {
+		add("%d calls in parallel", *b.Parallel)
+	}
+	if b.MaxRepeats != nil {
+		add("identical call number %d fails", *b.MaxRepeats)
+	}
+	if b.ExpiryMs != nil {
+		add("expiry %s", milliseconds(*b.ExpiryMs))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // String describes the settings, as [RequestSettings.String].
 func (s SetRequestSettings) String() string { return RequestSettings(s).String() }
 

@@ -80,6 +80,8 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"Note": event.Note{}, "SetRetryConfig": event.SetRetryConfig{}, "SetProviderConfig": event.SetProviderConfig{},
 		"SetTimeout": event.SetTimeout{}, "SetDeliveryPolicy": event.SetDeliveryPolicy{},
 		"SetRequestSettings": event.SetRequestSettings{}, "RequestSettings": event.RequestSettings{},
+		"SetTools": event.SetTools{}, "ApprovalDecided": event.ApprovalDecided{}, "ApprovalRequested": event.ApprovalRequested{},
+		"ToolProgress": event.ToolProgress{}, "Call": reducer.Call{},
 		"ResponseFormat": event.ResponseFormat{}, "SessionStarted": event.SessionStarted{},
 		"SessionEnded": event.SessionEnded{}, "LLMRequestStarted": event.LLMRequestStarted{},
 		"LLMRequestCompleted": event.LLMRequestCompleted{}, "LLMRequestInterrupted": event.LLMRequestInterrupted{},

@@ -19,6 +19,8 @@ type Config struct {
 	Delivery     Delivery `json:"delivery"`
 	// Request contains the request settings of the context, see [SettingsOf].
 	Request event.RequestSettings `json:"request,omitzero"`
+	// Tools are the tools of the context; nil for none.
+	Tools *event.SetTools `json:"tools,omitempty"`
 }
 
 // ProviderConfig is a provider and a model ([event.SetProviderConfig]).
@@ -106,6 +108,11 @@ func (c Config) apply(body event.Body) Config {
 		}
 	case event.SetRequestSettings:
 		c.Request = event.RequestSettings(body)
+	case event.SetTools:
+		c.Tools = nil
+		if len(body.Tools) > 0 {
+			c.Tools = &body
+		}
 	}
 	return c
 }
@@ -163,6 +170,9 @@ func Validate(r ReducedContext) error {
 			MaxWaitMs: &r.Config.Delivery.MaxWaitMs,
 		}),
 		event.New(event.SetRequestSettings(r.Config.Request)),
+	}
+	if r.Config.Tools != nil {
+		settings = append(settings, event.New(*r.Config.Tools))
 	}
 	if r.Config.Fallback != nil {
 		settings = append(settings, r.Config.Fallback.event())

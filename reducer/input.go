@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -57,11 +58,29 @@ type (
 		AttemptEnd
 		FinishReason string
 		Lost         *LostAttempt
+		// Calls are the tool calls of an answer, set for the outcome [Called].
+		Calls []CalledTool
 	}
+	// ToolEnded reports the end of a call that [CallTool] started.
+	ToolEnded struct {
+		At                time.Time
+		RequestID, CallID string
+		Outcome           CallOutcome
+		// Value or Error is the result of a call that returned.
+		Value, Error json.RawMessage
+		IsError      bool
+		Duration     time.Duration
+	}
+	// Woken reports that the time of [WakeAt] has come.
+	Woken struct{ At time.Time }
 	// InterruptAsked cancels the running request.
 	InterruptAsked struct{ At time.Time }
 	// Continued reports that the session continued as new in another run.
-	Continued struct{ At time.Time }
+	Continued struct {
+		At time.Time
+		// NotStarted are the ids of the calls whose [CallTool] the previous run did not perform.
+		NotStarted []string
+	}
 	// CloseAsked ends the session.
 	CloseAsked struct {
 		At time.Time
@@ -119,6 +138,8 @@ type Outcome string
 
 const (
 	Completed Outcome = "completed"
+	// Called: the answer has tool calls. The request continues with their results.
+	Called Outcome = "called"
 	// Interrupted: the attempt was stopped or timed out, with a partial answer.
 	Interrupted Outcome = "interrupted"
 	// Failed: the provider refused, or no attempt is left.
@@ -135,6 +156,8 @@ func (in Received) at() time.Time       { return in.At }
 func (in Refused) at() time.Time        { return in.At }
 func (in RequestStarted) at() time.Time { return in.At }
 func (in RequestEnded) at() time.Time   { return in.At }
+func (in ToolEnded) at() time.Time      { return in.At }
+func (in Woken) at() time.Time          { return in.At }
 func (in InterruptAsked) at() time.Time { return in.At }
 func (in Continued) at() time.Time      { return in.At }
 func (in CloseAsked) at() time.Time     { return in.At }
@@ -164,6 +187,9 @@ type (
 		// Model and Messages are for display. Model is "" for the worker's default.
 		Model    string
 		Messages int
+		// Steps and Limit are those of the [Request].
+		Steps int    `json:",omitempty"`
+		Limit string `json:",omitempty"`
 	}
 	// AdoptRequest waits for the result of an attempt that the previous run started.
 	AdoptRequest struct {
@@ -188,6 +214,17 @@ type (
 		// ignores an interruption by new input.
 		Through string
 	}
+	// CallTool executes a tool call, whose end [ToolEnded] reports.
+	CallTool struct {
+		RequestID string
+		Call      Call
+	}
+	// CancelTools cancels the running tool calls of a request. Their results, if any, replace the
+	// recorded ones.
+	CancelTools struct{ RequestID string }
+	// WakeAt replaces the timer of the session; zero removes it. [Woken] reports that the time has
+	// come. It is the last effect of a step.
+	WakeAt struct{ At time.Time }
 )
 
 func (Record) effect()           {}
@@ -195,3 +232,6 @@ func (StartRequest) effect()     {}
 func (AdoptRequest) effect()     {}
 func (TellRequest) effect()      {}
 func (InterruptRequest) effect() {}
+func (CallTool) effect()         {}
+func (CancelTools) effect()      {}
+func (WakeAt) effect()           {}

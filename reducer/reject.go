@@ -29,8 +29,8 @@ func (d *decision) rejection(events []event.Event) string {
 			return event.KeyReused
 		}
 		switch body := e.Body.(type) {
-		case event.SetRequestSettings:
-			if d.Rules < Rules2 { // its tag was unknown
+		case event.SetRequestSettings, event.SetTools, event.ApprovalDecided:
+			if d.Rules < Rules2 { // their tags were unknown
 				return fmt.Sprintf("%s: the run was started by version 0.1.0, which does not support it (close the context; its next session does)", e.Tag())
 			}
 		case event.AssistantMessage:

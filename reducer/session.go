@@ -84,6 +84,16 @@ type Request struct {
 	Dropped string       `json:"dropped,omitempty"`
 	// Returns counts how often the request was handed back.
 	Returns int `json:"returns,omitempty"`
+	// Steps counts the answers with tool calls of the request.
+	Steps int `json:"steps,omitempty"`
+	// Limit is the newest event that the attempts of a step include, besides the answers and
+	// results of the request; "" for no limit. The delivery policy queue sets it after the first
+	// step.
+	Limit string `json:"limit,omitempty"`
+	// Settings are the settings of the newest message in the request; nil for none.
+	Settings *event.RequestSettings `json:"settings,omitempty"`
+	// Calls are the tool calls of the newest answer that have no result, in its order.
+	Calls []Call `json:"calls,omitempty"`
 }
 
 // MaxReturns is how often a request may be handed back before it fails. It stops requests

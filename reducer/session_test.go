@@ -240,6 +240,6 @@ func TestPersistedNamesNeverChange(t *testing.T) {
 	require.NoError(t, decoder.Decode(&restored))
 	require.Equal(t, start, restored)
 
-	require.Equal(t, []reducer.Outcome{"completed", "interrupted", "failed", "returned", "lost"},
-		[]reducer.Outcome{reducer.Completed, reducer.Interrupted, reducer.Failed, reducer.HandedBack, reducer.Lost})
+	require.Equal(t, []reducer.Outcome{"completed", "called", "interrupted", "failed", "returned", "lost"},
+		[]reducer.Outcome{reducer.Completed, reducer.Called, reducer.Interrupted, reducer.Failed, reducer.HandedBack, reducer.Lost})
 }

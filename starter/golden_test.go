@@ -241,6 +241,10 @@ func TestMessages(t *testing.T) {
 		event.SetTimeout{TimeoutMs: 30000, FirstTokenMs: &ms, StallMs: &ms},
 		event.SetDeliveryPolicy{Policy: event.PolicyQueue, QuietPeriodMs: &ms, MaxWaitMs: &ms},
 		event.SetRequestSettings{Temperature: &temperature, Stop: []string{"END"}}, event.SetRequestSettings{},
+		event.SetTools{Tools: event.ToolList{{Pattern: "fetch"}, {Name: "ask"}}, Approve: event.ApprovalRules{{Tool: "fetch"}}}, event.SetTools{},
+		event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "ann", Parameters: []byte(`{"a":1}`)},
+		event.ApprovalDecided{Decision: event.Deny, Reason: "not today"},
+		event.ToolProgress{ToolCallID: "call_1", Text: "page 3 of 12"},
 		event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1, ProviderID: "openai", Model: "gpt-4o"},
 		event.LLMRequestCompleted{DurationMs: 700, Usage: event.Usage{InputTokens: 6, OutputTokens: 27}, FinishReason: "stop"},
 		event.LLMRequestCompleted{DurationMs: 700, FinishReason: "stop", Usage: event.Usage{
@@ -255,6 +259,7 @@ func TestMessages(t *testing.T) {
 		event.LLMAttemptEnded{Attempt: 1, Outcome: event.AttemptFailed, Error: "openai: server error (503): busy", DurationMs: 700},
 		event.LLMAttemptEnded{Attempt: 2, Outcome: event.AttemptHandedBack, Usage: event.Usage{InputTokens: 6, OutputTokens: 2, Estimated: true}},
 		event.LLMAttemptEnded{Attempt: 3, Outcome: event.AttemptLost},
+		event.LLMAttemptEnded{Attempt: 4, Outcome: event.AttemptToolCalls, DurationMs: 700},
 		event.LLMRequestFellBack{FromProvider: "openai", ToProvider: "ollama", Error: "openai: 503", RetriesAttempted: 3},
 		event.InputRejected{Reason: "an answer is running"},
 		event.SessionEnded{Reason: "closed"},

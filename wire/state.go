@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -55,7 +56,9 @@ type State struct {
 
 func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
-	size := settingsSize(s.Reduced.Config.Request)
+	config, request := s.Reduced.Config, shortened(s.Request)
+	config.Tools = withoutSchemas(config.Tools)
+	size := settingsSize(config.Request) + toolsSize(config.Tools)
 	for _, m := range slices.Backward(s.Reduced.Messages) {
 		m.Attachments, m.ProviderState = withoutData(m.Attachments), nil
 		data, err := json.Marshal(m)
@@ -73,8 +76,8 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 		Turns:              s.Turns,
 		Model:              s.Model,
 		Usage:              s.Usage,
-		Request:            s.Request,
-		Config:             s.Reduced.Config,
+		Request:            request,
+		Config:             config,
 		MessageCount:       len(s.Reduced.Messages),
 		Messages:           messages,
 		PendingAttachments: withoutData(s.Reduced.PendingAttachments),
@@ -92,6 +95,60 @@ func settingsSize(settings event.RequestSettings) int {
 		return 0
 	}
 	return len(data)
+}
+
+// maxStateTools bounds the JSON of tools with descriptions and schemas in a [State].
+const maxStateTools = 8 << 10
+
+// withoutSchemas returns tools without descriptions, schemas and conditions if they are large.
+func withoutSchemas(tools *event.SetTools) *event.SetTools {
+	if toolsSize(tools) <= maxStateTools {
+		return tools
+	}
+	short := *tools
+	short.Tools, short.Approve = nil, nil
+	for _, tool := range tools.Tools {
+		short.Tools = append(short.Tools, event.Tool{Pattern: tool.Pattern, Name: tool.Name})
+	}
+	for _, rule := range tools.Approve {
+		short.Approve = append(short.Approve, event.ApprovalRule{Tool: rule.Tool})
+	}
+	return &short
+}
+
+func toolsSize(tools *event.SetTools) int {
+	if tools == nil {
+		return 0
+	}
+	data, err := json.Marshal(tools)
+	if err != nil {
+		return 0
+	}
+	return len(data)
+}
+
+// maxStateArguments bounds the arguments of a tool call in a [State], in bytes.
+const maxStateArguments = 1 << 10
+
+// shortened returns a request whose calls have short arguments. Those of the 17th call and
+// further ones are omitted.
+func shortened(request *reducer.Request) *reducer.Request {
+	if request == nil || len(request.Calls) == 0 {
+		return request
+	}
+	short := *request
+	short.Calls = slices.Clone(request.Calls)
+	for i := range short.Calls {
+		call := &short.Calls[i]
+		switch {
+		case i >= 16:
+			call.Arguments = nil
+		case len(call.Arguments) > maxStateArguments:
+			beginning := strings.ToValidUTF8(string(call.Arguments[:maxStateArguments]), "")
+			call.Arguments, _ = json.Marshal(beginning + "…")
+		}
+	}
+	return &short
 }
 
 // MaxStateBytes bounds the JSON of the messages and the request settings in a [State]. It keeps

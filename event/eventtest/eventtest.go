@@ -27,8 +27,16 @@ var Epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 // Body generates valid bodies of every tag.
 func Body() *rapid.Generator[event.Body] {
-	return rapid.OneOf(InputBody(), lifecycleBody(), erase(textDelta()),
+	return rapid.OneOf(InputBody(), lifecycleBody(), erase(toolProgress()), erase(textDelta()),
 		erase(rapid.Map(textDelta(), func(d event.TextDelta) event.ReasoningDelta { return event.ReasoningDelta(d) })))
+}
+
+func toolProgress() *rapid.Generator[event.ToolProgress] {
+	return rapid.Custom(func(t *rapid.T) event.ToolProgress {
+		return event.ToolProgress{
+			RequestID: requestID(t), ToolCallID: callID(t), Index: rapid.IntRange(0, 99).Draw(t, "index"), Text: text(t),
+		}
+	})
 }
 
 func textDelta() *rapid.Generator[event.TextDelta] {
@@ -60,6 +68,7 @@ func InputBody() *rapid.Generator[event.Body] {
 			c := event.ToolCall{
 				ToolCallID: callID(t), ToolName: name(t),
 				MessageID: rapid.SampledFrom([]string{"", "demo:0001", "msg_foreign"}).Draw(t, "message"),
+				RequestID: rapid.SampledFrom([]string{"", "", "demo:r0001"}).Draw(t, "request"),
 			}
 			if rapid.Bool().Draw(t, "has parameters") {
 				c.Parameters = Value().Draw(t, "parameters")
@@ -67,7 +76,10 @@ func InputBody() *rapid.Generator[event.Body] {
 			return c
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.ToolResult {
-			r := event.ToolResult{ToolCallID: callID(t), IsError: rapid.Bool().Draw(t, "is error")}
+			r := event.ToolResult{
+				ToolCallID: callID(t), IsError: rapid.Bool().Draw(t, "is error"),
+				DurationMs: rapid.SampledFrom([]int64{0, 0, 1200}).Draw(t, "duration"),
+			}
 			if r.IsError {
 				r.Error = Value().Draw(t, "error")
 			} else {
@@ -79,8 +91,53 @@ func InputBody() *rapid.Generator[event.Body] {
 			kinds := []event.NoteKind{event.NoteThinking, event.NoteError, event.NoteWarning, event.NoteSystem, event.NoteUsage}
 			return event.Note{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Content: text(t)}
 		})),
+		erase(ApprovalDecided()),
 		ConfigBody(),
 	)
+}
+
+// ApprovalDecided generates decisions about a random call or all calls.
+func ApprovalDecided() *rapid.Generator[event.ApprovalDecided] {
+	return rapid.Custom(func(t *rapid.T) event.ApprovalDecided {
+		d := event.ApprovalDecided{
+			Decision:  rapid.SampledFrom([]event.Decision{event.Approve, event.Deny}).Draw(t, "decision"),
+			Reason:    text(t),
+			DecidedBy: rapid.SampledFrom([]string{"", "ann@example.com"}).Draw(t, "by"),
+		}
+		if rapid.Bool().Draw(t, "names a call") {
+			d.ToolCallID = callID(t)
+		}
+		if d.ToolCallID != "" && d.Decision == event.Approve && rapid.Bool().Draw(t, "edits") {
+			d.Parameters = json.RawMessage(`{"city":"Rome"}`)
+		}
+		return d
+	})
+}
+
+// SetTools generates valid settings of tools; some are empty.
+func SetTools() *rapid.Generator[event.SetTools] {
+	tools := []event.Tool{
+		{Pattern: "fetch"}, {Pattern: "mcp:files/*"}, {Name: "ask"},
+		{Name: "weather", Description: "The weather of a city", Parameters: event.Object(`{"type":"object","properties":{"city":{"type":"string"}}}`)},
+	}
+	rules := []event.ApprovalRule{{Tool: "*"}, {Tool: "mcp:files/write_*"}, {Tool: "weather", When: event.Object(`{"required":["city"]}`)}}
+	return rapid.Custom(func(t *rapid.T) event.SetTools {
+		s := event.SetTools{
+			MaxSteps:   optional(t, rapid.IntRange(1, event.MaxMaxSteps)),
+			Parallel:   optional(t, rapid.IntRange(1, event.MaxParallel)),
+			MaxRepeats: optional(t, rapid.IntRange(2, event.MaxMaxRepeats)),
+			ExpiryMs:   optional(t, rapid.Int64Range(event.MinExpiryMs, event.MaxExpiryMs)),
+		}
+		for _, tool := range tools {
+			if rapid.Bool().Draw(t, "has tool") {
+				s.Tools = append(s.Tools, tool)
+			}
+		}
+		if rapid.Bool().Draw(t, "has a rule") {
+			s.Approve = event.ApprovalRules{rapid.SampledFrom(rules).Draw(t, "rule")}
+		}
+		return s
+	})
 }
 
 // ConfigBody generates valid bodies of the settings events.
@@ -124,6 +181,7 @@ func ConfigBody() *rapid.Generator[event.Body] {
 			}
 		})),
 		erase(rapid.Map(RequestSettings(), func(s event.RequestSettings) event.SetRequestSettings { return event.SetRequestSettings(s) })),
+		erase(SetTools()),
 	)
 }
 
@@ -281,12 +339,17 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMAttemptEnded {
-			outcomes := []event.AttemptOutcome{event.AttemptFailed, event.AttemptHandedBack, event.AttemptLost}
+			outcomes := []event.AttemptOutcome{event.AttemptFailed, event.AttemptHandedBack, event.AttemptLost, event.AttemptToolCalls}
 			return event.LLMAttemptEnded{
 				RequestID: requestID(t), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
 				Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"),
 				Kind:    failureKind(t), Retryable: rapid.Bool().Draw(t, "retryable"), Error: text(t),
 				DurationMs: rapid.Int64Range(0, 1e6).Draw(t, "duration"), Usage: Usage().Draw(t, "usage"),
+			}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.ApprovalRequested {
+			return event.ApprovalRequested{
+				ToolCallID: callID(t), RequestID: requestID(t), ExpiresAt: Epoch.Add(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "wait"))),
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.InputRejected {

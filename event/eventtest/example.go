@@ -22,8 +22,8 @@ func Examples() []event.Body {
 		event.FileAttachment{
 			Source: event.Source{Type: event.SourceURL, URL: "https://example.com/cat.png"}, MediaType: "image/png", FileName: "cat.png", Size: 1024,
 		},
-		event.ToolCall{ToolCallID: "call_1", MessageID: "demo:0002", ToolName: "weather", Parameters: []byte(`{"city":"Paris"}`)},
-		event.ToolResult{ToolCallID: "call_0", Value: []byte(`"sunny"`)},
+		event.ToolCall{ToolCallID: "call_1", MessageID: "demo:0002", ToolName: "weather", Parameters: []byte(`{"city":"Paris"}`), RequestID: request},
+		event.ToolResult{ToolCallID: "call_0", Value: []byte(`"sunny"`), DurationMs: 1200},
 		event.Note{Kind: event.NoteThinking, Content: "The user greets me"},
 		event.SetRetryConfig{MaxRetries: 5, InitialDelayMs: 200, BackoffFactor: new(1.5), MaxDelayMs: new(int64(10_000)), Jitter: true},
 		event.SetProviderConfig{ProviderID: "ollama", Model: "llama3.2", BaseURL: "http://127.0.0.1:11434/v1", APIKeyRef: "env:OLLAMA_KEY",
@@ -39,6 +39,17 @@ func Examples() []event.Body {
 			},
 			Extra: event.Object(`{"top_k":40}`), Labels: map[string]string{event.LabelUser: "u-17"},
 		},
+		event.SetTools{
+			Tools: event.ToolList{{Pattern: "fetch"}, {Pattern: "mcp:files/*"}, {
+				Name: "ask", Description: "Ask the user", Parameters: event.Object(`{"type":"object","properties":{"question":{"type":"string"}}}`),
+			}},
+			Approve: event.ApprovalRules{
+				{Tool: "mcp:files/write_*"}, {Tool: "fetch", When: event.Object(`{"properties":{"url":{"pattern":"^http:"}}}`)},
+			},
+			MaxSteps: new(8), Parallel: new(2), MaxRepeats: new(4), ExpiryMs: new(int64(3_600_000)),
+		},
+		event.ApprovalDecided{ToolCallID: "call_0", Decision: event.Approve, Reason: "looks fine", Parameters: []byte(`{"city":"Rome"}`),
+			DecidedBy: "ann@example.com"},
 		event.SessionStarted{LoadedEventCount: 2, PreviousRunID: "run-1", ForkedFrom: "other:0007"},
 		event.SessionEnded{Reason: "closed"},
 		event.LLMRequestStarted{RequestID: request, ProviderID: "openai", Model: "gpt-4o-mini", ThroughEventID: through, Attempt: 1},
@@ -51,8 +62,10 @@ func Examples() []event.Body {
 			Kind: event.FailureUnauthorized},
 		event.LLMAttemptEnded{RequestID: request, Attempt: 1, Outcome: event.AttemptFailed, Kind: event.FailureTimeout, Retryable: true,
 			Error: "no token for 5s", DurationMs: 5200, Usage: event.Usage{InputTokens: 3, OutputTokens: 1, Estimated: true}},
+		event.ApprovalRequested{ToolCallID: "call_0", RequestID: request, ExpiresAt: Epoch},
 		event.InputRejected{Reason: "UserMessageEvent.content: missing", Input: `{"_tag":"UserMessage"}`},
 		event.TextDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "Hi", ThroughEventID: through},
 		event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "The user", ThroughEventID: through},
+		event.ToolProgress{RequestID: request, ToolCallID: "call_0", Index: 0, Text: "page 3 of 12"},
 	}
 }

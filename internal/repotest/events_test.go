@@ -41,6 +41,8 @@ var handled = map[event.Tag]struct {
 	event.TagSetTimeout:            {model: "Config", entry: true},
 	event.TagSetDeliveryPolicy:     {model: "Config", entry: true},
 	event.TagSetRequestSettings:    {model: "Config", entry: true},
+	event.TagSetTools:              {model: "Config", entry: true},
+	event.TagApprovalDecided:       {},
 	event.TagSessionStarted:        {session: true, entry: true},
 	event.TagSessionEnded:          {session: true, entry: true},
 	event.TagLLMRequestStarted:     {session: true},
@@ -49,9 +51,11 @@ var handled = map[event.Tag]struct {
 	event.TagLLMRequestFailed:      {session: true, entry: true},
 	event.TagLLMRequestFellBack:    {session: true, entry: true},
 	event.TagLLMAttemptEnded:       {session: true},
+	event.TagApprovalRequested:     {},
 	event.TagInputRejected:         {entry: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
 	event.TagReasoningDelta:        {entry: true}, // as above
+	event.TagToolProgress:          {},
 }
 
 func TestEveryEventIsHandledEverywhere(t *testing.T) {

@@ -65,6 +65,7 @@ func TestConcurrencyIsFound(t *testing.T) {
 		"func f(t T) { t.Parallel() }":     "parallel test",
 		`import "net/http"`:                `import "net/http"`,
 		"func f() { g() }; var go1 = `go`": "",
+		"var n = settings.Parallel":        "",
 	} {
 		require.Equal(t, want, concurrency(t, "package p\n"+source), source)
 	}
@@ -81,8 +82,8 @@ func concurrency(t *testing.T, source string) (found string) {
 			found = "go statement"
 		case *ast.ChanType:
 			found = "channel"
-		case *ast.SelectorExpr:
-			if n.Sel.Name == "Parallel" {
+		case *ast.CallExpr:
+			if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Parallel" {
 				found = "parallel test"
 			}
 		case *ast.ImportSpec:

@@ -42,6 +42,8 @@ func settings(body event.Body) string {
 		return "Delivery: " + body.String()
 	case event.SetRequestSettings:
 		return "Requests: " + body.String()
+	case event.SetTools:
+		return "Tools: " + body.String()
 	}
 	return ""
 }

@@ -63,6 +63,10 @@ func Words(body event.Body) (subject, text string) {
 		return "set policy", b.String()
 	case event.SetRequestSettings:
 		return "set request", b.String()
+	case event.SetTools:
+		return "set tools", b.String()
+	case event.ApprovalDecided:
+		return decision(b)
 	}
 	return lifecycle(body)
 }
@@ -91,17 +95,38 @@ func lifecycle(body event.Body) (subject, text string) {
 		return "fell back", fmt.Sprintf("from %s to %s: %s%s", b.FromProvider, b.ToProvider, b.Error, retries(b.RetriesAttempted))
 	case event.LLMAttemptEnded:
 		return fmt.Sprintf("attempt %d %s", b.Attempt, strings.ReplaceAll(string(b.Outcome), "_", " ")), attemptEnd(b)
+	case event.ApprovalRequested:
+		return "approval requested", b.ToolCallID + ", until " + b.ExpiresAt.Local().Format(time.DateTime)
 	case event.InputRejected:
 		return "input rejected", b.Reason
 	case event.TextDelta:
 		return "delta", b.Delta
 	case event.ReasoningDelta:
 		return "reasoning delta", b.Delta
+	case event.ToolProgress:
+		return "tool progress", b.Text
 	case nil:
 		return "no event", ""
 	default:
 		return string(body.Tag()), ""
 	}
+}
+
+func decision(b event.ApprovalDecided) (subject, text string) {
+	text = cmp.Or(b.ToolCallID, "all calls that wait")
+	if b.DecidedBy != "" {
+		text += " by " + b.DecidedBy
+	}
+	if b.Reason != "" {
+		text += ": " + b.Reason
+	}
+	if len(b.Parameters) > 0 {
+		text += ", with " + string(b.Parameters)
+	}
+	if b.Decision == event.Deny {
+		return "denied", text
+	}
+	return "approved", text
 }
 
 // NoWorkerYet is the notice for an input that no worker of the task queue has recorded yet.

@@ -1,0 +1,93 @@
+package event
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Decision is what somebody decided about a tool call.
+type Decision string
+
+// Decisions.
+const (
+	Approve Decision = "approve"
+	Deny    Decision = "deny"
+)
+
+var decisions = []Decision{Approve, Deny}
+
+// ApprovalRequested records that a tool call waits for an [ApprovalDecided].
+type ApprovalRequested struct {
+	ToolCallID string `json:"toolCallId"`
+	RequestID  string `json:"requestId"`
+	// ExpiresAt is when the call gets an error result instead.
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// ApprovalDecided decides about a tool call that waits for an approval.
+type ApprovalDecided struct {
+	// ToolCallID is empty for all calls that wait.
+	ToolCallID string   `json:"toolCallId,omitempty"`
+	Decision   Decision `json:"decision"`
+	// Reason has at most [MaxApprovalReasonBytes]. The model is told the reason of a denial.
+	Reason string `json:"reason,omitempty"`
+	// Parameters replace the arguments of an approved call; unset keeps them.
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	// DecidedBy is who decided, as the sender says.
+	DecidedBy string `json:"decidedBy,omitempty"`
+}
+
+// MaxApprovalReasonBytes is the maximum length of the reason of a decision.
+const MaxApprovalReasonBytes = 4 << 10
+
+// MaxArgumentBytes is the maximum size of the arguments of a tool call that a worker executes.
+const MaxArgumentBytes = 256 << 10
+
+// ToolProgress is the newest text about a running tool call. It is streamed and never recorded.
+type ToolProgress struct {
+	RequestID  string `json:"requestId"`
+	ToolCallID string `json:"toolCallId"`
+	// Index counts the texts of a call from 0.
+	Index int    `json:"index"`
+	Text  string `json:"text"`
+}
+
+func (b ApprovalRequested) validate() error {
+	if b.ToolCallID == "" {
+		return fieldf("toolCallId", "empty")
+	}
+	return requestID(b.RequestID)
+}
+
+func (b ApprovalDecided) validate() error {
+	switch {
+	case !slices.Contains(decisions, b.Decision):
+		return fieldf("decision", "want %s, got %s", oneOf(decisions), quote(string(b.Decision)))
+	case len(b.Reason) > MaxApprovalReasonBytes:
+		return fieldf("reason", "%d bytes (at most %d)", len(b.Reason), MaxApprovalReasonBytes)
+	case b.DecidedBy != "" && ValidateName("decidedBy", b.DecidedBy) != nil:
+		return ValidateName("decidedBy", b.DecidedBy)
+	}
+	if err := text("reason", b.Reason); err != nil || len(b.Parameters) == 0 {
+		return err
+	}
+	switch {
+	case b.Decision != Approve:
+		return fieldf("parameters", "set with the decision %s (want %s)", b.Decision, Approve)
+	case b.ToolCallID == "":
+		return fieldf("parameters", "set without a toolCallId (want one call)")
+	case len(b.Parameters) > MaxArgumentBytes:
+		return fieldf("parameters", "%d bytes (at most %d)", len(b.Parameters), MaxArgumentBytes)
+	case b.Parameters[0] != '{':
+		return fieldf("parameters", "want an object, got %s", describe(b.Parameters))
+	}
+	return value("parameters", b.Parameters)
+}
+
+func (b ToolProgress) validate() error {
+	if b.ToolCallID == "" {
+		return fieldf("toolCallId", "empty")
+	}
+	return requestID(b.RequestID)
+}

@@ -1,0 +1,297 @@
+package event
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SetTools sets the tools that a context may use. It replaces all of them: without tools, the
+// model is offered none, and unset fields return to their default.
+type SetTools struct {
+	// Tools has at most [MaxTools] elements.
+	Tools ToolList `json:"tools,omitempty"`
+	// Approve are at most [MaxTools] rules. A call that one of them matches requires an
+	// [ApprovalDecided].
+	Approve ApprovalRules `json:"approve,omitempty"`
+	// MaxSteps bounds the answers with tool calls of a turn, 1 to [MaxMaxSteps]; unset means 16.
+	// The answer after the last one is requested without tools.
+	MaxSteps *int `json:"maxSteps,omitempty"`
+	// Parallel bounds the calls that run at the same time, 1 to [MaxParallel]; unset means 4.
+	Parallel *int `json:"parallel,omitempty"`
+	// MaxRepeats is the number of the identical call of a turn that is not executed, 2 to
+	// [MaxMaxRepeats]; unset means 3.
+	MaxRepeats *int `json:"maxRepeats,omitempty"`
+	// ExpiryMs bounds the wait for an approval, and for the result of a client's tool:
+	// [MinExpiryMs] to [MaxExpiryMs]; unset means 24 h.
+	ExpiryMs *int64 `json:"expiryMs,omitempty"`
+}
+
+// Bounds of a [SetTools] and its elements.
+const (
+	MaxTools = 128
+	// MaxToolsBytes is the maximum size of the JSON of a [SetTools].
+	MaxToolsBytes       = 64 << 10
+	MaxPatternBytes     = 128
+	MaxDescriptionBytes = 4 << 10
+	MaxMaxSteps         = 100
+	MaxParallel         = 16
+	MaxMaxRepeats       = 10
+	MinExpiryMs         = 1000
+	MaxExpiryMs         = 30 * 24 * 60 * 60 * 1000 // 30 days
+)
+
+// Tool names tools of the worker, or declares a tool of a client. In JSON, the former is a
+// string and the latter an object.
+type Tool struct {
+	// Pattern is the name of a tool of the worker, or mcp:SERVER/TOOL, with wildcards
+	// ([MatchTool]). It is empty for a tool of a client, and the other fields otherwise.
+	Pattern string
+	// Name is 1 to 64 of A-Z a-z 0-9 _ -.
+	Name string
+	// Description has at most [MaxDescriptionBytes].
+	Description string
+	// Parameters is the JSON Schema of the arguments, at most [MaxSchemaBytes]; nil means an
+	// object with any fields.
+	Parameters Object
+}
+
+// IsClient reports whether a client executes the tool.
+func (t Tool) IsClient() bool { return t.Pattern == "" }
+
+// clientTool is the JSON of a tool of a client.
+type clientTool struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Parameters  Object `json:"parameters,omitempty"`
+}
+
+// MarshalJSON writes a pattern as a string and a tool of a client as an object.
+func (t Tool) MarshalJSON() ([]byte, error) {
+	if !t.IsClient() {
+		return json.Marshal(t.Pattern)
+	}
+	return json.Marshal(clientTool{t.Name, t.Description, t.Parameters})
+}
+
+// UnmarshalJSON reads the output of MarshalJSON. Validation reports any other JSON.
+func (t *Tool) UnmarshalJSON(data []byte) error {
+	var tool clientTool
+	*t = Tool{}
+	if json.Unmarshal(data, &t.Pattern) != nil && json.Unmarshal(data, &tool) == nil {
+		*t = Tool{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters}
+	}
+	return nil
+}
+
+// ToolList is a list of tools. An empty one is nil after decoding.
+type ToolList []Tool
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *ToolList) UnmarshalJSON(data []byte) error { return unmarshalList((*[]Tool)(l), data) }
+
+// ApprovalRule requires an approval of calls of the tools that a pattern matches. In JSON, a rule
+// without a condition is a string.
+type ApprovalRule struct {
+	// Tool is a pattern as in [Tool], or the name of a tool of a client.
+	Tool string
+	// When is a JSON Schema of at most [MaxSchemaBytes]: only calls whose arguments it accepts
+	// require an approval. Nil means all.
+	When Object
+}
+
+type conditionalRule struct {
+	Tool string `json:"tool"`
+	When Object `json:"when,omitempty"`
+}
+
+// MarshalJSON writes a rule without a condition as a string.
+func (r ApprovalRule) MarshalJSON() ([]byte, error) {
+	if r.When == nil {
+		return json.Marshal(r.Tool)
+	}
+	return json.Marshal(conditionalRule(r))
+}
+
+// UnmarshalJSON reads the output of MarshalJSON. Validation reports any other JSON.
+func (r *ApprovalRule) UnmarshalJSON(data []byte) error {
+	var rule conditionalRule
+	*r = ApprovalRule{}
+	if json.Unmarshal(data, &r.Tool) != nil && json.Unmarshal(data, &rule) == nil {
+		*r = ApprovalRule(rule)
+	}
+	return nil
+}
+
+// ApprovalRules is a list of rules. An empty one is nil after decoding.
+type ApprovalRules []ApprovalRule
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *ApprovalRules) UnmarshalJSON(data []byte) error {
+	return unmarshalList((*[]ApprovalRule)(l), data)
+}
+
+func unmarshalList[T any](list *[]T, data []byte) error {
+	err := json.Unmarshal(data, list)
+	if len(*list) == 0 {
+		*list = nil
+	}
+	return err
+}
+
+// MatchTool reports whether a pattern matches the name of a tool. In a pattern, * matches any
+// characters, including slashes.
+func MatchTool(pattern, name string) bool {
+	prefix, rest, hasStar := strings.Cut(pattern, "*")
+	if !hasStar {
+		return pattern == name
+	}
+	if !strings.HasPrefix(name, prefix) {
+		return false
+	}
+	name = name[len(prefix):]
+	for {
+		part, after, hasMore := strings.Cut(rest, "*")
+		if !hasMore {
+			return strings.HasSuffix(name, part)
+		}
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name, rest = name[i+len(part):], after
+	}
+}
+
+// ToolLimits are the limits of a [SetTools], with defaults.
+type ToolLimits struct {
+	MaxSteps, Parallel, MaxRepeats int
+	Expiry                         time.Duration
+}
+
+// Limits returns the limits; nil has the defaults.
+func (b *SetTools) Limits() ToolLimits {
+	limits := ToolLimits{MaxSteps: 16, Parallel: 4, MaxRepeats: 3, Expiry: 24 * time.Hour}
+	if b == nil {
+		return limits
+	}
+	for _, field := range []struct {
+		limit *int
+		set   *int
+	}{{&limits.MaxSteps, b.MaxSteps}, {&limits.Parallel, b.Parallel}, {&limits.MaxRepeats, b.MaxRepeats}} {
+		if field.set != nil {
+			*field.limit = *field.set
+		}
+	}
+	if b.ExpiryMs != nil {
+		limits.Expiry = time.Duration(*b.ExpiryMs) * time.Millisecond
+	}
+	return limits
+}
+
+func (b SetTools) validate() error {
+	if len(b.Tools) > MaxTools {
+		return fieldf("tools", "%d tools (at most %d)", len(b.Tools), MaxTools)
+	}
+	names := map[string]bool{}
+	for i, tool := range b.Tools {
+		if err := tool.validate("tools." + strconv.Itoa(i)); err != nil {
+			return err
+		}
+		if name := cmp.Or(tool.Name, tool.Pattern); names[name] {
+			return fieldf("tools."+strconv.Itoa(i), "has the name of an earlier tool")
+		} else {
+			names[name] = true
+		}
+	}
+	if len(b.Approve) > MaxTools {
+		return fieldf("approve", "%d rules (at most %d)", len(b.Approve), MaxTools)
+	}
+	for i, rule := range b.Approve {
+		if err := rule.validate("approve." + strconv.Itoa(i)); err != nil {
+			return err
+		}
+	}
+	for _, field := range []struct {
+		name      string
+		value     *int
+		low, high int64
+	}{
+		{"maxSteps", b.MaxSteps, 1, MaxMaxSteps}, {"parallel", b.Parallel, 1, MaxParallel}, {"maxRepeats", b.MaxRepeats, 2, MaxMaxRepeats},
+	} {
+		if field.value != nil {
+			if err := between(field.name, int64(*field.value), field.low, field.high); err != nil {
+				return err
+			}
+		}
+	}
+	if b.ExpiryMs != nil {
+		if err := between("expiryMs", *b.ExpiryMs, MinExpiryMs, MaxExpiryMs); err != nil {
+			return err
+		}
+	}
+	if data, err := json.Marshal(b); err != nil || len(data) > MaxToolsBytes {
+		return fieldf("tools", "the event has %d bytes of JSON (at most %d)", len(data), MaxToolsBytes)
+	}
+	return nil
+}
+
+func (t Tool) validate(field string) error {
+	if !t.IsClient() {
+		return validatePattern(field, t.Pattern)
+	}
+	switch {
+	case t.Name == "" && t.Description == "" && t.Parameters == nil:
+		return fieldf(field, `want the name of a tool, like "fetch" or "mcp:files/*", or {"name":…,"description":…,"parameters":…}`)
+	case t.Name == "" || !schemaName(t.Name):
+		return fieldf(field+".name", "want 1 to 64 of A-Z a-z 0-9 _ -, got %s", quote(t.Name))
+	case len(t.Description) > MaxDescriptionBytes:
+		return fieldf(field+".description", "%d bytes (at most %d)", len(t.Description), MaxDescriptionBytes)
+	}
+	if err := text(field+".description", t.Description); err != nil || t.Parameters == nil {
+		return err
+	}
+	return t.Parameters.validate(field+".parameters", MaxSchemaBytes)
+}
+
+func (r ApprovalRule) validate(field string) error {
+	if r.Tool == "" {
+		return fieldf(field, `want the name of a tool, like "fetch" or "mcp:files/*", or {"tool":…,"when":…}`)
+	}
+	if err := validatePattern(field, r.Tool); err != nil || r.When == nil {
+		return err
+	}
+	return r.When.validate(field+".when", MaxSchemaBytes)
+}
+
+func validatePattern(field, pattern string) error {
+	if len(pattern) > MaxPatternBytes {
+		return fieldf(field, "%d bytes (at most %d)", len(pattern), MaxPatternBytes)
+	}
+	return ValidateName(field, pattern)
+}
+
+// ToolValue returns bytes of a model or a tool as JSON that an event can hold: canonical, with
+// fields named like an API key renamed and their values removed ([RedactJSON]). Bytes that are not
+// JSON become a string.
+func ToolValue(raw json.RawMessage) json.RawMessage {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return nil
+	}
+	if !json.Valid(raw) || isTooDeep(raw, maxNestingDepth) {
+		raw, _ = encode(strings.ToValidUTF8(string(raw), "\uFFFD"))
+		return raw
+	}
+	kept, err := canonical(raw)
+	if err == nil && value("", kept) != nil {
+		kept, err = RedactJSON(kept)
+	}
+	if err != nil {
+		return nil // unreachable: the JSON is valid
+	}
+	return kept
+}
