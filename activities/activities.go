@@ -19,6 +19,8 @@ type Options struct {
 	Namespace string
 	// Models finds the models of requests.
 	Models Models
+	// Tools are the tools of the worker. Nil: none; tools of clients still work.
+	Tools Tools
 	// Stream carries deltas and stop messages. Nil: none.
 	Stream Stream
 	// Cache is shared with the workflows of this process. Nil: Generate queries workflows.

@@ -34,8 +34,9 @@ type attempt struct {
 	broadcast    Broadcast
 	announcement *announcement // nil before the request is sent
 	retry        reducer.RetryConfig
-	hasFallback  bool    // another provider can take over
-	messages     int     // in the conversation
+	hasFallback  bool // another provider can take over
+	messages     int  // in the conversation
+	tools        toolbox
 	nextRepair   *repair // nil: none, or that of this attempt
 	// committed is the newest known end of the log that the server has persisted.
 	committed logEnd
@@ -84,21 +85,30 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		return a.outcome(ctx, Answer{}, err)
 	}
 
+	if a.tools, err = a.offer(ctx, config.Tools); err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
+	settings, err := a.tools.choose(reducer.SettingsOf(session))
+	if err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
+	messages := session.Reduced.Messages
+
 	a.usage.start(model)
 	a.announce(ctx, config.Delivery.Policy)
 	ctx, cancel := context.WithTimeoutCause(ctx, milliseconds(a.in.TimeoutMs), errTimeout)
 	defer cancel()
 	size, reasoned := 0, 0
-	settings := reducer.SettingsOf(session)
 	a.keep = settings.Reasoning
-	a.messages = len(session.Reduced.Messages)
+	a.messages = len(messages)
 	answer, err := model.Stream(ctx, ModelRequest{
 		Conversation: a.in.ContextName,
-		Messages:     session.Reduced.Messages,
+		Messages:     messages,
 		FirstToken:   milliseconds(config.FirstTokenMs),
 		Stall:        milliseconds(config.StallMs),
 		Settings:     settings,
-		Repair:       a.repair.of(session),
+		Repair:       a.repair.of(messages),
+		Tools:        a.tools.definitions(),
 	}, func(delta Delta) {
 		if delta.IsReasoning {
 			if reasoned += len(delta.Text); a.keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {

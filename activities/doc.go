@@ -2,6 +2,7 @@
 // outside of their deterministic workflow.
 //
 //	Generate  sends a request to a model and streams the answer
+//	CallTool  calls a tool of the worker
 //	Open      registers a run, and restores the session from the log
 //	Archive   writes the log of a run to the archive
 //	Stop      sends a stop message to the worker that runs a request
@@ -20,7 +21,9 @@
 //   - An attempt is sent to the provider at most once. Temporal retries by the settings of the
 //     context; see [ModelError].
 //   - A stopped attempt is a result with the text so far, not an error.
+//   - A tool call is made at most once, unless its tool is idempotent. A failed call is a result.
 //   - When a run continues as new, the attempt keeps running, and an activity of the next run
 //     adopts it. Without one, it stops after two minutes.
-//   - The package depends on neither a model library nor NATS: it declares [Models] and [Stream].
+//   - The package depends on neither a model library nor NATS: it declares [Models], [Tools] and
+//     [Stream].
 package activities

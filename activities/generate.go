@@ -31,8 +31,11 @@ type GenerateInput struct {
 	// the request.
 	FirstAttempt int `json:"firstAttempt"`
 	// MaxAttempts is the number of attempts of the activity.
-	MaxAttempts int  `json:"maxAttempts"`
-	Fallback    bool `json:"fallback,omitempty"`
+	MaxAttempts int `json:"maxAttempts"`
+	// Steps and Limit are as in [reducer.StartRequest].
+	Steps    int    `json:"steps,omitempty"`
+	Limit    string `json:"limit,omitempty"`
+	Fallback bool   `json:"fallback,omitempty"`
 	// Through is the newest event when the request was scheduled. A session without it is stale.
 	Through string `json:"throughEventId"`
 	// ThroughAt is the time at which that event was recorded; zero if unknown.
@@ -65,8 +68,10 @@ type GenerateResult struct {
 	Reasoning string `json:"reasoning,omitempty"`
 	// ProviderState is the provider state of a complete answer; nil for none.
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
-	Reason        event.Reason         `json:"reason,omitempty"`
-	DurationMs    int64                `json:"durationMs,omitempty"`
+	// Calls are the tool calls of an answer with the outcome [reducer.Called].
+	Calls      []CalledTool `json:"calls,omitempty"`
+	Reason     event.Reason `json:"reason,omitempty"`
+	DurationMs int64        `json:"durationMs,omitempty"`
 	event.Usage
 	FinishReason string `json:"finishReason,omitempty"`
 	// Lost is a preceding attempt whose worker died. Nil: none.

@@ -42,6 +42,12 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		result.Outcome = reducer.Completed
 		if !isCut {
 			result.ProviderState, room = fittingState(answer.State, room)
+			if len(answer.Calls) > 0 {
+				result.Outcome, result.Calls = reducer.Called, a.tools.called(ctx, answer.Calls)
+			}
+			if len(answer.Calls) > len(result.Calls) {
+				result.ProviderState = nil // it belongs to all calls
+			}
 		}
 		result.Reasoning = a.kept(answer.Reasoning, room)
 		return result, nil

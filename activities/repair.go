@@ -45,8 +45,8 @@ func (r *repair) details() *repair {
 }
 
 // of returns the repair for a conversation; nil if there is none.
-func (r *repair) of(session reducer.Session) *Repair {
-	if r == nil || r.Messages != len(session.Reduced.Messages) {
+func (r *repair) of(messages []reducer.Message) *Repair {
+	if r == nil || r.Messages != len(messages) {
 		return nil
 	}
 	return &r.Repair
@@ -61,6 +61,9 @@ func (a *Activities) repairBefore(ctx context.Context, key attemptKey, fallback 
 		}
 		select {
 		case <-previous.done:
+			if previous.result.Outcome == reducer.Called {
+				return nil // it repaired another answer
+			}
 			return cmp.Or(previous.nextRepair, previous.repair)
 		default:
 			return nil

@@ -72,6 +72,7 @@ func (a *attempt) sessionOrLog(ctx context.Context) (reducer.Session, error) {
 		// A request is recorded when it is first sent.
 		session.Request = &reducer.Request{ID: a.in.RequestID}
 	}
+	session.Request.Steps, session.Request.Limit = a.in.Steps, a.in.Limit
 	return session, nil
 }
 

@@ -1,11 +1,29 @@
 package activities
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
+
+// Tools are the tools of a worker. All workers of a task queue need the same.
+type Tools interface {
+	// Offer returns the tools of a context in a stable order. An error fails the attempt; it may
+	// be of type [*ModelError].
+	Offer(context.Context, OfferRequest) ([]Tool, error)
+	// Call calls a tool. The context ends with the timeout, a cancellation or the worker.
+	Call(context.Context, ToolCallRequest) ToolCallResult
+}
+
+// OfferRequest asks for the tools of a context.
+type OfferRequest struct {
+	ContextName string
+	// RequestID is the same in all steps of a turn.
+	RequestID string
+	Config    event.SetTools
+}
 
 // Tool is a tool that a worker offers to models.
 type Tool struct {

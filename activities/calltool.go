@@ -1,0 +1,179 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+const (
+	// maxResultBytes is the maximum length of a result. A longer one is truncated.
+	maxResultBytes = wire.MaxEventBytes - envelopeBytes
+	// toolGrace is how long a cancelled tool has to return.
+	toolGrace = 5 * time.Second
+)
+
+// CallTool calls a tool of this worker. A call that fails, panics or takes longer than its timeout
+// has a result: an error for the model. CallTool returns an error if the call was cancelled, and
+// if another attempt follows.
+func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolResult, error) {
+	startedAt := time.Now()
+	call, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	call, stop := context.WithTimeoutCause(call, in.Timeout(), errToolTimeout)
+	defer stop()
+	defer a.beatDuring(ctx, cancel)()
+
+	result, err := a.outcomeOfCall(ctx, in, a.call(call, in), context.Cause(call))
+	if err != nil {
+		return CallToolResult{}, err
+	}
+	out := CallToolResult{Value: result.Value, Error: result.Error, IsError: result.IsError}.recordable()
+	out.DurationMs = time.Since(startedAt).Milliseconds()
+	return out, nil
+}
+
+var errToolTimeout = errors.New("the call took longer than the timeout of the tool")
+
+// Timeout bounds each attempt.
+func (in CallToolInput) Timeout() time.Duration {
+	if in.TimeoutMs == 0 {
+		return DefaultToolTimeout
+	}
+	return milliseconds(in.TimeoutMs)
+}
+
+// call runs the tool until it returns. A tool that ignores its cancellation keeps running.
+func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult {
+	if a.options.Tools == nil {
+		return failed("tool %s: this worker has no tools", in.Name)
+	}
+	request := ToolCallRequest{
+		ContextName: in.ContextName, RequestID: in.RequestID, ToolCallID: in.ToolCallID, Name: in.Name, Arguments: in.Arguments,
+	}
+	done := make(chan ToolCallResult, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				activity.GetLogger(ctx).Error("A tool panicked", "tool", in.Name, "call", in.ToolCallID, "panic", p, "stack", string(debug.Stack()))
+				done <- failed("the tool panicked: %v", p)
+			}
+		}()
+		done <- a.options.Tools.Call(ctx, request)
+	}()
+	select {
+	case result := <-done:
+		return result
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(toolGrace)
+	defer grace.Stop()
+	select {
+	case result := <-done:
+		return result
+	case <-grace.C:
+		return failed(event.OutcomeUnknown)
+	}
+}
+
+// outcomeOfCall returns the result of a call that ended with a cause; nil if nothing stopped it.
+// The value of a call that was stopped too late counts.
+func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result ToolCallResult, cause error) (ToolCallResult, error) {
+	attempt := int(activity.GetInfo(ctx).Attempt)
+	switch {
+	case !result.IsError:
+		return result, nil
+	case errors.Is(cause, errShutdown) && in.MaxAttempts > 0:
+		return result, temporal.NewApplicationError("the worker shut down", "handed-back")
+	case errors.Is(cause, errShutdown):
+		return failed(event.OutcomeUnknown), nil
+	case errors.Is(cause, errToolTimeout):
+		return failed("timed out after %v, outcome unknown", in.Timeout()), nil
+	case cause != nil:
+		return result, temporal.NewCanceledError()
+	case result.Retryable && attempt < in.MaxAttempts:
+		return result, temporal.NewApplicationError(event.Redact(plainText(result.Error), 1000), "tool")
+	}
+	return result, nil
+}
+
+// beatDuring sends heartbeats until end is called. It calls cancel when the worker hands its
+// activities back.
+func (a *Activities) beatDuring(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
+	ended := make(chan struct{})
+	var beats sync.WaitGroup
+	beats.Go(func() {
+		ticker := time.NewTicker(heartbeatInterval)
+		defer ticker.Stop()
+		handBack := a.options.HandBack
+		for {
+			select {
+			case <-ended:
+				return
+			case <-handBack:
+				cancel(errShutdown)
+				handBack = nil
+			case <-ticker.C:
+				activity.RecordHeartbeat(ctx)
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		beats.Wait()
+	}
+}
+
+// failed returns an error for the model.
+func failed(format string, args ...any) ToolCallResult {
+	return ToolCallResult{Error: jsonText(event.Redact(fmt.Sprintf(format, args...), 2000)), IsError: true}
+}
+
+// recordable returns a result that an event can contain, without secrets.
+func (r CallToolResult) recordable() CallToolResult {
+	content := &r.Value
+	if r.IsError || len(r.Error) > 0 {
+		r.Value, r.IsError, content = nil, true, &r.Error
+	}
+	kept, err := event.RedactJSON(*content)
+	if err != nil {
+		kept, _ = event.RedactJSON(jsonText(string(*content))) // a string is JSON
+	}
+	if *content = event.ToolValue(kept); string(*content) == "null" {
+		*content = jsonText("null") // an event cannot hold null
+	}
+	if n := len(*content); n > maxResultBytes {
+		text, _ := truncate(plainText(*content), maxResultBytes, maxResultBytes-100)
+		*content = jsonText(fmt.Sprintf("%s… (truncated: the result has %d bytes)", text, n))
+	}
+	return r
+}
+
+// jsonText returns a text as JSON.
+func jsonText(text string) json.RawMessage {
+	data, err := json.Marshal(strings.ToValidUTF8(text, "\uFFFD"))
+	if err != nil {
+		panic(err) // a string has JSON
+	}
+	return data
+}
+
+// plainText returns a JSON string as its text and any other value as JSON.
+func plainText(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
+}

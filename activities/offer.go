@@ -1,0 +1,230 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/schema"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// toolbox is what an attempt offers to its model.
+type toolbox struct {
+	tools   []offeredTool
+	approve event.ApprovalRules
+}
+
+type offeredTool struct {
+	Tool
+	isClient bool
+}
+
+// offer returns the tools of a config: those of the worker, and then those of clients.
+func (a *attempt) offer(ctx context.Context, config *event.SetTools) (toolbox, error) {
+	if config == nil {
+		return toolbox{}, nil
+	}
+	box := toolbox{approve: config.Approve}
+	if i := slices.IndexFunc(config.Tools, func(t event.Tool) bool { return !t.IsClient() }); i >= 0 {
+		if a.options.Tools == nil {
+			return box, toolError("tool %s: this worker has no tools (register them with the worker, or leave the tool out)", config.Tools[i].Pattern)
+		}
+		tools, err := a.options.Tools.Offer(ctx, OfferRequest{ContextName: a.in.ContextName, RequestID: a.in.RequestID, Config: *config})
+		if err != nil {
+			return box, err
+		}
+		for _, tool := range tools {
+			tool.Canonical = cmp.Or(tool.Canonical, tool.Name)
+			box.tools = append(box.tools, offeredTool{Tool: tool})
+		}
+	}
+	for _, tool := range config.Tools {
+		if tool.IsClient() {
+			// The context names it, so it replaces a tool of the worker that matches a pattern.
+			box.tools = slices.DeleteFunc(box.tools, func(t offeredTool) bool { return t.Name == tool.Name })
+			definition := ToolDefinition{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters}
+			if definition.Parameters == nil {
+				definition.Parameters = event.Object(`{"type":"object"}`)
+			}
+			box.tools = append(box.tools, offeredTool{Tool: Tool{ToolDefinition: definition, Canonical: tool.Name}, isClient: true})
+		}
+	}
+	return box, nil
+}
+
+// toolError is the error of a request that no further attempt can help.
+func toolError(format string, args ...any) error {
+	return &ModelError{Kind: "tools", Failure: event.FailureBadRequest, Err: fmt.Errorf(format, args...)}
+}
+
+func (b toolbox) definitions() []ToolDefinition {
+	var out []ToolDefinition
+	for _, t := range b.tools {
+		out = append(out, t.ToolDefinition)
+	}
+	return out
+}
+
+func (b toolbox) names() string {
+	var names []string
+	for _, t := range b.tools {
+		names = append(names, t.Name)
+	}
+	return cmp.Or(strings.Join(names, ", "), "none")
+}
+
+// choose returns settings in which the tool choice has the name that models know.
+func (b toolbox) choose(settings event.RequestSettings) (event.RequestSettings, error) {
+	if len(b.tools) == 0 || settings.ToolChoice == nil || settings.ToolChoice.Name == "" {
+		return settings, nil
+	}
+	name := settings.ToolChoice.Name
+	i := slices.IndexFunc(b.tools, func(t offeredTool) bool { return t.Name == name || t.Canonical == name })
+	if i < 0 {
+		return settings, toolError("toolChoice: the tool %s is not offered (want one of: %s)", name, b.names())
+	}
+	settings.ToolChoice = &event.ToolChoice{Name: b.tools[i].Name}
+	return settings, nil
+}
+
+// Bounds of the calls in an answer.
+const (
+	// maxArgumentsBytes bounds the arguments of a call. Together, they have at most
+	// [MaxAnswerBytes].
+	maxArgumentsBytes = 256 << 10
+	maxCallIDBytes    = 64
+	maxToolNameBytes  = 64
+)
+
+// CalledTool is a tool call of an answer. [reducer.CalledTool] describes the fields.
+type CalledTool struct {
+	ID         string          `json:"id,omitempty"`
+	Name       string          `json:"name"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	Client     bool            `json:"client,omitempty"`
+	Approve    bool            `json:"approve,omitempty"`
+	Idempotent bool            `json:"idempotent,omitempty"`
+	TimeoutMs  int64           `json:"timeoutMs,omitempty"`
+	Attempts   int             `json:"attempts,omitempty"`
+}
+
+// called resolves the calls of an answer, at most [reducer.MaxCalls]. Mistakes of the model become errors that it reads.
+func (b toolbox) called(ctx context.Context, calls []ModelCall) []CalledTool {
+	var out []CalledTool
+	room := MaxAnswerBytes
+	for _, call := range calls[:min(len(calls), reducer.MaxCalls)] {
+		called := b.resolve(ctx, call, min(room, maxArgumentsBytes))
+		room -= len(called.Arguments)
+		out = append(out, called)
+	}
+	return out
+}
+
+func (b toolbox) resolve(ctx context.Context, call ModelCall, room int) CalledTool {
+	called := CalledTool{ID: cutText(call.ID, maxCallIDBytes), Name: toolName(call.Name)}
+	mistake := func(format string, args ...any) CalledTool {
+		called.Error = event.Redact(fmt.Sprintf(format, args...), 1000)
+		return called
+	}
+	var err error
+	if called.Arguments, err = arguments(call.Arguments, room); err != nil {
+		return mistake("invalid arguments: %v", err)
+	}
+	i := slices.IndexFunc(b.tools, func(t offeredTool) bool { return t.Name == call.Name })
+	if i < 0 {
+		return mistake("unknown tool %q (available: %s)", called.Name, b.names())
+	}
+	tool := b.tools[i]
+	if err = matches(ctx, tool.Name, tool.Parameters, called.Arguments); err != nil {
+		return mistake("invalid arguments: %v", err)
+	}
+	called.Client, called.Approve = tool.isClient, b.needsApproval(tool.Canonical, called.Arguments)
+	if !tool.isClient {
+		called.Idempotent, called.TimeoutMs = tool.Idempotent, tool.Timeout.Milliseconds()
+		if tool.Idempotent {
+			called.Attempts = tool.Attempts
+		}
+	}
+	return called
+}
+
+// arguments returns the arguments of a call as an object that an event can contain; an empty one
+// with an error.
+func arguments(text string, room int) (json.RawMessage, error) {
+	none := json.RawMessage(`{}`)
+	if strings.TrimSpace(text) == "" {
+		return none, nil
+	}
+	if len(text) > room {
+		return none, fmt.Errorf("%d bytes (at most %d)", len(text), room)
+	}
+	if err := schema.IsObject(text); err != nil {
+		return none, fmt.Errorf("%w (you wrote: %s)", err, event.Redact(strings.Join(strings.Fields(text), " "), maxExcerpt))
+	}
+	given := json.RawMessage(text)
+	if err := event.New(event.ToolCall{ToolCallID: "call", ToolName: "tool", Parameters: given}).Validate(); err != nil {
+		return none, err // a field is named like an API key
+	}
+	given = event.ToolValue(given)
+	if given[0] != '{' {
+		return none, errors.New("the JSON is nested too deep")
+	}
+	return given, nil
+}
+
+// matches returns an error if arguments do not match the schema of a tool. An invalid schema
+// matches all.
+func matches(ctx context.Context, tool string, parameters event.Object, arguments json.RawMessage) error {
+	if len(parameters) == 0 {
+		return nil
+	}
+	compiled, err := schema.Compile(parameters)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("The arguments of a tool are not validated: its schema is invalid", "tool", tool, "error", err)
+		return nil
+	}
+	return compiled.Check(string(arguments))
+}
+
+// needsApproval reports whether a rule requires the approval of a call. A rule with an invalid
+// schema requires it.
+func (b toolbox) needsApproval(tool string, arguments json.RawMessage) bool {
+	return slices.ContainsFunc(b.approve, func(rule event.ApprovalRule) bool {
+		if !event.MatchTool(rule.Tool, tool) {
+			return false
+		}
+		if rule.When == nil {
+			return true
+		}
+		compiled, err := schema.Compile(rule.When)
+		return err != nil || compiled.Check(string(arguments)) == nil
+	})
+}
+
+// toolName returns a name that every provider accepts in a conversation.
+func toolName(name string) string {
+	kept := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+	return cmp.Or(cutText(kept, maxToolNameBytes), "unnamed")
+}
+
+func cutText(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "")
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "")
+}
