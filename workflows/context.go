@@ -88,6 +88,8 @@ type run struct {
 	pending      pending
 	appends      appends
 	answer       answer
+	calls        toolCalls
+	wake         wake
 	archived     archived
 	visibility   visibility
 }
@@ -245,7 +247,7 @@ func (r *run) loop(c *continuation) error {
 		}
 		r.releaseSession()
 		r.await(func() bool {
-			return !r.inbox.empty() || r.answer.future != nil && r.answer.future.IsReady() || r.isCancelled()
+			return !r.inbox.empty() || r.hasResult() || r.isCancelled()
 		})
 		r.acquireSession()
 		r.observeTask()
@@ -277,9 +279,14 @@ func (r *run) currentSession() (reducer.Session, error) {
 	return r.session, nil
 }
 
-// receive applies the signals in the inbox, in order, and then the result of the
-// request. It stops at maxTaskBytes. An urgent run may continue as new before the inbox
-// is empty, so it applies the result at once: the next run cannot.
+// hasResult reports whether an activity or the timer has ended.
+func (r *run) hasResult() bool {
+	return r.answer.future != nil && r.answer.future.IsReady() || r.calls.isReady() || r.wake.isReady()
+}
+
+// receive applies the signals in the inbox, in order, and then the results of activities.
+// It stops at maxTaskBytes. An urgent run may continue as new before the inbox is empty, so
+// it applies the results at once: the next run cannot.
 func (r *run) receive() {
 	if r.isUrgent() {
 		r.awaitAdopted()
@@ -292,14 +299,24 @@ func (r *run) receive() {
 			r.appends.pending = append(r.appends.pending, in.append.resolve(r.session, r.pending.events))
 		}
 	}
-	if (r.inbox.empty() || r.isUrgent()) && r.answer.future != nil && r.answer.future.IsReady() {
-		ended := r.result()
-		r.answer.future = nil
-		r.apply(ended)
+	if r.inbox.empty() || r.isUrgent() {
+		r.receiveResults()
 	}
 	if r.isCancelled() {
 		r.isClosing = true
 		r.apply(reducer.CloseAsked{At: r.now(), Reason: "the workflow was cancelled"})
+	}
+}
+
+func (r *run) receiveResults() {
+	if r.answer.future != nil && r.answer.future.IsReady() {
+		ended := r.result()
+		r.answer.future = nil
+		r.apply(ended)
+	}
+	r.endCalls()
+	if r.wake.isReady() {
+		r.woken()
 	}
 }
 
@@ -371,6 +388,12 @@ func (r *run) performEffects() {
 			r.tellRequest(effect)
 		case reducer.InterruptRequest:
 			r.interruptRequest(effect)
+		case reducer.CallTool:
+			r.callTool(effect)
+		case reducer.CancelTools:
+			r.cancelTools(effect)
+		case reducer.WakeAt:
+			r.wakeAt(effect)
 		}
 	}
 }

@@ -119,6 +119,8 @@ type continuation struct {
 	Start *reducer.StartRequest `json:"start,omitempty"`
 	// Running is the running request. Nil: none.
 	Running *reducer.StartRequest `json:"running,omitempty"`
+	// NotStarted are the ids of tool calls that have not been started yet.
+	NotStarted []string `json:"notStarted,omitempty"`
 	// Inbox contains the unprocessed signals, oldest first.
 	Inbox     []continuedSignal `json:"inbox,omitempty"`
 	UpdatedAt time.Time         `json:"updatedAt,omitzero"`
@@ -167,6 +169,8 @@ func (r *run) isDue() bool {
 		return false
 	case r.isUrgent():
 		return true
+	case r.calls.areAwaited():
+		return false // the next run cannot adopt them
 	case r.answer.future == nil:
 		return now.reaches(long) || workflow.GetInfo(r.ctx).GetContinueAsNewSuggested()
 	default:
@@ -192,6 +196,11 @@ func (r *run) isAdoptable() bool {
 		len(r.pending.effects) == 0 && !r.answer.future.IsReady()
 }
 
+// isMovable reports whether the next run can complete what this one has begun.
+func (r *run) isMovable() bool {
+	return !r.calls.areAwaited() && (r.answer.future == nil || r.isAdoptable())
+}
+
 // isUrgent reports whether the run must continue as new without delay.
 func (r *run) isUrgent() bool {
 	now := r.usage()
@@ -203,13 +212,13 @@ func (r *run) isUrgent() bool {
 // the server accepts more of them before each further task.
 func (r *run) isFlooded() bool {
 	isFlood := r.task.grown >= floodBytes || r.task.signalBytes >= floodSignalBytes
-	return isFlood && (r.answer.future == nil || r.isAdoptable())
+	return isFlood && r.isMovable()
 }
 
 // continuesAtOnce reports whether the run continues as new without processing its inbox.
 // A shorter task admits fewer signals.
 func (r *run) continuesAtOnce() bool {
-	return r.isDue() && r.isUrgent() && r.inbox.size <= maxContinuedInbox && (r.answer.future == nil || r.isAdoptable())
+	return r.isDue() && r.isUrgent() && r.inbox.size <= maxContinuedInbox && r.isMovable()
 }
 
 // continueAsNew returns the error that ends the run and starts the next one, or nil if the
@@ -221,8 +230,7 @@ func (r *run) continueAsNew() error {
 	// Updates with recorded events return their results first.
 	r.await(func() bool { return r.appends.unanswered == 0 })
 	r.awaitAdopted()
-	isReady := r.answer.future != nil && r.answer.future.IsReady()
-	if r.inbox.hasUpdate() && !r.isUrgent() || isReady || r.isInboxTooLarge() || r.isCancelled() {
+	if r.inbox.hasUpdate() && !r.isUrgent() || r.hasResult() || r.isInboxTooLarge() || r.isCancelled() {
 		return nil // process it first
 	}
 	ctx := workflow.WithWorkflowTaskTimeout(r.ctx, r.taskTimeout())
@@ -302,8 +310,11 @@ func (r *run) continuation() continuation {
 	c.Unarchived = r.archived.isIncomplete || r.isOverdue() || r.isUrgent()
 	for _, effect := range r.pending.effects {
 		// The session determines all other effects, see reducer.Continued.
-		if start, ok := effect.(reducer.StartRequest); ok {
-			c.Start = &start
+		switch effect := effect.(type) {
+		case reducer.StartRequest:
+			c.Start = &effect
+		case reducer.CallTool:
+			c.NotStarted = append(c.NotStarted, effect.Call.ID)
 		}
 	}
 	if c.Start == nil && r.session.Request != nil {
@@ -366,7 +377,7 @@ func (r *run) restore(c *continuation) error {
 		r.pending.effects = append(r.pending.effects, *c.Start)
 	case c.Running != nil:
 		r.answer.start = *c.Running
-		r.apply(reducer.Continued{At: r.now()})
+		r.apply(reducer.Continued{At: r.now(), NotStarted: c.NotStarted})
 	}
 	return nil
 }

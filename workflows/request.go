@@ -45,6 +45,8 @@ func (r *run) generateInput(start reducer.StartRequest, firstAttempt, attempts i
 		Through:      start.Through,
 		ThroughAt:    start.ThroughAt,
 		TimeoutMs:    start.TimeoutMs,
+		Steps:        start.Steps,
+		Limit:        start.Limit,
 	}
 }
 

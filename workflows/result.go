@@ -22,6 +22,9 @@ func (r *run) result() reducer.RequestEnded {
 		AttemptEnd:   reducer.AttemptEnd{Duration: milliseconds(result.DurationMs), Usage: result.Usage},
 		FinishReason: result.FinishReason,
 	}
+	for _, call := range result.Calls {
+		ended.Calls = append(ended.Calls, reducer.CalledTool(call))
+	}
 	attempted, lost := result.Attempted, result.Lost
 	if err != nil {
 		var failure activities.Failure
