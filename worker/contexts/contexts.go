@@ -46,6 +46,9 @@ type Options struct {
 	Part Part
 	// Models sends the requests.
 	Models *llm.Adapter
+	// Tools are the tools of the worker, the same in all workers of a task queue. Nil: none;
+	// tools of clients still work.
+	Tools activities.Tools
 	// Stream carries live deltas; nil: none.
 	Stream *stream.Conn
 	// Reduce folds events into the messages for the model. Nil: reducer.Reduce. It must be
@@ -126,6 +129,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		Temporal:         temporal,
 		Namespace:        options.Namespace,
 		Models:           backend.Models(options.Models),
+		Tools:            options.Tools,
 		Stream:           backend.Stream(options.Stream),
 		Cache:            cache,
 		Reduce:           options.Reduce,
