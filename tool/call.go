@@ -1,0 +1,67 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// maxErrorBytes bounds the error text that models receive.
+const maxErrorBytes = 4 << 10
+
+// Call calls a tool and returns its result for the model. Errors are results. The worker bounds
+// its time and handles panics.
+func (s *Set) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
+	ctx = NewContext(ctx, r.ContextName, r.ToolCallID, r.Progress)
+	result, err := s.call(ctx, r)
+	if err != nil {
+		return failure(err)
+	}
+	return activities.ToolCallResult{Value: result}
+}
+
+func (s *Set) call(ctx context.Context, r activities.ToolCallRequest) (json.RawMessage, error) {
+	t, found, err := s.find(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("this worker has no tool %s", r.Name)
+	}
+	arguments := r.Arguments
+	if len(arguments) == 0 || string(arguments) == "null" {
+		arguments = json.RawMessage("{}")
+	}
+	if err := t.schema.check(arguments); err != nil {
+		return nil, err
+	}
+	value, err := t.call(ctx, arguments)
+	if err != nil {
+		return nil, err
+	}
+	return s.bounded(ctx, t, value)
+}
+
+func (s *Set) find(ctx context.Context, r activities.ToolCallRequest) (t Tool, found bool, err error) {
+	if t, found = s.byName[r.Name]; found {
+		return t, true, nil
+	}
+	for _, source := range s.options.Sources {
+		if t, found, err = source.Find(ctx, r.ContextName, r.Name); found || err != nil {
+			return t, found, err
+		}
+	}
+	return Tool{}, false, nil
+}
+
+func failure(err error) activities.ToolCallResult {
+	text, encodeErr := marshal(event.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD"), maxErrorBytes))
+	if encodeErr != nil {
+		text = json.RawMessage(`"the tool failed"`)
+	}
+	return activities.ToolCallResult{Error: text, IsError: true, Retryable: isRetryable(err)}
+}

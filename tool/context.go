@@ -1,0 +1,55 @@
+package tool
+
+import (
+	"context"
+	"errors"
+)
+
+// call is what the context of a function knows about the call.
+type call struct {
+	contextName, id string
+	progress        func(text string) // nil: nobody can see it
+}
+
+type callKey struct{}
+
+// NewContext returns a context as functions receive it, for tests of functions. A nil progress
+// discards what the function reports.
+func NewContext(ctx context.Context, contextName, callID string, progress func(text string)) context.Context {
+	return context.WithValue(ctx, callKey{}, call{contextName, callID, progress})
+}
+
+func callOf(ctx context.Context) call {
+	c, _ := ctx.Value(callKey{}).(call) // zero outside of a call
+	return c
+}
+
+// CallID returns the id of the tool call, which is unique in the context and the same for all of
+// its attempts: with [ContextName], an idempotency key. It is empty outside of a call.
+func CallID(ctx context.Context) string { return callOf(ctx).id }
+
+// ContextName returns the name of the context that makes the call; empty outside of a call.
+func ContextName(ctx context.Context) string { return callOf(ctx).contextName }
+
+// Progress shows a text to those who follow the context, in place of the previous one. It is
+// neither recorded nor sent to the model. Texts that arrive too fast are dropped.
+func Progress(ctx context.Context, text string) {
+	if c := callOf(ctx); c.progress != nil {
+		c.progress(text)
+	}
+}
+
+type retryable struct{ error }
+
+func (r retryable) Unwrap() error { return r.error }
+
+// Retryable marks the error of a function that may succeed later. A call of an [Idempotent] tool
+// is then repeated up to its [Attempts]. Retryable(nil) is nil.
+func Retryable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return retryable{err}
+}
+
+func isRetryable(err error) bool { return errors.As(err, new(retryable)) }

@@ -1,0 +1,170 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+)
+
+// ReadResult is the name of the tool with which models read results that were too large. Each
+// context with a tool of a [Set] has it: a list of tools that changed during a conversation would
+// invalidate the provider's cache of the prompt.
+const ReadResult = "read_result"
+
+const (
+	// maxStoredBytes is the maximum size of a result.
+	maxStoredBytes = 16 << 20
+	// storeTimeout bounds storing or reading a result.
+	storeTimeout = time.Minute
+	// resultHeader begins each stored result, so that ReadResult reads no other blob.
+	resultHeader = "chronicle tool result 1\n"
+	// defaultLimit and maxLimit are numbers of bytes that ReadResult returns at once.
+	defaultLimit = 16_000
+	maxLimit     = 24_000
+)
+
+// bounded returns a value as JSON. A value that exceeds the maximum of the tool is stored, and
+// replaced by its beginning and its end.
+func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, error) {
+	encoded, text, err := encode(value)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the result cannot be encoded as JSON: %w", err)
+	case len(text) > maxStoredBytes:
+		return nil, fmt.Errorf("the result has %d bytes (at most %d)", len(text), maxStoredBytes)
+	case len(text) <= t.maxResult:
+		return encoded, nil
+	}
+	ref, err := s.store(ctx, text)
+	if err != nil {
+		s.options.Logger.WarnContext(ctx, "cannot store the result of a tool; the model receives parts of it",
+			"tool", t.spec.Canonical, "context", ContextName(ctx), "error", err)
+	}
+	return marshal(abridged(text, ref, t.maxResult))
+}
+
+// encode returns a value as JSON, and as the text that models read.
+func encode(value any) (encoded json.RawMessage, text string, err error) {
+	if raw, ok := value.(json.RawMessage); ok && !json.Valid(raw) {
+		return nil, "", errors.New("invalid JSON")
+	}
+	if s, ok := value.(string); ok {
+		value = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	if encoded, err = marshal(value); err != nil {
+		return nil, "", err
+	}
+	if json.Unmarshal(encoded, &text) == nil && encoded[0] == '"' {
+		return encoded, text, nil
+	}
+	return encoded, string(encoded), nil
+}
+
+// marshal leaves the characters of HTML as they are.
+func marshal(value any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// store returns the reference of a text; "" without a store.
+func (s *Set) store(ctx context.Context, text string) (string, error) {
+	if s.options.Store == nil {
+		return "", nil
+	}
+	// The function has run: its result is kept even if the call is cancelled now.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	ref, err := s.options.Store.Put(ctx, []byte(resultHeader+text))
+	return strings.TrimPrefix(string(ref), refPrefix), err
+}
+
+const refPrefix = "sha256/"
+
+// abridged returns the beginning and the end of a text with at most max bytes in total, and how
+// to read the rest; ref is empty if it is lost.
+func abridged(text, ref string, max int) string {
+	how := "it was not stored"
+	if ref != "" {
+		how = fmt.Sprintf("read it with the tool %s, ref %q and an offset", ReadResult, ref)
+	}
+	note := func(head, tail int) string {
+		return fmt.Sprintf("\n\n[The result has %d bytes. Bytes %d to %d are left out: %s.]\n\n", len(text), head, len(text)-tail, how)
+	}
+	room := max - len(note(len(text), 0))
+	head := text[:boundary(text, room*3/4)]
+	tail := text[boundary(text, len(text)-room/4+utf8.UTFMax):]
+	return head + note(len(head), len(tail)) + tail
+}
+
+// boundary returns the largest offset up to i at which a character begins.
+func boundary(text string, i int) int {
+	for i > 0 && i < len(text) && !utf8.RuneStart(text[i]) {
+		i--
+	}
+	return min(i, len(text))
+}
+
+type readResultInput struct {
+	Ref    string `json:"ref" jsonschema:"the ref in the shortened result"`
+	Offset int    `json:"offset,omitempty" jsonschema:"the first byte to read; default 0"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"the number of bytes to read; default 16000, at most 24000"`
+}
+
+func (s *Set) readResult() Tool {
+	return Must(New(ReadResult, "Read a part of a tool result that was too large to be shown as a whole.",
+		s.readPart, Idempotent(), Attempts(3), MaxResult(MaxMaxResult)))
+}
+
+func (s *Set) readPart(ctx context.Context, in readResultInput) (string, error) {
+	if in.Limit == 0 {
+		in.Limit = defaultLimit
+	}
+	if in.Limit < 1 || in.Limit > maxLimit {
+		return "", fmt.Errorf("limit %d is out of range (1 to %d)", in.Limit, maxLimit)
+	}
+	text, err := s.stored(ctx, in.Ref)
+	if err != nil {
+		return "", err
+	}
+	if in.Offset < 0 || in.Offset >= len(text) {
+		return "", fmt.Errorf("offset %d is out of range (0 to %d)", in.Offset, len(text)-1)
+	}
+	from := boundary(text, in.Offset)
+	to := boundary(text, from+max(in.Limit, utf8.UTFMax))
+	return text[from:to] + fmt.Sprintf("\n\n[bytes %d to %d of %d]", from, to, len(text)), nil
+}
+
+func (s *Set) stored(ctx context.Context, ref string) (string, error) {
+	if s.options.Store == nil {
+		return "", errors.New("this worker has no store for results")
+	}
+	parsed, err := blobs.ParseRef(refPrefix + strings.TrimPrefix(ref, refPrefix))
+	if err != nil {
+		return "", fmt.Errorf("ref: %w (copy it from the shortened result)", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	data, err := s.options.Store.Get(ctx, parsed)
+	text, isResult := strings.CutPrefix(string(data), resultHeader)
+	switch {
+	case errors.Is(err, blobs.ErrNotFound) || err == nil && !isResult:
+		return "", errors.New("no result has this ref (copy it from the shortened result)")
+	case errors.Is(err, blobs.ErrUnavailable):
+		return "", Retryable(errors.New("the store of results is unavailable"))
+	case err != nil:
+		return "", fmt.Errorf("the result cannot be read: %w", err)
+	}
+	return text, nil
+}

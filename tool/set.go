@@ -1,0 +1,173 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+)
+
+var _ activities.Tools = (*Set)(nil)
+
+// Options configure a [Set].
+type Options struct {
+	// Store keeps results that exceed [MaxResult]: the store of the worker. Nil: their rest is
+	// lost.
+	Store *blobs.Store
+	// Sources supply further tools, by the prefix of their canonical names, such as "mcp:".
+	Sources map[string]Source
+	// Disabled are tools that the operator has not enabled: their canonical names, and how to
+	// enable them.
+	Disabled map[string]string
+	// Logger receives failures of the store. Nil: [slog.Default].
+	Logger *slog.Logger
+}
+
+// Set is the tools of a worker. It is safe for concurrent use.
+type Set struct {
+	options Options
+	tools   []Tool // in the order of their canonical names
+	byName  map[string]Tool
+}
+
+// NewSet returns the set of some tools and of [ReadResult]. Their names must be unique.
+func NewSet(options Options, tools ...Tool) (*Set, error) {
+	options.Logger = cmp.Or(options.Logger, slog.Default())
+	s := &Set{options: options, byName: map[string]Tool{}}
+	s.tools = append(slices.Clone(tools), s.readResult())
+	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.spec.Canonical, b.spec.Canonical) })
+	for i, t := range s.tools {
+		if t.call == nil {
+			return nil, fmt.Errorf("tool %q: not created by New", t.spec.Name)
+		}
+		for prefix := range options.Sources {
+			if strings.HasPrefix(t.spec.Canonical, prefix) {
+				return nil, fmt.Errorf("tool %q: the prefix %s belongs to another source", t.spec.Canonical, prefix)
+			}
+		}
+		if _, exists := s.byName[t.spec.Name]; exists || i > 0 && s.tools[i-1].spec.Canonical == t.spec.Canonical {
+			return nil, fmt.Errorf("tool %q: the name is used twice", t.spec.Name)
+		}
+		s.byName[t.spec.Name] = t
+	}
+	return s, nil
+}
+
+// Names returns the canonical names of the tools, without those of sources and without
+// [ReadResult].
+func (s *Set) Names() (names []string) {
+	for _, t := range s.tools {
+		if t.spec.Canonical != ReadResult {
+			names = append(names, t.spec.Canonical)
+		}
+	}
+	return names
+}
+
+// Offer returns the tools that a context names, in the order of its patterns and, within a
+// pattern, of their names. [ReadResult] follows if there are any. Its errors are of type
+// [*activities.ModelError], with [event.FailureBadRequest] for names that the worker does not
+// have.
+func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activities.Tool, error) {
+	var patterns []string
+	for _, t := range r.Config.Tools {
+		if !t.IsClient() {
+			patterns = append(patterns, t.Pattern)
+		}
+	}
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	known, err := s.candidates(ctx, r, patterns)
+	if err != nil {
+		return nil, err
+	}
+	var offered []activities.Tool
+	byName := map[string]string{}
+	for _, pattern := range patterns {
+		isFound := false
+		for _, t := range known {
+			if !event.MatchTool(pattern, t.spec.Canonical) {
+				continue
+			}
+			isFound = true
+			switch other := byName[t.spec.Name]; other {
+			case "":
+				byName[t.spec.Name] = t.spec.Canonical
+				offered = append(offered, t.spec)
+			case t.spec.Canonical:
+			default:
+				return nil, badRequest(r, "%s and %s have the same name %s for models (name only one of them)",
+					other, t.spec.Canonical, t.spec.Name)
+			}
+		}
+		if !isFound && !s.isOfSource(pattern) {
+			return nil, s.unknown(r, pattern)
+		}
+	}
+	if _, isOffered := byName[ReadResult]; !isOffered && len(offered) > 0 {
+		offered = append(offered, s.byName[ReadResult].spec)
+	}
+	if len(offered) > event.MaxTools {
+		return nil, badRequest(r, "%d tools are out of range (at most %d; name fewer)", len(offered), event.MaxTools)
+	}
+	return offered, nil
+}
+
+// candidates returns the tools of the set, and those of sources that patterns name, in the order
+// of their canonical names.
+func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, patterns []string) ([]Tool, error) {
+	known := slices.Clone(s.tools)
+	for _, prefix := range slices.Sorted(maps.Keys(s.options.Sources)) {
+		var own []string
+		for _, pattern := range patterns {
+			if strings.HasPrefix(pattern, prefix) {
+				own = append(own, pattern)
+			}
+		}
+		if len(own) == 0 {
+			continue
+		}
+		tools, err := s.options.Sources[prefix].Offer(ctx, OfferRequest{ContextName: r.ContextName, RequestID: r.RequestID, Patterns: own})
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, tools...)
+	}
+	slices.SortStableFunc(known, func(a, b Tool) int { return strings.Compare(a.spec.Canonical, b.spec.Canonical) })
+	return known, nil
+}
+
+// isOfSource reports whether a pattern names tools of a source, which decides what is unknown.
+func (s *Set) isOfSource(pattern string) bool {
+	for prefix := range s.options.Sources {
+		if strings.HasPrefix(pattern, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Set) unknown(r activities.OfferRequest, pattern string) error {
+	if how, ok := s.options.Disabled[pattern]; ok {
+		return badRequest(r, "%s is not enabled on this worker (%s)", pattern, how)
+	}
+	names := append(s.Names(), ReadResult)
+	for _, prefix := range slices.Sorted(maps.Keys(s.options.Sources)) {
+		names = append(names, prefix+"…")
+	}
+	return badRequest(r, "no tool matches %q (this worker has %s)", pattern, strings.Join(names, ", "))
+}
+
+// badRequest returns the error of a request that no retry changes.
+func badRequest(r activities.OfferRequest, format string, args ...any) error {
+	return &activities.ModelError{Kind: "unknown-tool", Failure: event.FailureBadRequest,
+		Err: fmt.Errorf("tools of context %s: "+format, append([]any{r.ContextName}, args...)...)}
+}

@@ -1,0 +1,24 @@
+package tool
+
+import "context"
+
+// Source supplies tools whose list may change, such as those of MCP servers. The names of its
+// tools in event.SetTools begin with a prefix.
+type Source interface {
+	// Offer returns the tools whose canonical names match one of the patterns. Tools that are
+	// missing at present are left out. An error fails the request; it may be of type
+	// [*activities.ModelError].
+	Offer(context.Context, OfferRequest) ([]Tool, error)
+	// Find returns the tool with the name that models know; found is false if there is none.
+	Find(ctx context.Context, contextName, name string) (t Tool, found bool, err error)
+}
+
+// OfferRequest asks a [Source] for the tools of a context.
+type OfferRequest struct {
+	ContextName string
+	// RequestID is the same in all steps of a turn. A model may call a tool that it saw in an
+	// earlier step, so the list should stay.
+	RequestID string
+	// Patterns all have the prefix of the source.
+	Patterns []string
+}
