@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/sashabaranov/go-openai"
-
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
@@ -190,12 +188,8 @@ type stateReader struct {
 	size int // of the collected state, in bytes
 	// details are the reasoning_details, or the thinking parts.
 	details []*detail
-	extra   json.RawMessage   // extra_content of the message
-	calls   []json.RawMessage // extra_content of the tool calls, null for none
-	// isCallSigned means that calls has an object.
-	isCallSigned bool
-	// pieces finds the call of a piece, as for the answer.
-	pieces callReader
+	extra   json.RawMessage            // extra_content of the message
+	calls   map[string]json.RawMessage // extra_content by the id of a tool call
 }
 
 // detail is an element of reasoning_details or a content part. Its text arrives in pieces.
@@ -210,7 +204,6 @@ type detail struct {
 var (
 	detailsField = []byte(`"reasoning_details"`)
 	extraField   = []byte(`"extra_content"`)
-	callsField   = []byte(`"tool_calls"`)
 )
 
 // read collects the state in an event. parts are its content parts.
@@ -222,8 +215,7 @@ func (s *stateReader) read(data []byte, parts []json.RawMessage) {
 		for _, part := range parts {
 			s.addThinking(part)
 		}
-	case s.rule == stateDetails && hasDetails(data),
-		s.rule == stateSignatures && (bytes.Contains(data, extraField) || bytes.Contains(data, callsField)):
+	case s.rule == stateDetails && hasDetails(data), s.rule == stateSignatures && bytes.Contains(data, extraField):
 		s.readDelta(data)
 	}
 }
@@ -243,7 +235,7 @@ func (s *stateReader) readDelta(data []byte) {
 				Details   []json.RawMessage `json:"reasoning_details"`
 				Extra     json.RawMessage   `json:"extra_content"`
 				ToolCalls []struct {
-					openai.ToolCall
+					ID    string          `json:"id"`
 					Extra json.RawMessage `json:"extra_content"`
 				} `json:"tool_calls"`
 			} `json:"delta"`
@@ -264,16 +256,11 @@ func (s *stateReader) readDelta(data []byte) {
 		s.size += len(delta.Extra)
 	}
 	for _, call := range delta.ToolCalls {
-		index := noIndex
-		if call.Index != nil {
-			index = *call.Index
-		}
-		at := s.pieces.add(index, call.ID, call.Function.Name, call.Function.Arguments, func(string) {})
-		for len(s.calls) <= at {
-			s.calls = append(s.calls, json.RawMessage("null"))
-		}
-		if isObject(call.Extra) {
-			s.calls[at], s.isCallSigned = call.Extra, true
+		if call.ID != "" && isObject(call.Extra) {
+			if s.calls == nil {
+				s.calls = map[string]json.RawMessage{}
+			}
+			s.calls[call.ID] = call.Extra
 			s.size += len(call.Extra)
 		}
 	}
@@ -341,13 +328,13 @@ func (d *detail) json(rule stateRule) json.RawMessage {
 }
 
 // state returns the state of a complete answer with this reasoning; nil if there is none or it is
-// too large. isToolTurn reports whether the model has called tools since the newest user message.
-func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event.ProviderState {
+// too large. called reports whether the answer calls tools.
+func (t *Target) state(s *stateReader, reasoning string, called bool) *event.ProviderState {
 	var data any
 	switch {
 	case s.size > event.MaxProviderStateBytes:
 		return nil
-	case t.quirks.state == stateReasoning && isToolTurn:
+	case t.quirks.state == stateReasoning && called:
 		data = map[string]string{"reasoning_content": reasoning}
 	case len(s.details) > 0:
 		elements := make([]json.RawMessage, len(s.details))
@@ -356,12 +343,12 @@ func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event
 		}
 		name := map[stateRule]string{stateDetails: "reasoning_details", stateThinking: "thinking"}[s.rule]
 		data = map[string]any{name: elements}
-	case s.extra != nil || s.isCallSigned:
+	case s.extra != nil || s.calls != nil:
 		fields := map[string]any{}
 		if s.extra != nil {
 			fields["extra_content"] = s.extra
 		}
-		if s.isCallSigned {
+		if s.calls != nil {
 			fields["tool_calls"] = s.calls
 		}
 		data = fields

@@ -1,0 +1,173 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"golang.org/x/net/html/charset"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/egress"
+	"github.com/seed-9ed7edd4/chronicle/internal/version"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+)
+
+const (
+	// fetchTimeout bounds a fetch with its redirects.
+	fetchTimeout = 30 * time.Second
+	// maxBodyBytes is the part of a body that is read.
+	maxBodyBytes = 2 << 20
+	// maxFailureBytes is the part of the body of a failed response that the model receives.
+	maxFailureBytes = 500
+)
+
+// FetchOptions configure [Fetch].
+type FetchOptions struct {
+	// Client sends the requests. Nil: one that connects to public addresses only, on the ports
+	// 80 and 443, without a proxy. A client of your own lets models reach whatever it can reach.
+	Client *http.Client
+}
+
+type fetchInput struct {
+	URL string `json:"url" jsonschema:"an http or https URL"`
+	Raw bool   `json:"raw,omitempty" jsonschema:"return HTML as it is instead of as Markdown"`
+}
+
+// Fetch returns the tool fetch, which gets a URL and returns its text, HTML as Markdown. Other
+// types than text are errors.
+func Fetch(options FetchOptions) tool.Tool {
+	f := fetcher{client: options.Client, markdown: converter.NewConverter(converter.WithPlugins(
+		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))}
+	if f.client == nil {
+		f.client = egress.NewClient(egress.Options{})
+	}
+	return tool.Must(tool.New("fetch", "Fetch a URL of the public Internet and return its text; HTML is returned as Markdown.",
+		f.fetch, tool.Idempotent(), tool.Attempts(2), tool.Timeout(fetchTimeout)))
+}
+
+type fetcher struct {
+	client   *http.Client
+	markdown *converter.Converter
+}
+
+func (f fetcher) fetch(ctx context.Context, in fetchInput) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, in.URL, nil)
+	if err != nil {
+		return "", errors.New("url: invalid (want an http or https URL)")
+	}
+	request.Header.Set("User-Agent", "Chronicle/"+version.Version)
+	request.Header.Set("Accept", "text/html, text/markdown, text/plain, application/json, application/xml;q=0.9, */*;q=0.5")
+	response, err := f.client.Do(request)
+	if err != nil {
+		return "", unreachable(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBodyBytes+1))
+	if err != nil {
+		return "", tool.Retryable(fmt.Errorf("read the body: %w", err))
+	}
+	isCut := len(body) > maxBodyBytes
+	text, err := f.text(response, body[:min(len(body), maxBodyBytes)], in.Raw)
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return "", statusError(response, text)
+	}
+	if err != nil {
+		return "", err
+	}
+	if isCut {
+		text += fmt.Sprintf("\n\n[the body is longer than %d bytes; the rest was not read]", maxBodyBytes)
+	}
+	if final := response.Request.URL.String(); final != request.URL.String() {
+		text = "[redirected to " + final + "]\n\n" + text
+	}
+	return text, nil
+}
+
+// unreachable returns the error of a request without a response.
+func unreachable(err error) error {
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		err = failed.Err // without the URL, which the model knows
+	}
+	if errors.Is(err, egress.ErrBlocked) {
+		return err
+	}
+	if failed := (*net.DNSError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("host %s: %s", failed.Name, failed.Err) // without the address of the name server
+		if failed.IsNotFound {
+			return err
+		}
+	}
+	return tool.Retryable(err)
+}
+
+func statusError(response *http.Response, text string) error {
+	err := fmt.Errorf("status %s: %s", response.Status, event.Redact(strings.TrimSpace(text), maxFailureBytes))
+	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500 {
+		return tool.Retryable(err)
+	}
+	return err
+}
+
+// text returns a body as text for the model.
+func (f fetcher) text(response *http.Response, body []byte, isRaw bool) (string, error) {
+	contentType := response.Header.Get("Content-Type")
+	if contentType == "" {
+		contentType = http.DetectContentType(body)
+	}
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		mediaType = event.BareMediaType(contentType)
+	}
+	isHTML := mediaType == "text/html" || mediaType == "application/xhtml+xml"
+	if event.MediaOf(mediaType) != event.MediaText {
+		return "", fmt.Errorf("the content type %q is not text", mediaType)
+	}
+	text, err := decode(body, contentType, isHTML)
+	if err != nil || !isHTML || isRaw {
+		return text, err
+	}
+	markdown, err := f.markdown.ConvertString(text, converter.WithDomain(response.Request.URL.String()))
+	if err != nil {
+		return text, nil // such as HTML that is nested too deep
+	}
+	return dataImage.ReplaceAllString(markdown, "![$1]()"), nil
+}
+
+// dataImage matches an image whose bytes are in its URL.
+var dataImage = regexp.MustCompile(`!\[([^\]]*)\]\(data:[^)]*\)`)
+
+// decode returns text in UTF-8. HTML may declare its encoding itself.
+func decode(body []byte, contentType string, isHTML bool) (string, error) {
+	if bytes.IndexByte(body, 0) >= 0 && !isUTF16(body) {
+		return "", errors.New("the body is not text")
+	}
+	if !isHTML && !strings.Contains(strings.ToLower(contentType), "charset") && utf8.Valid(body) {
+		return strings.TrimPrefix(string(body), "\ufeff"), nil
+	}
+	reader, err := charset.NewReader(bytes.NewReader(body), contentType)
+	if err != nil {
+		return string(body), nil
+	}
+	decoded, err := io.ReadAll(reader)
+	return strings.TrimPrefix(string(decoded), "\ufeff"), err
+}
+
+// isUTF16 reports whether a text begins with a byte order mark of UTF-16.
+func isUTF16(body []byte) bool {
+	return bytes.HasPrefix(body, []byte{0xFE, 0xFF}) || bytes.HasPrefix(body, []byte{0xFF, 0xFE})
+}
