@@ -247,10 +247,13 @@ const (
 	PolicyQueue Policy = "queue"
 	// PolicyReject records an [InputRejected] instead of the input.
 	PolicyReject Policy = "reject"
+	// PolicySteer includes the new input in the next step of the turn, without stopping the
+	// answer or its tool calls. After the last step, the input is answered next.
+	PolicySteer Policy = "steer"
 )
 
 // Policies returns all delivery policies, the default first.
-func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject} }
+func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject, PolicySteer} }
 
 // SetDeliveryPolicy sets the delivery policy and the debouncing of requests. At least one
 // field must be set; unset fields keep their value.

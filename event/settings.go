@@ -95,7 +95,10 @@ func Reasonings() []Reasoning { return []Reasoning{ReasoningSummary, ReasoningFu
 // "none", "required" or {"name":"weather"}.
 type ToolChoice struct{ Mode, Name string }
 
-var toolChoices = []string{"auto", "none", "required"}
+// ToolChoiceNone is the mode in which the model must not call tools.
+const ToolChoiceNone = "none"
+
+var toolChoices = []string{"auto", ToolChoiceNone, "required"}
 
 // MarshalJSON writes a mode as a string and a tool as an object.
 func (c ToolChoice) MarshalJSON() ([]byte, error) {

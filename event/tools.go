@@ -276,10 +276,10 @@ func validatePattern(field, pattern string) error {
 
 // ToolValue returns bytes of a model or a tool as JSON that an event can hold: canonical, with
 // fields named like an API key renamed and their values removed ([RedactJSON]). Bytes that are not
-// JSON become a string.
+// JSON, or nested more than 100 levels deep, become a string; null becomes nil.
 func ToolValue(raw json.RawMessage) json.RawMessage {
 	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 {
+	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	if !json.Valid(raw) || isTooDeep(raw, maxNestingDepth) {

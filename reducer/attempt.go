@@ -1,6 +1,10 @@
 package reducer
 
-import "github.com/seed-9ed7edd4/chronicle/event"
+import (
+	"cmp"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
 
 // attemptStarted handles the report of an attempt and stops an attempt that is not wanted.
 func (d *decision) attemptStarted(in RequestStarted) {
@@ -106,7 +110,8 @@ func (d *decision) reconcile(in RequestEnded) {
 func (d *decision) isPlausible(a Attempted) bool {
 	r, through := d.Request, event.Counter(a.Through)
 	last := r.FirstAttempt + event.MaxMaxRetries + SpareAttempts
+	newest := cmp.Or(event.Counter(r.Limit), d.EventCount)
 	return a.Attempt > r.Attempt && a.Attempt >= r.FirstAttempt && a.Attempt <= last &&
-		a.Through == event.FormatID(d.ContextName, through) && through >= event.Counter(r.Asked) && through <= d.EventCount &&
+		a.Through == event.FormatID(d.ContextName, through) && through >= event.Counter(r.Asked) && through <= newest &&
 		len(a.ProviderID) <= event.MaxNameBytes && len(a.Model) <= event.MaxNameBytes
 }

@@ -45,6 +45,8 @@ type Message struct {
 	// ProviderState is returned to the provider of the answer ([event.ProviderState]); nil for
 	// none. It must not be modified.
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
+	// RequestID is the request of an answer with tool calls; empty for other messages.
+	RequestID string `json:"requestId,omitempty"`
 
 	freeCount int32 // see shared; 0 in a message
 }
@@ -133,7 +135,7 @@ func (f *fold) apply(e event.Event) {
 		f.append(Message{Role: RoleUser, Content: body.Content, EventID: e.ID, Attachments: f.PendingAttachments})
 		f.PendingAttachments = nil
 	case event.AssistantMessage:
-		f.insert(f.placeAfter(body.ThroughEventID), Message{
+		f.insert(f.placeAfter(body.ThroughEventID, body.RequestID), Message{
 			Role: RoleAssistant, Content: body.Content, EventID: e.ID, Partial: body.Partial, ProviderState: body.ProviderState,
 		})
 	case event.FileAttachment:
@@ -142,6 +144,8 @@ func (f *fold) apply(e event.Event) {
 		f.addToolCall(e.ID, body)
 	case event.ToolResult:
 		f.addToolResult(e.ID, body)
+	case event.ApprovalDecided:
+		f.editToolCall(body)
 	default:
 		f.Config = f.Config.apply(e.Body)
 	}
@@ -164,8 +168,9 @@ func (f *fold) setSystem(m Message) {
 
 // placeAfter returns the index after the last message that a request included, and after
 // the results of its tool calls; the end if the request is unknown. Inserted answers have
-// newer ids than the messages after them, so the ids are not sorted.
-func (f *fold) placeAfter(throughEventID string) int {
+// newer ids than the messages after them, so the ids are not sorted. An answer also follows the
+// earlier answers of its request, which have tool calls, and their results.
+func (f *fold) placeAfter(throughEventID, requestID string) int {
 	through := event.Counter(throughEventID)
 	i := len(f.Messages)
 	if through == 0 {
@@ -174,7 +179,13 @@ func (f *fold) placeAfter(throughEventID string) int {
 	for i > 0 && f.Messages[i-1].Role != RoleSystem && event.Counter(f.Messages[i-1].EventID) > through {
 		i--
 	}
-	return f.skipResults(i)
+	i = f.skipResults(i)
+	for step := len(f.Messages) - 1; step >= i && requestID != ""; step-- {
+		if f.Messages[step].RequestID == requestID {
+			return f.skipResults(step + 1)
+		}
+	}
+	return i
 }
 
 func (f *fold) skipResults(i int) int {
@@ -203,13 +214,35 @@ func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 			}
 			f.own()
 			f.Messages[i].ToolCalls = appendCopy(m.ToolCalls, call)
+			if body.RequestID != "" {
+				f.Messages[i].RequestID = body.RequestID
+			}
 			return
 		}
 		if m.Role == RoleUser && !named {
 			break
 		}
 	}
-	f.append(Message{Role: RoleAssistant, EventID: eventID, ToolCalls: []ToolCall{call}})
+	f.append(Message{Role: RoleAssistant, EventID: eventID, ToolCalls: []ToolCall{call}, RequestID: body.RequestID})
+}
+
+// editToolCall replaces the arguments of a call by those of its approval.
+func (f *fold) editToolCall(body event.ApprovalDecided) {
+	if len(body.Parameters) == 0 {
+		return
+	}
+	for i, m := range slices.Backward(f.Messages) {
+		for k, call := range m.ToolCalls {
+			if call.ID != body.ToolCallID {
+				continue
+			}
+			f.own()
+			calls := slices.Clone(m.ToolCalls)
+			calls[k].Arguments = string(body.Parameters)
+			f.Messages[i].ToolCalls = calls
+			return
+		}
+	}
 }
 
 // addToolResult inserts the result after its call and earlier results. A second result

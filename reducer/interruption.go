@@ -36,6 +36,10 @@ func (d *decision) interrupt() {
 
 // stop asks the request to stop, unless it was asked for the same or a stronger reason.
 func (d *decision) stop(reason event.Reason) {
+	if d.Phase() == PhaseCalling {
+		d.interruptCalls(reason)
+		return
+	}
 	r := d.Request
 	if r.Stop == event.ReasonCancelled || r.Stop == reason {
 		return

@@ -12,6 +12,7 @@ func (d *decision) open(in Opened) {
 	lost := d.Request
 	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID, ForkedFrom: in.ForkedFrom})
 	if lost != nil {
+		d.recordEvents(lost.interruptedResults()...)
 		d.record(event.LLMRequestInterrupted{
 			RequestID: lost.ID, Reason: event.ReasonCancelled, ThroughEventID: d.LastEventID(),
 		})
@@ -29,9 +30,13 @@ func (d *decision) reopen() {
 
 // continued resumes the running request in the next run. Without a known attempt and its
 // worker there is nothing to adopt, and the request is requeued.
-func (d *decision) continued() {
+func (d *decision) continued(in Continued) {
 	r := d.Request
 	if r == nil {
+		return
+	}
+	if d.Phase() == PhaseCalling {
+		d.continueCalls(in.NotStarted)
 		return
 	}
 	if !d.Phase().IsSent() || r.Worker == "" {

@@ -66,6 +66,7 @@ func (d *decision) follow(e event.Event) {
 			d.Trigger, d.TriggerAt, d.TriggerSettings = e.ID, e.Timestamp, body.Settings
 		}
 	case event.ToolCall:
+		d.followCall(body)
 		if !slices.Contains(d.OpenToolCalls, body.ToolCallID) {
 			d.OpenToolCalls = appendCopy(d.OpenToolCalls, body.ToolCallID)
 		}
@@ -74,6 +75,11 @@ func (d *decision) follow(e event.Event) {
 		if len(d.OpenToolCalls) == 0 {
 			d.OpenToolCalls = nil
 		}
+		d.followResult(body)
+	case event.ApprovalRequested:
+		d.followApprovalRequest(body)
+	case event.ApprovalDecided:
+		d.followApproval(body)
 	case event.SessionStarted:
 		d.Started, d.Ended, d.Closing = true, false, ""
 		if body.ForkedFrom != "" {
@@ -86,6 +92,9 @@ func (d *decision) follow(e event.Event) {
 		r := d.openRequest(body.RequestID)
 		r.Attempt, r.AttemptEnded, r.Through = body.Attempt, false, body.ThroughEventID
 		r.ProviderID, r.Model = body.ProviderID, body.Model
+		if event.Counter(d.Trigger) <= event.Counter(r.Through) {
+			r.Settings = d.TriggerSettings
+		}
 		d.Model = body.Model
 	case event.LLMRequestFellBack:
 		d.openRequest(body.RequestID)

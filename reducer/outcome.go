@@ -18,6 +18,9 @@ func (d *decision) requestEnded(in RequestEnded) {
 			AttemptEnd: AttemptEnd{Error: "its input is not in the log", Usage: in.Usage}, Lost: in.Lost,
 		}
 	}
+	if in.Outcome == Called && (len(in.Calls) == 0 || d.Rules < Rules2) {
+		in.Outcome = Completed
+	}
 	if in.Outcome == Lost && d.Rules < Rules2 {
 		in.Attempted = Attempted{RequestID: in.RequestID}
 	}
@@ -34,6 +37,14 @@ func (d *decision) requestEnded(in RequestEnded) {
 	switch {
 	case in.Outcome == Completed:
 		d.complete(in)
+	case in.Outcome == Called && !d.Phase().IsStopping() && !(d.isOutdated() && d.policy().Interrupts):
+		if d.called(in) {
+			return
+		}
+	case in.Outcome == Called:
+		// The calls are not executed, so the answer counts as far as its text.
+		r.Stop = cmp.Or(r.Stop, event.ReasonNewUserInput)
+		d.recordInterruption(in, r.Stop)
 	case d.Phase().IsStopping():
 		d.recordInterruption(in, r.Stop)
 	case in.Outcome == Failed && d.hasFallback():
@@ -72,6 +83,10 @@ func returnedBy(outcome Outcome) event.AttemptOutcome {
 
 func (d *decision) complete(in RequestEnded) {
 	d.recordAnswer(in, false)
+	d.recordCompletion(in)
+}
+
+func (d *decision) recordCompletion(in RequestEnded) {
 	d.record(event.LLMRequestCompleted{
 		RequestID: d.Request.ID, DurationMs: in.Duration.Milliseconds(), Usage: in.Usage, FinishReason: in.FinishReason,
 		ThroughEventID: d.dropped(),
@@ -91,13 +106,17 @@ func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
 }
 
 func (d *decision) recordAnswer(in RequestEnded, isPartial bool) {
+	d.record(d.answer(in, isPartial))
+}
+
+func (d *decision) answer(in RequestEnded, isPartial bool) event.AssistantMessage {
 	answer := event.AssistantMessage{
 		Content: in.Text, RequestID: d.Request.ID, ThroughEventID: d.Request.Through, Partial: isPartial, Reasoning: in.Reasoning,
 	}
 	if !isPartial {
 		answer.ProviderState = in.ProviderState
 	}
-	d.record(answer)
+	return answer
 }
 
 func (d *decision) fail(end AttemptEnd, retries int) {

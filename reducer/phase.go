@@ -16,6 +16,8 @@ const (
 	PhaseDebouncing Phase = "debouncing"
 	// PhaseAnswering: an attempt was sent to a provider.
 	PhaseAnswering Phase = "answering"
+	// PhaseCalling: an answer has tool calls without a result.
+	PhaseCalling Phase = "calling"
 	// PhaseInterrupting: new input asked an attempt to stop. An attempt that includes
 	// the input makes the stop obsolete.
 	PhaseInterrupting Phase = "interrupting"
@@ -37,6 +39,8 @@ func (s Session) Phase() Phase {
 	}
 	isSent := r.Through != ""
 	switch {
+	case len(r.Calls) > 0:
+		return PhaseCalling
 	case r.Stop == event.ReasonCancelled && isSent:
 		return PhaseCancelling
 	case r.Stop == event.ReasonCancelled:
@@ -52,7 +56,7 @@ func (s Session) Phase() Phase {
 
 // IsSent reports whether the session knows of an attempt of the running request.
 func (p Phase) IsSent() bool {
-	return p == PhaseAnswering || p == PhaseInterrupting || p == PhaseCancelling
+	return p == PhaseAnswering || p == PhaseCalling || p == PhaseInterrupting || p == PhaseCancelling
 }
 
 // IsStopping reports whether the running request was asked to stop.

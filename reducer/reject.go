@@ -29,9 +29,16 @@ func (d *decision) rejection(events []event.Event) string {
 			return event.KeyReused
 		}
 		switch body := e.Body.(type) {
-		case event.SetRequestSettings, event.SetTools, event.ApprovalDecided:
+		case event.SetRequestSettings, event.SetTools:
 			if d.Rules < Rules2 { // their tags were unknown
-				return fmt.Sprintf("%s: the run was started by version 0.1.0, which does not support it (close the context; its next session does)", e.Tag())
+				return unsupported(e.Tag())
+			}
+		case event.ApprovalDecided:
+			if d.Rules < Rules2 {
+				return unsupported(e.Tag())
+			}
+			if problem := d.approvalProblem(body); problem != "" {
+				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
 			}
 		case event.AssistantMessage:
 			if d.Request != nil && body.RequestID == d.Request.ID {
@@ -42,11 +49,17 @@ func (d *decision) rejection(events []event.Event) string {
 				return fmt.Sprintf("%s: %d attachments wait for a message already", e.Tag(), MaxPendingAttachments)
 			}
 		case event.ToolCall:
+			if d.Rules >= Rules2 && d.Request != nil && body.RequestID == d.Request.ID {
+				return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can add calls to it (leave requestId out)", e.Tag(), d.Request.ID)
+			}
 			if calls++; calls > MaxOpenToolCalls {
 				return fmt.Sprintf("%s: %d tool calls wait for their results already", e.Tag(), MaxOpenToolCalls)
 			}
 			called[body.ToolCallID] = true
 		case event.ToolResult:
+			if problem := d.resultProblem(body.ToolCallID); problem != "" {
+				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
+			}
 			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
 				return fmt.Sprintf("%s.toolCallId: no tool call of this context has the id, and providers refuse such a result", e.Tag())
 			}
@@ -55,12 +68,21 @@ func (d *decision) rejection(events []event.Event) string {
 				return fmt.Sprintf("%s.content: empty, and no attachment waits for it", e.Tag())
 			}
 			attachments = 0
-			if body.Triggers() && d.Phase().IsSent() && d.policy().Rejects {
+			if body.Triggers() && d.isAnswering() && d.policy().Rejects {
 				return fmt.Sprintf("busy: request %s is being answered and the delivery policy is reject", d.Request.ID)
 			}
 		}
 	}
 	return ""
+}
+
+func unsupported(tag event.Tag) string {
+	return fmt.Sprintf("%s: the run was started by version 0.1.0, which does not support it (close the context; its next session does)", tag)
+}
+
+// isAnswering reports whether an attempt of the running request was sent.
+func (d *decision) isAnswering() bool {
+	return d.Phase().IsSent() || d.Request != nil && d.Request.Steps > 0
 }
 
 // knowsToolCall reports whether a call exists, with or without a result.

@@ -122,12 +122,3 @@ func (s Session) LastEventID() string {
 	}
 	return event.FormatID(s.ContextName, s.EventCount)
 }
-
-// SettingsOf returns the settings of the next request or attempt: those of the context,
-// overridden by those of the newest unanswered message that triggers a turn.
-func SettingsOf(s Session) event.RequestSettings {
-	if s.TriggerSettings == nil {
-		return s.Reduced.Config.Request
-	}
-	return s.Reduced.Config.Request.Override(*s.TriggerSettings)
-}

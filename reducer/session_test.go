@@ -26,14 +26,19 @@ import (
 //	retried [OPTION]… TEXT      the report of an attempt that failed and is retried
 //	completed [OPTION]… TEXT    the result of the request; also interrupted,
 //	                            failed, returned and lost
+//	called [OPTION]… JSON       an answer with tool calls, an array of CalledTool
+//	tool ID [error] JSON        the result of a tool call; also tool ID lost
+//	approve, deny [ID] [TEXT]   a decision; the text is a reason or, if it is JSON, the arguments
+//	sleep DURATION              the time passes and the timer fires if it is due
+//	continue [ID]…              the next run; the calls with the ids were not started
 //	interrupt, close [REASON]
 //	terminate                   load the session from its log
 //	show                        print the conversation and the state of the session
 //
 // with the options request=r0001, attempt=1, through=2, provider=openai, reason=timeout,
-// kind=timeout, retryable=true, reasoning=WORD, which comes with a state, and tokens=12/3 or
+// kind=timeout, retryable=true, says=WORD of a called, reasoning=WORD, which comes with a state, and tokens=12/3 or
 // tokens=~12/3 (estimated). lost=9 is through=9 for an event that is not in the log. before=1:~12/3 is the last heartbeat of attempt 1. The
-// defaults are those of the session; through=0 means that no attempt was sent. Inputs are one
+// defaults are those of the session; through=end is what the next attempt includes, and through=0 means that no attempt was sent. Inputs are one
 // second apart.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
@@ -42,6 +47,8 @@ type story struct {
 	session reducer.Session
 	log     []event.Event
 	now     time.Time
+	timer   time.Time
+	says    string // the text of an answer with tool calls
 	out     strings.Builder
 }
 
@@ -57,7 +64,10 @@ func tell(t *testing.T, script string) string {
 		switch command {
 		case "show":
 			s.show()
+		case "sleep":
+			s.sleep(rest)
 		case "terminate":
+			s.timer = time.Time{}
 			s.session = reducer.Load("demo", reducer.Reduce, s.log...)
 		default:
 			s.step(s.input(command, rest))
@@ -80,6 +90,12 @@ func (s *story) input(command, rest string) reducer.Input {
 		return reducer.Received{At: s.now, Events: events}
 	case "interrupt":
 		return reducer.InterruptAsked{At: s.now}
+	case "tool":
+		return s.toolEnded(rest)
+	case "approve", "deny":
+		return s.decision(event.Decision(command), rest)
+	case "continue":
+		return reducer.Continued{At: s.now, NotStarted: strings.Fields(rest)}
 	case "close":
 		return reducer.CloseAsked{At: s.now, Reason: rest}
 	}
@@ -96,6 +112,9 @@ func (s *story) input(command, rest string) reducer.Input {
 		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost, Ended: &in.AttemptEnd}
 	case reducer.Completed:
 		in.FinishReason = "stop"
+	case reducer.Called:
+		require.NoError(s, json.Unmarshal([]byte(in.Text), &in.Calls))
+		in.Text, in.FinishReason = s.says, "tool_calls"
 	case reducer.Interrupted:
 	case reducer.Failed, reducer.HandedBack, reducer.Lost:
 		in.Error, in.Text = in.Text, ""
@@ -107,6 +126,7 @@ func (s *story) input(command, rest string) reducer.Input {
 
 // options returns the attempt, its end and the text of a report.
 func (s *story) options(rest string) (in reducer.RequestEnded) {
+	s.says = ""
 	a := &in.Attempted
 	a.ProviderID, a.Model = "openai", "gpt-4o-mini"
 	if r := s.session.Request; r != nil {
@@ -127,7 +147,9 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			a.Attempt = s.number(value)
 		case "through":
 			a.Through = ""
-			if n := s.number(value); n > 0 {
+			if value == "end" {
+				a.Through = reducer.ThroughOf(s.session)
+			} else if n := s.number(value); n > 0 {
 				require.LessOrEqual(s, n, s.session.EventCount, "no such event: %s", word)
 				a.Through = event.FormatID("demo", n)
 			} else {
@@ -153,10 +175,56 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			in.Lost.Attempt = s.number(attempt)
 		case "reasoning":
 			in.Reasoning = value
+		case "says":
+			s.says = value
 		default:
 			require.Fail(s, "unknown option", word)
 		}
 	}
+}
+
+func (s *story) toolEnded(rest string) reducer.ToolEnded {
+	id, value, _ := strings.Cut(rest, " ")
+	request, id, ok := strings.Cut(id, "/")
+	if !ok {
+		request, id = "", request
+	}
+	in := reducer.ToolEnded{At: s.now, RequestID: "demo:" + request, CallID: id, Outcome: reducer.CallReturned, Duration: time.Second}
+	if r := s.session.Request; !ok && r != nil {
+		in.RequestID = r.ID
+	}
+	if text, isError := strings.CutPrefix(value, "error "); isError {
+		in.Error, in.IsError = json.RawMessage(text), true
+	} else if value == "lost" || value == "cancelled" {
+		in.Outcome = reducer.CallOutcome(value)
+	} else {
+		in.Value = json.RawMessage(value)
+	}
+	return in
+}
+
+func (s *story) decision(decision event.Decision, rest string) reducer.Received {
+	body := event.ApprovalDecided{Decision: decision, DecidedBy: "ann"}
+	body.ToolCallID, rest, _ = strings.Cut(rest, " ")
+	if strings.HasPrefix(rest, "{") {
+		body.Parameters = json.RawMessage(rest)
+	} else {
+		body.Reason = rest
+	}
+	return reducer.Received{At: s.now, Events: []event.Event{event.New(body)}}
+}
+
+// sleep fires the timer if it is due.
+func (s *story) sleep(text string) {
+	duration, err := time.ParseDuration(text)
+	require.NoError(s, err)
+	s.now = s.now.Add(duration)
+	if s.timer.IsZero() || s.now.Before(s.timer) {
+		s.out.WriteString("  nothing\n")
+		return
+	}
+	s.timer = time.Time{}
+	s.step(reducer.Woken{At: s.now})
 }
 
 // tokens parses a usage like 12/3, or ~12/3 if it is estimated.
@@ -187,12 +255,34 @@ func (s *story) step(in reducer.Input) {
 				fmt.Fprintf(&s.out, "  record %s %s {%s\n", e.ID, e.Tag(), strings.TrimPrefix(fields, ","))
 			}
 		case reducer.StartRequest:
-			fmt.Fprintf(&s.out, "  start %s turn=%d through=%s model=%q messages=%d attempt=%d fallback=%t\n",
+			fmt.Fprintf(&s.out, "  start %s turn=%d through=%s model=%q messages=%d attempt=%d fallback=%t",
 				effect.RequestID, effect.Turn, effect.Through, effect.Model, effect.Messages, effect.FirstAttempt, effect.Fallback)
+			if effect.Steps > 0 {
+				fmt.Fprintf(&s.out, " steps=%d", effect.Steps)
+			}
+			if effect.Limit != "" {
+				fmt.Fprintf(&s.out, " limit=%s", effect.Limit)
+			}
+			s.out.WriteString("\n")
 		case reducer.TellRequest:
 			fmt.Fprintf(&s.out, "  tell %s through=%q\n", effect.RequestID, effect.Through)
 		case reducer.InterruptRequest:
 			fmt.Fprintf(&s.out, "  interrupt %s %s through=%q\n", effect.RequestID, effect.Reason, effect.Through)
+		case reducer.CallTool:
+			fmt.Fprintf(&s.out, "  call %s %s %s %s\n", effect.RequestID, effect.Call.ID, effect.Call.Name, effect.Call.Arguments)
+		case reducer.CancelTools:
+			fmt.Fprintf(&s.out, "  cancel the tools of %s\n", effect.RequestID)
+		case reducer.WakeAt:
+			s.timer = effect.At
+			if effect.At.IsZero() {
+				s.out.WriteString("  no timer\n")
+			} else {
+				fmt.Fprintf(&s.out, "  wake at %s\n", effect.At.Format(time.RFC3339))
+			}
+		case reducer.AdoptRequest:
+			fmt.Fprintf(&s.out, "  adopt %s attempt=%d\n", effect.RequestID, effect.Attempt)
+		default:
+			require.Fail(s, "unknown effect", "%T", effect)
 		}
 	}
 	if len(effects) == 0 {
@@ -204,10 +294,22 @@ func (s *story) show() {
 	for _, line := range brief(s.session.Reduced.Messages) {
 		fmt.Fprintf(&s.out, "  %s\n", line)
 	}
+	if r := s.session.Request; r != nil {
+		for _, c := range r.Calls {
+			fmt.Fprintf(&s.out, "  - %s %s is %s\n", c.ID, c.Name, c.State)
+		}
+		if sent := reducer.MessagesOf(s.session); len(sent) < len(s.session.Reduced.Messages) {
+			for _, line := range brief(sent) {
+				fmt.Fprintf(&s.out, "  next attempt: %s\n", line)
+			}
+		}
+	}
 	state := "idle"
 	switch r := s.session.Request; {
 	case s.session.Ended:
 		state = "ended"
+	case s.session.Phase() == reducer.PhaseCalling:
+		state = "calling in " + r.ID
 	case r != nil && r.Through == "":
 		state = "in the quiet period of " + r.ID
 	case r != nil:

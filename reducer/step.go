@@ -1,6 +1,7 @@
 package reducer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -18,9 +19,11 @@ func NewStepper(reduce Reducer) Stepper {
 		d := decision{Session: s, at: in.at(), reduce: reduce}
 		if s.Request != nil {
 			request := *s.Request
+			request.Calls = slices.Clone(request.Calls)
 			d.Request = &request
 		}
 		d.apply(in)
+		d.setTimer(s, in)
 		return d.Session, d.effects
 	}
 }
@@ -53,17 +56,23 @@ func (d *decision) apply(in Input) {
 		if d.isRunning(in.Attempted) {
 			d.requestEnded(in)
 		}
+	case ToolEnded:
+		d.toolEnded(in)
+	case Woken:
+		d.expireCalls()
 	case InterruptAsked:
 		d.interrupt()
 	case Continued:
-		d.continued()
+		d.continued(in)
 	case CloseAsked:
 		d.close(in.Reason)
 	}
 }
 
+// isRunning reports whether an attempt can be one of the running request. Between its steps, a
+// request has none.
 func (d *decision) isRunning(a Attempted) bool {
-	return d.Request != nil && d.Request.ID == a.RequestID
+	return d.Request != nil && d.Request.ID == a.RequestID && d.Phase() != PhaseCalling
 }
 
 func (d *decision) perform(effect Effect) { d.effects = append(d.effects, effect) }
@@ -74,8 +83,12 @@ func (d *decision) receive(events []event.Event) {
 		d.reject(reason, event.RedactEvents(events), events[0].ClientEventID)
 		return
 	}
-	before := d.Trigger
+	before, phase := d.Trigger, d.Phase()
 	d.recordEvents(events...)
+	if phase == PhaseCalling {
+		d.receivedWhileCalling()
+		return
+	}
 	if d.Trigger == "" {
 		return
 	}

@@ -1,6 +1,10 @@
 package reducer
 
-import "github.com/seed-9ed7edd4/chronicle/event"
+import (
+	"cmp"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
 
 // startRequest starts a request for all unanswered input.
 func (d *decision) startRequest() {
@@ -12,7 +16,10 @@ func (d *decision) startRequest() {
 // enqueue gives the running request to a worker, for the first time or again.
 func (d *decision) enqueue() {
 	d.answerOpenToolCalls()
-	d.Request.Asked = d.LastEventID()
+	d.Request.Asked = cmp.Or(d.Request.Limit, d.LastEventID())
+	if d.Request.Limit == "" {
+		d.Request.Settings = d.TriggerSettings
+	}
 	config := d.Reduced.Config
 	provider := config.Primary
 	if d.Request.Fallback && config.Fallback != nil {
@@ -34,6 +41,8 @@ func (d *decision) enqueue() {
 		MaxWaitMs:    config.Delivery.MaxWaitMs,
 		Model:        model,
 		Messages:     len(d.Reduced.Messages),
+		Steps:        d.Request.Steps,
+		Limit:        d.Request.Limit,
 	})
 }
 

@@ -15,6 +15,7 @@ var policyEffects = map[event.Policy]string{
 	event.PolicyInterrupt: "stop the answer, keep its text, and answer again (the default)",
 	event.PolicyQueue:     "finish the answer, then answer the new input",
 	event.PolicyReject:    "reject the input",
+	event.PolicySteer:     "add the input to the next step of the turn, or answer it next",
 }
 
 func policiesUsage() string {

@@ -130,13 +130,14 @@ func toolsSize(tools *event.SetTools) int {
 // maxStateArguments bounds the arguments of a tool call in a [State], in bytes.
 const maxStateArguments = 1 << 10
 
-// shortened returns a request whose calls have short arguments. Those of the 17th call and
-// further ones are omitted.
+// shortened returns a request without settings, whose calls have short arguments. Those of the
+// 17th call and further ones are omitted.
 func shortened(request *reducer.Request) *reducer.Request {
-	if request == nil || len(request.Calls) == 0 {
-		return request
+	if request == nil {
+		return nil
 	}
 	short := *request
+	short.Settings = nil
 	short.Calls = slices.Clone(request.Calls)
 	for i := range short.Calls {
 		call := &short.Calls[i]

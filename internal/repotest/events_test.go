@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,7 @@ var handled = map[event.Tag]struct {
 	event.TagSetDeliveryPolicy:     {model: "Config", entry: true},
 	event.TagSetRequestSettings:    {model: "Config", entry: true},
 	event.TagSetTools:              {model: "Config", entry: true},
-	event.TagApprovalDecided:       {},
+	event.TagApprovalDecided:       {model: "Messages", session: true},
 	event.TagSessionStarted:        {session: true, entry: true},
 	event.TagSessionEnded:          {session: true, entry: true},
 	event.TagLLMRequestStarted:     {session: true},
@@ -51,7 +52,7 @@ var handled = map[event.Tag]struct {
 	event.TagLLMRequestFailed:      {session: true, entry: true},
 	event.TagLLMRequestFellBack:    {session: true, entry: true},
 	event.TagLLMAttemptEnded:       {session: true},
-	event.TagApprovalRequested:     {},
+	event.TagApprovalRequested:     {session: true},
 	event.TagInputRejected:         {entry: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
 	event.TagReasoningDelta:        {entry: true}, // as above
@@ -99,8 +100,9 @@ func before() []event.Event {
 	return placed(1,
 		event.UserMessage{Content: "Hello"},
 		event.AssistantMessage{Content: "Hi", ThroughEventID: "demo:0001"},
-		event.ToolCall{ToolCallID: "call_0", ToolName: "weather"},
 		event.LLMRequestStarted{RequestID: "demo:r0001", ThroughEventID: "demo:0001", Attempt: 1},
+		event.ToolCall{ToolCallID: "call_0", MessageID: "demo:0002", ToolName: "weather", RequestID: "demo:r0001"},
+		event.ApprovalRequested{ToolCallID: "call_0", RequestID: "demo:r0001", ExpiresAt: eventtest.Epoch.Add(time.Hour)},
 	)
 }
 

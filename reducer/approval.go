@@ -1,0 +1,119 @@
+package reducer
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// approvalProblem returns why a decision is rejected; "" if a call waits for it.
+func (d *decision) approvalProblem(body event.ApprovalDecided) string {
+	if d.Request != nil && slices.ContainsFunc(d.Request.Calls, func(c Call) bool { return c.awaits(body) }) {
+		return ""
+	}
+	if body.ToolCallID == "" {
+		return "no tool call waits for an approval"
+	}
+	return "no tool call with the id waits for an approval"
+}
+
+func (c Call) awaits(body event.ApprovalDecided) bool {
+	return c.State == CallApproval && (body.ToolCallID == "" || body.ToolCallID == c.ID)
+}
+
+// resultProblem returns why a client must not answer a call; "" if it may.
+func (d *decision) resultProblem(callID string) string {
+	if d.Request == nil {
+		return ""
+	}
+	for _, c := range d.Request.Calls {
+		switch {
+		case c.ID != callID || c.State == CallClient:
+		case c.State == CallApproval:
+			return "the tool call waits for an approval (send an ApprovalDecidedEvent)"
+		default:
+			return "a worker executes the tool call, and only it can report the result"
+		}
+	}
+	return ""
+}
+
+func (d *decision) followApprovalRequest(body event.ApprovalRequested) {
+	if d.Request == nil || d.Request.ID != body.RequestID {
+		return
+	}
+	for i := range d.Request.Calls {
+		if c := &d.Request.Calls[i]; c.ID == body.ToolCallID {
+			c.State, c.Deadline = CallApproval, body.ExpiresAt
+		}
+	}
+}
+
+func (d *decision) followApproval(body event.ApprovalDecided) {
+	if d.Request == nil {
+		return
+	}
+	for i := range d.Request.Calls {
+		c := &d.Request.Calls[i]
+		if !c.awaits(body) {
+			continue
+		}
+		c.State, c.Deadline = CallQueued, time.Time{}
+		switch {
+		case body.Decision == event.Deny && body.Reason == "":
+			c.Error = "denied"
+		case body.Decision == event.Deny:
+			c.Error = "denied: " + body.Reason
+		case len(body.Parameters) > 0:
+			c.Arguments = body.Parameters
+		}
+	}
+}
+
+// expireCalls gives an error result to the calls that waited for an approval or a client for too
+// long.
+func (d *decision) expireCalls() {
+	if d.Phase() != PhaseCalling {
+		return
+	}
+	for i := range d.Request.Calls {
+		c := &d.Request.Calls[i]
+		if c.Deadline.IsZero() || d.at.Before(c.Deadline) {
+			continue
+		}
+		missing := "result"
+		if c.State == CallApproval {
+			missing = "approval"
+		}
+		c.Error = fmt.Sprintf("expired: no %s until %s", missing, c.Deadline.UTC().Format(time.RFC3339))
+	}
+	d.advance()
+}
+
+// setTimer sets the timer of the session to the next deadline of a call. The next run, or a timer
+// that has fired, needs a new one.
+func (d *decision) setTimer(before Session, in Input) {
+	set := before.deadline()
+	switch in.(type) {
+	case Opened, Continued, Woken:
+		set = time.Time{}
+	}
+	if next := d.deadline(); !next.Equal(set) {
+		d.perform(WakeAt{At: next})
+	}
+}
+
+// deadline returns the earliest deadline of a call; zero for none.
+func (s Session) deadline() (earliest time.Time) {
+	if s.Request == nil {
+		return earliest
+	}
+	for _, c := range s.Request.Calls {
+		if !c.Deadline.IsZero() && (earliest.IsZero() || c.Deadline.Before(earliest)) {
+			earliest = c.Deadline
+		}
+	}
+	return earliest
+}
