@@ -73,7 +73,7 @@ func (t *Target) failResponse(r *errorResponse, e *Error) {
 	}
 	e.RetryAfter = RetryAfter(r.header, time.Now())
 	e.Kind = body.kind(e.Status)
-	e.refused = refusedMedia(body.message)
+	e.refused, e.refusesTools = refusedMedia(body.message), noTools.MatchString(body.message)
 	switch {
 	case r.isNotStream && len(bytes.TrimSpace(r.body)) == 0:
 		e.Kind, e.Message = KindTruncated, "the answer is empty"
@@ -243,6 +243,7 @@ var (
 	tooLong  = regexp.MustCompile(`(?i)context[_ ](length|window|size)|maximum (context|input)|too many (input )?tokens|prompt is too long|input is too long|token count.{0,40} exceeds|reduce the length of the messages`)
 	filtered = regexp.MustCompile(`(?i)content[_ ](filter|policy|management)|ResponsibleAIPolicyViolation|data_inspection_failed|flagged as`)
 	noModel  = regexp.MustCompile(`(?i)\bmodel\b.{0,100}\b(not found|not exist|does not exist|doesn't exist)|no such model`)
+	noTools  = regexp.MustCompile(`(?i)(does not|doesn't|not|no endpoints found that) support \W?(tools?|function)\b|tools?( use| calls?| calling)? (is|are) not supported|enable-auto-tool-choice|tools param requires`)
 	noMoney  = regexp.MustCompile(`(?i)insufficient[_ ](quota|balance|credit)|billing_hard_limit|exceeded your current quota`)
 )
 

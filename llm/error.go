@@ -30,6 +30,8 @@ const (
 	KindNoPDF Kind = "no PDF input"
 	// KindNoAudio: the request contains an audio file, which the model does not accept.
 	KindNoAudio Kind = "no audio input"
+	// KindNoTools: the request offers tools and the model takes none.
+	KindNoTools Kind = "no tools"
 	// KindToolCall: the answer contains only tool calls, although no tools were offered.
 	KindToolCall Kind = "unasked tool call"
 	// KindContentFilter: the content filter of the provider rejected the request or the answer.
@@ -44,7 +46,8 @@ const (
 	KindConnection Kind = "connection failed"
 	// KindTruncated: the response ended before the answer was complete.
 	KindTruncated Kind = "answer cut off"
-	// KindInvalidAnswer: the answer does not match the response format.
+	// KindInvalidAnswer: the answer does not match the response format, or its tool calls are
+	// incomplete or too large.
 	KindInvalidAnswer Kind = "invalid answer"
 	// KindTimeout: the deadline passed, a token took longer than the target allows, or the
 	// provider timed out (408).
@@ -64,6 +67,7 @@ var failureKinds = map[Kind]event.FailureKind{
 	KindNoVision:       event.FailureBadRequest,
 	KindNoPDF:          event.FailureBadRequest,
 	KindNoAudio:        event.FailureBadRequest,
+	KindNoTools:        event.FailureBadRequest,
 	KindToolCall:       event.FailureBadResponse,
 	KindContentFilter:  event.FailureContentFilter,
 	KindQuota:          event.FailureQuota,
@@ -97,8 +101,10 @@ type Error struct {
 	// [Target.Repair]. It is empty if the answer was incomplete.
 	Problem string
 
-	// refused are the kinds of media that the message of the server rejects.
-	refused mediaSet
+	// refused are the kinds of media that the message of the server rejects, and refusesTools
+	// means that it rejects tools.
+	refused      mediaSet
+	refusesTools bool
 	// cause is the cause of the caller's cancellation.
 	cause error
 }

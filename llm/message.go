@@ -57,8 +57,9 @@ func textPart(text string) part { return part{Type: "text", Text: text} }
 func (m message) encode() ([]byte, error) {
 	encoded := struct {
 		Role string `json:"role"`
-		// Content is a string, []part or []any.
-		Content    any        `json:"content,omitempty"`
+		// Content is a string, []part or []any, and null for calls without text: DeepSeek requires
+		// the field.
+		Content    any        `json:"content"`
 		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
 		returned
@@ -103,12 +104,17 @@ func messageOf(blocks []block) message {
 }
 
 // merge merges two messages, of which only the second may have tool calls. Merging invalidates
-// the state of an answer, but tool calls require theirs.
+// the state of an answer, but tool calls require theirs, and so does an answer to their results.
 func merge(a, b message) message {
+	reasoning := a.state.Reasoning
+	if b.state.Reasoning != nil {
+		reasoning = b.state.Reasoning
+	}
 	a.toolCalls, a.state = b.toolCalls, returned{}
 	if len(b.toolCalls) > 0 {
 		a.state = b.state
 	}
+	a.state.Reasoning = reasoning
 	if a.parts == nil && b.parts == nil {
 		if b.text != "" {
 			a.text += "\n\n" + b.text

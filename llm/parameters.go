@@ -10,20 +10,23 @@ import (
 
 // Names of parameters in requests.
 const (
-	parameterTemperature      = "temperature"
-	parameterMaxTokens        = "max_tokens"
-	parameterMaxCompletion    = "max_completion_tokens"
-	parameterTopP             = "top_p"
-	parameterStop             = "stop"
-	parameterSeed             = "seed"
-	parameterRandomSeed       = "random_seed"
-	parameterFrequencyPenalty = "frequency_penalty"
-	parameterPresencePenalty  = "presence_penalty"
-	parameterReasoningEffort  = "reasoning_effort"
-	parameterResponseFormat   = "response_format"
-	parameterUser             = "user"
-	parameterMetadata         = "metadata"
-	parameterStore            = "store"
+	parameterTemperature       = "temperature"
+	parameterMaxTokens         = "max_tokens"
+	parameterMaxCompletion     = "max_completion_tokens"
+	parameterTopP              = "top_p"
+	parameterStop              = "stop"
+	parameterSeed              = "seed"
+	parameterRandomSeed        = "random_seed"
+	parameterFrequencyPenalty  = "frequency_penalty"
+	parameterPresencePenalty   = "presence_penalty"
+	parameterReasoningEffort   = "reasoning_effort"
+	parameterResponseFormat    = "response_format"
+	parameterUser              = "user"
+	parameterMetadata          = "metadata"
+	parameterStore             = "store"
+	parameterTools             = "tools"
+	parameterToolChoice        = "tool_choice"
+	parameterParallelToolCalls = "parallel_tool_calls"
 )
 
 // sampling are the parameters that reasoning models reject unless reasoning is off.
@@ -35,7 +38,7 @@ var sampling = []string{
 func (t *Target) settings() event.RequestSettings { return t.defaults.Override(t.Settings) }
 
 // parameters returns the request settings as fields of a JSON object: those that the provider
-// supports, and the extra fields. Tool settings are not sent, because no tools are offered.
+// supports, the tools, and the extra fields.
 func (t *Target) parameters() ([]byte, error) {
 	s := t.settings()
 	fields := map[string]any{}
@@ -63,6 +66,7 @@ func (t *Target) parameters() ([]byte, error) {
 		fields[parameterResponseFormat] = t.responseFormat(*s.ResponseFormat)
 	}
 	t.addLabels(fields, s)
+	t.addTools(fields, s)
 	for _, name := range t.quirks.refuses.names() {
 		delete(fields, name)
 	}

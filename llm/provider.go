@@ -26,6 +26,9 @@ type Provider struct {
 	// Accepts are the kinds of media that the models accept as content parts: images, PDFs and
 	// audio. Others become notes. Nil: those of the preset with this id and URL, else images.
 	Accepts []event.Media
+	// NoTools marks models that take no tools: none are offered, and earlier calls are sent as
+	// text.
+	NoTools bool
 	// ThinkTags: read <think> tags at the start of an answer as reasoning, for a server without
 	// a reasoning parser.
 	ThinkTags bool
@@ -149,9 +152,12 @@ type quirks struct {
 	fetchesPDFs bool
 	// mistralParts: PDFs are document_url parts, and audio is a string.
 	mistralParts bool
-	// toolsAsText: the provider rejects tool calls unless the request declares tools or
-	// contains their provider state. Calls without state, and their results, are sent as text.
+	// toolsAsText: the provider rejects tool calls unless the request offers tools or contains
+	// their provider state. Otherwise calls and their results are sent as text.
 	toolsAsText bool
+	tools       toolQuirks
+	// userLast: the last message must be that of a user or a result.
+	userLast bool
 	// state is the provider state that must be returned with answers.
 	state stateRule
 	// noStreamOptions: stream_options is rejected; usage is always sent.
@@ -227,7 +233,8 @@ const (
 	// stateDetails: reasoning_details, unchanged and in order, with every answer.
 	// https://openrouter.ai/docs/guides/best-practices/reasoning-tokens
 	stateDetails
-	// stateReasoning: reasoning_content with tool calls; without them, it is ignored.
+	// stateReasoning: reasoning_content of each answer between two user messages if one of them
+	// calls tools. Otherwise it is ignored.
 	// https://api-docs.deepseek.com/guides/thinking_mode
 	stateReasoning
 	// stateSignatures: extra_content, with thought signatures, of the message and its calls.
@@ -247,7 +254,8 @@ var presets = map[string]preset{
 		baseURL: "https://api.openai.com/v1", keyRef: "env:OPENAI_API_KEY",
 		accepts: images | pdfs | audio,
 		// "The 'metadata' parameter is only allowed when 'store' is enabled" is a 400.
-		quirks: quirks{maxCompletionTokens: true, metadata: metadataIfStored},
+		// The description of a tool has at most 1,024 characters.
+		quirks: quirks{maxCompletionTokens: true, metadata: metadataIfStored, tools: toolQuirks{maxDescription: 1024}},
 	},
 	"openrouter": {
 		// PDFs work with every model; for some, OpenRouter converts them to text.
@@ -270,10 +278,13 @@ var presets = map[string]preset{
 	"together": {
 		baseURL: "https://api.together.xyz/v1", keyRef: "env:TOGETHER_API_KEY",
 		accepts: images,
+		// parallel_tool_calls is not documented: https://docs.together.ai/reference/chat-completions-1
+		quirks: quirks{tools: toolQuirks{noParallel: true}},
 	},
 	"mistral": {
-		// Unknown fields, including stream_options, are a 422. Tool call ids must have nine
-		// characters, and no user message may follow a tool result.
+		// Unknown fields, including stream_options, are a 422. The ids of tool calls have nine
+		// letters and digits, no user message follows a result, and the last message is that of a
+		// user or a result. https://github.com/mistralai/mistral-common (validator.py)
 		// https://docs.mistral.ai/capabilities/document_ai/document_qna
 		// https://docs.mistral.ai/capabilities/audio
 		baseURL: "https://api.mistral.ai/v1", keyRef: "env:MISTRAL_API_KEY",
@@ -281,36 +292,56 @@ var presets = map[string]preset{
 		quirks: quirks{
 			alternate: true, toolsAsText: true, noStreamOptions: true, fetchesPDFs: true, mistralParts: true,
 			refuses: refusesUser, randomSeed: true, metadata: metadataTaken, state: stateThinking,
+			userLast: true, tools: toolQuirks{shortIDs: true, noUserAfterResult: true},
 		},
 	},
 	"deepseek": {
-		// A tool call without the reasoning_content of its answer causes a 400.
+		// A tool call without the reasoning_content of its answer causes a 400, and so does a tool
+		// choice other than auto and none while the model reasons, which is the default. The last
+		// message is that of a user or a result.
+		// https://api-docs.deepseek.com/guides/tool_calls
 		baseURL: "https://api.deepseek.com/v1", keyRef: "env:DEEPSEEK_API_KEY",
 		// The response format json_schema causes a 400.
-		quirks: quirks{alternate: true, textOnly: true, schemaAsText: true, toolsAsText: true, state: stateReasoning},
+		quirks: quirks{
+			alternate: true, textOnly: true, schemaAsText: true, toolsAsText: true, state: stateReasoning,
+			userLast: true, tools: toolQuirks{needsState: true, noForcedChoice: true, noParallel: true},
+		},
 	},
 	"gemini": {
-		// A function call without its thought signature causes a 400, and so do a seed and
-		// penalties. No part for PDFs is documented: https://ai.google.dev/gemini-api/docs/openai
+		// A function call without its thought signature causes a 400, and so do a seed, penalties
+		// and other unknown fields. No part for PDFs is documented: https://ai.google.dev/gemini-api/docs/openai
+		// A function call follows a message of the user or a result, and the last message is one of
+		// these. Names begin with a letter or an underscore: https://ai.google.dev/gemini-api/docs/function-calling
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
 		accepts: images | audio,
-		quirks:  quirks{toolsAsText: true, refuses: refusesSeed | refusesPenalties, state: stateSignatures},
+		quirks: quirks{
+			alternate: true, toolsAsText: true, refuses: refusesSeed | refusesPenalties, state: stateSignatures,
+			userLast: true, tools: toolQuirks{needsState: true, noParallel: true, letterFirst: true, openAPISchema: true},
+		},
 	},
 	"anthropic": {
-		// Tool calls in a request that declares no tools cause a 400. The API ignores the response
-		// format, seed, penalties, reasoning effort, user, audio and files:
-		// https://docs.anthropic.com/en/api/openai-sdk
+		// Tool calls in a request that declares no tools cause a 400. The first message is that of
+		// the user, and newer models reject an answer as the last one:
+		// https://docs.anthropic.com/en/api/messages
+		// The API ignores the response format, seed, penalties, reasoning effort, user, audio and
+		// files: https://docs.anthropic.com/en/api/openai-sdk
 		baseURL: "https://api.anthropic.com/v1", keyRef: "env:ANTHROPIC_API_KEY",
 		accepts: images,
-		quirks:  quirks{toolsAsText: true, schemaAsText: true},
+		quirks:  quirks{alternate: true, toolsAsText: true, schemaAsText: true, userLast: true},
 	},
-	"ollama": {baseURL: "http://localhost:11434/v1", accepts: images, quirks: quirks{dataImagesOnly: true}},
+	// There is no tool_choice: https://docs.ollama.com/api/openai-compatibility
+	"ollama": {baseURL: "http://localhost:11434/v1", accepts: images, quirks: quirks{
+		dataImagesOnly: true, tools: toolQuirks{noChoice: true, noParallel: true},
+	}},
 	// These apply the chat template of the model, and many templates reject adjacent messages
 	// of one role.
 	// https://docs.vllm.ai/en/latest/features/multimodal_inputs.html
 	"vllm": {baseURL: "http://localhost:8000/v1", accepts: images | audio, quirks: quirks{alternate: true}},
 	// https://github.com/ggml-org/llama.cpp/blob/master/docs/multimodal.md
-	"llamacpp": {baseURL: "http://localhost:8080/v1", accepts: images | audio, quirks: quirks{alternate: true}},
+	// The tool choice is a mode: https://github.com/ggml-org/llama.cpp/blob/master/docs/function-calling.md
+	"llamacpp": {baseURL: "http://localhost:8080/v1", accepts: images | audio, quirks: quirks{
+		alternate: true, tools: toolQuirks{noNamedChoice: true},
+	}},
 }
 
 // Presets returns the ids of the built-in providers, sorted.
@@ -325,7 +356,12 @@ func (q quirks) forModel(model string) quirks {
 	for _, reasoning := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
 		if name == reasoning || strings.HasPrefix(name, reasoning+"-") || strings.HasPrefix(name, reasoning+".") {
 			q.maxCompletionTokens, q.reasons = true, true
+			// https://platform.openai.com/docs/guides/function-calling
+			q.tools.noParallel = q.tools.noParallel || reasoning[0] == 'o'
 		}
+	}
+	if strings.HasPrefix(name, "gemini-1") || strings.HasPrefix(name, "gemini-2") {
+		q.tools.needsState = false // signatures are optional
 	}
 	return q
 }

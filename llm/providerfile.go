@@ -26,6 +26,7 @@ type providerTable struct {
 	BaseURL   *string   `toml:"base_url"`
 	Key       *string   `toml:"key"`
 	TextOnly  bool      `toml:"text_only"`
+	Tools     *bool     `toml:"tools"`
 	Accepts   *[]string `toml:"accepts"`
 	ThinkTags bool      `toml:"think_tags"`
 	modelTable
@@ -51,7 +52,7 @@ func knownKeys(key toml.Key) []string {
 	case len(key) == 1:
 		return []string{"providers", "price_version"}
 	case len(key) == 3:
-		return slices.Concat([]string{"base_url", "key", "text_only", "accepts", "think_tags"}, modelKeys, []string{"models"})
+		return slices.Concat([]string{"base_url", "key", "text_only", "accepts", "tools", "think_tags"}, modelKeys, []string{"models"})
 	case len(key) == 4 && key[2] == "price", len(key) == 6 && key[4] == "price":
 		return priceKeys
 	case len(key) == 5:
@@ -143,6 +144,7 @@ func (table providerTable) provider(id string) (Provider, error) {
 		}
 		p.KeyRef = *table.Key
 	}
+	p.NoTools = table.Tools != nil && !*table.Tools
 	if table.Accepts != nil {
 		var err error
 		if p.Accepts, err = table.accepts(); err != nil {

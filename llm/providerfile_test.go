@@ -25,7 +25,7 @@ func TestExampleOfAProvidersFile(t *testing.T) {
 				"llama-3.3-8b": {ContextWindow: 32768, Price: &llm.Price{Input: 0.05, CachedInput: 0.05, Output: 0.08}},
 			},
 		},
-		{ID: "lab", BaseURL: baseurl.MustParse("http://10.0.0.5:8000/v1"), Accepts: []event.Media{event.MediaImage, event.MediaAudio}},
+		{ID: "lab", BaseURL: baseurl.MustParse("http://10.0.0.5:8000/v1"), Accepts: []event.Media{event.MediaImage, event.MediaAudio}, NoTools: true},
 		{ID: "mistral", BaseURL: baseurl.MustParse("https://api.mistral.ai/v1"), KeyRef: "file:/run/secrets/mistral"},
 		{ID: "ollama", BaseURL: baseurl.MustParse("http://localhost:11434/v1")},
 	}, file.Providers)
@@ -51,7 +51,7 @@ func TestProvidersFile(t *testing.T) {
 		"an unknown table":         {"[provider.house]\n", `unknown key "provider" (did you mean "providers"?)`},
 		"an unknown key":           {house + "url = \"x\"", `provider "house": unknown key "url" (did you mean "key"?)`},
 		"a misspelled key":         {house + "contextwindow = 1", `provider "house": unknown key "contextwindow" (did you mean "context_window"?)`},
-		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, accepts, think_tags, context_window, price, models)`},
+		"another unknown key":      {house + "temperature = 1", `provider "house": unknown key "temperature" (want one of base_url, key, text_only, accepts, tools, think_tags, context_window, price, models)`},
 		"an unknown price":         {house + "price.outptu = 1", `provider "house": unknown key "price.outptu" (did you mean "output"?)`},
 		"no URL":                   {"[providers.house]\n", `provider "house": base_url: missing (want an http or https URL like https://api.openai.com/v1)`},
 		"a URL with a user":        {"[providers.house]\nbase_url = \"https://s3cr3t@llm.example.com\"", `provider "house": base_url: contains an @ (user names and passwords are not allowed) (want `},

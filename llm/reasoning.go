@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/sashabaranov/go-openai"
+
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
@@ -188,8 +190,12 @@ type stateReader struct {
 	size int // of the collected state, in bytes
 	// details are the reasoning_details, or the thinking parts.
 	details []*detail
-	extra   json.RawMessage            // extra_content of the message
-	calls   map[string]json.RawMessage // extra_content by the id of a tool call
+	extra   json.RawMessage   // extra_content of the message
+	calls   []json.RawMessage // extra_content of the tool calls, null for none
+	// isCallSigned means that calls has an object.
+	isCallSigned bool
+	// pieces finds the call of a piece, as for the answer.
+	pieces callReader
 }
 
 // detail is an element of reasoning_details or a content part. Its text arrives in pieces.
@@ -204,6 +210,7 @@ type detail struct {
 var (
 	detailsField = []byte(`"reasoning_details"`)
 	extraField   = []byte(`"extra_content"`)
+	callsField   = []byte(`"tool_calls"`)
 )
 
 // read collects the state in an event. parts are its content parts.
@@ -215,7 +222,8 @@ func (s *stateReader) read(data []byte, parts []json.RawMessage) {
 		for _, part := range parts {
 			s.addThinking(part)
 		}
-	case s.rule == stateDetails && hasDetails(data), s.rule == stateSignatures && bytes.Contains(data, extraField):
+	case s.rule == stateDetails && hasDetails(data),
+		s.rule == stateSignatures && (bytes.Contains(data, extraField) || bytes.Contains(data, callsField)):
 		s.readDelta(data)
 	}
 }
@@ -235,7 +243,7 @@ func (s *stateReader) readDelta(data []byte) {
 				Details   []json.RawMessage `json:"reasoning_details"`
 				Extra     json.RawMessage   `json:"extra_content"`
 				ToolCalls []struct {
-					ID    string          `json:"id"`
+					openai.ToolCall
 					Extra json.RawMessage `json:"extra_content"`
 				} `json:"tool_calls"`
 			} `json:"delta"`
@@ -256,11 +264,16 @@ func (s *stateReader) readDelta(data []byte) {
 		s.size += len(delta.Extra)
 	}
 	for _, call := range delta.ToolCalls {
-		if call.ID != "" && isObject(call.Extra) {
-			if s.calls == nil {
-				s.calls = map[string]json.RawMessage{}
-			}
-			s.calls[call.ID] = call.Extra
+		index := noIndex
+		if call.Index != nil {
+			index = *call.Index
+		}
+		at := s.pieces.add(index, call.ID, call.Function.Name, call.Function.Arguments, func(string) {})
+		for len(s.calls) <= at {
+			s.calls = append(s.calls, json.RawMessage("null"))
+		}
+		if isObject(call.Extra) {
+			s.calls[at], s.isCallSigned = call.Extra, true
 			s.size += len(call.Extra)
 		}
 	}
@@ -328,13 +341,13 @@ func (d *detail) json(rule stateRule) json.RawMessage {
 }
 
 // state returns the state of a complete answer with this reasoning; nil if there is none or it is
-// too large. called reports whether the answer calls tools.
-func (t *Target) state(s *stateReader, reasoning string, called bool) *event.ProviderState {
+// too large. isToolTurn reports whether the model has called tools since the newest user message.
+func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event.ProviderState {
 	var data any
 	switch {
 	case s.size > event.MaxProviderStateBytes:
 		return nil
-	case t.quirks.state == stateReasoning && called:
+	case t.quirks.state == stateReasoning && isToolTurn:
 		data = map[string]string{"reasoning_content": reasoning}
 	case len(s.details) > 0:
 		elements := make([]json.RawMessage, len(s.details))
@@ -343,12 +356,12 @@ func (t *Target) state(s *stateReader, reasoning string, called bool) *event.Pro
 		}
 		name := map[stateRule]string{stateDetails: "reasoning_details", stateThinking: "thinking"}[s.rule]
 		data = map[string]any{name: elements}
-	case s.extra != nil || s.calls != nil:
+	case s.extra != nil || s.isCallSigned:
 		fields := map[string]any{}
 		if s.extra != nil {
 			fields["extra_content"] = s.extra
 		}
-		if s.calls != nil {
+		if s.isCallSigned {
 			fields["tool_calls"] = s.calls
 		}
 		data = fields

@@ -102,7 +102,7 @@ func TestThoughtSignaturesOfGeminiAreKept(t *testing.T) {
 		`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"dG9vbA=="}}}]}`))
 	result, err := resolve(t, reducer.ProviderConfig{ProviderID: "gemini", BaseURL: model.URL}).Stream(within(t), hello, nil)
 	require.NoError(t, err)
-	require.Equal(t, `{"extra_content":{"google":{"thought_signature":"c2ln+/=="}},"tool_calls":{"call_1":{"google":{"thought_signature":"dG9vbA=="}}}}`,
+	require.Equal(t, `{"extra_content":{"google":{"thought_signature":"c2ln+/=="}},"tool_calls":[{"google":{"thought_signature":"dG9vbA=="}}]}`,
 		string(result.State.Data))
 }
 
@@ -182,7 +182,7 @@ func stateful(m reducer.Message, config reducer.ProviderConfig, data string) red
 
 // everyState has each field of the provider states, with values that encoding would change.
 const everyState = `{"reasoning_details":[{"b":1.50e3,"a":"\u003c\u0026\u003e\u00e9é"}],"reasoning_content":"Hm \u003cb\u003e","role":"system",` +
-	`"extra_content":{"google":{"thought_signature":"m=="}},"tool_calls":{"c1":{"google":{"thought_signature":"c=="}}},` +
+	`"extra_content":{"google":{"thought_signature":"m=="}},"tool_calls":[{"google":{"thought_signature":"c=="}},null],` +
 	`"thinking":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]}]}`
 
 func TestEachProviderReceivesItsState(t *testing.T) {
@@ -203,7 +203,7 @@ func TestEachProviderReceivesItsState(t *testing.T) {
 		{"llamacpp", `"content":"Yes"`, `"content":"Yes",` + calls},
 		{"anthropic", `"content":"Yes"`, asText},
 		{"openrouter", `"content":"Yes",` + details, `"content":"Yes",` + calls + "," + details},
-		{"deepseek", `"content":"Yes"`, `"content":"Yes",` + calls + `,"reasoning_content":"Hm \u003cb\u003e"`},
+		{"deepseek", `"content":"Yes","reasoning_content":"Hm \u003cb\u003e"`, `"content":"Yes",` + calls + `,"reasoning_content":"Hm \u003cb\u003e"`},
 		{"mistral", thinking, asText},
 		{"gemini", `"content":"Yes",` + signed,
 			`"content":"Yes",` + strings.Replace(calls, `}"}},`, `}"},"extra_content":{"google":{"thought_signature":"c=="}}},`, 1) + "," + signed},
@@ -225,7 +225,7 @@ func TestEachProviderReceivesItsState(t *testing.T) {
 
 func TestCallsWithoutTheirStateAreText(t *testing.T) {
 	for _, provider := range []string{"deepseek", "gemini"} {
-		for name, data := range map[string]string{"no state": "", "the state of no call": `{}`, "a state of another type": `{"reasoning_content":1,"tool_calls":{"c1":1}}`} {
+		for name, data := range map[string]string{"no state": "", "the state of no call": `{}`, "a state of another type": `{"reasoning_content":1,"tool_calls":{"c1":{}}}`} {
 			t.Run(provider+" with "+name, func(t *testing.T) {
 				model := llmtest.Start(t, llmtest.Answer("ok"))
 				config := reducer.ProviderConfig{ProviderID: provider, Model: "m", BaseURL: model.URL}
@@ -327,7 +327,7 @@ func withAnyState(t *rapid.T, origins []reducer.ProviderConfig) reducer.Message 
 	}
 	m.Partial = rapid.IntRange(0, 4).Draw(t, "partial") == 0
 	data := `{"reasoning_details":["` + marker(o) + `"],"reasoning_content":"` + marker(o) + `","extra_content":{"a":"` + marker(o) + `"},` +
-		`"tool_calls":{"c1":{"a":"` + marker(o) + `"}},"thinking":[{"type":"thinking","thinking":[{"type":"text","text":"` + marker(o) + `"}]}]}`
+		`"tool_calls":[{"a":"` + marker(o) + `"}],"thinking":[{"type":"thinking","thinking":[{"type":"text","text":"` + marker(o) + `"}]}]}`
 	return stateful(m, o, data)
 }
 

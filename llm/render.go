@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ import (
 const (
 	emptyResult     = "(empty)"
 	assistantBegins = "(The conversation begins with the assistant.)"
+	assistantEnds   = "(Continue.)"
+	noAnswer        = "(interrupted)"
 )
 
 // conversation is a rendered conversation.
@@ -46,6 +49,9 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message) (conver
 	r.renew(ctx, next)
 	for i := next; i < len(messages); i++ {
 		r.renderMessage(ctx, i)
+	}
+	if last := len(r.out) - 1; last >= 0 && t.quirks.userLast && isAnswer(r.out[last]) {
+		r.out = append(r.out, message{role: openai.ChatMessageRoleUser, text: assistantEnds})
 	}
 	// The last group stays open, since the next message may be merged into it.
 	r.show(len(r.body))
@@ -101,7 +107,7 @@ func (r *rendering) renderMessage(ctx context.Context, i int) {
 	if len(out) == 0 {
 		return
 	}
-	if len(r.out) == 0 || !r.isMerged(out[0]) {
+	if len(r.out) == 0 || !r.isMerged(out[0]) && !r.lacksAnswer(out[0]) {
 		r.endGroup()
 		r.groups = append(r.groups, group{from: i, at: len(r.body)})
 	}
@@ -140,9 +146,26 @@ func (r *rendering) answer(i int) []message {
 	}
 	out := textOf(openai.ChatMessageRoleAssistant, m.Content)
 	if len(out) > 0 {
+		if back.Reasoning == nil && r.isReasoned(i) {
+			back.Reasoning = json.RawMessage(`""`)
+		}
 		out[0].state = back
 	}
 	return out
+}
+
+// isReasoned reports whether an answer without reasoning follows calls that are sent with theirs,
+// and no user message since. It is that of another model, or partial.
+func (r *rendering) isReasoned(i int) bool {
+	if r.target.quirks.state != stateReasoning {
+		return false
+	}
+	for i--; i >= 0 && r.messages[i].Role != reducer.RoleUser; i-- {
+		if m := &r.messages[i]; len(m.ToolCalls) > 0 && r.target.returned(m).Reasoning != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // textOf returns a text message, or none if the text is blank.
@@ -174,15 +197,15 @@ func (r *rendering) calling(i int, back returned) []message {
 	if !isBlank(m.Content) {
 		called.text = m.Content
 	}
-	results := r.results(i)
+	first, results := r.firstCall(i), r.results(i)
 	ids := make([]string, len(m.ToolCalls))
 	out := make([]message, 1, 1+len(ids))
 	for n, call := range m.ToolCalls {
-		ids[n] = wireID(call.ID, ids[:n])
+		ids[n] = r.target.quirks.tools.wireID(call.ID, r.calls[first+n].earlier)
 		called.toolCalls = append(called.toolCalls, openai.ToolCall{
 			ID:       ids[n],
 			Type:     openai.ToolTypeFunction,
-			Function: openai.FunctionCall{Name: wireName(call.Name), Arguments: wireArguments(call.Arguments)},
+			Function: openai.FunctionCall{Name: r.target.quirks.tools.toolName(call.Name), Arguments: wireArguments(call.Arguments)},
 		})
 		out = append(out, message{
 			role: openai.ChatMessageRoleTool, toolCallID: ids[n], text: results[n],
@@ -210,9 +233,15 @@ func (r *rendering) callsAsText(i int) []message {
 	}
 }
 
+// firstCall returns the index of the first call of message i.
+func (r *rendering) firstCall(i int) int {
+	first, _ := slices.BinarySearchFunc(r.calls, i, func(c call, by int) int { return cmp.Compare(c.by, by) })
+	return first
+}
+
 // results returns the texts of the results of the calls of message i.
 func (r *rendering) results(i int) []string {
-	first, _ := slices.BinarySearchFunc(r.calls, i, func(c call, by int) int { return cmp.Compare(c.by, by) })
+	first := r.firstCall(i)
 	texts := make([]string, len(r.messages[i].ToolCalls))
 	for n := range texts {
 		texts[n] = event.OutcomeUnknown
@@ -231,12 +260,16 @@ func resultText(m reducer.Message) string {
 }
 
 // add appends messages to the group. If roles must alternate, it merges the first one with the
-// previous message.
+// previous message. If an answer must follow a result, it inserts one.
 func (r *rendering) add(messages []message) {
-	if len(messages) > 0 && len(r.out) > 0 && r.isMerged(messages[0]) {
-		last := len(r.out) - 1
+	last := len(r.out) - 1
+	switch {
+	case len(messages) == 0 || last < 0:
+	case r.isMerged(messages[0]):
 		r.out[last] = merge(r.out[last], messages[0])
 		messages = messages[1:]
+	case r.lacksAnswer(messages[0]):
+		r.out = append(r.out, message{role: openai.ChatMessageRoleAssistant, text: noAnswer})
 	}
 	r.out = append(r.out, messages...)
 }
@@ -244,6 +277,13 @@ func (r *rendering) add(messages []message) {
 // isMerged reports whether a message is merged with the last message of the group.
 func (r *rendering) isMerged(m message) bool {
 	return r.target.quirks.alternate && isMergeable(r.out[len(r.out)-1], m)
+}
+
+// lacksAnswer reports whether an answer must be inserted between the last message of the group and
+// a message. Both belong to one group, so that groups are independent.
+func (r *rendering) lacksAnswer(m message) bool {
+	return r.target.quirks.tools.noUserAfterResult && m.role == openai.ChatMessageRoleUser &&
+		r.out[len(r.out)-1].role == openai.ChatMessageRoleTool
 }
 
 func isMergeable(a, b message) bool {
@@ -339,18 +379,27 @@ func (r *rendering) conversation() conversation {
 
 var (
 	goodID    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+	shortID   = regexp.MustCompile(`^[A-Za-z0-9]{9}$`)
 	notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 )
 
-// wireID returns a tool call id that every provider accepts, unique in its message: at most 40
-// characters (OpenAI) of letters, digits, _ and - (Anthropic). Results get the id of their
-// call, so nothing else needs to match.
-func wireID(id string, taken []string) string {
-	for !goodID.MatchString(id) || slices.Contains(taken, id) {
-		sum := sha256.Sum256([]byte(id))
-		id = hex.EncodeToString(sum[:16])
+// wireID returns a tool call id that the provider accepts: at most 40 characters (OpenAI) of
+// letters, digits, _ and - (Anthropic), or nine letters and digits (Mistral). It is unique in the
+// conversation (Anthropic); earlier is the number of earlier calls with the id. Results get the id
+// of their call, so nothing else needs to match.
+func (q toolQuirks) wireID(id string, earlier int) string {
+	switch {
+	case earlier > 0:
+		id = fmt.Sprintf("%s#%d", id, earlier)
+	case q.shortIDs && shortID.MatchString(id), !q.shortIDs && goodID.MatchString(id):
+		return id
 	}
-	return id
+	sum := sha256.Sum256([]byte(id))
+	if q.shortIDs {
+		n := new(big.Int).SetBytes(sum[:])
+		return fmt.Sprintf("%09s", n.Text(62))[:9]
+	}
+	return hex.EncodeToString(sum[:16])
 }
 
 // wireName returns a function name that every provider accepts: 1 to 64 letters, digits, _ and

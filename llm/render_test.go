@@ -208,7 +208,8 @@ func TestConversationIsRenderedForItsProvider(t *testing.T) {
 		},
 		"a result belongs to the previous call with its id": {
 			messages: []reducer.Message{assistant("", call("c1", "run")), toolResult("c1", "one"), assistant("", call("c1", "run")), toolResult("c1", "two")},
-			want:     []string{`assistant: {c1=run({"x":1})}`, "tool: one for c1", `assistant: {c1=run({"x":1})}`, "tool: two for c1"},
+			want: []string{`assistant: {c1=run({"x":1})}`, "tool: one for c1",
+				`assistant: {faf5c41d8876fffd280866d9e463cb67=run({"x":1})}`, "tool: two for faf5c41d8876fffd280866d9e463cb67"},
 		},
 		"names, ids and arguments are converted to valid ones": {
 			messages: []reducer.Message{assistant("", reducer.ToolCall{ID: longID, Name: "files.read!", Arguments: "[1]"}, reducer.ToolCall{ID: "c", Name: "", Arguments: ""}), toolResult(longID, "one"), toolResult("c", "two")},

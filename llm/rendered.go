@@ -20,8 +20,8 @@ type rendered struct {
 }
 
 // call is a tool call: the indexes of its message and of the message with its result, -1
-// without one.
-type call struct{ by, result int }
+// without one, and the number of earlier calls with its id.
+type call struct{ by, result, earlier int }
 
 // group is a sequence of messages that is rendered independently of the others, except for the
 // results of its calls. Unless roles must alternate, it is a single message.
@@ -108,6 +108,17 @@ func pair(messages []reducer.Message) (calls []call, isPaired []bool) {
 		slices.Reverse(calls[first:])
 	}
 	slices.Reverse(calls)
+	times := map[string]int{}
+	n := 0
+	for i := range messages {
+		for _, made := range messages[i].ToolCalls {
+			if messages[i].Role == reducer.RoleAssistant {
+				calls[n].earlier = times[made.ID]
+				times[made.ID]++
+				n++
+			}
+		}
+	}
 	return calls, isPaired
 }
 
@@ -149,12 +160,13 @@ type renderings struct {
 	max    int
 }
 
-// renderingKey identifies a rendering, which depends on the quirks of the provider and on the
-// origin for which its provider states are valid.
+// renderingKey identifies a rendering, which depends on the quirks of the provider, on the origin
+// for which its provider states are valid, and on whether tools are offered.
 type renderingKey struct {
 	conversation string
 	quirks       quirks
 	origin       origin
+	offersTools  bool
 }
 
 type cachedRendering struct {
@@ -168,7 +180,7 @@ func newRenderings() *renderings {
 }
 
 func (t *Target) renderingKey() renderingKey {
-	return renderingKey{t.Conversation, t.quirks, t.origin()}
+	return renderingKey{t.Conversation, t.quirks, t.origin(), t.offersTools()}
 }
 
 // take removes and returns a rendering, which then belongs to the caller. Concurrent callers

@@ -38,6 +38,9 @@ type Target struct {
 	// Repair describes the invalid answer to correct; nil for none. Do not change it during a
 	// request.
 	Repair *Repair
+	// Tools are those that the model may call. Without any, the tool settings are not sent. Do not
+	// change them during a request.
+	Tools []Tool
 
 	keyRef         string // place of the key; empty without one
 	isConfigured   bool   // BaseURL is that of a configured provider
@@ -118,6 +121,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	t.quirks = t.quirks.forModel(cfg.Model)
 	t.quirks.accepts = known.accepts(base, cfg.Model)
 	t.quirks.textOnly = t.quirks.textOnly || known.TextOnly || cfg.TextOnly
+	t.quirks.tools.none = known.NoTools && base == known.BaseURL
 	if base == known.BaseURL {
 		t.price = known.Model(cfg.Model).Price
 	}

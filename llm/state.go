@@ -69,8 +69,9 @@ func (t *Target) returned(m *reducer.Message) (r returned) {
 	}
 	var data struct {
 		returned
-		Calls    map[string]json.RawMessage `json:"tool_calls"`
-		Thinking json.RawMessage            `json:"thinking"`
+		// Calls are in the order of the tool calls, which can have other ids in the log.
+		Calls    json.RawMessage `json:"tool_calls"`
+		Thinking json.RawMessage `json:"thinking"`
 	}
 	if json.Unmarshal(s.Data, &data) != nil {
 		return returned{}
@@ -79,13 +80,17 @@ func (t *Target) returned(m *reducer.Message) (r returned) {
 	case stateDetails:
 		r.Details = ifBegins(data.Details, '[')
 	case stateReasoning:
-		if len(m.ToolCalls) > 0 {
-			r.Reasoning = ifBegins(data.Reasoning, '"')
-		}
+		r.Reasoning = ifBegins(data.Reasoning, '"')
 	case stateSignatures:
 		r.Extra = ifBegins(data.Extra, '{')
-		for _, call := range m.ToolCalls {
-			r.calls = append(r.calls, ifBegins(data.Calls[call.ID], '{'))
+		var calls []json.RawMessage
+		_ = json.Unmarshal(data.Calls, &calls) // any other value is no state
+		for i := range m.ToolCalls {
+			var extra json.RawMessage
+			if i < len(calls) {
+				extra = ifBegins(calls[i], '{')
+			}
+			r.calls = append(r.calls, extra)
 		}
 	case stateThinking:
 		r.thinking = thinkingParts(data.Thinking)
@@ -127,10 +132,18 @@ func thinkingParts(value json.RawMessage) []json.RawMessage {
 	return raw
 }
 
-// areCallsText reports whether the tool calls of a message are sent as text. A provider that
-// rejects calls accepts those with its state. Gemini signs the first of parallel calls.
+// areCallsText reports whether the tool calls of a message are sent as text. Gemini signs the
+// first of parallel calls.
 func (t *Target) areCallsText(r returned) bool {
-	return t.quirks.toolsAsText && r.Reasoning == nil && r.ofCall(0) == nil
+	hasState := r.Reasoning != nil || r.ofCall(0) != nil
+	switch q := t.quirks; {
+	case q.tools.none:
+		return true
+	case q.tools.needsState:
+		return !hasState
+	default:
+		return q.toolsAsText && !hasState && !t.offersTools()
+	}
 }
 
 // isSameState reports whether two messages have the same state.

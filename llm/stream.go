@@ -21,8 +21,11 @@ type Result struct {
 	// State is the provider state of the answer for later requests to the same target. Nil if
 	// the provider requires none, or if the answer is incomplete.
 	State *event.ProviderState
+	// Calls are the tool calls of a complete answer, in order, at most [MaxCalls]. The request
+	// goes on with their results.
+	Calls []Call
 	// FinishReason is the provider's: "stop", "length", "content_filter", …, or "other" if it
-	// is not a word. Empty if the answer is incomplete.
+	// is not a word. It is "tool_calls" if there are calls. Empty if the answer is incomplete.
 	FinishReason string
 	// Usage is that of the request, see [Target.Usage]. It is zero if no answer began.
 	event.Usage
@@ -46,8 +49,12 @@ const finishError = "error"
 //     [KindContentFilter]; later, the answer ends with that finish reason.
 //   - An answer that does not match the response format is an error of [KindInvalidAnswer]; a
 //     refusal is a valid answer. An invalid schema is an error of [KindConfiguration].
-//   - No tools are offered. If a model calls one anyway, the call is ignored: the text is the
-//     answer, whatever the finish reason. Without text, the error is of [KindToolCall].
+//   - An answer with tool calls needs no text, and is not compared with the response format. If
+//     the limit of its length or a content filter stops it, the calls may be incomplete: the text
+//     is the answer. Without text, the error is of [KindInvalidAnswer] or [KindContentFilter].
+//     Arguments of more than [MaxArgumentBytes] are an error of [KindInvalidAnswer], too.
+//   - If the target has no tools and a model calls one anyway, the call is ignored: the text is
+//     the answer, whatever the finish reason. Without text, the error is of [KindToolCall].
 //   - If the provider rejects a request with provider state as malformed before any text, the
 //     request is sent again without the state: signatures expire, for example when a provider
 //     changes its keys.
@@ -66,6 +73,9 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 
 // send renders the conversation and sends it once.
 func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, *Error) {
+	if failure := t.checkTools(); failure != nil {
+		return Result{}, failure
+	}
 	sent, err := t.render(ctx, t.prompt(messages))
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
@@ -77,16 +87,27 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 	if failure != nil {
 		return Result{}, failure
 	}
-	result, failure := t.answer(ctx, sent, check, onDelta)
+	result, failure := t.answer(ctx, sent, isToolTurn(messages), check, onDelta)
 	result.Usage = t.Usage()
 	if failure != nil {
 		failure.suspectMedia(sent)
+		failure.suspectTools(t.offersTools())
 	}
 	return result, failure
 }
 
-// answer sends the request and reads the answer.
-func (t *Target) answer(ctx context.Context, sent conversation, check formatCheck, onDelta func(Delta)) (Result, *Error) {
+// isToolTurn reports whether the model has called tools since the newest user message.
+func isToolTurn(messages []reducer.Message) bool {
+	for i := len(messages) - 1; i >= 0 && messages[i].Role != reducer.RoleUser; i-- {
+		if len(messages[i].ToolCalls) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// answer sends the request and reads the answer. isToolTurn is that of its messages.
+func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool, check formatCheck, onDelta func(Delta)) (Result, *Error) {
 	ctx, timer := t.startTokenTimer(ctx)
 	defer timer.stop()
 	parameters, err := t.parameters()
@@ -94,6 +115,9 @@ func (t *Target) answer(ctx context.Context, sent conversation, check formatChec
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}
 	m := &meter{counter: t.counter, encoding: encodingOf(t.Model), sent: sent.json}
+	if t.offersTools() {
+		m.parameters = parameters
+	}
 	t.meter.Store(m)
 	state := &stateReader{rule: t.quirks.state}
 	sending := context.WithValue(withBody(ctx, parameters, sent.json), stateKey{}, state)
@@ -108,7 +132,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, check formatChec
 
 	var result Result
 	var tags thinkTags
-	called := "" // name of a tool
+	var calls callReader
 	take := func(delta Delta) {
 		m.write(delta)
 		if onDelta != nil {
@@ -126,7 +150,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, check formatChec
 			timer.restart()
 		}
 		for _, choice := range chunk.Choices {
-			called = firstOf(called, toolOf(choice.Delta))
+			calls.read(&choice.Delta, m.writeCall)
 			if choice.Delta.ReasoningContent != "" {
 				take(Delta{choice.Delta.ReasoningContent, true})
 			}
@@ -145,15 +169,20 @@ func (t *Target) answer(ctx context.Context, sent conversation, check formatChec
 				result.FinishReason = finishReason(string(choice.FinishReason))
 			}
 		}
+		if calls.tooLarge() != "" {
+			break
+		}
 	}
 	tags.flush(take)
 	result.Text, result.Reasoning = m.texts()
 	if result.Text+result.Reasoning == "" && errors.As(err, new(*errorResponse)) {
 		m.refuse()
 	}
-	failure := t.finish(ctx, &result, called, err)
+	failure := t.finish(ctx, &result, &calls, err)
 	if failure == nil {
-		result.State = t.state(state, result.Reasoning, called != "")
+		result.State = t.state(state, result.Reasoning, len(result.Calls) > 0 || isToolTurn)
+	}
+	if failure == nil && len(result.Calls) == 0 {
 		failure = t.check(&result, check)
 	}
 	return result, failure
@@ -169,37 +198,36 @@ func finishReason(given string) string {
 	return given
 }
 
-// toolOf returns the name of the tool that a delta calls; "" without one.
-func toolOf(delta openai.ChatCompletionStreamChoiceDelta) string {
-	for _, call := range delta.ToolCalls {
-		if call.Function.Name != "" {
-			return call.Function.Name
-		}
+// finish returns the error of a stream that ended with err, nil for a complete answer, and sets
+// its calls. It clears the finish reason of an incomplete answer.
+func (t *Target) finish(ctx context.Context, result *Result, calls *callReader, err error) *Error {
+	given := result.FinishReason
+	result.FinishReason = ""
+	failure := func(kind Kind, format string, args ...any) *Error {
+		return &Error{ProviderID: t.ProviderID, Kind: kind, Message: t.clean(fmt.Sprintf(format, args...), maxMessage)}
 	}
-	if delta.FunctionCall != nil {
-		return delta.FunctionCall.Name
-	}
-	return ""
-}
-
-// finish returns the error of a stream that ended with err, nil for a complete answer. called is
-// a tool that the model called. It clears the finish reason of an incomplete answer.
-func (t *Target) finish(ctx context.Context, result *Result, called string, err error) *Error {
+	hasCalls := len(calls.calls) > 0
+	isCut := given == string(openai.FinishReasonLength) || given == string(openai.FinishReasonContentFilter)
 	switch {
-	case result.FinishReason == finishError:
-		result.FinishReason = ""
-		return &Error{ProviderID: t.ProviderID, Kind: KindServer, Message: "the provider failed in the middle of its answer"}
-	case result.FinishReason == string(openai.FinishReasonContentFilter) && result.Text == "":
-		result.FinishReason = ""
-		return &Error{ProviderID: t.ProviderID, Kind: KindContentFilter, Message: "the provider's content filter stopped the answer"}
-	case result.FinishReason != "" && result.Text == "" && called != "":
-		result.FinishReason = ""
-		return &Error{ProviderID: t.ProviderID, Kind: KindToolCall, Message: t.clean(fmt.Sprintf(
-			"the answer has no text and calls the tool %q, although no tools were offered", called), maxMessage)}
-	case result.FinishReason != "":
+	case calls.tooLarge() != "":
+		return failure(KindInvalidAnswer, "%s", calls.tooLarge())
+	case given == finishError:
+		return failure(KindServer, "the provider failed in the middle of its answer")
+	case given == string(openai.FinishReasonContentFilter) && result.Text == "":
+		return failure(KindContentFilter, "the provider's content filter stopped the answer")
+	case given != "" && hasCalls && len(t.Tools) == 0 && result.Text == "":
+		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", calls.name())
+	case given != "" && hasCalls && isCut && result.Text == "" && len(t.Tools) > 0:
+		return failure(KindInvalidAnswer, "the answer reached the limit of its length in the call of the tool %q (raise maxTokens)", calls.name())
+	case given != "" && hasCalls && !isCut && len(t.Tools) > 0:
+		result.Calls = calls.complete(t)
+		result.FinishReason = string(openai.FinishReasonToolCalls)
+		return nil
+	case given != "":
+		result.FinishReason = given
 		return nil
 	case errors.Is(err, io.EOF) && ctx.Err() == nil:
-		return &Error{ProviderID: t.ProviderID, Kind: KindTruncated, Message: "the answer ended without a finish reason"}
+		return failure(KindTruncated, "the answer ended without a finish reason")
 	default:
 		return t.fail(ctx, err)
 	}

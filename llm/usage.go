@@ -14,13 +14,16 @@ type meter struct {
 	counter  *tokenCounter
 	encoding encoding
 	sent     [][]byte // the messages of the request
+	// parameters are the parameters of a request with tools; nil without tools.
+	parameters []byte
 
 	counting sync.Mutex // held while tokens are counted
 	input    int        // counted tokens of sent; 0: not counted
 
 	mu sync.Mutex // guards the fields below
-	// answer is the text of the answer so far, and reasoning that of the reasoning.
-	answer, reasoning tally
+	// answer is the text of the answer so far, reasoning that of the reasoning, and calls the
+	// names and arguments of the tool calls.
+	answer, reasoning, calls tally
 	// reported is the usage reported by the provider; nil if it reported none.
 	reported *event.Usage
 	// isRefused means that the provider or the connection failed before an answer began.
@@ -42,6 +45,13 @@ func (m *meter) write(delta Delta) {
 	} else {
 		m.answer.text.WriteString(delta.Text)
 	}
+}
+
+// writeCall adds a piece of a tool call.
+func (m *meter) writeCall(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls.text.WriteString(text)
 }
 
 // report records the usage reported by the provider. Some report zeros if they do not know it.
@@ -85,7 +95,7 @@ func (m *meter) usage() event.Usage {
 	m.counting.Lock()
 	defer m.counting.Unlock()
 	m.mu.Lock()
-	reported, isRefused := m.reported, m.isRefused
+	reported, isRefused, calls := m.reported, m.isRefused, m.calls.text.String()
 	m.mu.Unlock()
 	answer, reasoning := m.texts()
 	switch {
@@ -96,10 +106,13 @@ func (m *meter) usage() event.Usage {
 	}
 	if m.input == 0 {
 		m.input = m.counter.conversation(m.encoding, m.sent)
+		if m.parameters != nil {
+			m.input += m.counter.text(m.encoding, string(m.parameters))
+		}
 	}
 	usage := event.Usage{InputTokens: m.input, Estimated: true}
 	usage.ReasoningTokens = m.count(&m.reasoning, reasoning)
-	usage.OutputTokens = usage.ReasoningTokens + m.count(&m.answer, answer)
+	usage.OutputTokens = usage.ReasoningTokens + m.count(&m.answer, answer) + m.count(&m.calls, calls)
 	return usage.Bounded()
 }
 

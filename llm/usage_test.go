@@ -140,6 +140,7 @@ func TestEveryKindOfErrorHasAKindOfFailure(t *testing.T) {
 		llm.KindNoVision:       event.FailureBadRequest,
 		llm.KindNoPDF:          event.FailureBadRequest,
 		llm.KindNoAudio:        event.FailureBadRequest,
+		llm.KindNoTools:        event.FailureBadRequest,
 		llm.KindToolCall:       event.FailureBadResponse,
 		llm.KindContentFilter:  event.FailureContentFilter,
 		llm.KindQuota:          event.FailureQuota,

@@ -1,0 +1,191 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Tool is a function that a model may call.
+type Tool struct {
+	// Name is 1 to 64 of A-Z a-z 0-9 _ -, unique in a request.
+	Name        string
+	Description string
+	// Parameters is the JSON Schema of the arguments. Empty: no arguments.
+	Parameters event.Object
+}
+
+// Call is a tool call of an answer.
+type Call struct {
+	// ID is that of the provider, or a new one if the provider sent none. It is unique in the
+	// answer.
+	ID string
+	// Name is that of a [Tool] unless the model made a mistake; 1 to 64 of A-Z a-z 0-9 _ -.
+	Name string
+	// Arguments is JSON unless the model made a mistake.
+	Arguments string
+}
+
+// toolQuirks are deviations of a provider from the tool calling of the OpenAI API.
+type toolQuirks struct {
+	// none: the models take no tools. None are offered, and earlier calls are sent as text.
+	none bool
+	// needsState: a call without its provider state is rejected, and is sent as text.
+	needsState bool
+	// noChoice: there is no tool_choice. If no tool may be called, none is offered.
+	noChoice bool
+	// noForcedChoice: tool_choice is auto or none.
+	noForcedChoice bool
+	// noNamedChoice: tool_choice is a mode. Instead of naming a tool, only that tool is offered.
+	noNamedChoice bool
+	// noParallel: there is no parallel_tool_calls.
+	noParallel bool
+	// maxDescription is the maximum length of a description in characters; 0: unlimited.
+	maxDescription int
+	// letterFirst: names begin with a letter or an underscore.
+	letterFirst bool
+	// openAPISchema: parameters are a schema of OpenAPI 3.0, with a subset of JSON Schema.
+	openAPISchema bool
+	// shortIDs: the ids of calls have nine letters and digits.
+	shortIDs bool
+	// noUserAfterResult: an answer must follow the results of calls.
+	noUserAfterResult bool
+}
+
+// choice returns the mode of the tool choice, "" for the default, and the tool that must be
+// called, "" for none.
+func (t *Target) choice() (mode, name string) {
+	if c := t.settings().ToolChoice; c != nil {
+		return c.Mode, c.Name
+	}
+	return "", ""
+}
+
+// offersTools reports whether requests offer tools.
+func (t *Target) offersTools() bool {
+	mode, _ := t.choice()
+	return len(t.Tools) > 0 && !t.quirks.tools.none && !(t.quirks.tools.noChoice && mode == toolChoiceNone)
+}
+
+const (
+	toolChoiceNone     = "none"
+	toolChoiceRequired = "required"
+)
+
+// checkTools returns an error for tools that no provider accepts.
+func (t *Target) checkTools() *Error {
+	bad := func(format string, args ...any) *Error {
+		return &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: t.clean(fmt.Sprintf(format, args...), maxMessage)}
+	}
+	var names []string
+	for _, tool := range t.Tools {
+		switch {
+		case tool.Name != wireName(tool.Name):
+			return bad("the name of the tool %q is invalid (want 1 to 64 of A-Z a-z 0-9 _ -)", tool.Name)
+		case slices.Contains(names, tool.Name):
+			return bad("the tool %q is offered twice", tool.Name)
+		case len(tool.Parameters) > 0 && tool.Parameters.Fields() == nil && string(tool.Parameters) != "{}":
+			return bad("the parameters of the tool %q are no JSON Schema (want an object)", tool.Name)
+		}
+		names = append(names, tool.Name)
+	}
+	if _, name := t.choice(); name != "" && t.offersTools() && !slices.Contains(names, name) {
+		return bad("toolChoice names the tool %q, which is not offered (want one of %s)", name, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// addTools adds the tools and the choice among them to the fields of a request.
+func (t *Target) addTools(fields map[string]any, s event.RequestSettings) {
+	if !t.offersTools() {
+		return
+	}
+	q := t.quirks.tools
+	mode, name := t.choice()
+	offered := t.Tools
+	if q.noForcedChoice && !t.isThinkingOff(s) && (name != "" || mode == toolChoiceRequired) {
+		mode, name = "", ""
+	}
+	if q.noNamedChoice && name != "" {
+		offered = slices.DeleteFunc(slices.Clone(offered), func(tool Tool) bool { return tool.Name != name })
+		mode, name = toolChoiceRequired, ""
+	}
+	tools := make([]any, len(offered))
+	for i, tool := range offered {
+		function := map[string]any{"name": q.toolName(tool.Name)}
+		if tool.Description != "" {
+			function["description"] = q.description(tool.Description)
+		}
+		if parameters := q.parameters(tool.Parameters); parameters != nil {
+			function["parameters"] = parameters
+		}
+		tools[i] = map[string]any{"type": openai.ToolTypeFunction, "function": function}
+	}
+	fields[parameterTools] = tools
+	switch {
+	case q.noChoice:
+	case name != "":
+		fields[parameterToolChoice] = map[string]any{"type": openai.ToolTypeFunction, "function": map[string]string{"name": q.toolName(name)}}
+	case mode != "":
+		fields[parameterToolChoice] = mode
+	}
+	if !q.noParallel {
+		add(fields, parameterParallelToolCalls, s.ParallelToolCalls)
+	}
+}
+
+// isThinkingOff reports whether an extra field turns the reasoning of DeepSeek off. Only then it
+// accepts that a tool must be called.
+func (t *Target) isThinkingOff(s event.RequestSettings) bool {
+	var thinking struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(s.Extra.Fields()["thinking"], &thinking) == nil && thinking.Type == "disabled"
+}
+
+// description returns a description that the provider accepts.
+func (q toolQuirks) description(text string) string {
+	if q.maxDescription == 0 || utf8.RuneCountInString(text) <= q.maxDescription {
+		return text
+	}
+	return string([]rune(text)[:q.maxDescription-1]) + "…"
+}
+
+// toolName returns a name that the provider accepts.
+func (q toolQuirks) toolName(name string) string {
+	name = wireName(name)
+	if first := name[0]; q.letterFirst && (first == '-' || first >= '0' && first <= '9') {
+		name = "_" + name[:min(len(name), 63)]
+	}
+	return name
+}
+
+// calledName returns the name of a tool that the model calls by the name that it was offered
+// under.
+func (t *Target) calledName(name string) string {
+	for _, tool := range t.Tools {
+		if t.quirks.tools.toolName(tool.Name) == name {
+			return tool.Name
+		}
+	}
+	return wireName(name)
+}
+
+// suspectTools checks whether a request failed because the model takes no tools, although it
+// offered some.
+func (e *Error) suspectTools(offered bool) {
+	if !offered || !e.refusesTools {
+		return
+	}
+	switch e.Kind {
+	case KindBadRequest, KindNotFound, KindServer:
+		e.Kind = KindNoTools
+		e.Message += " (the model takes no tools: use another one, or set tools = false in the file of --providers)"
+	}
+}
