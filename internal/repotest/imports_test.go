@@ -52,6 +52,8 @@ var bans = []struct {
 		"tools are functions: the worker calls them, and they know neither models nor clients"},
 	{"./tool/builtin", []string{"./workflows", "./client", "./worker*", "./llm*", "./stream", "./internal/backend"}, nil,
 		"tools are functions: the worker calls them, and they know neither models nor clients"},
+	{"./tool/mcp", []string{"./workflows", "./client", "./worker*", "./llm*", "./stream", "./eventlog*", "./internal/backend"}, nil,
+		"tools of servers are functions: they know neither models nor clients, and store nothing"},
 	{"./tool", []string{"net*", "os*"}, nil,
 		"only tool/builtin and tool/mcp reach the network and files"},
 	{"./internal/egress", []string{"*"}, []string{"std"},
@@ -101,6 +103,9 @@ var dependencies = []struct {
 	{"./starter", []string{"github.com/google/jsonschema-go/*", "github.com/JohannesKaufmann/*"}, "a client needs no tools"},
 	{"./activities", []string{"github.com/google/jsonschema-go/*", "github.com/JohannesKaufmann/*"}, "activities reach tools through an interface"},
 	{"./tool", []string{"github.com/JohannesKaufmann/*"}, "only tool/builtin converts pages"},
+	{"./tool", []string{"github.com/modelcontextprotocol/*"}, "only tool/mcp speaks MCP"},
+	{"./activities", []string{"github.com/modelcontextprotocol/*"}, "only tool/mcp speaks MCP"},
+	{"./client", []string{"github.com/modelcontextprotocol/*"}, "only workers speak MCP"},
 	{"./worker", []string{"cloud.google.com/*", "github.com/aws/*", "github.com/Azure/*"},
 		"only the build tag clouds links cloud SDKs"},
 }

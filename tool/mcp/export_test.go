@@ -1,0 +1,67 @@
+package mcp
+
+import (
+	"context"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+var (
+	ParseServers = parseServers
+	SentName     = sentName
+	ServerOf     = serverOf
+	Clean        = clean
+)
+
+// Dial makes a server connect with the transports that a function returns.
+func (s *Servers) Dial(name string, transport func() (sdk.Transport, error)) {
+	s.find(name).dial = func(known *secrets) (*link, error) {
+		t, err := transport()
+		return &link{transport: t, secrets: known}, err
+	}
+}
+
+// Hurry shortens the time that servers are given, but not the wait for them, on which tests must
+// not depend.
+func (s *Servers) Hurry() {
+	for _, server := range s.servers {
+		server.timing = timing{backoff: time.Millisecond, ping: 10 * time.Millisecond, stop: 10 * time.Millisecond, wait: time.Minute}
+	}
+}
+
+// PID returns the process of a server; 0 if it is not connected.
+func (s *Servers) PID(name string) int {
+	found := s.find(name)
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	if found.link == nil {
+		return 0
+	}
+	return found.link.process.child.PID()
+}
+
+// AwaitConnected waits until a server is connected.
+func (s *Servers) AwaitConnected(ctx context.Context, name string) error {
+	s.Start()
+	found := s.find(name)
+	return found.await(ctx, time.Minute, func() bool { return found.link != nil })
+}
+
+// AwaitList waits until a condition holds for the names of the newest list of a server.
+func (s *Servers) AwaitList(ctx context.Context, name string, holds func(names []string) bool) error {
+	found := s.find(name)
+	return found.await(ctx, time.Minute, func() bool {
+		var names []string
+		for _, t := range found.tools {
+			names = append(names, t.Spec().Canonical)
+		}
+		return found.isListed && holds(names)
+	})
+}
+
+type LineWriter = lineWriter
+
+func NewLineWriter(scrub func(string) string, log func(string, int)) *LineWriter {
+	return newLineWriter(scrub, log)
+}

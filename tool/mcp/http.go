@@ -1,0 +1,87 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// maxResponseBytes bounds a response that is no stream; the SDK bounds the events of streams.
+	maxResponseBytes = 16 << 20
+	maxRedirects     = 5
+)
+
+// httpTransport returns a transport that sends headers to the host of the URL only.
+func httpTransport(s Server, headers http.Header, base http.RoundTripper) (sdk.Transport, error) {
+	endpoint, err := url.Parse(s.URL)
+	if err != nil {
+		return nil, errors.New("invalid url")
+	}
+	client := &http.Client{
+		Transport:     &boundTransport{origin: originOf(endpoint), headers: headers, base: base},
+		CheckRedirect: checkRedirect,
+	}
+	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, nil
+}
+
+func originOf(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(u.Host) }
+
+var errRedirect = errors.New("redirected to another host (set the url of the server itself)")
+
+// checkRedirect follows redirects within an origin that keep the method.
+func checkRedirect(r *http.Request, via []*http.Request) error {
+	switch first := via[0]; {
+	case originOf(r.URL) != originOf(first.URL):
+		return errRedirect
+	case r.Method != first.Method || len(via) > maxRedirects:
+		return errors.New("redirected (set the url that the server redirects to)")
+	}
+	return nil
+}
+
+// boundTransport adds headers to requests to one origin and fails all others.
+type boundTransport struct {
+	origin  string
+	headers http.Header
+	base    http.RoundTripper
+}
+
+func (t *boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if originOf(r.URL) != t.origin {
+		return nil, errRedirect
+	}
+	r = r.Clone(r.Context())
+	for name, values := range t.headers {
+		r.Header[name] = values
+	}
+	response, err := t.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
+		response.Body = &boundBody{ReadCloser: response.Body, left: maxResponseBytes}
+	}
+	return response, nil
+}
+
+// boundBody fails after a number of bytes.
+type boundBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the response is longer than %d bytes", maxResponseBytes)
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

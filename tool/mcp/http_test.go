@@ -1,0 +1,180 @@
+package mcp_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
+)
+
+func handlerOf(s *sdk.Server) http.Handler {
+	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
+}
+
+// older is a handler that knows only protocol versions that begin with "initialize".
+func older(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"server/discover"`)) {
+			http.Error(w, "unknown method", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h.ServeHTTP(w, r)
+	})
+}
+
+func serveHTTP(t *testing.T, h http.Handler) (url string) {
+	server := httptest.NewServer(h)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+// overHTTP returns a worker with server "a" at a URL.
+func overHTTP(t *testing.T, url string, headers map[string]string) *worker {
+	getenv := func(name string) string { return map[string]string{"TOKEN": "hunter2-hunter2"}[name] }
+	return newWorker(t, getenv, mcp.Server{Name: "a", URL: url, Headers: headers})
+}
+
+func TestHeadersAreSentWithEachRequest(t *testing.T) {
+	t.Parallel()
+	for name, protocol := range map[string]func(http.Handler) http.Handler{
+		"newest protocol": func(h http.Handler) http.Handler { return h },
+		"older protocol":  older,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer()
+			addTool(s, &sdk.Tool{Name: "token"}, func(r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return textResult(r.Extra.Header.Get("Authorization"))
+			})
+			next := protocol(handlerOf(s))
+			url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer hunter2-hunter2" || r.Header.Get("X-Team") != "support" {
+					t.Errorf("%s without headers", r.Method)
+				}
+				next.ServeHTTP(w, r)
+			}))
+			w := overHTTP(t, url, map[string]string{"Authorization": "Bearer env:TOKEN", "X-Team": "support"})
+			require.Equal(t, `"Bearer [removed]"`, w.value(t, "mcp__a__token", `{}`), "results contain no secret")
+			w.Close()
+			require.NotContains(t, w.log.String(), "hunter2")
+		})
+	}
+}
+
+func TestAChangedListOfAnHTTPServerIsRead(t *testing.T) {
+	t.Parallel()
+	for name, protocol := range map[string]func(http.Handler) http.Handler{
+		"newest protocol": func(h http.Handler) http.Handler { return h },
+		"older protocol":  older,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer()
+			addTool(s, &sdk.Tool{Name: "first"}, returns("1"))
+			w := overHTTP(t, serveHTTP(t, protocol(handlerOf(s))), nil)
+			require.Equal(t, `"1"`, w.value(t, "mcp__a__first", `{}`))
+			addTool(s, &sdk.Tool{Name: "second"}, returns("2"))
+			require.NoError(t, w.AwaitList(deadline(t), "a", func(names []string) bool { return len(names) == 2 }))
+			require.Equal(t, `"2"`, w.value(t, "mcp__a__second", `{}`))
+		})
+	}
+}
+
+func TestNoRedirectToAnotherHostIsFollowed(t *testing.T) {
+	t.Parallel()
+	other := serveHTTP(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.Header) }))
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, status) }))
+		w := overHTTP(t, url, map[string]string{"Authorization": "Bearer env:TOKEN"})
+		require.Equal(t, `"MCP server a is unavailable: initialize: redirected to another host (set the url of the server itself) (the call was not made)"`,
+			w.failure(t, "mcp__a__t", `{}`))
+	}
+}
+
+func TestARedirectWithinTheHostIsFollowed(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	addTool(s, &sdk.Tool{Name: "t"}, returns("done"))
+	mux := http.NewServeMux()
+	mux.Handle("/mcp/", handlerOf(s))
+	mux.Handle("/mcp", http.RedirectHandler("/mcp/", http.StatusPermanentRedirect))
+	w := overHTTP(t, serveHTTP(t, mux)+"/mcp", nil)
+	require.Equal(t, `"done"`, w.value(t, "mcp__a__t", `{}`))
+}
+
+func TestAnHTTPServerThatIsDownIsAnErrorWithoutItsURL(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	url := server.URL + "/mcp?key=hunter2-hunter2"
+	server.Close()
+	w := overHTTP(t, url, nil)
+	failure := w.failure(t, "mcp__a__t", `{}`)
+	require.Contains(t, failure, "connection refused")
+	require.NotContains(t, failure, "hunter2")
+	w.log.await(deadline(t), t, "connection refused")
+	w.Close()
+	require.NotContains(t, w.log.String(), "hunter2")
+}
+
+func TestAnHTTPServerThatRefusesTheKeyIsAnError(t *testing.T) {
+	t.Parallel()
+	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no access with "+r.Header.Get("Authorization"), http.StatusUnauthorized)
+	}))
+	w := overHTTP(t, url, map[string]string{"Authorization": "Bearer env:TOKEN"})
+	failure := w.failure(t, "mcp__a__t", `{}`)
+	require.Contains(t, failure, "Unauthorized")
+	require.NotContains(t, failure, "hunter2")
+}
+
+func TestACallIsRepeatedIfTheServerHasForgottenTheSession(t *testing.T) {
+	t.Parallel()
+	newHandler := func() http.Handler {
+		s := newServer()
+		addTool(s, &sdk.Tool{Name: "t"}, returns("done"))
+		return older(handlerOf(s))
+	}
+	var handler atomic.Value
+	handler.Store(newHandler())
+	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.Load().(http.Handler).ServeHTTP(w, r) }))
+	w := overHTTP(t, url, nil)
+	require.Equal(t, `"done"`, w.value(t, "mcp__a__t", `{}`))
+	handler.Store(newHandler()) // the server restarts
+	require.Equal(t, `"done"`, w.value(t, "mcp__a__t", `{}`))
+}
+
+func TestAResponseOfAnHTTPServerIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	addTool(s, &sdk.Tool{Name: "t"}, returns("done"))
+	next := older(handlerOf(s))
+	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"tools/call"`)) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.Copy(w, io.LimitReader(spaces{}, 64<<20))
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	}))
+	w := overHTTP(t, url, nil)
+	require.Contains(t, w.failure(t, "mcp__a__t", `{}`), "the response is longer than 16777216 bytes")
+}
+
+type spaces struct{}
+
+func (spaces) Read(p []byte) (int, error) { return copy(p, strings.Repeat(" ", len(p))), nil }

@@ -1,0 +1,168 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
+)
+
+// deadline bounds tests that hang.
+func deadline(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// worker is the tools of a worker with MCP servers.
+type worker struct {
+	*mcp.Servers
+	set *tool.Set
+	log *log
+}
+
+func newWorker(t *testing.T, getenv func(string) string, servers ...mcp.Server) *worker {
+	t.Helper()
+	w := &worker{log: &log{}}
+	logger := slog.New(slog.NewTextHandler(w.log, nil))
+	var err error
+	w.Servers, err = mcp.New(mcp.Options{Servers: servers, Getenv: getenv, Logger: logger})
+	require.NoError(t, err)
+	t.Cleanup(w.Close)
+	w.Hurry()
+	w.set, err = tool.NewSet(tool.Options{Sources: map[string]tool.Source{mcp.Prefix: w.Servers}, Logger: logger})
+	require.NoError(t, err)
+	return w
+}
+
+// offer returns the tools of a request, without the built-in one.
+func (w *worker) offer(ctx context.Context, requestID string, patterns ...string) ([]activities.Tool, error) {
+	var config event.SetTools
+	for _, pattern := range patterns {
+		config.Tools = append(config.Tools, event.Tool{Pattern: pattern})
+	}
+	offered, err := w.set.Offer(ctx, activities.OfferRequest{ContextName: "demo", RequestID: requestID, Config: config})
+	if n := len(offered); n > 0 && offered[n-1].Name == tool.ReadResult {
+		offered = offered[:n-1]
+	}
+	return offered, err
+}
+
+func namesOf(tools []activities.Tool) (names []string) {
+	for _, t := range tools {
+		names = append(names, t.Canonical)
+	}
+	return names
+}
+
+// call calls a tool and returns its value or error as JSON.
+func (w *worker) call(ctx context.Context, name, arguments string) (result string, isError bool) {
+	r := w.set.Call(ctx, activities.ToolCallRequest{ContextName: "demo", RequestID: "r", ToolCallID: "c", Name: name, Arguments: json.RawMessage(arguments)})
+	if r.IsError {
+		return string(r.Error), true
+	}
+	return string(r.Value), false
+}
+
+// value calls a tool that succeeds.
+func (w *worker) value(t *testing.T, name, arguments string) string {
+	t.Helper()
+	result, isError := w.call(deadline(t), name, arguments)
+	require.False(t, isError, result)
+	return result
+}
+
+// failure calls a tool that fails.
+func (w *worker) failure(t *testing.T, name, arguments string) string {
+	t.Helper()
+	result, isError := w.call(deadline(t), name, arguments)
+	require.True(t, isError, result)
+	return result
+}
+
+// log is the log of a worker.
+type log struct {
+	mu      sync.Mutex
+	written bytes.Buffer
+	changed chan struct{}
+}
+
+func (l *log) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+	return l.written.Write(line)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.written.String()
+}
+
+// await waits until the log contains a text.
+func (l *log) await(ctx context.Context, t *testing.T, text string) {
+	t.Helper()
+	for {
+		l.mu.Lock()
+		found := bytes.Contains(l.written.Bytes(), []byte(text))
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		changed := l.changed
+		l.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("the log lacks %q:\n%s", text, l)
+		}
+	}
+}
+
+// inMemory makes a server of a worker one of this process.
+func (w *worker) inMemory(t *testing.T, name string, s *sdk.Server) {
+	w.Dial(name, func() (sdk.Transport, error) {
+		ours, theirs := sdk.NewInMemoryTransports()
+		_, err := s.Connect(t.Context(), theirs, nil)
+		return ours, err
+	})
+}
+
+func newServer() *sdk.Server {
+	return sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+}
+
+var anyObject = map[string]any{"type": "object"}
+
+// addTool adds a tool that returns blocks of content.
+func addTool(s *sdk.Server, t *sdk.Tool, result func(*sdk.CallToolRequest) (*sdk.CallToolResult, error)) {
+	if t.InputSchema == nil {
+		t.InputSchema = anyObject
+	}
+	s.AddTool(t, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return result(r) })
+}
+
+func textResult(text string) (*sdk.CallToolResult, error) {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
+}
+
+func returns(text string) func(*sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return func(*sdk.CallToolRequest) (*sdk.CallToolResult, error) { return textResult(text) }
+}

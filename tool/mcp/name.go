@@ -1,0 +1,57 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Prefix is that of the names of MCP tools in [event.SetTools]: mcp:SERVER/TOOL.
+const Prefix = "mcp:"
+
+// sentPrefix is that of the names of MCP tools in requests to models.
+const sentPrefix = "mcp__"
+
+const (
+	maxSentName = 64
+	maxToolName = 128
+)
+
+func canonicalName(server, tool string) string { return Prefix + server + "/" + tool }
+
+// sentName returns the name of a tool in requests to models: mcp__SERVER__TOOL. Since a name
+// of a server contains no "__" and does not end with "_", the names of two servers differ. A
+// tool whose name does not fit ends with a hash instead.
+func sentName(server, tool string) string {
+	fitted := strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, tool)
+	name := sentPrefix + server + "__" + fitted
+	if fitted == tool && len(name) <= maxSentName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(canonicalName(server, tool)))
+	hash := "_" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), maxSentName-len(hash))] + hash
+}
+
+// serverOf returns the server of a name in a request; "" if it is none of ours.
+func serverOf(sent string) string {
+	rest, ok := strings.CutPrefix(sent, sentPrefix)
+	server, _, found := strings.Cut(rest, "__")
+	if !ok || !found {
+		return ""
+	}
+	return server
+}
+
+// isToolName reports whether a tool can be named in [event.SetTools].
+func isToolName(name string) bool {
+	return name != "" && len(name) <= maxToolName && utf8.ValidString(name) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r == '*' || !unicode.IsPrint(r) || unicode.IsSpace(r) })
+}

@@ -1,0 +1,152 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/golang/groupcache/lru"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+)
+
+var _ tool.Source = (*Servers)(nil)
+
+// maxPins is the number of requests whose lists of tools are kept.
+const maxPins = 1024
+
+// pins keep the lists of tools that the first step of a request was offered, so that its later
+// steps are offered the same.
+type pins struct {
+	mu       sync.Mutex
+	requests *lru.Cache // context and request to map[string][]tool.Tool, by server
+}
+
+// of returns the list of a server for a request, and keeps it if it is the first.
+func (p *pins) of(r tool.OfferRequest, server string, newest []tool.Tool) []tool.Tool {
+	if r.RequestID == "" {
+		return newest
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.requests == nil {
+		p.requests = lru.New(maxPins)
+	}
+	key := r.ContextName + "\x00" + r.RequestID
+	lists, ok := p.requests.Get(key)
+	if !ok {
+		lists = map[string][]tool.Tool{}
+		p.requests.Add(key, lists)
+	}
+	byServer := lists.(map[string][]tool.Tool)
+	pinned, ok := byServer[server]
+	if !ok {
+		byServer[server] = newest
+		return newest
+	}
+	return pinned
+}
+
+// Offer returns the tools that match one of the patterns. All steps of a request are offered
+// the same list, as long as this process serves them. A server that is not running offers the
+// tools that it had; if it never ran, none. A pattern that names an unknown server is an error
+// of type [*activities.ModelError].
+func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, error) {
+	named := map[*server]bool{}
+	for _, pattern := range r.Patterns {
+		name, _, _ := strings.Cut(strings.TrimPrefix(pattern, Prefix), "/")
+		if strings.Contains(name, "*") {
+			for _, server := range s.servers {
+				named[server] = true
+			}
+			continue
+		}
+		found := s.find(name)
+		if found == nil {
+			return nil, s.unknown(r.ContextName, pattern)
+		}
+		named[found] = true
+	}
+	s.Start()
+	lists := make([][]tool.Tool, len(s.servers))
+	var waiting sync.WaitGroup
+	for i, server := range s.servers {
+		if named[server] {
+			waiting.Go(func() {
+				lists[i] = s.pins.of(r, server.config.Name, s.listOf(ctx, server, r.ContextName))
+			})
+		}
+	}
+	waiting.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var offered []tool.Tool
+	for _, list := range lists {
+		for _, t := range list {
+			if matchesAny(r.Patterns, t.Spec().Canonical) {
+				offered = append(offered, t)
+			}
+		}
+	}
+	return offered, nil
+}
+
+func (s *Servers) listOf(ctx context.Context, server *server, contextName string) []tool.Tool {
+	tools, err := server.offered(ctx)
+	if err != nil {
+		s.logger.WarnContext(ctx, "the tools of an MCP server are not offered", "server", server.config.Name, "context", contextName, "error", err.Error())
+	}
+	return tools
+}
+
+func matchesAny(patterns []string, name string) bool {
+	for _, pattern := range patterns {
+		if event.MatchTool(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Servers) unknown(contextName, pattern string) error {
+	known := "none"
+	if names := s.Names(); len(names) > 0 {
+		known = strings.Join(names, ", ")
+	}
+	return &activities.ModelError{Kind: "unknown-tool", Failure: event.FailureBadRequest, Err: fmt.Errorf(
+		"tools of context %s: no MCP server matches %q (this worker has %s; want mcp:SERVER/TOOL)", contextName, pattern, known)}
+}
+
+// Find returns the tool that models know by a name.
+func (s *Servers) Find(ctx context.Context, _, name string) (tool.Tool, bool, error) {
+	server := s.find(serverOf(name))
+	if server == nil {
+		return tool.Tool{}, false, nil
+	}
+	s.Start()
+	tools, err := server.offered(ctx)
+	if err != nil {
+		return tool.Tool{}, false, tool.Retryable(&callError{server: server.config.Name, err: err, isUnsent: true})
+	}
+	for _, t := range tools {
+		if t.Spec().Name == name {
+			return t, true, nil
+		}
+	}
+	return tool.Tool{}, false, fmt.Errorf("MCP server %s has no tool %s any more", server.config.Name, name)
+}
+
+// retryable marks errors of calls that another attempt may not have. Only calls of idempotent
+// tools are repeated.
+func retryable(err error) error {
+	var failed *callError
+	if errors.As(err, &failed) && !failed.isRejected {
+		return tool.Retryable(err)
+	}
+	return err
+}

@@ -1,0 +1,113 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/child"
+)
+
+// process is a server that runs as a child of this process, in a process group of its own.
+type process struct {
+	child         *child.Process
+	stdin, stdout *os.File
+	grace         time.Duration // to exit, see timing
+}
+
+// startProcess starts a server. It writes the lines of the server's standard error to stderr.
+func startProcess(s Server, env []string, stderr *lineWriter, grace time.Duration) (*process, error) {
+	path, err := lookPath(s.Command, env)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, s.Args...)
+	cmd.Env, cmd.Dir, cmd.Stderr = env, s.Dir, stderr
+	// Descendants that keep the standard error open do not delay Wait.
+	cmd.WaitDelay = grace
+	// With pipes of its own, cmd would close them before all output has been read.
+	theirInput, input, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	output, theirOutput, err := os.Pipe()
+	if err != nil {
+		theirInput.Close()
+		input.Close()
+		return nil, err
+	}
+	cmd.Stdin, cmd.Stdout = theirInput, theirOutput
+	started, err := child.Start(cmd, child.Options{OwnGroup: true})
+	theirInput.Close()
+	theirOutput.Close()
+	if err != nil {
+		input.Close()
+		output.Close()
+		return nil, startError(err)
+	}
+	return &process{child: started, stdin: input, stdout: output, grace: grace}, nil
+}
+
+// lookPath finds a command on the PATH of the server.
+func lookPath(command string, env []string) (string, error) {
+	path, err := exec.LookPath(command)
+	if err == nil {
+		return path, nil
+	}
+	return "", fmt.Errorf("command %s: %w", command, reasonOf(err))
+}
+
+// startError returns the reason why a process did not start, without its arguments.
+func startError(err error) error { return fmt.Errorf("start: %w", reasonOf(err)) }
+
+func reasonOf(err error) error {
+	var execErr *exec.Error
+	var pathErr *fs.PathError
+	switch {
+	case errors.As(err, &pathErr):
+		return pathErr.Err
+	case errors.As(err, &execErr):
+		return execErr.Err
+	}
+	return err
+}
+
+func (p *process) transport() sdk.Transport {
+	return &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}
+}
+
+// done is closed when the process has exited.
+func (p *process) done() <-chan struct{} { return p.child.Done() }
+
+// exit returns why the process exited.
+func (p *process) exit() error {
+	if err := p.child.Err(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+		return fmt.Errorf("the server exited: %w", err)
+	}
+	return errors.New("the server exited")
+}
+
+// stop ends the process as MCP wants it: it closes the input, then sends SIGTERM and SIGKILL,
+// both to the process group. It returns when the process has exited.
+func (p *process) stop() {
+	p.stdin.Close()
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if waitFor(p.done(), p.grace) {
+			break
+		}
+		p.signal(signal)
+	}
+	<-p.done()
+	// Descendants may have survived.
+	p.signal(syscall.SIGKILL)
+	p.stdout.Close()
+}
+
+// signal sends a signal to the process group. An error means that it has no process.
+func (p *process) signal(signal syscall.Signal) { _ = syscall.Kill(-p.child.PID(), signal) }

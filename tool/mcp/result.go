@@ -1,0 +1,84 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// valueOf returns the result of a call without the server's secrets: a text, or the value of a
+// structured result. An error is that of the tool.
+func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
+	text, hasOnlyText := textOf(result.Content)
+	text = known.scrub(text)
+	switch {
+	case result.IsError && text == "":
+		return nil, errors.New("the tool failed without a message")
+	case result.IsError:
+		return nil, errors.New(text)
+	case result.StructuredContent == nil:
+		return text, nil
+	case hasOnlyText:
+		// The text is the same value as JSON.
+		return known.scrubAll(result.StructuredContent), nil
+	}
+	encoded, err := json.Marshal(known.scrubAll(result.StructuredContent))
+	if err != nil {
+		return nil, fmt.Errorf("the result cannot be encoded as JSON: %w", err)
+	}
+	return text + "\n" + string(encoded), nil
+}
+
+// textOf returns the blocks of a result as text; models receive notes in place of other media.
+func textOf(blocks []sdk.Content) (text string, isOnlyText bool) {
+	var parts []string
+	isOnlyText = true
+	for _, block := range blocks {
+		part := ""
+		switch block := block.(type) {
+		case *sdk.TextContent:
+			parts = append(parts, block.Text)
+			continue
+		case *sdk.ImageContent:
+			part = mediaNote("image", block.MIMEType, len(block.Data))
+		case *sdk.AudioContent:
+			part = mediaNote("audio", block.MIMEType, len(block.Data))
+		case *sdk.ResourceLink:
+			part = linkNote(block)
+		case *sdk.EmbeddedResource:
+			part = resourceText(block.Resource)
+		default:
+			part = "[content of an unknown type, not shown]"
+		}
+		isOnlyText = false
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "\n"), isOnlyText
+}
+
+func mediaNote(kind, mimeType string, size int) string {
+	return fmt.Sprintf("[%s %s, %d bytes, not shown]", kind, clean(mimeType, 100), size)
+}
+
+func linkNote(link *sdk.ResourceLink) string {
+	note := "[resource " + clean(link.URI, 1000)
+	for _, part := range []string{link.Name, link.MIMEType, link.Description} {
+		if part != "" {
+			note += ", " + clean(part, 1000)
+		}
+	}
+	return note + "]"
+}
+
+func resourceText(r *sdk.ResourceContents) string {
+	switch {
+	case r == nil:
+		return "[empty resource]"
+	case r.Blob != nil:
+		return fmt.Sprintf("[resource %s, %s, %d bytes, not shown]", clean(r.URI, 1000), clean(r.MIMEType, 100), len(r.Blob))
+	}
+	return fmt.Sprintf("[resource %s]\n%s", clean(r.URI, 1000), r.Text)
+}

@@ -1,0 +1,160 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+const (
+	maxSecretBytes = 64 << 10
+	// minScrubbed is the minimum length in bytes of a secret that is removed from texts. A
+	// shorter one would also remove parts of ordinary words.
+	minScrubbed = 6
+)
+
+// secrets resolves references and removes what they refer to from texts.
+type secrets struct {
+	getenv   func(string) string
+	values   []string
+	replacer *strings.Replacer
+}
+
+// environment returns the environment of a server: PATH, HOME and what its config contains.
+func (s *secrets) environment(env map[string]string) ([]string, error) {
+	merged := map[string]string{}
+	for _, name := range []string{"PATH", "HOME"} {
+		if value := s.getenv(name); value != "" {
+			merged[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		value := env[name]
+		if isRef(value) {
+			var err error
+			if value, err = s.resolve(value); err != nil {
+				return nil, fmt.Errorf("env %s: %w", name, err)
+			}
+		}
+		merged[name] = value
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(merged)) {
+		out = append(out, name+"="+merged[name])
+	}
+	return out, nil
+}
+
+func (s *secrets) headers(headers map[string]string) (http.Header, error) {
+	out := http.Header{}
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		value := headers[name]
+		if before, last := cutLastWord(value); isRef(last) {
+			secret, err := s.resolve(last)
+			if err != nil {
+				return nil, fmt.Errorf("header %s: %w", name, err)
+			}
+			if strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r > '~' }) {
+				return nil, fmt.Errorf("header %s: the content of %s has a line break or a character beyond ASCII", name, last)
+			}
+			value = before + secret
+		}
+		out.Set(name, value)
+	}
+	return out, nil
+}
+
+// resolve returns the content of a valid reference, without white space at the ends.
+func (s *secrets) resolve(ref string) (string, error) {
+	kind, place, _ := strings.Cut(ref, ":")
+	var text string
+	switch kind {
+	case "env":
+		text = s.getenv(place)
+	default:
+		data, err := readSecret(place)
+		if err != nil {
+			return "", fmt.Errorf("cannot read %s: %w", place, err)
+		}
+		text = string(data)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return "", fmt.Errorf("%s is empty or not set", ref)
+	}
+	if strings.Contains(text, "\x00") {
+		return "", fmt.Errorf("the content of %s has a NUL character", ref)
+	}
+	if len(text) >= minScrubbed {
+		s.values = append(s.values, text)
+		// The longest first, since one secret may contain another.
+		slices.SortFunc(s.values, func(a, b string) int { return len(b) - len(a) })
+		var pairs []string
+		for _, value := range s.values {
+			pairs = append(pairs, value, event.Removed)
+		}
+		s.replacer = strings.NewReplacer(pairs...)
+	}
+	return text, nil
+}
+
+func readSecret(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		var pathErr *fs.PathError
+		if errors.As(err, &pathErr) {
+			err = pathErr.Err
+		}
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxSecretBytes+1))
+	if err == nil && len(data) > maxSecretBytes {
+		err = fmt.Errorf("more than %d bytes", maxSecretBytes)
+	}
+	return data, err
+}
+
+// scrub removes the secrets from a text.
+func (s *secrets) scrub(text string) string {
+	if s.replacer == nil {
+		return text
+	}
+	return s.replacer.Replace(text)
+}
+
+// scrubAll removes the secrets from the strings in a JSON value, its names included.
+func (s *secrets) scrubAll(value any) any {
+	if s.replacer == nil {
+		return value
+	}
+	return mapStrings(value, s.replacer.Replace)
+}
+
+// mapStrings returns a decoded JSON value with f applied to its strings and names.
+func mapStrings(value any, f func(string) string) any {
+	switch value := value.(type) {
+	case string:
+		return f(value)
+	case []any:
+		out := make([]any, len(value))
+		for i, element := range value {
+			out[i] = mapStrings(element, f)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for name, field := range value {
+			out[f(name)] = mapStrings(field, f)
+		}
+		return out
+	}
+	return value
+}

@@ -1,0 +1,547 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+)
+
+const (
+	// connectTimeout bounds the start of a server, with its first list of tools.
+	connectTimeout = 30 * time.Second
+	// exitWait is the time for a process that closed its output to exit, and for an output or a
+	// session to end.
+	exitWait = 2 * time.Second
+	// maxBackoff is the maximum delay between two starts. The delay doubles with each start that
+	// fails, and returns to the minimum when a server has run for as long as the maximum.
+	maxBackoff = time.Minute
+	// maxErrorBytes bounds errors in logs and for models.
+	maxErrorBytes = 2048
+)
+
+// statefulVersion is the newest protocol version that begins with "initialize". Newer versions
+// begin with another request, for which older servers with a command may never have an answer.
+const statefulVersion = "2025-11-25"
+
+// timing is the time that a server is given. Tests change it.
+type timing struct {
+	// backoff is the minimum delay between two starts.
+	backoff time.Duration
+	// ping is the time to answer a ping after a call timed out.
+	ping time.Duration
+	// stop is the time to exit after the input was closed, and again after SIGTERM.
+	stop time.Duration
+	// wait bounds the wait of a request for the first start of a server, and of a call for a
+	// server that restarts.
+	wait time.Duration
+}
+
+var defaultTiming = timing{backoff: time.Second, ping: 10 * time.Second, stop: 2 * time.Second, wait: 10 * time.Second}
+
+// server runs one MCP server: it starts it, lists its tools, and starts it again when it ends.
+type server struct {
+	config Server
+	// dial is connection. Tests replace it.
+	dial   func(*secrets) (*link, error)
+	getenv func(string) string
+	http   http.RoundTripper
+	logger *slog.Logger
+	timing timing
+
+	progress progressTable
+
+	mu       sync.Mutex
+	link     *link         // nil unless connected
+	tools    []tool.Tool   // the newest list
+	isListed bool          // tools were listed once
+	failures int           // starts that failed
+	next     time.Time     // when the next start is due; zero: now
+	err      error         // why it is not connected
+	changed  chan struct{} // closed at the next change of the fields above
+}
+
+// link is a connection to a server.
+type link struct {
+	transport sdk.Transport
+	secrets   *secrets
+	process   *process // nil without a command
+	session   *sdk.ClientSession
+	// listChanged receives when the server announces a new list of tools.
+	listChanged chan struct{}
+	// ended is closed when the session has ended.
+	ended chan struct{}
+}
+
+func (s *server) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// run keeps the server running until ctx ends.
+func (s *server) run(ctx context.Context) {
+	delay := s.timing.backoff
+	for {
+		started := time.Now()
+		wasConnected, err := s.serve(ctx)
+		if ctx.Err() != nil {
+			s.set(func() { s.link, s.err = nil, errStopping })
+			return
+		}
+		if time.Since(started) >= maxBackoff {
+			delay = s.timing.backoff
+		}
+		s.logger.Warn("MCP server failed", "server", s.config.Name, "error", err.Error(), "restart_in", delay.String())
+		s.set(func() {
+			s.link, s.err, s.next = nil, err, time.Now().Add(delay)
+			if !wasConnected {
+				s.failures++
+			}
+		})
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		s.set(func() { s.next = time.Time{} })
+		delay = min(2*delay, maxBackoff)
+	}
+}
+
+var errStopping = errors.New("the worker is stopping")
+
+// serve starts the server and returns why it ended. Errors contain no secret.
+func (s *server) serve(ctx context.Context) (wasConnected bool, err error) {
+	l, err := s.connect(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer l.close()
+	if err := s.list(ctx, l); err != nil {
+		return false, err
+	}
+	s.set(func() { s.link, s.err = l, nil })
+	s.logger.Info("MCP server is connected", "server", s.config.Name, "tools", len(s.newest()))
+	for {
+		select {
+		case <-l.listChanged:
+			// The previous list stays in use if the new one cannot be read.
+			if err := s.list(ctx, l); err != nil {
+				s.logger.Warn("cannot read the changed tools of an MCP server", "server", s.config.Name, "error", err.Error())
+			}
+		case <-l.ended:
+			return true, l.reason(errClosed)
+		case <-l.exited():
+			// A descendant may keep the output open; without it, the rest is read.
+			l.process.signal(syscall.SIGKILL)
+			waitFor(l.ended, exitWait)
+			return true, l.process.exit()
+		case <-ctx.Done():
+			return true, ctx.Err()
+		}
+	}
+}
+
+// connect starts the server and initializes the session.
+func (s *server) connect(ctx context.Context) (*link, error) {
+	if s.config.Command == "" {
+		return s.connectAs(ctx, "")
+	}
+	l, err := s.connectAs(ctx, statefulVersion)
+	var refused *jsonrpc.Error
+	if errors.As(err, &refused) {
+		return s.connectAs(ctx, "") // a server without "initialize"
+	}
+	return l, err
+}
+
+// connectAs connects with a protocol version; empty: the newest that both know.
+func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
+	l, err := s.dial(&secrets{getenv: s.getenv})
+	if err != nil {
+		return nil, err
+	}
+	l.listChanged, l.ended = make(chan struct{}, 1), make(chan struct{})
+	client := sdk.NewClient(&sdk.Implementation{Name: "chronicle", Version: "1"}, &sdk.ClientOptions{
+		// No sampling, no elicitation, no roots.
+		Capabilities: &sdk.ClientCapabilities{},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			select {
+			case l.listChanged <- struct{}{}:
+			default:
+			}
+		},
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			s.progress.report(r.Params, l.secrets.scrub)
+		},
+	})
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	type connected struct {
+		session *sdk.ClientSession
+		err     error
+	}
+	done := make(chan connected, 1)
+	go func() {
+		session, err := client.Connect(ctx, l.transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
+		done <- connected{session, err}
+	}()
+	select {
+	case c := <-done:
+		if c.err != nil {
+			err := l.reason(fmt.Errorf("initialize: %w", l.explain(ctx, c.err)))
+			l.close()
+			return nil, err
+		}
+		l.session = c.session
+	case <-l.exited():
+		err := l.process.exit()
+		l.close()
+		return nil, err
+	}
+	go func() {
+		_ = l.session.Wait()
+		close(l.ended)
+	}()
+	return l, nil
+}
+
+// exited is closed when the process of the server has exited; nil without one.
+func (l *link) exited() <-chan struct{} {
+	if l.process == nil {
+		return nil
+	}
+	return l.process.done()
+}
+
+// reason returns the exit of the process as the reason of an error.
+func (l *link) reason(err error) error {
+	if l.process != nil && errors.Is(err, errClosed) && waitFor(l.exited(), exitWait) {
+		return l.process.exit()
+	}
+	return err
+}
+
+// close ends the session and the process.
+func (l *link) close() {
+	if l.process != nil {
+		l.process.stop()
+	}
+	if l.session == nil {
+		return
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = l.session.Close()
+	}()
+	waitFor(closed, exitWait) // Close waits for the server to answer
+}
+
+// waitFor waits until done is closed, or for a time.
+func waitFor(done <-chan struct{}, timeout time.Duration) (isDone bool) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// explain returns an error of the SDK without URLs, secrets and control characters.
+func (l *link) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var answer *jsonrpc.Error
+	if errors.As(err, &answer) && answer.Code != codeTransport {
+		return &jsonrpc.Error{Code: answer.Code, Message: l.text(answer.Message)}
+	}
+	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+		return errClosed
+	}
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		err = urlErr.Err
+	}
+	return errors.New(l.text(err.Error()))
+}
+
+// codeTransport is the code of errors of the SDK itself, which wrap the reason.
+const codeTransport = -32005
+
+var errClosed = errors.New("the connection was closed")
+
+// text returns untrusted text for errors.
+func (l *link) text(text string) string {
+	return event.Redact(cleanLine(l.secrets.scrub(text)), maxErrorBytes)
+}
+
+// newest returns the newest list of tools.
+func (s *server) newest() []tool.Tool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tools
+}
+
+// offered returns the newest list of tools. It waits for the first start of the server only, so
+// that one that cannot start delays no further request.
+func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
+	err := s.await(ctx, s.timing.wait, func() bool { return s.isListed || s.failures > 0 })
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.isListed {
+		return nil, s.err
+	}
+	return s.tools, nil
+}
+
+// connected returns the link to the server, but not the link before, which has failed.
+func (s *server) connected(ctx context.Context, before *link) (*link, error) {
+	var l *link
+	err := s.await(ctx, s.timing.wait, func() bool {
+		l = s.link
+		return l != nil && l != before
+	})
+	return l, err
+}
+
+// await waits until a condition holds. It returns an error after the next start that fails, if
+// none is due soon, or after a time.
+func (s *server) await(ctx context.Context, wait time.Duration, holds func() bool) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	failures := -1
+	for {
+		s.mu.Lock()
+		done, changed, err, failed, due := holds(), s.changed, s.err, s.failures, time.Until(s.next)
+		s.mu.Unlock()
+		if failures < 0 {
+			failures = failed
+		}
+		switch {
+		case done:
+			return nil
+		case err != nil && (failed > failures || due > wait || errors.Is(err, errStopping)):
+			return err
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return fmt.Errorf("not connected within %v", wait)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// list reads the tools of the server.
+func (s *server) list(ctx context.Context, l *link) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	var tools []*sdk.Tool
+	for tool, err := range l.session.Tools(ctx, nil) {
+		if err != nil {
+			return l.reason(fmt.Errorf("list tools: %w", l.explain(ctx, err)))
+		}
+		if tools = append(tools, tool); len(tools) > maxTools {
+			s.logger.Warn("an MCP server has too many tools; the rest is not offered", "server", s.config.Name, "max", maxTools)
+			tools = tools[:maxTools]
+			break
+		}
+	}
+	definitions := s.definitions(tools, l.secrets)
+	s.set(func() { s.tools, s.isListed = definitions, true })
+	return nil
+}
+
+// call calls a tool. Its errors are for models.
+func (s *server) call(ctx context.Context, name string, arguments json.RawMessage, progress func(string)) (any, error) {
+	var before *link
+	for {
+		l, err := s.connected(ctx, before)
+		if err != nil {
+			return nil, retryable(&callError{server: s.config.Name, err: err, isUnsent: true})
+		}
+		value, err := s.callOn(ctx, l, name, arguments, progress)
+		// The server has restarted and did not execute the call.
+		if before == nil && errors.Is(err, sdk.ErrSessionMissing) {
+			before = l
+			continue
+		}
+		return value, retryable(err)
+	}
+}
+
+func (s *server) callOn(ctx context.Context, l *link, name string, arguments json.RawMessage, progress func(string)) (any, error) {
+	params := &sdk.CallToolParams{Name: name, Arguments: arguments}
+	token, end := s.progress.begin(progress)
+	defer end()
+	params.SetProgressToken(token)
+	result, err := l.session.CallTool(ctx, params)
+	switch {
+	case err == nil:
+		return valueOf(result, l.secrets)
+	case errors.Is(err, sdk.ErrSessionMissing):
+		return nil, sdk.ErrSessionMissing
+	case ctx.Err() != nil:
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && l.process != nil {
+			go s.checkAlive(l)
+		}
+		return nil, ctx.Err()
+	}
+	err = l.explain(ctx, err)
+	var rejected *jsonrpc.Error
+	if errors.As(err, &rejected) {
+		return nil, &callError{server: s.config.Name, err: errors.New(rejected.Message), isRejected: true}
+	}
+	if errors.Is(err, errClosed) {
+		err = l.reason(err)
+		// Later calls wait for the next start.
+		s.set(func() {
+			if s.link == l {
+				s.link, s.err = nil, err
+			}
+		})
+	}
+	return nil, &callError{server: s.config.Name, err: err}
+}
+
+// checkAlive stops a server that does not answer a ping after a call timed out, so that it is
+// started again. While another call runs, the server may just be busy.
+func (s *server) checkAlive(l *link) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.timing.ping)
+	defer cancel()
+	if l.session.Ping(ctx, nil) != nil && s.progress.running() == 0 {
+		s.logger.Warn("an MCP server does not respond", "server", s.config.Name)
+		l.process.stop()
+	}
+}
+
+// callError is an error of a call for a model.
+type callError struct {
+	server string
+	err    error
+	// isUnsent means that the server did not receive the call, and isRejected that it answered
+	// with an error.
+	isUnsent, isRejected bool
+}
+
+func (e *callError) Error() string {
+	switch {
+	case e.isUnsent:
+		return fmt.Sprintf("MCP server %s is unavailable: %v (the call was not made)", e.server, e.err)
+	case e.isRejected:
+		return fmt.Sprintf("MCP server %s: %v", e.server, e.err)
+	}
+	return fmt.Sprintf("MCP server %s: %v (the outcome of the call is unknown)", e.server, e.err)
+}
+
+func (e *callError) Unwrap() error { return e.err }
+
+// connection starts or reaches the server.
+func (s *server) connection(known *secrets) (*link, error) {
+	if s.config.Command == "" {
+		headers, err := known.headers(s.config.Headers)
+		if err != nil {
+			return nil, err
+		}
+		transport, err := httpTransport(s.config, headers, s.http)
+		return &link{transport: transport, secrets: known}, err
+	}
+	env, err := known.environment(s.config.Env)
+	if err != nil {
+		return nil, err
+	}
+	started, err := startProcess(s.config, env, newLineWriter(known.scrub, s.logLine), s.timing.stop)
+	if err != nil {
+		return nil, err
+	}
+	return &link{transport: started.transport(), secrets: known, process: started}, nil
+}
+
+func (s *server) logLine(line string, dropped int) {
+	attributes := []any{"server", s.config.Name, "line", line}
+	if dropped > 0 {
+		attributes = append(attributes, "dropped_lines", dropped)
+	}
+	s.logger.Info("MCP server wrote to its standard error", attributes...)
+}
+
+// progressTable finds the call that a progress notification is about.
+type progressTable struct {
+	mu    sync.Mutex
+	last  int64
+	calls map[int64]func(string)
+}
+
+// begin returns the token of a call.
+func (t *progressTable) begin(report func(string)) (token int64, end func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last++
+	token = t.last
+	if t.calls == nil {
+		t.calls = map[int64]func(string){}
+	}
+	t.calls[token] = report
+	return token, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.calls, token)
+	}
+}
+
+// running returns the number of calls.
+func (t *progressTable) running() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.calls)
+}
+
+func (t *progressTable) report(p *sdk.ProgressNotificationParams, scrub func(string) string) {
+	number, ok := p.ProgressToken.(float64) // as JSON decodes numbers
+	t.mu.Lock()
+	report := t.calls[int64(number)]
+	t.mu.Unlock()
+	if ok && report != nil {
+		report(progressText(p, scrub))
+	}
+}
+
+func progressText(p *sdk.ProgressNotificationParams, scrub func(string) string) string {
+	amount := fmt.Sprintf("%g", p.Progress)
+	if p.Total > 0 {
+		amount += fmt.Sprintf("/%g", p.Total)
+	}
+	if p.Message == "" {
+		return amount
+	}
+	return clean(scrub(p.Message), maxProgressBytes) + " (" + amount + ")"
+}
+
+// maxProgressBytes bounds the message of a progress notification.
+const maxProgressBytes = 512

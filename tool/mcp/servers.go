@@ -1,0 +1,91 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+)
+
+// Options configure [Servers].
+type Options struct {
+	// Servers are those of [ReadServers], or your own.
+	Servers []Server
+	// Getenv looks up secrets of the form env:NAME, and PATH and HOME for servers with a
+	// command. Nil: [os.Getenv].
+	Getenv func(string) string
+	// Logger logs starts and failures of servers, and the lines of their standard error. Nil:
+	// [slog.Default].
+	Logger *slog.Logger
+}
+
+// Servers are the MCP servers of a worker. They are safe for concurrent use.
+type Servers struct {
+	logger  *slog.Logger
+	servers []*server // sorted by name
+	life    context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+	start   sync.Once
+	pins    pins
+}
+
+// New returns servers that are not started yet. Its error names the server and the field.
+func New(options Options) (*Servers, error) {
+	getenv := options.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	s := &Servers{logger: cmp.Or(options.Logger, slog.Default())}
+	s.life, s.end = context.WithCancel(context.Background())
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	for _, config := range options.Servers {
+		if err := config.validate(); err != nil {
+			return nil, fmt.Errorf("server %q: %w", config.Name, err)
+		}
+		if s.find(config.Name) != nil {
+			return nil, fmt.Errorf("server %q: the name is used twice", config.Name)
+		}
+		added := &server{config: config, getenv: getenv, logger: s.logger, http: base, timing: defaultTiming, changed: make(chan struct{})}
+		added.dial = added.connection
+		s.servers = append(s.servers, added)
+	}
+	return s, nil
+}
+
+// Start starts the servers, if they are not started yet, and keeps them running. It does not
+// wait for them.
+func (s *Servers) Start() {
+	s.start.Do(func() {
+		for _, server := range s.servers {
+			s.running.Go(func() { server.run(s.life) })
+		}
+	})
+}
+
+// Close stops the servers and waits until their processes have exited.
+func (s *Servers) Close() {
+	s.start.Do(func() {}) // later starts have no effect
+	s.end()
+	s.running.Wait()
+}
+
+// Names returns the names of the servers.
+func (s *Servers) Names() (names []string) {
+	for _, server := range s.servers {
+		names = append(names, server.config.Name)
+	}
+	return names
+}
+
+func (s *Servers) find(name string) *server {
+	for _, server := range s.servers {
+		if server.config.Name == name {
+			return server
+		}
+	}
+	return nil
+}
