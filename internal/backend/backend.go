@@ -33,6 +33,10 @@ func (m model) ID() (providerID, name string) { return m.target.ProviderID, m.ta
 func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta func(activities.Delta)) (activities.Answer, error) {
 	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
 	m.target.Settings, m.target.Repair = r.Settings, (*llm.Repair)(r.Repair)
+	m.target.Tools = nil
+	for _, tool := range r.Tools {
+		m.target.Tools = append(m.target.Tools, llm.Tool(tool))
+	}
 	result, err := m.target.Stream(ctx, r.Messages, func(d llm.Delta) { onDelta(activities.Delta(d)) })
 	err = modelError(err)
 	var failed *activities.ModelError
@@ -40,9 +44,13 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 	if errors.As(err, &failed) && errors.As(err, &invalid) && invalid.Problem != "" {
 		failed.Repair = &activities.Repair{Answer: result.Text, Problem: invalid.Problem}
 	}
-	return activities.Answer{
+	answer := activities.Answer{
 		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage,
-	}, err
+	}
+	for _, call := range result.Calls {
+		answer.Calls = append(answer.Calls, activities.ModelCall(call))
+	}
+	return answer, err
 }
 
 func (m model) Usage() event.Usage { return m.target.Usage() }
