@@ -11,11 +11,9 @@ import (
 // MaxLineBytes is the maximum length of a line; the rest of it is skipped.
 const MaxLineBytes = 16 << 20
 
-// lines reads lines of any length.
 type lines struct {
 	reader *bufio.Reader
-	// text is the current line without its newline, number counts from 1, and cut
-	// is how many bytes of the line were skipped.
+	// text has no newline, number counts from 1, and cut is the number of skipped bytes.
 	text   []byte
 	number int
 	cut    int
@@ -26,8 +24,7 @@ type lines struct {
 // byteOrderMark precedes files from some Windows programs.
 var byteOrderMark = []byte("\ufeff")
 
-// next reads the next line and reports whether there was one. The last line may lack
-// a newline.
+// The last line may lack a newline.
 func (l *lines) next() bool {
 	if l.err != nil {
 		return false

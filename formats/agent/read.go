@@ -16,7 +16,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Format is the log format of an agent.
 type Format string
 
 type formatSpec struct {
@@ -26,23 +25,20 @@ type formatSpec struct {
 
 var formats = map[Format]formatSpec{}
 
-// register adds a format, with its description and a constructor of the parser for one
-// log. The file of each format calls it.
+// The file of each format calls register. A parser parses one log.
 func register(f Format, usage string, newParser func() parser) bool {
 	formats[f] = formatSpec{usage, newParser}
 	return true
 }
 
-// Formats returns all formats, sorted.
 func Formats() []Format { return slices.Sorted(maps.Keys(formats)) }
 
 // Usage describes the logs of a format for help texts, on one line without a period.
 func (f Format) Usage() string { return formats[f].usage }
 
-// parser parses the lines of one log, in order.
 type parser interface {
-	// parse converts the object on a line. session is the agent's own session id,
-	// or "" if the line has none. An error concerns only this line.
+	// parse is called with the object on each line, in order. session is the agent's own
+	// session id, or "" if the line has none. An error concerns only this line.
 	parse(line []byte) (session string, items []item, err error)
 }
 
@@ -97,7 +93,6 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 	}
 }
 
-// decoder converts lines to items with ids.
 type decoder struct {
 	parser parser
 	ids    identity
@@ -120,7 +115,7 @@ func (d *decoder) decode(in *lines) []item {
 	return items
 }
 
-// read converts a line. Secrets are removed before a format sees it.
+// Secrets are removed before a format sees the line.
 func (d *decoder) read(in *lines) []item {
 	if in.cut > 0 {
 		return []item{unread(clean(in.text[:maxUnreadBytes]),
@@ -166,7 +161,6 @@ func (d *decoder) plain(text []byte) []item {
 	return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
 }
 
-// clean removes ANSI colors, NUL bytes and invalid UTF-8 from a line.
 func clean(line []byte) []byte {
 	line = bytes.ToValidUTF8(bytes.ReplaceAll(line, []byte{0}, nil), []byte("\ufffd"))
 	if bytes.IndexByte(line, escape) >= 0 {
@@ -207,10 +201,8 @@ func (d *decoder) parse(text []byte) ([]item, error) {
 // escape starts ANSI escape sequences (ECMA-48). It cannot occur in JSON.
 const escape = 0x1b
 
-// maxUnreadBytes is how much of an unparsed line is kept.
 const maxUnreadBytes = 64 << 10
 
-// unread returns a warning with a line that could not be parsed.
 func unread(line []byte, problem string) item {
 	return note(event.NoteWarning, problem, extra{"line": event.Redact(string(line), maxUnreadBytes)})
 }

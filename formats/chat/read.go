@@ -53,11 +53,10 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 	}
 }
 
-// errEnough reports that the consumer stopped the iteration.
 var errEnough = errors.New("enough")
 
-// decode detects the format of the input and passes its events to take. Errors
-// from take are attributed to the current line.
+// decode passes the events of either format to take, whose errors get the number of the current
+// line.
 func decode(in *lines, take func(event.Event) error) error {
 	if !in.next() {
 		return in.failed()
@@ -72,15 +71,13 @@ func decode(in *lines, take func(event.Event) error) error {
 	return decodeOpenAI(in, take)
 }
 
-// decodeEvents reads events, starting with the current line.
 func decodeEvents(in *lines, take func(event.Event) error) error {
 	for more := true; more; more = in.next() {
 		if len(in.text) > MaxLineBytes {
 			return in.errorf("%d bytes; an event has at most %d", len(in.text), MaxLineBytes)
 		}
 		var e event.Event
-		// Not json.Unmarshal: it would report a syntax error before the event's
-		// own, more helpful error.
+		// json.Unmarshal would hide the event's more helpful syntax errors.
 		if err := e.UnmarshalJSON(in.text); err != nil {
 			return in.errorf("%w", err)
 		}
@@ -94,7 +91,6 @@ func decodeEvents(in *lines, take func(event.Event) error) error {
 	return in.failed()
 }
 
-// lines reads non-blank lines.
 type lines struct {
 	reader *bufio.Reader
 	// text is the current line without surrounding space; number counts from 1.
@@ -150,7 +146,6 @@ func (l *lines) failed() error {
 	return l.err
 }
 
-// errorf returns an error with the current line number.
 func (l *lines) errorf(format string, args ...any) error {
 	return fmt.Errorf("line %d: %w", l.number, fmt.Errorf(format, args...))
 }
