@@ -37,7 +37,6 @@ func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through
 	return err
 }
 
-// archived is the counter of the last event that was archived.
 func lost(contextName string, parts []archive.Part, archived, counter int) error {
 	for _, p := range parts {
 		if p.After < counter && counter <= p.Through && p.Through != math.MaxInt {
@@ -83,7 +82,6 @@ func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through
 	return max(archived, run.After), err
 }
 
-// archiveParts returns the counter of the last archived event.
 func (l *Log) archiveParts(ctx context.Context, contextName string, v view, through int) (archived int, err error) {
 	for _, p := range archive.Truncate(v.parts, through) {
 		inArchive := p.ArchivedThrough()
@@ -102,7 +100,6 @@ func (l *Log) archiveParts(ctx context.Context, contextName string, v view, thro
 	return archived, nil
 }
 
-// readAndArchive skips lost events.
 func (l *Log) readAndArchive(ctx context.Context, contextName string, v view, after int) ([]event.Event, error) {
 	r := &reader{log: l, contextName: contextName, last: after, skipsGaps: true, unarchived: map[string][]event.Event{}}
 	var events []event.Event

@@ -23,7 +23,7 @@ const StoreAdvice = "set --blob-url or BLOB_URL to the blob store of the workers
 
 var ErrNoArchive = errors.New("the client has no blob store (" + StoreAdvice + ")")
 
-// Log reads the contexts of one namespace. It is safe for concurrent use.
+// Log reads the contexts of a namespace. It is safe for concurrent use.
 type Log struct {
 	temporal  client.Client
 	namespace string
@@ -135,11 +135,9 @@ func (l *Log) awaitMarker(ctx context.Context, contextName, runID string) error 
 	return nil
 }
 
-// backoff is the delay before the next attempt, from 50 to 400 ms.
 type backoff struct{ delay time.Duration }
 
-// missingDelay is the polling interval of each reader for a context that does not exist.
-const missingDelay = time.Second
+const missingDelay = time.Second // while the context does not exist
 
 func (b *backoff) reset() { b.delay = 0 }
 

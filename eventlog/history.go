@@ -27,13 +27,11 @@ const (
 	largePage  = 256
 )
 
-// Timeouts of one request. The server answers a long poll after at most 20 s.
 const (
 	pageTimeout     = 10 * time.Second
-	longPollTimeout = time.Minute
+	longPollTimeout = time.Minute // the server answers after at most 20 s
 )
 
-// following reads until the run is closed.
 const following = -1
 
 type page struct {
@@ -42,9 +40,9 @@ type page struct {
 	next bookmark
 }
 
-// pages yields the history of a run from a bookmark through the entry number length. 0 is
-// the current length. following waits for new entries until the run is closed. An error
-// is always the last element; it is ErrNoContext if the server does not have the run.
+// pages yields the history of a run from a bookmark through the entry number length. 0 is the
+// current length; following waits for new entries until the run is closed. An error is always the
+// last element, ErrNoContext if the server does not have the run.
 func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmark, length int64) iter.Seq2[page, error] {
 	return func(yield func(page, error) bool) {
 		wait := true
@@ -88,7 +86,6 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 	}
 }
 
-// page requests a page. Unless it is a long poll, it retries transient errors.
 func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	timeout := pageTimeout
 	if isLongPoll {
@@ -119,7 +116,6 @@ func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservic
 	}
 }
 
-// length is that of [Log.pages].
 func (l *Log) runEvents(ctx context.Context, contextName, runID string, after int, length int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		from := l.bookmarks.find(runID, after)

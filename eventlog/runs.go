@@ -35,13 +35,10 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (runID string,
 }
 
 type view struct {
-	run string
-	// length is the history length of the run; 0 if unknown.
-	length int64
-	// parts are in the order of the log.
-	parts []archive.Part
-	// archiveErr is the error of an unavailable archive. The parts are then those of the
-	// histories.
+	run    string
+	length int64 // of the history of the run; 0 if unknown
+	parts  []archive.Part
+	// archiveErr is that of an unavailable archive. The parts are then those of the histories.
 	archiveErr error
 	// isForgotten is set if the server has no run of the context.
 	isForgotten bool
@@ -101,8 +98,7 @@ func (l *Log) viewArchive(ctx context.Context, contextName, runID string, after 
 	return view{run: runID, parts: parts}, err
 }
 
-// viewHistories is view without an archive: each history names the preceding run. The log
-// begins with what the server still has.
+// Each history names the preceding run. The log begins with what the server still has.
 func (l *Log) viewHistories(ctx context.Context, contextName, runID string, after int) (view, error) {
 	v := view{run: runID}
 	through := math.MaxInt
