@@ -9,7 +9,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Status is the status of a context.
 type Status string
 
 const (
@@ -55,7 +54,7 @@ type State struct {
 
 func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
-	size := settingsSize(s.Reduced.Config.Request)
+	size := settingsSize(s.Reduced.Config.Request) // they can be as large as many messages
 	for _, m := range slices.Backward(s.Reduced.Messages) {
 		m.Attachments, m.ProviderState = withoutData(m.Attachments), nil
 		data, err := json.Marshal(m)
@@ -82,7 +81,6 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	}
 }
 
-// settingsSize is the size of the JSON of settings, which can be as large as many messages.
 func settingsSize(settings event.RequestSettings) int {
 	if settings.IsZero() {
 		return 0
