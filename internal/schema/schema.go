@@ -22,8 +22,7 @@ const (
 	// An answer of the maximum length needs fewer, unless the schema multiplies them.
 	maxEvaluations = 1 << 20
 	// maxNumber bounds numbers, in digits and in the exponent.
-	maxNumber = 400
-	// maxReasons is the number of reasons in the error of a validation.
+	maxNumber  = 400
 	maxReasons = 5
 )
 
@@ -56,14 +55,12 @@ func Compile(source []byte) (*Schema, error) {
 	return s, nil
 }
 
-// noLoader loads no document.
 type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) {
 	return nil, errors.New("references to other documents are not loaded")
 }
 
-// compileReason returns the reason why a schema is invalid.
 func compileReason(err error) string {
 	var invalid *jsonschema.SchemaValidationError
 	var mismatch *jsonschema.ValidationError
@@ -77,7 +74,6 @@ func compileReason(err error) string {
 	return strings.ReplaceAll(err.Error(), url, "")
 }
 
-// Check returns an error unless a text is JSON that matches the schema.
 func (s *Schema) Check(text string) (err error) {
 	value, err := parse([]byte(text))
 	if err != nil {
@@ -97,7 +93,6 @@ func (s *Schema) Check(text string) (err error) {
 	return err
 }
 
-// IsObject returns an error unless a text is a JSON object.
 func IsObject(text string) error {
 	value, err := parse([]byte(text))
 	if err != nil {
@@ -109,7 +104,6 @@ func IsObject(text string) error {
 	return nil
 }
 
-// reasons returns the first reasons of a mismatch.
 func reasons(mismatch *jsonschema.ValidationError) string {
 	found := leaves(nil, *mismatch.DetailedOutput())
 	more := len(found) > maxReasons
@@ -205,7 +199,6 @@ func (s *Schema) count(v reflect.Value, seen map[*jsonschema.Schema]bool) {
 	}
 }
 
-// counting returns a format whose checks are counted.
 func (s *Schema) counting(format *jsonschema.Format) *jsonschema.Format {
 	counting := &jsonschema.Format{Name: "counting", Validate: func(any) error { return nil }}
 	if format != nil {
