@@ -123,7 +123,7 @@ func (r *runner) fork(ctx context.Context, c *client.Context, at, number int, to
 	return err
 }
 
-// closeContext closes a context and waits until its run has ended and is archived.
+// closeContext returns when the run has ended and is archived.
 func (r *runner) closeContext(ctx context.Context, c *client.Context) error {
 	if err := c.Close(ctx, "measured"); err != nil {
 		return err
