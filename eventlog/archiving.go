@@ -66,20 +66,12 @@ func (l *Log) Archived(ctx context.Context, contextName string) (segments, throu
 // archiveOwn archives as far as the server still has the events. It returns the counter that it
 // reached, at least that of the last event before the run.
 func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through int) (archived int, err error) {
-	folder, err := l.archive.Folder(ctx, contextName)
+	v, err := l.viewArchive(ctx, contextName, runID, math.MaxInt) // one part, that of the run
 	if err != nil {
 		return 0, err
 	}
-	run, err := folder.Run(ctx, runID)
-	if err != nil {
-		return 0, err
-	}
-	parts, err := folder.View(ctx, runID, run.After)
-	if err != nil {
-		return 0, err
-	}
-	archived, err = l.archiveParts(ctx, contextName, view{parts: parts[len(parts)-1:]}, through)
-	return max(archived, run.After), err
+	archived, err = l.archiveParts(ctx, contextName, v, through)
+	return max(archived, v.parts[0].After), err
 }
 
 func (l *Log) archiveParts(ctx context.Context, contextName string, v view, through int) (archived int, err error) {

@@ -159,15 +159,8 @@ func (b *backoff) wait(ctx context.Context, wake <-chan struct{}, isMissing bool
 // isTransient reports whether a retry may succeed: the context does not exist yet, or the
 // server or the archive is unavailable.
 func isTransient(err error) bool {
-	var (
-		unavailable *serviceerror.Unavailable
-		exhausted   *serviceerror.ResourceExhausted
-		deadline    *serviceerror.DeadlineExceeded
-		aborted     *serviceerror.Aborted
-		internal    *serviceerror.Internal
-		cancelled   *serviceerror.Canceled
-	)
 	return errors.Is(err, ErrNoContext) || errors.Is(err, blobs.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &unavailable) || errors.As(err, &exhausted) || errors.As(err, &deadline) ||
-		errors.As(err, &aborted) || errors.As(err, &internal) || errors.As(err, &cancelled)
+		errors.As(err, new(*serviceerror.Unavailable)) || errors.As(err, new(*serviceerror.ResourceExhausted)) ||
+		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Aborted)) ||
+		errors.As(err, new(*serviceerror.Internal)) || errors.As(err, new(*serviceerror.Canceled))
 }

@@ -157,9 +157,8 @@ func readError(contextName, runID string, err error) error {
 // notFound wraps "not found" errors in ErrNoContext. While a server with an SQL database
 // deletes a run, it returns an InvalidArgument that only its message identifies.
 func notFound(err error) error {
-	var notFound *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument
-	if errors.As(err, &notFound) || errors.As(err, &invalid) && strings.Contains(invalid.Message, "history not found") {
+	if errors.As(err, new(*serviceerror.NotFound)) || errors.As(err, &invalid) && strings.Contains(invalid.Message, "history not found") {
 		return fmt.Errorf("%w: %w", ErrNoContext, err)
 	}
 	return err

@@ -95,26 +95,3 @@ func (r *Reader) prefetch() {
 	}
 	r.ahead = min(4*r.ahead, maxConcurrentReads)
 }
-
-// Events yields the archived events of a log after a counter, up to the first gap. The
-// parts are those of [Folder.View]; events of an origin are renamed to the context.
-func (a *Archive) Events(ctx context.Context, contextName string, parts []Part, after int) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		r := a.Read(ctx, parts, after)
-		defer r.Close()
-		for i, p := range parts {
-			for e, err := range r.Part(i) {
-				if err == nil && event.Counter(e.ID) != after+1 {
-					return
-				}
-				after++
-				if !yield(e.MovedTo(contextName), err) || err != nil {
-					return
-				}
-			}
-			if after < p.Through {
-				return
-			}
-		}
-	}
-}
