@@ -398,9 +398,9 @@ func TestAStoppingWorkerHandsBackItsRequest(t *testing.T) {
 	w.replay(c, "handed-back")
 }
 
-// withoutUnsentAttempts returns the log with its attempts numbered from 1. A poll that was
-// open when a worker stopped can give it the request again; the worker hands it back unsent,
-// and its number stays unused. See reducer/testdata/session/returned.txtar.
+// withoutUnsentAttempts returns the log with its attempts numbered from 1. A stopping worker can
+// receive the request again by a poll that was open; it hands the request back unsent, and the number
+// stays unused. See reducer/testdata/session/returned.txtar.
 func withoutUnsentAttempts(w *world, c *client.Context) string {
 	attempt := 0
 	return regexp.MustCompile(`attempt \d+`).ReplaceAllStringFunc(w.log(c), func(string) string {
