@@ -84,22 +84,25 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		return a.outcome(ctx, Answer{}, err)
 	}
 
+	request := ModelRequest{
+		Conversation: a.in.ContextName,
+		Messages:     session.Reduced.Messages,
+		FirstToken:   milliseconds(config.FirstTokenMs),
+		Stall:        milliseconds(config.StallMs),
+		Settings:     reducer.SettingsOf(session),
+		Repair:       a.repair.of(session),
+	}
+	if err := model.Check(request); err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
 	a.usage.start(model)
 	a.announce(ctx, config.Delivery.Policy)
 	ctx, cancel := context.WithTimeoutCause(ctx, milliseconds(a.in.TimeoutMs), errTimeout)
 	defer cancel()
 	size, reasoned := 0, 0
-	settings := reducer.SettingsOf(session)
-	a.keep = settings.Reasoning
-	a.messages = len(session.Reduced.Messages)
-	answer, err := model.Stream(ctx, ModelRequest{
-		Conversation: a.in.ContextName,
-		Messages:     session.Reduced.Messages,
-		FirstToken:   milliseconds(config.FirstTokenMs),
-		Stall:        milliseconds(config.StallMs),
-		Settings:     settings,
-		Repair:       a.repair.of(session),
-	}, func(delta Delta) {
+	a.keep = request.Settings.Reasoning
+	a.messages = len(request.Messages)
+	answer, err := model.Stream(ctx, request, func(delta Delta) {
 		if delta.IsReasoning {
 			if reasoned += len(delta.Text); a.keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {
 				return
