@@ -153,7 +153,7 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 		options.NonRetryable, options.NextRetryDelay = false, time.Millisecond
 	}
 	options.Details = []any{details}
-	return temporal.NewApplicationErrorWithOptions(event.Redact(text, 2000), kind, options)
+	return temporal.NewApplicationErrorWithOptions(event.Redact(text, reducer.MaxAttemptError), kind, options)
 }
 
 // jitter returns the delay before the next attempt; 0 leaves it to Temporal.

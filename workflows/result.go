@@ -76,6 +76,6 @@ func classify(err error) (reducer.Outcome, string, activities.Failure) {
 		return reducer.Failed, application.Message(), failure
 	default:
 		failure.Kind, failure.Retryable = event.FailureUnavailable, true
-		return reducer.Failed, event.Redact(err.Error(), 1000), failure
+		return reducer.Failed, event.Redact(err.Error(), reducer.MaxAttemptError), failure
 	}
 }
