@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"fmt"
@@ -14,9 +13,13 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/lines"
 )
 
 type Format string
+
+// MaxLineBytes is the maximum length of a line; the rest of it is skipped.
+const MaxLineBytes = 16 << 20
 
 type formatSpec struct {
 	usage     string
@@ -67,7 +70,7 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 			yield(event.Event{}, fmt.Errorf("unknown format %q (want one of %q)", format, Formats()))
 			return
 		}
-		in := lines{reader: bufio.NewReaderSize(r, 64<<10)}
+		in := lines.NewCutting(r, MaxLineBytes)
 		d := decoder{parser: spec.newParser(), ids: newIdentity(maxSeen)}
 		calls := pairing{known: map[string][]knownCall{}}
 		emit := func(items []item) bool {
@@ -78,14 +81,14 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 			}
 			return true
 		}
-		for in.next() {
-			for _, i := range d.decode(&in) {
+		for in.Next() {
+			for _, i := range d.decode(in) {
 				if !emit(calls.add(i)) {
 					return
 				}
 			}
 		}
-		if err := in.failed(); err != nil {
+		if err := in.Err(); err != nil {
 			yield(event.Event{}, err)
 			return
 		}
@@ -102,9 +105,9 @@ type decoder struct {
 	inKey bool
 }
 
-func (d *decoder) decode(in *lines) []item {
+func (d *decoder) decode(in *lines.Reader) []item {
 	items := d.read(in)
-	id := d.ids.of(d.session, in.text)
+	id := d.ids.of(d.session, in.Text)
 	for i := range items {
 		items[i].ClientEventID = fmt.Sprintf("%s-%d", id, i)
 		if call, ok := items[i].Body.(event.ToolCall); ok && call.ToolCallID == "" {
@@ -116,12 +119,12 @@ func (d *decoder) decode(in *lines) []item {
 }
 
 // Secrets are removed before a format sees the line.
-func (d *decoder) read(in *lines) []item {
-	if in.cut > 0 {
-		return []item{unread(clean(in.text[:maxUnreadBytes]),
-			fmt.Sprintf("line %d exceeds %[3]d bytes; %[2]d bytes omitted", in.number, in.cut, MaxLineBytes))}
+func (d *decoder) read(in *lines.Reader) []item {
+	if in.Cut > 0 {
+		return []item{unread(clean(in.Text[:maxUnreadBytes]),
+			fmt.Sprintf("line %d exceeds %[3]d bytes; %[2]d bytes omitted", in.Number, in.Cut, MaxLineBytes))}
 	}
-	text := clean(in.text)
+	text := clean(in.Text)
 	switch {
 	case len(text) == 0:
 		return nil
@@ -131,12 +134,12 @@ func (d *decoder) read(in *lines) []item {
 	d.inKey = false
 	parsed, err := d.parse(text)
 	if err != nil {
-		return []item{unread(text, fmt.Sprintf("line %d: %v", in.number, err))}
+		return []item{unread(text, fmt.Sprintf("line %d: %v", in.Number, err))}
 	}
 	var items, warnings []item
 	for _, i := range parsed {
 		if i.problem != "" {
-			warnings = append(warnings, unread(text, fmt.Sprintf("line %d: %s", in.number, i.problem)))
+			warnings = append(warnings, unread(text, fmt.Sprintf("line %d: %s", in.Number, i.problem)))
 		}
 		if i.Body != nil {
 			items = append(items, i)

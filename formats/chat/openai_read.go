@@ -20,8 +20,8 @@ import (
 
 // decodeOpenAI reads a conversation that begins on the current line. It calls take only
 // after it has parsed the whole conversation.
-func decodeOpenAI(in *lines, take func(event.Event) error) error {
-	first := in.number
+func decodeOpenAI(in input, take func(event.Event) error) error {
+	first := in.Number
 	data, err := in.document()
 	if err != nil {
 		return err
@@ -60,25 +60,25 @@ func decodeOpenAI(in *lines, take func(event.Event) error) error {
 
 // document returns the rest of the input from the current line on. It keeps blank lines, so that
 // line numbers in errors are correct.
-func (l *lines) document() ([]byte, error) {
-	data := bytes.Clone(l.text)
+func (in input) document() ([]byte, error) {
+	data := bytes.Clone(in.Text)
 	isWhole := json.Valid(data)
 	for {
-		if !utf8.Valid(l.text) {
-			return nil, l.errorf("is not valid UTF-8 (JSON requires it: RFC 8259, section 8.1)")
+		if !utf8.Valid(in.Text) {
+			return nil, in.Errorf("is not valid UTF-8 (JSON requires it: RFC 8259, section 8.1)")
 		}
-		last := l.number
-		if !l.next() {
-			return data, l.failed()
+		last := in.Number
+		if !in.next() {
+			return data, in.Err()
 		}
 		if isWhole {
-			return nil, l.errorf("found data after the conversation (a file holds one conversation)")
+			return nil, in.Errorf("found data after the conversation (a file holds one conversation)")
 		}
-		if len(data)+l.number-last+len(l.text) > MaxDocumentBytes {
-			return nil, l.errorf("conversation exceeds %d bytes", MaxDocumentBytes)
+		if len(data)+in.Number-last+len(in.Text) > MaxDocumentBytes {
+			return nil, in.Errorf("conversation exceeds %d bytes", MaxDocumentBytes)
 		}
-		data = append(data, strings.Repeat("\n", l.number-last)...)
-		data = append(data, l.text...)
+		data = append(data, strings.Repeat("\n", in.Number-last)...)
+		data = append(data, in.Text...)
 	}
 }
 
