@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,6 +121,7 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 	return func(yield func(event.Event, error) bool) {
 		from := l.bookmarks.find(runID, after)
 		counter := from.counter
+		earlier := unreadable{after: after}
 		for page, err := range l.pages(ctx, contextName, runID, from, length) {
 			if err != nil && from.entry > 0 && (!isTransient(err) || errors.As(err, new(*serviceerror.Internal))) {
 				l.bookmarks.forget(runID) // the server may reject the token
@@ -132,7 +134,7 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 			}
 			for _, h := range page.entries {
 				events, err := l.decode(ctx, h)
-				if err != nil {
+				if err = earlier.check(counter, events, err); err != nil {
 					yield(event.Event{}, readError(contextName, runID, err))
 					return
 				}
@@ -143,11 +145,45 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 					}
 				}
 			}
-			if page.next.counter = counter; len(page.next.token) > 0 {
+			if page.next.counter = counter; len(page.next.token) > 0 && earlier.err == nil {
 				l.bookmarks.add(runID, page.next)
 			}
 		}
+		if earlier.err != nil {
+			yield(event.Event{}, readError(contextName, runID, earlier.err))
+		}
 	}
+}
+
+// unreadable are the records in a blob store that a reader without one cannot read. It needs them
+// only if they have events after its position.
+type unreadable struct {
+	after int // the position
+	// records counts those since the last readable one. err is the error of the first; nil: none.
+	records int
+	err     error
+}
+
+// check returns an error if an event after the position is unreadable. The arguments are the counter
+// of the last event that was read, and the result of decoding a history entry. Without a readable
+// record that follows, it is unknown which events a record has: at least one.
+func (u *unreadable) check(counter int, events []event.Event, err error) error {
+	switch {
+	case errors.Is(err, ErrNoArchive):
+		u.records++
+		u.err = cmp.Or(u.err, err)
+		if counter+u.records > u.after {
+			return u.err
+		}
+	case err != nil:
+		return err
+	case len(events) > 0 && u.err != nil:
+		if event.Counter(events[0].ID) > u.after+1 {
+			return u.err
+		}
+		u.records, u.err = 0, nil
+	}
+	return nil
 }
 
 func readError(contextName, runID string, err error) error {

@@ -103,7 +103,7 @@ func (l *Log) viewHistories(ctx context.Context, contextName, runID string, afte
 	v := view{run: runID}
 	through := math.MaxInt
 	for runID != "" {
-		first, previous, err := l.beginning(ctx, contextName, runID)
+		first, previous, err := l.beginning(ctx, contextName, runID, after)
 		if errors.Is(err, ErrNoContext) && len(v.parts) > 0 {
 			break
 		}
@@ -129,7 +129,8 @@ func (l *Log) viewHistories(ctx context.Context, contextName, runID string, afte
 }
 
 // beginning returns 0 for a run without events, and "" for a run that continues none.
-func (l *Log) beginning(ctx context.Context, contextName, runID string) (first int, previous string, err error) {
+func (l *Log) beginning(ctx context.Context, contextName, runID string, after int) (first int, previous string, err error) {
+	earlier := unreadable{after: after}
 	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, 0) {
 		if err != nil {
 			return 0, "", readError(contextName, runID, err)
@@ -139,7 +140,7 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 				previous = started.GetContinuedExecutionRunId()
 			}
 			events, err := l.decode(ctx, h)
-			if err != nil {
+			if err = earlier.check(0, events, err); err != nil {
 				return 0, "", readError(contextName, runID, err)
 			}
 			if len(events) == 0 {
@@ -150,6 +151,9 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 			}
 			return event.Counter(events[0].ID), previous, nil
 		}
+	}
+	if earlier.err != nil {
+		return 0, "", readError(contextName, runID, earlier.err)
 	}
 	return 0, previous, nil
 }
