@@ -148,6 +148,9 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 	}
 	// The activity has spare attempts, which replace those of workers that died.
 	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.maxAttempts()
+	if options.NonRetryable && modelErr != nil && modelErr.RetryAfter > 0 {
+		text += fmt.Sprintf(" (the provider asks to wait %v)", modelErr.RetryAfter.Round(time.Millisecond))
+	}
 	if modelErr != nil && a.takeRepair(modelErr) {
 		details.Retryable, details.Repairs = true, true
 		options.NonRetryable, options.NextRetryDelay = false, time.Millisecond
