@@ -38,7 +38,7 @@ func archived(r *runner) error {
 			return err
 		}
 		if len(sent.EventIDs) == 0 {
-			return fmt.Errorf("context %s was not open again within the patience of its sender", c.Name())
+			return fmt.Errorf("context %s was not open again within the turnTimeout of its sender", c.Name())
 		}
 		if n := event.Counter(sent.EventIDs[0]); n <= inputs*each {
 			return fmt.Errorf("the note is event %d of context %s, which had %d", n, c.Name(), inputs*each)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
-// reader reads of each part the archived events, then the rest from the history.
+// reader reads the archived events of each part, then the rest from its history.
 type reader struct {
 	log         *Log
 	contextName string

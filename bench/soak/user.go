@@ -276,8 +276,8 @@ func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
 	return stored, nil
 }
 
-// ask returns when the outcome is known or after a moment, when it sometimes terminates the run. It
-// reads the turn in the background.
+// ask returns when the outcome is known, or after a moment, and reads the turn in the background. In
+// the second case it sometimes terminates the run.
 func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	m.unordered = true
 	n := u.add(m)
@@ -329,7 +329,7 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	return nil
 }
 
-// think does not pause, pauses for a part of the answer, or waits until the context is idle.
+// think pauses not at all, for a part of the answer, or until the context is idle.
 func (u *user) think(ctx context.Context) {
 	if u.kind.large {
 		pause.For(ctx, time.Duration(u.rand.Int64N(int64(2*time.Second))))

@@ -85,7 +85,7 @@ func postgresPrograms() (string, error) {
 	return "", fmt.Errorf("find initdb: not on PATH or in %v (install PostgreSQL, on Debian with `apt-get install postgresql`)", places)
 }
 
-// PostgreSQL refuses to run as root. Nil: the current user.
+// PostgreSQL does not run as root. Nil: the current user.
 func postgresOwner() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

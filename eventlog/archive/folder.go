@@ -88,8 +88,8 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 
 func (f *Folder) IsEmpty() bool { return f.newest == 0 }
 
-// cover returns the fewest spans with the events from one counter through another, up to the first
-// gap: among the spans that contain the next event, the one that reaches furthest.
+// cover returns the fewest spans that contain the events from one counter through another, up to the
+// first gap. Each is the one that contains the next event and reaches furthest.
 func cover(spans []span, from, through int) []span {
 	var chosen []span
 	for i := 0; from <= through; {
