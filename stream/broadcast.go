@@ -119,7 +119,12 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	if b.next == 0 {
 		return
 	}
-	data, err := encodeDelta(b.delta(b.next-1, b.text.String(), b.reasoning.String(), true))
+	d := b.delta(b.next-1, b.text.String(), b.reasoning.String(), true)
+	data, err := encodeDelta(d)
+	if err == nil && int64(len(data)) > b.conn.nats.MaxPayload() {
+		d.Reasoning = ""
+		data, err = encodeDelta(d)
+	}
 	if err == nil {
 		_ = msg.Respond(data)
 	}
