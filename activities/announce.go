@@ -138,9 +138,6 @@ func (a *attempt) finishAnnouncement(ctx context.Context, err error) {
 	}
 }
 
-// maxEndedError bounds the error in a signal, in bytes.
-const maxEndedError = 400
-
 // endOf returns the end of an attempt that will be retried; nil for any other.
 func endOf(err error) *wire.AttemptEnd {
 	var failed *temporal.ApplicationError
@@ -149,7 +146,7 @@ func endOf(err error) *wire.AttemptEnd {
 		return nil
 	}
 	return &wire.AttemptEnd{
-		Kind: details.Kind, Retryable: details.Retryable, Error: event.Redact(failed.Message(), maxEndedError),
+		Kind: details.Kind, Retryable: details.Retryable, Error: event.Redact(failed.Message(), reducer.MaxSignalledError),
 		DurationMs: details.DurationMs, Usage: details.Usage,
 	}
 }

@@ -93,15 +93,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		return a.outcome(ctx, Answer{}, err)
 	}
 	messages := session.Reduced.Messages
-
-	a.usage.start(model)
-	a.announce(ctx, config.Delivery.Policy)
-	ctx, cancel := context.WithTimeoutCause(ctx, milliseconds(a.in.TimeoutMs), errTimeout)
-	defer cancel()
-	size, reasoned := 0, 0
-	a.keep = settings.Reasoning
-	a.messages = len(messages)
-	answer, err := model.Stream(ctx, ModelRequest{
+	request := ModelRequest{
 		Conversation: a.in.ContextName,
 		Messages:     messages,
 		FirstToken:   milliseconds(config.FirstTokenMs),
@@ -109,7 +101,18 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		Settings:     settings,
 		Repair:       a.repair.of(messages),
 		Tools:        a.tools.definitions(),
-	}, func(delta Delta) {
+	}
+	if err := model.Check(request); err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
+	a.usage.start(model)
+	a.announce(ctx, config.Delivery.Policy)
+	ctx, cancel := context.WithTimeoutCause(ctx, milliseconds(a.in.TimeoutMs), errTimeout)
+	defer cancel()
+	size, reasoned := 0, 0
+	a.keep = request.Settings.Reasoning
+	a.messages = len(request.Messages)
+	answer, err := model.Stream(ctx, request, func(delta Delta) {
 		if delta.IsReasoning {
 			if reasoned += len(delta.Text); a.keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {
 				return

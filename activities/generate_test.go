@@ -585,6 +585,7 @@ func TestRetryDecisions(t *testing.T) {
 			require.Equal(t, test.kind, failed.Type())
 			require.Equal(t, test.nonRetryable, failed.NonRetryable())
 			require.Equal(t, test.delay, failed.NextRetryDelay())
+			require.Equal(t, test.delay == time.Hour, strings.HasSuffix(failed.Message(), "slow (the provider asks to wait 1h0m0s)"), failed.Message())
 			want := sent
 			want.Attempt = 5
 			require.Equal(t, want, attempt)

@@ -18,6 +18,9 @@ type Models interface {
 type Model interface {
 	// ID returns the provider and the model that requests are sent to.
 	ID() (providerID, model string)
+	// Check returns an error if a request cannot be sent, such as one with an invalid schema. It
+	// sends nothing.
+	Check(r ModelRequest) error
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before
 	// it returns. Errors are of type [*ModelError]; the answer is then the part received so
 	// far.
@@ -86,6 +89,8 @@ type ModelError struct {
 	Retryable, RetryOnce bool
 	// RetryAfter is the delay requested by the provider; 0 if it requests none.
 	RetryAfter time.Duration
+	// Answer is an answer in an invalid format; empty if the answer was not invalid.
+	Answer string
 	// Repair is set if the answer was invalid and a repair may succeed.
 	Repair *Repair
 	Err    error

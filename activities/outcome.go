@@ -154,12 +154,15 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 	}
 	// The activity has spare attempts, which replace those of workers that died.
 	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.maxAttempts()
+	if options.NonRetryable && modelErr != nil && modelErr.RetryAfter > 0 {
+		text += fmt.Sprintf(" (the provider asks to wait %v)", modelErr.RetryAfter.Round(time.Millisecond))
+	}
 	if modelErr != nil && a.takeRepair(modelErr) {
 		details.Retryable, details.Repairs = true, true
 		options.NonRetryable, options.NextRetryDelay = false, time.Millisecond
 	}
 	options.Details = []any{details}
-	return temporal.NewApplicationErrorWithOptions(event.Redact(text, 2000), kind, options)
+	return temporal.NewApplicationErrorWithOptions(event.Redact(text, reducer.MaxAttemptError), kind, options)
 }
 
 // jitter returns the delay before the next attempt; 0 leaves it to Temporal.

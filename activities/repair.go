@@ -99,10 +99,10 @@ const maxExcerpt = 400
 
 // excerpt returns the beginning of the invalid answer for the log; "" if the answer was not invalid.
 func (e *ModelError) excerpt() string {
-	if e.Repair == nil || e.Repair.Answer == "" {
+	if e.Answer == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (the answer: %s)", event.Redact(strings.Join(strings.Fields(e.Repair.Answer), " "), maxExcerpt))
+	return fmt.Sprintf(" (the answer: %s)", event.Redact(strings.Join(strings.Fields(e.Answer), " "), maxExcerpt))
 }
 
 // heartbeatDetails are the progress of an attempt, in case its worker dies, and the repair of the

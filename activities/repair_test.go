@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -145,7 +146,26 @@ func TestAnAnswerThatEndsEarlyIsNotRepaired(t *testing.T) {
 	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"name":"A`).Finish("length"))
 	_, err := w.generate()
 	requireInvalid(t, err, false)
-	require.ErrorContains(t, err, `the answer ended early, with finish reason "length"`)
+	require.ErrorContains(t, err, "the answer reached the maximum length before its JSON was complete (raise maxTokens, or ask for less)")
+	require.ErrorContains(t, err, `(the answer: {"name":"A)`)
+}
+
+func TestARequestThatCannotBeSentIsNoAttempt(t *testing.T) {
+	invalid := event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{
+		Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"strin"}`),
+	}}
+	w := newWorld(t, newSession(invalid))
+	w.in.FirstAttempt = 2 // would be announced at once
+	_, err := w.generate()
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.ErrorContains(t, err, "the schema of the response format is invalid: /type: ")
+	require.True(t, failed.NonRetryable())
+	var details activities.Failure
+	require.NoError(t, failed.Details(&details))
+	require.Equal(t, event.FailureConfiguration, details.Kind)
+	require.False(t, details.Sent)
+	require.Empty(t, w.server.started)
 }
 
 func TestTheSettingsOfTheMessageAreSent(t *testing.T) {

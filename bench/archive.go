@@ -38,7 +38,7 @@ func archived(r *runner) error {
 			return err
 		}
 		if len(sent.EventIDs) == 0 {
-			return fmt.Errorf("context %s was not open again within the patience of its sender", c.Name())
+			return fmt.Errorf("context %s was not open again within the turnTimeout of its sender", c.Name())
 		}
 		if n := event.Counter(sent.EventIDs[0]); n <= inputs*each {
 			return fmt.Errorf("the note is event %d of context %s, which had %d", n, c.Name(), inputs*each)
@@ -123,7 +123,7 @@ func (r *runner) fork(ctx context.Context, c *client.Context, at, number int, to
 	return err
 }
 
-// closeContext closes a context and waits until its run has ended and is archived.
+// closeContext returns when the run has ended and is archived.
 func (r *runner) closeContext(ctx context.Context, c *client.Context) error {
 	if err := c.Close(ctx, "measured"); err != nil {
 		return err

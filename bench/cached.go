@@ -37,7 +37,7 @@ func cached(r *runner) error {
 // fill creates a context with one message, which is not to be answered, and returns when it is
 // in the log.
 func fill(ctx context.Context, contexts *rig.Contexts, name, content string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	c, err := contexts.Open(name)
 	if err != nil {

@@ -94,11 +94,15 @@ func restore(ctx context.Context, a *archive.Archive) error {
 		return err
 	}
 	var events []event.Event
-	for e, err := range a.Events(ctx, "bench", parts, 0) {
-		if err != nil {
-			return err
+	reader := a.Read(ctx, parts, 0)
+	defer reader.Close()
+	for i := range parts {
+		for e, err := range reader.Part(i) {
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
 		}
-		events = append(events, e)
 	}
 	if len(events) != openingEvents {
 		return fmt.Errorf("the archive has %d events, want %d", len(events), openingEvents)

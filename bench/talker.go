@@ -16,8 +16,8 @@ const (
 
 func message(key string) rig.Message { return rig.Message{Key: key, Tokens: tokens, Every: every} }
 
-// patience is the timeout of a turn; after it, the turn counts as lost.
-const patience = 2 * time.Minute
+// After turnTimeout, a turn counts as lost.
+const turnTimeout = 2 * time.Minute
 
 type talker struct {
 	ctx          context.Context
@@ -85,7 +85,7 @@ func (t *talker) turn(m rig.Message) (turn, error) {
 }
 
 func (t *talker) await(kind rig.Kind, key string) (rig.Observation, error) {
-	ctx, cancel := context.WithTimeoutCause(t.ctx, patience, fmt.Errorf("not within %v: it is lost", patience))
+	ctx, cancel := context.WithTimeoutCause(t.ctx, turnTimeout, fmt.Errorf("not within %v: it is lost", turnTimeout))
 	defer cancel()
 	return t.observations.Await(ctx, kind, key)
 }

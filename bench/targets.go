@@ -2,7 +2,6 @@ package main
 
 import "fmt"
 
-// references maps metrics to the metrics that they are compared with.
 var references = map[string]string{
 	"signal_to_request_ms":           "bare_signal_to_request_ms",
 	"untuned_signal_to_request_ms":   "bare_untuned_signal_to_request_ms",
@@ -23,7 +22,6 @@ var references = map[string]string{
 	"fork_ms_10000_events":           "fork_ms_100_events",
 }
 
-// target is a bound on a metric.
 type target struct {
 	metric string
 	at     quantile

@@ -21,8 +21,8 @@ import (
 //
 // If the run is reset during the turn, Ask yields the turn of the new run from the reset
 // point. The error is ErrLost if the run ended before it recorded the events,
-// ErrUnanswered if it ended before it answered them, or an error of [Context.Send] or
-// [Context.Follow].
+// ErrUnanswered if it ended before it answered them, ErrNoArchive if the client has no blob store
+// and the answer is in one, or an error of [Context.Send] or [Context.Follow].
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		// Subscribe before sending, so that no delta is missed.
@@ -109,7 +109,7 @@ func (q question) follow(ctx context.Context, f *follower, from string) (restart
 				return false, nil
 			}
 			if entry.Err != nil {
-				q.yield(entry.Event, entry.Err)
+				q.yield(entry.Event, q.explain(entry.Err))
 				return false, nil
 			}
 			last = cmp.Or(event.Counter(entry.Event.ID), last)
@@ -131,7 +131,7 @@ func (q question) follow(ctx context.Context, f *follower, from string) (restart
 			isChecking = false
 			ids, err := q.evaluate(ctx, result, &t, last)
 			if err != nil {
-				q.yield(event.Event{}, fmt.Errorf("send to context %s: %w", q.context.name, err))
+				q.yield(event.Event{}, fmt.Errorf("send to context %s: %w", q.context.name, q.explain(err)))
 				return false, nil
 			}
 			if ids != nil {
@@ -158,6 +158,9 @@ func (q question) evaluate(ctx context.Context, result check, t *turn, last int)
 	d := result.delivery
 	ids, all := d.recorded(q.clientEventIDs)
 	isCaughtUp := last >= event.Counter(d.LastEventID)
+	if !isCaughtUp && q.context.client.options.Archive == nil {
+		return nil, q.unreadable(ctx, last)
+	}
 	if !all && (d.Pending || !isCaughtUp) {
 		return nil, nil
 	}
@@ -191,6 +194,26 @@ func (q question) evaluate(ctx context.Context, result check, t *turn, last int)
 		}
 	}
 	return nil, ErrUnanswered
+}
+
+// unreadable returns an error if the next event of the log is in a blob store, where a client without
+// one cannot read it. The follower of the log does not know that it is the next one.
+func (q question) unreadable(ctx context.Context, last int) error {
+	for _, err := range q.context.Events(ctx, event.FormatID(q.context.name, last)) {
+		if errors.Is(err, ErrNoArchive) {
+			return err
+		}
+		break
+	}
+	return nil
+}
+
+// explain adds to the error of a log that the context has the input.
+func (q question) explain(err error) error {
+	if !errors.Is(err, ErrNoArchive) {
+		return err
+	}
+	return fmt.Errorf("the input was accepted, but its turn cannot be read: %w", err)
 }
 
 // idBefore returns "" if there are no events or the log begins with them.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/schema"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -91,13 +92,16 @@ func checkSchema(e event.Event) error {
 	return nil
 }
 
-// tooLarge is "" for a size within the limit. Without a blob store, JSON has to fit into the
-// history.
+// maxInputWithoutStore is the maximum JSON size of an input of a client without a blob store. The
+// record of a larger one, which has a few fields more, would be in the store of the workers, where
+// the client could not read its turn.
+const maxInputWithoutStore = blobs.PayloadThreshold - 4<<10
+
 func (c *Context) tooLarge(size int, object, advice string) string {
 	switch {
-	case c.client.options.Archive == nil && size > wire.MaxAppendBytes:
+	case c.client.options.Archive == nil && size > maxInputWithoutStore:
 		return fmt.Sprintf("the %s has %d bytes of JSON (at most %d without a blob store; %s)",
-			object, size, wire.MaxAppendBytes, eventlog.StoreAdvice)
+			object, size, maxInputWithoutStore, eventlog.StoreAdvice)
 	case size > wire.MaxStoredBytes:
 		return fmt.Sprintf("the %s has %d bytes of JSON (at most %d%s)", object, size, wire.MaxStoredBytes, advice)
 	}

@@ -18,8 +18,8 @@ const (
 	// maxInlineFile bounds files of media types that models do not support, which cannot be
 	// references. Base64 adds a third.
 	maxInlineFile = min(1<<20, (wire.MaxEventBytes-maxFileFields)/4*3)
-	// maxFileWithoutStore leaves 16 KiB of an input for a message.
-	maxFileWithoutStore = (wire.MaxAppendBytes - 16<<10) / 4 * 3
+	// maxFileWithoutStore leaves 12 KiB of an input for a message.
+	maxFileWithoutStore = (maxInputWithoutStore - 12<<10) / 4 * 3
 	// maxFileFields is more than the JSON of an attachment has besides its bytes.
 	maxFileFields = 4096
 )

@@ -136,16 +136,22 @@ func TestAnotherWorkerRetriesTheArchiveOfAKilledWorker(t *testing.T) {
 	w.process(contexts.Both)
 	require.NoError(t, w.temporal.GetWorkflow(w.ctx, wire.WorkflowID(c.Name()), "").Get(w.ctx, nil))
 	require.Equal(t, 3, archivedThrough(w, w.archive, c))
-	var failures []enumspb.TimeoutType
+	require.Equal(t, []enumspb.TimeoutType{enumspb.TIMEOUT_TYPE_HEARTBEAT}, w.activityTimeouts(c), "the retry must not wait for %v", activities.ArchiveTimeout)
+}
+
+// activityTimeouts returns the timeout of the last failed attempt of each retried activity, zero for
+// another failure.
+func (w *world) activityTimeouts(c *client.Context) (timeouts []enumspb.TimeoutType) {
+	w.t.Helper()
 	events := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
-		require.NoError(t, err)
+		require.NoError(w.t, err)
 		if failure := e.GetActivityTaskStartedEventAttributes().GetLastFailure(); failure != nil {
-			failures = append(failures, failure.GetTimeoutFailureInfo().GetTimeoutType())
+			timeouts = append(timeouts, failure.GetTimeoutFailureInfo().GetTimeoutType())
 		}
 	}
-	require.Equal(t, []enumspb.TimeoutType{enumspb.TIMEOUT_TYPE_HEARTBEAT}, failures, "the retry must not wait for %v", activities.ArchiveTimeout)
+	return timeouts
 }
 
 func TestAConversationContinuesDuringAnArchiveOutage(t *testing.T) {

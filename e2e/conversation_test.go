@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"context"
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,6 +12,9 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -398,9 +403,9 @@ func TestAStoppingWorkerHandsBackItsRequest(t *testing.T) {
 	w.replay(c, "handed-back")
 }
 
-// withoutUnsentAttempts returns the log with its attempts numbered from 1. A poll that was
-// open when a worker stopped can give it the request again; the worker hands it back unsent,
-// and its number stays unused. See reducer/testdata/session/returned.txtar.
+// withoutUnsentAttempts returns the log with its attempts numbered from 1. A stopping worker can
+// receive the request again by a poll that was open; it hands the request back unsent, and the number
+// stays unused. See reducer/testdata/session/returned.txtar.
 func withoutUnsentAttempts(w *world, c *client.Context) string {
 	attempt := 0
 	return regexp.MustCompile(`attempt \d+`).ReplaceAllStringFunc(w.log(c), func(string) string {
@@ -444,4 +449,29 @@ func TestContextsWorkWithoutNATS(t *testing.T) {
 	require.Contains(t, w.log(c), `LLMRequestInterrupted 1 new_user_input "Quiet"`)
 	turn.rest()
 	w.replay(c, "without-nats")
+}
+
+func TestAPDFReachesTheModelAsAFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Func(func(llmtest.Request) llmtest.Step { return llmtest.Answer("A report") }))
+	w.worker(func(o *contexts.Options) {
+		o.Models = llm.New(llm.Options{
+			Getenv: func(string) string { return "" }, AllowLoopback: true, Defaults: llm.Defaults{ProviderID: "house", Model: "scripted"},
+			Providers: []llm.Provider{{ID: "house", BaseURL: baseurl.MustParse(w.model.URL), Accepts: []event.Media{event.MediaPDF}}},
+			ReadBlob: func(ctx context.Context, ref string) ([]byte, error) {
+				return w.archive.Store().Get(ctx, blobs.Ref(ref))
+			},
+		})
+	})
+	c := w.open("pdf")
+	for name, size := range map[string]int{"small.pdf": 100, "large.pdf": 100_000} { // inline, and in the blob store
+		data := []byte("%PDF-1.7" + strings.Repeat("x", size))
+		w.say(c, "Sum this up", event.New(event.FileAttachment{
+			Source: event.Source{Type: event.SourceBlob, Data: data}, MediaType: "application/pdf", FileName: name, Size: int64(len(data)),
+		}))
+		requests := w.model.Requests()
+		require.Contains(t, string(requests[len(requests)-1].Body), fmt.Sprintf(
+			`{"type":"file","file":{"filename":%q,"file_data":"data:application/pdf;base64,%s"}}`, name, base64.StdEncoding.EncodeToString(data)))
+	}
+	w.replay(c, "")
 }

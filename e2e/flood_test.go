@@ -37,8 +37,8 @@ func TestAFloodOfSignalsDuringAnAnswer(t *testing.T) {
 	floodDuringAnAnswer(t, flood{250, 62_000, 8}) // 18 MB
 }
 
-// These exceed what a server accepts for one run by default: 50 MiB or 10,000 signals.
-
+// This flood and the next two exceed what a server accepts for a run by default: 50 MiB or 10,000
+// signals.
 func TestAFloodOfMoreThanAHistoryHolds(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
@@ -144,9 +144,8 @@ func (w *world) requireFlood(c *client.Context, f flood) {
 	require.Equal(w.t, want, recorded)
 }
 
-// TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce has an update accepted by a run
-// that continues as new before it gets to it. Its events go to the next run, and a
-// sender that sends them again learns their ids.
+// The run accepts the update and continues as new before it processes it. The next run records the
+// events, and a sender that repeats them receives their ids.
 func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
 	long(t)
 	onlyHeavy(t)
@@ -208,9 +207,8 @@ func (w *world) awaitAdmitted(c *client.Context, updateID string) {
 	}
 }
 
-// TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself is what the README says about plain
-// signals without a worker: the server terminates the run, the signals are not in the
-// log, and the next session goes on with everything that was recorded.
+// The server terminates the run, the signals are not in the log, and the next session continues with
+// everything that was recorded; see docs/limits.md.
 func TestAFloodOfSignalsWithoutAWorkerLosesOnlyItself(t *testing.T) {
 	long(t)
 	onlyHeavy(t)

@@ -89,7 +89,7 @@ func TestSendRejectsAMessageOverTheLimit(t *testing.T) {
 		limit  string
 	}{
 		"with a store":    {w.client, wire.MaxStoredBytes, "(at most 16000000)"},
-		"without a store": {client.New(client.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), wire.MaxAppendBytes, "at most 65536 without a blob store"},
+		"without a store": {client.New(client.Options{Temporal: w.dial(nil), TaskQueue: w.queue}), 60 << 10, "at most 61440 without a blob store"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := sender.client.Open("too-large." + w.queue)

@@ -8,6 +8,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 // inPerson sets the response format to an object with a name, and a single attempt.
@@ -67,4 +69,63 @@ func TestAnAnswerThatIsInvalidTwiceFails(t *testing.T) {
 	require.Equal(t, event.FailureBadResponse, failed.Kind)
 	require.False(t, failed.Retryable)
 	w.replay(c, "")
+}
+
+func TestAKilledWorkersRepairIsRepeatedByAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorldOn(t, environment{timeout: faultTimeout},
+		llmtest.Answer(`{"nick":"A"}`), llmtest.Answer(`{"name"`, `:"Ann"}`).HoldAfter(0, llmtest.NewGate()), llmtest.Answer(`{"name":"Bob"}`))
+	first := w.process(contexts.Both)
+	c := w.open("killed-repair")
+	inPerson(w, c)
+	turn := w.ask(c, "Who?")
+	_, err := w.model.Request(w.ctx, 2)
+	require.NoError(t, err)
+	first.kill()
+	w.process(contexts.Both)
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	requests := w.model.Requests()
+	require.Len(t, requests, 3)
+	require.Equal(t, []string{
+		"user: Who?", `assistant: {"nick":"A"}`,
+		"user: Your answer is invalid: root: missing property 'name'\nAnswer again. Write valid JSON and nothing else: no explanation and no code fence.",
+	}, contents(requests[1]))
+	require.Equal(t, contents(requests[1]), contents(requests[2]), "the other worker repairs the same answer")
+	require.Contains(t, w.log(c), `AssistantMessage "{\"name\":\"Bob\"}"`)
+	require.Equal(t, 3, w.usageOf(c).Attempts)
+	w.replay(c, "")
+}
+
+// A client of this project would reject the schema.
+func TestARequestWithAnInvalidSchemaIsNotCountedAsAnAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, llmtest.Answer("Hi"))
+	w.worker()
+	c := w.open("invalid-schema")
+	w.say(c, "Hello")
+	before := w.usageOf(c)
+	require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, map[string]any{
+		"_tag": "UserMessage", "content": "Who?", "clientEventId": "who",
+		"settings": map[string]any{"responseFormat": map[string]any{"type": "json_schema", "schema": map[string]any{"type": "strin"}}},
+	}))
+	var failed event.LLMRequestFailed
+	for e, err := range c.Follow(w.ctx, client.FollowOptions{}) {
+		require.NoError(t, err)
+		require.NotEqual(t, event.FormatRequestID(c.Name(), 2), startedRequest(e))
+		if body, ok := e.Body.(event.LLMRequestFailed); ok {
+			failed = body
+			break
+		}
+	}
+	require.Equal(t, event.FailureConfiguration, failed.Kind)
+	require.Contains(t, failed.Error, "the schema of the response format is invalid: /type: ")
+	require.Equal(t, event.Usage{}, failed.Usage)
+	require.Equal(t, before, w.usageOf(c))
+	w.replay(c, "")
+}
+
+// startedRequest returns the request of an attempt; "" for any other event.
+func startedRequest(e event.Event) string {
+	started, _ := e.Body.(event.LLMRequestStarted)
+	return started.RequestID
 }

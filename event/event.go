@@ -157,17 +157,25 @@ var laterFields = map[Tag][]string{
 func (e *Event) UnmarshalJSON(data []byte) error {
 	out, err := decode(data, nil)
 	if err != nil && out.ID != "" {
-		var extra []string
-		for name := laterField(err); name != "" && !slices.Contains(extra, name); name = laterField(err) {
-			extra = append(extra, name)
-			out, err = decode(data, extra)
-		}
+		out, err = decodeEarlier(data)
 	}
 	if err != nil {
 		return err
 	}
 	*e = out
 	return nil
+}
+
+// decodeEarlier decodes an event as version 0.1.0 did: invalid values of later fields are extra
+// fields.
+func decodeEarlier(data []byte) (Event, error) {
+	out, err := decode(data, nil)
+	var extra []string
+	for name := laterField(err); name != "" && !slices.Contains(extra, name); name = laterField(err) {
+		extra = append(extra, name)
+		out, err = decode(data, extra)
+	}
+	return out, err
 }
 
 // laterField returns the field that an error is about if it is one of laterFields, else "".
@@ -257,10 +265,18 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder, extr
 
 // DecodeInput decodes an input: one event that clients may send ([Tag.IsInput]), or an array
 // of up to [MaxInputEvents]. Errors in an array name the element, counted from 1.
-func DecodeInput(data []byte) ([]Event, error) {
+func DecodeInput(data []byte) ([]Event, error) { return decodeInput(data, decodeOneInput) }
+
+// DecodeEarlierInput decodes an input as version 0.1.0 did: invalid values of fields that it did not
+// define are extra fields, and [MaxDepth] does not apply.
+func DecodeEarlierInput(data []byte) ([]Event, error) {
+	return decodeInput(data, decodeOneEarlierInput)
+}
+
+func decodeInput(data []byte, decodeOne func([]byte) (Event, error)) ([]Event, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || data[0] != '[' {
-		e, err := decodeOneInput(data)
+		e, err := decodeOne(data)
 		if err != nil {
 			return nil, err
 		}
@@ -278,7 +294,7 @@ func DecodeInput(data []byte) ([]Event, error) {
 	}
 	events := make([]Event, 0, len(elements))
 	for i, element := range elements {
-		e, err := decodeOneInput(element)
+		e, err := decodeOne(element)
 		if err != nil {
 			return nil, fmt.Errorf("event %d of %d: %w", i+1, len(elements), err)
 		}
@@ -289,16 +305,22 @@ func DecodeInput(data []byte) ([]Event, error) {
 
 func decodeOneInput(data []byte) (Event, error) {
 	// json.Unmarshal would report a syntax error before the event's own error.
-	e, err := decode(data, nil)
+	e, err := mustBeInput(decode(data, nil))
+	if err == nil && isTooDeep(data, MaxDepth) {
+		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
+	}
+	return e, err
+}
+
+func decodeOneEarlierInput(data []byte) (Event, error) { return mustBeInput(decodeEarlier(data)) }
+
+func mustBeInput(e Event, err error) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
 	if !e.Tag().IsInput() {
 		return Event{}, &FieldError{Tag: e.Tag(), Field: "_tag",
 			Problem: "reserved for the session (clients cannot send it)"}
-	}
-	if isTooDeep(data, MaxDepth) {
-		return Event{}, &FieldError{Tag: e.Tag(), Problem: fmt.Sprintf("JSON nested more than %d levels deep", MaxDepth)}
 	}
 	return e, nil
 }

@@ -418,6 +418,16 @@ func TestFieldsThatARecordedEventHadBeforeTheyWereDefinedRemainExtra(t *testing.
 		require.ErrorAs(t, err, new(*event.FieldError), "input with an invalid field is rejected")
 		_, err = event.DecodeInput([]byte(recorded))
 		require.ErrorAs(t, err, new(*event.FieldError), "even with an id")
+
+		earlier, err := event.DecodeEarlierInput([]byte(`{` + fields + `}`))
+		require.NoError(t, err, "version 0.1.0 accepted it")
+		data, err = json.Marshal(earlier[0])
+		require.NoError(t, err)
+		require.JSONEq(t, `{`+fields+`}`, string(data))
+	}
+	for _, invalid := range []string{`{"_tag":"UserMessage","content":7,"settings":"dark"}`, `{"_tag":"SessionEnded","reason":"x"}`, `[]`, `{`} {
+		_, err := event.DecodeEarlierInput([]byte(invalid))
+		require.ErrorAs(t, err, new(*event.FieldError), invalid)
 	}
 	var e event.Event
 	err := json.Unmarshal([]byte(`{"_tag":"UserMessageEvent","id":"demo:0001","content":"Hi","settings":{"apiKey":"x"}}`), &e)
@@ -448,6 +458,8 @@ func TestInputIsNestedAsDeeplyAsALogCanBeRead(t *testing.T) {
 
 			_, err = event.DecodeInput(input(event.MaxDepth + 1))
 			require.ErrorContains(t, err, "JSON nested more than 9000 levels deep")
+			_, err = event.DecodeEarlierInput(input(event.MaxDepth + 1))
+			require.NoError(t, err, "version 0.1.0 accepted it")
 			_, err = event.DecodeInput(slices.Concat([]byte("["), input(event.MaxDepth+1), []byte("]")))
 			require.ErrorContains(t, err, "event 1 of 1: ")
 		})

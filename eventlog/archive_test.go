@@ -494,6 +494,36 @@ func TestRecordsInTheStoreAreResolved(t *testing.T) {
 	require.ErrorContains(t, err, "run A: decode the record of history event 2: blob sha256/")
 }
 
+func TestALogWithoutAnArchiveIsReadableAfterRecordsInTheStore(t *testing.T) {
+	bucket := blobstest.New(t)
+	a := newRun("A", "", record(t, 1, messages(1, 1)...), external(t, bucket.Store, 2, messages(2, 4)...), record(t, 5, messages(5, 6)...))
+	b := newRun("B", "A", external(t, bucket.Store, 7, messages(7, 8)...), record(t, 9, messages(9, 9)...))
+	c := newRun("C", "B", record(t, 10, messages(10, 10)...), external(t, bucket.Store, 11, messages(11, 11)...))
+	for name, test := range map[string]struct {
+		runs       []*run
+		unreadable map[int]string // what precedes an unreadable event, by the position
+		readable   map[int]string
+	}{
+		"within a run":          {[]*run{a}, map[int]string{0: lines(1, 1), 1: "", 2: "", 3: ""}, map[int]string{4: lines(5, 6), 5: lines(6, 6), 6: ""}},
+		"at the begin of a run": {[]*run{a, b}, map[int]string{3: "", 4: "", 6: "", 7: ""}, map[int]string{8: lines(9, 9), 9: ""}},
+		"at the end of the log": {[]*run{a, b, c}, map[int]string{8: lines(9, 10), 9: lines(10, 10), 10: "", 11: ""}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := eventlog.New(newServer(t, test.runs...), "", nil)
+			for range 2 { // the second time with bookmarks
+				for from, want := range test.unreadable {
+					got, err := formatUntil(t, log, event.FormatID("demo", from))
+					require.ErrorIs(t, err, eventlog.ErrNoArchive, from)
+					require.Equal(t, want, got, from)
+				}
+				for from, want := range test.readable {
+					require.Equal(t, want, format(t, log.Events(t.Context(), "demo", event.FormatID("demo", from))), from)
+				}
+			}
+		})
+	}
+}
+
 func TestUnarchivedEventsBecomeOneSegment(t *testing.T) {
 	a, bucket := archived(t, [2]int{1, 2})
 	log := eventlog.New(threeRuns(t), "", a)

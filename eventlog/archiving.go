@@ -37,7 +37,6 @@ func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through
 	return err
 }
 
-// archived is the counter of the last event that was archived.
 func lost(contextName string, parts []archive.Part, archived, counter int) error {
 	for _, p := range parts {
 		if p.After < counter && counter <= p.Through && p.Through != math.MaxInt {
@@ -67,23 +66,14 @@ func (l *Log) Archived(ctx context.Context, contextName string) (segments, throu
 // archiveOwn archives as far as the server still has the events. It returns the counter that it
 // reached, at least that of the last event before the run.
 func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through int) (archived int, err error) {
-	folder, err := l.archive.Folder(ctx, contextName)
+	v, err := l.viewArchive(ctx, contextName, runID, math.MaxInt) // one part, that of the run
 	if err != nil {
 		return 0, err
 	}
-	run, err := folder.Run(ctx, runID)
-	if err != nil {
-		return 0, err
-	}
-	parts, err := folder.View(ctx, runID, run.After)
-	if err != nil {
-		return 0, err
-	}
-	archived, err = l.archiveParts(ctx, contextName, view{parts: parts[len(parts)-1:]}, through)
-	return max(archived, run.After), err
+	archived, err = l.archiveParts(ctx, contextName, v, through)
+	return max(archived, v.parts[0].After), err
 }
 
-// archiveParts returns the counter of the last archived event.
 func (l *Log) archiveParts(ctx context.Context, contextName string, v view, through int) (archived int, err error) {
 	for _, p := range archive.Truncate(v.parts, through) {
 		inArchive := p.ArchivedThrough()
@@ -102,7 +92,6 @@ func (l *Log) archiveParts(ctx context.Context, contextName string, v view, thro
 	return archived, nil
 }
 
-// readAndArchive skips lost events.
 func (l *Log) readAndArchive(ctx context.Context, contextName string, v view, after int) ([]event.Event, error) {
 	r := &reader{log: l, contextName: contextName, last: after, skipsGaps: true, unarchived: map[string][]event.Event{}}
 	var events []event.Event

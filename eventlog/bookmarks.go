@@ -10,12 +10,11 @@ import (
 
 // bookmark is the position of a page in the history of a run.
 type bookmark struct {
-	// counter is the event counter before the position, and entry the number of the
-	// history entry before it; 0 if there is none.
+	// counter is that of the event before the position, and entry that of the history entry; 0
+	// without one.
 	counter int
 	entry   int64
-	// token is the server's page token; empty at the beginning.
-	token []byte
+	token   []byte // page token of the server; empty at the beginning
 }
 
 const (
@@ -26,7 +25,6 @@ const (
 	bookmarkDistance = 32
 )
 
-// With bookmarks, readers start in the middle of a history.
 type bookmarks struct {
 	mu    sync.Mutex
 	runs  *lru.Cache // of sorted []bookmark by run id
@@ -62,7 +60,6 @@ func (b *bookmarks) of(runID string) []bookmark {
 	return of
 }
 
-// A bookmark shortly after another one is not added.
 func (b *bookmarks) add(runID string, m bookmark) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

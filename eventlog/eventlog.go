@@ -23,7 +23,7 @@ const StoreAdvice = "set --blob-url or BLOB_URL to the blob store of the workers
 
 var ErrNoArchive = errors.New("the client has no blob store (" + StoreAdvice + ")")
 
-// Log reads the contexts of one namespace. It is safe for concurrent use.
+// Log reads the contexts of a namespace. It is safe for concurrent use.
 type Log struct {
 	temporal  client.Client
 	namespace string
@@ -135,11 +135,9 @@ func (l *Log) awaitMarker(ctx context.Context, contextName, runID string) error 
 	return nil
 }
 
-// backoff is the delay before the next attempt, from 50 to 400 ms.
 type backoff struct{ delay time.Duration }
 
-// missingDelay is the polling interval of each reader for a context that does not exist.
-const missingDelay = time.Second
+const missingDelay = time.Second // while the context does not exist
 
 func (b *backoff) reset() { b.delay = 0 }
 
@@ -161,15 +159,8 @@ func (b *backoff) wait(ctx context.Context, wake <-chan struct{}, isMissing bool
 // isTransient reports whether a retry may succeed: the context does not exist yet, or the
 // server or the archive is unavailable.
 func isTransient(err error) bool {
-	var (
-		unavailable *serviceerror.Unavailable
-		exhausted   *serviceerror.ResourceExhausted
-		deadline    *serviceerror.DeadlineExceeded
-		aborted     *serviceerror.Aborted
-		internal    *serviceerror.Internal
-		cancelled   *serviceerror.Canceled
-	)
 	return errors.Is(err, ErrNoContext) || errors.Is(err, blobs.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &unavailable) || errors.As(err, &exhausted) || errors.As(err, &deadline) ||
-		errors.As(err, &aborted) || errors.As(err, &internal) || errors.As(err, &cancelled)
+		errors.As(err, new(*serviceerror.Unavailable)) || errors.As(err, new(*serviceerror.ResourceExhausted)) ||
+		errors.As(err, new(*serviceerror.DeadlineExceeded)) || errors.As(err, new(*serviceerror.Aborted)) ||
+		errors.As(err, new(*serviceerror.Internal)) || errors.As(err, new(*serviceerror.Canceled))
 }

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,13 +28,11 @@ const (
 	largePage  = 256
 )
 
-// Timeouts of one request. The server answers a long poll after at most 20 s.
 const (
 	pageTimeout     = 10 * time.Second
-	longPollTimeout = time.Minute
+	longPollTimeout = time.Minute // the server answers after at most 20 s
 )
 
-// following reads until the run is closed.
 const following = -1
 
 type page struct {
@@ -42,9 +41,9 @@ type page struct {
 	next bookmark
 }
 
-// pages yields the history of a run from a bookmark through the entry number length. 0 is
-// the current length. following waits for new entries until the run is closed. An error
-// is always the last element; it is ErrNoContext if the server does not have the run.
+// pages yields the history of a run from a bookmark through the entry number length. 0 is the
+// current length; following waits for new entries until the run is closed. An error is always the
+// last element, ErrNoContext if the server does not have the run.
 func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmark, length int64) iter.Seq2[page, error] {
 	return func(yield func(page, error) bool) {
 		wait := true
@@ -88,7 +87,6 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 	}
 }
 
-// page requests a page. Unless it is a long poll, it retries transient errors.
 func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	timeout := pageTimeout
 	if isLongPoll {
@@ -119,11 +117,11 @@ func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservic
 	}
 }
 
-// length is that of [Log.pages].
 func (l *Log) runEvents(ctx context.Context, contextName, runID string, after int, length int64) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		from := l.bookmarks.find(runID, after)
 		counter := from.counter
+		earlier := unreadable{after: after}
 		for page, err := range l.pages(ctx, contextName, runID, from, length) {
 			if err != nil && from.entry > 0 && (!isTransient(err) || errors.As(err, new(*serviceerror.Internal))) {
 				l.bookmarks.forget(runID) // the server may reject the token
@@ -136,7 +134,7 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 			}
 			for _, h := range page.entries {
 				events, err := l.decode(ctx, h)
-				if err != nil {
+				if err = earlier.check(counter, events, err); err != nil {
 					yield(event.Event{}, readError(contextName, runID, err))
 					return
 				}
@@ -147,11 +145,45 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 					}
 				}
 			}
-			if page.next.counter = counter; len(page.next.token) > 0 {
+			if page.next.counter = counter; len(page.next.token) > 0 && earlier.err == nil {
 				l.bookmarks.add(runID, page.next)
 			}
 		}
+		if earlier.err != nil {
+			yield(event.Event{}, readError(contextName, runID, earlier.err))
+		}
 	}
+}
+
+// unreadable are the records in a blob store that a reader without one cannot read. It needs them
+// only if they have events after its position.
+type unreadable struct {
+	after int // the position
+	// records counts those since the last readable one. err is the error of the first; nil: none.
+	records int
+	err     error
+}
+
+// check returns an error if an event after the position is unreadable. The arguments are the counter
+// of the last event that was read, and the result of decoding a history entry. Without a readable
+// record that follows, it is unknown which events a record has: at least one.
+func (u *unreadable) check(counter int, events []event.Event, err error) error {
+	switch {
+	case errors.Is(err, ErrNoArchive):
+		u.records++
+		u.err = cmp.Or(u.err, err)
+		if counter+u.records > u.after {
+			return u.err
+		}
+	case err != nil:
+		return err
+	case len(events) > 0 && u.err != nil:
+		if event.Counter(events[0].ID) > u.after+1 {
+			return u.err
+		}
+		u.records, u.err = 0, nil
+	}
+	return nil
 }
 
 func readError(contextName, runID string, err error) error {
@@ -161,9 +193,8 @@ func readError(contextName, runID string, err error) error {
 // notFound wraps "not found" errors in ErrNoContext. While a server with an SQL database
 // deletes a run, it returns an InvalidArgument that only its message identifies.
 func notFound(err error) error {
-	var notFound *serviceerror.NotFound
 	var invalid *serviceerror.InvalidArgument
-	if errors.As(err, &notFound) || errors.As(err, &invalid) && strings.Contains(invalid.Message, "history not found") {
+	if errors.As(err, new(*serviceerror.NotFound)) || errors.As(err, &invalid) && strings.Contains(invalid.Message, "history not found") {
 		return fmt.Errorf("%w: %w", ErrNoContext, err)
 	}
 	return err

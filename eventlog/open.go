@@ -14,7 +14,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// Opening is the start of a session.
 type Opening struct {
 	Run archive.Run
 	// Events are the log before the run.
@@ -55,7 +54,7 @@ func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run,
 	})
 }
 
-// If another run registers at the same time, register is called again.
+// register is called again if another run registers at the same time.
 func (l *Log) registering(ctx context.Context, contextName string, register func(*archive.Folder) error) error {
 	for {
 		folder, err := l.archive.Folder(ctx, contextName)

@@ -11,19 +11,18 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
-// reader reads a log: of each part the archived events, then the rest from the history.
+// reader reads the archived events of each part, then the rest from its history.
 type reader struct {
 	log         *Log
 	contextName string
-	// last is the counter of the newest event that was read, and run the run that
-	// recorded it; "" before the first event.
+	// last is the counter of the newest event that was read, and run its run; "" before the first.
 	last int
 	run  string
 	// follow waits until the newest run is closed.
 	follow bool
 	// skipsGaps continues after events that neither the archive nor the server has.
 	skipsGaps bool
-	// unarchived collects the unarchived events by run id, unless it is nil.
+	// unarchived collects the unarchived events by run id; nil: does not.
 	unarchived map[string][]event.Event
 }
 

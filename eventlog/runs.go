@@ -35,13 +35,10 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (runID string,
 }
 
 type view struct {
-	run string
-	// length is the history length of the run; 0 if unknown.
-	length int64
-	// parts are in the order of the log.
-	parts []archive.Part
-	// archiveErr is the error of an unavailable archive. The parts are then those of the
-	// histories.
+	run    string
+	length int64 // of the history of the run; 0 if unknown
+	parts  []archive.Part
+	// archiveErr is that of an unavailable archive. The parts are then those of the histories.
 	archiveErr error
 	// isForgotten is set if the server has no run of the context.
 	isForgotten bool
@@ -101,13 +98,12 @@ func (l *Log) viewArchive(ctx context.Context, contextName, runID string, after 
 	return view{run: runID, parts: parts}, err
 }
 
-// viewHistories is view without an archive: each history names the preceding run. The log
-// begins with what the server still has.
+// Each history names the preceding run. The log begins with what the server still has.
 func (l *Log) viewHistories(ctx context.Context, contextName, runID string, after int) (view, error) {
 	v := view{run: runID}
 	through := math.MaxInt
 	for runID != "" {
-		first, previous, err := l.beginning(ctx, contextName, runID)
+		first, previous, err := l.beginning(ctx, contextName, runID, after)
 		if errors.Is(err, ErrNoContext) && len(v.parts) > 0 {
 			break
 		}
@@ -133,7 +129,8 @@ func (l *Log) viewHistories(ctx context.Context, contextName, runID string, afte
 }
 
 // beginning returns 0 for a run without events, and "" for a run that continues none.
-func (l *Log) beginning(ctx context.Context, contextName, runID string) (first int, previous string, err error) {
+func (l *Log) beginning(ctx context.Context, contextName, runID string, after int) (first int, previous string, err error) {
+	earlier := unreadable{after: after}
 	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, 0) {
 		if err != nil {
 			return 0, "", readError(contextName, runID, err)
@@ -143,7 +140,7 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 				previous = started.GetContinuedExecutionRunId()
 			}
 			events, err := l.decode(ctx, h)
-			if err != nil {
+			if err = earlier.check(0, events, err); err != nil {
 				return 0, "", readError(contextName, runID, err)
 			}
 			if len(events) == 0 {
@@ -154,6 +151,9 @@ func (l *Log) beginning(ctx context.Context, contextName, runID string) (first i
 			}
 			return event.Counter(events[0].ID), previous, nil
 		}
+	}
+	if earlier.err != nil {
+		return 0, "", readError(contextName, runID, earlier.err)
 	}
 	return 0, previous, nil
 }

@@ -3,7 +3,7 @@ package llm
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 
 	"github.com/sashabaranov/go-openai"
@@ -67,6 +67,14 @@ func (t *Target) withSchema(messages []reducer.Message) []reducer.Message {
 // formatCheck returns why a text does not match the response format; nil if it does.
 type formatCheck func(text string) error
 
+// Check returns an error of [KindConfiguration] if the settings allow no request. It sends nothing.
+func (t *Target) Check() error {
+	if _, failure := t.formatCheck(); failure != nil {
+		return failure
+	}
+	return nil
+}
+
 // formatCheck compiles the response format. Nil: any text is valid.
 func (t *Target) formatCheck() (formatCheck, *Error) {
 	f := t.settings().ResponseFormat
@@ -78,8 +86,7 @@ func (t *Target) formatCheck() (formatCheck, *Error) {
 	}
 	compiled, err := schema.Compile(f.Schema)
 	if err != nil {
-		return nil, &Error{ProviderID: t.ProviderID, Kind: KindConfiguration,
-			Message: t.clean("the schema of the response format is invalid: "+err.Error(), maxMessage)}
+		return nil, t.schemaError(err)
 	}
 	return compiled.Check, nil
 }
@@ -93,13 +100,25 @@ func (t *Target) check(result *Result, check formatCheck) *Error {
 	if err == nil {
 		return nil
 	}
-	failure := &Error{ProviderID: t.ProviderID, Kind: KindInvalidAnswer, Problem: t.clean(err.Error(), maxMessage)}
-	failure.Message = failure.Problem
-	switch openai.FinishReason(result.FinishReason) {
-	case openai.FinishReasonLength, openai.FinishReasonContentFilter:
-		failure.Problem = "" // a repair would be cut short, too
-		failure.Message = t.clean(fmt.Sprintf("the answer ended early, with finish reason %q: %v", result.FinishReason, err), maxMessage)
-	}
+	finishReason := openai.FinishReason(result.FinishReason)
 	result.FinishReason = ""
+	if errors.As(err, new(*schema.Fault)) {
+		return t.schemaError(err)
+	}
+	failure := &Error{ProviderID: t.ProviderID, Kind: KindInvalidAnswer, Message: t.clean(err.Error(), maxMessage)}
+	switch finishReason {
+	// A repair would be cut short, too.
+	case openai.FinishReasonLength:
+		failure.Message = "the answer reached the maximum length before its JSON was complete (raise maxTokens, or ask for less): " + failure.Message
+	case openai.FinishReasonContentFilter:
+		failure.Message = "the provider's content filter cut the answer off before its JSON was complete (change the message): " + failure.Message
+	default:
+		failure.Problem = failure.Message
+	}
 	return failure
+}
+
+func (t *Target) schemaError(err error) *Error {
+	return &Error{ProviderID: t.ProviderID, Kind: KindConfiguration,
+		Message: t.clean("the schema of the response format is invalid: "+err.Error(), maxMessage)}
 }

@@ -31,7 +31,9 @@ func TestAnswersHaveTheResponseFormat(t *testing.T) {
 		"no object":          {format: object, step: llmtest.Answer(`[]`), message: "want a JSON object", problem: "want a JSON object"},
 		"a valid answer with another finish reason": {format: person, step: llmtest.Answer(`{"name":"Ann"}`).Finish("length")},
 		"an answer that is too long": {format: person, step: llmtest.Answer(`{"name":"An`).Finish("length"),
-			message: `the answer ended early, with finish reason "length": not JSON: unexpected EOF`},
+			message: `the answer reached the maximum length before its JSON was complete (raise maxTokens, or ask for less): not JSON: unexpected EOF`},
+		"an answer that a content filter cuts off": {format: person, step: llmtest.Answer(`{"name":"An`).Finish("content_filter"),
+			message: `the provider's content filter cut the answer off before its JSON was complete (change the message): not JSON: unexpected EOF`},
 		"a refusal": {format: person, step: llmtest.Raw("text/event-stream", llmtest.Chunk(`{"refusal":"No"}`, ""), llmtest.Chunk(`{}`, "stop"))},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +60,25 @@ func TestAnInvalidSchemaSendsNoRequest(t *testing.T) {
 	_, err := to.Stream(within(t), hello, nil)
 	failed := requireKind(t, llm.KindConfiguration, err)
 	require.ErrorContains(t, failed, "the schema of the response format is invalid: /type: ")
+}
+
+func TestASchemaThatNoAnswerCanBeValidatedWithIsAConfigurationError(t *testing.T) {
+	to := target(t, llmtest.Start(t, llmtest.Answer(`{"a":1}`)))
+	to.Settings.ResponseFormat = &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(`{"properties":{"a":{"$dynamicRef":"#/properties/a"}}}`)}
+	result, err := to.Stream(within(t), hello, nil)
+	failed := requireKind(t, llm.KindConfiguration, err)
+	require.ErrorContains(t, failed, "the schema of the response format is invalid: a reference leads back to itself: /a: ")
+	require.Empty(t, failed.Problem, "another answer would not help")
+	require.Empty(t, result.FinishReason)
+}
+
+func TestSettingsAreCheckedWithoutARequest(t *testing.T) {
+	to := target(t, llmtest.Start(t))
+	require.NoError(t, to.Check())
+	to.Settings.ResponseFormat = person
+	require.NoError(t, to.Check())
+	to.Settings.ResponseFormat = &event.ResponseFormat{Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"strin"}`)}
+	require.ErrorContains(t, requireKind(t, llm.KindConfiguration, to.Check()), "the schema of the response format is invalid: /type: ")
 }
 
 func TestARepairFollowsTheConversation(t *testing.T) {

@@ -1,8 +1,6 @@
 package llm
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -78,11 +76,7 @@ func (t *Target) parameters() ([]byte, error) {
 	for name, value := range s.Extra.Fields() {
 		fields[name] = value
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(fields)
-	return bytes.TrimSpace(buf.Bytes()), err
+	return encode(fields)
 }
 
 func add[T any](fields map[string]any, name string, value *T) {

@@ -97,13 +97,19 @@ func textContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool)
 	return encoded(chunk), parts, true
 }
 
-// encoded returns the JSON of a value that always encodes, without HTML escapes.
-func encoded(value any) json.RawMessage {
+// encode returns the JSON of a value, without HTML escapes.
+func encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(value)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// encoded is encode for a value that always encodes.
+func encoded(value any) json.RawMessage {
+	data, _ := encode(value)
+	return data
 }
 
 // thinkTags separates reasoning in <think> tags at the start of an answer from its text.

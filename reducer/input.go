@@ -110,16 +110,22 @@ type AttemptEnd struct {
 	Usage     event.Usage
 }
 
-// maxAttemptError is the maximum length of the error of an attempt, in bytes.
-const maxAttemptError = 2100
+// Maximum lengths of errors of attempts that workers report, in bytes. A truncated error also has
+// up to 100 bytes about the truncation.
+const (
+	MaxAttemptError = 2000
+	// MaxSignalledError applies to the signal at the end of an attempt that is retried.
+	MaxSignalledError = 400
+	truncation        = 100
+)
 
 // bounded returns the end with valid fields: any client can send the signal with the report.
 func (e AttemptEnd) bounded() AttemptEnd {
 	if !e.Kind.IsKnown() {
 		e.Kind = ""
 	}
-	if len(e.Error) > maxAttemptError {
-		e.Error = strings.ToValidUTF8(e.Error[:maxAttemptError], "")
+	if limit := MaxAttemptError + truncation; len(e.Error) > limit {
+		e.Error = strings.ToValidUTF8(e.Error[:limit], "")
 	}
 	e.Duration = max(e.Duration, 0)
 	e.Usage = e.Usage.Bounded()

@@ -83,8 +83,11 @@ func (d *decision) follow(e event.Event) {
 	case event.SessionStarted:
 		d.Started, d.Ended, d.Closing = true, false, ""
 		if body.ForkedFrom != "" {
-			// Earlier usage belongs to the other context.
+			// Earlier usage belongs to the other context, also that of an attempt that still runs there.
 			d.Usage = Usage{}
+			if d.Request != nil {
+				d.Request.AttemptEnded = true
+			}
 		}
 	case event.SessionEnded:
 		d.Ended, d.Closing = true, ""

@@ -51,6 +51,7 @@ func turnError(end event.Body) error {
 	}
 }
 
+// answerWriter prints live text only to a terminal: a later attempt may replace it.
 type answerWriter struct {
 	streams
 	live show.Answer
@@ -66,6 +67,9 @@ type answerWriter struct {
 func (w *answerWriter) take(e event.Event) {
 	if w.first == 0 {
 		w.first = event.Counter(e.ID)
+	}
+	if e.Tag().Class() == event.ClassEphemeral && !w.outTerminal {
+		return
 	}
 	switch body := e.Body.(type) {
 	case event.TextDelta:

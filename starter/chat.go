@@ -31,7 +31,8 @@ the arrow keys up and down show earlier lines. For the delivery policy, see
 "starter set policy".
 
 If standard input or output is not a terminal, each line of input is one
-message, and its turn completes before the next line is read.
+message, and its turn completes before the next line is read. If standard output
+is not a terminal, each answer appears when it is complete.
 
 Lines that begin with a slash and a word are commands:
 
@@ -49,7 +50,9 @@ func runChat(ctx context.Context, o chatOptions) error {
 		return err
 	}
 	defer c.Shutdown()
-	o.noteNotLive(c)
+	if o.outTerminal {
+		o.noteNotLive(c)
+	}
 	if !o.inTerminal || !o.outTerminal {
 		return o.pipe(ctx, with)
 	}

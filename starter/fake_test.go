@@ -357,9 +357,21 @@ func starter(t *testing.T, f *fakeContext, stdin string, args ...string) outcome
 
 func starterWith(t *testing.T, ctx context.Context, c *fakeClient, stdin io.Reader, args ...string) outcome {
 	t.Helper()
+	return runStarter(t, ctx, c, streams{in: stdin}, args...)
+}
+
+// onTerminal runs a command line whose standard output is a terminal.
+func onTerminal(t *testing.T, c *fakeClient, args ...string) outcome {
+	t.Helper()
+	return runStarter(t, t.Context(), c, streams{in: strings.NewReader(""), outTerminal: true}, args...)
+}
+
+func runStarter(t *testing.T, ctx context.Context, c *fakeClient, s streams, args ...string) outcome {
+	t.Helper()
 	var out, errOut bytes.Buffer
+	s.out, s.err = &out, &errOut
 	code := execute(ctx, &app{
-		streams: streams{in: stdin, out: &out, err: &errOut},
+		streams: s,
 		dial: func(context.Context, client.Config) (contextClient, error) {
 			return c, nil
 		},

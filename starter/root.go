@@ -131,7 +131,7 @@ temporal command.
 		"`URL` of the NATS server that delivers live deltas; \"none\": no live deltas (default: $NATS_URL, nats://127.0.0.1:4222)")
 	natsflags.Add(flags, &a.connection.NATSAuth)
 	flags.StringVar(&a.connection.BlobURL, "blob-url", "",
-		"`URL` of the workers' blob store; \"none\": send at most 64 KB and read only what Temporal holds (default: $BLOB_URL, or "+devBlobs+" if it exists and Temporal runs on this machine)")
+		"`URL` of the workers' blob store; \"none\": send at most 60 KiB and read only what Temporal holds (default: $BLOB_URL, or "+devBlobs+" if it exists and Temporal runs on this machine)")
 	root.AddCommand(
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
 		newEventsCommand(a), newStateCommand(a), newListCommand(a), newUsageCommand(a),

@@ -28,10 +28,10 @@ func newSendCommand(a *app) *cobra.Command {
 	o := sendOptions{app: a}
 	command := &cobra.Command{
 		Use:   "send -n NAME [-m TEXT] [flags]",
-		Short: "Send a message and show the answer as it is generated",
-		Long: `Send a message to a context and show the answer as it is generated. The context
-is created if it does not exist. Without -m the message is read from standard
-input.
+		Short: "Send a message and show the answer",
+		Long: `Send a message to a context and show the answer: on a terminal as it is
+generated, otherwise when it is complete. The context is created if it does not
+exist. Without -m the message is read from standard input.
 
 The delivery policy of the context decides what happens to a running answer, see
 "starter set policy". Ctrl-C stops the wait, not the answer.
@@ -81,7 +81,7 @@ func runSend(ctx context.Context, o sendOptions) error {
 	if o.noWait {
 		return o.deliver(ctx, to, events)
 	}
-	if !o.json || o.deltas {
+	if o.deltas || !o.json && o.outTerminal {
 		o.noteNotLive(c)
 	}
 	if o.json {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ func TestSendShowsTheAnswer(t *testing.T) {
 		reply  []event.Body
 		code   int
 		out    string
+		live   string // on a terminal, if not like out
 		errOut string
 	}{
 		{
@@ -48,7 +50,14 @@ func TestSendShowsTheAnswer(t *testing.T) {
 		}, {
 			name:  "without joining two attempts",
 			reply: []event.Body{delta(1, 0, "Hel", false), delta(2, 0, "Hi", true), whole("Hi"), completed},
-			out:   "Hel\n" + restarted + "\nHi\n",
+			out:   "Hi\n",
+			live:  "Hel\n" + restarted + "\nHi\n",
+		}, {
+			name:   "of the last attempt, of which nothing is left",
+			reply:  []event.Body{delta(1, 0, "Hel", false), event.LLMRequestFailed{RequestID: request, Error: "quota"}},
+			code:   exit.Failure,
+			live:   "Hel\n",
+			errOut: "starter: failed: quota\n",
 		}, {
 			name: "up to its interruption, and exits 130",
 			reply: []event.Body{delta(1, 0, "Hel", false),
@@ -93,6 +102,8 @@ func TestSendShowsTheAnswer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := starter(t, newFake(t, test.reply), "", "send", "-n", "demo", "-m", "Hi")
 			require.Equal(t, outcome{test.code, test.out, test.errOut}, got)
+			got = onTerminal(t, &fakeClient{context: newFake(t, test.reply)}, "send", "-n", "demo", "-m", "Hi")
+			require.Equal(t, outcome{test.code, cmp.Or(test.live, test.out), test.errOut}, got)
 		})
 	}
 }
@@ -199,7 +210,7 @@ func TestSendAsJSON(t *testing.T) {
 
 func TestSendNotesMissingLiveDeltasOnce(t *testing.T) {
 	c := &fakeClient{context: newFake(t, answered("demo:r0001", 1, "Hello")), dead: true}
-	got := starterWith(t, t.Context(), c, strings.NewReader(""), "send", "-n", "demo", "-m", "Hi")
+	got := onTerminal(t, c, "send", "-n", "demo", "-m", "Hi")
 	require.Equal(t, outcome{0, "Hello\n", "no live deltas (see --nats-url); each answer appears when it is complete\n"}, got)
 }
 

@@ -35,7 +35,7 @@ contexts. No worker is needed.
 A ~ marks sums with tokens that a worker counted because the provider reported
 none. Costs use the operator's prices at the end of each attempt; a + means that
 the price of some attempts is unknown. Days are in UTC. The usage of a fork starts
-at the fork.
+at the fork. An imported log counts again the attempts that it contains.
 
 ` + exitReference,
 		Example: `  starter usage -n demo

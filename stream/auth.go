@@ -11,10 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Auth configures how a client and a NATS server authenticate each other. The zero value uses
-// only the URL: a user and password or a token in it, and for tls:// the CA certificates of the
-// system. Secrets are in files or in the environment, so that they never appear on a command
-// line.
+// Auth configures how a client and a NATS server authenticate each other. The zero value uses only
+// the URL: a user and password or a token in it, and for tls:// the CA certificates of the system.
+// Secrets are in files or in the environment, never on a command line.
 type Auth struct {
 	// User, and its password in Password or in the first line of PasswordFile.
 	User, Password, PasswordFile string
@@ -24,15 +23,13 @@ type Auth struct {
 	CredsFile string
 	// NKeyFile contains an nkey seed.
 	NKeyFile string
-	// CAFile contains the CA certificates for the server in PEM, and requires TLS. Empty: those
-	// of the system.
+	// CAFile contains the CA certificates in PEM, and requires TLS. Empty: those of the system.
 	CAFile string
 	// CertFile and KeyFile contain the client's certificate and key in PEM, and require TLS.
 	CertFile, KeyFile string
 }
 
-// AuthSetting is a field of an [Auth] that a flag or a variable sets. Passwords and tokens
-// themselves have no flag.
+// AuthSetting is a field of an [Auth]. Passwords and tokens themselves have no flag.
 type AuthSetting struct {
 	Flag, Env, Usage string
 	Value            *string

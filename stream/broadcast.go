@@ -23,13 +23,12 @@ type Broadcast struct {
 	attempt Attempt
 	onStop  func(Stop)
 
-	mu      sync.Mutex
-	sub     *nats.Subscription // nil before it exists, and without NATS
-	closed  bool
-	through string
-	next    int
-	// text and reasoning are the parts streamed so far.
-	text, reasoning strings.Builder
+	mu              sync.Mutex
+	sub             *nats.Subscription // nil before it exists, and without NATS
+	closed          bool
+	through         string
+	next            int
+	text, reasoning strings.Builder // so far
 }
 
 // Broadcast starts an attempt. onStop is called on another goroutine for each stop message to the
@@ -62,17 +61,15 @@ func (b *Broadcast) subscribe() {
 	}
 }
 
-// SetThrough sets the newest event that the provider was shown, which all later deltas carry.
+// SetThrough sets the newest event that the provider received; all later deltas carry it.
 func (b *Broadcast) SetThrough(throughEventID string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.through = throughEventID
 }
 
-// Publish publishes a piece of the answer's text.
 func (b *Broadcast) Publish(text string) { b.send(text, "", false) }
 
-// PublishReasoning publishes a piece of the model's reasoning.
 func (b *Broadcast) PublishReasoning(text string) { b.send("", text, false) }
 
 func (b *Broadcast) send(text, reasoning string, reset bool) {
@@ -122,7 +119,12 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	if b.next == 0 {
 		return
 	}
-	data, err := encodeDelta(b.delta(b.next-1, b.text.String(), b.reasoning.String(), true))
+	d := b.delta(b.next-1, b.text.String(), b.reasoning.String(), true)
+	data, err := encodeDelta(d)
+	if err == nil && int64(len(data)) > b.conn.nats.MaxPayload() {
+		d.Reasoning = ""
+		data, err = encodeDelta(d)
+	}
 	if err == nil {
 		_ = msg.Respond(data)
 	}

@@ -18,9 +18,8 @@ import (
 type Options struct {
 	// Namespace separates the contexts of several Temporal namespaces. Empty: "default".
 	Namespace string
-	// Auth configures authentication and TLS.
-	Auth Auth
-	Name string
+	Auth      Auth
+	Name      string
 	// OnDisconnect is called when the connection breaks. OnConnect is called when it is
 	// restored, or established after [Connect] returned without it. Optional.
 	OnDisconnect func(error)
@@ -78,8 +77,8 @@ func Connect(url string, options Options) (*Conn, error) {
 		nats.ReconnectBufSize(-1),
 		// Publish writes at once. A goroutine of the connection would delay every delta.
 		nats.WriteBufferSize(1),
-		// An unresponsive server must not block an answer for as long as the TCP timeout. A
-		// write waits for it once, for this time, and then the connection is closed.
+		// An unresponsive server must not block an answer for as long as the TCP timeout. One write
+		// waits this long, then the connection is closed.
 		nats.FlusherTimeout(time.Second),
 		// Between answers, only pings detect an unresponsive server.
 		nats.PingInterval(10*time.Second),
@@ -141,7 +140,7 @@ func (c *Conn) inBackgroundIfDown(f func()) {
 	}
 }
 
-// Flush waits until the server has received all published messages, at most five seconds.
+// Flush waits at most five seconds until the server has received all published messages.
 func (c *Conn) Flush(ctx context.Context) error {
 	if c == nil {
 		return nats.ErrInvalidConnection
@@ -178,8 +177,8 @@ func token(name string) string {
 type Stop struct {
 	RequestID string       `json:"requestId"`
 	Reason    event.Reason `json:"reason"`
-	// Through is the newest event that requires an answer. If the reason is new input, an
-	// attempt that was shown this event continues.
+	// Through is the newest event that requires an answer. If the reason is new input, an attempt
+	// that included this event continues.
 	Through string `json:"throughEventId,omitempty"`
 }
 

@@ -39,9 +39,9 @@ func (d Delta) Bodies() iter.Seq[event.Body] {
 	}
 }
 
-// message is the JSON of a delta, a [event.TextDelta] event with an empty envelope. Followers
-// of release 0.1.0 see an empty text instead of reasoning, and no gap. The type of the event is
-// fixed; detecting it for each delta would take several times as long.
+// message is the JSON of a delta, a [event.TextDelta] event with an empty envelope. Followers of
+// release 0.1.0 see an empty text instead of reasoning, and no gap. Detecting the type of the event
+// for each delta would take several times as long.
 type message struct {
 	Tag event.Tag `json:"_tag"`
 	Delta

@@ -15,9 +15,9 @@
 //	}
 //
 // A subscription delivers the deltas of an attempt in order and without gaps. A subscriber that
-// joins late or misses deltas gets the whole text so far, marked as a Reset. A new attempt starts
-// with a Reset, too. Delivery is not guaranteed: without NATS there are no deltas, and everything
-// else works.
+// joins late or misses deltas gets the whole text so far, marked as a Reset, and the reasoning if
+// both fit into one NATS message. A new attempt starts with a Reset, too. Delivery is not
+// guaranteed: without NATS there are no deltas, and everything else works.
 //
 // Each context has two subjects below "chronicle.{namespace}": "{context}.delta" for
 // [event.TextDelta] events and "{context}.ask" for requests to the answering worker.

@@ -175,6 +175,22 @@ func TestReasoningArrivesInOrderWithTheText(t *testing.T) {
 	require.Equal(t, stream.Delta{TextDelta: position, Reasoning: "Hm, yes"}, nextOfAnyKind(t, late), "a late subscriber gets both")
 }
 
+func TestALateSubscriberGetsTheTextWithoutReasoningThatExceedsAMessage(t *testing.T) {
+	server := startServer(t)
+	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	for range 11 {
+		b.PublishReasoning(strings.Repeat("x", 100<<10)) // 1.1 MiB; NATS carries 1 MiB by default
+	}
+	require.NoError(t, worker.Flush(within(t)))
+	late := subscribe(t, reader, "demo")
+	want := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: 10, Reset: true}
+	require.Equal(t, want, next(t, late))
+	b.Publish("Hello")
+	want.Index, want.Delta, want.Reset = 11, "Hello", false
+	require.Equal(t, want, next(t, late))
+}
+
 func nextOfAnyKind(t testing.TB, sub *stream.Subscription) stream.Delta {
 	t.Helper()
 	waited := within(t).Done()

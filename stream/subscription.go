@@ -7,10 +7,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// subscriptionBuffer is in deltas. A slower reader misses deltas and gets the whole text instead.
+// A subscription buffers this many deltas. A slower reader misses deltas and gets the whole text.
 const subscriptionBuffer = 4096
 
-// Message is a message for a [Subscription], decoded by its method Delta.
 type Message = *nats.Msg
 
 // Subscription receives the deltas of a context for one follower. It belongs to the goroutine

@@ -2,24 +2,21 @@ package wire
 
 import "github.com/seed-9ed7edd4/chronicle/reducer"
 
-// Limits of a history. The server rejects payloads above 2 MiB (512 KiB with
-// devserver.Tuning) and messages above 4 MiB. Payloads in the blob store count as
-// references.
+// Limits in bytes of JSON. The server rejects payloads above 2 MiB (512 KiB with devserver.Tuning)
+// and messages above 4 MiB. Payloads in the blob store count as references.
 const (
-	// MaxEventBytes is the maximum JSON size of one event. It leaves room for a file of
-	// 1 MiB in base64.
+	// MaxEventBytes limits one event. It leaves room for a file of 1 MiB in base64.
 	MaxEventBytes = 1_500_000
-	// MaxInputBytes is the maximum JSON size of one input of one or more events.
+	// MaxInputBytes limits one input of one or more events.
 	MaxInputBytes = 1_900_000
-	// MaxStoredBytes replaces both limits if clients and workers have a blob store; the
-	// history then contains a reference. A workflow task reads and writes that much in a
-	// fraction of its timeout of ten seconds.
+	// MaxStoredBytes replaces both limits if clients and workers have a blob store. A workflow
+	// task reads and writes that much in a fraction of its timeout of ten seconds.
 	MaxStoredBytes = 16_000_000
-	// MaxAppendBytes is the maximum JSON size of one [UpdateAppend]; larger input is sent
-	// as a signal. A workflow task carries up to ten updates and a copy of each in its
-	// completion. Exceeding the message limit there would block the run.
+	// MaxAppendBytes limits one [UpdateAppend]; larger input is sent as a signal. A workflow task
+	// carries up to ten updates and a copy of each in its completion. Exceeding the message limit
+	// there would block the run.
 	MaxAppendBytes = 64 << 10
-	// MaxRecordBytes is the approximate maximum size of one [Record].
+	// MaxRecordBytes is the approximate limit of one [Record].
 	MaxRecordBytes = 1 << 20
 )
 

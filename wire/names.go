@@ -6,9 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Names known to Temporal.
 const (
-	// WorkflowType is the workflow type of a context.
 	WorkflowType = "Context"
 	// TaskQueue is the default task queue of contexts.
 	TaskQueue = "contexts"
@@ -19,19 +17,16 @@ const (
 	SignalInterrupt = "interrupt"
 	// SignalClose ends the session; its input may be a [Close].
 	SignalClose = "close"
-	// SignalRequestStarted carries a [RequestStarted] from Generate to its workflow.
-	// Generate sends it during the attempt, never after its result. Clients must not
-	// send it.
+	// SignalRequestStarted carries a [RequestStarted] from Generate to its workflow, during the
+	// attempt, never after its result. Clients must not send it.
 	SignalRequestStarted = "request-started"
 
-	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns
-	// an [Appended] once it is in the log. Invalid input fails with the error type
-	// [ErrorInvalid] and does not enter the history. Input that this context rejects is
-	// recorded as an InputRejectedEvent and fails with [ErrorRefused].
+	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns an
+	// [Appended] once it is in the log. Invalid input fails with the error type [ErrorInvalid] and
+	// does not enter the history. Input that this context rejects is recorded as an
+	// InputRejectedEvent and fails with [ErrorRefused], whose details contain the event id.
 	UpdateAppend = "append"
-	// ErrorInvalid and ErrorRefused are types of application errors.
 	ErrorInvalid = "Invalid"
-	// The details of ErrorRefused hold the id of the InputRejectedEvent.
 	ErrorRefused = "Refused"
 
 	// QueryState returns a [State], for people and tools.
@@ -49,16 +44,12 @@ const (
 // Search attributes. Workers register them on start. Without permission to do so,
 // contexts run without them.
 const (
-	// AttributeStatus (Keyword) is a [Status].
-	AttributeStatus = "ContextStatus"
-	// AttributeTurns (Int) is the number of requests that ended.
-	AttributeTurns = "ContextTurns"
-	// AttributeModel (Keyword) is the model of the newest request.
-	AttributeModel = "ContextModel"
+	AttributeStatus = "ContextStatus" // Keyword, a [Status]
+	AttributeTurns  = "ContextTurns"  // Int, the number of requests that ended
+	AttributeModel  = "ContextModel"  // Keyword, the model of the newest request
 )
 
-// MemoStore is the key of the identity of the blob store, in the memo of a workflow and
-// in the data of a namespace.
+// MemoStore is the key of the blob store's identity in workflow memos and namespace data.
 const MemoStore = "chronicle-store"
 
 const workflowIDPrefix = "context:"
@@ -74,14 +65,12 @@ func ContextName(workflowID string) (name string, ok bool) {
 	return name, event.ValidateContextName(name) == nil
 }
 
-// WorkerQueue is the task queue that a single worker process polls. After continue-as-new,
-// a context uses it to reach an answer that the process is generating.
+// WorkerQueue is the task queue of a worker process. After continue-as-new, a context uses it to
+// reach an answer that the process is generating.
 func WorkerQueue(taskQueue, process string) string { return taskQueue + "/" + process }
 
-// IsWorkerQueue reports whether a name is a [WorkerQueue] of a task queue.
 func IsWorkerQueue(name, taskQueue string) bool {
 	return len(name) <= MaxWorkerQueue && strings.HasPrefix(name, taskQueue+"/")
 }
 
-// MaxWorkerQueue is the maximum length of a [WorkerQueue].
 const MaxWorkerQueue = 1000

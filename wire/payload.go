@@ -7,18 +7,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// MarkerName is the name of history markers that carry a [Record].
-const MarkerName = "SideEffect"
+// Markers with this name carry a [Record] under the key MarkerData.
+const (
+	MarkerName = "SideEffect"
+	MarkerData = "data"
+)
 
-// MarkerData is the key of the payload in such a marker.
-const MarkerData = "data"
-
-// Record is the payload of a marker: events in order.
 type Record struct {
 	Events []event.Event `json:"events"`
 }
 
-// Close is the input of [SignalClose].
 type Close struct {
 	// Reason goes into the SessionEndedEvent; default "closed".
 	Reason string `json:"reason,omitempty"`
@@ -46,7 +44,6 @@ type RequestStarted struct {
 	Lost *LostAttempt `json:"lost,omitempty"`
 }
 
-// AttemptEnd is how an attempt failed.
 type AttemptEnd struct {
 	Kind       event.FailureKind `json:"kind,omitempty"`
 	Retryable  bool              `json:"retryable,omitempty"`

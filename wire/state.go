@@ -10,7 +10,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Status is the status of a context.
 type Status string
 
 const (
@@ -58,7 +57,7 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
 	config, request := s.Reduced.Config, shortened(s.Request)
 	config.Tools = withoutSchemas(config.Tools)
-	size := settingsSize(config.Request) + toolsSize(config.Tools)
+	size := settingsSize(config.Request) + toolsSize(config.Tools) // they can be as large as many messages
 	for _, m := range slices.Backward(s.Reduced.Messages) {
 		m.Attachments, m.ProviderState = withoutData(m.Attachments), nil
 		data, err := json.Marshal(m)
@@ -85,7 +84,6 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	}
 }
 
-// settingsSize is the size of the JSON of settings, which can be as large as many messages.
 func settingsSize(settings event.RequestSettings) int {
 	if settings.IsZero() {
 		return 0

@@ -49,7 +49,7 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) (err error) {
 	id := workflow.GetCurrentUpdateInfo(ctx).ID
 	r.appends.validated.updateID = id
-	r.appends.validated.events, err = appendedEvents(in, id)
+	r.appends.validated.events, err = appendedEvents(in, id, r.opened.rules)
 	return err
 }
 
@@ -59,19 +59,25 @@ type validated struct {
 	events   []event.Event // nil: invalid, or taken by the handler
 }
 
-// take returns the events of an update. A replay calls no validator, so it decodes them here.
+// take returns the events of an update. A replay calls no validator, so it decodes them here. It may
+// not know the rules of the run yet: an update precedes the result of Open in the history. As the
+// validator accepted the update, either rules apply.
 func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
 	v := a.validated
 	a.validated = validated{}
 	if v.events != nil && v.updateID == updateID {
 		return v.events, nil
 	}
-	return appendedEvents(in, updateID)
+	events, err := appendedEvents(in, updateID, reducer.CurrentRules)
+	if err != nil {
+		events, err = appendedEvents(in, updateID, reducer.Rules1)
+	}
+	return events, err
 }
 
 // appendedEvents decodes the events of an update. Events without a ClientEventID get one
 // that is derived from the update id.
-func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, error) {
+func appendedEvents(in converter.RawValue, updateID string, rules reducer.Rules) ([]event.Event, error) {
 	data, err := body(&commonpb.Payloads{Payloads: slices.DeleteFunc(
 		[]*commonpb.Payload{in.Payload()}, func(p *commonpb.Payload) bool { return p == nil })})
 	var events []event.Event
@@ -79,7 +85,7 @@ func appendedEvents(in converter.RawValue, updateID string) ([]event.Event, erro
 		err = fmt.Errorf("%d bytes, at most %d are appended by an update: send the signal %s", len(data), wire.MaxAppendBytes, wire.SignalEvent)
 	}
 	if err == nil {
-		events, err = decodeEvents(data)
+		events, err = decodeEvents(data, rules)
 	}
 	for i := range events {
 		e := &events[i]

@@ -96,6 +96,9 @@ type run struct {
 
 // opened holds results of Open. They are fixed for a run.
 type opened struct {
+	// rules are those of the session, which is not always in memory. Before Open, they are
+	// [reducer.CurrentRules], which new runs have.
+	rules reducer.Rules
 	// continueAfter is the history length at which the run continues as new. 0: the default.
 	continueAfter             int
 	defaultModel              string
@@ -165,7 +168,7 @@ func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.Sessio
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	r := &run{
 		ctx: detached, cancellable: ctx, step: step, inbox: box, cacheEntry: cache.Entry(info.WorkflowExecution.RunID),
-		name: name, session: reducer.NewSession(name),
+		name: name, session: reducer.NewSession(name), opened: opened{rules: reducer.CurrentRules},
 	}
 	return r, r.setHandlers(ctx)
 }
@@ -294,7 +297,7 @@ func (r *run) receive() {
 	for !r.inbox.empty() && r.pending.bytes < maxTaskBytes && !r.continuesAtOnce() {
 		in := r.inbox.take()
 		in.append.findKnown(r.session)
-		r.apply(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName))
+		r.apply(decode(in, r.now(), workflow.GetInfo(r.ctx).TaskQueueName, r.opened.rules))
 		if in.append != nil {
 			r.appends.pending = append(r.appends.pending, in.append.resolve(r.session, r.pending.events))
 		}

@@ -81,6 +81,9 @@ func (w *world) reduce(current reducer.ReducedContext, events ...event.Event) re
 			line += " " + string(body.Reason)
 		case event.LLMRequestFailed:
 			line += " " + body.Error
+			if body.InputTokens > 0 {
+				line += fmt.Sprintf(" %d/%d", body.InputTokens, body.OutputTokens)
+			}
 		}
 		w.log = append(w.log, line)
 	}
@@ -302,6 +305,31 @@ func TestAFailedRequestRecordsTheReason(t *testing.T) {
 			})
 			w.at(time.Hour, w.close)
 			want := append([]string{"SessionStarted", "SetRetryConfig", "UserMessage Hello"}, test.want...)
+			w.run(append(want, "SessionEnded done")...)
+		})
+	}
+}
+
+func TestTheLastHeartbeatOfAStuckWorkerIsTheUsageOfItsAttempt(t *testing.T) {
+	const failed = "LLMRequestFailed the worker did not end the attempt (StartToClose)"
+	for name, test := range map[string]struct {
+		rules reducer.Rules
+		want  []string
+	}{
+		"current rules":      {reducer.CurrentRules, []string{"LLMRequestStarted attempt 1", failed + " 8/2"}},
+		"the rules of 0.1.0": {reducer.Rules1, []string{failed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: test.rules}, nil).Once()
+			w.OnActivity(acts.Generate, mock.Anything, mock.Anything).Return(activities.GenerateResult{},
+				temporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_START_TO_CLOSE, nil, activities.LostAttempt{
+					Attempted: activities.Attempted{Attempt: 1, Sent: true, Through: "demo:0002", ProviderID: "openai", Model: "scripted"},
+					Usage:     event.Usage{InputTokens: 8, OutputTokens: 2, Estimated: true},
+				})).Times(1 + reducer.Initial().Config.Retry.MaxRetries + reducer.SpareAttempts)
+			w.at(time.Minute, func() { w.says("Hello") })
+			w.at(time.Hour, w.close)
+			want := append([]string{"SessionStarted", "UserMessage Hello"}, test.want...)
 			w.run(append(want, "SessionEnded done")...)
 		})
 	}

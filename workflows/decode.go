@@ -16,8 +16,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// decode returns the reducer input of a signal. Malformed signals become reducer.Refused.
-func decode(s signal, now time.Time, taskQueue string) reducer.Input {
+// decode returns the reducer input of a signal by the rules of the run. Malformed signals become
+// reducer.Refused.
+func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) reducer.Input {
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
 	}
@@ -26,7 +27,7 @@ func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 	case wire.SignalEvent:
 		var events []event.Event
 		if err == nil {
-			events, err = decodeEvents(data)
+			events, err = decodeEvents(data, rules)
 		}
 		if err != nil {
 			refusal := refused(now, s, data, err)
@@ -48,8 +49,12 @@ func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 		if err == nil {
 			err = json.Unmarshal(data, &in)
 		}
-		if err == nil && len(data) > maxRequestStarted {
-			err = fmt.Errorf("%d bytes exceed the limit of %d", len(data), maxRequestStarted)
+		limit := maxRequestStarted
+		if rules < reducer.Rules2 {
+			limit = maxRequestStarted1
+		}
+		if err == nil && len(data) > limit {
+			err = fmt.Errorf("%d bytes exceed the limit of %d", len(data), limit)
 		}
 		if err != nil {
 			return refused(now, s, data, err)
@@ -63,7 +68,7 @@ func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 		}}
 		if e := in.Ended; e != nil {
 			started.Ended = &reducer.AttemptEnd{
-				Kind: e.Kind, Retryable: e.Retryable, Error: event.Redact(e.Error, maxAttemptError),
+				Kind: e.Kind, Retryable: e.Retryable, Error: event.Redact(e.Error, 0),
 				Duration: milliseconds(e.DurationMs), Usage: e.Usage,
 			}
 		}
@@ -81,19 +86,23 @@ func decode(s signal, now time.Time, taskQueue string) reducer.Input {
 
 // decodeEvents decodes events and checks their sizes. It returns oversized events together
 // with the error.
-func decodeEvents(data []byte) ([]event.Event, error) {
-	events, err := event.DecodeInput(data)
+func decodeEvents(data []byte, rules reducer.Rules) ([]event.Event, error) {
+	decodeInput := event.DecodeInput
+	if rules < reducer.Rules2 {
+		decodeInput = event.DecodeEarlierInput
+	}
+	events, err := decodeInput(data)
 	if err == nil {
 		err = fits(events, len(data))
 	}
 	return events, err
 }
 
+// maxRequestStarted bounds the JSON of a [wire.RequestStarted], in bytes; maxRequestStarted1 by
+// [reducer.Rules1].
 const (
-	// maxRequestStarted bounds the JSON of a [wire.RequestStarted], in bytes.
-	maxRequestStarted = 8 << 10
-	// maxAttemptError bounds the error in it.
-	maxAttemptError = 1000
+	maxRequestStarted  = 8 << 10
+	maxRequestStarted1 = 4 << 10
 )
 
 func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {

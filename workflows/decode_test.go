@@ -113,3 +113,30 @@ func TestAMalformedSignalIsRejected(t *testing.T) {
 		})
 	}
 }
+
+func TestARunOfVersion010DecodesInputByItsRules(t *testing.T) {
+	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	started := func(size int) *commonpb.Payload {
+		return plain(`{"requestId":"demo:r0001","attempt":2,"model":"` + strings.Repeat("m", size) + `"}`)
+	}
+	for name, test := range map[string]struct {
+		signal                   string
+		input                    *commonpb.Payload
+		acceptedBy1, acceptedBy2 bool
+	}{
+		"a valid value of a later field":      {"event", plain(`{"_tag":"UserMessage","content":"x","settings":{"seed":1}}`), true, true},
+		"an invalid value of a later field":   {"event", plain(`{"_tag":"UserMessage","content":"x","settings":"dark"}`), true, false},
+		"an invalid value in an array":        {"event", plain(`[{"_tag":"AssistantMessage","content":"x","reasoning":7}]`), true, false},
+		"an invalid value of another field":   {"event", plain(`{"_tag":"UserMessage","content":7}`), false, false},
+		"a short report of a started request": {"request-started", started(100), true, true},
+		"a long report of a started request":  {"request-started", started(5000), false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for rules, isAccepted := range map[reducer.Rules]bool{reducer.Rules1: test.acceptedBy1, reducer.Rules2: test.acceptedBy2} {
+				in := workflows.DecodeBy(rules, test.signal, &commonpb.Payloads{Payloads: []*commonpb.Payload{test.input}}, now)
+				_, isRefused := in.(reducer.Refused)
+				require.Equal(t, isAccepted, !isRefused, "rules %d: %+v", rules, in)
+			}
+		})
+	}
+}

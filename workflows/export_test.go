@@ -13,7 +13,11 @@ import (
 )
 
 func Decode(name string, payloads *commonpb.Payloads, now time.Time) reducer.Input {
-	return decode(signal{name: name, payloads: payloads}, now, wire.TaskQueue)
+	return DecodeBy(reducer.CurrentRules, name, payloads, now)
+}
+
+func DecodeBy(rules reducer.Rules, name string, payloads *commonpb.Payloads, now time.Time) reducer.Input {
+	return decode(signal{name: name, payloads: payloads}, now, wire.TaskQueue, rules)
 }
 
 // WithStep is New with another step function.

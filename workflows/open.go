@@ -42,7 +42,8 @@ func (r *run) begin(in activities.OpenInput) error {
 		}
 		r.session = session
 	}
-	r.session.Rules, r.opened.previousRunID, r.opened.forkedFrom = result.Rules, result.PreviousRunID, result.ForkedFrom
+	r.session.Rules, r.opened.rules = result.Rules, result.Rules
+	r.opened.previousRunID, r.opened.forkedFrom = result.PreviousRunID, result.ForkedFrom
 	r.visibility.isEnabled, r.opened.defaultModel = result.SearchAttributes, result.DefaultModel
 	r.opened.continueAfter = result.ContinueAfter
 	r.registration.isDone = result.RunID == info.WorkflowExecution.RunID

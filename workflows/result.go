@@ -28,7 +28,7 @@ func (r *run) result() reducer.RequestEnded {
 	attempted, lost := result.Attempted, result.Lost
 	if err != nil {
 		var failure activities.Failure
-		ended.Outcome, ended.Error, failure = classify(err)
+		ended.Outcome, ended.Error, failure = classify(err, r.opened.rules)
 		attempted, lost = failure.Attempted, failure.Lost
 		ended.Kind, ended.Retryable, ended.Usage = failure.Kind, failure.Retryable, failure.Usage
 	}
@@ -50,7 +50,7 @@ func attemptedOf(requestID string, a activities.Attempted) reducer.Attempted {
 
 // classify converts an error of Generate to an outcome, an error text and the known details of
 // the failure.
-func classify(err error) (reducer.Outcome, string, activities.Failure) {
+func classify(err error, rules reducer.Rules) (reducer.Outcome, string, activities.Failure) {
 	var (
 		failure     activities.Failure
 		application *temporal.ApplicationError
@@ -65,9 +65,11 @@ func classify(err error) (reducer.Outcome, string, activities.Failure) {
 		if timeout.HasLastHeartbeatDetails() {
 			_ = timeout.LastHeartbeatDetails(&last)
 		}
-		switch timeout.TimeoutType() {
-		case enumspb.TIMEOUT_TYPE_HEARTBEAT, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
+		isLost := timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_HEARTBEAT || timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
+		if isLost || rules >= reducer.Rules2 {
 			failure.Attempted, failure.Usage = last.Attempted, last.Usage
+		}
+		if isLost {
 			return reducer.Lost, "its worker stopped sending heartbeats", failure
 		}
 		failure.Kind, failure.Retryable = event.FailureTimeout, true
@@ -79,6 +81,6 @@ func classify(err error) (reducer.Outcome, string, activities.Failure) {
 		return reducer.Failed, application.Message(), failure
 	default:
 		failure.Kind, failure.Retryable = event.FailureUnavailable, true
-		return reducer.Failed, event.Redact(err.Error(), 1000), failure
+		return reducer.Failed, event.Redact(err.Error(), reducer.MaxAttemptError), failure
 	}
 }

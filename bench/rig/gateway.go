@@ -65,8 +65,7 @@ func (g *Gateway) Stop() {
 
 func (g *Gateway) RSS() (int64, error) { return rss(g.gateway.process.PID()) }
 
-// View replaces the viewers by the given number of viewers of one context. It returns
-// when all have received the transcript.
+// View replaces the viewers. It returns when all have received the transcript of the context.
 func (g *Gateway) View(ctx context.Context, name string, viewers int) error {
 	o := order{View: name, Viewers: viewers}
 	if err := g.viewers.order(o); err != nil {

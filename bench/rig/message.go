@@ -8,7 +8,6 @@ import (
 )
 
 type Message struct {
-	// Key is a unique word.
 	Key string
 	// Tokens is at least 1.
 	Tokens int

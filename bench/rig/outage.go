@@ -44,8 +44,7 @@ func (r *Rig) RestartTemporal(ctx context.Context, kill bool, down time.Duration
 	return nil
 }
 
-// RestartNATS stops the NATS server and restarts it after the given time, on the same
-// port.
+// RestartNATS restarts the NATS server after the given time, on the same port.
 func (r *Rig) RestartNATS(ctx context.Context, down time.Duration) error {
 	at, err := url.Parse(r.addresses.NATS)
 	if err != nil {

@@ -56,8 +56,7 @@ type order struct {
 	// Follow is a context, or the workflow id of a bare workflow.
 	Follow string `json:"follow,omitempty"`
 	Bare   bool   `json:"bare,omitempty"`
-	// Ask is a message for the model.
-	Ask string `json:"ask,omitempty"`
+	Ask    string `json:"ask,omitempty"`
 	// View is the context that Viewers follow.
 	View    string `json:"view,omitempty"`
 	Viewers int    `json:"viewers,omitempty"`
@@ -99,7 +98,6 @@ type subprocess struct {
 	address string
 }
 
-// start starts a process and waits until it is ready.
 func start(ctx context.Context, r role, at addresses, notes *Observations) (*subprocess, error) {
 	executable, err := os.Executable()
 	if err != nil {

@@ -59,7 +59,6 @@ type Rig struct {
 	stops          []func()
 }
 
-// ctx bounds the start.
 func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	if options.Worker == "" {
 		executable, err := os.Executable()
@@ -204,7 +203,6 @@ func (c *Contexts) Send(ctx context.Context, name string, m Message) error {
 	return err
 }
 
-// Watch makes the observer follow a context.
 func (c *Contexts) Watch(name string) error { return c.watcher.order(order{Follow: name}) }
 
 type Direct struct{ subprocess *subprocess }

@@ -13,8 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// watch follows contexts as a terminal client does, and bare workflows, until its orders
-// end.
+// watch follows contexts as a terminal client does, and bare workflows.
 func watch(s *self) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -25,8 +25,7 @@ type WorkerOptions struct {
 	// ContinueAsNewAfter is the number of history events after which a run continues as
 	// new. 0: when Temporal suggests it.
 	ContinueAsNewAfter int
-	// DrainTimeout is how long running answers may take when the worker stops. 0: the
-	// default of the worker.
+	// DrainTimeout of the worker. 0: its default.
 	DrainTimeout time.Duration
 }
 
@@ -90,7 +89,6 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 	}
 }
 
-// Stop sends SIGTERM and waits for the end of the worker.
 func (w *Worker) Stop() error {
 	if w == nil {
 		return nil

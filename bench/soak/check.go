@@ -43,7 +43,7 @@ func checkChain(name string, log []event.Event) error {
 	return errors.Join(problems...)
 }
 
-// checkFollowed compares what the follower received with the log, which may have grown since.
+// The log may have grown since the follower read it.
 func (j *journal) checkFollowed(log []event.Event, followed view) error {
 	// A run that was terminated after a reset and before it registered is not part of the
 	// log; a follower that saw it is rewound a second time.
@@ -71,7 +71,6 @@ func same(a, b event.Event) bool {
 	return err == nil && bytes.Equal(x, y)
 }
 
-// checkMessages compares the sent messages with the log.
 func (j *journal) checkMessages(log []event.Event) error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -233,7 +232,6 @@ func checkAnswers(log []event.Event) error {
 	return errors.Join(problems...)
 }
 
-// checkIdle checks that every message is done.
 func (j *journal) checkIdle(log []event.Event) error {
 	p := j.progress()
 	for _, e := range log {

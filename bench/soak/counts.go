@@ -9,7 +9,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// counts are the events of the test so far.
 type counts struct {
 	// interrupts were requested by users, signals are plain signals, large are messages and
 	// attachments of 64 KB and more.

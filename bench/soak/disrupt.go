@@ -69,7 +69,6 @@ func (u *user) terminate(ctx context.Context) error {
 	})
 }
 
-// reset resets to a random workflow task.
 func (u *user) reset(ctx context.Context) error {
 	id, t := wire.WorkflowID(u.context.Name()), u.soak.rig.Temporal
 	var runID string
@@ -118,8 +117,8 @@ func (u *user) reset(ctx context.Context) error {
 	return err
 }
 
-// lastBefore returns the counter of the last event before a workflow task of a run;
-// math.MaxInt if neither that run nor its continuations recorded events from that task on.
+// lastBefore returns the counter of the last event before a workflow task; math.MaxInt if neither
+// the run nor its continuations recorded events from that task on.
 func (u *user) lastBefore(ctx context.Context, runID string, task int64) (int, error) {
 	first := 0
 	for runID != "" && first == 0 {

@@ -12,7 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
-// faultName is a kind of fault, as in -without.
 type faultName string
 
 const (
@@ -68,7 +67,6 @@ func (s *soak) stopWorkers() {
 	}
 }
 
-// disruptWorkers kills and stops workers in turn.
 func (s *soak) disruptWorkers(ctx context.Context) error {
 	names := slices.DeleteFunc([]faultName{faultKill, faultStop}, s.options.excludes)
 	r := s.random(1)

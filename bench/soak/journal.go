@@ -7,7 +7,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// outcome is what the sender of a message knows about it.
 type outcome int
 
 const (
@@ -37,13 +36,11 @@ type message struct {
 
 func fileID(key string) string { return key + ".file" }
 
-// fault is a reset or a termination of a run by its user.
 type fault struct {
 	isReset bool
 	// sent is the number of messages sent before.
 	sent int
-	// lastRemaining is the counter of the last event that remains after a reset; math.MaxInt
-	// if all remain.
+	// lastRemaining is the counter of the last event that a reset keeps; math.MaxInt: it keeps all.
 	lastRemaining int
 }
 
@@ -64,7 +61,6 @@ func (j *journal) count(isReset bool) (n int) {
 	return n
 }
 
-// expectation is the required state of a message in the log.
 type expectation struct {
 	// must: the message, or with the policy "reject" its rejection, is in the log. mustNot:
 	// it is not. Neither: both are allowed.

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// kind describes what the user of a context does besides interrupting.
 type kind struct {
 	name   string
 	policy event.Policy
@@ -17,14 +16,12 @@ type kind struct {
 	// tokens is the maximum length of an answer, every the maximum time between tokens.
 	tokens int
 	every  time.Duration
-	// large adds large messages and attachments. signals sends plain signals of at most
-	// 60 KB with the Temporal client.
+	// large adds large messages and attachments; signals sends plain signals of at most 60 KB.
 	large, signals bool
-	// closes, resets and terminates do that to the context at random.
+	// At random:
 	closes, resets, terminates bool
 }
 
-// kinds are assigned to contexts round-robin.
 var kinds = []kind{
 	{name: "interrupt", policy: event.PolicyInterrupt, burst: 2, tokens: 40, every: 20 * time.Millisecond},
 	{name: "queue", policy: event.PolicyQueue, burst: 3, tokens: 40, every: 20 * time.Millisecond},

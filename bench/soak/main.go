@@ -109,8 +109,7 @@ func names(all []faultName) string {
 }
 
 const (
-	// idleTimeout bounds the wait for idle contexts after the last fault; failed requests
-	// are retried.
+	// idleTimeout bounds the wait for idle contexts after the last fault.
 	idleTimeout = 2 * time.Minute
 	// allFaultsAfter is the duration within which every kind of fault occurs.
 	allFaultsAfter = 2 * time.Minute

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// progress tracks, event by event, which messages are in the log and which are done: answered,
-// or without an answer for a reason in the log.
+// progress tracks which messages are in the log and which are done: answered, or without an answer
+// for a reason in the log.
 type progress struct {
 	read     int             // number of events
 	rewinds  int             // of the view that was read

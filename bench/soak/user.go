@@ -39,7 +39,6 @@ type user struct {
 	changed  chan struct{} // closed and replaced after each change
 }
 
-// asked is a message sent with Ask.
 type asked struct {
 	key string
 	// known is closed when Ask has reported the outcome.
@@ -137,7 +136,6 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Large inputs.
 const (
 	maxPadding       = 2 << 20
 	maxLargePadding  = 16 << 20
@@ -184,7 +182,6 @@ func (u *user) padding() string {
 	return u.text(size)
 }
 
-// file is usually nil.
 func (u *user) file() []byte {
 	if !u.kind.large || u.rand.IntN(largeShare) > 0 {
 		return nil
@@ -279,8 +276,8 @@ func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
 	return stored, nil
 }
 
-// ask returns when the outcome is known or after a moment, and reads the turn in the background.
-// Sometimes it terminates the run after that moment.
+// ask returns when the outcome is known, or after a moment, and reads the turn in the background. In
+// the second case it sometimes terminates the run.
 func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	m.unordered = true
 	n := u.add(m)
@@ -332,8 +329,7 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	return nil
 }
 
-// think pauses before the next message: not at all, for a part of the answer, or until the
-// context is idle.
+// think pauses not at all, for a part of the answer, or until the context is idle.
 func (u *user) think(ctx context.Context) {
 	if u.kind.large {
 		pause.For(ctx, time.Duration(u.rand.Int64N(int64(2*time.Second))))

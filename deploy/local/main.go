@@ -23,13 +23,11 @@
 //   - Services do not inherit the caller's environment, in particular no keys, so
 //     contexts have to configure a provider.
 //
-// It requires an installation of PostgreSQL (initdb and postgres, in any location that
-// distributions use) and the programs that `make e2e-postgres` builds in bin/; with -s3, only the program that
-// `make e2e-s3` builds.
+// It requires PostgreSQL (initdb and postgres, in any location that distributions use) and the
+// programs that `make e2e-postgres` builds in bin/; with -s3, only the one that `make e2e-s3` builds.
 //
-// Code map: topology.go starts and stops processes; postgres.go and services.go
-// configure each service; compose.go reads docker-compose.yml; s3.go starts the S3
-// server.
+// topology.go starts and stops processes; postgres.go, services.go and s3.go configure them;
+// compose.go reads docker-compose.yml.
 package main
 
 import (
@@ -49,8 +47,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
-// commandGrace is the time that the command has to exit after SIGTERM.
-const commandGrace = 5 * time.Second
+const commandGrace = 5 * time.Second // to exit after SIGTERM
 
 func main() {
 	err := run(os.Args[1:])

@@ -13,8 +13,7 @@ import (
 	"syscall"
 )
 
-// startPostgres creates a cluster with the same user and password as the container, and
-// starts it.
+// The cluster has the user and password of the container.
 func (t *topology) startPostgres(ctx context.Context) error {
 	service, err := t.compose.service("postgres")
 	if err != nil {
@@ -86,8 +85,7 @@ func postgresPrograms() (string, error) {
 	return "", fmt.Errorf("find initdb: not on PATH or in %v (install PostgreSQL, on Debian with `apt-get install postgresql`)", places)
 }
 
-// postgresOwner returns the user to run PostgreSQL as, because it refuses to run as root.
-// Nil means the current user.
+// PostgreSQL does not run as root. Nil: the current user.
 func postgresOwner() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

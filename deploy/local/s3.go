@@ -17,9 +17,8 @@ import (
 // bucketName is the only bucket of the S3 server.
 const bucketName = "chronicle"
 
-// startOnlyS3 starts an S3 server with an empty bucket and returns the environment of
-// its clients. Objects are files; their metadata is kept in files of their own, since
-// not every file system has extended attributes.
+// startOnlyS3 returns the environment of the clients. The metadata of objects is in files, since not
+// every file system has extended attributes.
 func (t *topology) startOnlyS3(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startWithin, fmt.Errorf("not ready within %v", startWithin))
 	defer cancel()

@@ -47,7 +47,6 @@ type topology struct {
 	natsURL         string
 }
 
-// service is a long-running process that may be restarted.
 type service struct {
 	name string
 	// cmd and user are the template for each process.
@@ -130,8 +129,7 @@ func (t *topology) run(ctx context.Context, name string, cmd *exec.Cmd, user *sy
 	return nil
 }
 
-// serve starts a service. It must not exit on its own; if it is killed, it is restarted
-// according to the restart policy of its container.
+// A service must not exit on its own. If it is killed, the restart policy of its container applies.
 func (t *topology) serve(config types.ServiceConfig, name string, cmd *exec.Cmd, user *syscall.Credential) error {
 	s := &service{name: name, cmd: cmd, user: user, restarts: config.Restart == types.RestartPolicyUnlessStopped}
 	if err := t.begin(s); err != nil {
@@ -159,8 +157,7 @@ func (t *topology) begin(s *service) error {
 
 func (t *topology) pidFile(name string) string { return filepath.Join(t.dir, name+".pid") }
 
-// keep restarts a service while its processes are killed. If one exits on its own, keep
-// stops everything.
+// keep restarts a service that is killed. If it exits on its own, keep stops everything.
 func (t *topology) keep(s *service) {
 	for {
 		err := s.process.Err()

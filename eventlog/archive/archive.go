@@ -21,7 +21,6 @@ type Archive struct{ store *blobs.Store }
 // New returns the archive in a store. It does not close the store.
 func New(store *blobs.Store) *Archive { return &Archive{store} }
 
-// Store returns the blob store of the archive.
 func (a *Archive) Store() *blobs.Store { return a.store }
 
 // Write stores consecutive events of a run as one segment. Repeating it changes nothing.

@@ -13,12 +13,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// Problem is a defect of an archive.
 type Problem struct {
 	// Place is the name of an object in the store, or of a folder.
 	Place string
-	// Text describes the problem.
-	Text string
+	Text  string
 }
 
 func (p Problem) String() string { return p.Place + ": " + p.Text }

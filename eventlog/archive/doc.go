@@ -6,7 +6,10 @@
 //	err = folder.Register(ctx, archive.Run{ID: run})
 //	segment, err := a.Write(ctx, "demo", run, events)                // demo:0001 to demo:0050
 //	parts, err := folder.View(ctx, run, 0)
-//	for e, err := range a.Events(ctx, "demo", parts, 0) { … }
+//	r := a.Read(ctx, parts, 0)
+//	for i := range parts {
+//		for e, err := range r.Part(i) { … }
+//	}
 //
 // A run is registered once, before it records anything. The registration names the run
 // and the event that it continues:

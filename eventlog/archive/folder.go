@@ -13,10 +13,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// folderOf returns the prefix of a context's objects. Prefixes are distinct on
-// case-insensitive file systems: upper-case letters become lower case, and a suffix is
-// the bit mask of their positions. A name that ends with a dot gets a suffix, too,
-// because some file systems ignore the dot.
+// folderOf returns the prefix of a context's objects. Prefixes are distinct on case-insensitive
+// file systems: upper-case letters become lower case, and a suffix is the bit mask of their
+// positions. A name that ends with a dot gets a suffix, too, since some file systems ignore the dot.
 func folderOf(contextName string) string {
 	var upper big.Int
 	for i := range len(contextName) {
@@ -49,8 +48,7 @@ func runEntry(contextName string, number int) string {
 type Folder struct {
 	archive     *Archive
 	contextName string
-	// newest is the number of the newest registered run; 0 if there is none.
-	newest int
+	newest      int // number of the newest registered run; 0 without one
 	// spans are the segments of each run, sorted by their first counter.
 	spans map[string][]span
 	// unknown are the names of objects that are neither registrations nor segments.
@@ -88,12 +86,10 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 	return f, nil
 }
 
-// IsEmpty reports whether no run is registered.
 func (f *Folder) IsEmpty() bool { return f.newest == 0 }
 
-// cover returns the fewest spans that contain the events from one counter through another,
-// up to the first gap. Each is the one that reaches furthest among those that contain the next
-// event.
+// cover returns the fewest spans that contain the events from one counter through another, up to the
+// first gap. Each is the one that contains the next event and reaches furthest.
 func cover(spans []span, from, through int) []span {
 	var chosen []span
 	for i := 0; from <= through; {

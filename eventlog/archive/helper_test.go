@@ -52,7 +52,29 @@ func read(ctx context.Context, a *archive.Archive, contextName string, after int
 			yield(event.Event{}, err)
 			return
 		}
-		a.Events(ctx, contextName, parts, after)(yield)
+		eventsOf(ctx, a, contextName, parts, after)(yield)
+	}
+}
+
+// eventsOf yields the archived events of a log up to the first gap, under the name of the context.
+func eventsOf(ctx context.Context, a *archive.Archive, contextName string, parts []archive.Part, after int) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		r := a.Read(ctx, parts, after)
+		defer r.Close()
+		for i, p := range parts {
+			for e, err := range r.Part(i) {
+				if err == nil && event.Counter(e.ID) != after+1 {
+					return
+				}
+				after++
+				if !yield(e.MovedTo(contextName), err) || err != nil {
+					return
+				}
+			}
+			if after < p.Through {
+				return
+			}
+		}
 	}
 }
 

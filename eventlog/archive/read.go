@@ -7,8 +7,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Reader reads the archived events of a log. It prefetches segments, and their number grows
-// as it reads: one page takes few requests, and a long log few round trips.
+// Reader reads the archived events of a log. It prefetches more segments as it reads on: one page
+// takes few requests, and a long log few round trips.
 type Reader struct {
 	archive *Archive
 	parts   []Part
@@ -18,11 +18,10 @@ type Reader struct {
 	ahead   int    // the number of segments to fetch concurrently
 }
 
-// job reads a segment, without the events before the counter from.
 type job struct {
 	part int
 	span span
-	from int
+	from int // counter of the first event to yield
 
 	fetched chan struct{} // nil until started; the other fields are set when it closes
 	segment Segment
@@ -47,7 +46,6 @@ func (a *Archive) Read(ctx context.Context, parts []Part, after int) *Reader {
 	return r
 }
 
-// Close cancels prefetching.
 func (r *Reader) Close() { r.cancel() }
 
 // Part yields the archived events of parts[i], up to the first gap. Read parts in order,
@@ -96,27 +94,4 @@ func (r *Reader) prefetch() {
 		}()
 	}
 	r.ahead = min(4*r.ahead, maxConcurrentReads)
-}
-
-// Events yields the archived events of a log after a counter, up to the first gap. The
-// parts are those of [Folder.View]; events of an origin are renamed to the context.
-func (a *Archive) Events(ctx context.Context, contextName string, parts []Part, after int) iter.Seq2[event.Event, error] {
-	return func(yield func(event.Event, error) bool) {
-		r := a.Read(ctx, parts, after)
-		defer r.Close()
-		for i, p := range parts {
-			for e, err := range r.Part(i) {
-				if err == nil && event.Counter(e.ID) != after+1 {
-					return
-				}
-				after++
-				if !yield(e.MovedTo(contextName), err) || err != nil {
-					return
-				}
-			}
-			if after < p.Through {
-				return
-			}
-		}
-	}
 }

@@ -31,7 +31,6 @@ type Run struct {
 
 // Origin references the events that a fork shares with another context.
 type Origin struct {
-	// ContextName and RunID identify the log that was forked.
 	ContextName string `json:"contextName"`
 	RunID       string `json:"runId"`
 	// At is the counter of the last shared event.
@@ -133,7 +132,7 @@ func (f *Folder) view(ctx context.Context, runID string, after, forkDepth int) (
 	return append(Truncate(shared, min(origin.At, parts[0].Through)), parts[1:]...), nil
 }
 
-// Truncate returns a log without the events after a counter.
+// Truncate removes the events after a counter from a log.
 func Truncate(parts []Part, through int) []Part {
 	parts = slices.Clone(parts)
 	for i := range parts {
@@ -174,7 +173,6 @@ func (f *Folder) chain(ctx context.Context, runID string, after int) ([]Run, err
 		f.contextName, chain[len(chain)-1].ID, blobs.ErrCorrupt, want)
 }
 
-// runs reads the registrations numbered first to last.
 func (f *Folder) runs(ctx context.Context, first, last int) ([]Run, error) {
 	runs := make([]Run, last-first+1)
 	errs := make([]error, len(runs))

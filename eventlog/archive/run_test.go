@@ -94,7 +94,7 @@ func TestViewsMatchTheReferenceModel(t *testing.T) {
 					parts, err := folder.View(t.Context(), l.run.ID, after)
 					require.NoError(r, err)
 					got := []string{}
-					for e, err := range a.Events(t.Context(), name, parts, after) {
+					for e, err := range eventsOf(t.Context(), a, name, parts, after) {
 						require.NoError(r, err)
 						require.Equal(r, event.FormatID(name, after+len(got)+1), e.ID)
 						got = append(got, e.Body.(event.UserMessage).Content)

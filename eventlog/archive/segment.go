@@ -23,17 +23,15 @@ type Segment struct {
 	Last  int `json:"last"`
 	// Blob contains the events as JSON lines, compressed with zstd (RFC 8878).
 	Blob blobs.Ref `json:"blob"`
-	// Bytes is the size of the blob, RawBytes that of the JSON lines.
+	// Bytes is the size of the blob; RawBytes is that of the JSON lines.
 	Bytes    int `json:"bytes"`
 	RawBytes int `json:"rawBytes"`
 }
 
-// version is the format of all entries.
-const version = 1
+const version = 1 // of all entries
 
-// SegmentError reports a segment that cannot be read: a missing blob
-// (blobs.ErrNotFound), a damaged segment (blobs.ErrCorrupt) or an unavailable store
-// (blobs.ErrUnavailable).
+// SegmentError reports a segment that cannot be read. Its Err is blobs.ErrNotFound,
+// blobs.ErrCorrupt or blobs.ErrUnavailable.
 type SegmentError struct {
 	ContextName string
 	// First and Last are event counters.
@@ -60,7 +58,6 @@ func must[T any](made T, err error) T {
 	return made
 }
 
-// encode returns consecutive events of the context as JSON lines.
 func encode(contextName string, events []event.Event) ([]byte, error) {
 	if err := event.ValidateContextName(contextName); err != nil {
 		return nil, err
@@ -94,7 +91,6 @@ func checkID(e event.Event, contextName string, counter int) error {
 	return nil
 }
 
-// readEntry decodes an entry.
 func (a *Archive) readEntry(ctx context.Context, name string, entry any) error {
 	data, err := a.store.Read(ctx, name)
 	if err != nil {
@@ -116,7 +112,6 @@ func (a *Archive) readEntry(ctx context.Context, name string, entry any) error {
 	return nil
 }
 
-// fetch reads the entry and the blob of a segment.
 func (a *Archive) fetch(ctx context.Context, contextName, runID string, s span) (segment Segment, packed []byte, err error) {
 	if err := a.readEntry(ctx, s.entry(contextName, runID), &segment); err != nil {
 		return segment, nil, err
@@ -128,7 +123,6 @@ func (a *Archive) fetch(ctx context.Context, contextName, runID string, s span) 
 	return segment, packed, err
 }
 
-// lines reads the JSON lines of a segment.
 func (a *Archive) lines(ctx context.Context, contextName, runID string, s span) ([]byte, error) {
 	segment, packed, err := a.fetch(ctx, contextName, runID, s)
 	if err != nil {
@@ -149,8 +143,7 @@ func (segment Segment) unpack(packed []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// decode yields the events of a segment's lines whose counters are at least from and at most
-// through.
+// decode yields the events with counters of at least from and at most through.
 func decode(contextName string, s span, raw []byte, from, through int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for n := s.first; n <= min(s.last, through); n++ {

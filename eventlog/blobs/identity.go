@@ -11,7 +11,6 @@ import (
 // ErrOtherStore reports an object that belongs to another blob store.
 var ErrOtherStore = errors.New("wrong blob store (set --blob-url or BLOB_URL to the store of the workers)")
 
-// identityName is the name of the object with the identity.
 const identityName = "store.json"
 
 type identity struct {
@@ -19,8 +18,7 @@ type identity struct {
 	ID      string `json:"id"`
 }
 
-// Identity returns the id of the store. The first call creates it, at random; it never
-// changes.
+// Identity returns the id of the store. The first call creates it at random; it never changes.
 func (s *Store) Identity(ctx context.Context) (string, error) {
 	id, err := s.ReadIdentity(ctx)
 	if err != nil || id != "" {
@@ -58,15 +56,14 @@ func (s *Store) ReadIdentity(ctx context.Context) (string, error) {
 	return s.id, nil
 }
 
-// hasIdentity reports whether the identity was read.
 func (s *Store) hasIdentity() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id != ""
 }
 
-// OtherStore returns an [ErrOtherStore]: the object belongs to the store with the id want, but
-// the store in use has the id got, or none if it is "".
+// OtherStore returns an [ErrOtherStore]. want and got are store ids; got is "" for a store without
+// one.
 func OtherStore(object, want, got string) error {
 	if got == "" {
 		got = "one without contexts"

@@ -40,7 +40,6 @@ func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 	return store, nil
 }
 
-// open returns the bucket and its folder, "" in a cloud.
 func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, err error) {
 	mux := blob.DefaultURLMux()
 	switch {
@@ -64,9 +63,8 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 	return bucket, "", err
 }
 
-// withS3Defaults makes the AWS SDK validate responses only on request. By default, it
-// warns on stderr about each object that it cannot validate: objects above 16 MiB, which
-// are uploaded in parts, and objects of servers without its checksums. [Store.Get]
+// By default, the AWS SDK warns on stderr about each object whose checksum it cannot verify: objects
+// above 16 MiB, which are uploaded in parts, and those of servers without checksums. [Store.Get]
 // verifies hashes itself.
 func withS3Defaults(u *url.URL) *url.URL {
 	const name = "response_checksum_validation"
@@ -80,15 +78,13 @@ func withS3Defaults(u *url.URL) *url.URL {
 	return &changed
 }
 
-// cloudSchemes are the schemes that package clouds registers.
-var cloudSchemes = []string{"azblob", "gs", "s3"}
+var cloudSchemes = []string{"azblob", "gs", "s3"} // of package clouds
 
 func wanted() string {
 	return "want file:///absolute/folder, file://./relative/folder, or a bucket like s3://bucket; the schemes of this program are " +
 		strings.Join(blob.DefaultURLMux().BucketSchemes(), ", ")
 }
 
-// drive matches the drive letter of a Windows path.
 var drive = regexp.MustCompile(`^/?[A-Za-z]:`)
 
 // openFolder creates a folder that contains only blobs. The URL may have the parameters
@@ -133,7 +129,6 @@ const (
 // parameters matches the query of a URL, which may contain signatures and keys.
 var parameters = regexp.MustCompile(`([a-z][a-z0-9+.-]*:[^\s"?]*)\?[^\s"]*[^\s":]`)
 
-// redact returns the text of an error without possible secrets.
 func redact(err error) string {
 	return event.Redact(parameters.ReplaceAllString(err.Error(), "${1}?…"), maxError)
 }

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// PayloadThreshold is the minimum size of a payload, in bytes, to be kept in the store. Smaller
-// payloads stay in the history, where the Temporal UI shows them.
+// PayloadThreshold is the minimum size of a stored payload, in bytes. Smaller payloads stay in the
+// history, where the Temporal UI shows them.
 const PayloadThreshold = 64 << 10
 
 // ExternalStorage returns the setting that makes a Temporal client keep large payloads
@@ -47,17 +47,17 @@ const (
 	claimStore = "store"
 )
 
-// payloadTimeout bounds storing or fetching a payload. The SDK fetches without a
-// timeout while a workflow task waits.
+// The SDK fetches without a timeout while a workflow task waits.
 const payloadTimeout = time.Minute
 
 // payloadDriver stores payloads by their hash, so retries store nothing twice.
 type payloadDriver struct{ store *Store }
 
+var _ converter.StorageDriver = payloadDriver{}
+
 func (payloadDriver) Name() string { return driverName }
 func (payloadDriver) Type() string { return driverName }
 
-// Store implements [converter.StorageDriver].
 func (d payloadDriver) Store(ctx converter.StorageDriverStoreContext, payloads []*commonpb.Payload) ([]converter.StorageDriverClaim, error) {
 	claims := make([]converter.StorageDriverClaim, len(payloads))
 	for i, payload := range payloads {
@@ -83,7 +83,6 @@ func (d payloadDriver) Store(ctx converter.StorageDriverStoreContext, payloads [
 	return claims, nil
 }
 
-// Retrieve implements [converter.StorageDriver].
 func (d payloadDriver) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []converter.StorageDriverClaim) ([]*commonpb.Payload, error) {
 	if d.store == nil {
 		return nil, errNoStore
@@ -101,8 +100,7 @@ func (d payloadDriver) Retrieve(ctx converter.StorageDriverRetrieveContext, clai
 	return payloads, nil
 }
 
-// Inline returns payloads with references to this store resolved, for readers of raw
-// histories.
+// Inline resolves references to this store, for readers of raw histories.
 func (s *Store) Inline(ctx context.Context, payloads *commonpb.Payloads) (*commonpb.Payloads, error) {
 	inline := &commonpb.Payloads{Payloads: make([]*commonpb.Payload, len(payloads.GetPayloads()))}
 	for i, payload := range payloads.GetPayloads() {

@@ -15,7 +15,6 @@ type Ref string
 
 const refPrefix = "sha256/"
 
-// ParseRef validates a reference.
 func ParseRef(s string) (Ref, error) {
 	digits, ok := strings.CutPrefix(s, refPrefix)
 	sum, err := hex.DecodeString(digits)
@@ -25,13 +24,11 @@ func ParseRef(s string) (Ref, error) {
 	return Ref(s), nil
 }
 
-// UnmarshalText implements [encoding.TextUnmarshaler] by [ParseRef].
 func (r *Ref) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRef(string(text))
 	return err
 }
 
-// RefOf returns the reference of bytes, stored or not.
 func RefOf(data []byte) Ref {
 	sum := sha256.Sum256(data)
 	return Ref(refPrefix + hex.EncodeToString(sum[:]))

@@ -35,8 +35,7 @@ var (
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
 type Store struct {
 	bucket *blob.Bucket
-	// folder is the folder of the bucket, and root the folder of the namespace in it. Both are
-	// "" for a cloud.
+	// folder is that of the bucket, and root that of the namespace in it; "" for a cloud.
 	folder, root string
 
 	mu sync.Mutex // guards id
@@ -46,11 +45,9 @@ type Store struct {
 // New returns a store on an open bucket, which the store closes. Use [Open] for a URL.
 func New(bucket *blob.Bucket) *Store { return &Store{bucket: bucket} }
 
-// Close releases the resources of the store.
 func (s *Store) Close() error { return s.bucket.Close() }
 
-// Put stores bytes and returns their reference. It writes only bytes that the store
-// does not have.
+// Put writes only bytes that the store does not have.
 func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 	ref := RefOf(data)
 	existing, err := s.bucket.Attributes(ctx, string(ref))
@@ -77,9 +74,8 @@ func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	return data, err
 }
 
-// WriteOnce stores bytes under a name, which is a path outside "sha256/". Writing the
-// same bytes again changes nothing; if the name has other bytes, the error is
-// [ErrExists].
+// WriteOnce stores bytes under a name, a path outside "sha256/". Writing the same bytes again
+// changes nothing. The error is [ErrExists] if the name has other bytes.
 func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 	taken, err := s.create(ctx, name, data)
 	if !taken {
@@ -92,7 +88,7 @@ func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 	return err
 }
 
-// create stores bytes under a name, unless the name exists; taken then reports this.
+// taken means that the name exists.
 func (s *Store) create(ctx context.Context, name string, data []byte) (taken bool, err error) {
 	options := &blob.WriterOptions{ContentType: "application/json"}
 	if s.root == "" {
@@ -117,8 +113,7 @@ func (s *Store) create(ctx context.Context, name string, data []byte) (taken boo
 	return false, s.syncFolders(filepath.Dir(path))
 }
 
-// write stores bytes durably. A file is synced before it is renamed, and its folder
-// after that; clouds are durable by themselves.
+// A file is synced before it is renamed, and its folder after that.
 func (s *Store) write(ctx context.Context, name string, data []byte, options *blob.WriterOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,7 +142,6 @@ func (s *Store) write(ctx context.Context, name string, data []byte, options *bl
 	return s.syncFolders(filepath.Dir(file.Name()))
 }
 
-// syncFolders syncs a folder and its parents, up to that of the store.
 func (s *Store) syncFolders(folder string) error {
 	if s.folder == "" || runtime.GOOS == "windows" {
 		return nil // Windows cannot sync folders
@@ -173,8 +167,7 @@ func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	return data, explain("read", name, err)
 }
 
-// Names yields the names with a prefix in byte order. An error is always the last
-// element.
+// Names yields names in byte order. An error is always the last element.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	if s.root != "" {
 		return s.files(prefix)
@@ -197,9 +190,8 @@ func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, erro
 	}
 }
 
-// files is Names in a folder. The listing of gocloud's file driver can skip names
-// between pages (a file and a folder with a common prefix), and fails when a temporary
-// file disappears.
+// The listing of gocloud's file driver can skip names between pages (a file and a folder with a
+// common prefix), and fails when a temporary file disappears.
 func (s *Store) files(prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []string
@@ -239,7 +231,6 @@ func (s *Store) files(prefix string) iter.Seq2[string, error] {
 	}
 }
 
-// explain converts the error of a driver; nil stays nil.
 func explain(verb, name string, err error) error {
 	switch {
 	case err == nil:

@@ -15,7 +15,6 @@ const Claude Format = "claude"
 
 var _ = register(Claude, "output of Claude Code with --output-format stream-json", func() parser { return &claude{} })
 
-// claudeLine has the fields of all line types.
 type claudeLine struct {
 	whole     json.RawMessage // the unparsed line
 	Type      string          `json:"type"`
@@ -48,7 +47,6 @@ type claudeMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// claudeBlock is a content block of a message.
 type claudeBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -77,7 +75,6 @@ func (c *claude) parse(line []byte) (session string, items []item, err error) {
 	return l.SessionID, items, err
 }
 
-// itemsOf converts a line to items.
 func (c *claude) itemsOf(l claudeLine) ([]item, error) {
 	fields := extra{"messageId": l.Message.ID, "parentToolCallId": l.ParentToolUseID, sourceTimestamp: timeOf(l.Timestamp)}
 	switch l.Type {
@@ -141,12 +138,10 @@ func (c *claude) message(l claudeLine, fields extra) ([]item, error) {
 	return out, nil
 }
 
-// subagentPrompt converts the prompt that an agent gave to a subagent.
 func subagentPrompt(text string, fields extra) []item {
 	return []item{note(event.NoteSystem, text, fields)}
 }
 
-// blocksOf decodes content; a string becomes one text block.
 func blocksOf(content json.RawMessage) ([]claudeBlock, error) {
 	var text string
 	if json.Unmarshal(content, &text) == nil {

@@ -32,7 +32,7 @@
 //     (client.Context.Send).
 //   - Memory use is bounded, whatever the length of the log.
 //
-// Events have extra fields for viewers: sourceTimestamp, the agent's own time; cwd,
-// model and tools on the note about the start; messageId on messages, which calls
-// reference; sessionId on calls and results; line on the warning about a malformed line.
+// Events have extra fields for viewers: sourceTimestamp, the agent's own time; cwd, model and
+// tools on the note about the start; messageId on messages, which calls reference; sessionId on
+// calls and results; line on the warning about a malformed line.
 package agent

@@ -14,7 +14,6 @@ const Droid Format = "droid"
 
 var _ = register(Droid, "output of the Droid CLI with --output-format stream-json", func() parser { return &droid{} })
 
-// droidLine has the fields of all line types.
 type droidLine struct {
 	whole     json.RawMessage // the unparsed line
 	Type      string          `json:"type"`
@@ -64,7 +63,6 @@ func (d *droid) parse(line []byte) (session string, items []item, err error) {
 	return l.SessionID, items, err
 }
 
-// itemsOf converts a line to items.
 func (d *droid) itemsOf(l droidLine) ([]item, error) {
 	at := timeOf(l.Timestamp)
 	switch l.Type {
@@ -136,11 +134,9 @@ func (l droidLine) result() event.ToolResult {
 	return r
 }
 
-// isSet reports whether a value is present and not null.
 func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// logged converts a line of the logger,
-// {"level":…,"error":{"name":…,"message":…,"stack":…}}.
+// {"level":…,"error":{"name":…,"message":…,"stack":…}}
 func logged(l droidLine, at string) item {
 	level := plainText(l.Level)
 	kind := event.NoteError

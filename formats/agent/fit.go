@@ -76,7 +76,6 @@ func flatten(value any) any {
 	return value
 }
 
-// cut truncates the texts in a value to about keep bytes each.
 func cut(value any, keep int) any {
 	switch value := value.(type) {
 	case string:
@@ -107,7 +106,6 @@ func cutText(text string, keep int) string {
 		strings.ToValidUTF8(head, ""), len(text)-len(head)-len(tail), len(text), strings.ToValidUTF8(tail, ""))
 }
 
-// encode marshals to JSON without HTML escaping.
 func encode(value any) ([]byte, error) {
 	var buf bytes.Buffer
 	encoder := json.NewEncoder(&buf)

@@ -11,7 +11,6 @@ import (
 // megabytes.
 const maxSeen = 1 << 20
 
-// identity assigns a unique, deterministic id to each line.
 type identity struct {
 	// seen counts the occurrences of each line, by its hash. It is cleared when it has max
 	// entries, and epoch counts how often that happened.

@@ -10,7 +10,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// item is an event being converted.
 type item struct {
 	event.Event
 	// tool is the tool key of a call, or of a result without an id, which has no
@@ -26,7 +25,6 @@ type item struct {
 // unknownTool is the name of a tool without one.
 const unknownTool = "unknown"
 
-// namelessCall is the problem of a call of [unknownTool].
 const namelessCall = "tool call without a tool name"
 
 // extra holds fields besides the body's. Zero values are omitted.
@@ -59,8 +57,7 @@ func userMessage(text string, fields extra) item {
 type repeats struct {
 	// last is the newest init line.
 	last initLine
-	// answer is the newest answer since the last user message; finished is set once
-	// the agent reported it as final.
+	// answer is the newest one since the last user message; finished: the agent reported it as final.
 	answer   string
 	finished bool
 }
@@ -68,8 +65,6 @@ type repeats struct {
 // initLine identifies an agent session; agents repeat it for each turn.
 type initLine struct{ session, cwd, model string }
 
-// initialized returns a note about an init line, unless it repeats the previous one.
-// The note names the model only if it changed.
 func (r *repeats) initialized(b initLine, fields extra) []item {
 	last := r.last
 	if b == last {
@@ -93,7 +88,6 @@ func (r *repeats) userSaid(text string, fields extra) []item {
 	return []item{userMessage(text, fields)}
 }
 
-// assistantSaid returns an answer, unless it repeats the final one.
 func (r *repeats) assistantSaid(text string, fields extra) []item {
 	said := strings.TrimSpace(text)
 	if said == "" || r.finished && said == r.answer {
@@ -103,17 +97,14 @@ func (r *repeats) assistantSaid(text string, fields extra) []item {
 	return []item{newItem(event.AssistantMessage{Content: text}, fields)}
 }
 
-// finalAnswer returns the agent's final answer, unless it was already returned.
 func (r *repeats) finalAnswer(text string, fields extra) []item {
 	r.finished = true
 	return r.assistantSaid(text, fields)
 }
 
-// sourceTimestamp is the extra field with the agent's own time.
 const sourceTimestamp = "sourceTimestamp"
 
-// timeOf converts milliseconds since 1970 or an RFC 3339 time to RFC 3339; any
-// other value yields "".
+// timeOf converts milliseconds since 1970 or an RFC 3339 time to RFC 3339. Else it returns "".
 func timeOf(raw json.RawMessage) string {
 	var ms int64
 	var t time.Time
@@ -131,7 +122,6 @@ func timeOf(raw json.RawMessage) string {
 	return t.Format(time.RFC3339Nano)
 }
 
-// usage describes turns, duration and further costs.
 func usage(turns int, durationMs int64, more ...string) string {
 	var parts []string
 	if turns > 0 {
@@ -150,7 +140,6 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// plainText returns the value of a JSON string, and other JSON unchanged.
 func plainText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

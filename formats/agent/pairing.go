@@ -33,8 +33,7 @@ type pairing struct {
 	// is their number.
 	known map[string][]knownCall
 	count int
-	// waiting holds the results whose calls were not seen yet, oldest first; size
-	// is their total length in bytes.
+	// waiting holds the results that precede their calls, oldest first; size is their length in bytes.
 	waiting []item
 	size    int
 }
@@ -125,8 +124,7 @@ func (p *pairing) addResult(result item, body event.ToolResult) []item {
 	return out
 }
 
-// callOf returns the call of a result: the oldest open one that it answers, else the newest
-// one with its id.
+// callOf prefers the oldest open call to the newest one with the id of the result.
 func (p *pairing) callOf(result item) (knownCall, bool) {
 	if n := slices.IndexFunc(p.open, func(call openCall) bool { return answers(result, call) }); n >= 0 {
 		return p.open[n].knownCall, true
@@ -139,7 +137,6 @@ func (p *pairing) callOf(result item) (knownCall, bool) {
 	return knownCall{}, false
 }
 
-// end returns the remaining items at the end of the log.
 func (p *pairing) end() []item {
 	var out []item
 	for _, result := range p.waiting {
@@ -160,8 +157,6 @@ func (p *pairing) forget(n int) {
 	p.waiting = slices.Delete(p.waiting, n, n+1)
 }
 
-// answers reports whether a result belongs to a call of its session: by id, or by tool if
-// the result has no id.
 func answers(result item, call openCall) bool {
 	if !isSession(result.session, call.session) {
 		return false
@@ -172,7 +167,6 @@ func answers(result item, call openCall) bool {
 	return result.tool == call.tool
 }
 
-// inSession returns an item with the extra field sessionId, unless the session is unknown.
 func (i item) inSession(session string) item {
 	i.session = session
 	if data, err := encode(session); err == nil && session != "" {
@@ -185,7 +179,6 @@ func (i item) inSession(session string) item {
 	return i
 }
 
-// idOf returns the call id of a call or a result.
 func idOf(i item) string {
 	switch body := i.Body.(type) {
 	case event.ToolCall:
@@ -201,14 +194,12 @@ func sizeOf(result item) int {
 	return len(body.Value) + len(body.Error)
 }
 
-// unknownOutcome is the placeholder result of a call.
 func unknownOutcome(call openCall) item {
 	e := event.New(event.UnknownResult(call.id))
 	e.ClientEventID = call.clientEventID + "-unknown"
 	return item{Event: e}.inSession(call.session)
 }
 
-// withoutCall returns a warning about a result whose call never came.
 func withoutCall(result item) item {
 	body := result.Body.(event.ToolResult)
 	of := fmt.Sprintf("call %q", body.ToolCallID)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"fmt"
@@ -14,10 +13,13 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/lines"
 )
 
-// Format is the log format of an agent.
 type Format string
+
+// MaxLineBytes is the maximum length of a line; the rest of it is skipped.
+const MaxLineBytes = 16 << 20
 
 type formatSpec struct {
 	usage     string
@@ -26,23 +28,20 @@ type formatSpec struct {
 
 var formats = map[Format]formatSpec{}
 
-// register adds a format, with its description and a constructor of the parser for one
-// log. The file of each format calls it.
+// The file of each format calls register. A parser parses one log.
 func register(f Format, usage string, newParser func() parser) bool {
 	formats[f] = formatSpec{usage, newParser}
 	return true
 }
 
-// Formats returns all formats, sorted.
 func Formats() []Format { return slices.Sorted(maps.Keys(formats)) }
 
 // Usage describes the logs of a format for help texts, on one line without a period.
 func (f Format) Usage() string { return formats[f].usage }
 
-// parser parses the lines of one log, in order.
 type parser interface {
-	// parse converts the object on a line. session is the agent's own session id,
-	// or "" if the line has none. An error concerns only this line.
+	// parse is called with the object on each line, in order. session is the agent's own
+	// session id, or "" if the line has none. An error concerns only this line.
 	parse(line []byte) (session string, items []item, err error)
 }
 
@@ -71,7 +70,7 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 			yield(event.Event{}, fmt.Errorf("unknown format %q (want one of %q)", format, Formats()))
 			return
 		}
-		in := lines{reader: bufio.NewReaderSize(r, 64<<10)}
+		in := lines.NewCutting(r, MaxLineBytes)
 		d := decoder{parser: spec.newParser(), ids: newIdentity(maxSeen)}
 		calls := pairing{known: map[string][]knownCall{}}
 		emit := func(items []item) bool {
@@ -82,14 +81,14 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 			}
 			return true
 		}
-		for in.next() {
-			for _, i := range d.decode(&in) {
+		for in.Next() {
+			for _, i := range d.decode(in) {
 				if !emit(calls.add(i)) {
 					return
 				}
 			}
 		}
-		if err := in.failed(); err != nil {
+		if err := in.Err(); err != nil {
 			yield(event.Event{}, err)
 			return
 		}
@@ -97,7 +96,6 @@ func Read(r io.Reader, format Format) iter.Seq2[event.Event, error] {
 	}
 }
 
-// decoder converts lines to items with ids.
 type decoder struct {
 	parser parser
 	ids    identity
@@ -107,9 +105,9 @@ type decoder struct {
 	inKey bool
 }
 
-func (d *decoder) decode(in *lines) []item {
+func (d *decoder) decode(in *lines.Reader) []item {
 	items := d.read(in)
-	id := d.ids.of(d.session, in.text)
+	id := d.ids.of(d.session, in.Text)
 	for i := range items {
 		items[i].ClientEventID = fmt.Sprintf("%s-%d", id, i)
 		if call, ok := items[i].Body.(event.ToolCall); ok && call.ToolCallID == "" {
@@ -120,13 +118,13 @@ func (d *decoder) decode(in *lines) []item {
 	return items
 }
 
-// read converts a line. Secrets are removed before a format sees it.
-func (d *decoder) read(in *lines) []item {
-	if in.cut > 0 {
-		return []item{unread(clean(in.text[:maxUnreadBytes]),
-			fmt.Sprintf("line %d exceeds %[3]d bytes; %[2]d bytes omitted", in.number, in.cut, MaxLineBytes))}
+// Secrets are removed before a format sees the line.
+func (d *decoder) read(in *lines.Reader) []item {
+	if in.Cut > 0 {
+		return []item{unread(clean(in.Text[:maxUnreadBytes]),
+			fmt.Sprintf("line %d exceeds %[3]d bytes; %[2]d bytes omitted", in.Number, in.Cut, MaxLineBytes))}
 	}
-	text := clean(in.text)
+	text := clean(in.Text)
 	switch {
 	case len(text) == 0:
 		return nil
@@ -136,12 +134,12 @@ func (d *decoder) read(in *lines) []item {
 	d.inKey = false
 	parsed, err := d.parse(text)
 	if err != nil {
-		return []item{unread(text, fmt.Sprintf("line %d: %v", in.number, err))}
+		return []item{unread(text, fmt.Sprintf("line %d: %v", in.Number, err))}
 	}
 	var items, warnings []item
 	for _, i := range parsed {
 		if i.problem != "" {
-			warnings = append(warnings, unread(text, fmt.Sprintf("line %d: %s", in.number, i.problem)))
+			warnings = append(warnings, unread(text, fmt.Sprintf("line %d: %s", in.Number, i.problem)))
 		}
 		if i.Body != nil {
 			items = append(items, i)
@@ -166,7 +164,6 @@ func (d *decoder) plain(text []byte) []item {
 	return []item{note(event.NoteSystem, event.Redact(string(text), MaxEventBytes), nil)}
 }
 
-// clean removes ANSI colors, NUL bytes and invalid UTF-8 from a line.
 func clean(line []byte) []byte {
 	line = bytes.ToValidUTF8(bytes.ReplaceAll(line, []byte{0}, nil), []byte("\ufffd"))
 	if bytes.IndexByte(line, escape) >= 0 {
@@ -207,10 +204,8 @@ func (d *decoder) parse(text []byte) ([]item, error) {
 // escape starts ANSI escape sequences (ECMA-48). It cannot occur in JSON.
 const escape = 0x1b
 
-// maxUnreadBytes is how much of an unparsed line is kept.
 const maxUnreadBytes = 64 << 10
 
-// unread returns a warning with a line that could not be parsed.
 func unread(line []byte, problem string) item {
 	return note(event.NoteWarning, problem, extra{"line": event.Redact(string(line), maxUnreadBytes)})
 }

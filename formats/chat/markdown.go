@@ -15,9 +15,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// writeMarkdown writes a transcript in CommonMark. Messages are block quotes, whose
-// content is rendered as Markdown; tool calls and results are fenced code blocks.
-// Content cannot break out of either.
+// Messages are block quotes, whose content is rendered as Markdown (CommonMark). Tool calls and
+// results are fenced code blocks. Content cannot break out of either.
 func writeMarkdown(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	c, err := conversationOf(log)
 	if err != nil {
@@ -102,7 +101,6 @@ func writeCode(w io.Writer, language, text string) {
 	fmt.Fprintf(w, "\n%s%s\n%s\n%s\n", fence, language, text, fence)
 }
 
-// codeSpan returns text as an inline code span on one line.
 func codeSpan(text string) string {
 	text = strings.Join(strings.Fields(printable(text)), " ")
 	fence := strings.Repeat("`", longestRun(text)+1)
@@ -112,7 +110,6 @@ func codeSpan(text string) string {
 	return fence + text + fence
 }
 
-// longestRun returns the length of the longest run of backticks.
 func longestRun(text string) int {
 	longest, run := 0, 0
 	for _, r := range text {
@@ -126,8 +123,6 @@ func longestRun(text string) int {
 	return longest
 }
 
-// printable normalizes line endings to \n and drops other control characters,
-// except tabs.
 func printable(text string) string {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	return strings.Map(func(r rune) rune {

@@ -77,5 +77,4 @@ const (
 
 const noArguments = "{}"
 
-// betweenTexts joins merged texts.
 const betweenTexts = "\n\n"

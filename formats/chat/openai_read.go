@@ -20,8 +20,8 @@ import (
 
 // decodeOpenAI reads a conversation that begins on the current line. It calls take only
 // after it has parsed the whole conversation.
-func decodeOpenAI(in *lines, take func(event.Event) error) error {
-	first := in.number
+func decodeOpenAI(in input, take func(event.Event) error) error {
+	first := in.Number
 	data, err := in.document()
 	if err != nil {
 		return err
@@ -58,31 +58,30 @@ func decodeOpenAI(in *lines, take func(event.Event) error) error {
 	return nil
 }
 
-// document returns the rest of the input, starting with the current line. Blank
-// lines are kept so that line numbers in errors stay correct.
-func (l *lines) document() ([]byte, error) {
-	data := bytes.Clone(l.text)
+// document returns the rest of the input from the current line on. It keeps blank lines, so that
+// line numbers in errors are correct.
+func (in input) document() ([]byte, error) {
+	data := bytes.Clone(in.Text)
 	isWhole := json.Valid(data)
 	for {
-		if !utf8.Valid(l.text) {
-			return nil, l.errorf("is not valid UTF-8 (JSON requires it: RFC 8259, section 8.1)")
+		if !utf8.Valid(in.Text) {
+			return nil, in.Errorf("is not valid UTF-8 (JSON requires it: RFC 8259, section 8.1)")
 		}
-		last := l.number
-		if !l.next() {
-			return data, l.failed()
+		last := in.Number
+		if !in.next() {
+			return data, in.Err()
 		}
 		if isWhole {
-			return nil, l.errorf("found data after the conversation (a file holds one conversation)")
+			return nil, in.Errorf("found data after the conversation (a file holds one conversation)")
 		}
-		if len(data)+l.number-last+len(l.text) > MaxDocumentBytes {
-			return nil, l.errorf("conversation exceeds %d bytes", MaxDocumentBytes)
+		if len(data)+in.Number-last+len(in.Text) > MaxDocumentBytes {
+			return nil, in.Errorf("conversation exceeds %d bytes", MaxDocumentBytes)
 		}
-		data = append(data, strings.Repeat("\n", l.number-last)...)
-		data = append(data, l.text...)
+		data = append(data, strings.Repeat("\n", in.Number-last)...)
+		data = append(data, in.Text...)
 	}
 }
 
-// seekMessages advances the decoder to the first message.
 func seekMessages(decoder *json.Decoder) error {
 	token, err := decoder.Token()
 	for token == json.Delim('{') && decoder.More() {
@@ -108,7 +107,6 @@ func seekMessages(decoder *json.Decoder) error {
 	return err
 }
 
-// modelIn returns the model of a document; "" without one.
 func modelIn(data []byte) string {
 	var d struct {
 		Model string `json:"model"`
@@ -119,7 +117,6 @@ func modelIn(data []byte) string {
 	return d.Model
 }
 
-// dialogue is the state of parsing one conversation.
 type dialogue struct {
 	events []event.Event
 	// system holds the texts of the system messages so far.
@@ -202,12 +199,11 @@ func (d *dialogue) record(id string, body event.Body) error {
 	return err
 }
 
-// addSystem extends the system prompt; a log has only one.
 func (d *dialogue) addSystem(text string) error {
 	if text == "" {
 		return nil
 	}
-	d.system = append(d.system, text)
+	d.system = append(d.system, text) // a log has one system prompt
 	return d.record("", event.SystemPrompt{Content: strings.Join(d.system, betweenTexts)})
 }
 
@@ -253,8 +249,6 @@ func (d *dialogue) stateOf(m incoming) *event.ProviderState {
 	return &event.ProviderState{ProviderID: openRouter, Model: d.model, BaseURL: openRouterURL, Data: data}
 }
 
-// parametersOf returns arguments as the log stores them. Models may emit arguments
-// that are not JSON; those become a JSON string.
 func parametersOf(arguments string) (json.RawMessage, error) {
 	if strings.TrimSpace(arguments) == "" {
 		return nil, nil
@@ -262,7 +256,7 @@ func parametersOf(arguments string) (json.RawMessage, error) {
 	if json.Valid([]byte(arguments)) {
 		return json.RawMessage(arguments), nil
 	}
-	return json.Marshal(arguments)
+	return json.Marshal(arguments) // a JSON string
 }
 
 func (d *dialogue) addResult(m incoming, text string) error {
@@ -277,7 +271,6 @@ func (d *dialogue) addResult(m incoming, text string) error {
 	return d.record("", event.ToolResult{ToolCallID: m.ToolCallID, Value: value})
 }
 
-// partsOf returns the parts of a content; a string is a single text part.
 func partsOf(content json.RawMessage) ([]part, error) {
 	var text string
 	var parts []part
@@ -297,7 +290,6 @@ func partsOf(content json.RawMessage) ([]part, error) {
 	}
 }
 
-// split separates the text of a message from its attachments.
 func split(parts []part, mayAttach bool) (string, []event.FileAttachment, error) {
 	var texts []string
 	var attachments []event.FileAttachment
@@ -357,7 +349,6 @@ func attachmentOf(p part) (event.FileAttachment, error) {
 	}
 }
 
-// inline decodes the data URL in field.
 func inline(raw, field string) (event.FileAttachment, error) {
 	mediaType, data, err := event.DecodeDataURL(raw)
 	if err != nil {
@@ -372,9 +363,8 @@ func blob(mediaType string, data []byte) event.FileAttachment {
 	}
 }
 
-// imageTypeOf guesses the media type of an image from its URL. It must be a type
-// that models accept; the exact one does not matter because the model server
-// fetches the image itself.
+// The media type must be one that models accept. The model server fetches the image itself, so the
+// exact type does not matter.
 func imageTypeOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -392,7 +382,6 @@ func problem(field, format string, args ...any) error {
 	return &event.FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// within prefixes the field of a FieldError with outer.
 func within(outer string, err error) error {
 	var fe *event.FieldError
 	if !errors.As(err, &fe) || fe.Tag != "" {
@@ -401,7 +390,6 @@ func within(outer string, err error) error {
 	return problem(strings.TrimSuffix(outer+"."+fe.Field, "."), "%s", fe.Problem)
 }
 
-// wrongType converts a JSON type mismatch into a FieldError.
 func wrongType(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {

@@ -29,8 +29,7 @@ func writeOpenAI(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	return encoder.Encode(document{Model: t.model, Messages: t.out})
 }
 
-// modelOf returns the newest OpenRouter model with provider state in the conversation; "" for
-// none.
+// modelOf returns the newest OpenRouter model with provider state; "" for none.
 func modelOf(messages []reducer.Message) string {
 	for _, m := range slices.Backward(messages) {
 		if s := m.ProviderState; s != nil && isDetails(s, s.Model) && detailsOf(s) != nil {
@@ -44,7 +43,6 @@ func isDetails(s *event.ProviderState, model string) bool {
 	return s != nil && s.ProviderID == openRouter && s.BaseURL == openRouterURL && s.Model == model
 }
 
-// detailsOf returns the reasoning_details of a state; nil if it has none.
 func detailsOf(s *event.ProviderState) json.RawMessage {
 	var data struct {
 		Details json.RawMessage `json:"reasoning_details"`
@@ -55,10 +53,8 @@ func detailsOf(s *event.ProviderState) json.RawMessage {
 	return data.Details
 }
 
-// openAIWriter is a conversation being written.
 type openAIWriter struct {
 	conversation
-	// model made the reasoning details; "" for none.
 	model string
 	out   []message
 	// open holds the calls of the newest answer that have no result yet.
@@ -99,8 +95,7 @@ func (t *openAIWriter) addResult(m reducer.Message) {
 	t.out = append(t.out, message{Role: string(reducer.RoleTool), Content: m.Content, ToolCallID: m.ToolCallID})
 }
 
-// finishResults adds a placeholder result for each open call, then the stray
-// results as user messages.
+// finishResults adds a placeholder result for each open call, then the stray results.
 func (t *openAIWriter) finishResults() {
 	for _, id := range t.open {
 		t.out = append(t.out, message{Role: string(reducer.RoleTool), Content: event.OutcomeUnknown, ToolCallID: id})
@@ -148,7 +143,6 @@ func contentOf(m reducer.Message) any {
 	}
 }
 
-// partOf converts an attachment that the API accepts directly.
 func partOf(a reducer.Attachment) (p part, ok bool) {
 	media, data := event.MediaOf(a.MediaType), bytesOf(a.Source)
 	switch {
@@ -181,7 +175,6 @@ func textOf(a reducer.Attachment) (text string, isNote bool) {
 	return head + "\n" + string(data), false
 }
 
-// bytesOf returns the embedded bytes of a source, if any.
 func bytesOf(s event.Source) []byte {
 	if s.Type != event.SourceURL {
 		return s.Data

@@ -9,12 +9,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// placing makes the events of a file those of a log: it assigns dense ids, parents, the
-// context name and missing timestamps, and updates references to ids.
+// placing assigns dense ids, parents, the context name and missing timestamps, and updates
+// references to ids.
 type placing struct {
-	to string
-	at time.Time
-	// count is the number of events placed so far.
+	to    string
+	at    time.Time
 	count int
 	// from is the context name of the file, once known.
 	from string
@@ -45,8 +44,8 @@ func (p *placing) place(e event.Event) (event.Event, error) {
 	return e, e.Validate()
 }
 
-// note validates and records the id of an event. All events must belong to one context.
-// Their counters must increase, and ids without a counter must be unique.
+// All events must belong to one context. Their counters must increase, and ids without a counter
+// must be unique.
 func (p *placing) note(e event.Event) error {
 	name := e.ContextName
 	if name == "" && event.Counter(e.ID) > 0 {
@@ -74,7 +73,6 @@ func (p *placing) note(e event.Event) error {
 	return nil
 }
 
-// newest returns the highest counter so far.
 func (p *placing) newest() int {
 	if len(p.counters) == 0 {
 		return 0
@@ -90,8 +88,8 @@ func (p *placing) counterOf(id string) int {
 	return 0
 }
 
-// follow maps the id of an event or a request to its id in the new log. The id of
-// an omitted event maps to the event before it, or "" if there is none.
+// follow maps the id of an event or a request to its id in the new log. The id of an omitted event
+// maps to the event before it; "" without one.
 func (p *placing) follow(id string) string {
 	if n := p.others[id]; n > 0 {
 		return event.FormatID(p.to, n)
@@ -109,7 +107,6 @@ func (p *placing) follow(id string) string {
 	return event.FormatID(p.to, n)
 }
 
-// moved returns the counter in the log for a counter in the file.
 func (p *placing) moved(n int) int {
 	switch last := p.newest(); {
 	case last == 0:

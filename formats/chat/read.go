@@ -1,16 +1,15 @@
 package chat
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/lines"
 )
 
 // Input limits, far above what a context can hold.
@@ -37,7 +36,7 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 			return
 		}
 		p := placing{to: contextName, at: at.UTC(), others: map[string]int{}}
-		err := decode(&lines{reader: bufio.NewReaderSize(r, 64<<10)}, func(e event.Event) error {
+		err := decode(input{lines.New(r, MaxDocumentBytes)}, func(e event.Event) error {
 			e, err := p.place(e)
 			if err == nil && !yield(e, nil) {
 				err = errEnough
@@ -53,104 +52,52 @@ func Read(r io.Reader, contextName string, at time.Time) iter.Seq2[event.Event, 
 	}
 }
 
-// errEnough reports that the consumer stopped the iteration.
 var errEnough = errors.New("enough")
 
-// decode detects the format of the input and passes its events to take. Errors
-// from take are attributed to the current line.
-func decode(in *lines, take func(event.Event) error) error {
+// decode passes the events of either format to take, whose errors get the number of the current
+// line.
+func decode(in input, take func(event.Event) error) error {
 	if !in.next() {
-		return in.failed()
+		return in.Err()
 	}
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(in.text, &fields) == nil && fields["_tag"] != nil {
+	if json.Unmarshal(in.Text, &fields) == nil && fields["_tag"] != nil {
 		return decodeEvents(in, take)
 	}
-	if in.text[0] != '{' && in.text[0] != '[' {
-		return in.errorf("%s", wanted)
+	if in.Text[0] != '{' && in.Text[0] != '[' {
+		return in.Errorf("%s", wanted)
 	}
 	return decodeOpenAI(in, take)
 }
 
-// decodeEvents reads events, starting with the current line.
-func decodeEvents(in *lines, take func(event.Event) error) error {
+func decodeEvents(in input, take func(event.Event) error) error {
 	for more := true; more; more = in.next() {
-		if len(in.text) > MaxLineBytes {
-			return in.errorf("%d bytes; an event has at most %d", len(in.text), MaxLineBytes)
+		if len(in.Text) > MaxLineBytes {
+			return in.Errorf("%d bytes; an event has at most %d", len(in.Text), MaxLineBytes)
 		}
 		var e event.Event
-		// Not json.Unmarshal: it would report a syntax error before the event's
-		// own, more helpful error.
-		if err := e.UnmarshalJSON(in.text); err != nil {
-			return in.errorf("%w", err)
+		// json.Unmarshal would hide the event's more helpful syntax errors.
+		if err := e.UnmarshalJSON(in.Text); err != nil {
+			return in.Errorf("%w", err)
 		}
 		if e.Tag().Class() == event.ClassEphemeral {
 			continue
 		}
 		if err := take(e); err != nil {
-			return in.errorf("%w", err)
+			return in.Errorf("%w", err)
 		}
 	}
-	return in.failed()
+	return in.Err()
 }
 
-// lines reads non-blank lines.
-type lines struct {
-	reader *bufio.Reader
-	// text is the current line without surrounding space; number counts from 1.
-	text   []byte
-	number int
-	// err is the error that ended the input, [io.EOF] at the end.
-	err error
-}
+// input reads the lines that are not blank, without surrounding space.
+type input struct{ *lines.Reader }
 
-// byteOrderMark precedes files from some Windows programs.
-var byteOrderMark = []byte("\ufeff")
-
-func (l *lines) next() bool {
-	for l.err == nil {
-		l.number++
-		line := l.line()
-		if l.number == 1 {
-			line = bytes.TrimPrefix(line, byteOrderMark)
-		}
-		if l.text = bytes.TrimSpace(line); len(l.text) > 0 {
+func (in input) next() bool {
+	for in.Next() {
+		if in.Text = bytes.TrimSpace(in.Text); len(in.Text) > 0 {
 			return true
 		}
 	}
 	return false
-}
-
-// line reads one line, blank or not. The last one may lack a newline.
-func (l *lines) line() []byte {
-	var line []byte
-	for {
-		piece, err := l.reader.ReadSlice('\n')
-		line = append(line, piece...)
-		switch {
-		case len(line) > MaxDocumentBytes:
-			l.err = l.errorf("line exceeds %d bytes", MaxDocumentBytes)
-			return nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && !errors.Is(err, io.EOF):
-			l.err = l.errorf("read: %w", err)
-			return nil
-		}
-		l.err = err
-		return line
-	}
-}
-
-// failed returns the error that ended the input, nil at its end.
-func (l *lines) failed() error {
-	if errors.Is(l.err, io.EOF) {
-		return nil
-	}
-	return l.err
-}
-
-// errorf returns an error with the current line number.
-func (l *lines) errorf(format string, args ...any) error {
-	return fmt.Errorf("line %d: %w", l.number, fmt.Errorf(format, args...))
 }

@@ -11,10 +11,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Format is an output format for logs.
 type Format string
 
-// Supported formats.
 const (
 	// JSONL is one event per line, as stored in the log.
 	JSONL Format = "jsonl"
@@ -24,11 +22,9 @@ const (
 	Markdown Format = "markdown"
 )
 
-// Formats returns all formats.
 func Formats() []Format { return []Format{JSONL, OpenAI, Markdown} }
 
-// Write writes a log in the given format. It stops at the log's first error and
-// returns it; part of the output may have been written.
+// Write stops at the first error of the log and returns it; it may have written part of the output.
 func Write(w io.Writer, format Format, log iter.Seq2[event.Event, error]) error {
 	out := bufio.NewWriter(w)
 	var err error
@@ -64,12 +60,10 @@ func writeEvents(w *bufio.Writer, log iter.Seq2[event.Event, error]) error {
 	return nil
 }
 
-// conversation is what a log contains.
 type conversation struct {
 	contextName string
 	messages    []reducer.Message
-	// reasoning is that of the answers, by event id. Messages do not include it, because
-	// models never receive it.
+	// reasoning is by event id. Messages do not include it, because models never receive it.
 	reasoning map[string]string
 }
 
@@ -92,8 +86,7 @@ func conversationOf(log iter.Seq2[event.Event, error]) (conversation, error) {
 	return c, nil
 }
 
-// nameOf returns the file name of an attachment and its source, unless the source
-// already shows the name.
+// nameOf omits a file name that the source shows.
 func nameOf(a reducer.Attachment) string {
 	source := a.Source.String()
 	if a.FileName == "" || a.FileName == source || strings.HasSuffix(source, "/"+a.FileName) {

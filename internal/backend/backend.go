@@ -30,19 +30,31 @@ type model struct{ target *llm.Target }
 
 func (m model) ID() (providerID, name string) { return m.target.ProviderID, m.target.Model }
 
-func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta func(activities.Delta)) (activities.Answer, error) {
+func (m model) Check(r activities.ModelRequest) error {
+	m.prepare(r)
+	return modelError(m.target.Check())
+}
+
+func (m model) prepare(r activities.ModelRequest) {
 	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
 	m.target.Settings, m.target.Repair = r.Settings, (*llm.Repair)(r.Repair)
 	m.target.Tools = nil
 	for _, tool := range r.Tools {
 		m.target.Tools = append(m.target.Tools, llm.Tool(tool))
 	}
+}
+
+func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta func(activities.Delta)) (activities.Answer, error) {
+	m.prepare(r)
 	result, err := m.target.Stream(ctx, r.Messages, func(d llm.Delta) { onDelta(activities.Delta(d)) })
 	err = modelError(err)
 	var failed *activities.ModelError
 	var invalid *llm.Error
-	if errors.As(err, &failed) && errors.As(err, &invalid) && invalid.Problem != "" {
-		failed.Repair = &activities.Repair{Answer: result.Text, Problem: invalid.Problem}
+	if errors.As(err, &failed) && errors.As(err, &invalid) && invalid.Kind == llm.KindInvalidAnswer {
+		failed.Answer = result.Text
+		if invalid.Problem != "" {
+			failed.Repair = &activities.Repair{Answer: result.Text, Problem: invalid.Problem}
+		}
 	}
 	answer := activities.Answer{
 		Text: result.Text, Reasoning: result.Reasoning, State: result.State, FinishReason: result.FinishReason, Usage: result.Usage,

@@ -18,11 +18,10 @@ import (
 )
 
 type Options struct {
-	// OwnGroup puts the child into its own process group, so that a Ctrl-C reaches only
-	// this process, which can then stop the child in order. It must be false for a child
-	// that reads from the terminal.
+	// OwnGroup puts the child into its own process group, so that a Ctrl-C reaches only this
+	// process. It must be false for a child that reads from the terminal.
 	OwnGroup bool
-	// User runs the child as another user, which requires root. Nil means the current one.
+	// User of the child. Any but the current one requires root. Nil: the current one.
 	User *syscall.Credential
 }
 
@@ -67,8 +66,8 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Stop sends SIGTERM and waits for the child to exit. After the grace period it kills
-// the child and returns an error. Stop does nothing if the child has exited.
+// Stop sends SIGTERM. After the grace period it kills the child and returns an error. It does
+// nothing if the child has exited.
 func (p *Process) Stop(grace time.Duration) error {
 	select {
 	case <-p.done:

@@ -22,9 +22,8 @@ type Temporal struct {
 	Address, Namespace, Profile string
 }
 
-// Options returns the options of a Temporal client. The defaults are [DefaultAddress] and
-// the namespace "default". It returns an error if the TOML file is malformed or lacks the
-// profile; HostPort is set nevertheless.
+// Options defaults to [DefaultAddress] and the namespace "default". It returns an error if the TOML
+// file is malformed or lacks the profile; HostPort is set nevertheless.
 func (t Temporal) Options() (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{ConfigFileProfile: t.Profile})
 	if err != nil {

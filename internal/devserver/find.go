@@ -13,12 +13,9 @@ import (
 
 const modulePath = "github.com/seed-9ed7edd4/chronicle"
 
-// Find returns the path of a temporal command whose server is at least MinVersion. It
-// searches the directory of this executable, bin/ of the enclosing checkout of Chronicle,
-// and PATH. If there is none, it builds one in that bin/ from tools/temporal.
-//
-// A build takes minutes; notice, unless nil, is called before it starts. The error lists
-// all candidates.
+// Find returns the path of a temporal command whose server is at least MinVersion. It searches the
+// directory of this executable, bin/ of the enclosing checkout of Chronicle, and PATH. If there is
+// none, it calls notice, unless nil, and builds one in that bin/, which takes minutes.
 func Find(ctx context.Context, notice func(message string)) (string, error) {
 	root, inCheckout := checkout()
 	built := filepath.Join(root, "bin", "temporal")
@@ -72,8 +69,7 @@ func check(ctx context.Context, path string) error {
 	return nil
 }
 
-// build builds the command under a temporary name and renames it, so that target is
-// always complete, even with concurrent builds.
+// build renames a temporary file, so that target is complete, even with concurrent builds.
 func build(ctx context.Context, root, target string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return fmt.Errorf("build temporal: %w", err)

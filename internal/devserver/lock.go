@@ -9,11 +9,10 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrLocked is returned by [Lock] if another process holds the lock.
 var ErrLocked = errors.New("in use by another process")
 
-// Lock creates the directory if needed. Unlock, the end of the process, or the garbage collection
-// of the returned value releases the lock.
+// Lock creates the directory if needed. The error is [ErrLocked] if another process holds the lock.
+// Unlock, the end of the process, or the garbage collection of the returned value releases it.
 func Lock(dataDir string) (*flock.Flock, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)

@@ -12,8 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Retention is how long closed workflows are kept: ten years. The log of a context is
-// in the histories of its runs, most of which are closed.
+// Retention of closed workflows: ten years. Most runs of a context are closed.
 const Retention = 10 * 365 * 24 * time.Hour
 
 // prepareNamespace waits for the namespace and sets its retention. It uses the gRPC API

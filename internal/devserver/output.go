@@ -15,14 +15,11 @@ import (
 	"time"
 )
 
-// tailLines is the number of output lines kept for error messages.
-const tailLines = 10
+const tailLines = 10 // for error messages
 
-// greeting matches the startup banner, which is useless in error messages.
 var greeting = regexp.MustCompile(`^(\S+ )*CLI \S+ \(Server |^(Server|UI|Metrics): +\S+$`)
 
-// output writes the server's output, line by line, to its log file and to a logger, and
-// keeps the last lines.
+// output writes the server's output to its log file and to a logger, and keeps the last lines.
 type output struct {
 	file   io.Writer
 	logger *slog.Logger
@@ -75,8 +72,7 @@ func (o *output) Tail() string {
 	return strings.Join(o.tail, "\n")
 }
 
-// parseLine parses a line written with --log-format json. Any other line, such as a
-// stack trace, becomes a message of level info.
+// A line that is not JSON, such as one of a stack trace, becomes a message of level info.
 func parseLine(line string) slog.Record {
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(line), &fields); err != nil {

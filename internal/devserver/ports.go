@@ -8,7 +8,6 @@ import (
 	"syscall"
 )
 
-// host is the only address used for listening.
 const host = "127.0.0.1"
 
 type PortError struct {
@@ -17,11 +16,8 @@ type PortError struct {
 
 func (e *PortError) Error() string { return address(e.Port) + " is already in use" }
 
-// FreePorts checks that the given ports of 127.0.0.1 are free and replaces each zero
-// by a free port. It returns a *PortError if a port is in use.
-//
-// Another process can take a port before the caller uses it, so callers must handle
-// that failure.
+// FreePorts checks ports of 127.0.0.1 and replaces each zero by a free port. It returns a *PortError
+// if a port is in use. Another process can take a port before the caller uses it.
 func FreePorts(ports ...int) ([]int, error) {
 	free := make([]int, len(ports))
 	for i, port := range ports {

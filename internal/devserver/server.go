@@ -24,12 +24,9 @@ const (
 )
 
 const (
-	// startTimeout allows for the first start, which creates the schema, on a busy
-	// machine.
-	startTimeout = time.Minute
+	startTimeout = time.Minute // the first start creates the schema
 	stopTimeout  = 10 * time.Second
-	// attempts bounds the retries of a start that failed because another process
-	// took one of the server's internal ports.
+	// attempts bounds the starts while other processes take the server's internal ports.
 	attempts = 3
 )
 
@@ -41,13 +38,11 @@ type Options struct {
 	DataDir string
 	// Namespace is created if missing. The default is "default".
 	Namespace string
-	// Port of the gRPC API and UIPort of the Web UI on 127.0.0.1. Zero picks a free
-	// port.
+	// Port of the gRPC API and UIPort of the Web UI on 127.0.0.1. Zero: any free port.
 	Port, UIPort int
 	// Untuned omits the settings in [Tuning].
 	Untuned bool
-	// Logger receives the server's warnings and errors. Nil logs to the log file
-	// only.
+	// Logger receives the server's warnings and errors. Nil: only the log file does.
 	Logger *slog.Logger
 }
 
@@ -94,9 +89,8 @@ type Server struct {
 	stop    func() error
 }
 
-// Start starts a server and waits until it is ready. Canceling ctx while Start waits
-// stops the server; after that, ctx has no effect. Start returns a *PortError if a
-// requested port is in use.
+// Start waits until the server is ready. ctx has no effect after that. The error is a *PortError if
+// a requested port is in use.
 func Start(ctx context.Context, options Options) (*Server, error) {
 	if options.Namespace == "" {
 		options.Namespace = "default"
@@ -161,8 +155,7 @@ func (s *Server) command() *exec.Cmd {
 		}
 	}
 	cmd := exec.Command(s.options.Command, args...)
-	// Do not inherit the environment: it can contain keys and settings for another
-	// server.
+	// The environment can contain keys and settings for another server.
 	cmd.Env = []string{"HOME=" + s.options.DataDir, "PATH=" + os.Getenv("PATH")}
 	cmd.Stdout, cmd.Stderr = s.output, s.output
 	cmd.WaitDelay = time.Second
@@ -243,11 +236,9 @@ func (s *Server) UIURL() string { return "http://" + address(s.options.UIPort) }
 
 func (s *Server) PID() int { return s.process.PID() }
 
-// Done is closed when the server has exited.
 func (s *Server) Done() <-chan struct{} { return s.process.Done() }
 
-// Err waits until the server exits and returns an error with the exit status and the
-// last lines of output. It is never nil: the server should not exit on its own.
+// Err waits until the server exits. It is never nil, since the server should not exit on its own.
 func (s *Server) Err() error {
 	how := "exit status 0"
 	if err := s.process.Err(); err != nil {
@@ -261,7 +252,6 @@ func (s *Server) Err() error {
 	return err
 }
 
-// Stop terminates the server and waits until it has exited. After ten seconds it kills
-// the server and returns an error; no data is lost. Further calls return the same
-// result.
+// Stop terminates the server. After ten seconds it kills the server and returns an error; no data
+// is lost. Further calls return the same result.
 func (s *Server) Stop() error { return s.stop() }

@@ -16,9 +16,8 @@ var MinVersion = Version{Major: 1, Minor: 29}
 
 var serverVersion = regexp.MustCompile(`\(Server (\d+)\.(\d+)\.(\d+)`)
 
-// ParseVersion parses the output of `temporal --version`, like
-// "temporal version 1.5.1 (Server 1.29.1, UI 2.42.1)". It ignores the version of the
-// CLI, which is absent from builds from source.
+// ParseVersion parses the output of `temporal --version`, like "temporal version 1.5.1 (Server
+// 1.29.1, UI 2.42.1)". Builds from source have no version of the CLI.
 func ParseVersion(output string) (Version, error) {
 	match := serverVersion.FindStringSubmatch(output)
 	if match == nil {

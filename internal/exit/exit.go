@@ -1,7 +1,6 @@
 // Package exit has the exit codes of the programs.
 package exit
 
-// The exit codes. Their help texts say what they mean for each program.
 const (
 	OK          = 0
 	Failure     = 1

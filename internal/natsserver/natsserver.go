@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Options of a [Server].
 type Options struct {
 	// Host to listen on. Empty: 127.0.0.1.
 	Host string
@@ -19,7 +18,6 @@ type Options struct {
 	Port int
 }
 
-// Server is a NATS server in this process.
 type Server struct{ server *server.Server }
 
 // Start returns when the server accepts connections.

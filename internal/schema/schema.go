@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
 const (
@@ -22,8 +24,7 @@ const (
 	// An answer of the maximum length needs fewer, unless the schema multiplies them.
 	maxEvaluations = 1 << 20
 	// maxNumber bounds numbers, in digits and in the exponent.
-	maxNumber = 400
-	// maxReasons is the number of reasons in the error of a validation.
+	maxNumber  = 400
 	maxReasons = 5
 )
 
@@ -36,11 +37,17 @@ type Schema struct {
 	evaluations, limit int
 }
 
-// Compile returns the schema of a JSON object. Without "$schema" it is of draft 2020-12.
+// Fault means that a schema is invalid, or that no text can be validated with it.
+type Fault struct{ Reason string }
+
+func (f *Fault) Error() string { return f.Reason }
+
+// Compile returns the schema of a JSON object. Without "$schema" it is of draft 2020-12. Errors are
+// of type [*Fault].
 func Compile(source []byte) (*Schema, error) {
 	document, err := parse(source)
 	if err != nil {
-		return nil, err
+		return nil, &Fault{err.Error()}
 	}
 	s := &Schema{limit: maxEvaluations}
 	compiler := jsonschema.NewCompiler()
@@ -50,20 +57,28 @@ func Compile(source []byte) (*Schema, error) {
 		s.compiled, err = compiler.Compile(url)
 	}
 	if err != nil {
-		return nil, errors.New(compileReason(err))
+		return nil, &Fault{compileReason(err)}
 	}
-	s.count(reflect.ValueOf(s.compiled), map[*jsonschema.Schema]bool{})
+	all, done := map[*jsonschema.Schema]bool{}, map[*jsonschema.Schema]bool{}
+	s.count(reflect.ValueOf(s.compiled), all)
+	var loops []string
+	for schema := range all {
+		if loop := findLoop(schema, done, map[*jsonschema.Schema]bool{}); loop != nil {
+			loops = append(loops, cmp.Or(strings.TrimPrefix(loop.Location, url+"#"), "root"))
+		}
+	}
+	if len(loops) > 0 {
+		return nil, &Fault{slices.Min(loops) + ": the schema refers to itself without an end"}
+	}
 	return s, nil
 }
 
-// noLoader loads no document.
 type noLoader struct{}
 
 func (noLoader) Load(string) (any, error) {
-	return nil, errors.New("references to other documents are not loaded")
+	return nil, errors.New("not loaded")
 }
 
-// compileReason returns the reason why a schema is invalid.
 func compileReason(err error) string {
 	var invalid *jsonschema.SchemaValidationError
 	var mismatch *jsonschema.ValidationError
@@ -72,12 +87,13 @@ func compileReason(err error) string {
 	}
 	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
-		return fmt.Sprintf("reference to %q: %v", load.URL, load.Err)
+		// Redaction would take a text after a colon for a secret, as in a path that ends with passwd.
+		return fmt.Sprintf("%q is another document, and references to other documents are not loaded", load.URL)
 	}
 	return strings.ReplaceAll(err.Error(), url, "")
 }
 
-// Check returns an error unless a text is JSON that matches the schema.
+// The error is a [*Fault] if the schema, not the text, is the reason.
 func (s *Schema) Check(text string) (err error) {
 	value, err := parse([]byte(text))
 	if err != nil {
@@ -85,19 +101,62 @@ func (s *Schema) Check(text string) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("validation failed: %v", p)
+			err = &Fault{fmt.Sprintf("validation failed: %v", p)}
 		}
 	}()
 	s.evaluations = 0
 	err = s.compiled.Validate(value)
 	var mismatch *jsonschema.ValidationError
-	if errors.As(err, &mismatch) {
-		return errors.New(reasons(mismatch))
+	if !errors.As(err, &mismatch) {
+		return err
 	}
-	return err
+	if hasLoop(mismatch) {
+		return &Fault{"a reference leads back to itself: " + reasons(mismatch)}
+	}
+	return errors.New(reasons(mismatch))
 }
 
-// IsObject returns an error unless a text is a JSON object.
+// findLoop returns a schema that applies itself to the same value, through references and
+// keywords such as allOf; nil if there is none. done are schemas without a loop, and open those
+// that lead to s.
+func findLoop(s *jsonschema.Schema, done, open map[*jsonschema.Schema]bool) *jsonschema.Schema {
+	if s == nil || done[s] {
+		return nil
+	}
+	if open[s] {
+		return s
+	}
+	open[s] = true
+	for _, next := range inPlace(s) {
+		if loop := findLoop(next, done, open); loop != nil {
+			return loop
+		}
+	}
+	delete(open, s)
+	done[s] = true
+	return nil
+}
+
+// inPlace returns the schemas that a schema applies to its own value; some may be nil.
+func inPlace(s *jsonschema.Schema) []*jsonschema.Schema {
+	next := slices.Concat([]*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else},
+		s.AllOf, s.AnyOf, s.OneOf, slices.Collect(maps.Values(s.DependentSchemas)))
+	for _, dependency := range s.Dependencies {
+		schema, _ := dependency.(*jsonschema.Schema)
+		next = append(next, schema)
+	}
+	return next
+}
+
+// hasLoop reports whether a mismatch has a reference cycle as a cause. findLoop does not find those
+// of dynamic references.
+func hasLoop(mismatch *jsonschema.ValidationError) bool {
+	if _, isLoop := mismatch.ErrorKind.(*kind.RefCycle); isLoop {
+		return true
+	}
+	return slices.ContainsFunc(mismatch.Causes, hasLoop)
+}
+
 func IsObject(text string) error {
 	value, err := parse([]byte(text))
 	if err != nil {
@@ -109,7 +168,6 @@ func IsObject(text string) error {
 	return nil
 }
 
-// reasons returns the first reasons of a mismatch.
 func reasons(mismatch *jsonschema.ValidationError) string {
 	found := leaves(nil, *mismatch.DetailedOutput())
 	more := len(found) > maxReasons
@@ -205,7 +263,6 @@ func (s *Schema) count(v reflect.Value, seen map[*jsonschema.Schema]bool) {
 	}
 }
 
-// counting returns a format whose checks are counted.
 func (s *Schema) counting(format *jsonschema.Format) *jsonschema.Format {
 	counting := &jsonschema.Format{Name: "counting", Validate: func(any) error { return nil }}
 	if format != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/schema"
 )
 
@@ -62,11 +63,33 @@ func TestInvalidSchemas(t *testing.T) {
 		`{"$ref":"other.json"}`:          "references to other documents are not loaded",
 		`{"$schema":"https://example.com/schema"}`: "references to other documents are not loaded",
 		`{"minimum":1e1000000}`:                    "a number is out of range",
+		`{"$ref":"#"}`:                             "root: the schema refers to itself without an end",
+		`{"not":{"$ref":"#"}}`:                     "/not: the schema refers to itself without an end",
+		`{"properties":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/properties/a"}]}}}`: "/properties/a: the schema refers to itself without an end",
 	} {
 		_, err := schema.Compile([]byte(source))
 		require.ErrorContains(t, err, want, source)
+		require.ErrorAs(t, err, new(*schema.Fault), source)
+		require.Equal(t, err.Error(), event.Redact(err.Error(), 0), "it contains nothing like a secret")
 		require.NotContains(t, err.Error(), "schema:///#", source)
 	}
+}
+
+func TestARecursiveSchemaIsValid(t *testing.T) {
+	s, err := schema.Compile([]byte(`{"allOf":[{"$ref":"#/$defs/tree"},{"$ref":"#/$defs/tree"}],
+		"$defs":{"tree":{"properties":{"left":{"$ref":"#"},"right":{"items":{"$ref":"#/$defs/tree"}}},"type":"object"}}}`))
+	require.NoError(t, err)
+	require.NoError(t, s.Check(`{"left":{"right":[{},{"left":{}}]}}`))
+	require.Error(t, s.Check(`{"left":{"right":[{"left":1}]}}`))
+}
+
+func TestADynamicReferenceToItselfIsAFaultOfTheSchema(t *testing.T) {
+	s, err := schema.Compile([]byte(`{"properties":{"a":{"$dynamicRef":"#/properties/a"}}}`))
+	require.NoError(t, err)
+	require.NoError(t, s.Check(`{}`))
+	err = s.Check(`{"a":1}`)
+	require.ErrorAs(t, err, new(*schema.Fault))
+	require.ErrorContains(t, err, "a reference leads back to itself: /a: ")
 }
 
 func TestSchemasOfOtherDrafts(t *testing.T) {
@@ -105,7 +128,9 @@ func TestValidationHasALimit(t *testing.T) {
 			s, err := schema.Compile([]byte(test.schema))
 			require.NoError(t, err)
 			s.Limit(10_000)
-			require.EqualError(t, s.Check(test.text), "validation failed: the schema takes too many steps")
+			err = s.Check(test.text)
+			require.EqualError(t, err, "validation failed: the schema takes too many steps")
+			require.ErrorAs(t, err, new(*schema.Fault))
 		})
 	}
 }

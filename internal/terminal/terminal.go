@@ -24,7 +24,6 @@ import (
 	"unicode/utf8"
 )
 
-// unsafe reports whether a character can control a terminal or reorder text.
 func unsafe(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t' || r == '\u200c' || r == '\u200d':
@@ -84,11 +83,9 @@ func NewWriter(to io.Writer) *Writer {
 	return &Writer{to: Raw(to), safe: func(text []byte) []byte { return []byte(Clean(string(text))) }}
 }
 
-// NewJSONWriter returns a writer that escapes JSON.
 func NewJSONWriter(to io.Writer) *Writer { return &Writer{to: Raw(to), safe: EscapeJSON} }
 
-// Raw returns the writer below a [Writer], or any other writer itself. Use it for escape
-// sequences of the program itself.
+// Raw returns the writer below a [Writer], for escape sequences of the program itself.
 func Raw(w io.Writer) io.Writer {
 	if safe, ok := w.(*Writer); ok {
 		return safe.to

@@ -100,12 +100,14 @@ func (f *fold) apply() {
 	case event.LLMRequestInterrupted:
 		f.endStream(body.RequestID)
 		f.appendSystem(f.positionOf(body.RequestID), SubtypeInterrupted, Info, interruption(body.Reason))
+		f.appendUsage(body.RequestID, body.Usage)
 	case event.LLMRequestFailed:
 		f.endStream(body.RequestID)
 		f.append(f.positionOf(body.RequestID), Entry{
 			EntryType: EntryType{Type: ErrorMessage, Subtype: SubtypeRequestFailed, FailureKind: body.Kind, Retryable: body.Retryable},
 			Content:   "No answer" + afterRetries(body.RetriesAttempted) + ": " + body.Error,
 		})
+		f.appendUsage(body.RequestID, body.Usage)
 	case event.LLMRequestFellBack:
 		if number := event.RequestNumber(body.RequestID); number == f.stream.number {
 			f.startAttempt(number, f.stream.attempt+1)
@@ -244,18 +246,31 @@ func (f *fold) appendNote(body event.Note) {
 }
 
 func (f *fold) usage(body event.LLMRequestCompleted) Entry {
-	t := EntryType{
-		Type: TokenUsageInfo, InputTokens: body.InputTokens, CachedTokens: body.CachedTokens, OutputTokens: body.OutputTokens,
-		ReasoningTokens: body.ReasoningTokens, Estimated: body.Estimated, CostMicros: body.CostMicros, DurationMs: body.DurationMs,
+	entry := f.usageOf(body.RequestID, body.Usage)
+	entry.EntryType.DurationMs = body.DurationMs
+	entry.Content += fmt.Sprintf(", %v", time.Duration(body.DurationMs)*time.Millisecond)
+	if body.FinishReason != "stop" && body.FinishReason != "" {
+		entry.Content += ", ended by " + body.FinishReason
 	}
-	if f.request.id == body.RequestID {
+	return entry
+}
+
+// appendUsage shows the usage of an attempt without an answer, if it has any.
+func (f *fold) appendUsage(requestID string, usage event.Usage) {
+	if usage.InputTokens+usage.OutputTokens > 0 {
+		f.append(f.positionOf(requestID), f.usageOf(requestID, usage))
+	}
+}
+
+func (f *fold) usageOf(requestID string, usage event.Usage) Entry {
+	t := EntryType{
+		Type: TokenUsageInfo, InputTokens: usage.InputTokens, CachedTokens: usage.CachedTokens, OutputTokens: usage.OutputTokens,
+		ReasoningTokens: usage.ReasoningTokens, Estimated: usage.Estimated, CostMicros: usage.CostMicros,
+	}
+	if f.request.id == requestID {
 		t.Model = f.request.model
 	}
-	content := fmt.Sprintf("%s, %v", event.DescribeUsage(body.Usage), time.Duration(t.DurationMs)*time.Millisecond)
-	if body.FinishReason != "stop" && body.FinishReason != "" {
-		content += ", ended by " + body.FinishReason
-	}
-	return Entry{EntryType: t, Content: content}
+	return Entry{EntryType: t, Content: event.DescribeUsage(usage)}
 }
 
 func (f *fold) append(after string, entry Entry) {

@@ -95,6 +95,16 @@ func TestAForkHasNotUsedTheTokensOfItsOrigin(t *testing.T) {
 	require.Equal(t, usage.Row{Key: usage.Key{ContextName: "fork"}, Usage: reducer.Usage{Attempts: 1, InputTokens: 7, OutputTokens: 1, Unpriced: 1}}, got[1])
 }
 
+func TestAForkInsideARequestHasNotUsedItsAttempt(t *testing.T) {
+	fork := (&writer{context: "fork"}).add(
+		event.SessionStarted{}, started(1, "openai", "gpt"),
+		event.SessionStarted{ForkedFrom: "demo:0002", LoadedEventCount: 2},
+		event.LLMRequestInterrupted{RequestID: "r", Reason: event.ReasonCancelled},
+	)
+	require.Empty(t, rows(usage.ByContext, fork))
+	require.Zero(t, reducer.Load("fork", reducer.Reduce, fork.log...).Usage)
+}
+
 func TestSumsOfForgedCostsDoNotOverflow(t *testing.T) {
 	attempt := event.Usage{CostMicros: new(int64(event.MaxCostMicros))}
 	sum := reducer.Usage{CostMicros: math.MaxInt64 - 1}.Add(attempt)

@@ -90,9 +90,9 @@ func lifecycle(body event.Body) (subject, text string) {
 	case event.LLMRequestInterrupted:
 		return "interrupted", strings.ReplaceAll(string(b.Reason), "_", " ") + used(b.Usage)
 	case event.LLMRequestFailed:
-		return "failed", b.Error + retries(b.RetriesAttempted) + advice(b.Kind, b.Retryable)
+		return "failed", b.Error + retries(b.RetriesAttempted) + used(b.Usage) + advice(b.Kind, b.Retryable)
 	case event.LLMRequestFellBack:
-		return "fell back", fmt.Sprintf("from %s to %s: %s%s", b.FromProvider, b.ToProvider, b.Error, retries(b.RetriesAttempted))
+		return "fell back", fmt.Sprintf("from %s to %s: %s%s%s", b.FromProvider, b.ToProvider, b.Error, retries(b.RetriesAttempted), used(b.Usage))
 	case event.LLMAttemptEnded:
 		return fmt.Sprintf("attempt %d %s", b.Attempt, strings.ReplaceAll(string(b.Outcome), "_", " ")), attemptEnd(b)
 	case event.ApprovalRequested:
@@ -172,16 +172,22 @@ func attemptEnd(b event.LLMAttemptEnded) string {
 // advice formats what to do about a failed request as a suffix of its error. Errors of the
 // other kinds contain it.
 func advice(kind event.FailureKind, isRetryable bool) string {
-	switch {
-	case kind == event.FailureUnauthorized:
+	switch kind {
+	case event.FailureUnauthorized:
 		return "; add a valid key for the provider"
-	case kind == event.FailureQuota:
+	case event.FailureQuota:
 		return "; the account of the provider needs more quota"
-	case isRetryable:
-		return "; try again later"
-	default:
-		return ""
+	case event.FailureContextTooLong:
+		return "; start a new context, or choose a model with a larger context window"
+	case event.FailureContentFilter:
+		return "; change the message"
+	case event.FailureModelNotFound:
+		return "; choose another model"
 	}
+	if isRetryable {
+		return "; try again later"
+	}
+	return ""
 }
 
 func retries(n int) string {

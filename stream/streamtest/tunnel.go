@@ -43,10 +43,8 @@ func Start(t testing.TB, to string) *Tunnel {
 	return tunnel
 }
 
-// URL returns the URL of the tunnel.
 func (t *Tunnel) URL() string { return "nats://" + t.listener.Addr().String() }
 
-// Silence stops all transfers for good.
 func (t *Tunnel) Silence() { t.silent.Store(true) }
 
 func (t *Tunnel) serve(done <-chan struct{}) {
@@ -71,7 +69,6 @@ func (t *Tunnel) serve(done <-chan struct{}) {
 	}
 }
 
-// carry copies bytes until the tunnel is silent. If one connection ends, it closes the other.
 func (t *Tunnel) carry(to, from net.Conn) {
 	buffer := make([]byte, 4096)
 	for {

@@ -34,8 +34,7 @@ import (
 	"syscall"
 )
 
-// separator stands between the arguments of several runs of go test.
-const separator = "+"
+const separator = "+" // of several runs
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -53,7 +52,6 @@ func main() {
 	os.Exit(code)
 }
 
-// split splits the arguments at each separator.
 func split(args []string) (first []string, others [][]string) {
 	i := slices.Index(args, separator)
 	if i < 0 {
@@ -280,7 +278,6 @@ func (r *report) skip(reason string) {
 	r.counts[reason]++
 }
 
-// skipped is "" if nothing was skipped.
 func (r *report) skipped() string {
 	var parts []string
 	slices.Sort(r.reasons)

@@ -36,15 +36,13 @@ const HandBack = 10 * time.Second
 // turn and continues as new has fewer history events.
 const MinContinueAfter = 50
 
-// Options configure a worker.
 type Options struct {
 	// Namespace of the Temporal client. Empty: "default".
 	Namespace string
 	// TaskQueue to poll. Empty: wire.TaskQueue.
 	TaskQueue string
 	// Part to run. Zero: both.
-	Part Part
-	// Models sends the requests.
+	Part   Part
 	Models *llm.Adapter
 	// Tools are the tools of the worker, the same in all workers of a task queue. Nil: none;
 	// tools of clients still work.
@@ -91,8 +89,8 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	}
 	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
 	cache := activities.NewSessionCache(options.CacheBytes)
-	// Spare pollers keep concurrent contexts from waiting for each other: the server writes a
-	// task that arrives without a poller to its database and reads it back.
+	// Spare pollers save time: the server writes a task that arrives without a poller to its
+	// database and reads it back.
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: 32,
 		MinimumNumberOfPollers: 32,

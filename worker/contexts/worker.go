@@ -39,8 +39,11 @@ func (w *Worker) Run(interrupted <-chan any) error {
 	}
 	ended := make(chan any)
 	go func() {
-		<-interrupted
-		w.Stop()
+		select {
+		case <-interrupted:
+			w.Stop()
+		case <-w.stopped: // the worker failed
+		}
 	}()
 	err := w.Worker.Run(ended)
 	w.Stop()

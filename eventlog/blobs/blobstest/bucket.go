@@ -27,9 +27,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// Bucket is the content of a store.
 type Bucket struct {
-	// Store is the store on this bucket.
 	Store *blobs.Store
 
 	mu      sync.Mutex
@@ -62,7 +60,6 @@ func (b *Bucket) Fail(err error) {
 	b.err = err
 }
 
-// SetLatency delays each read and list.
 func (b *Bucket) SetLatency(latency time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,17 +73,15 @@ func (b *Bucket) wait() {
 	time.Sleep(latency)
 }
 
-// Set replaces the bytes under a name; nil removes the name.
 func (b *Bucket) Set(name string, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.blobs[name] = data
-	if data == nil {
+	if data == nil { // removes the name
 		delete(b.blobs, name)
 	}
 }
 
-// Names returns all names, sorted.
 func (b *Bucket) Names() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -100,7 +95,6 @@ func (b *Bucket) Reads() int {
 	return b.reads
 }
 
-// Writes returns the number of writes.
 func (b *Bucket) Writes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
