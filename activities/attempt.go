@@ -92,7 +92,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	if err != nil {
 		return a.outcome(ctx, Answer{}, err)
 	}
-	messages := session.Reduced.Messages
+	messages := reducer.MessagesOf(session)
 
 	a.usage.start(model)
 	a.announce(ctx, config.Delivery.Policy)
