@@ -91,7 +91,16 @@ bin/gotest:
 
 .PHONY: bin/gotest
 
-test: bin/temporal bin/gotest ## Run all tests with the race detector; T=TestName P=./pkg for some
+# The reference MCP servers, for the tests of tool/mcp. Without npm or its registry these are
+# skipped.
+bin/mcp: tools/mcp/package-lock.json
+	@if command -v npm >/dev/null; then \
+		echo "installing the reference MCP servers, in about 10 seconds"; \
+		mkdir -p $@ && cp tools/mcp/package.json tools/mcp/package-lock.json $@ && \
+		npm ci --prefix $@ --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@ || rm -rf $@; \
+	fi
+
+test: bin/temporal bin/gotest bin/mcp ## Run all tests with the race detector; T=TestName P=./pkg for some
 	@$(if $(race),,echo "no C compiler ($$(go env CC)), so the race detector is off")
 	$(if $(large),@echo "running large tests$(if $(plain), and packages without goroutines) without the race detector beside the others; their results follow at the end")
 	@GORACE="atexit_sleep_ms=100 $$GORACE" $(gotest) $(race) -timeout 20m $(if $(large),-skip '$(large_tests)') $(if $(T),-v -run '$(T)') $(slowest) $(if $(plain),$(shell go list $(P) | grep -Fvx "$$(go list $(plain))"),$(P)) \

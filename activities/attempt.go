@@ -92,7 +92,7 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	if err != nil {
 		return a.outcome(ctx, Answer{}, err)
 	}
-	messages := session.Reduced.Messages
+	messages := reducer.MessagesOf(session)
 	request := ModelRequest{
 		Conversation: a.in.ContextName,
 		Messages:     messages,

@@ -42,7 +42,7 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 		a.retry = session.Reduced.Config.Retry
 		a.hasFallback = session.Reduced.Config.Fallback != nil && !a.in.Fallback
 		a.mu.Lock()
-		a.attempted.Through = session.LastEventID()
+		a.attempted.Through = reducer.ThroughOf(session)
 		a.mu.Unlock()
 	}
 	return session, err

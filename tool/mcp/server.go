@@ -108,13 +108,13 @@ func (s *server) run(ctx context.Context) {
 		if time.Since(started) >= maxBackoff {
 			delay = s.timing.backoff
 		}
-		s.logger.Warn("MCP server failed", "server", s.config.Name, "error", err.Error(), "restart_in", delay.String())
 		s.set(func() {
 			s.link, s.err, s.next = nil, err, time.Now().Add(delay)
 			if !wasConnected {
 				s.failures++
 			}
 		})
+		s.logger.Warn("MCP server failed", "server", s.config.Name, "error", err.Error(), "restart_in", delay.String())
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:

@@ -1,0 +1,187 @@
+package activities_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// caller is a model that calls tools. It keeps its request.
+type caller struct {
+	answer  activities.Answer
+	request activities.ModelRequest
+}
+
+func (c *caller) Resolve(reducer.ProviderConfig) (activities.Model, error) { return c, nil }
+func (*caller) ID() (providerID, model string)                             { return "openai", "scripted" }
+func (*caller) Usage() event.Usage                                         { return event.Usage{} }
+
+func (c *caller) Stream(_ context.Context, r activities.ModelRequest, _ func(activities.Delta)) (activities.Answer, error) {
+	c.request = r
+	return c.answer, nil
+}
+
+var city = event.Object(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`)
+
+// offers returns a worker with the tools weather and files_read (mcp:files/read), which is
+// idempotent.
+func offers(activities.OfferRequest) ([]activities.Tool, error) {
+	return []activities.Tool{
+		{ToolDefinition: activities.ToolDefinition{Name: "weather", Description: "The weather", Parameters: city}, Timeout: 2 * time.Second, Attempts: 5},
+		{ToolDefinition: activities.ToolDefinition{Name: "files_read", Parameters: event.Object(`{"type":"object"}`)},
+			Canonical: "mcp:files/read", Idempotent: true, Attempts: 3},
+	}, nil
+}
+
+var ask = event.Tool{Name: "ask", Description: "Ask", Parameters: event.Object(`{"type":"object"}`)}
+
+// answered returns the result of Generate in a context with settings.
+func answered(t *testing.T, tools activities.Tools, model *caller, settings ...event.Body) (activities.GenerateResult, error) {
+	t.Helper()
+	session := newSession(settings...)
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(activities.New(activities.Options{
+		Temporal: &server{session: func(int) (reducer.Session, error) { return session, nil }}, Models: model, Tools: tools,
+	}))
+	var result activities.GenerateResult
+	value, err := env.ExecuteActivity(acts.Generate, activities.GenerateInput{
+		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: 30_000,
+	})
+	if err == nil {
+		err = value.Get(&result)
+	}
+	return result, err
+}
+
+func TestToolsAreOffered(t *testing.T) {
+	config := event.SetTools{Tools: event.ToolList{{Pattern: "weather"}, {Pattern: "mcp:files/*"}, ask, {Name: "bare"}}}
+	model := &caller{answer: activities.Answer{Text: "Hi", FinishReason: "stop"}}
+	var asked activities.OfferRequest
+	result, err := answered(t, toolbox{offer: func(r activities.OfferRequest) ([]activities.Tool, error) {
+		asked = r
+		return offers(r)
+	}}, model, config, event.SetRequestSettings{ToolChoice: &event.ToolChoice{Name: "mcp:files/read"}})
+	require.NoError(t, err)
+	require.Equal(t, reducer.Completed, result.Outcome)
+	require.Equal(t, activities.OfferRequest{ContextName: "demo", RequestID: "demo:r0001", Config: config}, asked)
+	require.Equal(t, []activities.ToolDefinition{
+		{Name: "weather", Description: "The weather", Parameters: city},
+		{Name: "files_read", Parameters: event.Object(`{"type":"object"}`)},
+		{Name: "ask", Description: "Ask", Parameters: event.Object(`{"type":"object"}`)},
+		{Name: "bare", Parameters: event.Object(`{"type":"object"}`)},
+	}, model.request.Tools)
+	require.Equal(t, "files_read", model.request.Settings.ToolChoice.Name, "the name that the model knows")
+}
+
+func TestTheToolOfAClientReplacesThatOfTheWorker(t *testing.T) {
+	model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []activities.ModelCall{{ID: "1", Name: "weather", Arguments: `{}`}}}}
+	result, err := answered(t, toolbox{offer: offers}, model, event.SetTools{Tools: event.ToolList{{Pattern: "*"}, {Name: "weather"}}})
+	require.NoError(t, err)
+	require.Len(t, model.request.Tools, 2)
+	require.Equal(t, []activities.CalledTool{{ID: "1", Name: "weather", Arguments: json.RawMessage(`{}`), Client: true}}, result.Calls)
+}
+
+func TestARequestWithUnknownToolsFails(t *testing.T) {
+	pattern := event.SetTools{Tools: event.ToolList{{Pattern: "weather"}}}
+	for name, test := range map[string]struct {
+		tools    activities.Tools
+		settings []event.Body
+		want     string
+	}{
+		"a worker without tools": {nil, []event.Body{pattern}, "tool weather: this worker has no tools (register them with the worker, or leave the tool out)"},
+		"a tool choice that is not offered": {toolbox{offer: offers}, []event.Body{pattern, event.SetRequestSettings{ToolChoice: &event.ToolChoice{Name: "run"}}},
+			"toolChoice: the tool run is not offered (want one of: weather, files_read)"},
+		"an error of the worker": {toolbox{offer: func(activities.OfferRequest) ([]activities.Tool, error) {
+			return nil, &activities.ModelError{Kind: "unknown-tool", Failure: event.FailureBadRequest, Err: errors.New("no such tool")}
+		}}, []event.Body{pattern}, "no such tool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := answered(t, test.tools, &caller{}, test.settings...)
+			var failed *temporal.ApplicationError
+			require.ErrorAs(t, err, &failed)
+			require.True(t, failed.NonRetryable())
+			require.Equal(t, test.want, failed.Message())
+			var failure activities.Failure
+			require.NoError(t, failed.Details(&failure))
+			require.Equal(t, event.FailureBadRequest, failure.Kind)
+		})
+	}
+}
+
+func TestCallsOfAnAnswerAreResolved(t *testing.T) {
+	config := event.SetTools{
+		Tools: event.ToolList{{Pattern: "*"}, ask},
+		Approve: event.ApprovalRules{
+			{Tool: "mcp:files/*"}, {Tool: "weather", When: event.Object(`{"properties":{"city":{"const":"Rome"}}}`)},
+			{Tool: "ask", When: event.Object(`{"type":"nonsense"}`)},
+		},
+	}
+	for name, test := range map[string]struct {
+		call activities.ModelCall
+		want activities.CalledTool
+	}{
+		"a call":                   {activities.ModelCall{ID: "1", Name: "weather", Arguments: `{"city":"Paris"}`}, activities.CalledTool{ID: "1", Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`), TimeoutMs: 2000}},
+		"a rule on the arguments":  {activities.ModelCall{Name: "weather", Arguments: ` {"city": "Rome"}`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"city":"Rome"}`), TimeoutMs: 2000, Approve: true}},
+		"a rule on a pattern":      {activities.ModelCall{Name: "files_read"}, activities.CalledTool{Name: "files_read", Arguments: json.RawMessage(`{}`), Approve: true, Idempotent: true, Attempts: 3}},
+		"a rule with a bad schema": {activities.ModelCall{Name: "ask", Arguments: `{"q":1}`}, activities.CalledTool{Name: "ask", Arguments: json.RawMessage(`{"q":1}`), Client: true, Approve: true}},
+		"an unknown tool":          {activities.ModelCall{Name: "rm -rf", Arguments: `{"a":1}`}, activities.CalledTool{Name: "rm_-rf", Arguments: json.RawMessage(`{"a":1}`), Error: `unknown tool "rm_-rf" (available: weather, files_read, ask)`}},
+		"a tool without a name":    {activities.ModelCall{}, activities.CalledTool{Name: "unnamed", Arguments: json.RawMessage(`{}`), Error: `unknown tool "unnamed" (available: weather, files_read, ask)`}},
+		"invalid JSON":             {activities.ModelCall{Name: "weather", Arguments: `{"city"`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: not JSON: unexpected EOF (you wrote: {"city")`}},
+		"no object":                {activities.ModelCall{Name: "weather", Arguments: `["Paris"]`}, activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: `invalid arguments: want a JSON object (you wrote: ["Paris"])`}},
+		"arguments that do not match": {activities.ModelCall{Name: "weather", Arguments: `{"town":"Paris"}`},
+			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{"town":"Paris"}`), Error: `invalid arguments: root: missing property 'city'`}},
+		"a field named like a key": {activities.ModelCall{Name: "weather", Arguments: `{"city":"Paris","api_key":"hunter2"}`},
+			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: ToolCallEvent.parameters.api_key: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)"}},
+		"deep arguments": {activities.ModelCall{Name: "weather", Arguments: `{"city":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`},
+			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: the JSON is nested too deep"}},
+		"long arguments": {activities.ModelCall{Name: "weather", Arguments: `{"city":"` + strings.Repeat("x", 300<<10) + `"}`},
+			activities.CalledTool{Name: "weather", Arguments: json.RawMessage(`{}`), Error: "invalid arguments: 307211 bytes (at most 262144)"}},
+		"a long id": {activities.ModelCall{ID: strings.Repeat("é", 100), Name: "weather", Arguments: `{"city":"Paris"}`},
+			activities.CalledTool{ID: strings.Repeat("é", 32), Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`), TimeoutMs: 2000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := &event.ProviderState{ProviderID: "openai", Model: "m", BaseURL: "https://example.com/v1", Data: json.RawMessage(`{"a":1}`)}
+			model := &caller{answer: activities.Answer{Text: "Let me see.", FinishReason: "tool_calls", Calls: []activities.ModelCall{test.call}, State: state}}
+			result, err := answered(t, toolbox{offer: offers}, model, config)
+			require.NoError(t, err)
+			require.Equal(t, reducer.Called, result.Outcome)
+			require.Equal(t, "Let me see.", result.Text)
+			require.Equal(t, state, result.ProviderState, "later requests need the state of an answer with calls")
+			require.Equal(t, []activities.CalledTool{test.want}, result.Calls)
+		})
+	}
+}
+
+func TestTheCallsOfAnAnswerAreBounded(t *testing.T) {
+	many := make([]activities.ModelCall, reducer.MaxCalls+1)
+	for i := range many {
+		many[i] = activities.ModelCall{ID: fmt.Sprint(i), Name: "files_read", Arguments: `{"text":"` + strings.Repeat("x", 200<<10) + `"}`}
+	}
+	state := &event.ProviderState{ProviderID: "openai", Model: "m", BaseURL: "https://example.com/v1", Data: json.RawMessage(`{"a":1}`)}
+	result, err := answered(t, toolbox{offer: offers}, &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: many, State: state}},
+		event.SetTools{Tools: event.ToolList{{Pattern: "*"}}})
+	require.NoError(t, err)
+	require.Len(t, result.Calls, reducer.MaxCalls)
+	require.Nil(t, result.ProviderState, "it belongs to all calls")
+	size := 0
+	for _, call := range result.Calls {
+		size += len(call.Arguments)
+	}
+	require.Less(t, size, activities.MaxAnswerBytes+len(many)*2)
+}
