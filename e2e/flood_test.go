@@ -29,7 +29,7 @@ type flood struct{ signals, bytes, senders int }
 // 16 MiB at which a run continues as new, and two buffers of the server of 32 MiB each.
 // One fills during the workflow task before the history reaches 16 MiB, one during the
 // first attempt to continue as new. The second attempt succeeds, because the server
-// refuses signals during it.
+// rejects signals during it.
 const maxFloodedRunBytes = 16<<20 + 2*32<<20
 
 func TestAFloodOfSignalsDuringAnAnswer(t *testing.T) {
