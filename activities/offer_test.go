@@ -29,6 +29,7 @@ type caller struct {
 func (c *caller) Resolve(reducer.ProviderConfig) (activities.Model, error) { return c, nil }
 func (*caller) ID() (providerID, model string)                             { return "openai", "scripted" }
 func (*caller) Usage() event.Usage                                         { return event.Usage{} }
+func (*caller) Check(activities.ModelRequest) error                        { return nil }
 
 func (c *caller) Stream(_ context.Context, r activities.ModelRequest, _ func(activities.Delta)) (activities.Answer, error) {
 	c.request = r
