@@ -167,7 +167,7 @@ func redactValue(value any) any {
 		}
 		return redactShapes(value)
 	case map[string]any:
-		for _, name := range slices.Collect(maps.Keys(value)) {
+		for _, name := range slices.Sorted(maps.Keys(value)) {
 			if isKeyName(name) {
 				delete(value, name)
 				value[name+" "+Removed] = nil

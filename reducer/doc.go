@@ -20,11 +20,28 @@
 //
 // A session is in one [Phase]. The first row that matches the phase, the input and the
 // conditions gives the next phase and the effects. "running" stands for all phases with a
-// request, an effect in brackets is optional, and - means none.
+// request, an effect in brackets is optional, [CallTool] also stands for several, and - means none.
 //
 //	phase                    | input                      | when                        | next         | effects
 //	any                      | Opened                     | -                           | idle         | Record
 //	any                      | Received                   | duplicate                   | same         | -
+//	calling                  | Received                   | message, policy interrupts  | debouncing   | Record, StartRequest, [CancelTools], [WakeAt]
+//	calling                  | Received, Woken            | calls done                  | debouncing   | Record, StartRequest, [WakeAt]
+//	calling                  | Received                   | -                           | same         | Record, [CallTool], [WakeAt]
+//	calling                  | Refused                    | -                           | same         | Record
+//	calling                  | ToolEnded                  | call runs, calls done       | debouncing   | Record, StartRequest
+//	calling                  | ToolEnded                  | call runs                   | same         | Record, [CallTool]
+//	any                      | ToolEnded                  | late result                 | same         | Record
+//	any                      | ToolEnded                  | -                           | same         | -
+//	calling                  | Woken                      | -                           | same         | [Record], [CallTool], [WakeAt]
+//	any                      | Woken                      | -                           | same         | -
+//	calling                  | Continued                  | calls done                  | debouncing   | Record, StartRequest
+//	calling                  | Continued                  | -                           | same         | [Record], [CallTool], [WakeAt]
+//	calling                  | InterruptAsked             | message waits               | debouncing   | Record, StartRequest, [CancelTools], [WakeAt]
+//	calling                  | InterruptAsked             | -                           | idle         | Record, [CancelTools], [WakeAt]
+//	calling                  | CloseAsked                 | -                           | ended        | Record, [CancelTools], [WakeAt]
+//	calling                  | RequestStarted             | -                           | same         | -
+//	calling                  | RequestEnded               | -                           | same         | -
 //	idle, ended              | Received                   | message                     | debouncing   | Record, StartRequest
 //	ended                    | Received, Refused          | -                           | idle         | Record
 //	debouncing               | Received                   | message, policy interrupts  | same         | Record, TellRequest
@@ -42,6 +59,8 @@
 //	any                      | InterruptAsked, CloseAsked | -                           | same         | -
 //	answering                | Continued                  | worker known                | same         | AdoptRequest
 //	interrupting, cancelling | Continued                  | worker known                | same         | AdoptRequest, InterruptRequest
+//	debouncing, answering    | RequestEnded               | called, calls done          | debouncing   | Record, StartRequest
+//	debouncing, answering    | RequestEnded               | called                      | calling      | Record, [CallTool], [WakeAt]
 //	debouncing, answering    | RequestEnded               | failed, fallback configured | debouncing   | Record, StartRequest
 //	debouncing, answering    | RequestEnded, Continued    | handed back                 | debouncing   | [Record], StartRequest
 //	running                  | RequestEnded, Continued    | message waits               | debouncing   | Record, StartRequest
@@ -53,6 +72,11 @@
 //   - message: the input contains a message that wants an answer, and is not rejected.
 //   - outdated: the reported attempt does not include the newest such message.
 //   - message waits: the request ends without having included or answered such a message.
+//   - called: the answer has tool calls, the turn has a step left, and no stop or, under the
+//     policy interrupt, new input arrived before the answer.
+//   - calls done: after the input, every call has a result.
+//   - call runs: the call is running; calls that wait for an approval or a client are not.
+//   - late result: the result of a call that was interrupted or lost, and has a placeholder.
 //   - policy interrupts: the delivery policy is interrupt.
 //   - newest attempt ended: the newest known attempt failed and is retried, and the log does
 //     not yet contain its end.
@@ -66,6 +90,9 @@
 //
 // # Guarantees
 //
+//   - Every tool call has exactly one result before the next attempt. A call is executed at most
+//     once unless it is idempotent. An actual result that arrives after an interruption replaces
+//     the placeholder.
 //   - Both folds are deterministic and never modify their arguments. Results can share
 //     memory with arguments, so treat both as immutable.
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log,

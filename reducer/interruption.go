@@ -12,6 +12,13 @@ func (d *decision) isOutdated() bool {
 	return d.Phase().IsSent() && event.Counter(d.Trigger) > event.Counter(d.Request.Through)
 }
 
+// isBeyondLimit reports whether the newest message that wants an answer waits for the end of the
+// turn.
+func (d *decision) isBeyondLimit() bool {
+	limit := d.Request.Limit
+	return limit != "" && event.Counter(d.Trigger) > event.Counter(limit)
+}
+
 // interruptIfOutdated stops an outdated attempt if the delivery policy interrupts.
 func (d *decision) interruptIfOutdated() {
 	if d.isOutdated() && d.policy().Interrupts {
@@ -21,12 +28,12 @@ func (d *decision) interruptIfOutdated() {
 
 // interrupt cancels the request when a person asks for it. The messages that it would have
 // answered stay unanswered: those of its quiet period, those that its attempt includes, and
-// those that interrupted it. Messages queued behind a running attempt are answered next.
+// those that interrupted it. Messages queued behind a running attempt or turn are answered next.
 func (d *decision) interrupt() {
 	if d.Request == nil {
 		return
 	}
-	hasQueued := d.isOutdated() && d.Phase() != PhaseInterrupting
+	hasQueued := d.isOutdated() && d.Phase() != PhaseInterrupting || d.isBeyondLimit()
 	if !hasQueued {
 		d.Request.Dropped = cmp.Or(d.Trigger, d.Request.Dropped)
 		d.Trigger, d.TriggerSettings = "", nil

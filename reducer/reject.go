@@ -49,8 +49,8 @@ func (d *decision) rejection(events []event.Event) string {
 				return fmt.Sprintf("%s: %d attachments wait for a message already", e.Tag(), MaxPendingAttachments)
 			}
 		case event.ToolCall:
-			if d.Rules >= Rules2 && d.Request != nil && body.RequestID == d.Request.ID {
-				return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can add calls to it (leave requestId out)", e.Tag(), d.Request.ID)
+			if number := event.RequestNumber(body.RequestID); d.Rules >= Rules2 && number > 0 && body.RequestID == event.FormatRequestID(d.ContextName, number) {
+				return fmt.Sprintf("%s.requestId: only the worker of a request can add calls to it (leave requestId out)", e.Tag())
 			}
 			if calls++; calls > MaxOpenToolCalls {
 				return fmt.Sprintf("%s: %d tool calls wait for their results already", e.Tag(), MaxOpenToolCalls)

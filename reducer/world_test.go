@@ -18,14 +18,16 @@ import (
 
 // TestASessionSurvivesRandomFaults drives a session with random inputs: events of every kind,
 // interrupts, closes, workers that fail, die or ignore a stop, lost, late and repeated
-// signals, and terminated runs. It checks the invariants after every step, and that the
-// session becomes idle when the faults end.
+// signals, terminated runs, and runs that continue as new. Answers have tool calls with every
+// outcome: errors, approvals, results of clients, expiry, lost workers and late results. It checks
+// the invariants after every step, and that the session becomes idle when the faults end.
 //
 //test:large
 func TestASessionSurvivesRandomFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch, shown: map[string]int{}}
+		w := &world{T: t, session: reducer.NewSession("demo"), twin: reducer.NewSession("demo"), now: eventtest.Epoch, shown: map[string]int{}, started: map[string]bool{}}
 		w.step(reducer.Opened{At: w.now})
+		w.input(event.New(event.SetDeliveryPolicy{Policy: rapid.SampledFrom(event.Policies()).Draw(t, "policy")}))
 		t.Repeat(map[string]func(*rapid.T){
 			"message":   func(t *rapid.T) { w.in(t); w.input(event.New(eventtest.UserMessage().Draw(t, "message"))) },
 			"any input": func(t *rapid.T) { w.in(t); w.anyInput() },
@@ -37,6 +39,14 @@ func TestASessionSurvivesRandomFaults(t *testing.T) {
 			"retry":     func(t *rapid.T) { w.in(t); w.retry() },
 			"signal":    func(t *rapid.T) { w.in(t); w.signal() },
 			"end":       func(t *rapid.T) { w.in(t); w.end() },
+			"tools":     func(t *rapid.T) { w.in(t); w.setTools() },
+			"call":      func(t *rapid.T) { w.in(t); w.call() },
+			"tool":      func(t *rapid.T) { w.in(t); w.tool() },
+			"tool late": func(t *rapid.T) { w.in(t); w.lateTool() },
+			"approval":  func(t *rapid.T) { w.in(t); w.decide() },
+			"answer":    func(t *rapid.T) { w.in(t); w.answerAsClient() },
+			"time":      func(t *rapid.T) { w.in(t); w.wake() },
+			"continue":  func(t *rapid.T) { w.in(t); w.continueAsNew() },
 			"":          func(t *rapid.T) { w.in(t); w.check() },
 		})
 		w.in(t)
@@ -56,6 +66,12 @@ type world struct {
 	running *activity
 	// signals can be delivered, any number of times.
 	signals []reducer.RequestStarted
+	// calling are the calls that a worker executes, and cancelled those that it was asked to stop.
+	calling, cancelled []reducer.CallTool
+	// started are the ids of the calls that were executed, by whether they are idempotent.
+	started map[string]bool
+	timer   time.Time
+
 	// waiting are the messages that want an answer.
 	waiting []int
 	// shown is the newest event that each request is known to include.
@@ -111,11 +127,14 @@ func (w *world) step(in reducer.Input) []event.Event {
 			require.Equal(w, next.Request.ID, effect.RequestID)
 			require.Equal(w, next.Requests, effect.Turn)
 			require.Empty(w, next.OpenToolCalls, "a request starts with an open tool call")
+			require.Empty(w, next.Request.Calls)
+			require.Equal(w, next.Request.Limit, effect.Limit)
+			require.Equal(w, next.Request.Steps, effect.Steps)
 			if w.shown[effect.RequestID] == 0 {
 				require.NotEmpty(w, w.waiting, "a request starts without a waiting message")
 			}
 			w.running = &activity{StartRequest: effect, attempt: effect.FirstAttempt, model: "m"}
-			w.shown[effect.RequestID] = len(w.log)
+			w.shown[effect.RequestID] = event.Counter(reducer.ThroughOf(next))
 		case reducer.TellRequest:
 			require.NotNil(w, w.running, "no request runs to notify")
 			require.Equal(w, w.running.RequestID, effect.RequestID)
@@ -126,9 +145,23 @@ func (w *world) step(in reducer.Input) []event.Event {
 			require.NotNil(w, w.running, "no request runs to interrupt")
 			require.Equal(w, w.running.RequestID, effect.RequestID)
 			w.running.stop = effect.Reason
+		case reducer.CallTool:
+			w.callTool(effect)
+		case reducer.CancelTools:
+			w.calling = slices.DeleteFunc(w.calling, func(c reducer.CallTool) bool {
+				if c.RequestID == effect.RequestID {
+					w.cancelled = append(w.cancelled, c)
+				}
+				return c.RequestID == effect.RequestID
+			})
+		case reducer.WakeAt:
+			require.NotEqual(w, w.timer, effect.At)
+			w.timer = effect.At
 		}
 	}
-	require.Equal(w, next.Request != nil, w.running != nil, "the session and the worker disagree whether a request runs")
+	isCalling := next.Phase() == reducer.PhaseCalling
+	require.Equal(w, next.Request != nil && !isCalling, w.running != nil, "the session and the worker disagree whether a request runs")
+	w.checkCalls()
 	return recorded
 }
 
@@ -176,6 +209,8 @@ func (w *world) excuseAll() { w.excuse(len(w.log)) }
 func (w *world) interrupt() {
 	if r := w.session.Request; r != nil && r.Through != "" && r.Stop != event.ReasonNewUserInput {
 		w.excuse(event.Counter(r.Through))
+	} else if r != nil && r.Limit != "" && event.Counter(w.session.Trigger) > event.Counter(r.Limit) {
+		w.excuse(event.Counter(r.Limit))
 	} else {
 		w.excuseAll()
 	}
@@ -215,7 +250,7 @@ func (w *world) input(events ...event.Event) {
 		require.Equal(w, e.ClientEventID, recorded[i].ClientEventID)
 	}
 	for _, e := range recorded[len(events):] {
-		require.Equal(w, event.TagToolResult, e.Tag(), "only results of open tool calls follow the input")
+		require.Contains(w, []event.Tag{event.TagToolResult, event.TagLLMRequestInterrupted}, e.Tag(), "only results of tool calls and their interruption follow the input")
 	}
 }
 
@@ -237,7 +272,8 @@ func (w *world) fresh(events []event.Event) (fresh []event.Event) {
 // terminate replaces the session by one loaded from the log.
 func (w *world) terminate() {
 	w.excuseAll()
-	w.running, w.signals = nil, nil
+	w.running, w.signals, w.timer = nil, nil, time.Time{}
+	w.cancelled, w.calling = append(w.cancelled, w.calling...), nil
 	w.session = reducer.Load("demo", reducer.Reduce, w.history...)
 	w.twin = throughJSON(w, w.session)
 	w.step(reducer.Opened{At: w.now, PreviousRunID: "run"})
@@ -248,7 +284,7 @@ func (w *world) send() {
 	if w.running == nil || w.running.through != "" {
 		return
 	}
-	w.running.through = w.session.LastEventID()
+	w.running.through = reducer.ThroughOf(w.session)
 	w.running.model = rapid.SampledFrom([]string{"m", "n"}).Draw(w.T, "model")
 	if rapid.IntRange(0, 3).Draw(w.T, "lost") > 0 {
 		w.signals = append(w.signals, reducer.RequestStarted{Attempted: w.running.attempted(), Lost: w.running.heartbeat})
@@ -293,7 +329,7 @@ func (w *world) end() {
 		ways = append(ways, "stopped", "cancelled")
 	}
 	if w.running.through != "" {
-		ways = append(ways, "completed", "completed", "timed out")
+		ways = append(ways, "completed", "completed", "timed out", "called", "called", "called")
 	}
 	w.endBy(rapid.SampledFrom(ways).Draw(w.T, "way"))
 }
@@ -312,6 +348,8 @@ func (w *world) endBy(way string) {
 	switch way {
 	case "completed":
 		in.Outcome, in.FinishReason = reducer.Completed, "stop"
+	case "called":
+		in.Outcome, in.FinishReason, in.Calls = reducer.Called, "tool_calls", rapid.SliceOfN(calledTool(), 0, 5).Draw(w.T, "calls")
 	case "failed":
 		in.Outcome, in.Error, in.Text, in.Kind = reducer.Failed, "no", "", event.FailureBadRequest
 	case "returned":
@@ -369,12 +407,15 @@ func (w *world) check() {
 		if loaded.Request != nil {
 			require.Equal(w, s.Request.Attempt, loaded.Request.Attempt)
 			require.Equal(w, s.Request.AttemptEnded, loaded.Request.AttemptEnded)
+			require.Equal(w, s.Request.Steps, loaded.Request.Steps)
+			require.Equal(w, idsOf(s.Request.Calls), idsOf(loaded.Request.Calls))
 		}
 		require.False(w, s.Ended, "a request runs in an ended session")
 	}
 	require.NoError(w, reducer.Validate(s.Reduced))
 	w.checkRequests()
 	w.checkAttempts()
+	w.checkConversation()
 }
 
 // checkAttempts requires that exactly one event records the end of each attempt, and that the
@@ -482,14 +523,25 @@ func (w *world) checkRequests() {
 
 // finish ends every attempt in the same way, without new input, until the session is idle.
 func (w *world) finish() {
-	way := rapid.SampledFrom([]string{"completed", "failed", "returned", "died", "timed out", "stopped"}).Draw(w.T, "way")
-	for range 100 {
-		if w.running == nil {
+	way := rapid.SampledFrom([]string{"completed", "called", "failed", "returned", "died", "timed out", "stopped"}).Draw(w.T, "way")
+	for range 200 {
+		for len(w.calling) > 0 {
+			w.tool()
+		}
+		for !w.timer.IsZero() {
+			if w.timer.After(w.now) {
+				w.now = w.timer
+			}
+			w.wake()
+		}
+		if w.running == nil && len(w.calling) == 0 {
 			w.check()
 			return
 		}
-		w.send()
-		w.endBy(way)
+		if w.running != nil {
+			w.send()
+			w.endBy(way)
+		}
 	}
 	require.Fail(w, "the session does not become idle", "every attempt: %s", way)
 }

@@ -1,0 +1,181 @@
+package reducer_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/event/eventtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// callingWith returns a session in PhaseCalling, or after it, and the effects of the answer.
+func callingWith(t *testing.T, tools event.SetTools, calls ...reducer.CalledTool) (reducer.Session, []reducer.Effect) {
+	t.Helper()
+	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
+	s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{
+		event.New(tools), event.New(event.UserMessage{Content: "Hello", Settings: &event.RequestSettings{Seed: new(int64(7))}}),
+	}})
+	return answerWith(s, calls...)
+}
+
+// answerWith ends the next attempt with calls.
+func answerWith(s reducer.Session, calls ...reducer.CalledTool) (reducer.Session, []reducer.Effect) {
+	return reducer.Step(s, reducer.RequestEnded{
+		At: eventtest.Epoch, Outcome: reducer.Called, Calls: calls, Attempted: reducer.Attempted{
+			RequestID: s.Request.ID, Attempt: s.Request.FirstAttempt, Through: reducer.ThroughOf(s), ProviderID: "openai", Model: "m",
+		},
+	})
+}
+
+func fetch(n int) reducer.CalledTool {
+	return reducer.CalledTool{ID: fmt.Sprintf("c%d", n), Name: "fetch", Arguments: fmt.Appendf(nil, `{"n":%d}`, n)}
+}
+
+func TestAToolChoiceAppliesToTheFirstStep(t *testing.T) {
+	for name, test := range map[string]struct {
+		set, second, last string
+	}{
+		"a required tool": {"required", "", "none"},
+		"none":            {"none", "none", "none"},
+		"auto":            {"auto", "", "none"},
+		"unset":           {"", "", "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			choice := func(s reducer.Session) string {
+				if c := reducer.SettingsOf(s).ToolChoice; c != nil {
+					return c.Mode
+				}
+				return ""
+			}
+			s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
+			events := []event.Event{event.New(event.SetTools{Tools: event.ToolList{{Pattern: "fetch"}}, MaxSteps: new(2)})}
+			if test.set != "" {
+				events = append(events, event.New(event.SetRequestSettings{ToolChoice: &event.ToolChoice{Mode: test.set}}))
+			}
+			s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: append(events, event.New(event.UserMessage{Content: "Hello"}))})
+			require.Equal(t, test.set, choice(s))
+			for _, want := range []string{test.second, test.last} {
+				s, _ = answerWith(s, fetch(s.EventCount))
+				s, _ = reducer.Step(s, reducer.ToolEnded{At: eventtest.Epoch, RequestID: s.Request.ID, CallID: s.Request.Calls[0].ID, Outcome: reducer.CallReturned})
+				require.Equal(t, want, choice(s), "%d steps", s.Request.Steps)
+				require.Equal(t, want, choice(throughJSON(t, s)))
+			}
+		})
+	}
+}
+
+func TestTheSettingsOfAQueuedMessageWaitForItsTurn(t *testing.T) {
+	s, _ := callingWith(t, event.SetTools{}, fetch(1))
+	s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{
+		event.New(event.SetDeliveryPolicy{Policy: event.PolicyQueue}),
+		event.New(event.UserMessage{Content: "And?", Settings: &event.RequestSettings{Seed: new(int64(8))}}),
+	}})
+	s, _ = reducer.Step(s, reducer.ToolEnded{At: eventtest.Epoch, RequestID: s.Request.ID, CallID: "c1", Outcome: reducer.CallReturned})
+	require.Equal(t, new(int64(7)), reducer.SettingsOf(s).Seed)
+	s, _ = reducer.Step(s, reducer.RequestEnded{At: eventtest.Epoch, Outcome: reducer.Completed, Text: "Hi", Attempted: reducer.Attempted{
+		RequestID: s.Request.ID, Attempt: 2, Through: reducer.ThroughOf(s), ProviderID: "openai", Model: "m",
+	}})
+	require.Equal(t, "demo:r0002", s.Request.ID)
+	require.Equal(t, new(int64(8)), reducer.SettingsOf(s).Seed)
+}
+
+// A worker can report anything, because the model that it asks can be any server.
+func TestCallsAreBounded(t *testing.T) {
+	var calls []reducer.CalledTool
+	for n := range 1000 {
+		calls = append(calls, fetch(n))
+	}
+	s, effects := callingWith(t, event.SetTools{}, calls...)
+	require.Len(t, s.Request.Calls, reducer.MaxCalls)
+	require.Len(t, effects, 1+4, "the parallel limit")
+
+	long := fetch(1)
+	long.ID, long.Name = strings.Repeat("x", 1000), strings.Repeat("y", 1000)
+	large := fetch(2)
+	large.Arguments = json.RawMessage(`{"x":"` + strings.Repeat("x", event.MaxArgumentBytes) + `"}`)
+	failed := fetch(3)
+	failed.Error = strings.Repeat("\u00e9", 100_000)
+	s, effects = callingWith(t, event.SetTools{}, long, large, failed)
+	size := 0
+	for _, e := range effects[0].(reducer.Record).Events {
+		require.NoError(t, e.Validate())
+		data, err := e.MarshalJSON()
+		require.NoError(t, err)
+		size += len(data)
+	}
+	require.Less(t, size, 20_000)
+	require.Equal(t, 1, s.Request.Steps)
+	require.Equal(t, reducer.PhaseDebouncing, s.Phase(), "none of the calls is executed")
+
+	s, _ = callingWith(t, event.SetTools{}, fetch(1))
+	s, _ = reducer.Step(s, reducer.ToolEnded{
+		At: eventtest.Epoch, RequestID: "demo:r0001", CallID: "c1", Outcome: reducer.CallReturned, Value: []byte(`"` + strings.Repeat("x", 2<<20) + `"`),
+	})
+	require.Contains(t, s.Reduced.Messages[2].Content, "the result has 2097154 bytes")
+}
+
+func TestATurnHasABoundedNumberOfSteps(t *testing.T) {
+	s, _ := callingWith(t, event.SetTools{Tools: event.ToolList{{Pattern: "fetch"}}}, fetch(0))
+	for n := 1; s.Request != nil; n++ {
+		require.LessOrEqual(t, n, 17)
+		s, _ = reducer.Step(s, reducer.ToolEnded{At: eventtest.Epoch, RequestID: "demo:r0001", CallID: s.Request.Calls[0].ID, Outcome: reducer.CallReturned})
+		s, _ = answerWith(s, fetch(n))
+	}
+	require.Equal(t, 17, s.Usage.Attempts, "16 steps and the end")
+	require.Empty(t, s.OpenToolCalls)
+}
+
+func TestClientsCannotAddCallsToARequest(t *testing.T) {
+	s, _ := callingWith(t, event.SetTools{}, fetch(1))
+	for _, id := range []string{"demo:r0001", "demo:r0002"} {
+		forged := event.New(event.ToolCall{ToolCallID: "forged", ToolName: "fetch", RequestID: id})
+		after, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{forged}})
+		require.Equal(t, []event.Tag{event.TagInputRejected}, tags(effects))
+		require.Equal(t, s.Request, after.Request)
+	}
+	imported := event.New(event.ToolCall{ToolCallID: "c9", ToolName: "fetch", RequestID: "other:r0001"})
+	_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{imported}})
+	require.Equal(t, []event.Tag{event.TagToolCall}, tags(effects))
+}
+
+func TestARunOfAnEarlierReleaseHasNoTools(t *testing.T) {
+	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
+	s.Rules = reducer.Rules1
+	for _, body := range []event.Body{event.SetTools{}, event.ApprovalDecided{Decision: event.Approve}} {
+		_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(body)}})
+		require.Equal(t, []event.Tag{event.TagInputRejected}, tags(effects))
+	}
+	s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Hello"})}})
+	s, effects := answerWith(s, fetch(1))
+	require.Equal(t, []event.Tag{event.TagLLMRequestStarted, event.TagAssistantMessage, event.TagLLMRequestCompleted}, tags(effects))
+	require.Nil(t, s.Request)
+}
+
+func TestDecidedAndExpiredCallsLeaveNoTimer(t *testing.T) {
+	call := fetch(1)
+	call.Approve = true
+	tools := event.SetTools{Tools: event.ToolList{{Pattern: "fetch"}}, ExpiryMs: new(int64(60_000))}
+	for name, in := range map[string]reducer.Input{
+		"denied":      received(event.ApprovalDecided{Decision: event.Deny}),
+		"approved":    received(event.ApprovalDecided{Decision: event.Approve}),
+		"expired":     reducer.Woken{At: eventtest.Epoch.Add(time.Minute)},
+		"interrupted": received(event.UserMessage{Content: "Stop"}),
+		"cancelled":   reducer.InterruptAsked{At: eventtest.Epoch},
+		"closed":      reducer.CloseAsked{At: eventtest.Epoch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, effects := callingWith(t, tools, call)
+			require.Contains(t, effects, reducer.WakeAt{At: eventtest.Epoch.Add(time.Minute)})
+			_, effects = reducer.Step(s, in)
+			if name != "expired" { // the timer has fired
+				require.Equal(t, reducer.WakeAt{}, effects[len(effects)-1])
+			}
+		})
+	}
+}
