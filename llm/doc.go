@@ -28,8 +28,8 @@
 //   - Errors repeat the response of a server only if it is the error object of a configured
 //     provider.
 //   - Requests are valid for the provider, whatever the conversation contains: every tool call
-//     has its result, the system message comes first, no message is empty. The conversation
-//     itself is not modified.
+//     has its result, the system message comes first, no message is empty. Package
+//     llmtest/ordering checks the rules of the providers. The conversation itself is not modified.
 //   - A request does not depend on earlier requests. Renderings kept for the next request of a
 //     [Target.Conversation] form an LRU cache of at most 64 MiB.
 //   - An attachment that the provider does not accept, or that cannot be read, is replaced by a

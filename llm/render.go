@@ -22,7 +22,7 @@ import (
 const (
 	emptyResult     = "(empty)"
 	assistantBegins = "(The conversation begins with the assistant.)"
-	assistantEnds   = "(Continue.)"
+	userEnds        = "(Continue.)"
 	noAnswer        = "(interrupted)"
 )
 
@@ -50,8 +50,8 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message) (conver
 	for i := next; i < len(messages); i++ {
 		r.renderMessage(ctx, i)
 	}
-	if last := len(r.out) - 1; last >= 0 && t.quirks.userLast && isAnswer(r.out[last]) {
-		r.out = append(r.out, message{role: openai.ChatMessageRoleUser, text: assistantEnds})
+	if t.quirks.userLast && r.lacksUser() {
+		r.out = append(r.out, message{role: openai.ChatMessageRoleUser, text: userEnds})
 	}
 	// The last group stays open, since the next message may be merged into it.
 	r.show(len(r.body))
@@ -146,26 +146,25 @@ func (r *rendering) answer(i int) []message {
 	}
 	out := textOf(openai.ChatMessageRoleAssistant, m.Content)
 	if len(out) > 0 {
-		if back.Reasoning == nil && r.isReasoned(i) {
-			back.Reasoning = json.RawMessage(`""`)
-		}
-		out[0].state = back
+		out[0].state = r.withReasoning(i, back)
 	}
 	return out
 }
 
-// isReasoned reports whether an answer without reasoning follows calls that are sent with theirs,
-// and no user message since. It is that of another model, or partial.
-func (r *rendering) isReasoned(i int) bool {
-	if r.target.quirks.state != stateReasoning {
-		return false
+// withReasoning returns the state of answer i. If calls since the newest user message are sent with
+// their reasoning, each later answer must have some. That of another model, or a partial one, has
+// none.
+func (r *rendering) withReasoning(i int, back returned) returned {
+	if r.target.quirks.state != stateReasoning || back.Reasoning != nil {
+		return back
 	}
 	for i--; i >= 0 && r.messages[i].Role != reducer.RoleUser; i-- {
 		if m := &r.messages[i]; len(m.ToolCalls) > 0 && r.target.returned(m).Reasoning != nil {
-			return true
+			back.Reasoning = json.RawMessage(`""`)
+			break
 		}
 	}
-	return false
+	return back
 }
 
 // textOf returns a text message, or none if the text is blank.
@@ -228,7 +227,7 @@ func (r *rendering) callsAsText(i int) []message {
 		results[n] = fmt.Sprintf("[The tool %s returned: %s]", wireName(call.Name), results[n])
 	}
 	return []message{
-		{role: openai.ChatMessageRoleAssistant, text: strings.Join(said, "\n\n")},
+		{role: openai.ChatMessageRoleAssistant, text: strings.Join(said, "\n\n"), state: r.withReasoning(i, returned{})},
 		{role: openai.ChatMessageRoleUser, text: strings.Join(results, "\n\n")},
 	}
 }
@@ -332,16 +331,29 @@ func (r *rendering) encode(to []byte) []byte {
 	return to
 }
 
-// front inserts the system message before the first group, in the form that the provider
-// accepts.
-func (r *rendering) front() {
+// lacksUser reports whether the conversation ends with an answer, or with the system message.
+func (r *rendering) lacksUser() bool {
+	if last := len(r.out) - 1; last >= 0 {
+		return isAnswer(r.out[last])
+	}
+	return len(r.groups) == 0 && r.system() != ""
+}
+
+// system returns the text of the system messages.
+func (r *rendering) system() string {
 	var texts []string
 	for i := range r.messages {
 		if m := &r.messages[i]; m.Role == reducer.RoleSystem && !isBlank(m.Content) {
 			texts = append(texts, m.Content)
 		}
 	}
-	system := strings.Join(texts, "\n\n")
+	return strings.Join(texts, "\n\n")
+}
+
+// front inserts the system message before the first group, in the form that the provider
+// accepts.
+func (r *rendering) front() {
+	system := r.system()
 	isUserFirst := len(r.out) > 0 && r.out[0].role == openai.ChatMessageRoleUser
 	var front []message
 	switch {

@@ -236,3 +236,57 @@ func TestToolsCountAsInput(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, with.InputTokens, without.InputTokens+10)
 }
+
+func TestCallsAreSentAsSuchIfToolsAreOffered(t *testing.T) {
+	const asText = `assistant: [Called the tool run with {"x":1}]`
+	interrupted := []reducer.Message{user("Go"), assistant("Right.", call("call_1", "run")), toolResult("call_1", "one"), user("Stop")}
+	repeated := []reducer.Message{user("Go"), assistant("", call("c1", "run")), toolResult("c1", "one"), assistant("", call("c1", "run")), toolResult("c1", "two")}
+	for name, test := range map[string]struct {
+		provider, model string
+		messages        []reducer.Message
+		want            []string
+	}{
+		"anthropic": {"anthropic", "", interrupted, []string{"user: Go", `assistant: Right.{call_1=run({"x":1})}`, "tool: one for call_1", "user: Stop"}},
+		"mistral, with short ids and an answer before the user": {"mistral", "", interrupted, []string{
+			"user: Go", `assistant: Right.{rwU906w5h=run({"x":1})}`, "tool: one for rwU906w5h", "assistant: (interrupted)", "user: Stop",
+		}},
+		"mistral, with an id of its own": {"mistral", "", []reducer.Message{user("Go"), assistant("", call("AbCdEfGh1", "run")), toolResult("AbCdEfGh1", "one")}, []string{
+			"user: Go", `assistant: {AbCdEfGh1=run({"x":1})}`, "tool: one for AbCdEfGh1",
+		}},
+		"deepseek, without its reasoning": {"deepseek", "", repeated[:3], []string{"user: Go", asText, "user: [The tool run returned: one]"}},
+		"gemini 3, without its signature": {"gemini", "gemini-3-pro", repeated[:3], []string{"user: Go", asText, "user: [The tool run returned: one]"}},
+		"gemini 2, which has none":        {"gemini", "gemini-2.5-flash", repeated[:3], []string{"user: Go", `assistant: {c1=run({"x":1})}`, "tool: one for c1"}},
+		"with a repeated id":              {"anthropic", "", repeated, []string{"user: Go", `assistant: {c1=run({"x":1})}`, "tool: one for c1", `assistant: {faf5c41d8876fffd280866d9e463cb67=run({"x":1})}`, "tool: two for faf5c41d8876fffd280866d9e463cb67"}},
+		"gemini, after an answer":         {"gemini", "gemini-2.5-flash", []reducer.Message{assistant("Welcome"), assistant("", call("c1", "run"))}, []string{"user: (The conversation begins with the assistant.)", `assistant: Welcome{c1=run({"x":1})}`, "tool: interrupted, outcome unknown for c1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := llmtest.Start(t, llmtest.Answer("ok"))
+			to := withTools(t, model, reducer.ProviderConfig{ProviderID: test.provider, Model: test.model})
+			_, err := to.Stream(within(t), test.messages, nil)
+			require.NoError(t, err)
+			require.Equal(t, test.want, lines(model.Requests()[0].Messages))
+		})
+	}
+}
+
+func TestAConversationEndsWithTheUserWhereTheProviderRequiresIt(t *testing.T) {
+	for provider, isRequired := range map[string]bool{"anthropic": true, "deepseek": true, "gemini": true, "mistral": true, "openai": false, "vllm": false} {
+		t.Run(provider, func(t *testing.T) {
+			model := llmtest.Start(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
+			to := withTools(t, model, reducer.ProviderConfig{ProviderID: provider})
+			to.Conversation = "known"
+			messages := []reducer.Message{user("Hi"), assistant("Yes")}
+			want := []string{"user: Hi", "assistant: Yes"}
+			if isRequired {
+				want = append(want, "user: (Continue.)")
+			}
+			_, err := to.Stream(within(t), messages, nil)
+			require.NoError(t, err)
+			require.Equal(t, want, lines(model.Requests()[0].Messages))
+
+			_, err = to.Stream(within(t), append(messages, user("And?")), nil)
+			require.NoError(t, err)
+			require.Equal(t, []string{"user: Hi", "assistant: Yes", "user: And?"}, lines(model.Requests()[1].Messages), "it is not kept")
+		})
+	}
+}

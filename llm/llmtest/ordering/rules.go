@@ -1,0 +1,498 @@
+package ordering
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Rule is a rule of a provider.
+type Rule struct {
+	// Name is the family of the provider and a name, such as mistral/last-role.
+	Name string
+	// Source is the document with the rule, or a report of the error.
+	Source string
+	check  func(r request, report func(format string, args ...any))
+}
+
+// Families of providers. Their rules apply to the presets of package llm that are listed for them.
+const (
+	openai    = "openai"
+	anthropic = "anthropic"
+	gemini    = "gemini"
+	mistral   = "mistral"
+	deepseek  = "deepseek"
+	templates = "templates"
+)
+
+// families are the families whose rules apply to a preset. OpenRouter passes requests on to the
+// others in its own form, which is that of OpenAI.
+var families = map[string][]string{
+	"openai":     {openai},
+	"openrouter": {openai},
+	"groq":       {openai},
+	"cerebras":   {openai},
+	"together":   {openai},
+	"ollama":     {openai},
+	"anthropic":  {openai, anthropic},
+	"gemini":     {openai, gemini},
+	"mistral":    {openai, mistral},
+	"deepseek":   {openai, deepseek},
+	"vllm":       {openai, templates},
+	"llamacpp":   {openai, templates},
+}
+
+const (
+	openaiChat      = "https://platform.openai.com/docs/api-reference/chat/create"
+	openaiCalls     = "https://platform.openai.com/docs/guides/function-calling"
+	openaiSchemas   = "https://platform.openai.com/docs/guides/structured-outputs#supported-schemas"
+	anthropicAPI    = "https://docs.anthropic.com/en/api/messages"
+	anthropicTools  = "https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use"
+	geminiCalls     = "https://ai.google.dev/gemini-api/docs/function-calling"
+	geminiReported  = "https://github.com/google-gemini/gemini-cli/issues/11814"
+	geminiThoughts  = "https://ai.google.dev/gemini-api/docs/thought-signatures"
+	geminiSchemas   = "https://ai.google.dev/api/caching#Schema"
+	mistralRules    = "https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py"
+	deepseekChat    = "https://api-docs.deepseek.com/api/create-chat-completion"
+	deepseekThought = "https://api-docs.deepseek.com/guides/thinking_mode"
+	chatTemplates   = "https://huggingface.co/docs/transformers/chat_templating"
+)
+
+var (
+	namePattern    = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	geminiName     = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+	anthropicID    = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	mistralID      = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+	openaiRoles    = []string{"system", "developer", "user", "assistant", "tool"}
+	mistralFollows = map[string][]string{
+		"system":    {"system", "user", "assistant"},
+		"user":      {"system", "user", "assistant"},
+		"assistant": {"user", "assistant", "tool"},
+		"tool":      {"assistant", "tool"},
+	}
+	combinators = []string{"oneOf", "anyOf", "allOf", "enum", "not"}
+	geminiKnown = []string{
+		"type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems", "properties", "required", "minProperties",
+		"maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf", "propertyOrdering", "default", "items", "minimum", "maximum",
+	}
+)
+
+// rules are all rules.
+var rules = []Rule{
+	{"openai/messages", openaiChat, func(r request, report func(string, ...any)) {
+		if len(r.Messages) == 0 {
+			report("there are no messages")
+		}
+		for i, m := range r.Messages {
+			if !slices.Contains(openaiRoles, m.Role) {
+				report("message %d has the role %q", i, m.Role)
+			}
+		}
+	}},
+	{"openai/content", openaiChat, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			if m.isBlank() && (!m.isAnswer() || len(m.ToolCalls) == 0) {
+				report("message %d of the %s has no content", i, m.Role)
+			}
+		}
+	}},
+	{"openai/calls-of-assistant", openaiChat, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			if len(m.ToolCalls) > 0 && !m.isAnswer() {
+				report("message %d of the %s has tool calls", i, m.Role)
+			}
+		}
+	}},
+	{"openai/results-follow-calls", openaiCalls, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			open := map[string]bool{}
+			for _, c := range m.ToolCalls {
+				open[c.ID] = true
+			}
+			for j := i + 1; len(open) > 0; j++ {
+				if j == len(r.Messages) || r.Messages[j].Role != "tool" {
+					report("message %d has tool calls without a result directly after it", i)
+					break
+				}
+				delete(open, r.Messages[j].ToolCallID)
+			}
+		}
+	}},
+	{"openai/results-have-calls", openaiChat, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			if m.Role != "tool" {
+				continue
+			}
+			j := i
+			for j > 0 && r.Messages[j].Role == "tool" {
+				j--
+			}
+			answers := func(c call) bool { return c.ID == m.ToolCallID }
+			if !slices.ContainsFunc(r.Messages[j].ToolCalls, answers) {
+				report("message %d is the result of no call of the message before the results", i)
+			}
+		}
+	}},
+	{"openai/call-ids", openaiChat, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			seen := map[string]bool{}
+			for _, c := range m.ToolCalls {
+				if c.ID == "" || utf8.RuneCountInString(c.ID) > 40 || seen[c.ID] {
+					report("message %d has a call with the id %q, want 1 to 40 characters, unique", i, c.ID)
+				}
+				seen[c.ID] = true
+			}
+		}
+	}},
+	{"openai/call-functions", openaiCalls, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			for _, c := range m.ToolCalls {
+				var text string
+				if c.Type != "function" || !namePattern.MatchString(c.Function.Name) || json.Unmarshal(c.Function.Arguments, &text) != nil {
+					report("message %d has a call of type %q, function %q and arguments %s", i, c.Type, c.Function.Name, c.Function.Arguments)
+				}
+			}
+		}
+	}},
+	{"openai/tools", openaiCalls, func(r request, report func(string, ...any)) {
+		seen := map[string]bool{}
+		for _, t := range r.Tools {
+			if t.Type != "function" || !namePattern.MatchString(t.Function.Name) || seen[t.Function.Name] {
+				report("the tool %q of type %q has no name of 1 to 64 of a-z A-Z 0-9 _ -, or that of another", t.Function.Name, t.Type)
+			}
+			seen[t.Function.Name] = true
+		}
+		if len(r.Tools) > 128 {
+			report("%d tools", len(r.Tools))
+		}
+	}},
+	{"openai/tool-schemas", openaiSchemas, func(r request, report func(string, ...any)) {
+		for _, t := range r.Tools {
+			if len(t.Function.Parameters) == 0 {
+				continue
+			}
+			var schema map[string]any
+			if json.Unmarshal(t.Function.Parameters, &schema) != nil || schema["type"] != "object" || schema["properties"] == nil {
+				report("the schema of %q is no object with properties", t.Function.Name)
+			}
+			for _, name := range combinators {
+				if schema[name] != nil {
+					report("the schema of %q has %s at the top", t.Function.Name, name)
+				}
+			}
+			walk(schema, func(schema map[string]any) {
+				if schema["type"] == "array" && schema["items"] == nil && schema["prefixItems"] == nil {
+					report("the schema of %q has an array without items", t.Function.Name)
+				}
+			})
+		}
+	}},
+	{"openai/tool-settings", openaiChat, func(r request, report func(string, ...any)) {
+		mode, name := r.choice()
+		if len(r.Tools) == 0 && (mode != "" || name != "" || r.Parallel != nil) {
+			report("tool_choice or parallel_tool_calls without tools")
+		}
+		isNamed := func(t tool) bool { return t.Function.Name == name }
+		if name != "" && !slices.ContainsFunc(r.Tools, isNamed) {
+			report("tool_choice names %q, which is no tool of the request", name)
+		}
+	}},
+
+	{"anthropic/first-role", anthropicAPI, func(r request, report func(string, ...any)) {
+		if all := r.withoutSystem(); len(all) == 0 || all[0].Role != "user" {
+			report("there is no message of the user, or another one is first")
+		}
+	}},
+	{"anthropic/last-role", anthropicAPI, func(r request, report func(string, ...any)) {
+		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].isAnswer() {
+			report("the last message is an answer, which newer models do not continue")
+		}
+	}},
+	{"anthropic/text", anthropicAPI, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			for _, p := range m.parts() {
+				if p.Type == "text" && strings.TrimSpace(p.Text) == "" {
+					report("message %d has a text of white space", i)
+				}
+			}
+		}
+	}},
+	{"anthropic/unique-ids", anthropicTools, func(r request, report func(string, ...any)) {
+		seen := map[string]bool{}
+		for i, m := range r.Messages {
+			for _, c := range m.ToolCalls {
+				if seen[c.ID] || !anthropicID.MatchString(c.ID) {
+					report("message %d has a call with the id %q, want one of a-z A-Z 0-9 _ - that is unique in the request", i, c.ID)
+				}
+				seen[c.ID] = true
+			}
+		}
+	}},
+	{"anthropic/tools-declared", anthropicTools, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			if len(r.Tools) == 0 && (len(m.ToolCalls) > 0 || m.Role == "tool") {
+				report("message %d has a tool call or result, and the request has no tools", i)
+			}
+		}
+	}},
+	{"anthropic/input", anthropicTools, objectArguments},
+
+	{"gemini/first-role", geminiCalls, func(r request, report func(string, ...any)) {
+		if all := r.withoutSystem(); len(all) == 0 || all[0].Role != "user" {
+			report("there is no message of the user, or another one is first")
+		}
+	}},
+	{"gemini/call-turn", geminiReported, func(r request, report func(string, ...any)) {
+		all := r.withoutSystem()
+		for i, m := range all {
+			if len(m.ToolCalls) > 0 && (i == 0 || all[i-1].Role != "user" && all[i-1].Role != "tool") {
+				report("function calls in message %d follow neither a user message nor a result", i)
+			}
+		}
+	}},
+	{"gemini/response-count", geminiCalls, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			results := 0
+			for j := i + 1; j < len(r.Messages) && r.Messages[j].Role == "tool"; j++ {
+				results++
+			}
+			if m.Role != "tool" && results != len(m.ToolCalls) {
+				report("message %d has %d calls and %d responses", i, len(m.ToolCalls), results)
+			}
+		}
+	}},
+	{"gemini/last-role", "https://github.com/crewAIInc/crewAI/pull/6973", func(r request, report func(string, ...any)) {
+		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].isAnswer() {
+			report("the last message is one of the model")
+		}
+	}},
+	{"gemini/signatures", geminiThoughts, func(r request, report func(string, ...any)) {
+		if strings.Contains(r.Model, "gemini-2") || strings.Contains(r.Model, "gemini-1") {
+			return // optional
+		}
+		turns := r.turns()
+		for _, m := range turns[len(turns)-1] {
+			if len(m.ToolCalls) > 0 && m.ToolCalls[0].Extra.Google.Signature == "" {
+				report("the first function call of a step of the current turn has no thought signature")
+			}
+		}
+	}},
+	{"gemini/names", geminiCalls, func(r request, report func(string, ...any)) {
+		var names []string
+		for _, t := range r.Tools {
+			names = append(names, t.Function.Name)
+		}
+		for _, m := range r.Messages {
+			for _, c := range m.ToolCalls {
+				names = append(names, c.Function.Name)
+			}
+		}
+		for _, name := range names {
+			if !geminiName.MatchString(name) {
+				report("the function %q does not begin with a letter or an underscore", name)
+			}
+		}
+	}},
+	{"gemini/args", geminiCalls, objectArguments},
+	{"gemini/schemas", geminiSchemas, func(r request, report func(string, ...any)) {
+		for _, t := range r.Tools {
+			var schema map[string]any
+			if json.Unmarshal(t.Function.Parameters, &schema) != nil {
+				continue
+			}
+			if properties, _ := schema["properties"].(map[string]any); len(properties) == 0 {
+				report("the schema of %q has no properties", t.Function.Name)
+			}
+			walk(schema, func(schema map[string]any) {
+				for name := range schema {
+					if !slices.Contains(geminiKnown, name) {
+						report("the schema of %q has the field %q", t.Function.Name, name)
+					}
+				}
+			})
+		}
+	}},
+
+	{"mistral/order", mistralRules, func(r request, report func(string, ...any)) {
+		for i := 1; i < len(r.Messages); i++ {
+			if before, now := r.Messages[i-1].Role, r.Messages[i].Role; !slices.Contains(mistralFollows[before], now) {
+				report("unexpected role %q after role %q in message %d", now, before, i)
+			}
+		}
+	}},
+	{"mistral/last-role", mistralRules, func(r request, report func(string, ...any)) {
+		if last := len(r.Messages) - 1; last > 0 && r.Messages[last].Role != "user" && r.Messages[last].Role != "tool" {
+			report("the last message is one of the %s", r.Messages[last].Role)
+		}
+	}},
+	{"mistral/only-message", mistralRules, func(r request, report func(string, ...any)) {
+		if len(r.Messages) == 1 && r.Messages[0].Role != "user" && r.Messages[0].Role != "system" {
+			report("the only message is one of the %s", r.Messages[0].Role)
+		}
+	}},
+	{"mistral/answer", mistralRules, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			if m.isAnswer() && len(m.parts()) == 0 && len(m.ToolCalls) == 0 {
+				report("message %d has neither content nor tool calls", i)
+			}
+		}
+	}},
+	{"mistral/ids", mistralRules, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			for _, c := range m.ToolCalls {
+				if !mistralID.MatchString(c.ID) {
+					report("tool call id was %q in message %d but must be a-z, A-Z, 0-9, with a length of 9", c.ID, i)
+				}
+			}
+			if m.Role == "tool" && !mistralID.MatchString(m.ToolCallID) {
+				report("tool call id was %q in message %d but must be a-z, A-Z, 0-9, with a length of 9", m.ToolCallID, i)
+			}
+		}
+	}},
+	{"mistral/results", mistralRules, func(r request, report func(string, ...any)) {
+		expected, observed := map[string]bool{}, map[string]bool{}
+		compare := func(i int) {
+			if len(expected) != len(observed) {
+				report("%d function calls and %d responses before message %d", len(expected), len(observed), i)
+			}
+			expected, observed = map[string]bool{}, map[string]bool{}
+		}
+		for i, m := range r.Messages {
+			switch m.Role {
+			case "tool":
+				if observed[m.ToolCallID] || !expected[m.ToolCallID] {
+					report("message %d is a second or unexpected result for %q", i, m.ToolCallID)
+				}
+				observed[m.ToolCallID] = true
+			case "assistant":
+				compare(i)
+				for _, c := range m.ToolCalls {
+					if expected[c.ID] {
+						report("duplicate tool call id %q in message %d", c.ID, i)
+					}
+					expected[c.ID] = true
+				}
+			}
+		}
+		compare(len(r.Messages))
+	}},
+
+	{"deepseek/content", deepseekChat, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			if m.Content == nil || !m.isString() && !(m.isNull() && m.isAnswer()) {
+				report("message %d of the %s has the content %s, want a string, or null in an answer", i, m.Role, m.Content)
+			}
+		}
+	}},
+	{"deepseek/last-role", deepseekChat, func(r request, report func(string, ...any)) {
+		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].Role != "user" && r.Messages[last].Role != "tool" {
+			report("the last message is one of the %s, without a prefix", r.Messages[last].Role)
+		}
+	}},
+	{"deepseek/reasoning", deepseekThought, func(r request, report func(string, ...any)) {
+		for _, turn := range r.turns() {
+			if !slices.ContainsFunc(turn, func(m message) bool { return len(m.ToolCalls) > 0 }) {
+				continue
+			}
+			for _, m := range turn {
+				if m.isAnswer() && m.Reasoning == nil {
+					report("an answer in a turn with tool calls has no reasoning_content")
+				}
+			}
+		}
+	}},
+	{"deepseek/tool-choice", "https://github.com/pydantic/pydantic-ai/pull/3644", func(r request, report func(string, ...any)) {
+		if mode, name := r.choice(); r.Thinking.Type != "disabled" && (mode == "required" || name != "") {
+			report("a tool must be called in thinking mode")
+		}
+	}},
+
+	{"templates/system", chatTemplates, func(r request, report func(string, ...any)) {
+		for i, m := range r.Messages {
+			if m.Role == "system" && i > 0 {
+				report("message %d is a system message", i)
+			}
+		}
+	}},
+	{"templates/alternate", chatTemplates, func(r request, report func(string, ...any)) {
+		before := "assistant"
+		for i, m := range r.withoutSystem() {
+			if m.Role == before && m.Role != "tool" {
+				report("message %d follows another of the role %q, or is the first", i, m.Role)
+			}
+			before = m.Role
+		}
+	}},
+}
+
+// objectArguments requires that the arguments of calls are JSON objects.
+func objectArguments(r request, report func(string, ...any)) {
+	for i, m := range r.Messages {
+		for _, c := range m.ToolCalls {
+			if _, ok := c.arguments(); !ok {
+				report("message %d has the arguments %s, want an object", i, c.Function.Arguments)
+			}
+		}
+	}
+}
+
+// walk calls visit for a schema and those that it contains.
+func walk(schema map[string]any, visit func(map[string]any)) {
+	visit(schema)
+	inner := func(value any) {
+		if schema, ok := value.(map[string]any); ok {
+			walk(schema, visit)
+		}
+	}
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		for _, property := range properties {
+			inner(property)
+		}
+	}
+	inner(schema["items"])
+	for _, name := range []string{"anyOf", "oneOf", "allOf", "prefixItems"} {
+		list, _ := schema[name].([]any)
+		for _, element := range list {
+			inner(element)
+		}
+	}
+}
+
+// Rules returns all rules.
+func Rules() []Rule { return slices.Clone(rules) }
+
+// Violation is a rule that a request violates.
+type Violation struct {
+	Rule    Rule
+	Problem string
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: %s (%s)", v.Rule.Name, v.Problem, v.Rule.Source)
+}
+
+// Check returns the rules of a provider that the body of a request violates. The provider is the
+// id of a preset of package llm; the rules of OpenAI apply to any other.
+func Check(provider string, body []byte) (violations []Violation) {
+	var r request
+	if err := json.Unmarshal(body, &r); err != nil {
+		return []Violation{{rules[0], fmt.Sprintf("the body is no request: %v", err)}}
+	}
+	applied, ok := families[provider]
+	if !ok {
+		applied = []string{openai}
+	}
+	for _, rule := range rules {
+		family, _, _ := strings.Cut(rule.Name, "/")
+		if !slices.Contains(applied, family) {
+			continue
+		}
+		rule.check(r, func(format string, args ...any) {
+			violations = append(violations, Violation{rule, fmt.Sprintf(format, args...)})
+		})
+	}
+	return violations
+}
