@@ -11,6 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -22,7 +23,7 @@ func (a *app) progress(log *zap.Logger, message string) {
 	fmt.Fprintf(a.err, "worker: %s\n", message)
 }
 
-func (a *app) announce(at endpoints, dev *local, log *zap.Logger) {
+func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logger) {
 	model := at.model()
 	if a.settings.only != contexts.OnlyWorkflows {
 		if err := at.unanswerable(); err != nil {
@@ -49,7 +50,7 @@ func (a *app) announce(at endpoints, dev *local, log *zap.Logger) {
 		add("data", dev.dataDir)
 	}
 	if dev != nil && !a.settings.json {
-		fmt.Fprint(a.err, banner(at, dev.temporal.UIURL(), dev.dataDir))
+		fmt.Fprint(a.err, banner(at, dev.temporal.UIURL(), dev.dataDir, tools.Names()))
 	}
 	switch {
 	case len(a.settings.command) > 0:
@@ -73,7 +74,7 @@ func readyLine(facts []zap.Field) string {
 	return line
 }
 
-func banner(at endpoints, uiURL, dataDir string) string {
+func banner(at endpoints, uiURL, dataDir string, tools []string) string {
 	var b strings.Builder
 	line := func(name, value string) { fmt.Fprintf(&b, "  %-9s %s\n", name, value) }
 	b.WriteString("Chronicle is running on this machine only:\n")
@@ -86,6 +87,7 @@ func banner(at endpoints, uiURL, dataDir string) string {
 	} else {
 		line("Model", at.model()+" at "+cmp.Or(at.models.Defaults.BaseURL, "OpenAI"))
 	}
+	line("Tools", strings.Join(tools, ", ")+", for contexts that name them")
 	line("Data", dataDir)
 	line("Store", event.Redact(at.blobURL, 0))
 	return b.String()

@@ -48,6 +48,8 @@ type settings struct {
 	continueAfter               int
 	only                        contexts.Part
 	attachmentsDir              string
+	toolFetch                   bool
+	toolFilesRoot               string
 	providersFile               string
 	allowBaseURLs               []string
 	drainTimeout                time.Duration
@@ -186,6 +188,8 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including paths below it; may be repeated "+
 		"(default: only those of the providers and, with --dev, those on this machine)")
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
+	flags.BoolVar(&s.toolFetch, "tool-fetch", false, "let contexts that name the tool fetch get pages of the public Internet")
+	flags.StringVar(&s.toolFilesRoot, "tool-files-root", "", "`DIRECTORY` that contexts may read if they name the tools list_files and read_file (default: none)")
 	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
 	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
 	flags.BoolVar(&s.json, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")

@@ -94,6 +94,7 @@ func TestMessages(t *testing.T) {
 	run("--continue-as-new-after", "10")
 	run("--blob-url", "none")
 	run("--attachments-dir", "missing")
+	run("--tool-files-root", "missing")
 	run("--allow-base-url", "ftp://host/v1")
 	run("--providers", "missing.toml")
 	run("--providers", "house.toml")
@@ -112,9 +113,9 @@ func TestMessages(t *testing.T) {
 	at := endpoints{natsURL: "nats://127.0.0.1:4222", blobURL: "file:///data/blobs", modelURL: "http://127.0.0.1:1/v1"}
 	at.temporal.HostPort = "127.0.0.1:7233"
 	at.models.Defaults.Model = "offline-echo"
-	printed.WriteString(banner(at, "http://127.0.0.1:8233", "/data"))
+	printed.WriteString(banner(at, "http://127.0.0.1:8233", "/data", []string{"search_log"}))
 	at.modelURL, at.models.Defaults.Model = "", "gpt-4o-mini"
-	printed.WriteString("\n" + banner(at, "http://127.0.0.1:8233", "/data"))
+	printed.WriteString("\n" + banner(at, "http://127.0.0.1:8233", "/data", []string{"fetch", "list_files", "read_file", "search_log"}))
 	fmt.Fprintf(&printed, "\n%s\n", readyLine([]zap.Field{zap.String("temporal", "127.0.0.1:7233"), zap.String("model", noModel)}))
 	fmt.Fprintf(&printed, "warning: %s\n", unanswerableHelp)
 	golden.File(t, want, printed.String())

@@ -66,7 +66,7 @@ func (a *app) run(ctx context.Context) (err error) {
 			running.stop()
 		}
 	}()
-	a.announce(at, dev, log)
+	a.announce(at, dev, running.tools, log)
 
 	if len(a.settings.command) > 0 {
 		return a.runCommand(life, at)

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -23,6 +26,8 @@ type runningWorker struct {
 	client client.Client
 	stream *stream.Conn
 	blobs  *blobs.Store
+	tools  *tool.Set
+	files  *os.Root // nil: none
 }
 
 // startWorker returns when contexts can answer. If the worker fails later, it calls end.
@@ -38,6 +43,9 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 			r.stop()
 		}
 	}()
+	if r.files, err = openFilesRoot(s.toolFilesRoot); err != nil {
+		return nil, err
+	}
 	if r.blobs, err = blobs.Open(ctx, at.blobURL, at.temporal.Namespace); err != nil {
 		return nil, fmt.Errorf("--blob-url or BLOB_URL: %w", err)
 	}
@@ -59,6 +67,10 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		return nil, err
 	}
 
+	logs := archive.New(r.blobs)
+	if r.tools, err = s.tools(r.blobs, eventlog.New(c, at.temporal.Namespace, logs), r.files, log); err != nil {
+		return nil, err
+	}
 	models := at.models
 	models.ReadAttachment, models.ReadBlob = readAttachment, blobReader(r.blobs)
 	models.Logger = structured(log, "llm", zap.WarnLevel)
@@ -69,8 +81,9 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		TaskQueue:        s.taskQueue,
 		Part:             s.only,
 		Models:           llm.New(models),
+		Tools:            r.tools,
 		Stream:           conn,
-		Archive:          archive.New(r.blobs),
+		Archive:          logs,
 		StoreID:          storeID,
 		ContinueAfter:    s.continueAfter,
 		DrainTimeout:     s.drainTimeout,
@@ -156,6 +169,9 @@ func (r *runningWorker) stop() {
 	r.stream.Close()
 	if r.client != nil {
 		r.client.Close()
+	}
+	if r.files != nil {
+		_ = r.files.Close() // it was only read
 	}
 	if r.blobs != nil {
 		_ = r.blobs.Close() // the worker writes nothing any more

@@ -460,6 +460,7 @@ func TestUsageErrors(t *testing.T) {
 		{name: "a missing providers file", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
 		{name: "an invalid providers file", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
 		{name: "a missing directory", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
+		{name: "a missing root of files", args: []string{"--tool-files-root", "no/such"}, code: 1, want: "--tool-files-root: open "},
 		{name: "a missing profile", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
 		{name: "an unreachable server", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
 	}
@@ -561,7 +562,7 @@ func TestAttachmentsAreReadFromTheirDirectoryOnly(t *testing.T) {
 		require.NoError(t, err, path)
 		require.Equal(t, "yes", string(content))
 	}
-	for _, path := range []string{"../secret", filepath.Join(parent, "secret"), "link", "", ".", dir} {
+	for _, path := range []string{"../other", filepath.Join(parent, "secret"), "link", "", ".", dir} {
 		_, err := read(path)
 		require.Error(t, err, path)
 	}
@@ -583,4 +584,54 @@ func TestAttachmentsAreReadFromTheirDirectoryOnly(t *testing.T) {
 	none, err := main.AttachmentReader("")
 	require.NoError(t, err)
 	require.Nil(t, none)
+}
+
+func TestToolsAreUsedByContextsThatNameThem(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(root, "notes.txt"), []byte("buy apples"), 0o600))
+	worker := dev(t, t.TempDir(), "--tool-files-root", root)
+	facts := worker.ready()
+	demo, err := dial(t, facts).Open("demo")
+	require.NoError(t, err)
+	use := func(names ...string) event.Event {
+		var tools event.ToolList
+		for _, name := range names {
+			tools = append(tools, event.Tool{Pattern: name})
+		}
+		return event.New(event.SetTools{Tools: tools})
+	}
+	// say sends events and returns the result of the tool call and the end of the request.
+	say := func(events ...event.Event) (result event.ToolResult, end event.Body) {
+		t.Helper()
+		for e, err := range demo.Ask(t.Context(), events...) {
+			require.NoError(t, err)
+			switch body := e.Body.(type) {
+			case event.ToolResult:
+				result = body
+			case event.LLMRequestCompleted, event.LLMRequestFailed:
+				end = body
+			}
+		}
+		return result, end
+	}
+	message := func(content string) event.Event { return event.New(event.UserMessage{Content: content}) }
+
+	result, end := say(use("read_file", "search_log"), message(`/call read_file {"path":"notes.txt"}`))
+	require.JSONEq(t, `"buy apples"`, string(result.Value))
+	require.IsType(t, event.LLMRequestCompleted{}, end)
+	result, _ = say(message(`/call read_file {"path":"../other"}`))
+	require.JSONEq(t, `"path \"../other\": outside of the root"`, string(result.Error))
+	result, _ = say(message(`/call search_log {"query":"notes.txt"}`))
+	require.Contains(t, string(result.Value), "tool call: read_file")
+	require.Contains(t, string(result.Value), "demo:0003 ")
+
+	_, end = say(use("fetch"), message("/call fetch"))
+	failed, isFailed := end.(event.LLMRequestFailed)
+	require.True(t, isFailed)
+	require.Equal(t, event.FailureBadRequest, failed.Kind)
+	require.Contains(t, failed.Error, "tools of context demo: fetch is not enabled on this worker (start it with --tool-fetch)")
+	require.Zero(t, failed.RetriesAttempted)
+	worker.signal(syscall.SIGTERM)
+	require.Zero(t, worker.exit(), worker.stderr.String())
 }

@@ -10,6 +10,7 @@
 //	err = w.Run(worker.InterruptCh())
 //
 // [Options].Reduce replaces the fold of events into messages, [Options].Models the providers.
+// [Options].Tools are the tools that contexts may name: see package tool.
 // Call [BindStore] and [RegisterSearchAttributes] before the worker starts; without the latter,
 // leave SearchAttributes unset.
 //

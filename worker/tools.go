@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"go.uber.org/zap"
+
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/tool/builtin"
+)
+
+// toolFlags are the flags that enable built-in tools.
+var toolFlags = map[string]string{
+	"fetch":      "--tool-fetch",
+	"list_files": "--tool-files-root",
+	"read_file":  "--tool-files-root",
+}
+
+// openFilesRoot opens the folder of list_files and read_file; nil without one.
+func openFilesRoot(dir string) (*os.Root, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	// A root rejects all paths out of it, including symbolic links.
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--tool-files-root: %w", err)
+	}
+	return root, nil
+}
+
+// tools returns the tools that contexts may name. A nil root disables those for files.
+func (s settings) tools(store *blobs.Store, history builtin.Log, files *os.Root, log *zap.Logger) (*tool.Set, error) {
+	enabled := []tool.Tool{builtin.SearchLog(history)}
+	if s.toolFetch {
+		enabled = append(enabled, builtin.Fetch(builtin.FetchOptions{}))
+	}
+	if files != nil {
+		enabled = append(enabled, builtin.Files(files)...)
+	}
+	disabled := map[string]string{}
+	for name, flag := range toolFlags {
+		disabled[name] = "start it with " + flag
+	}
+	return tool.NewSet(tool.Options{Store: store, Disabled: disabled, Logger: structured(log, "tool", zap.WarnLevel)}, enabled...)
+}
