@@ -26,6 +26,11 @@ const MaxSnapshotBytes = 1 << 20
 
 func Fits(s reducer.Session) bool {
 	size := 0
+	if s.Request != nil {
+		for _, call := range s.Request.Calls {
+			size += 200 + len(call.Arguments)
+		}
+	}
 	for _, m := range s.Reduced.Messages {
 		if size += sizeOf(m); size > MaxSnapshotBytes {
 			return false
