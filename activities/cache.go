@@ -229,5 +229,15 @@ func sizeOf(session reducer.Session) int64 {
 	if session.TriggerSettings != nil {
 		settings(*session.TriggerSettings)
 	}
+	if tools := session.Reduced.Config.Tools; tools != nil {
+		for _, tool := range tools.Tools {
+			size += 100 + len(tool.Description) + len(tool.Parameters)
+		}
+	}
+	if session.Request != nil {
+		for _, call := range session.Request.Calls {
+			size += 200 + len(call.Arguments)
+		}
+	}
 	return int64(size + 80*len(session.Recent))
 }
