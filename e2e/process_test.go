@@ -73,7 +73,7 @@ func runWorker(settings string, logger *slog.Logger) error {
 	}
 	defer conn.Close()
 	return contexts.NewWorker(temporal, contexts.Options{
-		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Stream: conn,
+		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: probes{}, Stream: conn,
 		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
 		DrainTimeout: s.DrainTimeout,
 	}).Run(worker.InterruptCh())

@@ -166,7 +166,7 @@ func (w *world) dial(store *blobs.Store) sdkclient.Client {
 func (w *world) worker(changes ...func(*contexts.Options)) (stop func()) {
 	w.t.Helper()
 	options := contexts.Options{
-		TaskQueue: w.queue, Models: scripted(w.model.URL), Stream: w.stream,
+		TaskQueue: w.queue, Models: scripted(w.model.URL), Tools: probes{}, Stream: w.stream,
 		Archive: w.archive, StoreID: w.storeID, SearchAttributes: true, DefaultModel: "scripted",
 	}
 	for _, change := range changes {
@@ -383,6 +383,16 @@ func describe(e event.Event) string {
 		line += fmt.Sprintf(" %d %s", number(b.RequestID), b.Outcome)
 	case event.InputRejected:
 		line += " " + b.Reason
+	case event.SetTools:
+		line += " " + b.String()
+	case event.ToolCall:
+		line += fmt.Sprintf(" %s %s", b.ToolCallID, b.ToolName)
+	case event.ToolResult:
+		line += fmt.Sprintf(" %s %s%s", b.ToolCallID, b.Value, b.Error)
+	case event.ApprovalRequested:
+		line += " " + b.ToolCallID
+	case event.ApprovalDecided:
+		line += fmt.Sprintf(" %s %s", b.ToolCallID, b.Decision)
 	}
 	return line
 }
