@@ -54,6 +54,13 @@ func (w *lineWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
+// flush logs an incomplete line.
+func (w *lineWriter) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end()
+}
+
 func (w *lineWriter) end() {
 	line := cleanLine(w.scrub(string(w.line)))
 	w.line = w.line[:0]

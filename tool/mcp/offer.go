@@ -23,32 +23,51 @@ const maxPins = 1024
 // steps are offered the same.
 type pins struct {
 	mu       sync.Mutex
-	requests *lru.Cache // context and request to map[string][]tool.Tool, by server
+	requests *lru.Cache // context and request id to map[string][]tool.Tool
 }
 
-// of returns the list of a server for a request, and keeps it if it is the first.
-func (p *pins) of(r tool.OfferRequest, server string, newest []tool.Tool) []tool.Tool {
+// of returns the list of a server for a request. It takes the newest one if it is the first.
+func (p *pins) of(r tool.OfferRequest, server string, newest func() []tool.Tool) []tool.Tool {
 	if r.RequestID == "" {
-		return newest
+		return newest()
 	}
+	if pinned, ok := p.get(r, server); ok {
+		return pinned
+	}
+	return p.put(r, server, newest())
+}
+
+func (p *pins) get(r tool.OfferRequest, server string) (pinned []tool.Tool, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	pinned, ok = p.lists(r)[server]
+	return pinned, ok
+}
+
+// put keeps a list unless there is one, and returns the one that is kept.
+func (p *pins) put(r tool.OfferRequest, server string, list []tool.Tool) []tool.Tool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lists := p.lists(r)
+	if pinned, ok := lists[server]; ok {
+		return pinned
+	}
+	lists[server] = list
+	return list
+}
+
+// lists returns the lists of a request by server.
+func (p *pins) lists(r tool.OfferRequest) map[string][]tool.Tool {
 	if p.requests == nil {
 		p.requests = lru.New(maxPins)
 	}
-	key := r.ContextName + "\x00" + r.RequestID
-	lists, ok := p.requests.Get(key)
-	if !ok {
-		lists = map[string][]tool.Tool{}
-		p.requests.Add(key, lists)
+	key := [2]string{r.ContextName, r.RequestID}
+	if lists, ok := p.requests.Get(key); ok {
+		return lists.(map[string][]tool.Tool)
 	}
-	byServer := lists.(map[string][]tool.Tool)
-	pinned, ok := byServer[server]
-	if !ok {
-		byServer[server] = newest
-		return newest
-	}
-	return pinned
+	lists := map[string][]tool.Tool{}
+	p.requests.Add(key, lists)
+	return lists
 }
 
 // Offer returns the tools that match one of the patterns. All steps of a request are offered
@@ -77,7 +96,7 @@ func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, 
 	for i, server := range s.servers {
 		if named[server] {
 			waiting.Go(func() {
-				lists[i] = s.pins.of(r, server.config.Name, s.listOf(ctx, server, r.ContextName))
+				lists[i] = s.pins.of(r, server.config.Name, func() []tool.Tool { return s.listOf(ctx, server, r.ContextName) })
 			})
 		}
 	}

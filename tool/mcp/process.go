@@ -18,6 +18,7 @@ import (
 type process struct {
 	child         *child.Process
 	stdin, stdout *os.File
+	stderr        *lineWriter
 	grace         time.Duration // to exit, see timing
 }
 
@@ -51,7 +52,7 @@ func startProcess(s Server, env []string, stderr *lineWriter, grace time.Duratio
 		output.Close()
 		return nil, startError(err)
 	}
-	return &process{child: started, stdin: input, stdout: output, grace: grace}, nil
+	return &process{child: started, stdin: input, stdout: output, stderr: stderr, grace: grace}, nil
 }
 
 // lookPath finds a command on the PATH of the server.
@@ -107,6 +108,7 @@ func (p *process) stop() {
 	// Descendants may have survived.
 	p.signal(syscall.SIGKILL)
 	p.stdout.Close()
+	p.stderr.flush()
 }
 
 // signal sends a signal to the process group. An error means that it has no process.

@@ -31,6 +31,7 @@ type Servers struct {
 	running sync.WaitGroup
 	start   sync.Once
 	pins    pins
+	http    *http.Transport
 }
 
 // New returns servers that are not started yet. Its error names the server and the field.
@@ -39,9 +40,8 @@ func New(options Options) (*Servers, error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	s := &Servers{logger: cmp.Or(options.Logger, slog.Default())}
+	s := &Servers{logger: cmp.Or(options.Logger, slog.Default()), http: http.DefaultTransport.(*http.Transport).Clone()}
 	s.life, s.end = context.WithCancel(context.Background())
-	base := http.DefaultTransport.(*http.Transport).Clone()
 	for _, config := range options.Servers {
 		if err := config.validate(); err != nil {
 			return nil, fmt.Errorf("server %q: %w", config.Name, err)
@@ -49,7 +49,7 @@ func New(options Options) (*Servers, error) {
 		if s.find(config.Name) != nil {
 			return nil, fmt.Errorf("server %q: the name is used twice", config.Name)
 		}
-		added := &server{config: config, getenv: getenv, logger: s.logger, http: base, timing: defaultTiming, changed: make(chan struct{})}
+		added := &server{config: config, getenv: getenv, logger: s.logger, http: s.http, timing: defaultTiming, changed: make(chan struct{})}
 		added.dial = added.connection
 		s.servers = append(s.servers, added)
 	}
@@ -71,6 +71,10 @@ func (s *Servers) Close() {
 	s.start.Do(func() {}) // later starts have no effect
 	s.end()
 	s.running.Wait()
+	for _, server := range s.servers {
+		server.set(func() { server.err = errStopping })
+	}
+	s.http.CloseIdleConnections()
 }
 
 // Names returns the names of the servers.

@@ -288,4 +288,5 @@ func TestClosedServersAreNotStarted(t *testing.T) {
 	w.Dial("a", func() (sdk.Transport, error) { t.Error("started"); return nil, errors.New("started") })
 	w.Close()
 	w.Start()
+	require.Equal(t, `"MCP server a is unavailable: the worker is stopping (the call was not made)"`, w.failure(t, "mcp__a__t", `{}`))
 }

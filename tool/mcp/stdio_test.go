@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 func serve(mode string) {
 	if mode == "crash" {
-		fmt.Fprintln(os.Stderr, "cannot start with", os.Getenv("CODE"))
+		fmt.Fprint(os.Stderr, "cannot start with ", os.Getenv("CODE")) // without a line break
 		os.Exit(1)
 	}
 	s := newServer()
