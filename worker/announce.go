@@ -50,7 +50,7 @@ func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logge
 		add("data", dev.dataDir)
 	}
 	if dev != nil && !a.settings.json {
-		fmt.Fprint(a.err, banner(at, dev.temporal.UIURL(), dev.dataDir, tools.Names()))
+		fmt.Fprint(a.err, banner(at, dev.temporal.UIURL(), dev.dataDir, append(tools.Names(), mcpNames(at.mcp)...)))
 	}
 	switch {
 	case len(a.settings.command) > 0:

@@ -50,6 +50,7 @@ type settings struct {
 	attachmentsDir              string
 	toolFetch                   bool
 	toolFilesRoot               string
+	mcpFile                     string
 	providersFile               string
 	allowBaseURLs               []string
 	drainTimeout                time.Duration
@@ -190,6 +191,7 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
 	flags.BoolVar(&s.toolFetch, "tool-fetch", false, "let contexts that name the tool fetch get pages of the public Internet")
 	flags.StringVar(&s.toolFilesRoot, "tool-files-root", "", "`DIRECTORY` that contexts may read if they name the tools list_files and read_file (default: none)")
+	flags.StringVar(&s.mcpFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like mcp.example.json (default: none)")
 	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
 	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")
 	flags.BoolVar(&s.json, "json", false, "write logs as JSON lines, including those of the Temporal SDK and, with --dev, the Temporal server")

@@ -95,6 +95,7 @@ func TestMessages(t *testing.T) {
 	run("--blob-url", "none")
 	run("--attachments-dir", "missing")
 	run("--tool-files-root", "missing")
+	run("--mcp", "missing.json")
 	run("--allow-base-url", "ftp://host/v1")
 	run("--providers", "missing.toml")
 	run("--providers", "house.toml")

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
@@ -33,6 +34,7 @@ type endpoints struct {
 	natsAuth stream.Auth
 	blobURL  string
 	models   llm.Options
+	mcp      []mcp.Server
 	// modelURL is the URL of the built-in stand-in for a model; empty without it.
 	modelURL string
 }
@@ -45,6 +47,10 @@ func (a *app) run(ctx context.Context) (err error) {
 	a.endOnSignal(life, end)
 
 	log := newLogger(a.err, a.settings.json)
+	servers, err := a.mcpServers()
+	if err != nil {
+		return err
+	}
 	var at endpoints
 	var dev *local
 	if a.settings.dev {
@@ -56,6 +62,7 @@ func (a *app) run(ctx context.Context) (err error) {
 	} else if at, err = a.configured(log); err != nil {
 		return err
 	}
+	at.mcp = servers
 	running, err := a.startWorker(life, end, at, log)
 	if err != nil {
 		return causeOf(life, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
 	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
@@ -27,7 +28,8 @@ type runningWorker struct {
 	stream *stream.Conn
 	blobs  *blobs.Store
 	tools  *tool.Set
-	files  *os.Root // nil: none
+	files  *os.Root     // nil: none
+	mcp    *mcp.Servers // nil: none
 }
 
 // startWorker returns when contexts can answer. If the worker fails later, it calls end.
@@ -68,7 +70,10 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 	}
 
 	logs := archive.New(r.blobs)
-	if r.tools, err = s.tools(r.blobs, eventlog.New(c, at.temporal.Namespace, logs), r.files, log); err != nil {
+	if r.mcp, err = a.startMCP(at.mcp, log); err != nil {
+		return nil, err
+	}
+	if r.tools, err = s.tools(r.blobs, eventlog.New(c, at.temporal.Namespace, logs), r.files, r.mcp, log); err != nil {
 		return nil, err
 	}
 	models := at.models
@@ -169,6 +174,9 @@ func (r *runningWorker) stop() {
 	r.stream.Close()
 	if r.client != nil {
 		r.client.Close()
+	}
+	if r.mcp != nil {
+		r.mcp.Close()
 	}
 	if r.files != nil {
 		_ = r.files.Close() // it was only read

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 	"github.com/seed-9ed7edd4/chronicle/tool/builtin"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 )
 
 // toolFlags are the flags that enable built-in tools.
@@ -31,8 +32,9 @@ func openFilesRoot(dir string) (*os.Root, error) {
 	return root, nil
 }
 
-// tools returns the tools that contexts may name. A nil root disables those for files.
-func (s settings) tools(store *blobs.Store, history builtin.Log, files *os.Root, log *zap.Logger) (*tool.Set, error) {
+// tools returns the tools that contexts may name. A nil root disables those for files;
+// nil servers have no tools.
+func (s settings) tools(store *blobs.Store, history builtin.Log, files *os.Root, servers *mcp.Servers, log *zap.Logger) (*tool.Set, error) {
 	enabled := []tool.Tool{builtin.SearchLog(history)}
 	if s.toolFetch {
 		enabled = append(enabled, builtin.Fetch(builtin.FetchOptions{}))
@@ -44,5 +46,9 @@ func (s settings) tools(store *blobs.Store, history builtin.Log, files *os.Root,
 	for name, flag := range toolFlags {
 		disabled[name] = "start it with " + flag
 	}
-	return tool.NewSet(tool.Options{Store: store, Disabled: disabled, Logger: structured(log, "tool", zap.WarnLevel)}, enabled...)
+	options := tool.Options{Store: store, Disabled: disabled, Logger: structured(log, "tool", zap.WarnLevel)}
+	if servers != nil {
+		options.Sources = map[string]tool.Source{mcp.Prefix: servers}
+	}
+	return tool.NewSet(options, enabled...)
 }

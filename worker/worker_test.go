@@ -44,6 +44,10 @@ func TestMain(m *testing.M) {
 		main.Main()
 		return
 	}
+	if os.Getenv(asMCPServer) != "" {
+		serveMCP()
+		return
+	}
 	// Build the server once, rather than in all workers at the same time.
 	if _, err := devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -461,6 +465,7 @@ func TestUsageErrors(t *testing.T) {
 		{name: "an invalid providers file", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
 		{name: "a missing directory", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
 		{name: "a missing root of files", args: []string{"--tool-files-root", "no/such"}, code: 1, want: "--tool-files-root: open "},
+		{name: "a missing file of MCP servers", args: []string{"--mcp", "no/such.json"}, code: 2, want: "--mcp: open no/such.json"},
 		{name: "a missing profile", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
 		{name: "an unreachable server", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
 	}
