@@ -43,7 +43,7 @@ var handled = map[event.Tag]struct {
 	event.TagSetDeliveryPolicy:     {model: "Config", entry: true},
 	event.TagSetRequestSettings:    {model: "Config", entry: true},
 	event.TagSetTools:              {model: "Config", entry: true},
-	event.TagApprovalDecided:       {model: "Messages", session: true},
+	event.TagApprovalDecided:       {model: "Messages", session: true, entry: true},
 	event.TagSessionStarted:        {session: true, entry: true},
 	event.TagSessionEnded:          {session: true, entry: true},
 	event.TagLLMRequestStarted:     {session: true},
@@ -52,11 +52,11 @@ var handled = map[event.Tag]struct {
 	event.TagLLMRequestFailed:      {session: true, entry: true},
 	event.TagLLMRequestFellBack:    {session: true, entry: true},
 	event.TagLLMAttemptEnded:       {session: true},
-	event.TagApprovalRequested:     {session: true},
+	event.TagApprovalRequested:     {session: true, entry: true},
 	event.TagInputRejected:         {entry: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
 	event.TagReasoningDelta:        {entry: true}, // as above
-	event.TagToolProgress:          {},
+	event.TagToolProgress:          {entry: true}, // never recorded, so no session folds it
 }
 
 func TestEveryEventIsHandledEverywhere(t *testing.T) {

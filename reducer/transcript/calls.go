@@ -1,8 +1,10 @@
 package transcript
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -33,6 +35,22 @@ type pendingCall struct {
 	action    ActionType
 	content   string
 	at        time.Time
+	// requestID is that of the request that made the call; "" for an agent's call.
+	requestID string
+	arguments json.RawMessage
+	// isClient means that a client sends the result.
+	isClient bool
+	approval *Approval // nil: none is required
+	// progress is the expected index of the next progress.
+	progress int
+}
+
+// running is the status of a call that waits for no approval.
+func (c *pendingCall) running() Status {
+	if c.isClient {
+		return PendingClient
+	}
+	return Created
 }
 
 // pendingResult is an immutable result that waits for its call.
@@ -61,8 +79,10 @@ func (f *fold) addCall(body event.ToolCall) {
 	action := actionOf(body.ToolName, body.Parameters, f.cwd)
 	c := &pendingCall{
 		callKey: key, tool: body.ToolName, messageID: body.MessageID, action: action, content: title(body.ToolName, action), at: f.at,
+		requestID: body.RequestID, arguments: body.Parameters,
+		isClient: body.RequestID != "" && slices.Contains(f.clientTools, body.ToolName),
 	}
-	status := Created
+	status := c.running()
 	if extra[Status](f.event, "status") == PendingApproval {
 		status = PendingApproval
 	}
@@ -70,8 +90,12 @@ func (f *fold) addCall(body event.ToolCall) {
 	if body.MessageID == "" || body.MessageID == f.answer.id {
 		after = f.answer.after
 	}
+	toolCallID := ""
+	if c.requestID != "" {
+		toolCallID = c.id
+	}
 	f.effects = append(f.effects, AppendEntry{ID: c.id, SessionID: c.session, After: after, Entry: f.entry(Entry{
-		EntryType: EntryType{Type: ToolUse, ToolName: c.tool, ActionType: &action, Status: status}, Content: c.content,
+		EntryType: EntryType{Type: ToolUse, ToolName: c.tool, ActionType: &action, Status: status, ToolCallID: toolCallID}, Content: c.content,
 	})})
 	if len(f.open) == MaxCalls {
 		f.close(f.open[0])
@@ -133,6 +157,16 @@ func (f *fold) resolve(c *pendingCall, r pendingResult) {
 // update shows the result of a call. An actual result replaces a placeholder.
 func (f *fold) update(c *pendingCall, r pendingResult) {
 	status, action := c.action.withResult(r.body, parameters{cwd: f.cwd}.relative)
+	switch {
+	case c.approval != nil && c.approval.Decision == event.Deny:
+		status = Denied
+	case c.requestID != "" && status == Failed && strings.HasPrefix(plain(r.body.Error), "expired:"):
+		status = TimedOut
+	}
+	durationMs := r.body.DurationMs
+	if durationMs == 0 && (c.requestID == "" || c.isClient) {
+		durationMs = max(0, r.at.Sub(c.at).Milliseconds())
+	}
 	content := c.content
 	if action.Path != c.action.Path {
 		content = title(c.tool, action)
@@ -140,8 +174,77 @@ func (f *fold) update(c *pendingCall, r pendingResult) {
 	f.effects = append(f.effects, UpdateToolStatus{
 		ToolCallID: c.id, SessionID: c.session, MessageID: c.messageID,
 		Status: status, ActionType: action, Content: content,
-		Timestamp: r.at, DurationMs: max(0, r.at.Sub(c.at).Milliseconds()),
+		Timestamp: r.at, DurationMs: durationMs,
 	})
+}
+
+// requestApproval shows that a call waits for a decision.
+func (f *fold) requestApproval(body event.ApprovalRequested) {
+	if c := f.callOf(body.ToolCallID, body.RequestID); c != nil {
+		f.setApproval(c, Approval{Arguments: valid(c.arguments), ExpiresAt: body.ExpiresAt.UTC()}, PendingApproval)
+	}
+}
+
+// callOf returns the open call of a request; nil if there is none.
+func (f *fold) callOf(id, requestID string) *pendingCall {
+	i := slices.IndexFunc(f.open, func(c *pendingCall) bool { return c.id == id && c.requestID == requestID })
+	if i < 0 {
+		return nil
+	}
+	return f.open[i]
+}
+
+// decide shows the decision about a call, or about all that wait for one.
+func (f *fold) decide(body event.ApprovalDecided) {
+	for _, c := range f.open {
+		isMeant := body.ToolCallID == "" || body.ToolCallID == c.id
+		if !isMeant || c.approval == nil || c.approval.Decision != "" {
+			continue
+		}
+		approval := Approval{
+			ExpiresAt: c.approval.ExpiresAt, Decision: body.Decision, Reason: body.Reason, DecidedBy: body.DecidedBy,
+			Edited: len(body.Parameters) > 0,
+		}
+		decided := *c
+		if approval.Edited {
+			decided.arguments = body.Parameters
+			decided.action = actionOf(c.tool, body.Parameters, f.cwd)
+			decided.content = title(c.tool, decided.action)
+		}
+		status := decided.running()
+		if body.Decision == event.Deny {
+			status = Denied
+		}
+		f.replace(c, &decided)
+		f.setApproval(&decided, approval, status)
+	}
+}
+
+func (f *fold) setApproval(c *pendingCall, approval Approval, status Status) {
+	changed := *c
+	changed.approval = &approval
+	f.replace(c, &changed)
+	f.effects = append(f.effects, UpdateApproval{
+		ToolCallID: c.id, SessionID: c.session, Status: status, Approval: approval, ActionType: c.action, Content: c.content,
+	})
+}
+
+// addProgress shows the progress of a running call. Earlier progress is ignored.
+func (f *fold) addProgress(body event.ToolProgress) {
+	c := f.callOf(body.ToolCallID, body.RequestID)
+	if c == nil || body.Index < c.progress {
+		return
+	}
+	changed := *c
+	changed.progress = body.Index + 1
+	f.replace(c, &changed)
+	f.effects = append(f.effects, UpdateProgress{ToolCallID: c.id, SessionID: c.session, Text: body.Text})
+}
+
+// replace replaces an open call.
+func (f *fold) replace(c, by *pendingCall) {
+	f.open = slices.Clone(f.open)
+	f.open[slices.Index(f.open, c)] = by
 }
 
 func (f *fold) close(c *pendingCall) {

@@ -46,6 +46,10 @@
 // display until a delta with Reset, or the answer. A new attempt removes the text of
 // the previous one.
 //
+// The entry of a running tool call has its newest progress, which each report replaces:
+//
+//	{"op":"add","path":"/entries/7/content/progress","value":"page 3 of 12"}
+//
 // # Guarantees
 //
 //   - [Patcher.Since] patches any version to the newest one. Only the boundaries
@@ -53,7 +57,8 @@
 //   - A patch changes each entry at most once. Its size is independent of the number
 //     of versions in between.
 //   - A repeated event has no effect.
-//   - While nothing streams, the document depends on the log alone.
+//   - While nothing streams, the document depends on the log alone, except for the progress of
+//     running calls.
 //   - A call is shown with its result, whichever comes first. Calls and results with the
 //     extra field sessionId are matched within that agent session. Up to [MaxWaiting]
 //     results wait for their calls; the oldest is then dropped with a warning.

@@ -43,9 +43,28 @@ type UpdateToolStatus struct {
 	Content    string
 	// Timestamp is the time of the result.
 	Timestamp time.Time
-	// DurationMs is the time from the call to the result; 0 if the result has the same time
-	// or an earlier one.
+	// DurationMs is the duration of the call, see [EntryType]; 0 if unknown.
 	DurationMs int64
+}
+
+// UpdateApproval shows that a tool call requires an approval, or the decision.
+type UpdateApproval struct {
+	ToolCallID string
+	// SessionID is that of the call's [AppendEntry].
+	SessionID string
+	Status    Status
+	Approval  Approval
+	// ActionType and Content show edited arguments.
+	ActionType ActionType
+	Content    string
+}
+
+// UpdateProgress replaces the progress of a running tool call.
+type UpdateProgress struct {
+	ToolCallID string
+	// SessionID is that of the call's [AppendEntry].
+	SessionID string
+	Text      string
 }
 
 // EmitWarning adds a warning about input that the transcript does not show: a malformed line of
@@ -61,4 +80,6 @@ func (AppendEntry) effect()      {}
 func (AppendText) effect()       {}
 func (RemoveEntry) effect()      {}
 func (UpdateToolStatus) effect() {}
+func (UpdateApproval) effect()   {}
+func (UpdateProgress) effect()   {}
 func (EmitWarning) effect()      {}

@@ -39,6 +39,8 @@ type Entry struct {
 	Partial bool `json:"partial,omitempty"`
 	// Attachments are set on a user_message.
 	Attachments []Attachment `json:"attachments,omitempty"`
+	// Progress is the newest progress of a running tool call. Its result removes it.
+	Progress string `json:"progress,omitempty"`
 	// ResultTimestamp is the time of the result of a tool_use, omitted without a result.
 	// Like Timestamp, it is that of the agent's log if known.
 	ResultTimestamp time.Time `json:"result_timestamp,omitzero"`
@@ -85,6 +87,10 @@ type EntryType struct {
 	ToolName   string      `json:"tool_name,omitempty"`
 	ActionType *ActionType `json:"action_type,omitempty"`
 	Status     Status      `json:"status,omitempty"`
+	// ToolCallID is set on a tool_use of a request.
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	// Approval is set on a tool_use that requires or required an approval.
+	Approval *Approval `json:"approval,omitempty"`
 
 	// Subtype is set on a system_message and an error_message.
 	Subtype Subtype `json:"subtype,omitempty"`
@@ -99,8 +105,12 @@ type EntryType struct {
 	ReasoningTokens int    `json:"reasoning_tokens,omitempty"`
 	Estimated       bool   `json:"estimated,omitempty"`
 	CostMicros      *int64 `json:"cost_micros,omitempty"`
-	// DurationMs is set on a token_usage_info, and on a tool_use with a result: the time
-	// between the two events. 0 means unknown.
+	// Steps is set on the token_usage_info of a request with tool calls: the number of answers
+	// of the model. The usage and the duration are their sums.
+	Steps int `json:"steps,omitempty"`
+	// DurationMs is set on a token_usage_info, and on a tool_use with a result: the duration of
+	// the call. For a call of an agent or a client it is the time between the two events. 0 means
+	// unknown.
 	DurationMs int64 `json:"duration_ms,omitempty"`
 
 	// Set on the error_message of a failed request, see [event.LLMRequestFailed].
@@ -118,10 +128,28 @@ const (
 	// Denied means that a person or a rule refused permission.
 	Denied   Status = "denied"
 	TimedOut Status = "timed_out"
-	// PendingApproval is the status of a call whose event has the extra field
+	// PendingApproval is the status of a call that waits for an approval
+	// ([event.ApprovalRequested]), or whose event has the extra field
 	// "status": "pending_approval".
 	PendingApproval Status = "pending_approval"
+	// PendingClient is the status of a call of a client's tool, whose result a client sends.
+	PendingClient Status = "pending_client"
 )
+
+// Approval is the approval of a tool call.
+type Approval struct {
+	// Arguments are those that the decision is about, until it is made.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	// ExpiresAt is when the call fails without a decision.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// Decision is empty until the decision is made. The other fields belong to it.
+	Decision event.Decision `json:"decision,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
+	// DecidedBy names the person or program; "" if unknown.
+	DecidedBy string `json:"decided_by,omitempty"`
+	// Edited means that the decision replaced the arguments.
+	Edited bool `json:"edited,omitempty"`
+}
 
 // Subtype is the topic of a system_message or error_message.
 type Subtype string

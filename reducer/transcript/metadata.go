@@ -19,7 +19,7 @@ const (
 // metadataOf returns the metadata of an event, nil without any.
 func metadataOf(e event.Event) json.RawMessage {
 	fields := e.Extra
-	if call, ok := e.Body.(event.ToolCall); ok && call.MessageID != "" {
+	if call, ok := e.Body.(event.ToolCall); ok && call.MessageID != "" && call.RequestID == "" {
 		fields = maps.Clone(fields)
 		if fields == nil {
 			fields = map[string]json.RawMessage{}

@@ -16,7 +16,8 @@ type Operation struct {
 	// Op is add, remove or replace.
 	Op   string `json:"op"`
 	Path string `json:"path"`
-	// Value is an [Item], a string that is appended to chunks, or nil for remove.
+	// Value is an [Item], a string that is appended to chunks or replaces the progress, or nil for
+	// remove.
 	Value any `json:"value,omitempty"`
 }
 
@@ -48,7 +49,7 @@ type slot struct {
 	// index is the number of entries before the slot.
 	index int
 	// Versions of the addition, the removal (0 if visible), the last change other than
-	// appended text, and the last change.
+	// appended text and progress, and the last change.
 	added, removed, replaced, changed int
 	text                              *streamedText // nil unless the entry streams
 	recent                            *list.Element // in Patcher.recent
@@ -138,6 +139,8 @@ func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 			patch = append(patch, Operation{Op: "add", Path: path, Value: s.item()})
 		case s.replaced > version:
 			patch = append(patch, Operation{Op: "replace", Path: path, Value: s.item()})
+		case s.text == nil:
+			patch = append(patch, Operation{Op: "add", Path: path + "/content/progress", Value: s.entry.Progress})
 		default:
 			patch = append(patch, Operation{Op: "add", Path: path + "/content/chunks/-", Value: s.text.since(version)})
 		}
@@ -162,8 +165,23 @@ func (p *Patcher) applyEffect(effect Effect, e event.Event) {
 		s.entry.EntryType.ActionType = &effect.ActionType
 		s.entry.EntryType.DurationMs = effect.DurationMs
 		s.entry.ResultTimestamp = effect.Timestamp
-		s.entry.Content = effect.Content
+		s.entry.Content, s.entry.Progress = effect.Content, ""
+		if approval := s.entry.EntryType.Approval; approval != nil {
+			settled := *approval
+			settled.Arguments = nil
+			s.entry.EntryType.Approval = &settled
+		}
 		s.replaced = p.version
+		p.markChanged(s)
+	case UpdateApproval:
+		s := p.calls[callKey{effect.SessionID, effect.ToolCallID}]
+		s.entry.EntryType.Status, s.entry.EntryType.Approval = effect.Status, &effect.Approval
+		s.entry.EntryType.ActionType, s.entry.Content = &effect.ActionType, effect.Content
+		s.replaced = p.version
+		p.markChanged(s)
+	case UpdateProgress:
+		s := p.calls[callKey{effect.SessionID, effect.ToolCallID}]
+		s.entry.Progress = effect.Text
 		p.markChanged(s)
 	case EmitWarning:
 		p.add(AppendEntry{ID: e.ID, Entry: Entry{

@@ -60,6 +60,9 @@ func TestADocumentDependsOnlyOnTheLog(t *testing.T) {
 		streams := func(item transcript.Item) bool { return item.Content.Chunks != nil }
 		got := live.Document()
 		got.Entries = slices.DeleteFunc(got.Entries, streams)
+		for i := range got.Entries {
+			got.Entries[i].Content.Progress = ""
+		}
 		require.Equal(t, marshal(t, loaded.Document()), marshal(t, got))
 	})
 }
@@ -95,6 +98,7 @@ func anyEvents(t *rapid.T) []event.Event {
 	last := 0
 	text := func() string { return rapid.StringN(0, 5, 12).Draw(t, "text") }
 	request := func() string { return event.FormatRequestID("demo", rapid.IntRange(1, 3).Draw(t, "request")) }
+	maybeRequest := func() string { return rapid.SampledFrom([]string{"", request()}).Draw(t, "maybe a request") }
 	attempt := func() int { return rapid.IntRange(1, 3).Draw(t, "attempt") }
 	through := func() string {
 		if n := rapid.IntRange(0, last+2).Draw(t, "through"); n > 0 {
@@ -116,6 +120,7 @@ func anyEvents(t *rapid.T) []event.Event {
 		switch rapid.SampledFrom([]string{
 			"user", "file", "note", "settings", "started", "delta", "next delta", "next delta", "next delta", "next delta", "answer",
 			"completed", "interrupted", "failed", "fell back", "call", "result", "again",
+			"tool calls", "tools", "approval", "decision", "progress",
 		}).Draw(t, "step") {
 		case "user":
 			e.Body = event.UserMessage{Content: text()}
@@ -168,12 +173,33 @@ func anyEvents(t *rapid.T) []event.Event {
 		case "call":
 			e.Body = event.ToolCall{
 				ToolCallID: call(), MessageID: rapid.SampledFrom([]string{"", answer, "demo:0001", "msg_1"}).Draw(t, "message"),
-				ToolName: tool(), Parameters: eventtest.Value().Draw(t, "parameters"),
+				ToolName: tool(), Parameters: eventtest.Value().Draw(t, "parameters"), RequestID: maybeRequest(),
 			}
 			e.Extra = fields()
 		case "result":
-			e.Body = event.ToolResult{ToolCallID: call(), Value: eventtest.Value().Draw(t, "value")}
+			e.Body = event.ToolResult{
+				ToolCallID: call(), Value: eventtest.Value().Draw(t, "value"), DurationMs: rapid.Int64Range(0, 2).Draw(t, "duration"),
+			}
 			e.Extra = fields()
+		case "tool calls":
+			usage := event.Usage{InputTokens: rapid.IntRange(0, 9).Draw(t, "input")}
+			if rapid.Bool().Draw(t, "has a cost") {
+				usage.CostMicros = new(int64(3))
+			}
+			e.Body = event.LLMAttemptEnded{RequestID: request(), Attempt: attempt(), Outcome: event.AttemptToolCalls, Usage: usage, DurationMs: 5}
+		case "tools":
+			e.Body = rapid.SampledFrom([]event.Body{event.SetTools{}, event.SetTools{Tools: event.ToolList{{Name: "weather"}, {Pattern: "time"}}}}).Draw(t, "tools")
+		case "approval":
+			e.Body = event.ApprovalRequested{ToolCallID: call(), RequestID: maybeRequest(), ExpiresAt: eventtest.Epoch}
+		case "decision":
+			body := event.ApprovalDecided{ToolCallID: rapid.SampledFrom([]string{"", call()}).Draw(t, "decided call"), Decision: event.Deny, Reason: text()}
+			if rapid.Bool().Draw(t, "approves") {
+				body.Decision, body.DecidedBy = event.Approve, "ann"
+				body.Parameters = rapid.SampledFrom([]json.RawMessage{nil, json.RawMessage(`{"edited":1}`)}).Draw(t, "edited")
+			}
+			e.Body = body
+		case "progress":
+			e.Body = event.ToolProgress{ToolCallID: call(), RequestID: maybeRequest(), Index: rapid.IntRange(0, 3).Draw(t, "index"), Text: text()}
 		case "again":
 			if len(events) == 0 {
 				continue
@@ -218,7 +244,7 @@ func render(events []event.Event) transcript.Document {
 	}
 	var shown []positionedEntry
 	streams := o.streams()
-	results := o.results()
+	results, resultAt := o.results()
 	for i, e := range o.events {
 		entry := positionedEntry{after: o.position(i)}
 		switch body := e.Body.(type) {
@@ -255,13 +281,54 @@ func render(events []event.Event) transcript.Document {
 			entry.Entry = ofType(transcript.ToolUse, body.ToolName)
 			entry.EntryType.ToolName, entry.EntryType.ActionType, entry.EntryType.Status = body.ToolName, action, transcript.Created
 			entry.Metadata = metadata(e)
-			if result != nil {
-				value := result.Body.(event.ToolResult).Value
-				entry.EntryType.Status, action.Result = transcript.Success, value
-				entry.ResultTimestamp = result.Timestamp
-				entry.EntryType.DurationMs = max(0, result.Timestamp.Sub(e.Timestamp).Milliseconds())
+			if body.RequestID != "" {
+				entry.EntryType.ToolCallID = body.ToolCallID
+				if body.ToolName == "weather" && o.weatherIsClients(i) {
+					entry.EntryType.Status = transcript.PendingClient
+				}
 			}
-		case event.ToolResult, event.FileAttachment, event.LLMRequestStarted:
+			o.live(i, resultAt, &entry.Entry)
+			approval := entry.EntryType.Approval
+			if result != nil {
+				outcome := result.Body.(event.ToolResult)
+				entry.EntryType.Status, action.Result = transcript.Success, outcome.Value
+				entry.ResultTimestamp = result.Timestamp
+				isTimed := body.RequestID == "" || body.ToolName == "weather" && o.weatherIsClients(i)
+				if entry.EntryType.DurationMs = outcome.DurationMs; outcome.DurationMs == 0 && isTimed {
+					entry.EntryType.DurationMs = max(0, result.Timestamp.Sub(e.Timestamp).Milliseconds())
+				}
+				entry.Progress = ""
+				if approval != nil {
+					approval.Arguments = nil
+					if approval.Decision == event.Deny {
+						entry.EntryType.Status = transcript.Denied
+					}
+				}
+			}
+		case event.LLMRequestCompleted, event.LLMRequestInterrupted, event.LLMRequestFailed:
+			// The stories cover the text of these events.
+			_, effects := transcript.Reduce(transcript.State{}, o.withSteps(i))
+			last := len(effects) - 1
+			if last == 1 {
+				end := entry
+				end.Entry = effects[0].(transcript.AppendEntry).Entry
+				end.Timestamp = e.Timestamp
+				shown = append(shown, end)
+			}
+			entry.Entry = effects[last].(transcript.AppendEntry).Entry
+			steps := o.steps(i)
+			if _, ok := body.(event.LLMRequestCompleted); ok && steps > 0 {
+				steps++
+				if entry.EntryType.Steps = steps; steps > 1 {
+					figures, rest, _ := strings.Cut(entry.Content, " out")
+					entry.Content = figures + " out" + strings.Replace(rest, ", "+duration(entry.EntryType.DurationMs), fmt.Sprintf(" in %d steps, %s", steps, duration(entry.EntryType.DurationMs)), 1)
+				}
+			} else if !ok && last == 1 && steps > 1 {
+				entry.EntryType.Steps = steps
+				entry.Content += fmt.Sprintf(" in %d steps", steps)
+			}
+		case event.ToolResult, event.FileAttachment, event.LLMRequestStarted, event.LLMAttemptEnded, event.ApprovalRequested,
+			event.ApprovalDecided, event.ToolProgress:
 			continue
 		default:
 			// The stories cover the text of other events.
@@ -302,7 +369,7 @@ func warning(message string, e event.Event) transcript.Entry {
 // metadata returns the metadata of a short event.
 func metadata(e event.Event) json.RawMessage {
 	fields := maps.Clone(e.Extra)
-	if call, ok := e.Body.(event.ToolCall); ok && call.MessageID != "" {
+	if call, ok := e.Body.(event.ToolCall); ok && call.MessageID != "" && call.RequestID == "" {
 		if fields == nil {
 			fields = map[string]json.RawMessage{}
 		}
@@ -410,10 +477,150 @@ func (o oracle) attachments(i int) []transcript.Attachment {
 	return out
 }
 
-// results maps the index of a call to the event of its result, which can be nil. It omits
-// calls with the id of an open one of their session.
-func (o oracle) results() map[int]*event.Event {
-	results := map[int]*event.Event{}
+// weatherIsClients reports whether the newest tools before event i declare the tool weather.
+func (o oracle) weatherIsClients(i int) bool {
+	for _, e := range slices.Backward(o.events[:i]) {
+		if body, ok := e.Body.(event.SetTools); ok {
+			return slices.ContainsFunc(body.Tools, func(tool event.Tool) bool { return tool.Name == "weather" })
+		}
+	}
+	return false
+}
+
+// live adds the approval and the progress of a call until its first result.
+func (o oracle) live(call int, resultAt map[int]int, entry *transcript.Entry) {
+	body := o.events[call].Body.(event.ToolCall)
+	running, arguments, next := entry.EntryType.Status, body.Parameters, 0
+	for j := call + 1; j < len(o.events) && !(resultAt[call] > 0 && j >= resultAt[call]-1); j++ {
+		approval := entry.EntryType.Approval
+		switch change := o.events[j].Body.(type) {
+		case event.ApprovalRequested:
+			if o.isOldestOpen(call, j, change.ToolCallID, change.RequestID, resultAt) {
+				entry.EntryType.Status = transcript.PendingApproval
+				entry.EntryType.Approval = &transcript.Approval{Arguments: arguments, ExpiresAt: change.ExpiresAt}
+			}
+		case event.ApprovalDecided:
+			if approval == nil || approval.Decision != "" || change.ToolCallID != "" && change.ToolCallID != body.ToolCallID {
+				continue
+			}
+			*approval = transcript.Approval{
+				ExpiresAt: approval.ExpiresAt, Decision: change.Decision, Reason: change.Reason, DecidedBy: change.DecidedBy, Edited: change.Parameters != nil,
+			}
+			if entry.EntryType.Status = running; change.Decision == event.Deny {
+				entry.EntryType.Status = transcript.Denied
+			}
+			if approval.Edited {
+				arguments = change.Parameters
+				entry.EntryType.ActionType.Arguments = arguments
+			}
+		case event.ToolProgress:
+			if o.isOldestOpen(call, j, change.ToolCallID, change.RequestID, resultAt) && change.Index >= next {
+				entry.Progress, next = change.Text, change.Index+1
+			}
+		}
+	}
+}
+
+// isOldestOpen reports whether a call is the oldest one with these ids and no result before event i.
+func (o oracle) isOldestOpen(call, i int, toolCallID, requestID string, resultAt map[int]int) bool {
+	for j, e := range o.events[:i] {
+		at, isShown := resultAt[j]
+		body, ok := e.Body.(event.ToolCall)
+		if ok && isShown && (at == 0 || at-1 > i) && body.ToolCallID == toolCallID && body.RequestID == requestID {
+			return j == call
+		}
+	}
+	return false
+}
+
+// steps counts the answers with tool calls of the request that event i completes.
+func (o oracle) steps(i int) (n int) {
+	o.eachStep(i, func(event.LLMAttemptEnded) { n++ })
+	return n
+}
+
+// duration formats as entries do.
+func duration(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
+
+// withSteps returns the event with the sums of the request.
+func (o oracle) withSteps(i int) event.Event {
+	e := o.events[i]
+	var total event.Usage
+	var durationMs int64
+	switch body := e.Body.(type) {
+	case event.LLMRequestCompleted:
+		total = body.Usage
+	case event.LLMRequestInterrupted:
+		total = body.Usage
+	case event.LLMRequestFailed:
+		total = body.Usage
+	}
+	isPriced := total.CostMicros != nil
+	cost, steps := int64(0), 0
+	if isPriced {
+		cost = *total.CostMicros
+	}
+	o.eachStep(i, func(step event.LLMAttemptEnded) {
+		steps++
+		total.InputTokens += step.InputTokens
+		durationMs += step.DurationMs
+		if isPriced = isPriced && step.CostMicros != nil; isPriced {
+			cost += *step.CostMicros
+		}
+	})
+	if steps > 0 {
+		total.CostMicros = nil
+		if isPriced {
+			total.CostMicros = new(cost)
+		}
+	}
+	switch body := e.Body.(type) {
+	case event.LLMRequestCompleted:
+		body.Usage, body.DurationMs = total, body.DurationMs+durationMs
+		e.Body = body
+	case event.LLMRequestInterrupted:
+		body.Usage = total
+		e.Body = body
+	case event.LLMRequestFailed:
+		body.Usage = total
+		e.Body = body
+	}
+	return e
+}
+
+// eachStep visits the answers with tool calls since an event of another request.
+func (o oracle) eachStep(i int, visit func(event.LLMAttemptEnded)) {
+	requestID := event.RequestOf(o.events[i].Body)
+	var steps []event.LLMAttemptEnded
+	current := ""
+	for _, e := range o.events[:i] {
+		switch body := e.Body.(type) {
+		case event.LLMRequestStarted:
+			if body.RequestID != current {
+				current, steps = body.RequestID, nil
+			}
+		case event.AssistantMessage:
+			if body.RequestID != "" && body.RequestID != current {
+				current, steps = body.RequestID, nil
+			}
+		case event.LLMAttemptEnded:
+			if body.RequestID == current && current == requestID {
+				steps = append(steps, body)
+			}
+		}
+	}
+	if current == requestID {
+		for _, step := range steps {
+			visit(step)
+		}
+	}
+}
+
+// results maps the index of a call to the event of its newest result, which can be nil, and to the
+// number, from 1, of the event with which it got its first one, or 0. They omit calls with the id of
+// an open one of their session.
+func (o oracle) results() (results map[int]*event.Event, resultAt map[int]int) {
+	results, resultAt = map[int]*event.Event{}, map[int]int{}
 	var calls, waiting []int
 	session := func(i int) (id string) {
 		_ = json.Unmarshal(o.events[i].Extra["sessionId"], &id)
@@ -442,6 +649,7 @@ func (o oracle) results() map[int]*event.Event {
 	answer := func(call, result int) {
 		if results[call] == nil {
 			resultOrder = append(resultOrder, call)
+			resultAt[call] = max(call, result) + 1
 		}
 		results[call] = &o.events[result]
 	}
@@ -454,7 +662,7 @@ func (o oracle) results() map[int]*event.Event {
 			if isOpen {
 				continue
 			}
-			calls, results[i] = append(calls, i), nil
+			calls, results[i], resultAt[i] = append(calls, i), nil, 0
 			waiting = slices.DeleteFunc(waiting, func(result int) bool {
 				belongs := match(result, i) > 0
 				if belongs {
@@ -486,46 +694,60 @@ func (o oracle) results() map[int]*event.Event {
 			}
 		}
 	}
-	return results
+	return results, resultAt
 }
 
 // streams returns the streaming entries by the index of their first delta.
 func (o oracle) streams() map[int]transcript.Entry {
-	var request, attempt, since, ended int
+	var stream, complete attemptID // the newest attempt, and the newest one with an answer
+	var since, ended int
+	var sent struct {
+		request, attempt int
+	}
 	for i, e := range o.events {
-		number, n := 0, 0
+		next := attemptID{}
 		switch body := e.Body.(type) {
 		case event.AssistantMessage:
-			ended = max(ended, event.RequestNumber(body.RequestID))
-		case event.LLMRequestCompleted:
-			ended = max(ended, event.RequestNumber(body.RequestID))
-		case event.LLMRequestInterrupted:
-			ended = max(ended, event.RequestNumber(body.RequestID))
-		case event.LLMRequestFailed:
-			ended = max(ended, event.RequestNumber(body.RequestID))
+			request := event.RequestNumber(body.RequestID)
+			if request == 0 {
+				continue
+			}
+			if sent.request != request {
+				sent.request, sent.attempt = request, 0
+			}
+			done := attemptID{request, sent.attempt}
+			if done.attempt == 0 && stream.request == request {
+				done = stream
+			}
+			if complete.before(done) {
+				complete = done
+			}
+		case event.LLMRequestCompleted, event.LLMRequestInterrupted, event.LLMRequestFailed:
+			ended = max(ended, event.RequestNumber(event.RequestOf(body)))
 		case event.LLMRequestFellBack:
-			if number = event.RequestNumber(body.RequestID); number == request {
-				n = attempt + 1
+			if request := event.RequestNumber(body.RequestID); request == stream.request {
+				next = attemptID{request, stream.attempt + 1}
 			}
 		case event.LLMRequestStarted:
-			number, n = event.RequestNumber(body.RequestID), body.Attempt
+			next = attemptID{event.RequestNumber(body.RequestID), body.Attempt}
+			sent.request, sent.attempt = next.request, next.attempt
 		default:
 			if d, _, ok := deltaOf(body); ok {
-				number, n = event.RequestNumber(d.RequestID), d.Attempt
+				next = attemptID{event.RequestNumber(d.RequestID), d.Attempt}
 			}
 		}
-		if n > 0 && (number > request || number == request && n > attempt) {
-			request, attempt, since = number, n, i
+		if stream.before(next) && complete.before(next) && next.request > ended {
+			stream, since = next, i
 		}
 	}
-	if request <= ended {
+	if stream.request <= ended || !complete.before(stream) {
 		return nil
 	}
 	next := 0
 	first, text := map[transcript.Kind]int{}, map[transcript.Kind]string{}
 	for i, e := range o.events[since:] {
 		d, kind, ok := deltaOf(e.Body)
-		if !ok || event.RequestNumber(d.RequestID) != request || d.Attempt != attempt {
+		if !ok || (attemptID{event.RequestNumber(d.RequestID), d.Attempt}) != stream {
 			continue
 		}
 		switch {
@@ -549,6 +771,12 @@ func (o oracle) streams() map[int]transcript.Entry {
 		}
 	}
 	return entries
+}
+
+type attemptID struct{ request, attempt int }
+
+func (a attemptID) before(b attemptID) bool {
+	return a.request < b.request || a.request == b.request && a.attempt < b.attempt
 }
 
 func since(t require.TestingT, p *transcript.Patcher, version int) []transcript.Operation {

@@ -26,25 +26,42 @@ type State struct {
 	stream stream
 	// lastEnded is the number of the newest request whose streaming has ended.
 	lastEnded int
+	// complete is the newest attempt whose answer is in the log.
+	complete attempt
 	// open holds the calls without a result, oldest first.
 	open     []*pendingCall
 	answered *answered
 	waiting  []pendingResult
+	// clientTools are the names of the tools of clients.
+	clientTools []string
 }
 
 type request struct {
 	position
 	model string
+	// attempt is the number of the newest attempt that was sent; 0 if unknown.
+	attempt int
+	// steps counts the answers with tool calls, whose usage and duration these are.
+	steps      int
+	usage      event.Usage
+	durationMs int64
 }
 
 // position is the event after which the entries of a request or an answer stand, ""
 // for log order.
 type position struct{ id, after string }
 
+// attempt identifies an attempt by the numbers of its request and its own; zero for none.
+type attempt struct{ request, number int }
+
+func (a attempt) compare(b attempt) int {
+	return cmp.Or(cmp.Compare(a.request, b.request), cmp.Compare(a.number, b.number))
+}
+
 // stream is the progress of the current attempt.
 type stream struct {
-	number, attempt int // 0 before the first
-	next            int // expected index of the next delta
+	attempt
+	next int // expected index of the next delta
 	// Entry ids of the text and of the reasoning; "" if none is shown.
 	text, thinking string
 }
@@ -85,6 +102,15 @@ func (f *fold) apply() {
 		f.addCall(body)
 	case event.ToolResult:
 		f.addResult(body)
+	case event.ToolProgress:
+		f.addProgress(body)
+	case event.ApprovalRequested:
+		f.requestApproval(body)
+	case event.ApprovalDecided:
+		f.decide(body)
+	case event.SetTools:
+		f.clientTools = namesOfClientTools(body)
+		f.appendSystem("", SubtypeSettings, Info, settings(body))
 	case event.Note:
 		f.appendNote(body)
 	case event.TextDelta:
@@ -92,8 +118,14 @@ func (f *fold) apply() {
 	case event.ReasoningDelta:
 		f.addDelta(event.TextDelta(body), Thinking)
 	case event.LLMRequestStarted:
-		f.request = request{position{body.RequestID, f.logged(body.ThroughEventID)}, body.Model}
-		f.startAttempt(event.RequestNumber(body.RequestID), body.Attempt)
+		if f.request.id != body.RequestID {
+			f.request = request{}
+		}
+		f.request.position = position{body.RequestID, f.logged(body.ThroughEventID)}
+		f.request.model, f.request.attempt = body.Model, body.Attempt
+		f.startAttempt(attempt{event.RequestNumber(body.RequestID), body.Attempt})
+	case event.LLMAttemptEnded:
+		f.endStep(body)
 	case event.LLMRequestCompleted:
 		f.endStream(body.RequestID)
 		f.append(f.positionOf(body.RequestID), f.usage(body))
@@ -109,8 +141,8 @@ func (f *fold) apply() {
 		})
 		f.appendUsage(body.RequestID, body.Usage)
 	case event.LLMRequestFellBack:
-		if number := event.RequestNumber(body.RequestID); number == f.stream.number {
-			f.startAttempt(number, f.stream.attempt+1)
+		if request := event.RequestNumber(body.RequestID); request == f.stream.request {
+			f.startAttempt(attempt{request, f.stream.number + 1})
 		}
 		f.appendSystem(f.positionOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("Fell back to %s from %s%s: %s",
 			body.ToProvider, body.FromProvider, afterRetries(body.RetriesAttempted), body.Error))
@@ -133,13 +165,13 @@ func (f *fold) apply() {
 
 // appendAnswer adds the reasoning and the answer, and removes their streaming entries.
 func (f *fold) appendAnswer(body event.AssistantMessage) {
-	f.endStream(body.RequestID)
 	after := f.logged(body.ThroughEventID)
 	if body.RequestID != "" {
 		if f.request.id != body.RequestID {
 			f.request = request{}
 		}
 		f.request.position = position{body.RequestID, after}
+		f.endAttempt(event.RequestNumber(body.RequestID))
 	}
 	f.answer = position{f.event.ID, after}
 	if body.Reasoning != "" {
@@ -154,8 +186,7 @@ func (f *fold) appendAnswer(body event.AssistantMessage) {
 
 // addDelta shows a delta. After a gap, it ignores deltas until a Reset.
 func (f *fold) addDelta(body event.TextDelta, kind Kind) {
-	number := event.RequestNumber(body.RequestID)
-	if !f.startAttempt(number, body.Attempt) {
+	if !f.startAttempt(attempt{event.RequestNumber(body.RequestID), body.Attempt}) {
 		return
 	}
 	// A Reset contains all text so far, including that of missing deltas.
@@ -185,13 +216,13 @@ func (f *fold) addDelta(body event.TextDelta, kind Kind) {
 }
 
 // startAttempt switches to an attempt. It returns false if the attempt has ended.
-func (f *fold) startAttempt(number, attempt int) bool {
-	switch c := cmp.Or(cmp.Compare(number, f.stream.number), cmp.Compare(attempt, f.stream.attempt)); {
-	case number <= f.lastEnded, c < 0:
+func (f *fold) startAttempt(a attempt) bool {
+	switch c := a.compare(f.stream.attempt); {
+	case a.request <= f.lastEnded, a.compare(f.complete) <= 0, c < 0:
 		return false
 	case c > 0:
 		f.removeStreamed()
-		f.stream = stream{number: number, attempt: attempt}
+		f.stream = stream{attempt: a}
 	}
 	return true
 }
@@ -205,10 +236,52 @@ func (f *fold) removeStreamed() {
 	}
 }
 
+// endAttempt ends the streaming of the newest attempt of a request. Another attempt can follow
+// after tool calls.
+func (f *fold) endAttempt(request int) {
+	complete := attempt{request, f.request.attempt}
+	if complete.number == 0 && f.stream.request == request {
+		complete = f.stream.attempt
+	}
+	if complete.compare(f.complete) > 0 {
+		f.complete = complete
+	}
+	if f.stream.attempt.compare(f.complete) <= 0 {
+		f.removeStreamed()
+	}
+}
+
+// endStep adds the usage of an answer with tool calls to that of its request.
+func (f *fold) endStep(body event.LLMAttemptEnded) {
+	if body.Outcome != event.AttemptToolCalls || f.request.id != body.RequestID {
+		return
+	}
+	f.request.steps++
+	f.request.usage = sum(f.request.usage, body.Usage, f.request.steps == 1)
+	f.request.durationMs += body.DurationMs
+}
+
+// sum adds the usage of two answers. Its cost is unknown if either is. isFirst means that there is
+// no a yet.
+func sum(a, b event.Usage, isFirst bool) event.Usage {
+	if isFirst {
+		return b
+	}
+	total := event.Usage{
+		InputTokens: a.InputTokens + b.InputTokens, CachedTokens: a.CachedTokens + b.CachedTokens,
+		OutputTokens: a.OutputTokens + b.OutputTokens, ReasoningTokens: a.ReasoningTokens + b.ReasoningTokens,
+		Estimated: a.Estimated || b.Estimated,
+	}
+	if a.CostMicros != nil && b.CostMicros != nil {
+		total.CostMicros = new(*a.CostMicros + *b.CostMicros)
+	}
+	return total
+}
+
 // endStream ends the streaming of a request and of all earlier ones.
 func (f *fold) endStream(requestID string) {
 	f.lastEnded = max(f.lastEnded, event.RequestNumber(requestID))
-	if f.stream.number <= f.lastEnded {
+	if f.stream.request <= f.lastEnded {
 		f.removeStreamed()
 	}
 }
@@ -246,23 +319,44 @@ func (f *fold) appendNote(body event.Note) {
 }
 
 func (f *fold) usage(body event.LLMRequestCompleted) Entry {
-	entry := f.usageOf(body.RequestID, body.Usage)
-	entry.EntryType.DurationMs = body.DurationMs
-	entry.Content += fmt.Sprintf(", %v", time.Duration(body.DurationMs)*time.Millisecond)
+	steps, durationMs := f.stepsOf(body.RequestID), body.DurationMs
+	if steps > 0 {
+		steps, durationMs = steps+1, durationMs+f.request.durationMs
+	}
+	entry := f.usageOf(body.RequestID, body.Usage, steps)
+	entry.EntryType.DurationMs = durationMs
+	entry.Content += fmt.Sprintf(", %v", time.Duration(durationMs)*time.Millisecond)
 	if body.FinishReason != "stop" && body.FinishReason != "" {
 		entry.Content += ", ended by " + body.FinishReason
 	}
 	return entry
 }
 
-// appendUsage shows the usage of an attempt without an answer, if it has any.
+// appendUsage shows the usage of a request without an answer, if it has any.
 func (f *fold) appendUsage(requestID string, usage event.Usage) {
-	if usage.InputTokens+usage.OutputTokens > 0 {
-		f.append(f.positionOf(requestID), f.usageOf(requestID, usage))
+	steps := f.stepsOf(requestID)
+	if steps > 0 && usage.InputTokens+usage.OutputTokens > 0 {
+		steps++
+	}
+	entry := f.usageOf(requestID, usage, steps)
+	if entry.EntryType.InputTokens+entry.EntryType.OutputTokens > 0 {
+		f.append(f.positionOf(requestID), entry)
 	}
 }
 
-func (f *fold) usageOf(requestID string, usage event.Usage) Entry {
+// stepsOf returns the number of answers with tool calls of a request.
+func (f *fold) stepsOf(requestID string) int {
+	if f.request.id != requestID {
+		return 0
+	}
+	return f.request.steps
+}
+
+// usageOf describes the usage of the last attempt of a request together with that of its steps.
+func (f *fold) usageOf(requestID string, usage event.Usage, steps int) Entry {
+	if steps > 0 {
+		usage = sum(f.request.usage, usage, false)
+	}
 	t := EntryType{
 		Type: TokenUsageInfo, InputTokens: usage.InputTokens, CachedTokens: usage.CachedTokens, OutputTokens: usage.OutputTokens,
 		ReasoningTokens: usage.ReasoningTokens, Estimated: usage.Estimated, CostMicros: usage.CostMicros,
@@ -270,7 +364,12 @@ func (f *fold) usageOf(requestID string, usage event.Usage) Entry {
 	if f.request.id == requestID {
 		t.Model = f.request.model
 	}
-	return Entry{EntryType: t, Content: event.DescribeUsage(usage)}
+	content := event.DescribeUsage(usage)
+	if steps > 1 {
+		t.Steps = steps
+		content += fmt.Sprintf(" in %d steps", steps)
+	}
+	return Entry{EntryType: t, Content: content}
 }
 
 func (f *fold) append(after string, entry Entry) {

@@ -32,6 +32,7 @@ var tools = map[string]func(parameters) ActionType{
 	"writefile":     writeFile,
 	"applypatch":    patchFiles,
 	"todowrite":     todoList,
+	"fetch":         fetchURL,
 	"fetchurl":      fetchURL,
 	"webfetch":      fetchURL,
 	"exitspecmode":  presentPlan,

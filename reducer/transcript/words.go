@@ -47,3 +47,12 @@ func settings(body event.Body) string {
 	}
 	return ""
 }
+
+func namesOfClientTools(body event.SetTools) (names []string) {
+	for _, t := range body.Tools {
+		if t.IsClient() {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
