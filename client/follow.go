@@ -23,8 +23,8 @@ type FollowOptions struct {
 // and in order, across runs and sessions. It waits for a context that does not exist.
 //
 // With Deltas, live deltas are interleaved: the deltas of an attempt come in order, a
-// Reset precedes an answer that starts over, and none follows the event that ends its
-// request.
+// Reset precedes an answer that starts over, and none follows its answer or the event that ends
+// its request.
 func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		f, err := c.newFollower(ctx, options.Deltas)

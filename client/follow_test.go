@@ -170,6 +170,20 @@ func TestDeltasOfAFinishedRequestAreDropped(t *testing.T) {
 	}
 }
 
+func TestDeltasOfAnAnsweredAttemptAreDropped(t *testing.T) {
+	m := startMerge(t, id(1))
+	for n, body := range []event.Body{started(1, 1), event.AssistantMessage{RequestID: requestID(1), ThroughEventID: id(1)}} {
+		m.log(2+n, body)
+		m.yields(recorded(2+n, body))
+	}
+	m.delta(delta(1, 1, "too late"))
+	second := delta(1, 1, "in time")
+	second.Attempt = 2
+	m.delta(second)
+	m.yields(live(second))
+	m.end()
+}
+
 func TestAHeldDeltaIsDroppedWhenItsRequestEnds(t *testing.T) {
 	m := startMerge(t, id(1))
 	m.delta(delta(1, 3, "too late"))

@@ -64,7 +64,7 @@ func merge[M any](
 		}
 		d := *held
 		held = nil
-		if event.RequestNumber(d.RequestID) <= at.ended {
+		if at.isOver(d) {
 			continue
 		}
 		for body := range d.Bodies() {
@@ -80,13 +80,32 @@ func merge[M any](
 type position struct {
 	last  int // counter of the newest event
 	ended int // number of the newest request that ended
+	// sent is the newest attempt that was sent, answered the newest one whose answer is in the log.
+	sent, answered attempt
 }
+
+// attempt identifies an attempt by the number of its request and its own.
+type attempt struct{ request, number int }
 
 func (p *position) advance(e event.Event) {
 	p.last = event.Counter(e.ID)
-	if e.Tag().EndsRequest() {
-		p.ended = event.RequestNumber(event.RequestOf(e.Body))
+	request := event.RequestNumber(event.RequestOf(e.Body))
+	switch body := e.Body.(type) {
+	case event.LLMRequestStarted:
+		p.sent = attempt{request, body.Attempt}
+	case event.AssistantMessage:
+		if request == p.sent.request {
+			p.answered = p.sent
+		}
+	case event.RequestEnd:
+		p.ended = request
 	}
+}
+
+// isOver reports whether the log contains the answer of a delta, or the end of its request.
+func (p *position) isOver(d stream.Delta) bool {
+	request := event.RequestNumber(d.RequestID)
+	return request <= p.ended || request == p.answered.request && d.Attempt <= p.answered.number
 }
 
 func (p *position) includes(d stream.Delta) bool {
