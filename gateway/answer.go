@@ -15,8 +15,16 @@ type runningAnswer struct {
 	runs []run
 	// number counts answers, including those that start over; an offset belongs to one.
 	number int
-	ended  string         // the request whose answer is in the log
-	frames map[int][]byte // of the text, by start offset
+	// ended is the request whose end is in the log, and answered the attempt whose answer is.
+	ended    string
+	answered attempt
+	sent     attempt        // the newest one
+	frames   map[int][]byte // of the text, by start offset
+}
+
+type attempt struct {
+	requestID string
+	number    int
 }
 
 // run is a part of the text of a [runningAnswer], from an offset to the next run.
@@ -36,7 +44,7 @@ func deltaOf(body event.Body) (d event.TextDelta, isReasoning, ok bool) {
 }
 
 func (a *runningAnswer) add(d event.TextDelta, isReasoning bool) {
-	if d.RequestID == a.ended {
+	if d.RequestID == a.ended || d.RequestID == a.answered.requestID && d.Attempt <= a.answered.number {
 		return
 	}
 	if d.Reset || d.RequestID != a.newest.RequestID || d.Attempt != a.newest.Attempt {
@@ -51,10 +59,31 @@ func (a *runningAnswer) add(d event.TextDelta, isReasoning bool) {
 }
 
 func (a *runningAnswer) apply(e event.Event) {
-	request := endedRequest(e)
-	if request != "" && request == a.newest.RequestID {
-		*a = runningAnswer{number: a.number, ended: request}
+	request := event.RequestOf(e.Body)
+	switch body := e.Body.(type) {
+	case event.LLMRequestStarted:
+		a.sent = attempt{request, body.Attempt}
+	case event.AssistantMessage:
+		if request == "" {
+			return
+		}
+		if a.answered = a.sent; a.sent.requestID != request {
+			a.answered = attempt{request, a.newest.Attempt}
+		}
+		// Another answer can follow after tool calls.
+		if a.newest.RequestID == request && a.newest.Attempt <= a.answered.number {
+			a.clear()
+		}
+	case event.RequestEnd:
+		if a.ended = request; a.newest.RequestID == request {
+			a.clear()
+		}
 	}
+}
+
+// clear removes the text, which is in the log.
+func (a *runningAnswer) clear() {
+	*a = runningAnswer{number: a.number, ended: a.ended, answered: a.answered, sent: a.sent}
 }
 
 // frameFrom encodes the text from an offset, with one delta and one frame for each run. At offset
@@ -88,12 +117,4 @@ func (a *runningAnswer) frameFrom(contextName string, offset int) []byte {
 	}
 	a.frames[from] = frames
 	return frames
-}
-
-// endedRequest returns the id of the request whose answer or end an event records, or "".
-func endedRequest(e event.Event) string {
-	if e.Tag() == event.TagAssistantMessage || e.Tag().EndsRequest() {
-		return event.RequestOf(e.Body)
-	}
-	return ""
 }

@@ -105,6 +105,7 @@ func TestTheListOverridesTheStreamOnlyForATerminatedSession(t *testing.T) {
 				{started, `true`},
 				{delta(0, "Good"), `document.querySelector(".streaming")`},
 				{event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}, `document.querySelector(".assistant-message:not(.streaming)")`},
+				{event.LLMRequestCompleted{RequestID: "demo:r0001"}, `document.querySelector(".token-usage-info")`},
 				{event.UserMessage{Content: "Bye"}, `document.querySelector(".user-message")`},
 			} {
 				l.record(step.body)

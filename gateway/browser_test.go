@@ -189,7 +189,7 @@ func TestMetadataAndMalformedLinesAreInDetails(t *testing.T) {
 	require.Equal(t, []string{line}, tab.Text(".system-message.warning .output"))
 	require.Equal(t, []string{"{\n  \"messageId\": \"m-1\"\n}"}, tab.Text(".card .metadata .output"))
 	require.Equal(t, []string{"high"}, tab.Text(".todos .priority"))
-	require.Equal(t, []string{"Read a.txt done", "To do 0 of 1 running", "Plan The spec is complete. running"}, cards(tab))
+	require.Equal(t, []string{"Read a.txt 1.5 s done", "To do 0 of 1 running", "Plan The spec is complete. running"}, cards(tab))
 	var title string
 	tab.Eval(`document.querySelector(".status.success").title`, &title)
 	require.Equal(t, "done · 1.5 s", title)

@@ -34,6 +34,7 @@ type room struct {
 	last       int   // counter of the newest event
 	recent     recent
 	answer     runningAnswer
+	progress   progress
 	transcript transcriptState
 	status     status
 }
@@ -108,17 +109,23 @@ func (r *room) nextChange() <-chan struct{} {
 func (r *room) apply(e event.Event) {
 	var recorded []byte
 	delta, isReasoning, isDelta := deltaOf(e.Body)
-	if !isDelta {
+	report, isProgress := e.Body.(event.ToolProgress)
+	if !isDelta && !isProgress {
 		recorded = eventFrame(e)
 	}
 	r.publish(func() {
 		r.isMissing = false
 		r.transcript.apply(e)
-		if isDelta {
+		switch {
+		case isDelta:
 			r.answer.add(delta, isReasoning)
+			return
+		case isProgress:
+			r.progress.add(e, report)
 			return
 		}
 		r.answer.apply(e)
+		r.progress.apply(e)
 		r.status.apply(e)
 		r.last = event.Counter(e.ID)
 		r.recent.add(r.last, recorded)
@@ -135,6 +142,8 @@ type eventPosition struct {
 	last   int // counter of the newest event
 	answer int // number of the running answer
 	offset int // in the text of that answer
+	// progress is the number of the newest progress of a tool call.
+	progress int
 }
 
 type eventUpdate struct {
@@ -177,6 +186,8 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 			update.frames = append(update.frames, r.answer.frameFrom(r.name, update.at.offset))
 			update.at.offset = length
 		}
+		update.frames = append(update.frames, r.progress.since(at.progress)...)
+		update.at.progress = r.progress.number
 	}
 	if len(update.frames) == 0 && r.err != nil {
 		return update, r.err

@@ -24,7 +24,7 @@ func (s *status) apply(e event.Event) {
 	case event.SessionStarted:
 		*s = status{status: wire.StatusIdle, since: e.Timestamp}
 	default:
-		if s.status == "" || s.request != "" && s.request == endedRequest(e) {
+		if s.status == "" || s.request != "" && e.Tag().EndsRequest() && s.request == event.RequestOf(e.Body) {
 			*s = status{status: wire.StatusIdle, since: e.Timestamp}
 		}
 	}

@@ -162,6 +162,9 @@ func (l *log) Follow(ctx context.Context, options client.FollowOptions) iter.Seq
 				if e.ID == "" {
 					wanted = options.Deltas && event.Counter(throughOf(e.Body)) >= last
 				}
+				if e.Tag() == event.TagToolProgress {
+					wanted = options.Deltas
+				}
 				if wanted && !yield(e, nil) {
 					return
 				}
@@ -354,6 +357,8 @@ type sse struct{ id, kind, data, retry string }
 
 func (e sse) schema() string {
 	switch {
+	case e.kind == "" && e.id == "" && strings.Contains(e.data, string(event.TagToolProgress)):
+		return "ToolProgress"
 	case e.kind == "" && e.id == "" && strings.Contains(e.data, string(event.TagReasoningDelta)):
 		return "ReasoningDelta"
 	case e.kind == "" && e.id == "":
@@ -484,10 +489,13 @@ func eventID(counter int) string { return event.FormatID("demo", counter) }
 // delta is a delta of the first answer of demo.
 // throughOf returns the newest event that the provider of a delta was shown.
 func throughOf(body event.Body) string {
-	if d, ok := body.(event.ReasoningDelta); ok {
+	switch d := body.(type) {
+	case event.ReasoningDelta:
+		return d.ThroughEventID
+	case event.TextDelta:
 		return d.ThroughEventID
 	}
-	return body.(event.TextDelta).ThroughEventID
+	return ""
 }
 
 func delta(index int, text string) event.TextDelta {

@@ -4,11 +4,13 @@
 //	contexts.js      the list
 //	transcript.js    follows a transcript: a document and its patches
 //	conversation.js  renders it; entry.js and markdown.js create the elements
+//	approvals.js     the forms that approve or deny tool calls
 //	composer.js      the input box; limits.js checks attachments
 //	outbox.js        sends messages
 //	request.js, sse.js, backoff.js, dom.js, storage.js, theme.js    utilities
 //	lib/             third-party libraries
 
+import { isWaiting, selectApprovals } from "./approvals.js";
 import { request } from "./request.js";
 import { $ } from "./dom.js";
 import { Composer } from "./composer.js";
@@ -50,7 +52,9 @@ function open() {
   document.body.classList.toggle("open", Boolean(current));
   $("name").textContent = current ?? "";
   $("empty").hidden = true;
+  selectApprovals(current);
   conversation.replace([]);
+  showWaiting([]);
   showError("stream", "");
   showError("stop", "");
   contexts.select(current);
@@ -67,10 +71,12 @@ const viewer = {
   replaced(entries) {
     $("empty").hidden = entries.length > 0;
     conversation.replace(entries, { keepPosition: true });
+    showWaiting(entries);
   },
   changed(entries, changes) {
     $("empty").hidden = entries.length > 0;
     conversation.changed(entries, changes);
+    if (changes.some(({ kind }) => kind !== "text")) showWaiting(entries);
   },
   statusChanged(streamed) {
     clearTimeout(idleTimer);
@@ -100,16 +106,31 @@ function showError(source, text) {
   $("banner").textContent = first;
 }
 
+let waiting = []; // the indices of the calls that wait for an approval
+
+// showWaiting shows them above the input box.
+function showWaiting(entries) {
+  waiting = entries.flatMap((entry, i) => (isWaiting(entry) ? [i] : []));
+  const text = waiting.length === 1
+    ? `${entries[waiting[0]].content.entry_type.tool_name} waits for your approval`
+    : `${waiting.length} calls wait for your approval`;
+  const line = $("waiting").firstChild;
+  $("waiting").hidden = waiting.length === 0;
+  if (waiting.length > 0 && line.textContent !== text) line.textContent = text; // a screen reader reads changes
+  showStatus();
+}
+
 let shownStatus = "";
 
 function showStatus() {
   const known = contexts.statusOf(current) ?? "";
   const status = known !== "closed" && conversation.streaming ? "answering" : known;
+  const text = status === "answering" && waiting.length > 0 ? "waiting for approval" : status;
+  if ($("status").textContent !== text) $("status").textContent = text;
   if (status === shownStatus) return;
   if (shownStatus === "answering") contexts.refresh();
   shownStatus = status;
   $("status").className = status;
-  $("status").textContent = status;
   $("stop").hidden = status !== "answering";
 }
 
@@ -125,6 +146,7 @@ async function stop() {
 }
 
 $("stop").addEventListener("click", stop);
+$("waiting").lastChild.addEventListener("click", () => conversation.reveal(waiting[0]));
 addEventListener("hashchange", open);
 addEventListener("keydown", (event) => {
   const typing = event.target.closest?.("input, textarea");

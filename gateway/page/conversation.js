@@ -78,6 +78,14 @@ export class Conversation {
     this.#requestFrame();
   }
 
+  // reveal shows an entry and puts the focus on its first button.
+  reveal(index) {
+    while (index < this.#first) this.#addOlder();
+    const { element } = this.#slots[index - this.#first];
+    element.scrollIntoView({ block: "nearest" });
+    element.querySelector("button, summary")?.focus();
+  }
+
   // toEnd scrolls to the newest entry and follows it.
   toEnd() {
     this.#atEnd = true;
@@ -112,9 +120,9 @@ export class Conversation {
     if (old) {
       const panels = element.querySelectorAll("details");
       old.querySelectorAll("details").forEach((panel, i) => panels[i] && (panels[i].open = panel.open));
-      const focused = old.contains(document.activeElement);
+      const focused = old.contains(document.activeElement) && document.activeElement;
       old.replaceWith(element);
-      if (focused) element.querySelector("summary, a, button")?.focus({ preventScroll: true });
+      if (focused) keepFocus(focused, element);
     } else {
       this.#list.insertBefore(element, next);
     }
@@ -155,4 +163,12 @@ export class Conversation {
     if (this.#atEnd) this.#scroller.scrollTop = this.#scroller.scrollHeight;
     this.#toNewest.hidden = this.#atEnd;
   }
+}
+
+// keepFocus moves the focus to the same control of the element that replaces another.
+function keepFocus(from, element) {
+  const same = from.dataset.key && element.querySelector(`[data-key="${from.dataset.key}"]`);
+  const to = same || element.querySelector("summary, a, button");
+  to?.focus({ preventScroll: true });
+  if (same && from.selectionStart != null) same.setSelectionRange(from.selectionStart, from.selectionEnd);
 }

@@ -1,5 +1,6 @@
 // Creates the elements of entries. reducer/transcript defines their types.
 
+import { approvalForm, isWaiting } from "./approvals.js";
 import { h } from "./dom.js";
 import { render, StreamingMarkdown } from "./markdown.js";
 
@@ -53,7 +54,7 @@ const views = {
   },
 
   token_usage_info: ({ entry_type: type, content }) => {
-    const { model, input_tokens, cached_tokens, output_tokens, reasoning_tokens, estimated, cost_micros, duration_ms } = type;
+    const { model, input_tokens, cached_tokens, output_tokens, reasoning_tokens, estimated, cost_micros, duration_ms, steps } = type;
     const part = (tokens, word) => (tokens ? ` (${tokens.toLocaleString("en")} ${word})` : "");
     const figures = joinDots(
       model && h("bdi", null, model),
@@ -61,27 +62,39 @@ const views = {
       output_tokens && `${estimated ? "~" : ""}${output_tokens.toLocaleString("en")} out${part(reasoning_tokens, "reasoning")}`,
       cost_micros != null && dollars(cost_micros),
       duration_ms && seconds(duration_ms),
+      steps && `${steps} steps`,
     );
     return { children: [h("p", null, figures.length > 0 ? figures : content)] };
   },
 
   tool_use: (entry) => {
-    const { tool_name: name, status, duration_ms: ms, action_type: action = { action: "other" } } = entry.entry_type;
+    const { tool_name: name, status, duration_ms: ms, approval, action_type: action = { action: "other" } } = entry.entry_type;
     const { verb, target, body } = (actions[action.action] ?? actions.other)(action, entry, name);
-    const parts = [body].flat().filter(Boolean);
+    const waits = isWaiting({ content: entry });
+    const parts = waits ? [labelled("Arguments", output(approval.arguments) ?? h("p", { class: "note" }, "none")), approvalForm(entry.entry_type)] : [body].flat().filter(Boolean);
     const exit = action.action === "command_run" ? action.result?.exit_status : undefined;
     const line = [
       h("span", { class: "verb" }, verb),
       h("code", { class: "target" }, target),
+      entry.progress && h("span", { class: "progress" }, entry.progress),
       exit != null && h("span", { class: `exit ${exit === 0 ? "ok" : "bad"}` }, `exit ${exit}`),
-      h("span", { class: `status ${status ?? "created"}`, title: joinDots(statuses[status] ?? status, ms && seconds(ms)).join(""), "aria-label": statuses[status] ?? status }),
+      ms && h("span", { class: "took" }, seconds(ms)),
+      h("span", { class: `status ${status ?? "created"}`, title: joinDots(statuses[status] ?? status, ms && seconds(ms)).join(""), role: "img", "aria-label": statuses[status] ?? status }),
     ];
+    if (approval?.decision) parts.push(h("p", { class: "note decision" }, decided(approval)));
+    if (waits) return { class: "waiting", children: [h("div", { class: "card" }, h("div", { class: "line" }, line), h("div", { class: "card-body" }, parts))] };
     if (parts.length === 0) return { children: [h("div", { class: "card" }, h("div", { class: "line" }, line))] };
     if (entry.metadata) parts.push(h("details", { class: "metadata" }, h("summary", null, "Metadata"), output(entry.metadata)));
     const isOpen = action.action === "file_edit" || action.action === "plan_presentation" || action.action === "todo_management";
     return { children: [h("details", { class: "card", open: isOpen }, h("summary", { class: "line" }, line), h("div", { class: "card-body" }, parts))] };
   },
 };
+
+// decided describes a decision: "Approved with edited arguments by alice".
+function decided({ decision, reason, decided_by: by, edited }) {
+  const what = decision === "deny" ? "Denied" : edited ? "Approved with edited arguments" : "Approved";
+  return [what, by && [" by ", h("bdi", null, by)], reason && `: ${reason}`].flat().filter(Boolean);
+}
 
 // advices are what to do about a failed request, by the kind of failure.
 const advices = {
@@ -107,7 +120,7 @@ function prose({ content, chunks }) {
 
 const statuses = {
   created: "running", success: "done", failed: "failed",
-  denied: "denied", timed_out: "timed out", pending_approval: "waiting for approval",
+  denied: "denied", timed_out: "timed out", pending_approval: "waiting for approval", pending_client: "waiting for a client",
 };
 
 const actions = {

@@ -2,7 +2,7 @@
 // idempotency key prevents duplicates. Unsent messages are shown above the input box. They survive
 // a reload of the page unless they exceed the storage quota; then the browser asks before leaving.
 
-import { Problem, request } from "./request.js";
+import { Problem, newKey, send } from "./request.js";
 import { Backoff } from "./backoff.js";
 import { $, h } from "./dom.js";
 import { load, store } from "./storage.js";
@@ -35,7 +35,7 @@ export class Outbox {
 
   // add queues a message; the last event has its text.
   add(name, events) {
-    this.#messages.push({ key: key(), name, events });
+    this.#messages.push({ key: newKey(), name, events });
     this.#changed();
     this.#deliver();
   }
@@ -46,7 +46,7 @@ export class Outbox {
     const backoff = new Backoff();
     for (let message; (message = this.#messages.find((m) => !m.rejected)); ) {
       try {
-        await post(message);
+        await send(message.name, message.events, message.key);
         this.#remove(message);
         this.#sent(message.name);
         backoff.reset();
@@ -83,17 +83,4 @@ export class Outbox {
     this.#remove(message);
     this.#edit(message.events);
   }
-}
-
-async function post({ key, name, events }) {
-  await request(`contexts/${encodeURIComponent(name)}/events`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` },
-    body: JSON.stringify(events),
-  });
-}
-
-// key returns a random key; crypto.randomUUID requires TLS.
-function key() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }

@@ -21,3 +21,17 @@ export class Problem extends Error {
     return this.status >= 500 || this.status === 408 || this.status === 429;
   }
 }
+
+// send sends events to a context. Repeating it with the same key is safe.
+export async function send(name, events, key) {
+  await request(`contexts/${encodeURIComponent(name)}/events`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` },
+    body: JSON.stringify(events),
+  });
+}
+
+// newKey returns a random key; crypto.randomUUID requires TLS.
+export function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,252 @@
+package gateway_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/gateway/page/browsertest"
+)
+
+var toolScreenshots = flag.String("tool-screenshots", "", "write screenshots of tool cards to this `DIR`")
+
+const toolRequest = "demo:r0001"
+
+func toolStarted(attempt, through int) event.Body {
+	return event.LLMRequestStarted{RequestID: toolRequest, ProviderID: "openai", Model: "gpt-4o", Attempt: attempt, ThroughEventID: eventID(through)}
+}
+
+func toolCall(id, tool, parameters string) event.Body {
+	return event.ToolCall{ToolCallID: id, ToolName: tool, Parameters: json.RawMessage(parameters), RequestID: toolRequest}
+}
+
+func stepEnded(attempt int, u event.Usage) event.Body {
+	return event.LLMAttemptEnded{RequestID: toolRequest, Attempt: attempt, Outcome: event.AttemptToolCalls, DurationMs: 700, Usage: u}
+}
+
+// waiting is a turn whose call waits for an approval.
+func waiting() []event.Body {
+	return []event.Body{
+		event.UserMessage{Content: "Pay the invoice"},
+		toolStarted(1, 1),
+		event.AssistantMessage{Content: "I'll pay it.", RequestID: toolRequest, ThroughEventID: eventID(1)},
+		toolCall("call_1", "pay_invoice", `{"amount":12.5,"to":"<b>ACME</b>"}`),
+		stepEnded(1, event.Usage{InputTokens: 100, OutputTokens: 10}),
+		event.ApprovalRequested{ToolCallID: "call_1", RequestID: toolRequest, ExpiresAt: time.Date(2126, 1, 2, 15, 4, 5, 0, time.UTC)},
+	}
+}
+
+func (l *log) decision(t *testing.T) event.ApprovalDecided {
+	t.Helper()
+	events, _, _ := l.snapshot()
+	var decisions []event.ApprovalDecided
+	for _, e := range events {
+		if body, ok := e.Body.(event.ApprovalDecided); ok {
+			decisions = append(decisions, body)
+		}
+	}
+	require.Len(t, decisions, 1)
+	return decisions[0]
+}
+
+const decided = `document.querySelector(".tool-use") && !document.querySelector(".approval")`
+
+func TestAToolCardFillsWhileTheToolRuns(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "Weather?"}, toolStarted(1, 1))
+	tab := show(t, l)
+	l.record(
+		event.AssistantMessage{Content: "Let me look.", RequestID: toolRequest, ThroughEventID: eventID(1)},
+		toolCall("call_1", "weather", `{"city":"Oslo"}`), stepEnded(1, event.Usage{InputTokens: 1000, OutputTokens: 10}),
+	)
+	tab.Await(`document.querySelector(".tool-use")`)
+	require.Equal(t, []string{"weather  running"}, cards(tab))
+	require.NotContains(t, strings.Join(tab.Text(".tool-use"), ""), "Oslo", "arguments must be collapsed")
+	require.Equal(t, []string{"answering"}, tab.Text("#status"))
+	tab.Click(".card summary")
+	tab.Await(`document.querySelector("details.card[open]").innerText.includes("Oslo")`)
+	l.record(event.ToolProgress{RequestID: toolRequest, ToolCallID: "call_1", Text: "asking the station"})
+	tab.Await(`document.querySelector("details.card[open] .progress")?.innerText === "asking the station" && document.activeElement.matches("summary")`)
+	l.record(event.ToolResult{ToolCallID: "call_1", Value: toJSON("4 °C"), DurationMs: 1500})
+	tab.Await(`document.querySelector("details.card[open] .status.success") && !document.querySelector(".progress")`)
+	require.Equal(t, []string{"weather  1.5 s done"}, cards(tab))
+	require.Contains(t, tab.Text(".card")[0], "4 °C")
+	l.record(
+		toolStarted(2, 5),
+		event.TextDelta{RequestID: toolRequest, Attempt: 2, Delta: "It is", ThroughEventID: eventID(5)},
+	)
+	tab.Await(`document.querySelector(".streaming")?.innerText === "It is"`)
+	l.record(
+		event.AssistantMessage{Content: "It is 4 °C.", RequestID: toolRequest, ThroughEventID: eventID(5)},
+		event.LLMRequestCompleted{RequestID: toolRequest, DurationMs: 300, Usage: event.Usage{InputTokens: 1100, OutputTokens: 20}, FinishReason: "stop"},
+	)
+	tab.Await(`document.querySelector(".token-usage-info")`)
+	require.Equal(t, []string{"Let me look.", "It is 4 °C."}, tab.Text(".assistant-message"))
+	require.Equal(t, []string{"gpt-4o · 2,100 tokens in · 30 out · 1.0 s · 2 steps"}, tab.Text(".token-usage-info"))
+	tab.Await(`document.querySelector("#status").innerText === "idle"`)
+}
+
+func TestACallIsApprovedByKeyboard(t *testing.T) {
+	l := newLog(waiting()...)
+	tab := show(t, l)
+	tab.Await(`document.querySelector("#waiting p").innerText === "pay_invoice waits for your approval"`)
+	require.Equal(t, []string{"waiting for approval"}, tab.Text("#status"))
+	require.Contains(t, tab.Text(".waiting .card")[0], `"to": "<b>ACME</b>"`, "the arguments must be visible")
+	var role string
+	tab.Eval(`document.querySelector("#waiting p").role`, &role)
+	require.Equal(t, "status", role)
+
+	// From the input box to the review button, and on to the buttons of the form in their order.
+	tab.Await(`document.activeElement.id === "text"`)
+	for range 2 {
+		tab.PressWith(kb.ModifierShift, kb.Tab)
+	}
+	tab.Await(`document.activeElement.innerText === "Review"`)
+	tab.Press(kb.Enter)
+	for _, name := range []string{"Approve", "Deny…", "Edit…"} {
+		tab.Await(fmt.Sprintf(`document.activeElement.innerText === %q`, name))
+		var outline string
+		tab.Eval(`getComputedStyle(document.activeElement).outlineStyle`, &outline)
+		require.Equal(t, "solid", outline, "the focus must be visible on %s", name)
+		tab.Press(kb.Tab)
+	}
+	for range 3 {
+		tab.PressWith(kb.ModifierShift, kb.Tab)
+	}
+	tab.Await(`document.activeElement.innerText === "Approve"`)
+	tab.Press(kb.Enter)
+	tab.Await(decided)
+	require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, DecidedBy: "page"}, l.decision(t))
+	tab.Await(`document.querySelector("#waiting").hidden && document.activeElement.matches(".tool-use summary")`)
+	require.Equal(t, []string{"pay_invoice  running"}, cards(tab))
+	tab.Press(kb.Enter)
+	tab.Await(`document.querySelector(".decision")?.innerText === "Approved by page"`)
+}
+
+func TestACallIsDeniedWithAReason(t *testing.T) {
+	l := newLog(waiting()...)
+	tab := show(t, l)
+	tab.Type(`[data-key="deny"]`, " ")
+	tab.Await(`document.activeElement.dataset.key === "reason"`)
+	tab.Press(kb.Escape)
+	tab.Await(`document.activeElement.dataset.key === "deny" && document.activeElement.innerText === "Deny…"`)
+	require.Empty(t, l.calls, "Escape in the form must not stop the answer")
+	tab.Press(kb.Enter)
+	tab.Await(`document.activeElement.dataset.key === "reason"`)
+	tab.Press("Too much\r")
+	tab.Await(decided)
+	require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Deny, Reason: "Too much", DecidedBy: "page"}, l.decision(t))
+	l.record(event.ToolResult{ToolCallID: "call_1", Error: toJSON("denied: Too much"), IsError: true})
+	tab.Await(`document.querySelector(".status.denied")`)
+	tab.Click(".card summary")
+	tab.Await(`document.querySelector(".decision")?.innerText === "Denied by page: Too much"`)
+}
+
+func TestArgumentsAreEditedBeforeTheCall(t *testing.T) {
+	l := newLog(waiting()...)
+	tab := show(t, l)
+	tab.Type(`[data-key="edit"]`, "\r")
+	tab.Await(`document.activeElement.dataset.key === "text" && document.activeElement.value.includes("12.5")`)
+	tab.Do(`document.activeElement.value = "{"; document.activeElement.dispatchEvent(new Event("input"))`)
+	tab.PressWith(kb.ModifierCtrl, kb.Enter)
+	tab.Await(`document.querySelector(".problem").innerText.startsWith("Not valid JSON") && document.activeElement.getAttribute("aria-invalid") === "true"`)
+	tab.Do(`document.activeElement.value = '{"amount":1}'; document.activeElement.dispatchEvent(new Event("input")); document.activeElement.setSelectionRange(3, 5)`)
+	// An update of the card keeps the text and the focus.
+	l.record(event.ApprovalRequested{ToolCallID: "call_1", RequestID: toolRequest, ExpiresAt: time.Date(2126, 1, 3, 15, 4, 5, 0, time.UTC)})
+	tab.Await(`document.querySelector(".tool-use") && document.activeElement.value === '{"amount":1}' && document.activeElement.selectionStart === 3`)
+	tab.PressWith(kb.ModifierCtrl, kb.Enter)
+	tab.Await(decided)
+	require.Equal(t, event.ApprovalDecided{ToolCallID: "call_1", Decision: event.Approve, Parameters: json.RawMessage(`{"amount":1}`), DecidedBy: "page"}, l.decision(t))
+	tab.Click(".card summary")
+	tab.Await(`document.querySelector(".decision")?.innerText === "Approved with edited arguments by page"`)
+	require.Contains(t, tab.Text(".card")[0], `"amount": 1`)
+}
+
+func TestADecisionThatIsNotSentCanBeRepeated(t *testing.T) {
+	l := newLog(waiting()...)
+	fails := true
+	var keys []string
+	record := func(events []event.Event) (client.Receipt, error) {
+		l.mu.Lock()
+		isDown := fails
+		l.mu.Unlock()
+		keys = append(keys, events[0].ClientEventID)
+		if isDown {
+			return client.Receipt{}, client.ErrUnreachable
+		}
+		l.record(events[0].Body)
+		return client.Receipt{ClientEventIDs: []string{events[0].ClientEventID}}, nil
+	}
+	l.send = record
+	tab := show(t, l)
+	tab.Type(`[data-key="approve"]`, "\r")
+	tab.Await(`document.querySelector(".problem").innerText === "Not sent: Temporal is unreachable" && document.activeElement.innerText === "Approve"`)
+	l.mu.Lock()
+	fails = false
+	l.mu.Unlock()
+	tab.Press(kb.Enter)
+	tab.Await(decided)
+	require.Len(t, keys, 2)
+	require.Equal(t, keys[0], keys[1], "a repeat must have the same key")
+}
+
+func TestAnOpenFormSurvivesAReconnection(t *testing.T) {
+	l := newLog(waiting()...)
+	tab := show(t, l)
+	tab.Type(`[data-key="edit"]`, "\r")
+	tab.Await(`document.activeElement.dataset.key === "text"`)
+	tab.Do(`document.activeElement.value = "half"; document.activeElement.dispatchEvent(new Event("input"))`)
+	tab.Do(`location.hash = "#droid.parser"`)
+	tab.Await(`document.querySelector("#name").textContent === "droid.parser" && document.querySelector("#waiting").hidden`)
+	tab.Do(`location.hash = "#demo"`)
+	tab.Await(`document.querySelector('[data-key="text"]')?.value === "half"`)
+}
+
+func TestAClientsToolWaitsForAClient(t *testing.T) {
+	tab := show(t, newLog(
+		event.SetTools{Tools: event.ToolList{{Name: "ask_user", Description: "Ask"}}},
+		event.UserMessage{Content: "Hi"}, toolStarted(1, 2), event.AssistantMessage{RequestID: toolRequest, ThroughEventID: eventID(2)},
+		toolCall("call_1", "ask_user", `{}`), stepEnded(1, event.Usage{}),
+	))
+	tab.Await(`document.querySelector(".status.pending_client")`)
+	require.Equal(t, []string{"ask_user  waiting for a client"}, cards(tab))
+}
+
+func TestToolScreenshots(t *testing.T) {
+	if *toolScreenshots == "" {
+		t.Skip("screenshots of tool cards, run with -tool-screenshots")
+	}
+	bodies := append(waiting(),
+		toolCall("call_2", "fetch", `{"url":"https://example.com/invoices/2026-01"}`),
+		event.ToolResult{ToolCallID: "call_2", Value: toJSON("12.50 EUR"), DurationMs: 480},
+		toolCall("call_3", "search_log", `{"query":"invoice"}`),
+		event.ToolProgress{RequestID: toolRequest, ToolCallID: "call_3", Text: "page 3 of 12"})
+	tab := show(t, newLog(bodies...))
+	shoot := func(name string) {
+		for look, l := range map[string]browsertest.Look{"light": {Width: 1200, Height: 900}, "dark": {Width: 1200, Height: 900, Dark: true}, "phone": {Width: 390, Height: 844}} {
+			tab.As(l)
+			tab.Do(`await new Promise((r) => setTimeout(r, 100))`)
+			tab.Screenshot(filepath.Join(*toolScreenshots, name+"-"+look+".png"))
+		}
+	}
+	tab.Await(`document.querySelector(".progress")`)
+	tab.Type(`[data-key="approve"]`, "")
+	shoot("waiting")
+	tab.Type(`[data-key="edit"]`, "\r")
+	shoot("edit")
+	tab.Press(kb.Escape)
+	tab.Type(`[data-key="deny"]`, "\r")
+	shoot("deny")
+	tab.Press("Too much\r")
+	tab.Await(decided)
+	tab.Do(`document.querySelectorAll("details").forEach((d) => { d.open = true })`)
+	shoot("done")
+}

@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// progress holds the newest progress of each running tool call, in order of arrival.
+type progress struct {
+	calls  []callProgress
+	number int // of the newest one
+}
+
+type callProgress struct {
+	event.ToolProgress
+	number int
+	frame  []byte
+}
+
+func (p *progress) add(e event.Event, body event.ToolProgress) {
+	i := slices.IndexFunc(p.calls, func(c callProgress) bool {
+		return c.RequestID == body.RequestID && c.ToolCallID == body.ToolCallID
+	})
+	if i >= 0 {
+		if body.Index <= p.calls[i].Index {
+			return
+		}
+		p.calls = slices.Delete(p.calls, i, i+1)
+	}
+	data, _ := e.MarshalJSON() // progress always encodes
+	p.number++
+	p.calls = append(p.calls, callProgress{body, p.number, frame("", "", data)})
+}
+
+// apply removes the calls that have ended.
+func (p *progress) apply(e event.Event) {
+	if len(p.calls) == 0 {
+		return
+	}
+	result, _ := e.Body.(event.ToolResult)
+	ended := ""
+	if e.Tag().EndsRequest() {
+		ended = event.RequestOf(e.Body)
+	}
+	p.calls = slices.DeleteFunc(p.calls, func(c callProgress) bool {
+		return c.ToolCallID == result.ToolCallID || c.RequestID == ended
+	})
+}
+
+// since returns the frames after a number.
+func (p *progress) since(number int) (frames [][]byte) {
+	for _, c := range p.calls {
+		if c.number > number {
+			frames = append(frames, c.frame)
+		}
+	}
+	return frames
+}
