@@ -19,6 +19,9 @@ const recentEvents = 20
 
 // key handles Enter, Ctrl-C, Ctrl-D and the arrows; other keys edit the line.
 func (m *Model) key(key tea.KeyPressMsg) tea.Cmd {
+	if cmd, ok := m.approvalKey(key); ok {
+		return cmd
+	}
 	if key.Text != "" {
 		return m.line.insert(key.Text)
 	}
@@ -90,6 +93,11 @@ func (m *Model) run(command Command) tea.Cmd {
 		return m.state
 	case "events":
 		return m.events(m.transcript.lastID)
+	case "approve":
+		m.approval.isLater = false
+		if i, _ := m.transcript.waitingCall(); i < 0 {
+			m.statusText = "no call waits for an approval"
+		}
 	default:
 		m.statusText = UnknownCommand(command.Name).Error()
 	}

@@ -41,7 +41,9 @@ type Config struct {
 	Patience time.Duration
 	// Farewell tells a user who exits what happens to the running answer.
 	Farewell string
-	Attach   func(place string) (event.Event, error)
+	// User names who approves and denies tool calls; "" for nobody.
+	User   string
+	Attach func(place string) (event.Event, error)
 }
 
 // Run shows the screen until the user exits or ctx is done; then it returns the error of ctx.

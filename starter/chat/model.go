@@ -42,6 +42,7 @@ type Model struct {
 	pending []pending
 	// attachments belong to the next message.
 	attachments []event.Event
+	approval    approval
 	// statusText is shown until the next key.
 	statusText string
 
@@ -127,6 +128,14 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	case notice:
 		m.transcript.note(msg)
 		return nil
+	case promptReady:
+		if m.approval.call == msg.call {
+			m.approval.isReady = true
+		}
+		return nil
+	case undecided:
+		m.takeUndecided(msg)
+		return nil
 	default:
 		return m.line.update(msg)
 	}
@@ -135,7 +144,7 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 // afterChange performs what the state of the screen requires after any change: it prints finished
 // text, starts the spinner and exits.
 func (m *Model) afterChange() tea.Cmd {
-	var cmds []tea.Cmd
+	cmds := []tea.Cmd{m.showApproval()}
 	shown := m.shown
 	m.shown = len(m.rows())
 	if m.transcript.busy && !m.spinning {
@@ -198,7 +207,11 @@ func (m *Model) rows() []string {
 	if m.statusText != "" {
 		parts = append(parts, style.Dim(m.fit(m.statusText)))
 	}
-	parts = append(parts, m.line.view())
+	if prompt := m.promptRows(); prompt != nil {
+		parts = append(parts, prompt...)
+	} else {
+		parts = append(parts, m.line.view())
+	}
 	// One row remains for the text to be printed above the view.
 	return parts[max(0, len(parts)-max(1, m.height-1)):]
 }

@@ -39,6 +39,10 @@ type transcript struct {
 	isPartlyPrinted bool
 	// thinkingSince is when the model began to reason; zero if it does not.
 	thinkingSince time.Time
+	// calls are the tool calls of the running request without a result, oldest first.
+	calls []call
+	// clientTools are the names of the tools of clients.
+	clientTools []string
 	// waiting are lines that arrived during an answer; they are shown below it.
 	waiting []waitingLine
 
@@ -68,6 +72,14 @@ func newTranscript(config Config, width int) transcript {
 		t.through = event.Counter(past.Request.Through)
 	}
 	t.asked = event.Counter(past.Trigger)
+	if past.Reduced.Config.Tools != nil {
+		t.takeTools(*past.Reduced.Config.Tools)
+	}
+	if past.Request != nil {
+		for _, c := range past.Request.Calls {
+			t.calls = append(t.calls, t.callOf(c))
+		}
+	}
 	t.summarize(name, past.Reduced.Messages)
 	return t
 }
@@ -127,6 +139,29 @@ func (t *transcript) take(e event.Event) {
 	case event.SessionEnded:
 		t.remark(show.Note(body))
 		t.busy, t.answering, t.interrupting = false, false, false
+	case event.ToolCall:
+		if body.RequestID == "" {
+			t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
+			return
+		}
+		t.takeCall(body)
+	case event.ToolResult:
+		if !t.takeResult(body) {
+			t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
+		}
+	case event.ToolProgress:
+		t.takeProgress(body)
+	case event.ApprovalRequested:
+		t.takeApproval(body)
+	case event.ApprovalDecided:
+		t.takeDecision(body)
+	case event.LLMAttemptEnded:
+		if body.Outcome != event.AttemptToolCalls {
+			t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
+		}
+	case event.SetTools:
+		t.takeTools(body)
+		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
 	case event.SessionStarted:
 	default:
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
@@ -150,6 +185,7 @@ func (t *transcript) takeAnswer(id string, body event.AssistantMessage) {
 	t.endThinking()
 	t.stream(t.live.Complete(body))
 	t.finishTail()
+	t.isPartlyPrinted = false // another answer can follow after tool calls
 }
 
 // endThinking replaces the reasoning in view by how long it took.
@@ -196,6 +232,7 @@ func (t *transcript) end(body event.Body, mark string) {
 		t.print(mark)
 	}
 	t.release(len(t.waiting))
+	t.calls = nil
 	t.answering, t.interrupting = false, false
 	interrupted, ok := body.(event.LLMRequestInterrupted)
 	if ok {
@@ -288,6 +325,7 @@ func (t *transcript) unfinished() []string {
 	if t.tail != "" {
 		rows = t.wrap(t.tail)
 	}
+	rows = append(rows, t.callRows()...)
 	for _, w := range t.waiting[max(0, len(t.waiting)-maxWaiting):] {
 		text := show.Short(ansi.Strip(w.text), t.width)
 		rows = append(rows, t.style.Dim(ansi.Truncate(text, t.width, "…")))
@@ -301,6 +339,11 @@ func (t *transcript) doing() string {
 		return "interrupting"
 	case !t.thinkingSince.IsZero():
 		return "thinking · Ctrl-C interrupts"
+	case len(t.calls) > 0:
+		if i, _ := t.waitingCall(); i >= 0 {
+			return "waiting for your approval · Ctrl-C interrupts"
+		}
+		return "calling tools · Ctrl-C interrupts"
 	case t.answering:
 		return "answering · Ctrl-C interrupts"
 	default:

@@ -6,13 +6,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Answer assembles the text of live answers, one request at a time. Its output is always a
-// gapless prefix of the answer: after a missing delta, the rest waits for the recorded answer.
-// The zero value is ready to use.
+// Answer assembles the text of live answers, one at a time. A request has several answers if the
+// model calls tools. The output is always a gapless prefix of the answer: after a missing delta, the
+// rest waits for the recorded answer. The zero value is ready to use.
 type Answer struct {
 	requestID string
 	attempt   int
 	next      int
+	// complete is the newest attempt of the request whose answer is recorded; its late deltas
+	// are dropped.
+	complete int
 
 	text, reasoning strings.Builder
 	// ended is the latest request that ended; its late deltas are dropped.
@@ -51,7 +54,7 @@ func (a *Answer) place(d event.TextDelta) (ok, restart bool) {
 		a.begin(d.RequestID)
 	}
 	switch {
-	case d.Attempt < a.attempt:
+	case d.Attempt < a.attempt, d.Attempt <= a.complete:
 		return false, false
 	case d.Reset || d.Attempt > a.attempt:
 		restart = a.text.Len() > 0
@@ -76,10 +79,13 @@ func (a *Answer) Complete(m event.AssistantMessage) (rest string, restart bool) 
 		return m.Content, false
 	}
 	rest, ok := strings.CutPrefix(m.Content, a.text.String())
-	a.End(m.RequestID)
+	a.complete = a.attempt
+	a.text.Reset()
+	a.reasoning.Reset()
 	return rest, !ok
 }
 
+// End drops all further deltas of a request.
 func (a *Answer) End(requestID string) {
 	a.ended = requestID
 	if a.requestID == requestID {
@@ -88,7 +94,7 @@ func (a *Answer) End(requestID string) {
 }
 
 func (a *Answer) begin(requestID string) {
-	a.requestID, a.attempt, a.next = requestID, 0, 0
+	a.requestID, a.attempt, a.next, a.complete = requestID, 0, 0, 0
 	a.reasoning.Reset()
 	a.text.Reset()
 }

@@ -90,6 +90,24 @@ func TestAnswerReturnsAGaplessPrefix(t *testing.T) {
 			require.Empty(t, late)
 		})
 	}
+	t.Run("and continues with the next answer of the request", func(t *testing.T) {
+		var a show.Answer
+		a.Add(delta(1, 0, "Let me"))
+		rest, void := a.Complete(event.AssistantMessage{RequestID: "r1", Content: "Let me look."})
+		require.Equal(t, " look.", rest)
+		require.False(t, void)
+		text, void := a.Add(delta(2, 0, "It rains"))
+		require.Equal(t, "It rains", text)
+		require.False(t, void)
+		late, _ := a.Add(delta(1, 1, " look."))
+		require.Empty(t, late)
+		rest, void = a.Complete(event.AssistantMessage{RequestID: "r1", Content: "It rains."})
+		require.Equal(t, ".", rest)
+		require.False(t, void)
+		a.End("r1")
+		late, _ = a.Add(delta(3, 0, "late"))
+		require.Empty(t, late)
+	})
 	t.Run("and ignores assistant messages of clients", func(t *testing.T) {
 		var a show.Answer
 		a.Add(delta(1, 0, "a"))

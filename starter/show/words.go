@@ -42,12 +42,19 @@ func Words(body event.Body) (subject, text string) {
 	case event.FileAttachment:
 		return "attachment", attachment(b)
 	case event.ToolCall:
+		if b.RequestID != "" {
+			return "tool call", fmt.Sprintf("%s %s (%s)", b.ToolName, b.Parameters, b.ToolCallID)
+		}
 		return "tool call", b.ToolName + " " + string(b.Parameters)
 	case event.ToolResult:
-		if b.IsError || len(b.Value) == 0 {
-			return "tool error", string(b.Error) + string(b.Value)
+		after := ""
+		if b.DurationMs > 0 {
+			after = " (after " + milliseconds(b.DurationMs) + ")"
 		}
-		return "tool result", string(b.Value)
+		if b.IsError || len(b.Value) == 0 {
+			return "tool error", string(b.Error) + string(b.Value) + after
+		}
+		return "tool result", string(b.Value) + after
 	case event.Note:
 		return string(b.Kind), b.Content
 	case event.SetRetryConfig:

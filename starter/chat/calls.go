@@ -1,0 +1,169 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+// maxCalls bounds the rows of running calls.
+const maxCalls = 4
+
+// call is a tool call of the running request without a result.
+type call struct {
+	id, tool  string
+	arguments json.RawMessage
+	// expires is when the call stops waiting for an approval; zero if it does not wait for one.
+	expires time.Time
+	// isClient means that a client sends the result.
+	isClient bool
+	progress string
+	// isDecided is set after the user decided here, until the log has the decision.
+	isDecided bool
+}
+
+func (t *transcript) callOf(c reducer.Call) call {
+	out := call{id: c.ID, tool: c.Name, arguments: c.Arguments, isClient: slices.Contains(t.clientTools, c.Name)}
+	if c.State == reducer.CallApproval {
+		out.expires = c.Deadline
+	}
+	return out
+}
+
+func (c call) text() string { return strings.TrimSpace(c.tool + " " + string(c.arguments)) }
+
+// takeCall shows a call of the running request until its result arrives.
+func (t *transcript) takeCall(body event.ToolCall) {
+	t.finishTail()
+	t.calls = append(t.calls, call{
+		id: body.ToolCallID, tool: body.ToolName, arguments: body.Parameters, isClient: slices.Contains(t.clientTools, body.ToolName),
+	})
+}
+
+// takeResult prints the line of a call. It returns false for a call that is not in view.
+func (t *transcript) takeResult(body event.ToolResult) bool {
+	i := t.callAt(body.ToolCallID)
+	if i < 0 {
+		return false
+	}
+	line := show.Short(t.calls[i].text(), t.width)
+	if took := time.Duration(body.DurationMs) * time.Millisecond; took > 0 {
+		line += " · " + took.String()
+	}
+	if body.IsError || len(body.Error) > 0 {
+		t.print(t.style.Red("✗ " + line + ": " + show.Short(resultText(body.Error), 2*t.width)))
+	} else {
+		t.remark("✓ " + line)
+	}
+	t.calls = slices.Delete(t.calls, i, i+1)
+	return true
+}
+
+// resultText returns a text without its quotes, and other JSON as it is.
+func resultText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return string(raw)
+	}
+	return text
+}
+
+// takeApproval prints the call in full: who approves it should see all of it.
+func (t *transcript) takeApproval(body event.ApprovalRequested) {
+	if i := t.callAt(body.ToolCallID); i >= 0 {
+		t.calls[i].expires = body.ExpiresAt
+		t.print(t.style.Yellow("? " + t.calls[i].text() + " · waits for approval until " + show.Until(body.ExpiresAt)))
+	}
+}
+
+func (t *transcript) takeDecision(body event.ApprovalDecided) {
+	for i := range t.calls {
+		c := &t.calls[i]
+		if c.expires.IsZero() || body.ToolCallID != "" && body.ToolCallID != c.id {
+			continue
+		}
+		word := "approved "
+		if body.Decision == event.Deny {
+			word = "denied "
+		}
+		text := word + c.tool
+		if len(body.Parameters) > 0 {
+			c.arguments = body.Parameters
+			text = word + c.text()
+		}
+		if body.DecidedBy != "" {
+			text += " by " + body.DecidedBy
+		}
+		if body.Reason != "" {
+			text += ": " + body.Reason
+		}
+		c.expires, c.isDecided = time.Time{}, false
+		t.remark(text)
+	}
+}
+
+func (t *transcript) takeProgress(body event.ToolProgress) {
+	if i := t.callAt(body.ToolCallID); i >= 0 {
+		t.calls[i].progress = body.Text
+	}
+}
+
+func (t *transcript) takeTools(body event.SetTools) {
+	t.clientTools = nil
+	for _, tool := range body.Tools {
+		if tool.IsClient() {
+			t.clientTools = append(t.clientTools, tool.Name)
+		}
+	}
+}
+
+func (t *transcript) callAt(id string) int {
+	return slices.IndexFunc(t.calls, func(c call) bool { return c.id == id })
+}
+
+// waitingCall returns the index of the oldest call to decide about, and how many there are.
+func (t *transcript) waitingCall() (first, count int) {
+	first = -1
+	for i, c := range t.calls {
+		if c.expires.IsZero() || c.isDecided {
+			continue
+		}
+		if count++; first < 0 {
+			first = i
+		}
+	}
+	return first, count
+}
+
+func (t *transcript) callRows() []string {
+	var rows []string
+	for _, c := range t.calls[:min(maxCalls, len(t.calls))] {
+		state := c.progress
+		switch {
+		case c.isDecided:
+			state = "sending the decision"
+		case !c.expires.IsZero():
+			state = "waits for approval until " + show.Until(c.expires)
+		case c.isClient:
+			state = "waits for a client: result " + c.id
+		}
+		text := spaced(show.Short(c.text(), t.width))
+		if state = show.Short(state, t.width); state != "" {
+			// The state stays visible beside long arguments.
+			text = ansi.Truncate(text, max(10, t.width-ansi.StringWidth(state)-5), "…") + " · " + state
+		}
+		rows = append(rows, t.style.Dim(ansi.Truncate("▸ "+text, t.width, "…")))
+	}
+	if more := len(t.calls) - maxCalls; more > 0 {
+		rows = append(rows, t.style.Dim(fmt.Sprintf("▸ %d more calls", more)))
+	}
+	return rows
+}

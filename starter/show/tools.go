@@ -1,0 +1,61 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// Tools prints the tools of a context, nil for none, and the calls of the running request without a
+// result.
+func Tools(w io.Writer, set *event.SetTools, calls []reducer.Call) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(table, "%s\t%s\n", name, terminal.Line(fmt.Sprintf(format, args...)))
+	}
+	if set == nil || len(set.Tools) == 0 {
+		row("tools", "none")
+	} else {
+		for _, t := range set.Tools {
+			if t.IsClient() {
+				row("client tool", "%s: %s", t.Name, Short(t.Description, shortMessage))
+			} else {
+				row("tool", "%s", t.Pattern)
+			}
+		}
+		for _, rule := range set.Approve {
+			if rule.When == nil {
+				row("approve", "%s", rule.Tool)
+			} else {
+				row("approve", "%s when %s", rule.Tool, Short(string(rule.When), shortMessage))
+			}
+		}
+		limits := set.Limits()
+		row("limits", "%d steps, %d calls at once, identical call %d is not made, waits expire after %s",
+			limits.MaxSteps, limits.Parallel, limits.MaxRepeats, limits.Expiry)
+	}
+	for _, c := range calls {
+		row(string(c.State), "%s", Call(c))
+	}
+	return table.Flush()
+}
+
+// Call formats a call without a result: "fetch {…} (call_1), until 2026-01-02 15:04".
+func Call(c reducer.Call) string {
+	text := fmt.Sprintf("%s %s (%s)", c.Name, Short(string(c.Arguments), shortMessage), c.ID)
+	if !c.Deadline.IsZero() {
+		text += ", until " + Until(c.Deadline)
+	}
+	return text
+}
+
+// Until formats a deadline in local time.
+func Until(at time.Time) string { return at.Local().Format("2006-01-02 15:04") }
+
+// OneLine cleans a text and puts it on one line.
+func OneLine(text string) string { return terminal.Line(text) }
