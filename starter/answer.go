@@ -13,12 +13,14 @@ import (
 // Unless the turn completes, the error of ask says how it ended.
 func (a *app) ask(ctx context.Context, to conversation, events []event.Event) error {
 	answer := answerWriter{streams: a.streams}
+	notes := toolNotes{app: a, in: to}
 	defer answer.endLine()
 	for e, err := range a.turn(ctx, to, events) {
 		if err != nil {
 			return err
 		}
 		answer.take(e)
+		notes.take(ctx, e.Body)
 	}
 	return turnError(answer.end)
 }

@@ -62,7 +62,7 @@ func runChat(ctx context.Context, o chatOptions) error {
 	}
 	return chat.Run(ctx, o.in, terminal.Raw(o.out), chat.Config{
 		Context: with, Past: past, Style: show.Style{Color: o.color}, Width: o.width, Attach: attach,
-		TaskQueue: o.taskQueue(), Farewell: o.farewell(),
+		TaskQueue: o.taskQueue(), Farewell: o.farewell(), User: os.Getenv("USER"),
 	})
 }
 
@@ -173,6 +173,8 @@ func (o chatOptions) runCommand(ctx context.Context, with conversation, command 
 			return nil, err
 		}
 		return nil, show.State(o.out, state)
+	case "approve":
+		return nil, errors.New("only on a terminal (use \"starter approve\")")
 	case "events":
 		return nil, eventsOptions{app: o.app}.print(with.Events(ctx, ""))
 	case "attach":

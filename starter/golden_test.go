@@ -171,6 +171,15 @@ func TestMessages(t *testing.T) {
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "demo")
 	plain("fork", "-n", "demo", "--at", "demo:0012", "--as", "de mo")
 	plain("usage", "-n", "demo", "--by", "week")
+	plain("tools", "-n", "demo", "--max-steps", "101", "fetch")
+	plain("tools", "-n", "demo", "--max-steps", "2")
+	plain("tools", "-n", "demo", "--none", "fetch")
+	plain("tools", "-n", "demo", "--set", "fetch")
+	plain("tools", "-n", "demo", "--set", "@missing.json")
+	plain("tools", "-n", "demo", "--client-tool", `"fetch"`)
+	plain("result", "-n", "demo")
+	plain("result", "-n", "demo", "call_1")
+	plain("result", "-n", "demo", "call_1", "done")
 	plain("serve", "--listen", "8080")
 	plain("serve", "--rate", "NaN")
 	plain("ingest", "-n", "demo", "--format", "droid", "a.jsonl", "b.jsonl")
@@ -206,6 +215,14 @@ func TestMessages(t *testing.T) {
 	rerun := []string{"rerun", "-n", "demo", "--as", "copy", "--provider", "openai", "--model", "m"}
 	run(logged, "", rerun...)
 	run(logged, "", append(rerun, "--at", "demo:0007")...)
+	waits := newFake(t)
+	waits.recordBodies(calling()...)
+	run(waits, "", "approve", "-n", "demo", "--arguments", "{}")
+	run(waits, "", "approve", "-n", "demo", "call_1", "--arguments", "[]")
+	run(waits, "", "deny", "-n", "demo", "call_9")
+	run(waits, "", "result", "-n", "demo", "call_1", "7")
+	run(logged, "", "approve", "-n", "demo")
+	run(logged, "", "result", "-n", "demo", "call_1", "7")
 	damaged := newFake(t)
 	damaged.verification = client.Verification{Problems: []client.Problem{{Place: "demo:0003", Text: "missing"}}}
 	run(damaged, "", "verify", "-n", "demo")
@@ -233,7 +250,8 @@ func TestMessages(t *testing.T) {
 		event.SystemPrompt{Content: "Be brief."}, event.SystemPrompt{},
 		event.UserMessage{Content: "Hello"}, event.AssistantMessage{Content: "Hi"}, event.AssistantMessage{Content: "H", Partial: true},
 		event.FileAttachment{Source: event.Source{Type: event.SourceBlob, Data: []byte("x")}, MediaType: "text/plain", Size: 1},
-		event.ToolCall{ToolName: "add", Parameters: []byte(`{"a":1}`)}, event.ToolResult{Value: []byte(`2`)}, event.ToolResult{Error: []byte(`"no"`), IsError: true},
+		event.ToolCall{ToolName: "add", Parameters: []byte(`{"a":1}`)}, event.ToolCall{ToolCallID: "call_1", ToolName: "add", Parameters: []byte(`{"a":1}`), RequestID: "demo:r0001"},
+		event.ToolResult{Value: []byte(`2`), DurationMs: 1200}, event.ToolResult{Value: []byte(`2`)}, event.ToolResult{Error: []byte(`"no"`), IsError: true},
 		event.Note{Kind: event.NoteWarning, Content: "unknown line"},
 		event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 100, BackoffFactor: &factor, MaxDelayMs: &ms, Jitter: true},
 		event.SetProviderConfig{ProviderID: "openai", Model: "gpt-4o", BaseURL: "https://api.openai.com/v1", APIKeyRef: "env:OPENAI_API_KEY", Temperature: &temperature, MaxTokens: &tokens, TextOnly: true},

@@ -33,12 +33,21 @@ func replyTo(log []event.Event, i int) reply {
 			if body.RequestID == "" {
 				return reply{Answer: body.Content} // imported answers have no request
 			}
-			if requestID == "" && isReply(body.ThroughEventID) {
+			switch {
+			case requestID == "" && isReply(body.ThroughEventID):
 				r.Answer, requestID = body.Content, body.RequestID
+			case body.RequestID == requestID && r.Answer != "" && body.Content != "":
+				r.Answer += "\n\n" + body.Content // after tool calls
+			case body.RequestID == requestID:
+				r.Answer += body.Content
+			}
+		case event.LLMAttemptEnded:
+			if body.RequestID == requestID && body.Outcome == event.AttemptToolCalls {
+				r.InputTokens, r.OutputTokens, r.DurationMs = r.InputTokens+body.InputTokens, r.OutputTokens+body.OutputTokens, r.DurationMs+body.DurationMs
 			}
 		case event.LLMRequestCompleted:
 			if body.RequestID == requestID {
-				r.InputTokens, r.OutputTokens, r.DurationMs = body.InputTokens, body.OutputTokens, body.DurationMs
+				r.InputTokens, r.OutputTokens, r.DurationMs = r.InputTokens+body.InputTokens, r.OutputTokens+body.OutputTokens, r.DurationMs+body.DurationMs
 				return r
 			}
 		case event.RequestEnd:

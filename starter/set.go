@@ -82,6 +82,7 @@ func (a *app) set(ctx context.Context, to conversation, setting event.Event) (ev
 // flagsOf maps fields of events to flags or arguments whose names differ.
 var flagsOf = map[string]string{
 	"providerId": "--provider", "timeoutMs": "DURATION", "policy": "policy", "content": "TEXT",
+	"parameters": "--arguments", "decidedBy": "--by",
 	"labels": "--label", "responseFormat.schema": "--response-schema", "responseFormat.name": "--schema-name",
 }
 

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+type toolsOptions struct {
+	setOptions
+	set                           string
+	approve, clientTools          []string
+	maxSteps, parallel, maxRepeat int
+	expiry                        time.Duration
+	none                          bool
+}
+
+func newToolsCommand(a *app) *cobra.Command {
+	o := toolsOptions{setOptions: setOptions{app: a}}
+	command := &cobra.Command{
+		Use:   "tools -n NAME [TOOL]... [flags]",
+		Short: "Show or set the tools of a context",
+		Long: `Without tools and flags, show the tools of a context and the calls that wait. No
+worker is needed.
+
+Otherwise, set the tools and show the event as recorded. The command replaces all
+of it: omitted flags return to their defaults. TOOL is the name of a worker's tool
+or mcp:SERVER/TOOL; * stands for any characters. The context is created if it does
+not exist.
+
+A client's tool is declared with --client-tool as an object with name, description
+and parameters, a JSON Schema. Its calls wait until a client sends the result, see
+"starter result".
+
+Calls of tools that match --approve wait for "starter approve" or "starter deny".
+
+` + exitReference,
+		Example: `  starter tools -n demo fetch 'mcp:files/*' --approve 'mcp:files/write_*'
+  starter tools -n demo --client-tool @ask_user.json --expiry 1h
+  starter tools -n demo --set '{"tools":["fetch"],"approve":[{"tool":"fetch","when":{"required":["body"]}}]}'
+  starter tools -n demo --none`,
+		RunE: func(command *cobra.Command, args []string) error {
+			if len(args) == 0 && !changesTools(command) {
+				return showTools(command.Context(), o)
+			}
+			body, err := o.body(command, args)
+			if err != nil {
+				return err
+			}
+			return runSet(command.Context(), o.setOptions, body)
+		},
+	}
+	limits := (*event.SetTools)(nil).Limits()
+	nameFlag(command, &o.name, "", nameUsage)
+	flags := command.Flags()
+	flags.StringVar(&o.set, "set", "", "the fields of a SetToolsEvent: a `JSON` object, @FILE, or - for standard input; other flags override them")
+	flags.StringArrayVar(&o.approve, "approve", nil, "calls of tools that match this `PATTERN` need an approval; repeatable")
+	flags.StringArrayVar(&o.clientTools, "client-tool", nil, "declare a client's tool: a `JSON` object, @FILE, or - for standard input; repeatable")
+	flags.IntVar(&o.maxSteps, "max-steps", 0, fmt.Sprintf("`NUMBER` of answers with tool calls per turn, 1 to %d (default: %d)", event.MaxMaxSteps, limits.MaxSteps))
+	flags.IntVar(&o.parallel, "parallel", 0, fmt.Sprintf("`NUMBER` of calls that run at once, 1 to %d (default: %d)", event.MaxParallel, limits.Parallel))
+	flags.IntVar(&o.maxRepeat, "max-repeats", 0, fmt.Sprintf("`NUMBER` of identical calls in a turn of which the last is not made, 2 to %d (default: %d)", event.MaxMaxRepeats, limits.MaxRepeats))
+	flags.DurationVar(&o.expiry, "expiry", 0, "how long a call waits for an approval or a client's result, a `DURATION` from 1s to 720h (default: 24h)")
+	flags.BoolVar(&o.none, "none", false, "remove all tools")
+	flags.BoolVar(&o.json, "json", false, "print the tools, or the recorded event, as one line of JSON")
+	return command
+}
+
+func changesTools(command *cobra.Command) bool {
+	for _, flag := range []string{"set", "approve", "client-tool", "max-steps", "parallel", "max-repeats", "expiry", "none"} {
+		if command.Flags().Changed(flag) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.SetTools, err error) {
+	if o.set != "" {
+		if err := o.decode("--set", o.set, &body); err != nil {
+			return body, err
+		}
+	}
+	for _, name := range names {
+		body.Tools = append(body.Tools, event.Tool{Pattern: name})
+	}
+	for _, text := range o.clientTools {
+		var t event.Tool
+		if err := o.decode("--client-tool", text, &t); err != nil {
+			return body, err
+		}
+		if !t.IsClient() {
+			return body, usagef("--client-tool: want an object with name, description and parameters")
+		}
+		body.Tools = append(body.Tools, t)
+	}
+	for _, pattern := range o.approve {
+		body.Approve = append(body.Approve, event.ApprovalRule{Tool: pattern})
+	}
+	ifChanged(command, "max-steps", &body.MaxSteps, &o.maxSteps)
+	ifChanged(command, "parallel", &body.Parallel, &o.parallel)
+	ifChanged(command, "max-repeats", &body.MaxRepeats, &o.maxRepeat)
+	if command.Flags().Changed("expiry") {
+		if body.ExpiryMs, err = optionalMilliseconds(command, "expiry", o.expiry); err != nil {
+			return body, err
+		}
+	}
+	switch {
+	case o.none && len(body.Tools) > 0:
+		return body, usagef("--none: cannot be used with tools")
+	case !o.none && len(body.Tools) == 0:
+		return body, usagef("TOOL: missing (want the name of a tool, --client-tool, --set or --none)")
+	}
+	return body, nil
+}
+
+func (o *toolsOptions) decode(flag, text string, into any) error {
+	data, err := o.readValue(flag, text)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return usagef("%s: want an object", flag)
+	}
+	return nil
+}
+
+// tools is what "starter tools" shows.
+type tools struct {
+	ContextName string          `json:"contextName"`
+	Tools       *event.SetTools `json:"tools"`
+	Calls       []reducer.Call  `json:"calls,omitempty"`
+}
+
+func showTools(ctx context.Context, o toolsOptions) error {
+	c, of, err := o.open(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	session, err := load(ctx, of)
+	if err != nil {
+		return err
+	}
+	found := tools{ContextName: o.name, Tools: session.Reduced.Config.Tools, Calls: openCalls(session)}
+	if o.json {
+		return o.printJSON(found)
+	}
+	return show.Tools(o.out, found.Tools, found.Calls)
+}
