@@ -99,6 +99,13 @@ func TestMessages(t *testing.T) {
 	call := func(id, message string) event.Body {
 		return event.ToolCall{ToolCallID: id, MessageID: message, ToolName: "weather"}
 	}
+	// Of the request demo:r0001.
+	step := func(s string, through int) event.Body {
+		return event.AssistantMessage{Content: s, RequestID: "demo:r0001", ThroughEventID: event.FormatID("demo", through)}
+	}
+	stepCall := func(id string, message int) event.Body {
+		return event.ToolCall{ToolCallID: id, MessageID: event.FormatID("demo", message), ToolName: "weather", RequestID: "demo:r0001", Parameters: json.RawMessage(`{"n":1}`)}
+	}
 	result := func(id, value string) event.Body {
 		return event.ToolResult{ToolCallID: id, Value: json.RawMessage(value)}
 	}
@@ -136,6 +143,19 @@ func TestMessages(t *testing.T) {
 			[]string{"system: s", "user: a", "assistant: x", "user: b"}},
 		{"an answer to a request without messages is first", bodies{event.SetTimeout{TimeoutMs: 1}, user("b"), answer("x", 1)},
 			[]string{"assistant: x", "user: b"}},
+		{"the answers of a turn follow each other", bodies{user("a"), step("x", 1), stepCall("c1", 2), result("c1", `1`), step("y", 4)},
+			[]string{"user: a", `assistant: x c1=weather{"n":1}`, "tool: 1 for c1", "assistant: y"}},
+		{"the answers of a turn precede queued messages", bodies{
+			user("a"), step("x", 1), stepCall("c1", 2), user("b"), result("c1", `1`), step("", 1), stepCall("c2", 6), result("c2", `2`), step("z", 1),
+		}, []string{"user: a", `assistant: x c1=weather{"n":1}`, "tool: 1 for c1", `assistant:  c2=weather{"n":1}`, "tool: 2 for c2", "assistant: z", "user: b"}},
+		{"an answer follows the messages that joined at its step", bodies{
+			user("a"), step("x", 1), stepCall("c1", 2), user("b"), result("c1", `1`), step("y", 5),
+		}, []string{"user: a", `assistant: x c1=weather{"n":1}`, "tool: 1 for c1", "user: b", "assistant: y"}},
+		{"an approval can replace the arguments of a call", bodies{
+			user("a"), step("x", 1), stepCall("c1", 2), stepCall("c2", 2),
+			event.ApprovalDecided{ToolCallID: "c1", Decision: event.Approve, Parameters: json.RawMessage(`{"n":2}`)},
+			event.ApprovalDecided{ToolCallID: "c2", Decision: event.Approve},
+		}, []string{"user: a", `assistant: x c1=weather{"n":2} c2=weather{"n":1}`}},
 		{"a late answer does not separate a call from its result", bodies{
 			user("a"), says("x"), call("c1", ""), user("b"), result("c1", `1`), answer("y", 2),
 		}, []string{"user: a", "assistant: x c1=weather", "tool: 1 for c1", "assistant: y", "user: b"}},

@@ -97,7 +97,11 @@ func (w *writer) request() {
 	}
 	answer := event.AssistantMessage{Content: "a" + text(w.T), RequestID: id, ThroughEventID: w.through}
 	usage := Usage().Draw(w.T, "usage")
-	switch rapid.IntRange(0, 5).Draw(w.T, "end") {
+	switch rapid.IntRange(0, 7).Draw(w.T, "end") {
+	case 6, 7:
+		w.callTools(id, usage)
+		w.sendAttempt(id)
+		return
 	case 0, 1:
 		w.speeches = append(w.speeches, w.add(answer))
 		w.add(event.LLMRequestCompleted{RequestID: id, FinishReason: "stop", Usage: usage})
@@ -117,6 +121,39 @@ func (w *writer) request() {
 		w.add(event.LLMRequestFailed{RequestID: id, Error: "no", Usage: usage})
 	}
 	w.through = ""
+}
+
+// callTools ends an attempt with an answer that has tool calls, and gives each a result. Some wait
+// for an approval; other events come in between.
+func (w *writer) callTools(requestID string, usage event.Usage) {
+	answer := event.AssistantMessage{Content: text(w.T), RequestID: requestID, ThroughEventID: w.through}
+	messageID := w.add(answer)
+	w.speeches = append(w.speeches, messageID)
+	var ids []string
+	for range rapid.IntRange(1, 3).Draw(w.T, "calls") {
+		call := event.ToolCall{
+			ToolCallID: fmt.Sprintf("step_%d", len(w.log)), MessageID: messageID, ToolName: "weather", RequestID: requestID,
+			Parameters: Value().Draw(w.T, "parameters"),
+		}
+		ids = append(ids, call.ToolCallID)
+		w.add(call)
+	}
+	w.add(event.LLMAttemptEnded{RequestID: requestID, Attempt: w.attempt, Outcome: event.AttemptToolCalls, Usage: usage})
+	for _, id := range ids {
+		if rapid.IntRange(0, 2).Draw(w.T, "waits") == 0 {
+			w.add(event.ApprovalRequested{ToolCallID: id, RequestID: requestID, ExpiresAt: w.at.Add(time.Hour)})
+			decided := ApprovalDecided().Draw(w.T, "decision")
+			if decided.ToolCallID = id; decided.Decision == event.Approve {
+				decided.Parameters = []byte(`{"city":"Rome"}`)
+			}
+			w.add(decided)
+		}
+		if rapid.IntRange(0, 3).Draw(w.T, "meanwhile") == 0 {
+			w.add(UserMessage().Draw(w.T, "user"))
+		}
+		w.add(event.ToolResult{ToolCallID: id, Value: Value().Draw(w.T, "value"), DurationMs: 1200})
+	}
+	w.calls = append(w.calls, ids...)
 }
 
 // sendAttempt sends the next attempt of a request, which includes all events.

@@ -48,6 +48,21 @@ func rows(by usage.By, logs ...*writer) []usage.Row {
 	return table.Rows()
 }
 
+func TestEveryStepOfATurnCounts(t *testing.T) {
+	w := (&writer{context: "demo"}).add(
+		event.SessionStarted{},
+		started(1, "openai", "gpt"),
+		event.AssistantMessage{RequestID: "r"}, event.ToolCall{ToolCallID: "c1", ToolName: "n", RequestID: "r"},
+		event.LLMAttemptEnded{RequestID: "r", Attempt: 1, Outcome: event.AttemptToolCalls, Usage: tokens(10, 2)},
+		event.ToolResult{ToolCallID: "c1", Value: []byte(`1`)},
+		started(2, "openai", "gpt"),
+		event.LLMRequestCompleted{RequestID: "r", Usage: tokens(20, 3)},
+	)
+	require.Equal(t, []usage.Row{{
+		Key: usage.Key{ContextName: "demo"}, Usage: reducer.Usage{Attempts: 2, InputTokens: 30, OutputTokens: 5, Unpriced: 2},
+	}}, rows(usage.ByContext, w))
+}
+
 func demo() *writer {
 	return (&writer{context: "demo"}).add(
 		event.SessionStarted{},
