@@ -15,8 +15,9 @@ const (
 	Rules1 Rules = 1
 	// Rules2 are the rules of release 0.2.0: [event.SetRequestSettings] is accepted, an answer
 	// that was interrupted during reasoning is recorded, an event records the end of every attempt,
-	// see [event.LLMAttemptEnded], and input with an invalid value of a field that 0.1.0 did not
-	// define is rejected, see [event.DecodeEarlierInput].
+	// see [event.LLMAttemptEnded], input with an invalid value of a field that 0.1.0 did not
+	// define is rejected, see [event.DecodeEarlierInput], and the tool calls of an answer are
+	// executed, see [event.SetTools].
 	Rules2 Rules = 2
 
 	// CurrentRules are the rules of new runs.
