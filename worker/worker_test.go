@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -595,6 +596,9 @@ func TestToolsAreUsedByContextsThatNameThem(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, "notes.txt"), []byte("buy apples"), 0o600))
+	for i := range 500 {
+		require.NoError(t, os.WriteFile(filepath.Join(root, fmt.Sprintf("%04d-%s", i, strings.Repeat("n", 100))), nil, 0o600))
+	}
 	worker := dev(t, t.TempDir(), "--tool-files-root", root)
 	facts := worker.ready()
 	demo, err := dial(t, facts).Open("demo")
@@ -622,7 +626,7 @@ func TestToolsAreUsedByContextsThatNameThem(t *testing.T) {
 	}
 	message := func(content string) event.Event { return event.New(event.UserMessage{Content: content}) }
 
-	result, end := say(use("read_file", "search_log"), message(`/call read_file {"path":"notes.txt"}`))
+	result, end := say(use("read_file", "list_files", "search_log"), message(`/call read_file {"path":"notes.txt"}`))
 	require.JSONEq(t, `"buy apples"`, string(result.Value))
 	require.IsType(t, event.LLMRequestCompleted{}, end)
 	result, _ = say(message(`/call read_file {"path":"../other"}`))
@@ -630,6 +634,13 @@ func TestToolsAreUsedByContextsThatNameThem(t *testing.T) {
 	result, _ = say(message(`/call search_log {"query":"notes.txt"}`))
 	require.Contains(t, string(result.Value), "tool call: read_file")
 	require.Contains(t, string(result.Value), "demo:0003 ")
+
+	result, _ = say(message("/call list_files")) // exceeds 32 KiB
+	ref := regexp.MustCompile(`ref \\"([0-9a-f]{64})\\"`).FindSubmatch(result.Value)
+	require.Len(t, ref, 2, string(result.Value))
+	require.NotContains(t, string(result.Value), "0300-n")
+	result, _ = say(message(fmt.Sprintf(`/call read_result {"ref":%q,"offset":24000}`, ref[1])))
+	require.Contains(t, string(result.Value), "0300-n")
 
 	_, end = say(use("fetch"), message("/call fetch"))
 	failed, isFailed := end.(event.LLMRequestFailed)
