@@ -156,6 +156,25 @@ func TestACallIsRepeatedIfTheServerHasForgottenTheSession(t *testing.T) {
 	require.Equal(t, `"done"`, w.value(t, "mcp__a__t", `{}`))
 }
 
+func TestAnHTTPServerThatDropsACallIsConnectedAgain(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	addTool(s, &sdk.Tool{Name: "t"}, returns("done"))
+	next := handlerOf(s)
+	var dropped atomic.Bool
+	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"tools/call"`)) && dropped.CompareAndSwap(false, true) {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	}))
+	w := overHTTP(t, url, nil)
+	require.Contains(t, w.failure(t, "mcp__a__t", `{}`), "(the outcome of the call is unknown)")
+	require.Equal(t, `"done"`, w.value(t, "mcp__a__t", `{}`))
+}
+
 func TestAResponseOfAnHTTPServerIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer()

@@ -85,6 +85,9 @@ type link struct {
 	listChanged chan struct{}
 	// ended is closed when the session has ended.
 	ended chan struct{}
+	// lost is closed by lose, when a call found that the connection is closed.
+	lost chan struct{}
+	lose func()
 }
 
 func (s *server) set(change func()) {
@@ -149,6 +152,8 @@ func (s *server) serve(ctx context.Context) (wasConnected bool, err error) {
 			}
 		case <-l.ended:
 			return true, l.reason(errClosed)
+		case <-l.lost:
+			return true, l.reason(errClosed)
 		case <-l.exited():
 			// A descendant may keep the output open; without it, the rest is read.
 			l.process.signal(syscall.SIGKILL)
@@ -179,7 +184,8 @@ func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.listChanged, l.ended = make(chan struct{}, 1), make(chan struct{})
+	l.listChanged, l.ended, l.lost = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	l.lose = sync.OnceFunc(func() { close(l.lost) })
 	client := sdk.NewClient(&sdk.Implementation{Name: "chronicle", Version: "1"}, &sdk.ClientOptions{
 		// No sampling, no elicitation, no roots.
 		Capabilities: &sdk.ClientCapabilities{},
@@ -277,7 +283,7 @@ func (l *link) explain(ctx context.Context, err error) error {
 	if errors.As(err, &answer) && answer.Code != codeTransport {
 		return &jsonrpc.Error{Code: answer.Code, Message: l.text(answer.Message)}
 	}
-	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) {
 		return errClosed
 	}
 	var urlErr *url.Error
@@ -426,6 +432,7 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 				s.link, s.err = nil, err
 			}
 		})
+		l.lose()
 	}
 	return nil, &callError{server: s.config.Name, err: err}
 }

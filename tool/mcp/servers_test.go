@@ -267,7 +267,10 @@ func TestAServerThatFailsKeepsItsToolsAndIsStartedAgain(t *testing.T) {
 	require.Equal(t, []string{"mcp:a/t"}, namesOf(offered))
 	<-isDown
 	isDown <- false
-	require.NoError(t, w.AwaitConnected(deadline(t), "a"))
+	ctx := deadline(t)
+	for w.AwaitConnected(ctx, "a") != nil {
+		require.NoError(t, ctx.Err()) // a start that has begun before may still fail
+	}
 	require.Equal(t, `"done"`, w.value(t, "mcp__a__t", `{}`))
 }
 
