@@ -22,7 +22,7 @@ type FollowOptions struct {
 // Follow yields the recorded events and then new ones until ctx is done: each event once
 // and in order, across runs and sessions. It waits for a context that does not exist.
 //
-// With Deltas, live deltas are interleaved: the deltas of an attempt come in order, a
+// With Deltas, live deltas and the progress of tool calls are interleaved: the deltas of an attempt come in order, a
 // Reset precedes an answer that starts over, and none follows its answer or the event that ends
 // its request.
 func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {

@@ -184,6 +184,21 @@ func TestDeltasOfAnAnsweredAttemptAreDropped(t *testing.T) {
 	m.end()
 }
 
+func TestTheProgressOfAToolIsYieldedUntilItsRequestEnds(t *testing.T) {
+	m := startMerge(t, id(1))
+	progress := event.ToolProgress{RequestID: requestID(1), ToolCallID: "call_1", Text: "page 1"}
+	give(t, m.deltas, stream.Delta{Progress: &progress})
+	e := event.New(progress)
+	e.ContextName = "demo"
+	m.yields(e)
+	m.log(2, completed(1))
+	m.yields(recorded(2, completed(1)))
+	give(t, m.deltas, stream.Delta{Progress: &progress})
+	m.delta(delta(2, 2, "next"))
+	m.yields(live(delta(2, 2, "next")))
+	m.end()
+}
+
 func TestAHeldDeltaIsDroppedWhenItsRequestEnds(t *testing.T) {
 	m := startMerge(t, id(1))
 	m.delta(delta(1, 3, "too late"))

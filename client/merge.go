@@ -104,6 +104,9 @@ func (p *position) advance(e event.Event) {
 
 // isOver reports whether the log contains the answer of a delta, or the end of its request.
 func (p *position) isOver(d stream.Delta) bool {
+	if d.Progress != nil {
+		return event.RequestNumber(d.Progress.RequestID) <= p.ended
+	}
 	request := event.RequestNumber(d.RequestID)
 	return request <= p.ended || request == p.answered.request && d.Attempt <= p.answered.number
 }

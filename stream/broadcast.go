@@ -15,6 +15,8 @@ type Attempt struct {
 	RequestID   string
 	// Number counts the attempts of the request from 1.
 	Number int
+	// IsStep means that it follows tool calls, and replaces no text of an earlier attempt.
+	IsStep bool
 }
 
 // Broadcast publishes the deltas of one attempt. Its methods never block on subscribers.
@@ -40,7 +42,7 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 		return b
 	}
 	c.inBackgroundIfDown(b.subscribe)
-	if attempt.Number > 1 {
+	if attempt.Number > 1 && !attempt.IsStep {
 		b.send("", "", true)
 	}
 	return b
@@ -95,10 +97,10 @@ func (b *Broadcast) send(text, reasoning string, reset bool) {
 }
 
 func (b *Broadcast) delta(index int, text, reasoning string, reset bool) Delta {
-	return Delta{event.TextDelta{
+	return Delta{TextDelta: event.TextDelta{
 		RequestID: b.attempt.RequestID, Attempt: b.attempt.Number,
 		Index: index, Delta: text, Reset: reset, ThroughEventID: b.through,
-	}, reasoning}
+	}, Reasoning: reasoning}
 }
 
 func (b *Broadcast) answer(msg *nats.Msg) {

@@ -14,11 +14,18 @@ type Delta struct {
 	event.TextDelta
 	// Reasoning is empty in a piece of text, and the text is empty in a piece of reasoning.
 	Reasoning string `json:"reasoning,omitempty"`
+	// Progress is that of a running tool call; nil for a piece of an answer. All other fields are
+	// then zero.
+	Progress *event.ToolProgress `json:"-"`
 }
 
 // Bodies returns the events of a delta: one, or two for a Reset with reasoning and text.
 func (d Delta) Bodies() iter.Seq[event.Body] {
 	return func(yield func(event.Body) bool) {
+		if d.Progress != nil {
+			yield(*d.Progress)
+			return
+		}
 		text := d.TextDelta
 		if d.Reasoning != "" {
 			reasoning := event.ReasoningDelta(text)
@@ -56,8 +63,31 @@ func decodeDelta(data []byte) (Delta, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Delta{}, err
 	}
+	if m.Tag == event.TagToolProgress {
+		var progress event.ToolProgress
+		err := json.Unmarshal(data, &progress)
+		return Delta{Progress: &progress}, err
+	}
 	if m.Tag != event.TagTextDelta {
 		return Delta{}, fmt.Errorf("want a %s, got a %q", event.TagTextDelta, m.Tag)
 	}
 	return m.Delta, nil
+}
+
+// progressMessage is the JSON of the progress of a tool call, a [event.ToolProgress] event with an
+// empty envelope. Followers of release 0.1.0 ignore it.
+type progressMessage struct {
+	Tag event.Tag `json:"_tag"`
+	event.ToolProgress
+}
+
+// PublishProgress publishes the progress of a running tool call. It never blocks on subscribers.
+func (c *Conn) PublishProgress(contextName string, progress event.ToolProgress) {
+	if !c.Connected() {
+		return
+	}
+	if data, err := json.Marshal(progressMessage{event.TagToolProgress, progress}); err == nil {
+		// An error means that the connection has just been lost.
+		_ = c.nats.Publish(c.deltaSubject(contextName), data)
+	}
 }

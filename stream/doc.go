@@ -11,7 +11,7 @@
 //
 //	sub, err := conn.Subscribe("demo")
 //	for m := range sub.Messages() {
-//		if d, ok := sub.Delta(m); ok { … }   // event.TextDelta
+//		if d, ok := sub.Delta(m); ok { … }   // event.TextDelta, or event.ToolProgress
 //	}
 //
 // A subscription delivers the deltas of an attempt in order and without gaps. A subscriber that
@@ -20,5 +20,5 @@
 // guaranteed: without NATS there are no deltas, and everything else works.
 //
 // Each context has two subjects below "chronicle.{namespace}": "{context}.delta" for
-// [event.TextDelta] events and "{context}.ask" for requests to the answering worker.
+// [event.TextDelta] and [event.ToolProgress] events and "{context}.ask" for requests to the answering worker.
 package stream

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -253,6 +254,28 @@ func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
 	s.show(next(t, sub))
 	say(" and that is all")
 	s.until(t, sub, text.String())
+}
+
+func TestTheProgressOfAToolIsDelivered(t *testing.T) {
+	server := startServer(t)
+	conn := connect(t, server, stream.Options{})
+	sub := subscribe(t, conn, "demo")
+	progress := event.ToolProgress{RequestID: "demo:r0001", ToolCallID: "call_1", Index: 3, Text: "page 3"}
+	conn.PublishProgress("demo", progress)
+	d := nextOfAnyKind(t, sub)
+	require.Equal(t, stream.Delta{Progress: &progress}, d)
+	require.Equal(t, []event.Body{progress}, slices.Collect(d.Bodies()))
+}
+
+func TestAStepReplacesNoText(t *testing.T) {
+	server := startServer(t)
+	conn := connect(t, server, stream.Options{})
+	sub := subscribe(t, conn, "demo")
+	b := broadcast(t, conn, stream.Attempt{ContextName: "demo", RequestID: "demo:r0001", Number: 2, IsStep: true}, neverStopped(t))
+	b.Publish("Hi")
+	d := next(t, sub)
+	require.Equal(t, "Hi", d.Delta)
+	require.False(t, d.Reset)
 }
 
 func TestNextAttemptResetsTheText(t *testing.T) {

@@ -62,6 +62,9 @@ func (s *Subscription) Delta(m Message) (d Delta, ok bool) {
 	if err != nil {
 		return d, false
 	}
+	if d.Progress != nil {
+		return d, true
+	}
 	var gap bool
 	d.TextDelta, ok, gap = s.fence.pass(d.TextDelta)
 	if gap {
