@@ -54,14 +54,16 @@ func (n *announcement) end(ended *wire.AttemptEnd) {
 	n.ended = ended
 }
 
+// isStep reports whether the attempt is the first one after tool calls.
+func (a *attempt) isStep() bool { return a.in.Steps > 0 && a.attempted.Attempt == a.in.FirstAttempt }
+
 // announce marks the request as sent and schedules the signal.
 func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	a.mu.Lock()
 	a.attempted.Sent = true
 	// The reason for a retry should be visible; other policies depend on whether the first attempt
 	// was sent; and a stop message may get lost, or have arrived before the request was sent.
-	isStep := a.in.Steps > 0 && a.attempted.Attempt == a.in.FirstAttempt
-	isUrgent := !isStep && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
+	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
 		!a.options.Stream.Connected() || a.newestInput > event.Counter(a.attempted.Through)
 	started := wire.RequestStarted{
 		RequestID: a.in.RequestID, Attempt: a.attempted.Attempt, Through: a.attempted.Through,

@@ -61,6 +61,7 @@ func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult 
 	}
 	request := ToolCallRequest{
 		ContextName: in.ContextName, RequestID: in.RequestID, ToolCallID: in.ToolCallID, Name: in.Name, Arguments: in.Arguments,
+		Progress: a.progressOf(ctx, in),
 	}
 	done := make(chan ToolCallResult, 1)
 	go func() {
@@ -84,6 +85,34 @@ func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult 
 		return result
 	case <-grace.C:
 		return failed(event.OutcomeUnknown)
+	}
+}
+
+// Bounds of the progress of a call.
+const (
+	progressInterval = 100 * time.Millisecond
+	maxProgressBytes = 1 << 10
+)
+
+// progressOf returns a function that publishes the progress of a call. It may be called
+// concurrently, and after the call, when it has no effect. Texts within progressInterval of the
+// previous one are dropped.
+func (a *Activities) progressOf(ctx context.Context, in CallToolInput) func(string) {
+	var mu sync.Mutex
+	var sentAt time.Time
+	// The indexes of a later attempt are higher.
+	index := int(activity.GetInfo(ctx).Attempt) << 20
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() != nil || (!sentAt.IsZero() && time.Since(sentAt) < progressInterval) {
+			return
+		}
+		sentAt = time.Now()
+		index++
+		a.options.Stream.Progress(in.ContextName, event.ToolProgress{
+			RequestID: in.RequestID, ToolCallID: in.ToolCallID, Index: index, Text: event.Redact(text, maxProgressBytes),
+		})
 	}
 }
 

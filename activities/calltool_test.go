@@ -76,7 +76,7 @@ func untilCancelled(ctx context.Context, _ activities.ToolCallRequest) activitie
 func TestAToolIsCalledWithItsArguments(t *testing.T) {
 	var got activities.ToolCallRequest
 	result, err := callTool(t, func(_ context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
-		got = r
+		got, got.Progress = r, nil
 		return activities.ToolCallResult{Value: json.RawMessage(`{"sky":"clear"}`)}
 	}, activities.CallToolInput{})
 	require.NoError(t, err)
@@ -84,6 +84,31 @@ func TestAToolIsCalledWithItsArguments(t *testing.T) {
 	require.Equal(t, activities.ToolCallRequest{
 		ContextName: "demo", RequestID: "demo:r0001", ToolCallID: "call_1", Name: "weather", Arguments: json.RawMessage(`{"city":"Paris"}`),
 	}, got)
+}
+
+// progressStream collects the progress of calls.
+type progressStream struct {
+	activities.Stream
+	texts []event.ToolProgress
+}
+
+func (s *progressStream) Progress(_ string, p event.ToolProgress) { s.texts = append(s.texts, p) }
+
+func TestTheProgressOfACallIsPublished(t *testing.T) {
+	stream := &progressStream{}
+	var late func(string)
+	_, err := callTool(t, func(_ context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
+		r.Progress("apiKey=sk-abcdefghijklmnopqrstuv")
+		r.Progress("too fast")
+		late = r.Progress
+		return activities.ToolCallResult{Value: json.RawMessage(`1`)}
+	}, activities.CallToolInput{}, func(o *activities.Options, _ *worker.Options) { o.Stream = stream })
+	require.NoError(t, err)
+	late("after the call")
+	require.Len(t, stream.texts, 1)
+	require.Equal(t, "apiKey=[removed]", stream.texts[0].Text)
+	require.Equal(t, "call_1", stream.texts[0].ToolCallID)
+	require.Equal(t, "demo:r0001", stream.texts[0].RequestID)
 }
 
 func TestAFailedCallIsAResult(t *testing.T) {

@@ -13,6 +13,8 @@ type Stream interface {
 	// Broadcast publishes the deltas of an attempt. It calls onStop, on another goroutine, for
 	// each stop message to the attempt's request.
 	Broadcast(attempt StreamAttempt, onStop func(Stop)) Broadcast
+	// Progress publishes the progress of a running tool call. It does not block on followers.
+	Progress(contextName string, progress event.ToolProgress)
 	// Stop sends a stop message to the worker that runs the request, and reports whether it
 	// was acknowledged.
 	Stop(ctx context.Context, contextName string, stop Stop) bool
@@ -33,6 +35,8 @@ type StreamAttempt struct {
 	RequestID   string
 	// Number counts the attempts of the request from 1.
 	Number int
+	// IsStep means that it follows tool calls, and replaces no text of an earlier attempt.
+	IsStep bool
 }
 
 // Stop asks the worker that runs a request to stop it.
@@ -49,6 +53,7 @@ type noStream struct{}
 
 func (noStream) Connected() bool                               { return false }
 func (noStream) Broadcast(StreamAttempt, func(Stop)) Broadcast { return noStream{} }
+func (noStream) Progress(string, event.ToolProgress)           {}
 func (noStream) Stop(context.Context, string, Stop) bool       { return false }
 func (noStream) SetThrough(string)                             {}
 func (noStream) Publish(Delta)                                 {}

@@ -93,6 +93,10 @@ func (n nats) Broadcast(attempt activities.StreamAttempt, onStop func(activities
 	return broadcast{n.conn.Broadcast(stream.Attempt(attempt), func(stop stream.Stop) { onStop(activities.Stop(stop)) })}
 }
 
+func (n nats) Progress(contextName string, progress event.ToolProgress) {
+	n.conn.PublishProgress(contextName, progress)
+}
+
 type broadcast struct{ *stream.Broadcast }
 
 func (b broadcast) Publish(d activities.Delta) {
