@@ -157,6 +157,25 @@ func TestARunOfAnEarlierReleaseHasNoTools(t *testing.T) {
 	require.Nil(t, s.Request)
 }
 
+func TestPersistedNamesOfCallsNeverChange(t *testing.T) {
+	request := reducer.Request{
+		ID: "demo:r0001", FirstAttempt: 1, Steps: 2, Limit: "demo:0003", Settings: &event.RequestSettings{Seed: new(int64(7))},
+		Calls: []reducer.Call{{
+			ID: "c1", Name: "fetch", Arguments: json.RawMessage(`{"a":"<"}`), State: reducer.CallApproval, Client: true, Idempotent: true,
+			TimeoutMs: 3, Attempts: 4, Deadline: eventtest.Epoch, Error: "no",
+		}},
+	}
+	const persisted = `{"id":"demo:r0001","firstAttempt":1,"steps":2,"limit":"demo:0003","settings":{"seed":7},
+		"calls":[{"id":"c1","name":"fetch","arguments":{"a":"<"},"state":"approval","client":true,"idempotent":true,
+		"timeoutMs":3,"attempts":4,"deadline":"2026-01-02T15:04:05Z","error":"no"}]}`
+	data, err := json.Marshal(request)
+	require.NoError(t, err)
+	require.JSONEq(t, persisted, string(data))
+	require.Equal(t, request, throughJSON(t, request))
+	require.Equal(t, []reducer.CallState{"queued", "running", "approval", "client"},
+		[]reducer.CallState{reducer.CallQueued, reducer.CallRunning, reducer.CallApproval, reducer.CallClient})
+}
+
 func TestDecidedAndExpiredCallsLeaveNoTimer(t *testing.T) {
 	call := fetch(1)
 	call.Approve = true

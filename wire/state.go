@@ -58,6 +58,9 @@ func StateOf(s reducer.Session, updatedAt time.Time) State {
 	config, request := s.Reduced.Config, shortened(s.Request)
 	config.Tools = withoutSchemas(config.Tools)
 	size := settingsSize(config.Request) + toolsSize(config.Tools) // they can be as large as many messages
+	if request != nil && len(request.Calls) > 0 {
+		size += jsonSize(request.Calls)
+	}
 	for _, m := range slices.Backward(s.Reduced.Messages) {
 		m.Attachments, m.ProviderState = withoutData(m.Attachments), nil
 		data, err := json.Marshal(m)
@@ -88,7 +91,11 @@ func settingsSize(settings event.RequestSettings) int {
 	if settings.IsZero() {
 		return 0
 	}
-	data, err := json.Marshal(settings)
+	return jsonSize(settings)
+}
+
+func jsonSize(value any) int {
+	data, err := json.Marshal(value)
 	if err != nil {
 		return 0
 	}
@@ -118,11 +125,7 @@ func toolsSize(tools *event.SetTools) int {
 	if tools == nil {
 		return 0
 	}
-	data, err := json.Marshal(tools)
-	if err != nil {
-		return 0
-	}
-	return len(data)
+	return jsonSize(tools)
 }
 
 // maxStateArguments bounds the arguments of a tool call in a [State], in bytes.
@@ -150,7 +153,7 @@ func shortened(request *reducer.Request) *reducer.Request {
 	return &short
 }
 
-// MaxStateBytes bounds the JSON of the messages and the request settings in a [State]. It keeps
+// MaxStateBytes bounds the JSON of the messages, the settings and the tool calls in a [State]. It keeps
 // the result below the size at which payloads go to the blob store, so clients without a store
 // can read it.
 const MaxStateBytes = 48 << 10

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,47 @@ func TestLargeRequestSettingsLeaveLessRoomForMessages(t *testing.T) {
 	text, err := json.Marshal(state)
 	require.NoError(t, err)
 	require.Less(t, len(text), 50<<10)
+}
+
+func TestStateShortensToolsAndCalls(t *testing.T) {
+	session := reducer.NewSession("demo")
+	for range 100 {
+		session.Reduced.Messages = append(session.Reduced.Messages, reducer.Message{Role: reducer.RoleUser, Content: strings.Repeat("x", 1000)})
+	}
+	tools := &event.SetTools{MaxSteps: new(8), Approve: event.ApprovalRules{{Tool: "tool_1", When: event.Object(`{}`)}}}
+	for n := range event.MaxTools {
+		tools.Tools = append(tools.Tools, event.Tool{Name: fmt.Sprintf("tool_%d", n), Description: strings.Repeat("x", 400)})
+	}
+	session.Reduced.Config.Tools = tools
+	session.Request = &reducer.Request{ID: "demo:r0001", Settings: &event.RequestSettings{Seed: new(int64(7))}}
+	for n := range reducer.MaxCalls {
+		session.Request.Calls = append(session.Request.Calls, reducer.Call{
+			ID: fmt.Sprintf("call_%d", n), Name: "tool_1", State: reducer.CallQueued, Arguments: []byte(`{"x":"` + strings.Repeat("x", 5000) + `"}`),
+		})
+	}
+	before, err := json.Marshal(session)
+	require.NoError(t, err)
+	state := wire.StateOf(session, time.Time{})
+	text, err := json.Marshal(state)
+	require.NoError(t, err)
+	require.Less(t, len(text), 52<<10)
+	require.NotEmpty(t, state.Messages)
+
+	require.Nil(t, state.Request.Settings)
+	require.Len(t, state.Request.Calls, reducer.MaxCalls)
+	require.Less(t, len(state.Request.Calls[0].Arguments), 1100)
+	require.Empty(t, state.Request.Calls[16].Arguments)
+	require.Len(t, state.Config.Tools.Tools, event.MaxTools)
+	require.Equal(t, event.Tool{Name: "tool_7"}, state.Config.Tools.Tools[7])
+	require.Equal(t, event.ApprovalRules{{Tool: "tool_1"}}, state.Config.Tools.Approve)
+	require.Equal(t, new(8), state.Config.Tools.MaxSteps)
+
+	after, err := json.Marshal(session)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after), "StateOf modified the session")
+
+	session.Reduced.Config.Tools = &event.SetTools{Tools: tools.Tools[:2]}
+	require.Equal(t, session.Reduced.Config.Tools, wire.StateOf(session, time.Time{}).Config.Tools, "small tools are complete")
 }
 
 func TestStateOfANewContext(t *testing.T) {
