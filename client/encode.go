@@ -50,14 +50,19 @@ func (c *Context) encode(events []event.Event) (clientEventIDs []string, input [
 	return clientEventIDs, append(input, ']'), nil
 }
 
-func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
+// Validate returns a *event.FieldError for an event that [Context.Send] rejects, except for its size.
+func Validate(e event.Event) error {
 	if err := e.Validate(); err != nil {
-		return nil, err
+		return err
 	}
 	if !e.Tag().IsInput() {
-		return nil, &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
+		return &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
 	}
-	if err := checkSchema(e); err != nil {
+	return checkSchema(e)
+}
+
+func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
+	if err := Validate(e); err != nil {
 		return nil, err
 	}
 	data, err := e.MarshalJSON()

@@ -69,6 +69,7 @@ func TestAForkWithinARequestInterruptsIt(t *testing.T) {
 	require.Equal(t, started.MovedTo(fork.Name()).Body.(event.LLMRequestStarted).RequestID, own[1].Body.(event.LLMRequestInterrupted).RequestID)
 	again := w.say(fork, "Hello again")
 	require.Equal(t, event.TagLLMRequestCompleted, again[len(again)-1].Tag())
+	require.Equal(t, 1, w.usageOf(fork).Attempts, "the other attempt is that of the original")
 }
 
 func (w *world) from(c *client.Context, id string) (events []event.Event) {

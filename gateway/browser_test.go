@@ -399,6 +399,39 @@ func TestAPhoneShowsTheListOrTheConversation(t *testing.T) {
 	tab.Await(`document.querySelector(".entry")?.offsetParent`)
 }
 
+func TestOnlyTheConversationScrollsOnAPhone(t *testing.T) {
+	tab := show(t, newLog(agentConversation()...))
+	for _, width := range []int64{1200, 420, 360} {
+		tab.As(browsertest.Look{Width: width, Height: 740})
+		var page, conversation int
+		tab.Eval(`document.documentElement.scrollHeight - innerHeight`, &page)
+		tab.Eval(`document.querySelector("#scroller").scrollHeight - document.querySelector("#scroller").clientHeight`, &conversation)
+		require.LessOrEqual(t, page, 0, "in a window of %d pixels", width)
+		require.Positive(t, conversation)
+	}
+}
+
+func TestTheLinesOfUsageBeginAtTheLeft(t *testing.T) {
+	tab := show(t, newLog(event.UserMessage{Content: "Hi"},
+		event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "p", Model: "a-provider/a-model-with-a-long-name", ThroughEventID: "demo:0001", Attempt: 1},
+		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 12_345, Usage: event.Usage{
+			InputTokens: 123_456, CachedTokens: 100_000, OutputTokens: 12_345, ReasoningTokens: 10_000, CostMicros: new(int64(123_456)),
+		}}))
+	tab.As(browsertest.Look{Width: 320, Height: 740})
+	var lines, edges int
+	const rects = `(() => {
+		const text = document.createRange();
+		text.selectNodeContents(document.querySelector(".token-usage-info p"));
+		const first = new Map();
+		for (const { top, left } of text.getClientRects()) first.set(Math.round(top / 8), Math.min(left, first.get(Math.round(top / 8)) ?? left));
+		return [...first.values()].map(Math.round);
+	})()`
+	tab.Eval(rects+".length", &lines)
+	tab.Eval("new Set("+rects+").size", &edges)
+	require.Greater(t, lines, 1)
+	require.Equal(t, 1, edges)
+}
+
 func TestNoticesAreCentered(t *testing.T) {
 	tab := show(t, newLog(event.SessionStarted{}))
 	for _, width := range []int64{1200, 390} {

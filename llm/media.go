@@ -81,6 +81,9 @@ func refusedMedia(message string) (refused mediaSet) {
 // request is retried once. An answer after the latest content part shows that the model accepts
 // it.
 func (e *Error) suspectMedia(sent conversation) {
+	if sent.media&images == 0 && sent.media&pdfs != 0 && e.refused&images != 0 {
+		e.refused |= pdfs // some servers call a PDF an image
+	}
 	var nouns []string
 	for _, refusal := range mediaRefusals {
 		if sent.media&refusal.media == 0 {

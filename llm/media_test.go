@@ -180,6 +180,7 @@ func TestServerThatRejectsPDFsOrAudio(t *testing.T) {
 		"OpenAI rejects a PDF":          {[]reducer.Message{user("", pdf)}, 400, "Invalid value: 'file'. Supported values are: 'text', 'image_url' and 'input_audio'.", llm.KindNoPDF, "each PDF", false},
 		"LiteLLM rejects a PDF":         {[]reducer.Message{user("", pdf)}, 400, "Invalid content part type: file", llm.KindNoPDF, "each PDF", false},
 		"a server rejects files":        {[]reducer.Message{user("", pdf)}, 400, "This model does not support file inputs.", llm.KindNoPDF, "each PDF", false},
+		"a server calls a PDF an image": {[]reducer.Message{user("", pdf)}, 400, "Image input is not supported.", llm.KindNoPDF, "each PDF", false},
 		"OpenAI rejects audio":          {[]reducer.Message{user("", sound)}, 400, "Invalid content type. input_audio is only supported by certain models.", llm.KindNoAudio, "each audio file", false},
 		"OpenRouter rejects audio":      {[]reducer.Message{user("", sound)}, 404, "No endpoints found that support input audio", llm.KindNoAudio, "each audio file", false},
 		"llama.cpp rejects audio":       {[]reducer.Message{user("", sound)}, 500, "audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj", llm.KindNoAudio, "each audio file", false},

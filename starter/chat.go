@@ -152,12 +152,7 @@ type failedLinesError struct {
 func (e failedLinesError) Error() string { return count(e.lines, "line") + " failed" }
 func (e failedLinesError) Unwrap() error { return e.last }
 
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
+func count(n int, thing string) string { return show.Count(n, thing, thing+"s") }
 
 func (o chatOptions) runCommand(ctx context.Context, with conversation, command chat.Command) (attached []event.Event, err error) {
 	switch command.Name {

@@ -102,7 +102,7 @@ func checkName(name string) error {
 // The error is a usage error.
 func input(body event.Body) (event.Event, error) {
 	e := event.New(body)
-	if err := e.Validate(); err != nil {
+	if err := client.Validate(e); err != nil {
 		return event.Event{}, exit.UsageError{Err: err}
 	}
 	return e, nil

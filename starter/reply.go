@@ -26,9 +26,13 @@ func replyTo(log []event.Event, i int) reply {
 	asked := event.Counter(log[i].ID)
 	isReply := func(through string) bool { return event.Counter(through) >= asked }
 	var r reply
-	requestID := ""
+	requestID, started := "", "" // of the answer, and of the newest attempt that included the message
 	for _, e := range log[i+1:] {
 		switch body := e.Body.(type) {
+		case event.LLMRequestStarted:
+			if isReply(body.ThroughEventID) {
+				started = body.RequestID
+			}
 		case event.AssistantMessage:
 			if body.RequestID == "" {
 				return reply{Answer: body.Content} // imported answers have no request
@@ -51,7 +55,11 @@ func replyTo(log []event.Event, i int) reply {
 				return r
 			}
 		case event.RequestEnd:
-			if body.Request() == requestID || requestID == "" && isReply(body.Unanswered()) {
+			isEnd := body.Request() == requestID || requestID == "" && isReply(body.Unanswered())
+			if requestID == "" && body.Request() == started && !isSuperseded(body) {
+				isEnd = true
+			}
+			if isEnd {
 				r.Problem = show.Note(body)
 				return r
 			}
@@ -61,6 +69,12 @@ func replyTo(log []event.Event, i int) reply {
 		r.Problem = "no answer"
 	}
 	return r
+}
+
+// isSuperseded reports whether the next request answers the same messages.
+func isSuperseded(end event.RequestEnd) bool {
+	body, ok := end.(event.LLMRequestInterrupted)
+	return ok && body.Reason == event.ReasonNewUserInput
 }
 
 func (r reply) costs() string {

@@ -188,7 +188,7 @@ func (o rerunOptions) compare(ctx context.Context, to conversation, questions []
 		return err
 	}
 	if sum.Failed > 0 {
-		return fmt.Errorf("rerun: %d of %d messages were not answered", sum.Failed, sum.Turns)
+		return fmt.Errorf("rerun: %d of %s not answered", sum.Failed, show.Count(sum.Turns, "message was", "messages were"))
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func TestRerunStopsAtAnEventWithAnotherSystemPrompt(t *testing.T) {
 	require.Equal(t, outcome{exit.Failure,
 		`{"turn":1,"question":"[attachment: https://example.com/a.png (image/png)]\nWhat is it?","old":{"answer":"A cat.","durationMs":5},"new":{"answer":"","problem":"failed: quota"}}` + "\n" +
 			`{"turns":1,"same":0,"failed":1,"old":{"answer":"","durationMs":5},"new":{"answer":""}}` + "\n",
-		"starter: rerun: 1 of 1 messages were not answered\n"}, got)
+		"starter: rerun: 1 of 1 message was not answered\n"}, got)
 	require.Equal(t, event.SystemPrompt{Content: "Be kind."}, again.inputs[0][1].Body)
 	require.Equal(t, event.TagSetTimeout, again.inputs[0][2].Tag())
 }
@@ -108,4 +108,21 @@ func TestMessagesAnsweredTogetherShareAReply(t *testing.T) {
 		got = append(got, q.reply)
 	}
 	require.Equal(t, []reply{both, both, {Answer: "Th", Problem: "interrupted: cancelled"}, {Answer: "Imported."}, {Problem: "no answer"}}, got)
+}
+
+func TestAFailedRequestIsTheReplyToItsMessages(t *testing.T) {
+	started := func(request, through int) event.Body {
+		return event.LLMRequestStarted{RequestID: event.FormatRequestID("demo", request), ThroughEventID: event.FormatID("demo", through), Attempt: 1}
+	}
+	f := newFake(t)
+	f.recordBodies(event.UserMessage{Content: "One"}, started(1, 1), event.LLMRequestFailed{RequestID: "demo:r0001", Error: "quota"},
+		event.UserMessage{Content: "Two"}, started(2, 4), event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonNewUserInput},
+		event.UserMessage{Content: "Three"})
+	f.recordBodies(answered("demo:r0003", 7, "Both.")...)
+	both := reply{Answer: "Both.", DurationMs: 5}
+	var got []reply
+	for _, q := range questionsOf(f.log, func(event.Body) bool { return false }, 0) {
+		got = append(got, q.reply)
+	}
+	require.Equal(t, []reply{{Problem: "failed: quota"}, both, both}, got)
 }

@@ -19,6 +19,7 @@ type sendOptions struct {
 	hasMessage  bool
 	attachments []string
 	settings    string
+	hasSettings bool
 	noWait      bool
 	json        bool
 	deltas      bool
@@ -42,7 +43,7 @@ The delivery policy of the context decides what happens to a running answer, see
   starter send -n demo -m "Hello" --json --deltas | jq .`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			o.hasMessage = command.Flags().Changed("message")
+			o.hasMessage, o.hasSettings = command.Flags().Changed("message"), command.Flags().Changed("settings")
 			return runSend(command.Context(), o)
 		},
 	}
@@ -118,7 +119,7 @@ func (o sendOptions) events() ([]event.Event, error) {
 		return nil, usagef("message: empty (want text or an attachment)")
 	}
 	body := event.UserMessage{Content: text}
-	if o.settings != "" {
+	if o.hasSettings {
 		if body.Settings, err = parseSettings("--settings", o.settings); err != nil {
 			return nil, err
 		}

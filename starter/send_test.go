@@ -281,3 +281,37 @@ func TestSendSetsParametersForTheMessage(t *testing.T) {
 		Seed: new(int64(7)), Stop: []string{"END"},
 	}}, f.inputs[0][0].Body)
 }
+
+func TestInvalidSettingsAreUsageErrors(t *testing.T) {
+	const invalid = `{"type":"json_schema","schema":{"$ref":"#"}}`
+	schema := filepath.Join(t.TempDir(), "schema.json")
+	require.NoError(t, os.WriteFile(schema, []byte(`{"type":"strin"}`), 0o600))
+	send := func(settings string) []string {
+		return []string{"send", "-n", "demo", "-m", "Hi", "--settings", settings}
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{send(""), `--settings: not a JSON object (want JSON like {"topP":0.9,"seed":7})`},
+		{send("null"), "--settings: not a JSON object"},
+		{send("seed=7"), "--settings: not a JSON object"},
+		{send(`{"seed":7} {}`), "--settings: not a JSON object"},
+		{send(`{"top_p":0.5}`), `--settings: unknown field "top_p"`},
+		{send(`{"_tag":"UserMessage"}`), `--settings: unknown field "_tag"`},
+		{send(`{"topP":"0.5"}`), "--settings: topP: want a number, got a string"},
+		{send(`{"seed":1.5}`), "--settings: seed: want a whole number, got the number 1.5"},
+		{send(`{"stop":"END"}`), "--settings: stop: want a list of strings, got a string"},
+		{send(`{"responseFormat":{"type":7}}`), "--settings: responseFormat.type: want a string, got a number"},
+		{send(`{"topP":2}`), "--settings: topP: want 0 to 1, got 2"},
+		{send(`{"responseFormat":` + invalid + `}`), "responseFormat.schema: invalid JSON Schema: root: the schema refers to itself without an end"},
+		{[]string{"set", "request", "-n", "demo", "--response-schema", schema}, "--response-schema: invalid JSON Schema: /type: "},
+		{[]string{"set", "request", "-n", "demo", "--label", "a=1", "--label", "b=2", "--label", "a=3"}, `--label "a=3": the name is set twice`},
+		{[]string{"usage", "-n", ""}, "-n: missing (want the NAME of a context)"},
+	} {
+		got := starter(t, newFake(t), "", test.args...)
+		require.Equal(t, exit.Usage, got.code, test.args)
+		require.Contains(t, got.errOut, test.want, test.args)
+		require.NotRegexp(t, "json:|Go |unmarshal", got.errOut)
+	}
+}

@@ -39,7 +39,7 @@ other provider fail.
 	flags := command.Flags()
 	flags.Float64Var(&temperature, "temperature", 0,
 		"sampling temperature, a `NUMBER` from 0 to 2 (default: the provider's)")
-	flags.IntVar(&maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, at least 1 (default: the provider's)")
+	flags.IntVar(&maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, 1 to 10,000,000 (default: the provider's)")
 	flags.BoolVar(&body.TextOnly, "text-only", false, "the model accepts no images or files; replace them by a note")
 	flags.BoolVar(&body.AsFallback, "fallback", false, "set the fallback and leave the primary provider as it is")
 	return command

@@ -3,7 +3,10 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -49,7 +52,7 @@ Settings that the provider does not support are not sent to it.
 	}
 	flags := command.Flags()
 	flags.Float64Var(&f.temperature, "temperature", 0, "sampling temperature, a `NUMBER` from 0 to 2; overrides \"set provider\"")
-	flags.IntVar(&f.maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, at least 1; overrides \"set provider\"")
+	flags.IntVar(&f.maxTokens, "max-tokens", 0, "maximum length of an answer in `TOKENS`, 1 to 10,000,000; overrides \"set provider\"")
 	flags.Float64Var(&f.topP, "top-p", 0, "nucleus sampling, a `NUMBER` from 0 to 1")
 	flags.StringArrayVar(&f.stop, "stop", nil, "stop sequence, a `TEXT` before which the answer ends; repeatable, up to 4")
 	flags.Int64Var(&f.seed, "seed", 0, "sampling seed, an `INTEGER`")
@@ -86,6 +89,9 @@ func (f *requestFlags) settings(command *cobra.Command) (s event.RequestSettings
 		}
 		if s.Labels == nil {
 			s.Labels = map[string]string{}
+		}
+		if _, isSet := s.Labels[name]; isSet {
+			return s, usagef("--label %q: the name is set twice", label)
 		}
 		s.Labels[name] = value
 	}
@@ -130,15 +136,38 @@ func ifChanged[T any](command *cobra.Command, flag string, field **T, value *T) 
 
 // parseSettings decodes the JSON of request settings. Unlike an event, they have no unknown fields.
 func parseSettings(flag, text string) (*event.RequestSettings, error) {
-	var settings event.RequestSettings
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&settings)
-	if err == nil && decoder.More() {
-		err = errors.New("want one JSON object")
+	const want = `want JSON like {"topP":0.9,"seed":7}`
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &fields); err != nil || fields == nil {
+		return nil, usagef("%s: not a JSON object (%s)", flag, want)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(settingNames(), name) {
+			return nil, usagef("%s: unknown field %q (%s)", flag, event.Redact(name, 64), want)
+		}
+	}
+	fields["_tag"], _ = json.Marshal(event.TagSetRequestSettings)
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	events, err := event.DecodeInput(data)
+	var field *event.FieldError
+	if errors.As(err, &field) {
+		return nil, usagef("%s: %s: %s", flag, field.Field, field.Problem)
 	}
 	if err != nil {
-		return nil, usagef("%s: %s (want JSON like {\"topP\":0.9,\"seed\":7})", flag, strings.TrimPrefix(err.Error(), "json: "))
+		return nil, usagef("%s: %w", flag, err)
 	}
+	settings := event.RequestSettings(events[0].Body.(event.SetRequestSettings))
 	return &settings, nil
+}
+
+// settingNames returns the names of the fields of request settings.
+func settingNames() (names []string) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[event.RequestSettings]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }

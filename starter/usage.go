@@ -18,9 +18,10 @@ import (
 
 type usageOptions struct {
 	*app
-	name string
-	by   string
-	json bool
+	name    string
+	isNamed bool
+	by      string
+	json    bool
 }
 
 func newUsageCommand(a *app) *cobra.Command {
@@ -42,7 +43,10 @@ at the fork. An imported log counts again the attempts that it contains.
   starter usage --by model
   starter usage --by day --json`,
 		Args: noArguments,
-		RunE: func(command *cobra.Command, _ []string) error { return runUsage(command.Context(), o) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			o.isNamed = command.Flags().Changed("name")
+			return runUsage(command.Context(), o)
+		},
 	}
 	nameFlag(command, &o.name, "", "`NAME` of the context"+nameRule+" (default: all contexts)")
 	command.Flags().StringVar(&o.by, "by", "context", "group rows by `context|model|day`")
@@ -55,7 +59,7 @@ func runUsage(ctx context.Context, o usageOptions) error {
 	if !slices.Contains([]usage.By{usage.ByContext, usage.ByModel, usage.ByDay}, by) {
 		return usagef("--by %q: want context, model or day", o.by)
 	}
-	if o.name != "" {
+	if o.isNamed {
 		if err := checkName(o.name); err != nil {
 			return err
 		}
@@ -67,7 +71,7 @@ func runUsage(ctx context.Context, o usageOptions) error {
 	defer c.Shutdown()
 	table := usage.New(by)
 	names := []string{o.name}
-	if o.name == "" {
+	if !o.isNamed {
 		if names, err = contextNames(ctx, c); err != nil {
 			return err
 		}

@@ -16,9 +16,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
+
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
 var (
@@ -77,16 +80,24 @@ func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 // WriteOnce stores bytes under a name, a path outside "sha256/". Writing the same bytes again
 // changes nothing. The error is [ErrExists] if the name has other bytes.
 func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
-	taken, err := s.create(ctx, name, data)
-	if !taken {
-		return explain("write", name, err)
+	for delay := firstWriteDelay; ; delay *= 2 {
+		taken, err := s.create(ctx, name, data)
+		if !taken {
+			return explain("write", name, err)
+		}
+		existing, err := s.Read(ctx, name)
+		if err == nil && !bytes.Equal(existing, data) {
+			return fmt.Errorf("blob %s %w", name, ErrExists)
+		}
+		// A server can reject a write before others can read the bytes of the first writer.
+		if !errors.Is(err, ErrNotFound) || delay > lastWriteDelay || !pause.For(ctx, delay) {
+			return err
+		}
 	}
-	existing, err := s.Read(ctx, name)
-	if err == nil && !bytes.Equal(existing, data) {
-		return fmt.Errorf("blob %s %w", name, ErrExists)
-	}
-	return err
 }
+
+// Delays before WriteOnce writes again.
+const firstWriteDelay, lastWriteDelay = 10 * time.Millisecond, time.Second
 
 // taken means that the name exists.
 func (s *Store) create(ctx context.Context, name string, data []byte) (taken bool, err error) {

@@ -90,6 +90,15 @@ func TestWriteOnceKeepsTheFirstBytes(t *testing.T) {
 	})
 }
 
+func TestWriteOnceWaitsForTheBytesOfTheFirstWriter(t *testing.T) {
+	bucket := blobstest.New(t)
+	require.NoError(t, bucket.Store.WriteOnce(t.Context(), "name", []byte("first")))
+	bucket.Hide(3)
+	require.ErrorIs(t, bucket.Store.WriteOnce(t.Context(), "name", []byte("second")), blobs.ErrExists)
+	bucket.Hide(3)
+	require.NoError(t, bucket.Store.WriteOnce(t.Context(), "name", []byte("first")))
+}
+
 func TestNamesAreListedByPrefixInOrder(t *testing.T) {
 	inEach(t, func(t *testing.T, store *blobs.Store) {
 		for _, name := range []string{"contexts/a/2.json", "contexts/b/1.json", "contexts/a/1.json", "contexts/ab/1.json"} {

@@ -90,8 +90,8 @@ func (t *transcript) summarize(name string, messages []reducer.Message) {
 		return
 	}
 	shown := messages[max(0, len(messages)-pastMessages):]
-	t.remark(fmt.Sprintf("%s: %d messages, showing the last %d. /help lists the commands, Ctrl-D exits.",
-		name, len(messages), len(shown)))
+	t.remark(fmt.Sprintf("%s: %s, showing the last %d. /help lists the commands, Ctrl-D exits.",
+		name, show.Count(len(messages), "message", "messages"), len(shown)))
 	for _, m := range shown {
 		t.remark(fmt.Sprintf("  %s: %s", m.Role, show.Message(m)))
 	}

@@ -54,7 +54,7 @@ func State(w io.Writer, s wire.State) error {
 		row("attached", "%s", attachment(event.FileAttachment(a)))
 	}
 	if earlier := s.MessageCount - len(s.Messages); earlier > 0 {
-		row("messages", "%d earlier ones omitted", earlier)
+		row("messages", "%s omitted", Count(earlier, "earlier one", "earlier ones"))
 	}
 	for _, m := range s.Messages {
 		row(string(m.Role), "%s", Message(m))

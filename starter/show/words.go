@@ -208,4 +208,12 @@ func retries(n int) string {
 	}
 }
 
+// Count formats a number of things: "1 message", "2 messages".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }

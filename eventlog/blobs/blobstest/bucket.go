@@ -36,6 +36,7 @@ type Bucket struct {
 	reads   int
 	writes  int
 	latency time.Duration // of each read and list
+	hidden  int           // reads that find nothing
 }
 
 // New returns an empty bucket that is closed at the end of the test.
@@ -64,6 +65,13 @@ func (b *Bucket) SetLatency(latency time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.latency = latency
+}
+
+// Hide makes the next reads find nothing.
+func (b *Bucket) Hide(reads int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hidden = reads
 }
 
 func (b *Bucket) wait() {
@@ -118,7 +126,8 @@ func (d bucketDriver) read(key string) ([]byte, error) {
 	defer d.bucket.mu.Unlock()
 	d.bucket.reads++
 	data, ok := d.bucket.blobs[key]
-	if d.bucket.err == nil && !ok {
+	if d.bucket.err == nil && (!ok || d.bucket.hidden > 0) {
+		d.bucket.hidden = max(0, d.bucket.hidden-1)
 		return nil, errNotFound
 	}
 	return data, d.bucket.err
