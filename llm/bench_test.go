@@ -64,6 +64,7 @@ func BenchmarkDeltas(b *testing.B) {
 		{"reasoning_content", "deepseek", `{"content":null,"reasoning_content":" token"}`},
 		{"reasoning_details", "openrouter",
 			`{"content":"","reasoning":" token","reasoning_details":[{"type":"reasoning.text","text":" token","index":0}]}`},
+		{"arguments of a call", "openai", `{"tool_calls":[{"index":0,"function":{"arguments":" token"}}]}`},
 	} {
 		b.Run(test.name, func(b *testing.B) {
 			body := strings.Repeat(llmtest.Chunk(test.delta, ""), 1000) + llmtest.Chunk(`{"content":"."}`, "stop") + llmtest.Done
@@ -73,6 +74,7 @@ func BenchmarkDeltas(b *testing.B) {
 			})
 			target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: test.provider, Model: "m"})
 			require.NoError(b, err)
+			target.Tools = tools
 			b.ReportAllocs()
 			for b.Loop() {
 				_, err := target.Stream(b.Context(), hello, nil)

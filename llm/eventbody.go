@@ -155,7 +155,7 @@ func hasError(data []byte) bool {
 // withTextArguments converts arguments of tool calls that a server sent as an object into the
 // text that go-openai requires. ok is false if there are none.
 func withTextArguments(data []byte) (changed []byte, ok bool) {
-	if !bytes.Contains(data, []byte(`"arguments"`)) {
+	if !hasOtherArguments(data) {
 		return nil, false
 	}
 	var event any
@@ -166,6 +166,22 @@ func withTextArguments(data []byte) (changed []byte, ok bool) {
 	}
 	changed, err := json.Marshal(event)
 	return changed, err == nil
+}
+
+var argumentsField = []byte(`"arguments"`)
+
+// hasOtherArguments reports whether an event has arguments that are not a string.
+func hasOtherArguments(data []byte) bool {
+	for {
+		_, after, found := bytes.Cut(data, argumentsField)
+		if !found {
+			return false
+		}
+		if !isValue(after, '"') {
+			return true
+		}
+		data = after
+	}
 }
 
 // textArguments converts the arguments within a value and reports whether there were any.

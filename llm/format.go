@@ -67,8 +67,12 @@ func (t *Target) withSchema(messages []reducer.Message) []reducer.Message {
 // formatCheck returns why a text does not match the response format; nil if it does.
 type formatCheck func(text string) error
 
-// Check returns an error of [KindConfiguration] if the settings allow no request. It sends nothing.
+// Check returns an error of [KindConfiguration] if the settings allow no request, or of
+// [KindBadRequest] if the tools do not. It sends nothing.
 func (t *Target) Check() error {
+	if failure := t.checkTools(); failure != nil {
+		return failure
+	}
 	if _, failure := t.formatCheck(); failure != nil {
 		return failure
 	}

@@ -42,6 +42,8 @@ func TestNoStateOfAContextIsRejectedByAProvider(t *testing.T) {
 			"settings":  func(t *rapid.T) { c.in(t); c.setSettings() },
 			"send":      func(t *rapid.T) { c.in(t); c.send() },
 			"answer":    func(t *rapid.T) { c.in(t); c.send(); c.end("answered") },
+			"turn":      func(t *rapid.T) { c.in(t); c.message(); c.send(); c.end("answered") },
+			"step":      func(t *rapid.T) { c.in(t); c.endTool(); c.decide(); c.send(); c.end("answered") },
 			"end":       func(t *rapid.T) { c.in(t); c.endSomehow() },
 			"tool":      func(t *rapid.T) { c.in(t); c.endTool() },
 			"tools":     func(t *rapid.T) { c.in(t); c.endTool(); c.endTool() },
@@ -324,9 +326,9 @@ func (c *conversation) answer(providerID string, hasTools bool) string {
 		if providerID == "gemini" && i == 0 {
 			signature = `,"extra_content":{"google":{"thought_signature":"state of gemini"}}`
 		}
-		arguments, _ := json.Marshal(c.pick("arguments", "", "{}", `{"a":1}`, "[1]", "{broken"))
+		arguments, _ := json.Marshal(c.pick("arguments", "{}", `{"a":1}`, `{"a":2}`, "", "[1]", "{broken"))
 		deltas = append(deltas, fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}%s}]}`,
-			i, c.pick("id", callIDs...), c.pick("name", "run", "9-lives", "_9-lives", "no such tool"), arguments, signature))
+			i, c.pick("id", callIDs...), c.pick("name", "run", "any", "9-lives", "_9-lives", "no such tool"), arguments, signature))
 	}
 	if text == "" && calls == 0 {
 		deltas = append(deltas, `{"content":"Yes"}`)
@@ -335,7 +337,7 @@ func (c *conversation) answer(providerID string, hasTools bool) string {
 	for _, delta := range deltas {
 		stream += llmtest.Chunk(delta, "")
 	}
-	return stream + llmtest.Chunk(`{}`, c.pick("finish", "stop", "tool_calls", "length"))
+	return stream + llmtest.Chunk(`{}`, c.pick("finish", "stop", "tool_calls", "tool_calls", "length"))
 }
 
 // end ends the running attempt.
@@ -389,7 +391,7 @@ func (c *conversation) called(call llm.Call) reducer.CalledTool {
 		resolved.Arguments, resolved.Error = json.RawMessage("{}"), "invalid"
 		return resolved
 	}
-	switch c.pick("kind", "plain", "plain", "approve", "client", "idempotent") {
+	switch c.pick("kind", "plain", "approve", "client", "idempotent") {
 	case "approve":
 		resolved.Approve = true
 	case "client":

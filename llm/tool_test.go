@@ -138,6 +138,7 @@ func TestInvalidToolsAreNotSent(t *testing.T) {
 			_, err := to.Stream(within(t), hello, nil)
 			requireKind(t, llm.KindBadRequest, err)
 			require.ErrorContains(t, err, test.says)
+			require.ErrorContains(t, to.Check(), test.says)
 		})
 	}
 }
