@@ -179,7 +179,7 @@ func (r CallToolResult) recordable() CallToolResult {
 	if err != nil {
 		kept, _ = event.RedactJSON(jsonText(string(*content))) // a string is JSON
 	}
-	if *content = event.ToolValue(kept); string(*content) == "null" {
+	if *content = event.ToolValue(kept); len(*content) == 0 {
 		*content = jsonText("null") // an event cannot hold null
 	}
 	if n := len(*content); n > maxResultBytes {
