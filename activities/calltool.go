@@ -179,8 +179,8 @@ func (r CallToolResult) recordable() CallToolResult {
 	if err != nil {
 		kept, _ = event.RedactJSON(jsonText(string(*content))) // a string is JSON
 	}
-	if *content = event.ToolValue(kept); string(*content) == "null" {
-		*content = jsonText("null") // an event cannot hold null
+	if *content = event.ToolValue(kept); len(*content) == 0 {
+		*content = jsonText(string(kept)) // an event cannot hold null
 	}
 	if n := len(*content); n > maxResultBytes {
 		text, _ := truncate(plainText(*content), maxResultBytes, maxResultBytes-100)
