@@ -180,7 +180,7 @@ func (r CallToolResult) recordable() CallToolResult {
 		kept, _ = event.RedactJSON(jsonText(string(*content))) // a string is JSON
 	}
 	if *content = event.ToolValue(kept); len(*content) == 0 {
-		*content = jsonText("null") // an event cannot hold null
+		*content = jsonText(string(kept)) // an event cannot hold null
 	}
 	if n := len(*content); n > maxResultBytes {
 		text, _ := truncate(plainText(*content), maxResultBytes, maxResultBytes-100)

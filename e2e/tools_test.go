@@ -594,3 +594,32 @@ func TestEachToolCallAddsTheSameToTheHistory(t *testing.T) {
 	require.InDelta(t, early.bytes, late.bytes, 200, "ids and numbers have more digits")
 	w.replay(c, "")
 }
+
+// A run that the server would terminate does not wait for its calls.
+func TestCallsOfARunThatMustEndAreLost(t *testing.T) {
+	large(t)
+	gate := make(chan struct{})
+	p := newProbe(t, held(gate))
+	w := newWorldOn(t, environment{timeout: largeTimeout}, llmtest.Calls(p.call("probe", "a"), p.call("probe_again", "b")), llmtest.Answer("Done."))
+	w.worker()
+	c := w.open("must-end")
+	w.setTools(c, "*")
+	turn := w.ask(c, "Look")
+	p.awaitCall(w.ctx)
+	p.awaitCall(w.ctx)
+	plain := w.dial(nil)
+	note := event.New(event.Note{Kind: event.NoteSystem, Content: strings.Repeat("x", 400_000)})
+	for len(w.runs(c)) < 2 {
+		err := plain.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent, note)
+		require.True(t, err == nil || isDelayed(err), "%v", err)
+	}
+	p.awaitCall(w.ctx)
+	close(gate)
+	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
+	require.Equal(t, []string{"user: Look", "assistant: ", "tool: interrupted, outcome unknown", "tool: result of b"}, contents(w.model.Requests()[1]))
+	require.ElementsMatch(t, []probeCall{{"call_a", "a"}, {"call_b", "b"}, {"call_b", "b"}}, p.seen())
+	w.log(c)
+	for _, run := range w.runs(c) {
+		w.replayRun(c, run, "")
+	}
+}

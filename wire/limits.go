@@ -36,7 +36,7 @@ func Fits(s reducer.Session) bool {
 			return false
 		}
 	}
-	return true
+	return size <= MaxSnapshotBytes
 }
 
 func sizeOf(m reducer.Message) int {

@@ -215,3 +215,11 @@ func TestJSONRoundTripsWithoutEscapes(t *testing.T) {
 	_, err = wire.JSON(func() {})
 	require.Error(t, err)
 }
+
+func TestAQueryDoesNotReturnASessionWithLargeToolCalls(t *testing.T) {
+	s := reducer.NewSession("demo")
+	s.Request = &reducer.Request{ID: "demo:r0001", Calls: []reducer.Call{{ID: "call_1", Arguments: json.RawMessage(`{}`)}}}
+	require.True(t, wire.Fits(s))
+	s.Request.Calls[0].Arguments = json.RawMessage(`"` + strings.Repeat("x", wire.MaxSnapshotBytes) + `"`)
+	require.False(t, wire.Fits(s))
+}
