@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,12 +37,15 @@ func FuzzResponse(f *testing.F) {
 	f.Add(307, "")
 	f.Add(200, llmtest.Chunk(`{"reasoning":"Hm","reasoning_details":[{"type":"reasoning.text","text":"Hm","index":0}]}`, "")+llmtest.Chunk(`{"content":"Hi"}`, "stop"))
 	f.Add(200, llmtest.Chunk(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"Hi"}]}`, "stop"))
+	f.Add(200, llmtest.Chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"weather","arguments":"{"}}]}`, "")+
+		llmtest.Chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"}"}},{"id":"b","function":{"name":"time","arguments":{}}}]}`, "tool_calls"))
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		adapter := llm.New(llm.Options{
 			HTTPClient: &http.Client{Transport: canned{status, body}}, Getenv: func(string) string { return testKey },
 		})
 		target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "openrouter", Model: "m"})
 		require.NoError(t, err)
+		target.Tools = tools
 		var said, thought strings.Builder
 		result, err := target.Stream(context.Background(), hello, func(d llm.Delta) {
 			require.NotEmpty(t, d.Text)
@@ -53,6 +57,17 @@ func FuzzResponse(f *testing.F) {
 		})
 		require.Equal(t, said.String(), result.Text)
 		require.Equal(t, thought.String(), result.Reasoning)
+		if len(result.Calls) > 0 {
+			require.NoError(t, err)
+			require.Equal(t, "tool_calls", result.FinishReason)
+		}
+		ids := map[string]bool{}
+		for _, call := range result.Calls {
+			require.Regexp(t, nameOfAll, call.Name)
+			require.True(t, call.ID != "" && len(call.ID) <= 64 && !ids[call.ID])
+			require.True(t, utf8.ValidString(call.ID+call.Arguments))
+			ids[call.ID] = true
+		}
 		if err == nil {
 			require.NotEmpty(t, result.FinishReason)
 			require.True(t, status >= 200 && status < 300)
