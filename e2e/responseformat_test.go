@@ -81,6 +81,10 @@ func TestAKilledWorkersRepairIsRepeatedByAnother(t *testing.T) {
 	turn := w.ask(c, "Who?")
 	_, err := w.model.Request(w.ctx, 2)
 	require.NoError(t, err)
+	turn.until(func(e event.Event) bool {
+		started, ok := e.Body.(event.LLMRequestStarted)
+		return ok && started.Attempt == 2
+	})
 	first.kill()
 	w.process(contexts.Both)
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
