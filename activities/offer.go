@@ -195,8 +195,8 @@ func matches(ctx context.Context, tool string, parameters event.Object, argument
 	return compiled.Check(string(arguments))
 }
 
-// needsApproval reports whether a rule requires the approval of a call. A rule with an invalid
-// schema requires it.
+// needsApproval reports whether a rule requires the approval of a call. A rule whose schema is
+// invalid, or cannot be compared with the arguments, requires it.
 func (b toolbox) needsApproval(tool string, arguments json.RawMessage) bool {
 	return slices.ContainsFunc(b.approve, func(rule event.ApprovalRule) bool {
 		if !event.MatchTool(rule.Tool, tool) {
@@ -206,7 +206,10 @@ func (b toolbox) needsApproval(tool string, arguments json.RawMessage) bool {
 			return true
 		}
 		compiled, err := schema.Compile(rule.When)
-		return err != nil || compiled.Check(string(arguments)) == nil
+		if err == nil {
+			err = compiled.Check(string(arguments))
+		}
+		return err == nil || errors.As(err, new(*schema.Fault))
 	})
 }
 

@@ -169,6 +169,27 @@ func TestCallsOfAnAnswerAreResolved(t *testing.T) {
 	}
 }
 
+// The model chooses the arguments: it must not avoid an approval by them.
+func TestACallThatARuleCannotDecideAboutRequiresAnApproval(t *testing.T) {
+	many := strings.TrimSuffix(strings.Repeat("1,", 60_000), ",")
+	for name, test := range map[string]struct{ when, arguments string }{
+		"too many steps": {
+			`{"properties":{"list":{"items":{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"number"},`, 30), ",") + `]}}}}`, `{"list":[` + many + `]}`,
+		},
+		"a schema that leads back to itself": {`{"$dynamicAnchor":"a","$dynamicRef":"#a"}`, `{"list":[]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := &caller{answer: activities.Answer{Calls: []activities.ModelCall{{Name: "files_read", Arguments: test.arguments}}}}
+			result, err := answered(t, toolbox{offer: offers}, model, event.SetTools{
+				Tools: event.ToolList{{Pattern: "*"}}, Approve: event.ApprovalRules{{Tool: "mcp:files/*", When: event.Object(test.when)}},
+			})
+			require.NoError(t, err)
+			require.Empty(t, result.Calls[0].Error)
+			require.True(t, result.Calls[0].Approve)
+		})
+	}
+}
+
 func TestTheCallsOfAnAnswerAreBounded(t *testing.T) {
 	many := make([]activities.ModelCall, reducer.MaxCalls+1)
 	for i := range many {

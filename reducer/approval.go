@@ -1,16 +1,18 @@
 package reducer
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// approvalProblem returns why a decision is rejected; "" if a call waits for it.
-func (d *decision) approvalProblem(body event.ApprovalDecided) string {
-	if d.Request != nil && slices.ContainsFunc(d.Request.Calls, func(c Call) bool { return c.awaits(body) }) {
+// approvalProblem returns why a decision is rejected; "" if a call waits for it. before are the
+// decisions before it in its input.
+func (d *decision) approvalProblem(body event.ApprovalDecided, before []event.ApprovalDecided) string {
+	waits := func(c Call) bool { return c.awaits(body) && !slices.ContainsFunc(before, c.awaits) }
+	if d.Request != nil && slices.ContainsFunc(d.Request.Calls, waits) {
 		return ""
 	}
 	if body.ToolCallID == "" {
@@ -23,21 +25,46 @@ func (c Call) awaits(body event.ApprovalDecided) bool {
 	return c.State == CallApproval && (body.ToolCallID == "" || body.ToolCallID == c.ID)
 }
 
-// resultProblem returns why a client must not answer a call; "" if it may.
-func (d *decision) resultProblem(callID string) string {
-	if d.Request == nil {
+// resultProblem returns why a client must not answer a call; "" if it may. isAnswered means that
+// an earlier event of the input does.
+func (d *decision) resultProblem(callID string, isAnswered bool) string {
+	if d.Rules < Rules2 {
 		return ""
 	}
-	for _, c := range d.Request.Calls {
-		switch {
-		case c.ID != callID || c.State == CallClient:
-		case c.State == CallApproval:
-			return "the tool call waits for an approval (send an ApprovalDecidedEvent)"
-		default:
-			return "a worker executes the tool call, and only it can report the result"
+	if d.Request != nil {
+		for _, c := range d.Request.Calls {
+			switch {
+			case c.ID != callID || c.State == CallClient && !isAnswered:
+			case c.State == CallApproval:
+				return "the tool call waits for an approval (send an ApprovalDecidedEvent)"
+			case c.State == CallClient:
+				return hasResult
+			default:
+				return "a worker executes the tool call, and only it can report the result"
+			}
 		}
 	}
+	if d.isFinal(callID) {
+		return hasResult
+	}
 	return ""
+}
+
+const hasResult = "the tool call has a result already"
+
+// isFinal reports whether a call of a request has a result that a client must not replace: a later
+// one replaces only a placeholder, or the error of a client's call that expired.
+func (d *decision) isFinal(callID string) bool {
+	result := ""
+	for _, m := range slices.Backward(d.Reduced.Messages) {
+		switch {
+		case m.Role == RoleTool && m.ToolCallID == callID:
+			result = m.Content
+		case m.hasCall(callID):
+			return m.RequestID != "" && result != "" && result != event.OutcomeUnknown && !strings.HasPrefix(result, noResult)
+		}
+	}
+	return false
 }
 
 func (d *decision) followApprovalRequest(body event.ApprovalRequested) {
@@ -72,6 +99,12 @@ func (d *decision) followApproval(body event.ApprovalDecided) {
 	}
 }
 
+// Errors of calls that expired.
+const (
+	noResult   = "expired: no result"
+	noApproval = "expired: no approval"
+)
+
 // expireCalls gives an error result to the calls that waited for an approval or a client for too
 // long.
 func (d *decision) expireCalls() {
@@ -83,11 +116,11 @@ func (d *decision) expireCalls() {
 		if c.Deadline.IsZero() || d.at.Before(c.Deadline) {
 			continue
 		}
-		missing := "result"
+		problem := noResult
 		if c.State == CallApproval {
-			missing = "approval"
+			problem = noApproval
 		}
-		c.Error = fmt.Sprintf("expired: no %s until %s", missing, c.Deadline.UTC().Format(time.RFC3339))
+		c.Error = problem + " until " + c.Deadline.UTC().Format(time.RFC3339)
 	}
 	d.advance()
 }

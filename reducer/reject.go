@@ -20,7 +20,8 @@ func (d *decision) reject(reason, input, clientEventID string) {
 func (d *decision) rejection(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
 	calls := len(d.OpenToolCalls)
-	called := map[string]bool{}
+	called, answered := map[string]bool{}, map[string]bool{}
+	var decided []event.ApprovalDecided
 	for _, e := range events {
 		if e.ContextName != "" && e.ContextName != d.ContextName {
 			return fmt.Sprintf("%s.contextName: the event is for another context than %s", e.Tag(), d.ContextName)
@@ -31,15 +32,20 @@ func (d *decision) rejection(events []event.Event) string {
 		switch body := e.Body.(type) {
 		case event.SetRequestSettings, event.SetTools:
 			if d.Rules < Rules2 { // their tags were unknown
-				return unsupported(e.Tag())
+				return unsupported(string(e.Tag()))
+			}
+		case event.SetDeliveryPolicy:
+			if d.Rules < Rules2 && body.Policy == event.PolicySteer {
+				return unsupported(fmt.Sprintf("%s.policy: %s", e.Tag(), body.Policy))
 			}
 		case event.ApprovalDecided:
 			if d.Rules < Rules2 {
-				return unsupported(e.Tag())
+				return unsupported(string(e.Tag()))
 			}
-			if problem := d.approvalProblem(body); problem != "" {
+			if problem := d.approvalProblem(body, decided); problem != "" {
 				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
 			}
+			decided = append(decided, body)
 		case event.AssistantMessage:
 			if d.Request != nil && body.RequestID == d.Request.ID {
 				return fmt.Sprintf("%s.requestId: request %s is running, and only its worker can answer it (leave requestId out)", e.Tag(), d.Request.ID)
@@ -57,9 +63,10 @@ func (d *decision) rejection(events []event.Event) string {
 			}
 			called[body.ToolCallID] = true
 		case event.ToolResult:
-			if problem := d.resultProblem(body.ToolCallID); problem != "" {
+			if problem := d.resultProblem(body.ToolCallID, answered[body.ToolCallID]); problem != "" {
 				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
 			}
+			answered[body.ToolCallID] = true
 			if !called[body.ToolCallID] && !d.knowsToolCall(body.ToolCallID) {
 				return fmt.Sprintf("%s.toolCallId: no tool call of this context has the id, and providers refuse such a result", e.Tag())
 			}
@@ -76,8 +83,8 @@ func (d *decision) rejection(events []event.Event) string {
 	return ""
 }
 
-func unsupported(tag event.Tag) string {
-	return fmt.Sprintf("%s: the run was started by version 0.1.0, which does not support it (close the context; its next session does)", tag)
+func unsupported(what string) string {
+	return what + ": the run was started by version 0.1.0, which does not support it (close the context; its next session does)"
 }
 
 // isAnswering reports whether an attempt of the running request was sent.

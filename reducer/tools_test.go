@@ -144,10 +144,67 @@ func TestClientsCannotAddCallsToARequest(t *testing.T) {
 	require.Equal(t, []event.Tag{event.TagToolCall}, tags(effects))
 }
 
+// receive returns the session after an input, and the tags that it records.
+func receive(s reducer.Session, bodies ...event.Body) (reducer.Session, []event.Tag) {
+	var events []event.Event
+	for _, body := range bodies {
+		events = append(events, event.New(body))
+	}
+	s, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: events})
+	return s, tags(effects)
+}
+
+func TestAClientCannotReplaceTheResultOfACall(t *testing.T) {
+	answer := func(id string) event.Body { return event.ToolResult{ToolCallID: id, Value: []byte(`"forged"`)} }
+	client, guarded := fetch(2), fetch(3)
+	client.Client, guarded.Approve = true, true
+	s, _ := callingWith(t, event.SetTools{}, fetch(1), client, guarded, fetch(4))
+
+	_, recorded := receive(s, answer("c2"), answer("c2"))
+	require.Equal(t, []event.Tag{event.TagInputRejected}, recorded, "two results in one input")
+	s, recorded = receive(s, answer("c2"))
+	require.Equal(t, []event.Tag{event.TagToolResult}, recorded)
+	s, _ = reducer.Step(s, reducer.ToolEnded{At: eventtest.Epoch, RequestID: "demo:r0001", CallID: "c1", Outcome: reducer.CallReturned, Value: []byte(`"real"`)})
+	s, _ = receive(s, event.ApprovalDecided{ToolCallID: "c3", Decision: event.Deny})
+	requireRejected := func() {
+		t.Helper()
+		for _, id := range []string{"c1", "c2", "c3"} {
+			after, recorded := receive(s, answer(id))
+			require.Equal(t, []event.Tag{event.TagInputRejected}, recorded, id)
+			require.Equal(t, s.Reduced, after.Reduced)
+		}
+	}
+	requireRejected()
+	s, _ = reducer.Step(s, reducer.InterruptAsked{At: eventtest.Epoch})
+	require.Nil(t, s.Request)
+	requireRejected()
+	_, recorded = receive(s, answer("c4"))
+	require.Equal(t, []event.Tag{event.TagToolResult}, recorded, "the result of a call with a placeholder")
+}
+
+func TestOneInputDecidesOnceAboutACall(t *testing.T) {
+	first, second := fetch(1), fetch(2)
+	first.Approve, second.Approve = true, true
+	s, _ := callingWith(t, event.SetTools{}, first, second)
+	edit := event.ApprovalDecided{ToolCallID: "c1", Decision: event.Approve, Parameters: []byte(`{"n":9}`)}
+	for _, decided := range []string{"c1", ""} {
+		after, recorded := receive(s, event.ApprovalDecided{ToolCallID: decided, Decision: event.Approve}, edit)
+		require.Equal(t, []event.Tag{event.TagInputRejected}, recorded, "the arguments that were executed would not be those of the message")
+		require.Equal(t, s.Reduced, after.Reduced)
+	}
+	s, recorded := receive(s, edit, event.ApprovalDecided{Decision: event.Approve})
+	require.Equal(t, []event.Tag{event.TagApprovalDecided, event.TagApprovalDecided}, recorded)
+	require.JSONEq(t, `{"n":9}`, string(s.Request.Calls[0].Arguments))
+	require.JSONEq(t, `{"n":9}`, s.Reduced.Messages[1].ToolCalls[0].Arguments)
+	require.Equal(t, reducer.CallRunning, s.Request.Calls[1].State)
+}
+
 func TestARunOfAnEarlierReleaseHasNoTools(t *testing.T) {
 	s, _ := reducer.Step(reducer.NewSession("demo"), reducer.Opened{At: eventtest.Epoch})
 	s.Rules = reducer.Rules1
-	for _, body := range []event.Body{event.SetTools{}, event.ApprovalDecided{Decision: event.Approve}} {
+	for _, body := range []event.Body{
+		event.SetTools{}, event.ApprovalDecided{Decision: event.Approve}, event.SetDeliveryPolicy{Policy: event.PolicySteer},
+	} {
 		_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(body)}})
 		require.Equal(t, []event.Tag{event.TagInputRejected}, tags(effects))
 	}

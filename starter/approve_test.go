@@ -160,3 +160,10 @@ waiting for approval until 2026-01-03 15:04: pay {"amount":2} (call_2)
 tool error: pay: "no funds"
 `}, got)
 }
+
+func TestStateShowsTheToolsAndTheCallsThatWait(t *testing.T) {
+	got := starter(t, callingFake(t), "", "state", "-n", "demo")
+	require.Zero(t, got.code)
+	require.Regexp(t, `(?m)^tools +pay, client tool ask_user; approve pay$`, got.out)
+	require.Regexp(t, `(?m)^approval +pay \{"amount":1\} \(call_1\), until 2026-01-03 15:04$`, got.out)
+}

@@ -47,8 +47,14 @@ func State(w io.Writer, s wire.State) error {
 	if !s.Config.Request.IsZero() {
 		row("settings", "%s", s.Config.Request)
 	}
+	if s.Config.Tools != nil {
+		row("tools", "%s", *s.Config.Tools)
+	}
 	if s.Request != nil {
 		row("request", "%s, attempt %d", s.Request.ID, s.Request.Attempt)
+		for _, c := range s.Request.Calls {
+			row(string(c.State), "%s", Call(c))
+		}
 	}
 	for _, a := range s.PendingAttachments {
 		row("attached", "%s", attachment(event.FileAttachment(a)))
