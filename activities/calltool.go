@@ -67,7 +67,7 @@ func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult 
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				activity.GetLogger(ctx).Error("A tool panicked", "tool", in.Name, "call", in.ToolCallID, "panic", p, "stack", string(debug.Stack()))
+				activity.GetLogger(ctx).Error("A tool panicked", "tool", in.Name, "call", in.ToolCallID, "panic", event.Redact(fmt.Sprint(p), 2000), "stack", string(debug.Stack()))
 				done <- failed("the tool panicked: %v", p)
 			}
 		}()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,13 +35,33 @@ func (b toolbox) Call(ctx context.Context, r activities.ToolCallRequest) activit
 	return b.call(ctx, r)
 }
 
+// logText is what a worker logs.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 type callFunc = func(context.Context, activities.ToolCallRequest) activities.ToolCallResult
 
 // callTool calls a tool with the activity CallTool.
 func callTool(t *testing.T, call callFunc, in activities.CallToolInput, options ...func(*activities.Options, *worker.Options)) (activities.CallToolResult, error) {
 	t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	logged := &logText{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(logged, nil))))
+	defer func() { require.NotContains(t, logged.String(), "sk-", "a key is logged") }()
 	env := suite.NewTestActivityEnvironment()
 	acting, working := activities.Options{}, worker.Options{}
 	if call != nil {
