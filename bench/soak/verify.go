@@ -17,18 +17,9 @@ func (u *user) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	name := u.context.Name()
-	var state wire.State
-	// For some seconds, Temporal sends queries to a worker that was just killed.
-	err := u.retry(ctx, "query the state", func(ctx context.Context) (err error) {
-		state, err = u.context.State(ctx)
-		return err
-	})
+	state, log, err := u.readIdle(ctx)
 	if err != nil {
-		return err
-	}
-	log, err := u.readIdle(ctx)
-	if err != nil {
-		return fmt.Errorf("%s: read the log: %w", name, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	u.soak.counts.events.Add(int64(len(log)))
 	u.mu.Lock()
@@ -42,22 +33,30 @@ func (u *user) check(ctx context.Context) error {
 	return nil
 }
 
-// readIdle reads the log. A rejected message that was also stored as a signal can be accepted
-// after its user was done; readIdle waits for its answer until ctx ends.
-func (u *user) readIdle(ctx context.Context) ([]event.Event, error) {
+// readIdle reads the state and the log. A rejected message that was also stored as a signal can
+// be accepted after its user was done; readIdle waits for its answer until ctx ends.
+func (u *user) readIdle(ctx context.Context) (state wire.State, log []event.Event, err error) {
 	for {
-		var log []event.Event
+		// For some seconds, Temporal sends queries to a worker that was just killed.
+		err = u.retry(ctx, "query the state", func(ctx context.Context) (err error) {
+			state, err = u.context.State(ctx)
+			return err
+		})
+		if err != nil {
+			return state, nil, err
+		}
+		log = nil
 		for e, err := range u.context.Events(ctx, "") {
 			if err != nil {
-				return nil, err
+				return state, nil, fmt.Errorf("read the log: %w", err)
 			}
 			log = append(log, e)
 		}
 		u.mu.Lock()
-		isIdle := u.journal.policy != event.PolicyReject || u.journal.checkIdle(log) == nil
+		isIdle := u.journal.policy != event.PolicyReject || u.journal.checkIdle(log) == nil && state.Request == nil
 		u.mu.Unlock()
 		if isIdle || !pause.For(ctx, 200*time.Millisecond) {
-			return log, nil
+			return state, log, nil
 		}
 	}
 }
