@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
@@ -39,6 +40,16 @@ func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, 
 		return nil, fmt.Errorf("the result cannot be encoded as JSON: %w", err)
 	case len(text) > maxStoredBytes:
 		return nil, fmt.Errorf("the result has %d bytes (at most %d)", len(text), maxStoredBytes)
+	case len(text) <= t.maxResult:
+		return encoded, nil
+	}
+	// The worker redacts small results only: the text below is no JSON, and the store has a copy.
+	if encoded, err = event.RedactJSON(encoded); err == nil {
+		_, text, err = encode(encoded)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the result cannot be encoded as JSON: %w", err)
 	case len(text) <= t.maxResult:
 		return encoded, nil
 	}

@@ -100,6 +100,28 @@ func quoted(t *testing.T, text string) string {
 	return string(data)
 }
 
+func TestALargeResultIsStoredWithoutSecrets(t *testing.T) {
+	const key, word = "sk-abcdefghijklmnopqrstuv", "hunter2-hunter2"
+	for name, value := range map[string]any{
+		"a text":    long(50_000) + " " + key + " " + long(50_000),
+		"an object": map[string]string{"a": long(50_000), "apiKey": word, "z": key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, store := producing(t, value)
+			shown := call(t, set, "produce", "{}")
+			ref, err := blobs.ParseRef("sha256/" + refPattern.FindStringSubmatch(shown)[1])
+			require.NoError(t, err)
+			stored, err := store.Get(t.Context(), ref)
+			require.NoError(t, err)
+			for _, text := range []string{shown, string(stored)} {
+				require.NotContains(t, text, key)
+				require.NotContains(t, text, word)
+			}
+			require.Contains(t, string(stored), "[removed]")
+		})
+	}
+}
+
 func TestResultsUpToTheMaximumAreShownAsAWhole(t *testing.T) {
 	for size, isWhole := range map[int]bool{2048: true, 2049: false} {
 		set, store := producing(t, strings.Repeat("a", size), tool.MaxResult(2048))
