@@ -52,7 +52,8 @@ type ToolDefinition struct {
 // DefaultToolTimeout is the timeout of a tool without one.
 const DefaultToolTimeout = time.Minute
 
-// ToolCallRequest is a call of a tool of a worker. Its arguments match the schema.
+// ToolCallRequest is a call of a tool of a worker. Its arguments match the schema, except those that
+// an approval edited: validate them.
 type ToolCallRequest struct {
 	ContextName, RequestID string
 	// ToolCallID is unique in the context, and the same for all attempts of a call.
