@@ -147,7 +147,7 @@ func (b toolbox) resolve(ctx context.Context, call ModelCall, room int) CalledTo
 	if err = matches(ctx, tool.Name, tool.Parameters, called.Arguments); err != nil {
 		return mistake("invalid arguments: %v", err)
 	}
-	called.Client, called.Approve = tool.isClient, b.needsApproval(tool.Canonical, called.Arguments)
+	called.Client, called.Approve = tool.isClient, b.needsApproval(tool.Tool, called.Arguments)
 	if !tool.isClient {
 		called.Idempotent, called.TimeoutMs = tool.Idempotent, tool.Timeout.Milliseconds()
 		if tool.Idempotent {
@@ -195,11 +195,12 @@ func matches(ctx context.Context, tool string, parameters event.Object, argument
 	return compiled.Check(string(arguments))
 }
 
-// needsApproval reports whether a rule requires the approval of a call. A rule whose schema is
-// invalid, or cannot be compared with the arguments, requires it.
-func (b toolbox) needsApproval(tool string, arguments json.RawMessage) bool {
+// needsApproval reports whether a rule requires the approval of a call. A rule may name the tool as
+// models and the log do. A rule whose schema is invalid, or cannot be compared with the arguments,
+// requires it.
+func (b toolbox) needsApproval(tool Tool, arguments json.RawMessage) bool {
 	return slices.ContainsFunc(b.approve, func(rule event.ApprovalRule) bool {
-		if !event.MatchTool(rule.Tool, tool) {
+		if !event.MatchTool(rule.Tool, tool.Canonical) && !event.MatchTool(rule.Tool, tool.Name) {
 			return false
 		}
 		if rule.When == nil {

@@ -190,6 +190,20 @@ func TestACallThatARuleCannotDecideAboutRequiresAnApproval(t *testing.T) {
 	}
 }
 
+func TestARuleMayNameAToolAsTheLogDoes(t *testing.T) {
+	for pattern, want := range map[string]bool{
+		"mcp:files/read": true, "files_read": true, "files_*": true, "read": false,
+	} {
+		model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []activities.ModelCall{{Name: "files_read"}}}}
+		result, err := answered(t, toolbox{offer: offers}, model, event.SetTools{
+			Tools: event.ToolList{{Pattern: "mcp:files/*"}}, Approve: event.ApprovalRules{{Tool: pattern}},
+		})
+		require.NoError(t, err)
+		require.Len(t, result.Calls, 1)
+		require.Equal(t, want, result.Calls[0].Approve, pattern)
+	}
+}
+
 func TestTheCallsOfAnAnswerAreBounded(t *testing.T) {
 	many := make([]activities.ModelCall, reducer.MaxCalls+1)
 	for i := range many {
