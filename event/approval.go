@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Decision is what somebody decided about a tool call.
+// Decision is a decision about a tool call.
 type Decision string
 
 // Decisions.
@@ -21,20 +21,20 @@ var decisions = []Decision{Approve, Deny}
 type ApprovalRequested struct {
 	ToolCallID string `json:"toolCallId"`
 	RequestID  string `json:"requestId"`
-	// ExpiresAt is when the call gets an error result instead.
+	// ExpiresAt is when the call gets an error result if there is no decision.
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
 // ApprovalDecided decides about a tool call that waits for an approval.
 type ApprovalDecided struct {
-	// ToolCallID is empty for all calls that wait.
+	// ToolCallID is the call. Empty: all calls that wait.
 	ToolCallID string   `json:"toolCallId,omitempty"`
 	Decision   Decision `json:"decision"`
 	// Reason has at most [MaxApprovalReasonBytes]. The model is told the reason of a denial.
 	Reason string `json:"reason,omitempty"`
-	// Parameters replace the arguments of an approved call; unset keeps them.
+	// Parameters replace the arguments of an approved call. Unset: the arguments are unchanged.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// DecidedBy is who decided, as the sender says.
+	// DecidedBy is who decided. It is not verified.
 	DecidedBy string `json:"decidedBy,omitempty"`
 }
 

@@ -14,15 +14,15 @@ import (
 type SetTools struct {
 	// Tools has at most [MaxTools] elements.
 	Tools ToolList `json:"tools,omitempty"`
-	// Approve are at most [MaxTools] rules. A call that one of them matches requires an
+	// Approve has at most [MaxTools] rules. A call that matches one of them requires an
 	// [ApprovalDecided].
 	Approve ApprovalRules `json:"approve,omitempty"`
-	// MaxSteps bounds the answers with tool calls of a turn, 1 to [MaxMaxSteps]; unset means 16.
-	// The answer after the last one is requested without tools.
+	// MaxSteps bounds the answers with tool calls in a turn, 1 to [MaxMaxSteps]; unset means 16.
+	// The attempt after the last step forbids tool calls.
 	MaxSteps *int `json:"maxSteps,omitempty"`
 	// Parallel bounds the calls that run at the same time, 1 to [MaxParallel]; unset means 4.
 	Parallel *int `json:"parallel,omitempty"`
-	// MaxRepeats is the number of the identical call of a turn that is not executed, 2 to
+	// MaxRepeats bounds identical calls in a turn: they are not executed from this number on, 2 to
 	// [MaxMaxRepeats]; unset means 3.
 	MaxRepeats *int `json:"maxRepeats,omitempty"`
 	// ExpiryMs bounds the wait for an approval, and for the result of a client's tool:
@@ -142,8 +142,8 @@ func unmarshalList[T any](list *[]T, data []byte) error {
 	return err
 }
 
-// MatchTool reports whether a pattern matches the name of a tool. In a pattern, * matches any
-// characters, including slashes.
+// MatchTool reports whether a pattern matches the name of a tool. A * matches any characters,
+// including slashes, or none.
 func MatchTool(pattern, name string) bool {
 	prefix, rest, hasStar := strings.Cut(pattern, "*")
 	if !hasStar {
@@ -274,9 +274,9 @@ func validatePattern(field, pattern string) error {
 	return ValidateName(field, pattern)
 }
 
-// ToolValue returns bytes of a model or a tool as JSON that an event can hold: canonical, with
-// fields named like an API key renamed and their values removed ([RedactJSON]). Bytes that are not
-// JSON, or nested more than 100 levels deep, become a string; null becomes nil.
+// ToolValue returns the output of a model or a tool as JSON that an event can contain. The JSON is
+// canonical. Fields named like an API key are renamed and their values removed ([RedactJSON]).
+// Output that is not JSON, or nested more than 100 levels deep, becomes a string; null becomes nil.
 func ToolValue(raw json.RawMessage) json.RawMessage {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {

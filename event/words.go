@@ -136,7 +136,7 @@ func (b SetTools) String() string {
 	var rules []string
 	for _, rule := range b.Approve {
 		if rule.When != nil {
-			rule.Tool += " (by a rule)"
+			rule.Tool += " (conditionally)"
 		}
 		rules = append(rules, rule.Tool)
 	}
@@ -151,7 +151,7 @@ func (b SetTools) String() string {
 		add("%d calls in parallel", *b.Parallel)
 	}
 	if b.MaxRepeats != nil {
-		add("identical call number %d fails", *b.MaxRepeats)
+		add("identical calls fail from number %d", *b.MaxRepeats)
 	}
 	if b.ExpiryMs != nil {
 		add("expiry %s", milliseconds(*b.ExpiryMs))
