@@ -22,8 +22,8 @@ type Call struct {
 	State     CallState       `json:"state"`
 	// Client means that a client executes the call and sends its result.
 	Client bool `json:"client,omitempty"`
-	// Idempotent means that the call may be executed again. TimeoutMs and Attempts are those of the
-	// tool.
+	// Idempotent means that the call may be executed again. TimeoutMs and Attempts are the options
+	// of the tool.
 	Idempotent bool  `json:"idempotent,omitempty"`
 	TimeoutMs  int64 `json:"timeoutMs,omitempty"`
 	Attempts   int   `json:"attempts,omitempty"`
@@ -58,13 +58,13 @@ const (
 // CalledTool is a tool call of an answer, after the worker has resolved the tool, validated the
 // arguments and evaluated the approval rules.
 type CalledTool struct {
-	// ID is that of the provider; it may be empty or not unique.
+	// ID is the id that the provider assigned; it may be empty or not unique.
 	ID        string
 	Name      string
 	Arguments json.RawMessage
 	// Error is the error result of a call that must not be executed; "" for none.
 	Error string
-	// Client means that the tool is one of a client, Approve that the call requires an approval.
+	// Client means that a client executes the tool, Approve that the call requires an approval.
 	Client, Approve bool
 	Idempotent      bool
 	TimeoutMs       int64
@@ -147,8 +147,8 @@ func (d *decision) newCalls(tools []CalledTool) []Call {
 	return calls
 }
 
-// problemOf returns why a call must not be executed; "" if it may. before are the calls before it
-// in its answer.
+// problemOf returns why a call must not be executed; "" if it may. before are the earlier calls of
+// the same answer.
 func (d *decision) problemOf(c Call, tool CalledTool, before []Call) string {
 	if c.Name != tool.Name {
 		return "not executed: no tool has this name"
@@ -186,7 +186,7 @@ func (d *decision) countCalls(c Call) (n int) {
 	return n
 }
 
-// newCallID returns an id that is unique in the context, if possible that of the provider.
+// newCallID returns an id that is unique in the context: the provider's id if it is unique.
 func (d *decision) newCallID(id string, calls []Call) string {
 	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
 	if id == "" || len(id) > maxCallID || strings.ContainsFunc(id, func(r rune) bool { return !isVisible(r) }) {
@@ -226,7 +226,7 @@ func (d *decision) requestApprovals(tools []CalledTool) {
 	d.recordEvents(events...)
 }
 
-// expiry returns when a call expires that begins to wait now.
+// expiry returns the deadline of a call that begins to wait now.
 func (d *decision) expiry() time.Time {
 	return d.at.UTC().Add(d.Reduced.Config.Tools.Limits().Expiry)
 }
@@ -276,12 +276,12 @@ func (d *decision) recordErrors() {
 }
 
 func errorResult(callID, problem string) event.Event {
-	text, _ := json.Marshal(problem) // a string always encodes
+	text, _ := json.Marshal(problem) // every string can be encoded
 	return event.New(event.ToolResult{ToolCallID: callID, Error: event.ToolValue(text), IsError: true})
 }
 
-// toolEnded records the result of a running call. That of a call that was interrupted replaces its
-// placeholder.
+// toolEnded records the result of a running call. The late result of an interrupted call replaces
+// its placeholder.
 func (d *decision) toolEnded(in ToolEnded) {
 	r := d.Request
 	if r != nil && r.ID == in.RequestID && slices.ContainsFunc(r.Calls, func(c Call) bool { return c.ID == in.CallID && c.State == CallRunning }) {

@@ -226,7 +226,7 @@ func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 	f.append(Message{Role: RoleAssistant, EventID: eventID, ToolCalls: []ToolCall{call}, RequestID: body.RequestID})
 }
 
-// editToolCall replaces the arguments of a call by those of its approval.
+// editToolCall replaces the arguments of a call with those in its approval.
 func (f *fold) editToolCall(body event.ApprovalDecided) {
 	if len(body.Parameters) == 0 {
 		return

@@ -193,7 +193,7 @@ type (
 		// Model and Messages are for display. Model is "" for the worker's default.
 		Model    string
 		Messages int
-		// Steps and Limit are those of the [Request].
+		// Steps and Limit are as in [Request].
 		Steps int    `json:",omitempty"`
 		Limit string `json:",omitempty"`
 	}
@@ -225,8 +225,8 @@ type (
 		RequestID string
 		Call      Call
 	}
-	// CancelTools cancels the running tool calls of a request. Their results, if any, replace the
-	// recorded ones.
+	// CancelTools cancels the running tool calls of a request. Results that still arrive replace
+	// the recorded placeholders.
 	CancelTools struct{ RequestID string }
 	// WakeAt replaces the timer of the session; zero removes it. [Woken] reports that the time has
 	// come. It is the last effect of a step.

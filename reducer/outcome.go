@@ -42,7 +42,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 			return
 		}
 	case in.Outcome == Called:
-		// The calls are not executed, so the answer counts as far as its text.
+		// The calls are not executed, so only the text of the answer counts.
 		r.Stop = cmp.Or(r.Stop, event.ReasonNewUserInput)
 		d.recordInterruption(in, r.Stop)
 	case d.Phase().IsStopping():

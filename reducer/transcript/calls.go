@@ -35,7 +35,7 @@ type pendingCall struct {
 	action    ActionType
 	content   string
 	at        time.Time
-	// requestID is that of the request that made the call; "" for an agent's call.
+	// requestID is the request that made the call; "" for an agent's call.
 	requestID string
 	arguments json.RawMessage
 	// isClient means that a client sends the result.

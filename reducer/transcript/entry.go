@@ -106,7 +106,7 @@ type EntryType struct {
 	Estimated       bool   `json:"estimated,omitempty"`
 	CostMicros      *int64 `json:"cost_micros,omitempty"`
 	// Steps is set on the token_usage_info of a request with tool calls: the number of answers
-	// of the model. The usage and the duration are their sums.
+	// of the model. The usage and the duration are sums over them.
 	Steps int `json:"steps,omitempty"`
 	// DurationMs is set on a token_usage_info, and on a tool_use with a result: the duration of
 	// the call. For a call of an agent or a client it is the time between the two events. 0 means
@@ -138,11 +138,11 @@ const (
 
 // Approval is the approval of a tool call.
 type Approval struct {
-	// Arguments are those that the decision is about, until it is made.
+	// Arguments are the arguments to decide about. Unset after the decision.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// ExpiresAt is when the call fails without a decision.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// Decision is empty until the decision is made. The other fields belong to it.
+	// Decision is empty until the decision is made. The fields below describe the decision.
 	Decision event.Decision `json:"decision,omitempty"`
 	Reason   string         `json:"reason,omitempty"`
 	// DecidedBy names the person or program; "" if unknown.

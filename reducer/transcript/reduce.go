@@ -41,7 +41,7 @@ type request struct {
 	model string
 	// attempt is the number of the newest attempt that was sent; 0 if unknown.
 	attempt int
-	// steps counts the answers with tool calls, whose usage and duration these are.
+	// steps counts the answers with tool calls; the usage and the duration are their sums.
 	steps      int
 	usage      event.Usage
 	durationMs int64
@@ -261,8 +261,8 @@ func (f *fold) endStep(body event.LLMAttemptEnded) {
 	f.request.durationMs += body.DurationMs
 }
 
-// sum adds the usage of two answers. Its cost is unknown if either is. isFirst means that there is
-// no a yet.
+// sum adds the usage of two answers. The cost is unknown if the cost of either answer is unknown.
+// isFirst means that there is no a yet.
 func sum(a, b event.Usage, isFirst bool) event.Usage {
 	if isFirst {
 		return b
