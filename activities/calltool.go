@@ -20,13 +20,12 @@ import (
 const (
 	// maxResultBytes is the maximum length of a result. A longer one is truncated.
 	maxResultBytes = wire.MaxEventBytes - envelopeBytes
-	// toolGrace is how long a cancelled tool has to return.
+	// toolGrace is how long a tool may take to return after its cancellation.
 	toolGrace = 5 * time.Second
 )
 
-// CallTool calls a tool of this worker. A call that fails, panics or takes longer than its timeout
-// has a result: an error for the model. CallTool returns an error if the call was cancelled, and
-// if another attempt follows.
+// CallTool calls a tool of this worker. A failure, a panic and a timeout are error results for the
+// model. CallTool returns an error only if the call was cancelled or another attempt follows.
 func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolResult, error) {
 	startedAt := time.Now()
 	call, cancel := context.WithCancelCause(ctx)
@@ -94,13 +93,13 @@ const (
 	maxProgressBytes = 1 << 10
 )
 
-// progressOf returns a function that publishes the progress of a call. It may be called
-// concurrently, and after the call, when it has no effect. Texts within progressInterval of the
-// previous one are dropped.
+// progressOf returns a function that publishes the progress of a call. It is safe for concurrent
+// use, and has no effect after the call. Texts within progressInterval of the previous one are
+// dropped.
 func (a *Activities) progressOf(ctx context.Context, in CallToolInput) func(string) {
 	var mu sync.Mutex
 	var sentAt time.Time
-	// The indexes of a later attempt are higher.
+	// Indexes increase across attempts.
 	index := int(activity.GetInfo(ctx).Attempt) << 20
 	return func(text string) {
 		mu.Lock()
@@ -116,8 +115,8 @@ func (a *Activities) progressOf(ctx context.Context, in CallToolInput) func(stri
 	}
 }
 
-// outcomeOfCall returns the result of a call that ended with a cause; nil if nothing stopped it.
-// The value of a call that was stopped too late counts.
+// outcomeOfCall returns the outcome of a call that was stopped by a cause; nil if it was not stopped.
+// A value counts even if the call was stopped.
 func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result ToolCallResult, cause error) (ToolCallResult, error) {
 	attempt := int(activity.GetInfo(ctx).Attempt)
 	switch {
@@ -193,7 +192,7 @@ func (r CallToolResult) recordable() CallToolResult {
 func jsonText(text string) json.RawMessage {
 	data, err := json.Marshal(strings.ToValidUTF8(text, "\uFFFD"))
 	if err != nil {
-		panic(err) // a string has JSON
+		panic(err) // unreachable: every string can be encoded
 	}
 	return data
 }

@@ -47,7 +47,7 @@ type ModelRequest struct {
 	Settings event.RequestSettings
 	// Repair describes the invalid answer to correct; nil for none.
 	Repair *Repair
-	// Tools are those that the model may call. Without any, Settings.ToolChoice and
+	// Tools are the tools that the model may call. Empty: none; Settings.ToolChoice and
 	// Settings.ParallelToolCalls have no effect.
 	Tools []ToolDefinition
 }
@@ -70,10 +70,10 @@ type Answer struct {
 
 // ModelCall is a tool call as the model made it.
 type ModelCall struct {
-	// ID is the provider's; it may be empty or repeated.
+	// ID is the id that the provider assigned; it may be empty or not unique.
 	ID   string
 	Name string
-	// Arguments is JSON if the model made no mistake.
+	// Arguments is JSON unless the model made a mistake.
 	Arguments string
 }
 

@@ -46,7 +46,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 				result.Outcome, result.Calls = reducer.Called, a.tools.called(ctx, answer.Calls)
 			}
 			if len(answer.Calls) > len(result.Calls) {
-				result.ProviderState = nil // it belongs to all calls
+				result.ProviderState = nil // it is valid only with all calls
 			}
 		}
 		result.Reasoning = a.kept(answer.Reasoning, room)

@@ -62,7 +62,7 @@ func (a *Activities) repairBefore(ctx context.Context, key attemptKey, fallback 
 		select {
 		case <-previous.done:
 			if previous.result.Outcome == reducer.Called {
-				return nil // it repaired another answer
+				return nil // that answer was valid: its calls ended a step
 			}
 			return cmp.Or(previous.nextRepair, previous.repair)
 		default:

@@ -8,12 +8,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Tools are the tools of a worker. All workers of a task queue need the same.
+// Tools are the tools of a worker. All workers of a task queue need the same tools.
 type Tools interface {
 	// Offer returns the tools of a context in a stable order. An error fails the attempt; it may
 	// be of type [*ModelError].
 	Offer(context.Context, OfferRequest) ([]Tool, error)
-	// Call calls a tool. The context ends with the timeout, a cancellation or the worker.
+	// Call calls a tool. The context ends at the timeout, a cancellation or the shutdown of the
+	// worker.
 	Call(context.Context, ToolCallRequest) ToolCallResult
 }
 
@@ -40,7 +41,7 @@ type Tool struct {
 	Attempts int
 }
 
-// ToolDefinition is what a model is told about a tool.
+// ToolDefinition describes a tool to a model.
 type ToolDefinition struct {
 	// Name is unique in a request: 1 to 64 of A-Z a-z 0-9 _ -.
 	Name        string
@@ -58,10 +59,10 @@ type ToolCallRequest struct {
 	ContextName, RequestID string
 	// ToolCallID is unique in the context, and the same for all attempts of a call.
 	ToolCallID string
-	// Name is that of the [ToolDefinition].
+	// Name is the name in the [ToolDefinition].
 	Name      string
 	Arguments json.RawMessage
-	// Progress publishes a text about the running call. Nil: nobody can see it. Texts that
+	// Progress publishes the progress of the call. Nil: progress is not published. Texts that
 	// arrive too fast are dropped.
 	Progress func(text string)
 }

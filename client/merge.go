@@ -80,11 +80,11 @@ func merge[M any](
 type position struct {
 	last  int // counter of the newest event
 	ended int // number of the newest request that ended
-	// sent is the newest attempt that was sent, answered the newest one whose answer is in the log.
+	// sent is the newest attempt that was sent, answered the newest attempt whose answer is in the log.
 	sent, answered attempt
 }
 
-// attempt identifies an attempt by the number of its request and its own.
+// attempt identifies an attempt by the numbers of its request and of the attempt.
 type attempt struct{ request, number int }
 
 func (p *position) advance(e event.Event) {

@@ -15,7 +15,7 @@ type runningAnswer struct {
 	runs []run
 	// number counts answers, including those that start over; an offset belongs to one.
 	number int
-	// ended is the request whose end is in the log, and answered the attempt whose answer is.
+	// ended is the request whose end is in the log, answered the attempt whose answer is in the log.
 	ended    string
 	answered attempt
 	sent     attempt        // the newest one

@@ -9,7 +9,7 @@ import (
 // progress holds the newest progress of each running tool call, in order of arrival.
 type progress struct {
 	calls  []callProgress
-	number int // of the newest one
+	number int // number of the newest progress
 }
 
 type callProgress struct {
@@ -48,7 +48,7 @@ func (p *progress) apply(e event.Event) {
 	})
 }
 
-// since returns the frames after a number.
+// since returns the frames of the progress after a number.
 func (p *progress) since(number int) (frames [][]byte) {
 	for _, c := range p.calls {
 		if c.number > number {

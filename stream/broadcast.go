@@ -15,7 +15,8 @@ type Attempt struct {
 	RequestID   string
 	// Number counts the attempts of the request from 1.
 	Number int
-	// IsStep means that it follows tool calls, and replaces no text of an earlier attempt.
+	// IsStep means that the attempt follows tool calls, so it does not replace the text of an earlier
+	// attempt.
 	IsStep bool
 }
 

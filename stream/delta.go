@@ -14,8 +14,8 @@ type Delta struct {
 	event.TextDelta
 	// Reasoning is empty in a piece of text, and the text is empty in a piece of reasoning.
 	Reasoning string `json:"reasoning,omitempty"`
-	// Progress is that of a running tool call; nil for a piece of an answer. All other fields are
-	// then zero.
+	// Progress is the progress of a running tool call. Nil: this is a delta of an answer. If set,
+	// all other fields are zero.
 	Progress *event.ToolProgress `json:"-"`
 }
 

@@ -105,7 +105,7 @@ func jsonSize(value any) int {
 // maxStateTools bounds the JSON of tools with descriptions and schemas in a [State].
 const maxStateTools = 8 << 10
 
-// withoutSchemas returns tools without descriptions, schemas and conditions if they are large.
+// withoutSchemas returns the tools; if they are large, without descriptions, schemas and conditions.
 func withoutSchemas(tools *event.SetTools) *event.SetTools {
 	if toolsSize(tools) <= maxStateTools {
 		return tools
@@ -131,8 +131,8 @@ func toolsSize(tools *event.SetTools) int {
 // maxStateArguments bounds the arguments of a tool call in a [State], in bytes.
 const maxStateArguments = 1 << 10
 
-// shortened returns a request without settings, whose calls have short arguments. Those of the
-// 17th call and further ones are omitted.
+// shortened returns a request without settings and with short arguments. The arguments of the 17th
+// and later calls are omitted.
 func shortened(request *reducer.Request) *reducer.Request {
 	if request == nil {
 		return nil
