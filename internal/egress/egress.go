@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// ErrBlocked reports a URL or an address that must not be reached.
+// ErrBlocked reports a URL or an address to which no request is sent.
 var ErrBlocked = errors.New("is blocked")
 
 const (
@@ -51,7 +51,7 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// NewClient returns a client without a timeout: bound its requests by their contexts.
+// NewClient returns a client without a timeout. The context of a request bounds its time.
 func NewClient(options Options) *http.Client {
 	if options.Resolver == nil {
 		options.Resolver = net.DefaultResolver
@@ -76,7 +76,7 @@ func NewClient(options Options) *http.Client {
 	}
 }
 
-// checked checks the URL of each request, redirects included.
+// checked is a transport that checks the URL of each request, including redirects.
 type checked struct{ http.RoundTripper }
 
 func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -86,7 +86,7 @@ func (c checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// checkURL returns an error for a URL that is blocked whatever its host resolves to.
+// checkURL returns an error for a URL that is blocked whichever addresses its host has.
 func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -123,7 +123,7 @@ func (o Options) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	// One address that is not public shows that the name is meant for another network.
+	// A single address that is not public blocks the name: it belongs to a private network.
 	for _, found := range addresses {
 		if !IsPublic(found) {
 			return nil, fmt.Errorf("host %s %w: %s is not a public address", host, ErrBlocked, found)

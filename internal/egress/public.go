@@ -43,8 +43,8 @@ func prefixes(texts ...string) (parsed []netip.Prefix) {
 	return parsed
 }
 
-// IsPublic reports whether an address is assigned to a host of the public Internet: not private,
-// loopback, link-local, multicast, reserved, or an IPv6 form of such an IPv4 address.
+// IsPublic reports whether an address belongs to the public Internet. Private, loopback,
+// link-local, multicast and reserved addresses do not, nor do IPv6 forms of such IPv4 addresses.
 func IsPublic(address netip.Addr) bool {
 	if !address.IsValid() || address.Zone() != "" {
 		return false
