@@ -30,7 +30,7 @@ const (
 	KindNoPDF Kind = "no PDF input"
 	// KindNoAudio: the request contains an audio file, which the model does not accept.
 	KindNoAudio Kind = "no audio input"
-	// KindNoTools: the request offers tools and the model takes none.
+	// KindNoTools: the request offers tools and the model does not support tools.
 	KindNoTools Kind = "no tools"
 	// KindToolCall: the answer contains only tool calls, although no tools were offered.
 	KindToolCall Kind = "unasked tool call"

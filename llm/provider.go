@@ -26,8 +26,8 @@ type Provider struct {
 	// Accepts are the kinds of media that the models accept as content parts: images, PDFs and
 	// audio. Others become notes. Nil: those of the preset with this id and URL, else images.
 	Accepts []event.Media
-	// NoTools marks models that take no tools: none are offered, and earlier calls are sent as
-	// text.
+	// NoTools marks models that do not support tools: none are offered, and earlier calls are sent
+	// as text.
 	NoTools bool
 	// ThinkTags: read <think> tags at the start of an answer as reasoning, for a server without
 	// a reasoning parser.
@@ -156,7 +156,7 @@ type quirks struct {
 	// their provider state. Otherwise calls and their results are sent as text.
 	toolsAsText bool
 	tools       toolQuirks
-	// userLast: the last message must be that of a user or a result.
+	// userLast: the last message must be a user message or a result.
 	userLast bool
 	// state is the provider state that must be returned with answers.
 	state stateRule
@@ -233,8 +233,8 @@ const (
 	// stateDetails: reasoning_details, unchanged and in order, with every answer.
 	// https://openrouter.ai/docs/guides/best-practices/reasoning-tokens
 	stateDetails
-	// stateReasoning: reasoning_content of each answer between two user messages if one of them
-	// calls tools. Otherwise it is ignored.
+	// stateReasoning: reasoning_content of every answer between two user messages if one of the
+	// answers calls tools. Otherwise it is ignored.
 	// https://api-docs.deepseek.com/guides/thinking_mode
 	stateReasoning
 	// stateSignatures: extra_content, with thought signatures, of the message and its calls.
@@ -283,8 +283,8 @@ var presets = map[string]preset{
 	},
 	"mistral": {
 		// Unknown fields, including stream_options, are a 422. The ids of tool calls have nine
-		// letters and digits, no user message follows a result, and the last message is that of a
-		// user or a result. https://github.com/mistralai/mistral-common (validator.py)
+		// letters and digits, no user message follows a result, and the last message is a user
+		// message or a result. https://github.com/mistralai/mistral-common (validator.py)
 		// https://docs.mistral.ai/capabilities/document_ai/document_qna
 		// https://docs.mistral.ai/capabilities/audio
 		baseURL: "https://api.mistral.ai/v1", keyRef: "env:MISTRAL_API_KEY",

@@ -198,9 +198,9 @@ type stateReader struct {
 	details []*detail
 	extra   json.RawMessage   // extra_content of the message
 	calls   []json.RawMessage // extra_content of the tool calls, null for none
-	// isCallSigned means that calls has an object.
+	// isCallSigned means that calls contains an object.
 	isCallSigned bool
-	// pieces finds the call of a piece, as for the answer.
+	// pieces finds the call that a piece of a call belongs to, as for the answer.
 	pieces callReader
 }
 

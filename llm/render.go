@@ -152,8 +152,8 @@ func (r *rendering) answer(i int) []message {
 }
 
 // withReasoning returns the state of answer i. If calls since the newest user message are sent with
-// their reasoning, each later answer must have some. That of another model, or a partial one, has
-// none.
+// their reasoning, each later answer must have reasoning, too. A partial answer and one of another
+// model have none.
 func (r *rendering) withReasoning(i int, back returned) returned {
 	if r.target.quirks.state != stateReasoning || back.Reasoning != nil {
 		return back

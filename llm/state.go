@@ -69,7 +69,7 @@ func (t *Target) returned(m *reducer.Message) (r returned) {
 	}
 	var data struct {
 		returned
-		// Calls are in the order of the tool calls, which can have other ids in the log.
+		// Calls are in the order of the tool calls, whose ids in the log can differ.
 		Calls    json.RawMessage `json:"tool_calls"`
 		Thinking json.RawMessage `json:"thinking"`
 	}

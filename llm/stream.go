@@ -21,8 +21,8 @@ type Result struct {
 	// State is the provider state of the answer for later requests to the same target. Nil if
 	// the provider requires none, or if the answer is incomplete.
 	State *event.ProviderState
-	// Calls are the tool calls of a complete answer, in order, at most [MaxCalls]. The request
-	// goes on with their results.
+	// Calls are the tool calls of a complete answer, in order, at most [MaxCalls]. The next
+	// request contains their results.
 	Calls []Call
 	// FinishReason is the provider's: "stop", "length", "content_filter", …, or "other" if it
 	// is not a word. It is "tool_calls" if there are calls. Empty if the answer is incomplete.

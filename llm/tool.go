@@ -23,10 +23,10 @@ type Tool struct {
 
 // Call is a tool call of an answer.
 type Call struct {
-	// ID is that of the provider, or a new one if the provider sent none. It is unique in the
-	// answer.
+	// ID is the id that the provider assigned, or a new one if it assigned none. It is unique in
+	// the answer.
 	ID string
-	// Name is that of a [Tool] unless the model made a mistake; 1 to 64 of A-Z a-z 0-9 _ -.
+	// Name is the name of a [Tool] unless the model made a mistake; 1 to 64 of A-Z a-z 0-9 _ -.
 	Name string
 	// Arguments is JSON unless the model made a mistake.
 	Arguments string
@@ -34,23 +34,23 @@ type Call struct {
 
 // toolQuirks are deviations of a provider from the tool calling of the OpenAI API.
 type toolQuirks struct {
-	// none: the models take no tools. None are offered, and earlier calls are sent as text.
+	// none: the models do not support tools. None are offered, and earlier calls are sent as text.
 	none bool
 	// needsState: a call without its provider state is rejected, and is sent as text.
 	needsState bool
-	// noChoice: there is no tool_choice. If no tool may be called, none is offered.
+	// noChoice: tool_choice is not supported. If no tool may be called, none is offered.
 	noChoice bool
-	// noForcedChoice: tool_choice is auto or none.
+	// noForcedChoice: tool_choice can only be auto or none.
 	noForcedChoice bool
-	// noNamedChoice: tool_choice is a mode. Instead of naming a tool, only that tool is offered.
+	// noNamedChoice: tool_choice cannot name a tool. Instead, only that tool is offered.
 	noNamedChoice bool
-	// noParallel: there is no parallel_tool_calls.
+	// noParallel: parallel_tool_calls is not supported.
 	noParallel bool
 	// maxDescription is the maximum length of a description in characters; 0: unlimited.
 	maxDescription int
 	// letterFirst: names begin with a letter or an underscore.
 	letterFirst bool
-	// openAPISchema: parameters are a schema of OpenAPI 3.0, with a subset of JSON Schema.
+	// openAPISchema: parameters are an OpenAPI 3.0 schema, a subset of JSON Schema.
 	openAPISchema bool
 	// shortIDs: the ids of calls have nine letters and digits.
 	shortIDs bool
@@ -58,8 +58,8 @@ type toolQuirks struct {
 	noUserAfterResult bool
 }
 
-// choice returns the mode of the tool choice, "" for the default, and the tool that must be
-// called, "" for none.
+// choice returns the mode of the tool choice ("" for the default) and the name of the tool that
+// must be called ("" for none).
 func (t *Target) choice() (mode, name string) {
 	if c := t.settings().ToolChoice; c != nil {
 		return c.Mode, c.Name
@@ -91,7 +91,7 @@ func (t *Target) checkTools() *Error {
 		case slices.Contains(names, tool.Name):
 			return bad("the tool %q is offered twice", tool.Name)
 		case len(tool.Parameters) > 0 && tool.Parameters.Fields() == nil && string(tool.Parameters) != "{}":
-			return bad("the parameters of the tool %q are no JSON Schema (want an object)", tool.Name)
+			return bad("the parameters of the tool %q are not a JSON Schema (want an object)", tool.Name)
 		}
 		names = append(names, tool.Name)
 	}
@@ -140,8 +140,8 @@ func (t *Target) addTools(fields map[string]any, s event.RequestSettings) {
 	}
 }
 
-// isThinkingOff reports whether an extra field turns the reasoning of DeepSeek off. Only then it
-// accepts that a tool must be called.
+// isThinkingOff reports whether an extra field turns off the reasoning of DeepSeek, which accepts a
+// forced tool call only then.
 func (t *Target) isThinkingOff(s event.RequestSettings) bool {
 	var thinking struct {
 		Type string `json:"type"`
@@ -166,8 +166,7 @@ func (q toolQuirks) toolName(name string) string {
 	return name
 }
 
-// calledName returns the name of a tool that the model calls by the name that it was offered
-// under.
+// calledName returns the original name of the tool that the model calls by its adapted name.
 func (t *Target) calledName(name string) string {
 	for _, tool := range t.Tools {
 		if t.quirks.tools.toolName(tool.Name) == name {
@@ -177,8 +176,8 @@ func (t *Target) calledName(name string) string {
 	return wireName(name)
 }
 
-// suspectTools checks whether a request failed because the model takes no tools, although it
-// offered some.
+// suspectTools sets [KindNoTools] if a request that offered tools failed because the model does not
+// support them.
 func (e *Error) suspectTools(offered bool) {
 	if !offered || !e.refusesTools {
 		return
@@ -186,6 +185,6 @@ func (e *Error) suspectTools(offered bool) {
 	switch e.Kind {
 	case KindBadRequest, KindNotFound, KindServer:
 		e.Kind = KindNoTools
-		e.Message += " (the model takes no tools: use another one, or set tools = false in the file of --providers)"
+		e.Message += " (the model does not support tools: use another one, or set tools = false in the file of --providers)"
 	}
 }

@@ -95,7 +95,7 @@ func (r *callReader) find(index int, id, name, arguments string) int {
 		newest = max(newest, at)
 	}
 	if newest < 0 || name == "" {
-		// Some servers send a new id with each piece, but none a call without a name.
+		// Some servers send a new id with each piece, but every server sends a new call with its name.
 		return newest
 	}
 	call := r.calls[newest]

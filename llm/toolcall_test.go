@@ -202,7 +202,7 @@ func TestCallsAreReadInEveryForm(t *testing.T) {
 	})
 }
 
-func TestAnAnswerNeverHasHalfACall(t *testing.T) {
+func TestAnAnswerNeverHasAnIncompleteCall(t *testing.T) {
 	call := llmtest.Call{ID: "c1", Name: "weather", Arguments: `{"city":"Rome"}`}
 	for name, test := range map[string]struct {
 		step   llmtest.Step

@@ -10,7 +10,7 @@ import (
 )
 
 // This file adapts the JSON Schemas of tools to what providers accept. An adapted schema may allow
-// more than the original, by which arguments are validated.
+// more than the original. Arguments are validated against the original.
 //
 //   - OpenAI requires type, properties and the items of arrays, and OpenAI and Anthropic reject
 //     combinations like anyOf at the top level.
@@ -92,8 +92,8 @@ func (f fields) text(name string) (text string) {
 	return text
 }
 
-// maxSchemaDepth and maxSchemas bound an adapted schema: its depth, and the schemas that it
-// contains. Others allow anything.
+// maxSchemaDepth and maxSchemas bound the depth of an adapted schema and the number of schemas in
+// it. Schemas beyond these bounds allow any value.
 const (
 	maxSchemaDepth = 32
 	maxSchemas     = 5000
@@ -271,7 +271,7 @@ func (a *adapter) openAPI(schema fields) fields {
 	return slices.DeleteFunc(schema, func(f field) bool { return !slices.Contains(openAPIFields, f.name) })
 }
 
-// requireKnown removes required names that are no properties.
+// requireKnown removes required names that are not properties.
 func (a *adapter) requireKnown(schema fields) fields {
 	var required []string
 	if json.Unmarshal(schema.get("required"), &required) != nil {

@@ -28,15 +28,15 @@ type Step struct {
 	// own body.
 	answer *answer
 	each   func(Request) Step
-	// checks return what is wrong with the request.
+	// checks return the problems of the request.
 	checks []func(Request) error
 }
 
 // Call is a tool call of an answer.
 type Call struct {
-	// ID is the id of the call. Empty: the answer has none, as with some servers.
+	// ID is the id of the call. Empty: the call has no id, as with some servers.
 	ID, Name string
-	// Arguments are JSON, or whatever the model writes instead.
+	// Arguments are usually JSON, but can be any text that a model writes.
 	Arguments string
 }
 

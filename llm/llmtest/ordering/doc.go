@@ -5,10 +5,10 @@
 //		t.Error(violation)
 //	}
 //
-// The rules are written from the documents of the providers, which each [Rule] names. The package
-// shares no code with the renderer of package llm, so that one can test the other. It knows
-// requests only as JSON.
+// The rules follow the documentation of the providers; each [Rule] names its source. The package
+// shares no code with the renderer of package llm, so that it can test the renderer. It reads
+// requests as JSON.
 //
-// A request without a violation can still be rejected: the package does not check models, limits
-// of size, or parameters that do not concern tools.
+// A provider can still reject a request without violations: the package does not check models, size
+// limits, or parameters that do not concern tools.
 package ordering

@@ -83,7 +83,7 @@ func (m message) isBlank() bool {
 	return true
 }
 
-// isAnswer reports whether a message is one of the model.
+// isAnswer reports whether a message is an answer of the model.
 func (m message) isAnswer() bool { return m.Role == "assistant" }
 
 // arguments returns the arguments of a call; false if they are not a JSON object in a string.
@@ -113,7 +113,7 @@ func (r request) choice() (mode, name string) {
 	return mode, named.Function.Name
 }
 
-// turns returns the messages between user messages, without them.
+// turns returns the messages between user messages, excluding the user messages.
 func (r request) turns() (turns [][]message) {
 	turn := []message(nil)
 	for _, m := range r.withoutSystem() {

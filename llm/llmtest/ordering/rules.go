@@ -13,7 +13,7 @@ import (
 type Rule struct {
 	// Name is the family of the provider and a name, such as mistral/last-role.
 	Name string
-	// Source is the document with the rule, or a report of the error.
+	// Source is the documentation of the rule, or a report of the error.
 	Source string
 	check  func(r request, report func(format string, args ...any))
 }
@@ -28,8 +28,8 @@ const (
 	templates = "templates"
 )
 
-// families are the families whose rules apply to a preset. OpenRouter passes requests on to the
-// others in its own form, which is that of OpenAI.
+// families are the families whose rules apply to a preset. OpenRouter accepts requests in the form of
+// OpenAI and forwards them to the others.
 var families = map[string][]string{
 	"openai":     {openai},
 	"openrouter": {openai},
@@ -95,14 +95,14 @@ var rules = []Rule{
 	{"openai/content", openaiChat, func(r request, report func(string, ...any)) {
 		for i, m := range r.Messages {
 			if m.isBlank() && (!m.isAnswer() || len(m.ToolCalls) == 0) {
-				report("message %d of the %s has no content", i, m.Role)
+				report("message %d with the role %s has no content", i, m.Role)
 			}
 		}
 	}},
 	{"openai/calls-of-assistant", openaiChat, func(r request, report func(string, ...any)) {
 		for i, m := range r.Messages {
 			if len(m.ToolCalls) > 0 && !m.isAnswer() {
-				report("message %d of the %s has tool calls", i, m.Role)
+				report("message %d with the role %s has tool calls", i, m.Role)
 			}
 		}
 	}},
@@ -132,7 +132,7 @@ var rules = []Rule{
 			}
 			answers := func(c call) bool { return c.ID == m.ToolCallID }
 			if !slices.ContainsFunc(r.Messages[j].ToolCalls, answers) {
-				report("message %d is the result of no call of the message before the results", i)
+				report("message %d is a result without a call in the answer before it", i)
 			}
 		}
 	}},
@@ -176,7 +176,7 @@ var rules = []Rule{
 			}
 			var schema map[string]any
 			if json.Unmarshal(t.Function.Parameters, &schema) != nil || schema["type"] != "object" || schema["properties"] == nil {
-				report("the schema of %q is no object with properties", t.Function.Name)
+				report("the schema of %q is not an object with properties", t.Function.Name)
 			}
 			for _, name := range combinators {
 				if schema[name] != nil {
@@ -197,13 +197,13 @@ var rules = []Rule{
 		}
 		isNamed := func(t tool) bool { return t.Function.Name == name }
 		if name != "" && !slices.ContainsFunc(r.Tools, isNamed) {
-			report("tool_choice names %q, which is no tool of the request", name)
+			report("tool_choice names %q, which the request does not offer", name)
 		}
 	}},
 
 	{"anthropic/first-role", anthropicAPI, func(r request, report func(string, ...any)) {
 		if all := r.withoutSystem(); len(all) == 0 || all[0].Role != "user" {
-			report("there is no message of the user, or another one is first")
+			report("the first message is not a user message")
 		}
 	}},
 	{"anthropic/last-role", anthropicAPI, func(r request, report func(string, ...any)) {
@@ -215,7 +215,7 @@ var rules = []Rule{
 		for i, m := range r.Messages {
 			for _, p := range m.parts() {
 				if p.Type == "text" && strings.TrimSpace(p.Text) == "" {
-					report("message %d has a text of white space", i)
+					report("message %d has a text that is only white space", i)
 				}
 			}
 		}
@@ -242,7 +242,7 @@ var rules = []Rule{
 
 	{"gemini/first-role", geminiCalls, func(r request, report func(string, ...any)) {
 		if all := r.withoutSystem(); len(all) == 0 || all[0].Role != "user" {
-			report("there is no message of the user, or another one is first")
+			report("the first message is not a user message")
 		}
 	}},
 	{"gemini/call-turn", geminiReported, func(r request, report func(string, ...any)) {
@@ -266,7 +266,7 @@ var rules = []Rule{
 	}},
 	{"gemini/last-role", "https://github.com/crewAIInc/crewAI/pull/6973", func(r request, report func(string, ...any)) {
 		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].isAnswer() {
-			report("the last message is one of the model")
+			report("the last message is an answer")
 		}
 	}},
 	{"gemini/signatures", geminiThoughts, func(r request, report func(string, ...any)) {
@@ -325,12 +325,12 @@ var rules = []Rule{
 	}},
 	{"mistral/last-role", mistralRules, func(r request, report func(string, ...any)) {
 		if last := len(r.Messages) - 1; last > 0 && r.Messages[last].Role != "user" && r.Messages[last].Role != "tool" {
-			report("the last message is one of the %s", r.Messages[last].Role)
+			report("the last message has the role %s", r.Messages[last].Role)
 		}
 	}},
 	{"mistral/only-message", mistralRules, func(r request, report func(string, ...any)) {
 		if len(r.Messages) == 1 && r.Messages[0].Role != "user" && r.Messages[0].Role != "system" {
-			report("the only message is one of the %s", r.Messages[0].Role)
+			report("the only message has the role %s", r.Messages[0].Role)
 		}
 	}},
 	{"mistral/answer", mistralRules, func(r request, report func(string, ...any)) {
@@ -383,13 +383,13 @@ var rules = []Rule{
 	{"deepseek/content", deepseekChat, func(r request, report func(string, ...any)) {
 		for i, m := range r.Messages {
 			if m.Content == nil || !m.isString() && !(m.isNull() && m.isAnswer()) {
-				report("message %d of the %s has the content %s, want a string, or null in an answer", i, m.Role, m.Content)
+				report("message %d with the role %s has the content %s, want a string, or null in an answer", i, m.Role, m.Content)
 			}
 		}
 	}},
 	{"deepseek/last-role", deepseekChat, func(r request, report func(string, ...any)) {
 		if last := len(r.Messages) - 1; last >= 0 && r.Messages[last].Role != "user" && r.Messages[last].Role != "tool" {
-			report("the last message is one of the %s, without a prefix", r.Messages[last].Role)
+			report("the last message has the role %s, without a prefix", r.Messages[last].Role)
 		}
 	}},
 	{"deepseek/reasoning", deepseekThought, func(r request, report func(string, ...any)) {
@@ -406,7 +406,7 @@ var rules = []Rule{
 	}},
 	{"deepseek/tool-choice", "https://github.com/pydantic/pydantic-ai/pull/3644", func(r request, report func(string, ...any)) {
 		if mode, name := r.choice(); r.Thinking.Type != "disabled" && (mode == "required" || name != "") {
-			report("a tool must be called in thinking mode")
+			report("tool_choice forces a call in thinking mode")
 		}
 	}},
 
@@ -479,7 +479,7 @@ func (v Violation) String() string {
 func Check(provider string, body []byte) (violations []Violation) {
 	var r request
 	if err := json.Unmarshal(body, &r); err != nil {
-		return []Violation{{rules[0], fmt.Sprintf("the body is no request: %v", err)}}
+		return []Violation{{rules[0], fmt.Sprintf("the body is not a request: %v", err)}}
 	}
 	applied, ok := families[provider]
 	if !ok {

@@ -55,8 +55,8 @@ func TestAValidRequestHasNoViolation(t *testing.T) {
 	}
 }
 
-// TestEachRuleFindsItsViolation is the mutation check of the rules: each has a request that
-// violates it.
+// TestEachRuleFindsItsViolation checks each rule with a valid request that was changed to violate
+// it.
 func TestEachRuleFindsItsViolation(t *testing.T) {
 	second := replaced(called, "abcdefghi", "bcdefghij")
 	bad := map[string][]byte{
