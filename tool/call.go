@@ -13,8 +13,8 @@ import (
 // maxErrorBytes bounds the error text that models receive.
 const maxErrorBytes = 4 << 10
 
-// Call calls a tool and returns its result for the model. Errors are results. The worker bounds
-// its time and handles panics.
+// Call calls a tool and returns its result for the model. Errors are results, too. The worker
+// bounds the time and handles panics.
 func (s *Set) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
 	ctx = NewContext(ctx, r.ContextName, r.ToolCallID, r.Progress)
 	result, err := s.call(ctx, r)

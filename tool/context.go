@@ -5,16 +5,16 @@ import (
 	"errors"
 )
 
-// call is what the context of a function knows about the call.
+// call is the call in the context of a function.
 type call struct {
 	contextName, id string
-	progress        func(text string) // nil: nobody can see it
+	progress        func(text string) // nil: progress is discarded
 }
 
 type callKey struct{}
 
-// NewContext returns a context as functions receive it, for tests of functions. A nil progress
-// discards what the function reports.
+// NewContext returns a context like the one that functions receive, for tests of functions. With a
+// nil progress, reports of the function are discarded.
 func NewContext(ctx context.Context, contextName, callID string, progress func(text string)) context.Context {
 	return context.WithValue(ctx, callKey{}, call{contextName, callID, progress})
 }
@@ -31,7 +31,7 @@ func CallID(ctx context.Context) string { return callOf(ctx).id }
 // ContextName returns the name of the context that makes the call; empty outside of a call.
 func ContextName(ctx context.Context) string { return callOf(ctx).contextName }
 
-// Progress shows a text to those who follow the context, in place of the previous one. It is
+// Progress shows a text to the followers of the context, in place of the previous one. The text is
 // neither recorded nor sent to the model. Texts that arrive too fast are dropped.
 func Progress(ctx context.Context, text string) {
 	if c := callOf(ctx); c.progress != nil {
@@ -43,8 +43,8 @@ type retryable struct{ error }
 
 func (r retryable) Unwrap() error { return r.error }
 
-// Retryable marks the error of a function that may succeed later. A call of an [Idempotent] tool
-// is then repeated up to its [Attempts]. Retryable(nil) is nil.
+// Retryable marks an error after which a later attempt may succeed. A call of an [Idempotent] tool
+// is then repeated, up to its [Attempts]. Retryable(nil) is nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// ReadResult is the name of the tool with which models read results that were too large. Each
-// context with a tool of a [Set] has it: a list of tools that changed during a conversation would
-// invalidate the provider's cache of the prompt.
+// ReadResult is the name of the tool with which models read results that were too large. It is
+// offered with every tool of a [Set], because a list of tools that changes during a conversation
+// invalidates the provider's prompt cache.
 const ReadResult = "read_result"
 
 const (
@@ -94,7 +94,7 @@ func (s *Set) store(ctx context.Context, text string) (string, error) {
 	if s.options.Store == nil {
 		return "", nil
 	}
-	// The function has run: its result is kept even if the call is cancelled now.
+	// The function has returned, so its result is stored even if the call is cancelled now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	ref, err := s.options.Store.Put(ctx, []byte(resultHeader+text))
@@ -103,8 +103,8 @@ func (s *Set) store(ctx context.Context, text string) (string, error) {
 
 const refPrefix = "sha256/"
 
-// abridged returns the beginning and the end of a text with at most max bytes in total, and how
-// to read the rest; ref is empty if it is lost.
+// abridged returns the beginning and the end of a text with at most max bytes in total, and how to
+// read the rest. ref is empty if the rest is lost.
 func abridged(text, ref string, max int) string {
 	how := "it was not stored"
 	if ref != "" {

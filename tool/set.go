@@ -18,13 +18,13 @@ var _ activities.Tools = (*Set)(nil)
 
 // Options configure a [Set].
 type Options struct {
-	// Store keeps results that exceed [MaxResult]: the store of the worker. Nil: their rest is
-	// lost.
+	// Store is the blob store of the worker. It stores results that exceed [MaxResult]. Nil: their
+	// middle is lost.
 	Store *blobs.Store
 	// Sources supply further tools, by the prefix of their canonical names, such as "mcp:".
 	Sources map[string]Source
-	// Disabled are tools that the operator has not enabled: their canonical names, and how to
-	// enable them.
+	// Disabled maps the canonical names of tools that are not enabled to how to enable them, for
+	// error messages.
 	Disabled map[string]string
 	// Logger receives failures of the store. Nil: [slog.Default].
 	Logger *slog.Logger
@@ -37,7 +37,7 @@ type Set struct {
 	byName  map[string]Tool
 }
 
-// NewSet returns the set of some tools and of [ReadResult]. Their names must be unique.
+// NewSet returns a set with the tools and [ReadResult]. The names must be unique.
 func NewSet(options Options, tools ...Tool) (*Set, error) {
 	options.Logger = cmp.Or(options.Logger, slog.Default())
 	s := &Set{options: options, byName: map[string]Tool{}}
@@ -145,7 +145,8 @@ func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, pattern
 	return known, nil
 }
 
-// isOfSource reports whether a pattern names tools of a source, which decides what is unknown.
+// isOfSource reports whether a pattern names tools of a source. The source itself reports unknown
+// names.
 func (s *Set) isOfSource(pattern string) bool {
 	for prefix := range s.options.Sources {
 		if strings.HasPrefix(pattern, prefix) {
@@ -166,7 +167,7 @@ func (s *Set) unknown(r activities.OfferRequest, pattern string) error {
 	return badRequest(r, "no tool matches %q (this worker has %s)", pattern, strings.Join(names, ", "))
 }
 
-// badRequest returns the error of a request that no retry changes.
+// badRequest returns the error of a request that a retry cannot fix.
 func badRequest(r activities.OfferRequest, format string, args ...any) error {
 	return &activities.ModelError{Kind: "unknown-tool", Failure: event.FailureBadRequest,
 		Err: fmt.Errorf("tools of context %s: "+format, append([]any{r.ContextName}, args...)...)}

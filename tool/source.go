@@ -9,15 +9,15 @@ type Source interface {
 	// missing at present are left out. An error fails the request; it may be of type
 	// [*activities.ModelError].
 	Offer(context.Context, OfferRequest) ([]Tool, error)
-	// Find returns the tool with the name that models know; found is false if there is none.
+	// Find returns a tool by its name in requests to models; found is false if there is none.
 	Find(ctx context.Context, contextName, name string) (t Tool, found bool, err error)
 }
 
 // OfferRequest asks a [Source] for the tools of a context.
 type OfferRequest struct {
 	ContextName string
-	// RequestID is the same in all steps of a turn. A model may call a tool that it saw in an
-	// earlier step, so the list should stay.
+	// RequestID is the same in all steps of a turn. A model may call a tool that an earlier step
+	// offered, so the tools of a request should not change.
 	RequestID string
 	// Patterns all have the prefix of the source.
 	Patterns []string

@@ -36,7 +36,7 @@ type Tool struct {
 	call      func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// Spec returns what workers and models know about the tool.
+// Spec returns the description of the tool for workers and models.
 func (t Tool) Spec() activities.Tool { return t.spec }
 
 // Option configures a [Tool].
@@ -103,7 +103,7 @@ func New[In, Out any](name, description string, function func(ctx context.Contex
 	return t, nil
 }
 
-// Must returns the tool, or panics if the error is not nil. Use it for tools in variables.
+// Must returns the tool, or panics if the error is not nil. It is for tools in package variables.
 func Must(t Tool, err error) Tool {
 	if err != nil {
 		panic(err)

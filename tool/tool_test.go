@@ -70,7 +70,7 @@ func TestParametersKeepTheOrderOfFields(t *testing.T) {
 	require.Less(t, strings.Index(parameters, `"Apple":`), strings.Index(parameters, `"Mango":`))
 }
 
-func TestOptionsAreTakenOver(t *testing.T) {
+func TestOptionsAreApplied(t *testing.T) {
 	made, err := tool.New("files_read", "Read", func(_ context.Context, raw json.RawMessage) (json.RawMessage, error) { return raw, nil },
 		tool.Parameters(event.Object(`{"type":"object"}`)), tool.Canonical("mcp:files/read"),
 		tool.Timeout(time.Hour), tool.Idempotent(), tool.Attempts(3))

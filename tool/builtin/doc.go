@@ -8,8 +8,8 @@
 // A context uses those that its event.SetTools names and that the set of its worker contains.
 //
 // Guarantees:
-//   - They change nothing, so their calls are repeated if a worker dies.
+//   - The tools change nothing, so a call is repeated if its worker dies.
 //   - fetch connects to public addresses only: see package internal/egress.
-//   - list_files and read_file reach no file outside of their folder, also not by symbolic links.
+//   - list_files and read_file reach no file outside their folder, not even through symbolic links.
 //   - search_log reads no other context.
 package builtin

@@ -38,8 +38,8 @@ const (
 
 // FetchOptions configure [Fetch].
 type FetchOptions struct {
-	// Client sends the requests. Nil: one that connects to public addresses only, on the ports
-	// 80 and 443, without a proxy. A client of your own lets models reach whatever it can reach.
+	// Client sends the requests. Nil: a client that connects only to public addresses, on ports 80
+	// and 443, without a proxy. With any other client, models reach every address that it reaches.
 	Client *http.Client
 }
 
@@ -48,8 +48,8 @@ type fetchInput struct {
 	Raw bool   `json:"raw,omitempty" jsonschema:"return HTML as it is instead of as Markdown"`
 }
 
-// Fetch returns the tool fetch, which gets a URL and returns its text, HTML as Markdown. Other
-// types than text are errors.
+// Fetch returns the tool fetch, which gets a URL and returns its text, HTML as Markdown. Content
+// that is not text is an error.
 func Fetch(options FetchOptions) tool.Tool {
 	f := fetcher{client: options.Client, markdown: converter.NewConverter(converter.WithPlugins(
 		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 )
 
-func TestTheUsualFileOfServersIsRead(t *testing.T) {
+func TestTheFileFormatOfOtherClientsIsRead(t *testing.T) {
 	servers, err := mcp.ParseServers([]byte(`{"mcpServers": {
 		"files": {"type": "stdio", "command": "npx", "args": ["-y", "server-filesystem", "/srv"], "env": {"TOKEN": "env:FILES_TOKEN", "LEVEL": "debug"}, "cwd": "/srv", "timeoutMs": 5000},
 		"old": {"command": "old", "disabled": true},

@@ -129,7 +129,7 @@ func TestAnHTTPServerThatIsDownIsAnErrorWithoutItsURL(t *testing.T) {
 	require.NotContains(t, w.log.String(), "hunter2")
 }
 
-func TestAnHTTPServerThatRefusesTheKeyIsAnError(t *testing.T) {
+func TestAnHTTPServerThatRejectsTheKeyIsAnError(t *testing.T) {
 	t.Parallel()
 	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no access with "+r.Header.Get("Authorization"), http.StatusUnauthorized)

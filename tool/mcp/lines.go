@@ -42,7 +42,7 @@ func (w *lineWriter) Write(text []byte) (int, error) {
 	defer w.mu.Unlock()
 	for rest := text; len(rest) > 0; {
 		line, after, complete := bytes.Cut(rest, []byte("\n"))
-		// Secrets are found in whole lines only: keep more than is logged.
+		// Secrets are found only in whole lines, so the buffer holds more than is logged.
 		if room := maxSecretBytes - len(w.line); room > 0 {
 			w.line = append(w.line, line[:min(len(line), room)]...)
 		}

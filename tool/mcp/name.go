@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Prefix is that of the names of MCP tools in [event.SetTools]: mcp:SERVER/TOOL.
+// Prefix begins the names of MCP tools in [event.SetTools]: mcp:SERVER/TOOL.
 const Prefix = "mcp:"
 
-// sentPrefix is that of the names of MCP tools in requests to models.
+// sentPrefix begins the names of MCP tools in requests to models.
 const sentPrefix = "mcp__"
 
 const (
@@ -40,7 +40,7 @@ func sentName(server, tool string) string {
 	return name[:min(len(name), maxSentName-len(hash))] + hash
 }
 
-// serverOf returns the server of a name in a request; "" if it is none of ours.
+// serverOf returns the server of a tool name in a request; "" if it is not an MCP tool.
 func serverOf(sent string) string {
 	rest, ok := strings.CutPrefix(sent, sentPrefix)
 	server, _, found := strings.Cut(rest, "__")

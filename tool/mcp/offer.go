@@ -16,17 +16,18 @@ import (
 
 var _ tool.Source = (*Servers)(nil)
 
-// maxPins is the number of requests whose lists of tools are kept.
+// maxPins is the number of requests whose lists of tools are pinned.
 const maxPins = 1024
 
-// pins keep the lists of tools that the first step of a request was offered, so that its later
-// steps are offered the same.
+// pins are the lists of tools that the first steps of requests offered. Later steps offer the same
+// lists.
 type pins struct {
 	mu       sync.Mutex
 	requests *lru.Cache // context and request id to map[string][]tool.Tool
 }
 
-// of returns the list of a server for a request. It takes the newest one if it is the first.
+// of returns the list of a server for a request: the pinned list, or else the newest one, which it
+// pins.
 func (p *pins) of(r tool.OfferRequest, server string, newest func() []tool.Tool) []tool.Tool {
 	if r.RequestID == "" {
 		return newest()
@@ -44,7 +45,7 @@ func (p *pins) get(r tool.OfferRequest, server string) (pinned []tool.Tool, ok b
 	return pinned, ok
 }
 
-// put keeps a list unless there is one, and returns the one that is kept.
+// put pins a list unless one is pinned, and returns the pinned list.
 func (p *pins) put(r tool.OfferRequest, server string, list []tool.Tool) []tool.Tool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +57,7 @@ func (p *pins) put(r tool.OfferRequest, server string, list []tool.Tool) []tool.
 	return list
 }
 
-// lists returns the lists of a request by server.
+// lists returns the pinned lists of a request by server.
 func (p *pins) lists(r tool.OfferRequest) map[string][]tool.Tool {
 	if p.requests == nil {
 		p.requests = lru.New(maxPins)
@@ -71,8 +72,8 @@ func (p *pins) lists(r tool.OfferRequest) map[string][]tool.Tool {
 }
 
 // Offer returns the tools that match one of the patterns. All steps of a request are offered
-// the same list, as long as this process serves them. A server that is not running offers the
-// tools that it had; if it never ran, none. A pattern that names an unknown server is an error
+// the same list, as long as this process serves them. The tools of a server that is down are still
+// offered if they were listed once. A pattern that names an unknown server is an error
 // of type [*activities.ModelError].
 func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, error) {
 	named := map[*server]bool{}
@@ -141,7 +142,7 @@ func (s *Servers) unknown(contextName, pattern string) error {
 		"tools of context %s: no MCP server matches %q (this worker has %s; want mcp:SERVER/TOOL)", contextName, pattern, known)}
 }
 
-// Find returns the tool that models know by a name.
+// Find returns a tool by its name in requests to models.
 func (s *Servers) Find(ctx context.Context, _, name string) (tool.Tool, bool, error) {
 	server := s.find(serverOf(name))
 	if server == nil {
@@ -160,7 +161,7 @@ func (s *Servers) Find(ctx context.Context, _, name string) (tool.Tool, bool, er
 	return tool.Tool{}, false, fmt.Errorf("MCP server %s has no tool %s any more", server.config.Name, name)
 }
 
-// retryable marks errors of calls that another attempt may not have. Only calls of idempotent
+// retryable marks errors of calls that may not recur in another attempt. Only calls of idempotent
 // tools are repeated.
 func retryable(err error) error {
 	var failed *callError

@@ -19,7 +19,7 @@ type process struct {
 	child         *child.Process
 	stdin, stdout *os.File
 	stderr        *lineWriter
-	grace         time.Duration // to exit, see timing
+	grace         time.Duration // see timing.stop
 }
 
 // startProcess starts a server. It writes the lines of the server's standard error to stderr.
@@ -94,7 +94,7 @@ func (p *process) exit() error {
 	return errors.New("the server exited")
 }
 
-// stop ends the process as MCP wants it: it closes the input, then sends SIGTERM and SIGKILL,
+// stop ends the process as MCP specifies: it closes the input, then sends SIGTERM and SIGKILL,
 // both to the process group. It returns when the process has exited.
 func (p *process) stop() {
 	p.stdin.Close()

@@ -130,7 +130,7 @@ func (s *secrets) scrub(text string) string {
 	return s.replacer.Replace(text)
 }
 
-// scrubAll removes the secrets from the strings in a JSON value, its names included.
+// scrubAll removes the secrets from the strings and field names in a JSON value.
 func (s *secrets) scrubAll(value any) any {
 	if s.replacer == nil {
 		return value
@@ -138,7 +138,7 @@ func (s *secrets) scrubAll(value any) any {
 	return mapStrings(value, s.replacer.Replace)
 }
 
-// mapStrings returns a decoded JSON value with f applied to its strings and names.
+// mapStrings returns a decoded JSON value with f applied to its strings and field names.
 func mapStrings(value any, f func(string) string) any {
 	switch value := value.(type) {
 	case string:

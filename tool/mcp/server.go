@@ -24,8 +24,8 @@ import (
 const (
 	// connectTimeout bounds the start of a server, with its first list of tools.
 	connectTimeout = 30 * time.Second
-	// exitWait is the time for a process that closed its output to exit, and for an output or a
-	// session to end.
+	// exitWait is how long a process may take to exit after it closed its output, and an output or
+	// a session to end.
 	exitWait = 2 * time.Second
 	// maxBackoff is the maximum delay between two starts. The delay doubles with each start that
 	// fails, and returns to the minimum when a server has run for as long as the maximum.
@@ -35,16 +35,17 @@ const (
 )
 
 // statefulVersion is the newest protocol version that begins with "initialize". Newer versions
-// begin with another request, for which older servers with a command may never have an answer.
+// begin with another request, which older servers with a command may never answer.
 const statefulVersion = "2025-11-25"
 
-// timing is the time that a server is given. Tests change it.
+// timing contains the delays and timeouts of a server. Tests change them.
 type timing struct {
 	// backoff is the minimum delay between two starts.
 	backoff time.Duration
-	// ping is the time to answer a ping after a call timed out.
+	// ping is the timeout of a ping after a call timed out.
 	ping time.Duration
-	// stop is the time to exit after the input was closed, and again after SIGTERM.
+	// stop is how long a process may take to exit after its input is closed, and again after
+	// SIGTERM.
 	stop time.Duration
 	// wait bounds the wait of a request for the first start of a server, and of a call for a
 	// server that restarts.
@@ -53,10 +54,10 @@ type timing struct {
 
 var defaultTiming = timing{backoff: time.Second, ping: 10 * time.Second, stop: 2 * time.Second, wait: 10 * time.Second}
 
-// server runs one MCP server: it starts it, lists its tools, and starts it again when it ends.
+// server runs one MCP server: it starts the server, lists its tools, and restarts it when it ends.
 type server struct {
 	config Server
-	// dial is connection. Tests replace it.
+	// dial is the method connection. Tests replace it.
 	dial   func(*secrets) (*link, error)
 	getenv func(string) string
 	http   http.RoundTripper
@@ -155,7 +156,7 @@ func (s *server) serve(ctx context.Context) (wasConnected bool, err error) {
 		case <-l.lost:
 			return true, l.reason(errClosed)
 		case <-l.exited():
-			// A descendant may keep the output open; without it, the rest is read.
+			// The rest of the output is read, unless a descendant keeps it open.
 			l.process.signal(syscall.SIGKILL)
 			waitFor(l.ended, exitWait)
 			return true, l.process.exit()
@@ -298,7 +299,7 @@ const codeTransport = -32005
 
 var errClosed = errors.New("the connection was closed")
 
-// text returns untrusted text for errors.
+// text sanitizes untrusted text for errors.
 func (l *link) text(text string) string {
 	return event.Redact(cleanLine(l.secrets.scrub(text)), maxErrorBytes)
 }
@@ -310,8 +311,8 @@ func (s *server) newest() []tool.Tool {
 	return s.tools
 }
 
-// offered returns the newest list of tools. It waits for the first start of the server only, so
-// that one that cannot start delays no further request.
+// offered returns the newest list of tools. It waits only for the first start of the server, so a
+// server that cannot start delays only the first request.
 func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	err := s.await(ctx, s.timing.wait, func() bool { return s.isListed || s.failures > 0 })
 	if err != nil {
@@ -325,7 +326,7 @@ func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	return s.tools, nil
 }
 
-// connected returns the link to the server, but not the link before, which has failed.
+// connected returns the link to the server. It waits for a link other than before, which failed.
 func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	var l *link
 	err := s.await(ctx, s.timing.wait, func() bool {
@@ -335,8 +336,8 @@ func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	return l, err
 }
 
-// await waits until a condition holds. It returns an error after the next start that fails, if
-// none is due soon, or after a time.
+// await waits until a condition holds. It returns an error when the next start fails, when no start
+// is due within the time to wait, or when that time has passed.
 func (s *server) await(ctx context.Context, wait time.Duration, holds func() bool) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -438,7 +439,7 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 }
 
 // checkAlive stops a server that does not answer a ping after a call timed out, so that it is
-// started again. While another call runs, the server may just be busy.
+// restarted. While another call runs, the server may only be busy, so it is not stopped.
 func (s *server) checkAlive(l *link) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timing.ping)
 	defer cancel()
@@ -448,12 +449,12 @@ func (s *server) checkAlive(l *link) {
 	}
 }
 
-// callError is an error of a call for a model.
+// callError is the error of a call. Models read its text.
 type callError struct {
 	server string
 	err    error
-	// isUnsent means that the server did not receive the call, and isRejected that it answered
-	// with an error.
+	// isUnsent means that the server did not receive the call, isRejected that it answered with an
+	// error.
 	isUnsent, isRejected bool
 }
 
@@ -469,7 +470,7 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// connection starts or reaches the server.
+// connection starts the server or connects to its URL.
 func (s *server) connection(known *secrets) (*link, error) {
 	if s.config.Command == "" {
 		headers, err := known.headers(s.config.Headers)

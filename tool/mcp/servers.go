@@ -34,7 +34,7 @@ type Servers struct {
 	http    *http.Transport
 }
 
-// New returns servers that are not started yet. Its error names the server and the field.
+// New returns servers, which Start starts. An error names the server and the field.
 func New(options Options) (*Servers, error) {
 	getenv := options.Getenv
 	if getenv == nil {

@@ -217,7 +217,7 @@ func TestProgressOfACallIsReported(t *testing.T) {
 	require.Equal(t, []string{"1", "halfway (2/4)"}, reported)
 }
 
-func TestAChangedListIsTakenUpBetweenRequests(t *testing.T) {
+func TestAChangedListAppliesFromTheNextRequest(t *testing.T) {
 	t.Parallel()
 	w, f := files(t)
 	ctx := deadline(t)

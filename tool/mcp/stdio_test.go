@@ -147,7 +147,7 @@ func TestTheLogOfAServerIsCleanedAndBounded(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(w.log.String(), "line=many"), 30)
 }
 
-func TestAServerThatExitsCostsItsCallOnly(t *testing.T) {
+func TestAServerThatExitsAffectsOnlyItsCall(t *testing.T) {
 	t.Parallel()
 	w := stdio(t, "quiet", nil)
 	before := w.value(t, "mcp__a__pid", `{}`)
@@ -165,7 +165,7 @@ func requireTimeout(t *testing.T, w *worker, name string) {
 	require.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 }
 
-func TestACallThatTimesOutCostsItselfOnly(t *testing.T) {
+func TestATimeoutAffectsOnlyItsCall(t *testing.T) {
 	t.Parallel()
 	w := stdio(t, "quiet", nil)
 	before := w.value(t, "mcp__a__pid", `{}`)
