@@ -288,8 +288,8 @@ func (r *run) hasResult() bool {
 }
 
 // receive applies the signals in the inbox, in order, and then the results of activities.
-// It stops at maxTaskBytes. An urgent run may continue as new before the inbox is empty, so
-// it applies the results at once: the next run cannot.
+// It stops at maxTaskBytes. An urgent run may continue as new before the inbox is empty. It
+// applies the results at once, because the next run does not have them.
 func (r *run) receive() {
 	if r.isUrgent() {
 		r.awaitAdopted()

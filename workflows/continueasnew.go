@@ -196,8 +196,8 @@ func (r *run) isAdoptable() bool {
 		len(r.pending.effects) == 0 && !r.answer.future.IsReady()
 }
 
-// isMovable reports whether the next run can complete what this one has begun.
-func (r *run) isMovable() bool {
+// canContinue reports whether the next run can complete the calls and the attempt of this run.
+func (r *run) canContinue() bool {
 	return !r.calls.areAwaited() && (r.answer.future == nil || r.isAdoptable())
 }
 
@@ -212,13 +212,13 @@ func (r *run) isUrgent() bool {
 // the server accepts more of them before each further task.
 func (r *run) isFlooded() bool {
 	isFlood := r.task.grown >= floodBytes || r.task.signalBytes >= floodSignalBytes
-	return isFlood && r.isMovable()
+	return isFlood && r.canContinue()
 }
 
 // continuesAtOnce reports whether the run continues as new without processing its inbox.
 // A shorter task admits fewer signals.
 func (r *run) continuesAtOnce() bool {
-	return r.isDue() && r.isUrgent() && r.inbox.size <= maxContinuedInbox && r.isMovable()
+	return r.isDue() && r.isUrgent() && r.inbox.size <= maxContinuedInbox && r.canContinue()
 }
 
 // continueAsNew returns the error that ends the run and starts the next one, or nil if the

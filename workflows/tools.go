@@ -20,7 +20,7 @@ type toolCall struct {
 	requestID, callID string
 	future            workflow.Future
 	cancel            workflow.CancelFunc
-	// isCancelled means that nobody waits for the result. It is recorded if it still arrives.
+	// isCancelled means that no request waits for the result. It is recorded if it still arrives.
 	isCancelled bool
 }
 
@@ -33,7 +33,7 @@ func (c toolCalls) isReady() bool {
 	return slices.ContainsFunc(c, func(call toolCall) bool { return call.future.IsReady() })
 }
 
-// toolSlack is how much longer than its timeout a call may take, until its worker counts as
+// toolSlack is how much longer than its timeout a call may take before its worker counts as
 // stuck.
 const toolSlack = 30 * time.Second
 
@@ -134,7 +134,7 @@ func (r *run) wakeAt(effect reducer.WakeAt) {
 func (r *run) woken() {
 	at := r.now()
 	if at.Before(r.wake.at) {
-		at = r.wake.at // the clocks of the server may differ
+		at = r.wake.at // the clocks of the server's hosts may differ
 	}
 	r.wake = wake{}
 	r.apply(reducer.Woken{At: at})
