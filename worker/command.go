@@ -189,8 +189,8 @@ func (s *settings) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&s.allowBaseURLs, "allow-base-url", nil, "base `URL` that contexts may use without a key, including paths below it; may be repeated "+
 		"(default: only those of the providers and, with --dev, those on this machine)")
 	flags.StringVar(&s.attachmentsDir, "attachments-dir", "", "`DIRECTORY` from which attachments of type \"file\" are read (default: none)")
-	flags.BoolVar(&s.toolFetch, "tool-fetch", false, "let contexts that name the tool fetch get pages of the public Internet")
-	flags.StringVar(&s.toolFilesRoot, "tool-files-root", "", "`DIRECTORY` that contexts may read if they name the tools list_files and read_file (default: none)")
+	flags.BoolVar(&s.toolFetch, "tool-fetch", false, "enable the tool fetch, which gets public web pages, for contexts that name it")
+	flags.StringVar(&s.toolFilesRoot, "tool-files-root", "", "enable the tools list_files and read_file, which read this `DIRECTORY`, for contexts that name them (default: none)")
 	flags.StringVar(&s.mcpFile, "mcp", "", "JSON `FILE` with the MCP servers whose tools contexts may name, like mcp.example.json (default: none)")
 	flags.Int64Var(&s.cacheBytes, "cache-bytes", 512<<20, "memory for cached contexts in `BYTES`, at least 1,048,576; the excess is written to a temporary file in $TMPDIR")
 	flags.DurationVar(&s.drainTimeout, "drain-timeout", defaultDrainTimeout, "time for running answers to finish when the worker stops; the rest are handed back to Temporal and repeated by another worker; 0: hand back at once, as --dev does")

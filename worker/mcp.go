@@ -10,8 +10,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
-// mcpServers returns the servers of --mcp. Invalid servers are usage errors at startup rather
-// than failures of calls.
+// mcpServers returns the servers of --mcp. An invalid server is a usage error at startup, not a
+// failure of a call.
 func (a *app) mcpServers() ([]mcp.Server, error) {
 	if a.settings.mcpFile == "" {
 		return nil, nil
