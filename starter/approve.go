@@ -67,8 +67,8 @@ of the call. No worker is needed.
 func (o *decideOptions) addFlags(command *cobra.Command) {
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
-	flags.StringVar(&o.reason, "reason", "", "`TEXT` that the log, and after a denial the model, gets as the reason")
-	flags.StringVar(&o.by, "by", "", "`NAME` of who decided, for the log (default: $USER)")
+	flags.StringVar(&o.reason, "reason", "", "reason `TEXT` for the log and, after a denial, for the model")
+	flags.StringVar(&o.by, "by", "", "`NAME` of the person who decides, for the log (default: $USER)")
 	flags.BoolVar(&o.json, "json", false, "print the recorded events, one JSON object per line")
 }
 
@@ -103,7 +103,7 @@ func runDecide(ctx context.Context, o decideOptions, args []string) error {
 	if len(body.Parameters) > 0 && len(calls) > 1 {
 		return usagef("--arguments: %d calls wait for an approval (name one: %s)", len(calls), idsOf(calls))
 	}
-	// Each call is named, so that none is approved that the command does not show.
+	// Each call is named, so that only calls that the command prints are approved.
 	var events []event.Event
 	for _, call := range calls {
 		body.ToolCallID = call.ID
@@ -130,7 +130,7 @@ func runDecide(ctx context.Context, o decideOptions, args []string) error {
 	return nil
 }
 
-// decided describes a decision in full: who approves a call should see all of it.
+// decided describes a decision in full, so that the user can check what was approved.
 func decided(decision event.Decision, call reducer.Call, edited []byte) string {
 	word := "approved"
 	if decision == event.Deny {

@@ -27,8 +27,8 @@ func load(ctx context.Context, of conversation) (reducer.Session, error) {
 	return reducer.Load(of.Name(), reducer.Reduce, log...), nil
 }
 
-// openCalls returns the calls without a result. The log does not tell whether a worker executes a
-// call already, so it counts as running.
+// openCalls returns the calls without a result. The log does not show whether a worker already
+// executes a call, so every call that does not wait counts as running.
 func openCalls(s reducer.Session) []reducer.Call {
 	if s.Request == nil {
 		return nil
@@ -46,7 +46,7 @@ func openCalls(s reducer.Session) []reducer.Call {
 	return calls
 }
 
-// isClients reports whether a tool is one of a client; tools is nil for none.
+// isClients reports whether a client executes a tool; nil tools means none.
 func isClients(tools *event.SetTools, name string) bool {
 	return tools != nil && slices.ContainsFunc(tools.Tools, func(t event.Tool) bool { return t.IsClient() && t.Name == name })
 }
@@ -132,9 +132,9 @@ type toolNotes struct {
 	in conversation
 	// calls are those of the turn by id.
 	calls map[string]event.ToolCall
-	// tools are those of the context when the first call was made.
+	// tools are the tools of the context at the first call.
 	tools *event.SetTools
-	// advised are the subjects of the notes that say what to do.
+	// advised contains the kinds of advice that were already given.
 	advised map[string]bool
 }
 
@@ -170,7 +170,7 @@ func (n *toolNotes) take(ctx context.Context, body event.Body) {
 	}
 }
 
-// advise notes once per turn what to do.
+// advise notes what to do, once per turn and kind of advice.
 func (n *toolNotes) advise(about, format, call string) {
 	if !n.advised[about] {
 		n.advised[about] = true

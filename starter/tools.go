@@ -30,10 +30,10 @@ func newToolsCommand(a *app) *cobra.Command {
 		Long: `Without tools and flags, show the tools of a context and the calls that wait. No
 worker is needed.
 
-Otherwise, set the tools and show the event as recorded. The command replaces all
-of it: omitted flags return to their defaults. TOOL is the name of a worker's tool
-or mcp:SERVER/TOOL; * stands for any characters. The context is created if it does
-not exist.
+Otherwise, set the tools and show the event as recorded. The command replaces
+all settings of tools: omitted flags return to their defaults. TOOL is the name of
+a worker's tool or mcp:SERVER/TOOL; * stands for any characters. The context is
+created if it does not exist.
 
 A client's tool is declared with --client-tool as an object with name, description
 and parameters, a JSON Schema. Its calls wait until a client sends the result, see
@@ -61,11 +61,11 @@ Calls of tools that match --approve wait for "starter approve" or "starter deny"
 	nameFlag(command, &o.name, "", nameUsage)
 	flags := command.Flags()
 	flags.StringVar(&o.set, "set", "", "the fields of a SetToolsEvent: a `JSON` object, @FILE, or - for standard input; other flags override them")
-	flags.StringArrayVar(&o.approve, "approve", nil, "calls of tools that match this `PATTERN` need an approval; repeatable")
+	flags.StringArrayVar(&o.approve, "approve", nil, "require an approval for calls of tools that match this `PATTERN`; repeatable")
 	flags.StringArrayVar(&o.clientTools, "client-tool", nil, "declare a client's tool: a `JSON` object, @FILE, or - for standard input; repeatable")
-	flags.IntVar(&o.maxSteps, "max-steps", 0, fmt.Sprintf("`NUMBER` of answers with tool calls per turn, 1 to %d (default: %d)", event.MaxMaxSteps, limits.MaxSteps))
-	flags.IntVar(&o.parallel, "parallel", 0, fmt.Sprintf("`NUMBER` of calls that run at once, 1 to %d (default: %d)", event.MaxParallel, limits.Parallel))
-	flags.IntVar(&o.maxRepeat, "max-repeats", 0, fmt.Sprintf("`NUMBER` of identical calls in a turn of which the last is not made, 2 to %d (default: %d)", event.MaxMaxRepeats, limits.MaxRepeats))
+	flags.IntVar(&o.maxSteps, "max-steps", 0, fmt.Sprintf("maximum `NUMBER` of answers with tool calls per turn, 1 to %d (default: %d)", event.MaxMaxSteps, limits.MaxSteps))
+	flags.IntVar(&o.parallel, "parallel", 0, fmt.Sprintf("maximum `NUMBER` of calls that run at the same time, 1 to %d (default: %d)", event.MaxParallel, limits.Parallel))
+	flags.IntVar(&o.maxRepeat, "max-repeats", 0, fmt.Sprintf("do not execute identical calls in a turn from this `NUMBER` on, 2 to %d (default: %d)", event.MaxMaxRepeats, limits.MaxRepeats))
 	flags.DurationVar(&o.expiry, "expiry", 0, "how long a call waits for an approval or a client's result, a `DURATION` from 1s to 720h (default: 24h)")
 	flags.BoolVar(&o.none, "none", false, "remove all tools")
 	flags.BoolVar(&o.json, "json", false, "print the tools, or the recorded event, as one line of JSON")

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
-// promptDelay is how long a new prompt ignores keys, so that text typed as it appears decides
-// nothing.
+// promptDelay is how long a new prompt ignores keys, so that text that is being typed when the
+// prompt appears makes no decision.
 const promptDelay = 500 * time.Millisecond
 
 // approval is the prompt about a call that waits for an approval. It replaces an empty input line.
@@ -26,7 +26,7 @@ type approval struct {
 	isReady bool
 	// mode is what the input line edits.
 	mode approvalMode
-	// isLater is set after the user put the answer off; /approve shows the prompt again.
+	// isLater is set after the user postponed the decision; /approve shows the prompt again.
 	isLater bool
 }
 
@@ -95,7 +95,7 @@ func (m *Model) approvalKey(key tea.KeyPressMsg) (cmd tea.Cmd, ok bool) {
 		m.approval = approval{isLater: true}
 		m.statusText = "/approve shows the approval again"
 	default:
-		m.statusText = "y approves, n denies, e edits the arguments, Esc answers later"
+		m.statusText = "y approves, n denies, e edits the arguments, Esc postpones the decision"
 	}
 	return nil, true
 }
@@ -133,7 +133,7 @@ func (m *Model) decide(decision event.ApprovalDecided) tea.Cmd {
 	m.transcript.calls[i].isDecided = true
 	return func() tea.Msg {
 		_, err := m.config.Context.Send(m.ctx, event.New(decision))
-		if err != nil && !errors.Is(err, client.ErrRefused) { // the log shows that
+		if err != nil && !errors.Is(err, client.ErrRefused) { // the log shows the rejection
 			return undecided{decision.ToolCallID, err}
 		}
 		return nil

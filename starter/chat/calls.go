@@ -26,7 +26,7 @@ type call struct {
 	// isClient means that a client sends the result.
 	isClient bool
 	progress string
-	// isDecided is set after the user decided here, until the log has the decision.
+	// isDecided is set from the user's decision until the log has it.
 	isDecided bool
 }
 
@@ -48,7 +48,7 @@ func (t *transcript) takeCall(body event.ToolCall) {
 	})
 }
 
-// takeResult prints the line of a call. It returns false for a call that is not in view.
+// takeResult prints the line of a call. It returns false for an unknown call.
 func (t *transcript) takeResult(body event.ToolResult) bool {
 	i := t.callAt(body.ToolCallID)
 	if i < 0 {
@@ -76,7 +76,7 @@ func resultText(raw json.RawMessage) string {
 	return text
 }
 
-// takeApproval prints the call in full: who approves it should see all of it.
+// takeApproval prints the call in full, because the user has to decide about it.
 func (t *transcript) takeApproval(body event.ApprovalRequested) {
 	if i := t.callAt(body.ToolCallID); i >= 0 {
 		t.calls[i].expires = body.ExpiresAt
@@ -129,7 +129,7 @@ func (t *transcript) callAt(id string) int {
 	return slices.IndexFunc(t.calls, func(c call) bool { return c.id == id })
 }
 
-// waitingCall returns the index of the oldest call to decide about, and how many there are.
+// waitingCall returns the index of the oldest call to decide about, and the number of such calls.
 func (t *transcript) waitingCall() (first, count int) {
 	first = -1
 	for i, c := range t.calls {
@@ -157,7 +157,7 @@ func (t *transcript) callRows() []string {
 		}
 		text := spaced(show.Short(c.text(), t.width))
 		if state = show.Short(state, t.width); state != "" {
-			// The state stays visible beside long arguments.
+			// Long arguments are truncated, so that the state stays visible.
 			text = ansi.Truncate(text, max(10, t.width-ansi.StringWidth(state)-5), "…") + " · " + state
 		}
 		rows = append(rows, t.style.Dim(ansi.Truncate("▸ "+text, t.width, "…")))

@@ -36,7 +36,7 @@ func Tools(w io.Writer, set *event.SetTools, calls []reducer.Call) error {
 			}
 		}
 		limits := set.Limits()
-		row("limits", "%d steps, %d calls at once, identical call %d is not made, waits expire after %s",
+		row("limits", "%d steps, %d calls at the same time, identical calls fail from number %d, approvals and client results expire after %s",
 			limits.MaxSteps, limits.Parallel, limits.MaxRepeats, limits.Expiry)
 	}
 	for _, c := range calls {
