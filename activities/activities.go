@@ -21,6 +21,8 @@ type Options struct {
 	Models Models
 	// Tools are the tools of the worker. Nil: none; tools of clients still work.
 	Tools Tools
+	// Sender sends the messages of schedules.
+	Sender Sender
 	// Stream carries deltas and stop messages. Nil: none.
 	Stream Stream
 	// Cache is shared with the workflows of this process. Nil: Generate queries workflows.

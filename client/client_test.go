@@ -47,6 +47,8 @@ type temporal struct {
 	queries  []string
 	state    wire.State
 	noAnswer bool // to queries
+	// schedules responds to operations on schedules; nil: unexpected.
+	schedules *schedules
 }
 
 type signal struct {

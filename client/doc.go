@@ -19,6 +19,7 @@
 //     repeated.
 //   - [Context.Follow] yields each recorded event once and in order, across runs and
 //     sessions. Deltas are interleaved and are lost when NATS is unavailable.
+//   - A [Schedule] sends each of its messages once, even if workers are killed.
 //   - Before each change, the client compares its blob store with the recorded one of the
 //     workers, and fails with ErrOtherStore if they differ.
 //

@@ -36,6 +36,8 @@ var (
 	// ErrNoAttachment: the event has no file, or its bytes are not available here.
 	ErrNoAttachment = errors.New("attachment not found")
 	ErrNoArchive    = eventlog.ErrNoArchive
+	// ErrNoSchedule: the context has no schedule with this id.
+	ErrNoSchedule = errors.New("no such schedule")
 	// ErrOtherStore: the blob store of the client is not that of the workers.
 	ErrOtherStore = blobs.ErrOtherStore
 )

@@ -17,6 +17,7 @@ import (
 type contextClient interface {
 	Open(name string) (conversation, error)
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
+	Schedules(ctx context.Context, contextName string) iter.Seq2[client.Schedule, error]
 	Live() bool
 	Ping(ctx context.Context) error
 	Limits() client.Limits
@@ -35,6 +36,10 @@ type conversation interface {
 	Delivery(ctx context.Context, clientEventIDs ...string) (client.Delivery, error)
 	Interrupt(ctx context.Context) error
 	Close(ctx context.Context, reason string) error
+	Schedule(ctx context.Context, s client.Schedule) (client.Schedule, error)
+	PauseSchedule(ctx context.Context, id string) error
+	ResumeSchedule(ctx context.Context, id string) error
+	DeleteSchedule(ctx context.Context, id string) error
 	Import(ctx context.Context, events []event.Event) error
 	Verify(ctx context.Context) (client.Verification, error)
 	Fork(ctx context.Context, at, as string) error

@@ -53,6 +53,8 @@ type fakeContext struct {
 	counter int
 	inputs  [][]event.Event
 	asked   []string // calls other than Send
+	// scheduled are the schedules as created.
+	scheduled []client.Schedule
 }
 
 func newFake(t *testing.T, replies ...[]event.Body) *fakeContext {
@@ -294,13 +296,37 @@ func (f *fakeContext) Fork(_ context.Context, at, as string) error {
 	return f.err
 }
 
+func (f *fakeContext) Schedule(_ context.Context, s client.Schedule) (client.Schedule, error) {
+	s.ContextName = f.name
+	f.scheduled = append(f.scheduled, s)
+	s.Next = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	return s, f.err
+}
+
+func (f *fakeContext) PauseSchedule(_ context.Context, id string) error {
+	f.asked = append(f.asked, "pause "+id)
+	return f.err
+}
+
+func (f *fakeContext) ResumeSchedule(_ context.Context, id string) error {
+	f.asked = append(f.asked, "resume "+id)
+	return f.err
+}
+
+func (f *fakeContext) DeleteSchedule(_ context.Context, id string) error {
+	f.asked = append(f.asked, "delete "+id)
+	return f.err
+}
+
 // fakeClient has one or more contexts and a list.
 type fakeClient struct {
 	context *fakeContext
 	others  []*fakeContext
 	list    []client.Summary
 	query   string
-	dead    bool // no live deltas
+	// schedules are those that Schedules lists.
+	schedules []client.Schedule
+	dead      bool // no live deltas
 }
 
 func (c *fakeClient) Open(name string) (conversation, error) {
@@ -320,6 +346,20 @@ func (c *fakeClient) List(_ context.Context, query string) iter.Seq2[client.Summ
 	return func(yield func(client.Summary, error) bool) {
 		for _, s := range c.list {
 			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (c *fakeClient) Schedules(_ context.Context, contextName string) iter.Seq2[client.Schedule, error] {
+	return func(yield func(client.Schedule, error) bool) {
+		if c.context.err != nil {
+			yield(client.Schedule{}, c.context.err)
+			return
+		}
+		for _, s := range c.schedules {
+			if (contextName == "" || s.ContextName == contextName) && !yield(s, nil) {
 				return
 			}
 		}

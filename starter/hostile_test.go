@@ -195,6 +195,12 @@ func TestNoOutputControlsTheTerminal(t *testing.T) {
 		{args: []string{"deny", "-n", "demo", "--reason", hostile}},
 		{args: []string{"result", "-n", "demo", hostile, hostileJSON}},
 		{args: []string{"result", "-n", "demo", "call_1", hostile}},
+		{args: []string{"schedule", "-n", "demo", "--cron", hostile, "--timezone", hostile, "-m", hostile, "--id", hostile}},
+		{args: []string{"schedule", "-n", "demo", "--every", hostile}},
+		{args: []string{"schedule", "list"}},
+		{args: []string{"schedule", "pause", "-n", "demo", "--id", hostile}},
+		{args: []string{"schedule", "resume", "-n", "demo", "--id", hostile}},
+		{args: []string{"schedule", "delete", "-n", "demo", "--id", hostile}},
 		{args: []string{"serve", "--listen", hostile}},
 		{args: []string{"serve", "--listen", "127.0.0.1:0", "--trust-proxy", hostile}},
 		{args: []string{"serve", "--listen", hostile + ":1"}},
@@ -284,7 +290,10 @@ func hostileClient(t *testing.T, replies [][]event.Body, noLog bool) *fakeClient
 	again.take = func([]event.Event) error { return nil }
 	summary := client.Summary{Turns: 1}
 	poison(reflect.ValueOf(&summary).Elem())
-	return &fakeClient{context: f, others: []*fakeContext{again}, list: []client.Summary{summary}}
+	schedule := client.Schedule{ContextName: hostile, ID: hostile, Cron: hostile, Timezone: hostile, Message: event.UserMessage{Content: hostile}}
+	return &fakeClient{
+		context: f, others: []*fakeContext{again}, list: []client.Summary{summary}, schedules: []client.Schedule{schedule},
+	}
 }
 
 func runHostile(t *testing.T, c *fakeClient, isTerminal, color bool, stdin string, args []string) outcome {

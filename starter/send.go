@@ -103,17 +103,9 @@ func (o sendOptions) events() ([]event.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := o.message
-	switch {
-	case o.hasMessage && text != "-":
-	case !o.hasMessage && o.inTerminal:
-		return nil, usagef("message: missing (use -m TEXT, or pipe the text to standard input)")
-	default:
-		data, err := readAtMost(o.in, wire.MaxStoredBytes)
-		if err != nil {
-			return nil, usagef("message on standard input: %w", err)
-		}
-		text = strings.TrimRight(string(data), "\r\n")
+	text, err := o.readMessage(o.message, o.hasMessage)
+	if err != nil {
+		return nil, err
 	}
 	if strings.TrimSpace(text) == "" && len(events) == 0 {
 		return nil, usagef("message: empty (want text or an attachment)")
@@ -129,6 +121,21 @@ func (o sendOptions) events() ([]event.Event, error) {
 		return nil, err
 	}
 	return append(events, message), nil
+}
+
+// readMessage returns the text of -m, or that on standard input.
+func (a *app) readMessage(text string, isSet bool) (string, error) {
+	switch {
+	case isSet && text != "-":
+		return text, nil
+	case !isSet && a.inTerminal:
+		return "", usagef("message: missing (use -m TEXT, or pipe the text to standard input)")
+	}
+	data, err := readAtMost(a.in, wire.MaxStoredBytes)
+	if err != nil {
+		return "", usagef("message on standard input: %w", err)
+	}
+	return strings.TrimRight(string(data), "\r\n"), nil
 }
 
 type delivered struct {

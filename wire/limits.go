@@ -16,6 +16,9 @@ const (
 	// carries up to ten updates and a copy of each in its completion. Exceeding the message limit
 	// there would block the run.
 	MaxAppendBytes = 64 << 10
+	// MaxScheduledBytes limits the event of a [Scheduled]: Temporal copies it into the history of the
+	// schedule at each change and into that of each workflow.
+	MaxScheduledBytes = 32 << 10
 	// MaxRecordBytes is the approximate limit of one [Record].
 	MaxRecordBytes = 1 << 20
 )

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -8,6 +10,9 @@ import (
 
 const (
 	WorkflowType = "Context"
+	// WorkflowSend is the type of the workflows that schedules start. Its input is a [Scheduled]. Its
+	// id is the idempotency key: a workflow that is started again with the same id sends nothing.
+	WorkflowSend = "Send"
 	// TaskQueue is the default task queue of contexts.
 	TaskQueue = "contexts"
 
@@ -64,6 +69,34 @@ func ContextName(workflowID string) (name string, ok bool) {
 	name = workflowID[len(workflowIDPrefix):]
 	return name, event.ValidateContextName(name) == nil
 }
+
+const schedulePrefix = "send:"
+
+// ScheduleID is the Temporal id of a schedule of a context. Temporal appends "-" and the scheduled
+// time to get the ids of its workflows.
+func ScheduleID(contextName, id string) string { return schedulePrefix + contextName + "/" + id }
+
+// ParseScheduleID is the inverse of [ScheduleID]; ok is false for any other id.
+func ParseScheduleID(scheduleID string) (contextName, id string, ok bool) {
+	names, ok := strings.CutPrefix(scheduleID, schedulePrefix)
+	if !ok {
+		return "", "", false
+	}
+	contextName, id, _ = strings.Cut(names, "/")
+	return contextName, id, event.ValidateContextName(contextName) == nil && id != ""
+}
+
+// ScheduledEventID is the client event id of the message that a [WorkflowSend] sends, like
+// "schedule:daily-2026-01-02T09:00:00Z".
+func ScheduledEventID(contextName, workflowID string) string {
+	id := scheduledPrefix + strings.TrimPrefix(workflowID, ScheduleID(contextName, ""))
+	if len(id) > event.MaxClientEventID {
+		return fmt.Sprintf("%s%x", scheduledPrefix, sha256.Sum256([]byte(workflowID)))
+	}
+	return id
+}
+
+const scheduledPrefix = "schedule:"
 
 // WorkerQueue is the task queue of a worker process. After continue-as-new, a context uses it to
 // reach an answer that the process is generating.

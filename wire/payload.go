@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -20,6 +21,13 @@ type Record struct {
 type Close struct {
 	// Reason goes into the SessionEndedEvent; default "closed".
 	Reason string `json:"reason,omitempty"`
+}
+
+// Scheduled is the input of [WorkflowSend].
+type Scheduled struct {
+	ContextName string `json:"contextName"`
+	// Event is one event that clients may send. Its clientEventId is replaced.
+	Event json.RawMessage `json:"event"`
 }
 
 // Appended is the result of [UpdateAppend].

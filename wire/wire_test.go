@@ -19,26 +19,64 @@ import (
 // Workers and clients of every version exchange these names.
 func TestNamesOfTheProtocolNeverChange(t *testing.T) {
 	for want, name := range map[string]string{
-		"Context":         wire.WorkflowType,
-		"contexts":        wire.TaskQueue,
-		"event":           wire.SignalEvent,
-		"interrupt":       wire.SignalInterrupt,
-		"close":           wire.SignalClose,
-		"request-started": wire.SignalRequestStarted,
-		"append":          wire.UpdateAppend,
-		"Invalid":         wire.ErrorInvalid,
-		"Refused":         wire.ErrorRefused,
-		"state":           wire.QueryState,
-		"snapshot":        wire.QuerySnapshot,
-		"wish":            wire.QueryStopCheck,
-		"delivery":        wire.QueryDelivery,
-		"ContextStatus":   wire.AttributeStatus,
-		"ContextTurns":    wire.AttributeTurns,
-		"ContextModel":    wire.AttributeModel,
-		"chronicle-store": wire.MemoStore,
-		"contexts/1a2b":   wire.WorkerQueue(wire.TaskQueue, "1a2b"),
+		"Context":                             wire.WorkflowType,
+		"Send":                                wire.WorkflowSend,
+		"contexts":                            wire.TaskQueue,
+		"event":                               wire.SignalEvent,
+		"interrupt":                           wire.SignalInterrupt,
+		"close":                               wire.SignalClose,
+		"request-started":                     wire.SignalRequestStarted,
+		"append":                              wire.UpdateAppend,
+		"Invalid":                             wire.ErrorInvalid,
+		"Refused":                             wire.ErrorRefused,
+		"state":                               wire.QueryState,
+		"snapshot":                            wire.QuerySnapshot,
+		"wish":                                wire.QueryStopCheck,
+		"delivery":                            wire.QueryDelivery,
+		"ContextStatus":                       wire.AttributeStatus,
+		"ContextTurns":                        wire.AttributeTurns,
+		"ContextModel":                        wire.AttributeModel,
+		"chronicle-store":                     wire.MemoStore,
+		"contexts/1a2b":                       wire.WorkerQueue(wire.TaskQueue, "1a2b"),
+		"send:demo/daily":                     wire.ScheduleID("demo", "daily"),
+		"schedule:daily-2026-01-02T09:00:00Z": wire.ScheduledEventID("demo", "send:demo/daily-2026-01-02T09:00:00Z"),
+		`{"contextName":"demo","event":{"_tag":"UserMessageEvent","content":"Hi"}}`: encoded(t, wire.Scheduled{
+			ContextName: "demo", Event: json.RawMessage(`{"_tag":"UserMessageEvent","content":"Hi"}`),
+		}),
 	} {
 		require.Equal(t, want, name)
+	}
+}
+
+func encoded(t *testing.T, value any) string {
+	data, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(data)
+}
+
+func TestScheduleIDRoundTripsItsNames(t *testing.T) {
+	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,127}`)
+	rapid.Check(t, func(t *rapid.T) {
+		contextName, id := name.Draw(t, "context"), name.Draw(t, "id")
+		gotName, gotID, ok := wire.ParseScheduleID(wire.ScheduleID(contextName, id))
+		require.True(t, ok)
+		require.Equal(t, []string{contextName, id}, []string{gotName, gotID})
+	})
+	for _, id := range []string{"", "daily", "send:", "send:demo", "send:demo/", "send:de mo/daily", "context:demo/daily"} {
+		_, _, ok := wire.ParseScheduleID(id)
+		require.False(t, ok, id)
+	}
+}
+
+func TestScheduledEventIDsAreValidAndDistinct(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	seen := map[string]bool{}
+	for _, workflowID := range []string{"mine", "send:demo/daily-2026-01-02T09:00:00Z", "send:demo/daily-2026-01-03T09:00:00Z",
+		"send:demo/other-2026-01-02T09:00:00Z", long, long + "y"} {
+		id := wire.ScheduledEventID("demo", workflowID)
+		require.LessOrEqual(t, len(id), event.MaxClientEventID)
+		require.False(t, seen[id], id)
+		seen[id] = true
 	}
 }
 

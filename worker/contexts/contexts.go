@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	chronicle "github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
 	"github.com/seed-9ed7edd4/chronicle/llm"
@@ -122,12 +123,16 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		w.RegisterWorkflowWithOptions(
 			workflows.New(workflows.Options{Reduce: options.Reduce, Cache: cache, StoreID: options.StoreID}),
 			workflow.RegisterOptions{Name: wire.WorkflowType})
+		w.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
 	}
 	all := activities.Options{
-		Temporal:         temporal,
-		Namespace:        options.Namespace,
-		Models:           backend.Models(options.Models),
-		Tools:            options.Tools,
+		Temporal:  temporal,
+		Namespace: options.Namespace,
+		Models:    backend.Models(options.Models),
+		Tools:     options.Tools,
+		Sender: backend.Sender(chronicle.New(chronicle.Options{
+			Temporal: temporal, Namespace: options.Namespace, TaskQueue: options.TaskQueue, Archive: options.Archive,
+		})),
 		Stream:           backend.Stream(options.Stream),
 		Cache:            cache,
 		Reduce:           options.Reduce,

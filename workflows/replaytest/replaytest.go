@@ -44,6 +44,7 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 		return err
 	}
 	replayer.RegisterWorkflowWithOptions(workflows.Context, workflow.RegisterOptions{Name: wire.WorkflowType})
+	replayer.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
 	return replayer.ReplayWorkflowHistoryWithOptions(
 		log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
 		worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{
