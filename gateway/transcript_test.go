@@ -185,8 +185,8 @@ func TestATranscriptStreamHasTheStatus(t *testing.T) {
 	}{
 		{"the start of the log", []event.Body{event.SessionStarted{}}, "idle"},
 		{"a request", []event.Body{event.UserMessage{Content: "Hello"}, started(1)}, "answering"},
-		{"its answer, after deltas", []event.Body{delta(0, "Good"), delta(1, " day"), event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}}, "idle"},
-		{"another request", []event.Body{event.LLMRequestCompleted{RequestID: "demo:r0001"}, started(2)}, "answering"},
+		{"its answer, after deltas", []event.Body{delta(0, "Good"), delta(1, " day"), event.AssistantMessage{Content: "Good day", RequestID: "demo:r0001"}, event.LLMRequestCompleted{RequestID: "demo:r0001"}}, "idle"},
+		{"another request", []event.Body{started(2)}, "answering"},
 		{"its interruption", []event.Body{
 			event.LLMRequestCompleted{RequestID: "demo:r0001"}, // of an earlier request
 			event.LLMRequestInterrupted{RequestID: "demo:r0002", Reason: event.ReasonCancelled},
