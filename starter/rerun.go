@@ -30,11 +30,11 @@ func newRerunCommand(a *app) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "rerun -n NAME --as NEW --provider ID --model MODEL [flags]",
 		Short: "Repeat a conversation with another model and compare the answers",
-		Long: `Create a context with the settings of another one, except for the model and, with
---system, the system prompt. Send it the same user messages, one after the
-other, and show both answers to each: in two columns on a terminal, as a
-Markdown table otherwise, or with --json as one object per turn, followed by the
-totals.
+		Long: `Create a context with the settings of another one, except for the model, the
+tools and, with --system, the system prompt. It has no tools, so that no call is
+made again. Send it the same user messages, one after the other, and show both
+answers to each: in two columns on a terminal, as a Markdown table otherwise, or
+with --json as one object per turn, followed by the totals.
 
 ` + exitReference,
 		Example: `  starter rerun -n demo --as demo-mini --provider openai --model gpt-4o-mini
@@ -141,6 +141,8 @@ func (o rerunOptions) questions(ctx context.Context, from conversation) ([]quest
 			return !body.AsFallback
 		case event.SystemPrompt:
 			return o.hasSystem
+		case event.SetTools:
+			return true // the calls would be made again
 		}
 		return false
 	}, through)

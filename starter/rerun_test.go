@@ -53,6 +53,19 @@ copy: 10ms
 	require.Len(t, again.inputs[1], 1)
 }
 
+func TestARerunHasNoTools(t *testing.T) {
+	old := newFake(t)
+	old.recordBodies(event.SetTools{Tools: event.ToolList{{Pattern: "fetch"}}}, event.UserMessage{Content: "Hello"})
+	old.recordBodies(answered("demo:r0001", 3, "Hi.")...)
+	again := newFake(t, answered("copy:r0001", 3, "Hi."))
+	again.name, again.missing = "copy", true
+	got := starterWith(t, t.Context(), &fakeClient{context: old, others: []*fakeContext{again}}, strings.NewReader(""), rerunArgs...)
+	require.Zero(t, got.code, got)
+	for _, e := range again.inputs[0] {
+		require.NotEqual(t, event.TagSetTools, e.Tag())
+	}
+}
+
 func TestRerunStopsAtAnEventWithAnotherSystemPrompt(t *testing.T) {
 	c, again := asked(t, []event.Body{event.LLMRequestFailed{RequestID: "copy:r0001", Error: "quota", ThroughEventID: "copy:0005"}})
 	got := starterWith(t, t.Context(), c, strings.NewReader(""), append(rerunArgs, "--at", "demo:0005", "--system", "Be kind.", "--json")...)
