@@ -14,6 +14,10 @@ func (d *decision) reject(reason, input, clientEventID string) {
 	d.recordEvents(rejected)
 }
 
+func (d *decision) rejectEvents(reason string, events []event.Event) {
+	d.reject(reason, event.RedactEvents(events), events[0].ClientEventID)
+}
+
 // rejection returns why valid input is rejected; "" if it is accepted. The texts are
 // recorded. Replays do not compare them: after a change, the replay of an open run holds
 // other texts than its log.
@@ -30,18 +34,7 @@ func (d *decision) rejection(events []event.Event) string {
 			return event.KeyReused
 		}
 		switch body := e.Body.(type) {
-		case event.SetRequestSettings, event.SetTools:
-			if d.Rules < Rules2 { // their tags were unknown
-				return unsupported(string(e.Tag()))
-			}
-		case event.SetDeliveryPolicy:
-			if d.Rules < Rules2 && body.Policy == event.PolicySteer {
-				return unsupported(fmt.Sprintf("%s.policy: %s", e.Tag(), body.Policy))
-			}
 		case event.ApprovalDecided:
-			if d.Rules < Rules2 {
-				return unsupported(string(e.Tag()))
-			}
 			if problem := d.approvalProblem(body, decided); problem != "" {
 				return fmt.Sprintf("%s.toolCallId: %s", e.Tag(), problem)
 			}
@@ -83,8 +76,27 @@ func (d *decision) rejection(events []event.Event) string {
 	return ""
 }
 
-func unsupported(what string) string {
-	return what + ": the run was started by version 0.1.0, which does not support it (close the context; its next session does)"
+// unsupported returns why input is rejected that release 0.1.0 could not decode; "" for other
+// input.
+func (d *decision) unsupported(events []event.Event) string {
+	if d.Rules >= Rules2 {
+		return ""
+	}
+	for _, e := range events {
+		what := ""
+		switch body := e.Body.(type) {
+		case event.SetRequestSettings, event.SetTools, event.ApprovalDecided:
+			what = string(e.Tag())
+		case event.SetDeliveryPolicy:
+			if body.Policy == event.PolicySteer {
+				what = fmt.Sprintf("%s.policy: %s", e.Tag(), body.Policy)
+			}
+		}
+		if what != "" {
+			return what + ": the run was started by version 0.1.0, which does not support it (close the context; its next session does)"
+		}
+	}
+	return ""
 }
 
 // isAnswering reports whether an attempt of the running request was sent.

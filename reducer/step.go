@@ -41,7 +41,10 @@ func (d *decision) apply(in Input) {
 	case Opened:
 		d.open(in)
 	case Received:
-		if events := d.deduplicate(in.Events); len(events) > 0 {
+		if reason := d.unsupported(in.Events); reason != "" { // even a repeat
+			d.reopen()
+			d.rejectEvents(reason, in.Events)
+		} else if events := d.deduplicate(in.Events); len(events) > 0 {
 			d.reopen()
 			d.receive(events)
 		}
@@ -80,7 +83,7 @@ func (d *decision) perform(effect Effect) { d.effects = append(d.effects, effect
 // receive records the events of an input, or rejects all of them.
 func (d *decision) receive(events []event.Event) {
 	if reason := d.rejection(events); reason != "" {
-		d.reject(reason, event.RedactEvents(events), events[0].ClientEventID)
+		d.rejectEvents(reason, events)
 		return
 	}
 	before, phase := d.Trigger, d.Phase()

@@ -208,6 +208,13 @@ func TestARunOfAnEarlierReleaseHasNoTools(t *testing.T) {
 		_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(body)}})
 		require.Equal(t, []event.Tag{event.TagInputRejected}, tags(effects))
 	}
+	s, _ = reducer.Step(s, said("known"))
+	for _, body := range []event.Body{event.SetRequestSettings{}, event.SetTools{}, event.ApprovalDecided{Decision: event.Approve}} {
+		repeat := event.New(body)
+		repeat.ClientEventID = "known"
+		_, effects := reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{repeat}})
+		require.Equal(t, []event.Tag{event.TagInputRejected}, tags(effects), "0.1.0 could not decode it, so it did not deduplicate it")
+	}
 	s, _ = reducer.Step(s, reducer.Received{At: eventtest.Epoch, Events: []event.Event{event.New(event.UserMessage{Content: "Hello"})}})
 	s, effects := answerWith(s, fetch(1))
 	require.Equal(t, []event.Tag{event.TagLLMRequestStarted, event.TagAssistantMessage, event.TagLLMRequestCompleted}, tags(effects))
