@@ -51,6 +51,9 @@ func (d *decision) rejection(events []event.Event) string {
 			if number := event.RequestNumber(body.RequestID); d.Rules >= Rules2 && number > 0 && body.RequestID == event.FormatRequestID(d.ContextName, number) {
 				return fmt.Sprintf("%s.requestId: only the worker of a request can add calls to it (leave requestId out)", e.Tag())
 			}
+			if d.Rules >= Rules2 && d.isOfRequest(body.ToolCallID) {
+				return fmt.Sprintf("%s.toolCallId: a request made a call with this id", e.Tag())
+			}
 			if calls++; calls > MaxOpenToolCalls {
 				return fmt.Sprintf("%s: %d tool calls wait for their results already", e.Tag(), MaxOpenToolCalls)
 			}
@@ -115,4 +118,9 @@ func (d *decision) knowsToolCall(id string) bool {
 		}
 	}
 	return false
+}
+
+// isOfRequest reports whether a request made the call with an id.
+func (d *decision) isOfRequest(id string) bool {
+	return slices.ContainsFunc(d.Reduced.Messages, func(m Message) bool { return m.RequestID != "" && m.hasCall(id) })
 }

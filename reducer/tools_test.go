@@ -144,6 +144,30 @@ func TestClientsCannotAddCallsToARequest(t *testing.T) {
 	require.Equal(t, []event.Tag{event.TagToolCall}, tags(effects))
 }
 
+func TestClientsCannotReuseTheIDOfACallOfARequest(t *testing.T) {
+	s, _ := receive(reducer.NewSession("demo"), event.AssistantMessage{Content: "Earlier"}, event.UserMessage{Content: "Hello"})
+	s, _ = answerWith(s, fetch(1))
+	earlier := s.Reduced.Messages[0].EventID
+	requireRejected := func() {
+		t.Helper()
+		for _, messageID := range []string{"", earlier} {
+			after, recorded := receive(s, event.ToolCall{ToolCallID: "c1", ToolName: "fetch", MessageID: messageID})
+			require.Equal(t, []event.Tag{event.TagInputRejected}, recorded)
+			require.Equal(t, s.Reduced, after.Reduced)
+			require.Equal(t, s.OpenToolCalls, after.OpenToolCalls)
+		}
+	}
+	requireRejected()
+	s, _ = reducer.Step(s, reducer.ToolEnded{At: eventtest.Epoch, RequestID: "demo:r0001", CallID: "c1", Outcome: reducer.CallReturned, Value: []byte(`"real"`)})
+	requireRejected()
+	s, _ = reducer.Step(s, reducer.InterruptAsked{At: eventtest.Epoch})
+	requireRejected()
+
+	s.Rules = reducer.Rules1
+	_, recorded := receive(s, event.ToolCall{ToolCallID: "c1", ToolName: "fetch"})
+	require.Equal(t, []event.Tag{event.TagToolCall}, recorded, "histories of 0.1.0 replay")
+}
+
 // receive returns the session after an input, and the tags that it records.
 func receive(s reducer.Session, bodies ...event.Body) (reducer.Session, []event.Tag) {
 	var events []event.Event

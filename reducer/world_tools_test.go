@@ -185,7 +185,7 @@ func (w *world) checkConversation() {
 			count[c.ID]++
 		}
 	}
-	// A client can use the id of a call again; then the result of one of them may be missing.
+	// A client can use the id of its own call again; then the result of one of them may be missing.
 	isRepeated := func(id string) bool { return count[id] > 1 }
 	isOpen := func(id string) bool { return slices.Contains(s.OpenToolCalls, id) }
 	for _, messages := range [][]reducer.Message{s.Reduced.Messages, reducer.MessagesOf(s)} {
@@ -217,6 +217,9 @@ func (w *world) checkConversation() {
 			require.False(w, calls[body.ToolCallID], "the id of %s is not unique", e.ID)
 			calls[body.ToolCallID] = true
 		}
+	}
+	for id := range calls {
+		require.LessOrEqual(w, count[id], 1, "two messages have call %s of a request", id)
 	}
 }
 
