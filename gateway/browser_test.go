@@ -555,3 +555,20 @@ func TestTheUsageOfAnAnswerIsShown(t *testing.T) {
 		"~7 tokens in · ~2 out · $0.00",
 	}, texts)
 }
+
+func TestTheUsageOfRetriedAttemptsIsShown(t *testing.T) {
+	started := func(attempt int, model string) event.Body {
+		return event.LLMRequestStarted{RequestID: "demo:r0001", ProviderID: "p", Model: model, Attempt: attempt, ThroughEventID: "demo:0001"}
+	}
+	tab := show(t, newLog(
+		event.UserMessage{Content: "Hello"},
+		started(1, "a"),
+		event.LLMAttemptEnded{RequestID: "demo:r0001", Attempt: 1, Outcome: event.AttemptFailed, Usage: event.Usage{InputTokens: 1000, CostMicros: new(int64(10_000))}},
+		started(2, "a"),
+		event.LLMRequestFellBack{RequestID: "demo:r0001", FromProvider: "p", ToProvider: "q", Usage: event.Usage{InputTokens: 1000, CostMicros: new(int64(10_000))}},
+		started(3, "b"),
+		event.LLMRequestCompleted{RequestID: "demo:r0001", DurationMs: 500, Usage: event.Usage{InputTokens: 900, OutputTokens: 20, CostMicros: new(int64(5_000))}},
+	))
+	tab.Await(`document.querySelector(".token-usage-info")`)
+	require.Equal(t, []string{"b · 2,900 tokens in · 20 out · $0.025 · 500 ms · with 2 failed attempts"}, tab.Text(".token-usage-info"))
+}

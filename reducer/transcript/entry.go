@@ -108,6 +108,9 @@ type EntryType struct {
 	// Steps is set on the token_usage_info of a request with tool calls: the number of answers
 	// of the model. The usage and the duration are sums over them.
 	Steps int `json:"steps,omitempty"`
+	// FailedAttempts is set on a token_usage_info: the number of attempts that were retried, or
+	// after which the request fell back, and whose usage is included.
+	FailedAttempts int `json:"failed_attempts,omitempty"`
 	// DurationMs is set on a token_usage_info, and on a tool_use with a result: the duration of
 	// the call. For a call of an agent or a client it is the time between the two events. 0 means
 	// unknown.

@@ -169,7 +169,9 @@ func anyEvents(t *rapid.T) []event.Event {
 		case "failed":
 			e.Body = event.LLMRequestFailed{RequestID: request(), Error: text()}
 		case "fell back":
-			e.Body = event.LLMRequestFellBack{RequestID: request(), FromProvider: "a", ToProvider: "b"}
+			e.Body = event.LLMRequestFellBack{RequestID: request(), FromProvider: "a", ToProvider: "b", Usage: event.Usage{
+				InputTokens: rapid.IntRange(0, 2).Draw(t, "input"), CostMicros: new(int64(5)),
+			}}
 		case "call":
 			e.Body = event.ToolCall{
 				ToolCallID: call(), MessageID: rapid.SampledFrom([]string{"", answer, "demo:0001", "msg_1"}).Draw(t, "message"),
@@ -186,7 +188,8 @@ func anyEvents(t *rapid.T) []event.Event {
 			if rapid.Bool().Draw(t, "has a cost") {
 				usage.CostMicros = new(int64(3))
 			}
-			e.Body = event.LLMAttemptEnded{RequestID: request(), Attempt: attempt(), Outcome: event.AttemptToolCalls, Usage: usage, DurationMs: 5}
+			outcome := rapid.SampledFrom([]event.AttemptOutcome{event.AttemptToolCalls, event.AttemptFailed}).Draw(t, "outcome")
+			e.Body = event.LLMAttemptEnded{RequestID: request(), Attempt: attempt(), Outcome: outcome, Usage: usage, DurationMs: 5}
 		case "tools":
 			e.Body = rapid.SampledFrom([]event.Body{event.SetTools{}, event.SetTools{Tools: event.ToolList{{Name: "weather"}, {Pattern: "time"}}}}).Draw(t, "tools")
 		case "approval":
@@ -316,17 +319,33 @@ func render(events []event.Event) transcript.Document {
 				shown = append(shown, end)
 			}
 			entry.Entry = effects[last].(transcript.AppendEntry).Entry
-			steps := o.steps(i)
-			if _, ok := body.(event.LLMRequestCompleted); ok && steps > 0 {
+			steps, failed := o.steps(i)
+			_, isCompleted := body.(event.LLMRequestCompleted)
+			if isCompleted && steps > 0 {
 				steps++
-				if entry.EntryType.Steps = steps; steps > 1 {
-					figures, rest, _ := strings.Cut(entry.Content, " out")
-					entry.Content = figures + " out" + strings.Replace(rest, ", "+duration(entry.EntryType.DurationMs), fmt.Sprintf(" in %d steps, %s", steps, duration(entry.EntryType.DurationMs)), 1)
-				}
-			} else if !ok && last == 1 && steps > 1 {
-				entry.EntryType.Steps = steps
-				entry.Content += fmt.Sprintf(" in %d steps", steps)
 			}
+			if !isCompleted && last == 0 {
+				break // no usage
+			}
+			figures := ""
+			if steps > 1 {
+				entry.EntryType.Steps = steps
+				figures = fmt.Sprintf(" in %d steps", steps)
+			}
+			switch entry.EntryType.FailedAttempts = failed; failed {
+			case 0:
+			case 1:
+				figures += ", including a failed attempt"
+			default:
+				figures += fmt.Sprintf(", including %d failed attempts", failed)
+			}
+			if !isCompleted {
+				entry.Content += figures
+				break
+			}
+			before, after, _ := strings.Cut(entry.Content, " out")
+			took := ", " + duration(entry.EntryType.DurationMs)
+			entry.Content = before + " out" + strings.Replace(after, took, figures+took, 1)
 		case event.ToolResult, event.FileAttachment, event.LLMRequestStarted, event.LLMAttemptEnded, event.ApprovalRequested,
 			event.ApprovalDecided, event.ToolProgress:
 			continue
@@ -533,10 +552,17 @@ func (o oracle) isOldestOpen(call, i int, toolCallID, requestID string, resultAt
 	return false
 }
 
-// steps counts the answers with tool calls of the request that event i completes.
-func (o oracle) steps(i int) (n int) {
-	o.eachStep(i, func(event.LLMAttemptEnded) { n++ })
-	return n
+// steps counts the answers with tool calls of the request that event i ends, and failed the other
+// attempts with usage.
+func (o oracle) steps(i int) (steps, failed int) {
+	o.eachAttempt(i, func(ended event.LLMAttemptEnded) {
+		if ended.Outcome == event.AttemptToolCalls {
+			steps++
+		} else {
+			failed++
+		}
+	})
+	return steps, failed
 }
 
 // duration formats as entries do.
@@ -556,19 +582,24 @@ func (o oracle) withSteps(i int) event.Event {
 		total = body.Usage
 	}
 	isPriced := total.CostMicros != nil
-	cost, steps := int64(0), 0
+	cost, attempts := int64(0), 0
 	if isPriced {
 		cost = *total.CostMicros
 	}
-	o.eachStep(i, func(step event.LLMAttemptEnded) {
-		steps++
+	if e.Tag() != event.TagLLMRequestCompleted && total.InputTokens+total.OutputTokens == 0 {
+		isPriced = true // it was not charged
+	}
+	o.eachAttempt(i, func(step event.LLMAttemptEnded) {
+		attempts++
 		total.InputTokens += step.InputTokens
-		durationMs += step.DurationMs
+		if step.Outcome == event.AttemptToolCalls {
+			durationMs += step.DurationMs
+		}
 		if isPriced = isPriced && step.CostMicros != nil; isPriced {
 			cost += *step.CostMicros
 		}
 	})
-	if steps > 0 {
+	if attempts > 0 {
 		total.CostMicros = nil
 		if isPriced {
 			total.CostMicros = new(cost)
@@ -588,8 +619,9 @@ func (o oracle) withSteps(i int) event.Event {
 	return e
 }
 
-// eachStep visits the answers with tool calls since an event of another request.
-func (o oracle) eachStep(i int, visit func(event.LLMAttemptEnded)) {
+// eachAttempt visits the ends of the attempts with tool calls or usage since an event of another
+// request.
+func (o oracle) eachAttempt(i int, visit func(event.LLMAttemptEnded)) {
 	requestID := event.RequestOf(o.events[i].Body)
 	var steps []event.LLMAttemptEnded
 	current := ""
@@ -604,8 +636,12 @@ func (o oracle) eachStep(i int, visit func(event.LLMAttemptEnded)) {
 				current, steps = body.RequestID, nil
 			}
 		case event.LLMAttemptEnded:
-			if body.RequestID == current && current == requestID {
+			if body.RequestID == current && (body.Outcome == event.AttemptToolCalls || body.InputTokens > 0) {
 				steps = append(steps, body)
+			}
+		case event.LLMRequestFellBack:
+			if body.RequestID == current && body.InputTokens > 0 {
+				steps = append(steps, event.LLMAttemptEnded{Outcome: event.AttemptFailed, Usage: body.Usage})
 			}
 		}
 	}

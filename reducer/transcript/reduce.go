@@ -41,10 +41,11 @@ type request struct {
 	model string
 	// attempt is the number of the newest attempt that was sent; 0 if unknown.
 	attempt int
-	// steps counts the answers with tool calls; the usage and the duration are their sums.
-	steps      int
-	usage      event.Usage
-	durationMs int64
+	// steps counts the answers with tool calls, and failed the other attempts with usage that
+	// ended before the request; usage is the sum of both, durationMs that of the steps.
+	steps, failed int
+	usage         event.Usage
+	durationMs    int64
 }
 
 // position is the event after which the entries of a request or an answer stand, ""
@@ -125,7 +126,11 @@ func (f *fold) apply() {
 		f.request.model, f.request.attempt = body.Model, body.Attempt
 		f.startAttempt(attempt{event.RequestNumber(body.RequestID), body.Attempt})
 	case event.LLMAttemptEnded:
-		f.endStep(body)
+		if body.Outcome == event.AttemptToolCalls {
+			f.endStep(body)
+		} else {
+			f.endFailed(body.RequestID, body.Usage)
+		}
 	case event.LLMRequestCompleted:
 		f.endStream(body.RequestID)
 		f.append(f.positionOf(body.RequestID), f.usage(body))
@@ -144,6 +149,7 @@ func (f *fold) apply() {
 		if request := event.RequestNumber(body.RequestID); request == f.stream.request {
 			f.startAttempt(attempt{request, f.stream.number + 1})
 		}
+		f.endFailed(body.RequestID, body.Usage)
 		f.appendSystem(f.positionOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("Fell back to %s from %s%s: %s",
 			body.ToProvider, body.FromProvider, afterRetries(body.RetriesAttempted), body.Error))
 	case event.InputRejected:
@@ -253,20 +259,34 @@ func (f *fold) endAttempt(request int) {
 
 // endStep adds the usage of an answer with tool calls to that of its request.
 func (f *fold) endStep(body event.LLMAttemptEnded) {
-	if body.Outcome != event.AttemptToolCalls || f.request.id != body.RequestID {
-		return
+	if f.request.id == body.RequestID {
+		f.request.usage = f.request.total(body.Usage)
+		f.request.steps++
+		f.request.durationMs += body.DurationMs
 	}
-	f.request.steps++
-	f.request.usage = sum(f.request.usage, body.Usage, f.request.steps == 1)
-	f.request.durationMs += body.DurationMs
 }
 
-// sum adds the usage of two answers. The cost is unknown if the cost of either answer is unknown.
-// isFirst means that there is no a yet.
-func sum(a, b event.Usage, isFirst bool) event.Usage {
-	if isFirst {
-		return b
+// endFailed adds the usage of an attempt that another one follows.
+func (f *fold) endFailed(requestID string, usage event.Usage) {
+	if f.request.id == requestID && isUsed(usage) {
+		f.request.usage = f.request.total(usage)
+		f.request.failed++
 	}
+}
+
+// isUsed reports whether an attempt has usage; one that the provider rejected has none.
+func isUsed(usage event.Usage) bool { return usage.InputTokens+usage.OutputTokens > 0 }
+
+// total returns the usage of the attempts that ended and of another one.
+func (r request) total(usage event.Usage) event.Usage {
+	if r.steps+r.failed == 0 {
+		return usage
+	}
+	return sum(r.usage, usage)
+}
+
+// sum adds the usage of two attempts. The cost is unknown if the cost of either is unknown.
+func sum(a, b event.Usage) event.Usage {
 	total := event.Usage{
 		InputTokens: a.InputTokens + b.InputTokens, CachedTokens: a.CachedTokens + b.CachedTokens,
 		OutputTokens: a.OutputTokens + b.OutputTokens, ReasoningTokens: a.ReasoningTokens + b.ReasoningTokens,
@@ -319,11 +339,12 @@ func (f *fold) appendNote(body event.Note) {
 }
 
 func (f *fold) usage(body event.LLMRequestCompleted) Entry {
-	steps, durationMs := f.stepsOf(body.RequestID), body.DurationMs
-	if steps > 0 {
-		steps, durationMs = steps+1, durationMs+f.request.durationMs
+	r, durationMs := f.requestOf(body.RequestID), body.DurationMs
+	r.usage = r.total(body.Usage)
+	if r.steps > 0 {
+		r.steps, durationMs = r.steps+1, durationMs+r.durationMs
 	}
-	entry := f.usageOf(body.RequestID, body.Usage, steps)
+	entry := r.entry()
 	entry.EntryType.DurationMs = durationMs
 	entry.Content += fmt.Sprintf(", %v", time.Duration(durationMs)*time.Millisecond)
 	if body.FinishReason != "stop" && body.FinishReason != "" {
@@ -334,40 +355,43 @@ func (f *fold) usage(body event.LLMRequestCompleted) Entry {
 
 // appendUsage shows the usage of a request without an answer, if it has any.
 func (f *fold) appendUsage(requestID string, usage event.Usage) {
-	steps := f.stepsOf(requestID)
-	if steps > 0 && usage.InputTokens+usage.OutputTokens > 0 {
-		steps++
+	r := f.requestOf(requestID)
+	if isUsed(usage) {
+		r.usage = r.total(usage)
+		if r.steps > 0 {
+			r.steps++
+		}
 	}
-	entry := f.usageOf(requestID, usage, steps)
-	if entry.EntryType.InputTokens+entry.EntryType.OutputTokens > 0 {
-		f.append(f.positionOf(requestID), entry)
+	if isUsed(r.usage) {
+		f.append(f.positionOf(requestID), r.entry())
 	}
 }
 
-// stepsOf returns the number of answers with tool calls of a request.
-func (f *fold) stepsOf(requestID string) int {
-	if f.request.id != requestID {
-		return 0
+// requestOf returns the newest request if it has the id, and else an unknown one.
+func (f *fold) requestOf(id string) request {
+	if f.request.id != id {
+		return request{}
 	}
-	return f.request.steps
+	return f.request
 }
 
-// usageOf describes the usage of the last attempt of a request together with that of its steps.
-func (f *fold) usageOf(requestID string, usage event.Usage, steps int) Entry {
-	if steps > 0 {
-		usage = sum(f.request.usage, usage, false)
-	}
+// entry describes the usage of the attempts of a request.
+func (r request) entry() Entry {
 	t := EntryType{
-		Type: TokenUsageInfo, InputTokens: usage.InputTokens, CachedTokens: usage.CachedTokens, OutputTokens: usage.OutputTokens,
-		ReasoningTokens: usage.ReasoningTokens, Estimated: usage.Estimated, CostMicros: usage.CostMicros,
+		Type: TokenUsageInfo, Model: r.model, InputTokens: r.usage.InputTokens, CachedTokens: r.usage.CachedTokens,
+		OutputTokens: r.usage.OutputTokens, ReasoningTokens: r.usage.ReasoningTokens, Estimated: r.usage.Estimated,
+		CostMicros: r.usage.CostMicros, FailedAttempts: r.failed,
 	}
-	if f.request.id == requestID {
-		t.Model = f.request.model
+	content := event.DescribeUsage(r.usage)
+	if r.steps > 1 {
+		t.Steps = r.steps
+		content += fmt.Sprintf(" in %d steps", r.steps)
 	}
-	content := event.DescribeUsage(usage)
-	if steps > 1 {
-		t.Steps = steps
-		content += fmt.Sprintf(" in %d steps", steps)
+	switch {
+	case r.failed == 1:
+		content += ", including a failed attempt"
+	case r.failed > 1:
+		content += fmt.Sprintf(", including %d failed attempts", r.failed)
 	}
 	return Entry{EntryType: t, Content: content}
 }
