@@ -38,6 +38,8 @@ var (
 	ErrNoArchive    = eventlog.ErrNoArchive
 	// ErrNoSchedule: the context has no schedule with this id.
 	ErrNoSchedule = errors.New("no such schedule")
+	// ErrNextUnknown: the schedule was stored, but its next time could not be read.
+	ErrNextUnknown = errors.New("the schedule was stored, but its next time is unknown")
 	// ErrOtherStore: the blob store of the client is not that of the workers.
 	ErrOtherStore = blobs.ErrOtherStore
 )

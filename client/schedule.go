@@ -77,7 +77,8 @@ func checkScheduleID(id string) error {
 // If a message cannot be sent because no worker runs, the first one waits, and those that follow are
 // skipped. A message that is due while the server is down is sent up to an hour late.
 //
-// The error is a *ScheduleError for an invalid schedule.
+// The error is a *ScheduleError for an invalid schedule. If it is ErrNextUnknown, the schedule was
+// stored and is returned without its next time.
 func (c *Context) Schedule(ctx context.Context, s Schedule) (Schedule, error) {
 	s.ContextName = c.name
 	if s.ID == "" {
@@ -87,6 +88,7 @@ func (c *Context) Schedule(ctx context.Context, s Schedule) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
+	s.IsPaused, s.Next = false, time.Time{}
 	action, err := c.sendAction(s)
 	if err != nil {
 		return Schedule{}, err
@@ -100,6 +102,7 @@ func (c *Context) Schedule(ctx context.Context, s Schedule) (Schedule, error) {
 		handle = schedules.GetHandle(ctx, wire.ScheduleID(c.name, s.ID))
 		err = handle.Update(ctx, sdkclient.ScheduleUpdateOptions{
 			DoUpdate: func(in sdkclient.ScheduleUpdateInput) (*sdkclient.ScheduleUpdate, error) {
+				s.IsPaused = in.Description.Schedule.State.Paused
 				return &sdkclient.ScheduleUpdate{Schedule: &sdkclient.Schedule{
 					Spec: &spec, Action: action, Policy: &policy, State: in.Description.Schedule.State,
 				}}, nil
@@ -111,7 +114,7 @@ func (c *Context) Schedule(ctx context.Context, s Schedule) (Schedule, error) {
 	}
 	described, err := handle.Describe(ctx)
 	if err != nil {
-		return Schedule{}, c.scheduleError(ctx, "get the schedule of", s, err)
+		return s, fmt.Errorf("%w: %w", ErrNextUnknown, c.explain(ctx, "get the schedule of", err, ErrUnreachable))
 	}
 	s.IsPaused, s.Next = described.Schedule.State.Paused, nextTime(described.Info)
 	return s, nil

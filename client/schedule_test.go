@@ -28,6 +28,8 @@ type schedules struct {
 	// all are the schedules by id, as a server returns them.
 	all   map[string]*sdkclient.ScheduleDescription
 	order []string
+	// describeErr is the error of Describe.
+	describeErr error
 	// deleted is listed, but no longer there.
 	deleted string
 }
@@ -120,6 +122,9 @@ func (h scheduleHandle) get() (*sdkclient.ScheduleDescription, error) {
 }
 
 func (h scheduleHandle) Describe(context.Context) (*sdkclient.ScheduleDescription, error) {
+	if h.schedules.describeErr != nil {
+		return nil, h.schedules.describeErr
+	}
 	return h.get()
 }
 
@@ -221,6 +226,26 @@ func TestSchedulesAreListedAsCreatedAndReplaced(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrNoSchedule)
 		require.ErrorContains(t, err, "a schedule of context demo: no such schedule: default")
 	}
+}
+
+func TestAScheduleIsStoredEvenIfItsNextTimeCannotBeRead(t *testing.T) {
+	f := &temporal{schedules: &schedules{describeErr: serviceerror.NewUnavailable("down")}}
+	demo := open(t, f)
+	hourly := client.Schedule{Every: time.Hour, Message: event.UserMessage{Content: "Hi"}}
+	want := hourly
+	want.ContextName, want.ID = "demo", client.DefaultScheduleID
+	for range 2 { // created, then replaced
+		stored, err := demo.Schedule(t.Context(), hourly)
+		require.ErrorIs(t, err, client.ErrNextUnknown)
+		require.ErrorIs(t, err, client.ErrUnreachable)
+		require.Equal(t, want, stored)
+		require.Len(t, f.schedules.all, 1)
+	}
+	require.NoError(t, demo.PauseSchedule(t.Context(), ""))
+	want.IsPaused = true
+	stored, err := demo.Schedule(t.Context(), hourly)
+	require.ErrorIs(t, err, client.ErrNextUnknown)
+	require.Equal(t, want, stored)
 }
 
 func TestOtherSchedulesAreNotListed(t *testing.T) {

@@ -299,7 +299,9 @@ func (f *fakeContext) Fork(_ context.Context, at, as string) error {
 func (f *fakeContext) Schedule(_ context.Context, s client.Schedule) (client.Schedule, error) {
 	s.ContextName = f.name
 	f.scheduled = append(f.scheduled, s)
-	s.Next = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	if f.err == nil {
+		s.Next = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	}
 	return s, f.err
 }
 

@@ -101,13 +101,18 @@ func runSchedule(command *cobra.Command, o scheduleOptions) error {
 	}
 	defer c.Shutdown()
 	s, err := to.Schedule(command.Context(), o.schedule)
-	if err != nil {
+	isUnknown := errors.Is(err, client.ErrNextUnknown)
+	if err != nil && !isUnknown {
 		return scheduleFlags(err)
 	}
 	if o.json {
 		return o.printJSON(scheduleJSONOf(s))
 	}
-	o.note("schedule %s of context %s: %s, %s", s.ID, s.ContextName, times(s), nextWords(s))
+	next := nextWords(s)
+	if isUnknown && !s.IsPaused {
+		next = "next time unknown"
+	}
+	o.note("schedule %s of context %s: %s, %s", s.ID, s.ContextName, times(s), next)
 	return nil
 }
 

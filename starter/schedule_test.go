@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,16 @@ func TestScheduleCreatesASchedule(t *testing.T) {
 			require.Equal(t, []client.Schedule{test.want}, f.scheduled)
 		})
 	}
+}
+
+func TestAScheduleWithoutAKnownNextTimeIsReportedAsStored(t *testing.T) {
+	args := []string{"schedule", "-n", "demo", "--every", "6h", "-m", "Hi"}
+	f := newFake(t)
+	f.err = fmt.Errorf("%w: temporal is unreachable", client.ErrNextUnknown)
+	require.Equal(t, outcome{0, "", "schedule default of context demo: every 6h0m0s, next time unknown\n"}, starter(t, f, "", args...))
+	require.Equal(t, outcome{0, `{"contextName":"demo","id":"default","everyMs":21600000,"message":{"content":"Hi"},"paused":false}` + "\n", ""},
+		starter(t, f, "", append(args, "--json")...))
+	require.Len(t, f.scheduled, 2)
 }
 
 // utc makes local times those of UTC.
