@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
 const toolRequest = "demo:r0001"
@@ -149,6 +150,7 @@ func TestSendNotesWhatATurnWaitsForOnce(t *testing.T) {
 		event.LLMRequestCompleted{RequestID: toolRequest})
 	f := newFake(t, turn)
 	f.recordBodies(calling()[0])
+	f.openCalls = []reducer.Call{{ID: "call_1", Name: "pay"}, {ID: "call_2", Name: "pay"}, {ID: "call_3", Name: "ask_user", Client: true}}
 	got := starter(t, f, "", "send", "-n", "demo", "-m", "Pay")
 	require.Equal(t, outcome{0, "Paying.\nPaid.\n", `tool call: pay {"amount":1} (call_1)
 tool call: pay {"amount":2} (call_2)
@@ -159,6 +161,27 @@ approve with "starter approve -n demo", deny with "starter deny -n demo"
 waiting for approval until 2026-01-03 15:04: pay {"amount":2} (call_2)
 tool error: pay: "no funds"
 `}, got)
+}
+
+func TestSendDoesNotNoteThatAnInvalidCallWaits(t *testing.T) {
+	turn := append(calling()[2:4],
+		event.ToolCall{ToolCallID: "call_1", MessageID: "demo:0004", ToolName: "ask_user", RequestID: toolRequest},
+		event.LLMAttemptEnded{RequestID: toolRequest, Attempt: 1, Outcome: event.AttemptToolCalls},
+		event.ToolResult{ToolCallID: "call_1", Error: json.RawMessage(`"invalid arguments: root: missing property 'question'"`), IsError: true},
+		event.LLMRequestCompleted{RequestID: toolRequest})
+	f := newFake(t, turn)
+	f.recordBodies(calling()[0])
+	got := starter(t, f, "", "send", "-n", "demo", "-m", "Pay")
+	require.Equal(t, `tool call: ask_user (call_1)
+tool error: ask_user: "invalid arguments: root: missing property 'question'"
+`, got.errOut)
+}
+
+func TestAForkHasNoneOfTheOpenCallsOfTheOtherContext(t *testing.T) {
+	f := callingFake(t)
+	f.name = "copy"
+	require.NotContains(t, starter(t, f, "", "tools", "-n", "copy").out, "call_")
+	require.Equal(t, outcome{exit.Failure, "", "starter: context copy: no call waits for an approval\n"}, starter(t, f, "", "approve", "-n", "copy"))
 }
 
 func TestStateShowsTheToolsAndTheCallsThatWait(t *testing.T) {

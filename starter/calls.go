@@ -28,9 +28,10 @@ func load(ctx context.Context, of conversation) (reducer.Session, error) {
 }
 
 // openCalls returns the calls without a result. The log does not show whether a worker already
-// executes a call, so every call that does not wait counts as running.
+// executes a call, so every call that does not wait counts as running. Until its first session, the log
+// of a fork can end in a request of the other context; its calls are not open in the fork.
 func openCalls(s reducer.Session) []reducer.Call {
-	if s.Request == nil {
+	if s.Request == nil || s.Request.ID != event.FormatRequestID(s.ContextName, event.RequestNumber(s.Request.ID)) {
 		return nil
 	}
 	calls := slices.Clone(s.Request.Calls)
@@ -132,8 +133,9 @@ type toolNotes struct {
 	in conversation
 	// calls are those of the turn by id.
 	calls map[string]event.ToolCall
-	// tools are the tools of the context at the first call.
-	tools *event.SetTools
+	// answer is the newest answer with calls; open are the calls that the context had open after it.
+	answer string
+	open   []reducer.Call
 	// advised contains the kinds of advice that were already given.
 	advised map[string]bool
 }
@@ -146,13 +148,16 @@ func (n *toolNotes) take(ctx context.Context, body event.Body) {
 		}
 		if n.calls == nil {
 			n.calls, n.advised = map[string]event.ToolCall{}, map[string]bool{}
-			// Without an answer, a call of a client's tool is noted like any other.
-			if state, err := n.in.State(ctx); err == nil {
-				n.tools = state.Config.Tools
+		}
+		if n.answer != body.MessageID {
+			n.answer, n.open = body.MessageID, nil
+			// Without a state, a call of a client's tool is noted like any other.
+			if state, err := n.in.State(ctx); err == nil && state.Request != nil {
+				n.open = state.Request.Calls
 			}
 		}
 		n.calls[body.ToolCallID] = body
-		if isClients(n.tools, body.ToolName) {
+		if slices.ContainsFunc(n.open, func(c reducer.Call) bool { return c.ID == body.ToolCallID && c.Client }) {
 			n.note("waiting for a client: %s", describeCall(body))
 			n.advise("result", "send its result with \"%[1]s result -n %[2]s %[3]s JSON\"", body.ToolCallID)
 			return

@@ -32,6 +32,8 @@ type fakeContext struct {
 	// answering is returned by State; onState is called first.
 	answering bool
 	onState   func()
+	// openCalls replaces the calls of the request that State returns; nil keeps those of the log.
+	openCalls []reducer.Call
 	// err is returned by all methods after the last reply.
 	err          error
 	verification client.Verification
@@ -246,6 +248,9 @@ func (f *fakeContext) State(context.Context) (wire.State, error) {
 		}
 	}
 	state := wire.StateOf(reducer.Load(f.name, reducer.Reduce, recorded...), time.Time{})
+	if f.openCalls != nil {
+		state.Request = &reducer.Request{ID: toolRequest, Calls: f.openCalls}
+	}
 	state.Status = wire.StatusIdle
 	if f.answering {
 		state.Status = wire.StatusAnswering
