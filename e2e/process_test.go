@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
@@ -37,6 +38,24 @@ type workerSettings struct {
 	TaskQueue    string        `json:"taskQueue"`
 	Part         contexts.Part `json:"part"`
 	DrainTimeout time.Duration `json:"drainTimeout"`
+	// HangOnSignal makes the process hang when it signals a context.
+	HangOnSignal bool `json:"hangOnSignal"`
+}
+
+type hangOnSignal struct {
+	interceptor.ClientInterceptorBase
+}
+
+func (*hangOnSignal) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
+	return &hanging{interceptor.ClientOutboundInterceptorBase{Next: next}}
+}
+
+type hanging struct {
+	interceptor.ClientOutboundInterceptorBase
+}
+
+func (*hanging) SignalWithStartWorkflow(context.Context, *interceptor.ClientSignalWithStartWorkflowInput) (client.WorkflowRun, error) {
+	select {}
 }
 
 // workerMain runs a worker process. It logs at debug level, more than the real worker.
@@ -59,10 +78,14 @@ func runWorker(settings string, logger *slog.Logger) error {
 		return err
 	}
 	defer store.Close()
-	temporal, err := client.Dial(client.Options{
+	options := client.Options{
 		HostPort: s.Temporal, Identity: fmt.Sprintf("worker %d", os.Getpid()), Logger: log.NewStructuredLogger(logger),
 		ExternalStorage: blobs.ExternalStorage(store),
-	})
+	}
+	if s.HangOnSignal {
+		options.Interceptors = []interceptor.ClientInterceptor{&hangOnSignal{}}
+	}
+	temporal, err := client.Dial(options)
 	if err != nil {
 		return err
 	}

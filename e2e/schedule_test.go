@@ -2,23 +2,19 @@ package e2e
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	sdkclient "go.temporal.io/sdk/client"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
-	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
-	"github.com/seed-9ed7edd4/chronicle/workflows/replaytest"
 )
 
 // eventually polls a condition of the server that no event reports.
@@ -71,20 +67,16 @@ func (w *world) awaitScheduled(c *client.Context, n int) {
 	w.t.Fatal("the schedule sent no message")
 }
 
-func (w *world) replayWorkflow(id, story string) *historypb.History {
+// awaitAllScheduled waits until a paused schedule has sent its last message and the log contains one
+// message for each action, and returns their ids.
+func (w *world) awaitAllScheduled(c *client.Context, id string) (clientEventIDs []string) {
 	w.t.Helper()
-	var h historypb.History
-	events := w.temporal.GetWorkflowHistory(w.ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		e, err := events.Next()
-		require.NoError(w.t, err)
-		h.Events = append(h.Events, e)
-	}
-	require.NoError(w.t, replaytest.Replay(&h, blobs.ExternalStorage(w.archive.Store())))
-	if *recordHistories && story != "" {
-		require.NoError(w.t, replaytest.Keep(&h, filepath.Join("..", "workflows", "testdata", "histories", story+".json")))
-	}
-	return &h
+	w.eventually(func() bool {
+		d := w.schedule(c, id)
+		clientEventIDs = w.scheduled(c)
+		return d.Schedule.State.Paused && len(d.Info.RunningWorkflows) == 0 && len(clientEventIDs) == d.Info.NumActions
+	})
+	return clientEventIDs
 }
 
 func TestAScheduleSendsMessagesUntilItIsPausedAndDeleted(t *testing.T) {
@@ -103,13 +95,15 @@ func TestAScheduleSendsMessagesUntilItIsPausedAndDeleted(t *testing.T) {
 	ids := w.scheduled(c)
 	require.Regexp(t, `^schedule:tick-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, ids[0])
 	require.NotEqual(t, ids[0], ids[1])
-	w.eventually(func() bool { return w.starter("", "schedule", "list", "-n", c.Name(), "--json") != "" })
-	listed := w.starter("", "schedule", "list", "-n", c.Name(), "--json")
+	listed := ""
+	w.eventually(func() bool {
+		listed = w.starter("", "schedule", "list", "-n", c.Name(), "--json")
+		return listed != ""
+	})
 	require.Contains(t, listed, fmt.Sprintf(`{"contextName":%q,"id":"tick","everyMs":1000,"message":{"content":"Tick"},"paused":false,"next":"`, c.Name()))
 
 	w.starter("", "schedule", "pause", "-n", c.Name(), "--id", "tick")
-	w.eventually(func() bool { return len(w.schedule(c, "tick").Info.RunningWorkflows) == 0 })
-	before := w.scheduled(c)
+	before := w.awaitAllScheduled(c, "tick")
 	w.starter("", "schedule", "-n", control.Name(), "--every", "1s", "-m", "Tock")
 	w.awaitScheduled(control, 3)
 	require.Equal(t, before, w.scheduled(c), "a paused schedule sends nothing")
@@ -122,7 +116,7 @@ func TestAScheduleSendsMessagesUntilItIsPausedAndDeleted(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, run.Get(w.ctx, nil))
 	require.Equal(t, before, w.scheduled(c), "the same scheduled time sends one message")
-	w.replayWorkflow(again, "schedule")
+	w.replayWorkflow(again, "", "schedule")
 
 	w.starter("", "schedule", "--id", "tick", "-n", c.Name(), "--cron", "0 9 * * MON-FRI", "--timezone", "Europe/Berlin", "-m", "Plan")
 	listed = w.starter("", "schedule", "list", "-n", c.Name())
@@ -170,13 +164,14 @@ func TestAScheduledMessageIsSentOnceIfItsWorkerIsKilled(t *testing.T) {
 	c := w.open("killed")
 	w.deleteSchedules(c, "default")
 	// Without an activity worker, the message waits; without a workflow worker, the context cannot
-	// confirm it.
+	// confirm it, so the activity worker signals, and hangs.
 	stop := w.worker(func(o *contexts.Options) { o.Part = contexts.OnlyWorkflows })
 	_, err := c.Schedule(w.ctx, client.Schedule{Every: time.Second, Message: event.UserMessage{Content: "Tick"}})
 	require.NoError(t, err)
 	w.eventually(func() bool { return len(w.schedule(c, "default").Info.RunningWorkflows) > 0 })
 	firing := w.schedule(c, "default").Info.RunningWorkflows[0].WorkflowID
 	require.NoError(t, c.PauseSchedule(w.ctx, ""))
+	w.eventually(func() bool { return w.schedule(c, "default").Schedule.State.Paused })
 	attempt := func(state enumspb.PendingActivityState) bool {
 		d, err := w.temporal.DescribeWorkflowExecution(w.ctx, firing, "")
 		require.NoError(t, err)
@@ -185,7 +180,7 @@ func TestAScheduledMessageIsSentOnceIfItsWorkerIsKilled(t *testing.T) {
 	}
 	w.eventually(func() bool { return attempt(enumspb.PENDING_ACTIVITY_STATE_SCHEDULED) })
 	stop()
-	killed := w.process(contexts.OnlyActivities)
+	killed := w.processWith(workerSettings{Part: contexts.OnlyActivities, HangOnSignal: true})
 	w.eventually(func() bool {
 		_, err := w.temporal.DescribeWorkflowExecution(w.ctx, wire.WorkflowID(c.Name()), "")
 		return err == nil && attempt(enumspb.PENDING_ACTIVITY_STATE_STARTED)
@@ -194,11 +189,12 @@ func TestAScheduledMessageIsSentOnceIfItsWorkerIsKilled(t *testing.T) {
 
 	w.worker()
 	require.NoError(t, w.temporal.GetWorkflow(w.ctx, firing, "").Get(w.ctx, nil))
+	require.Len(t, w.awaitAllScheduled(c, "default"), 1)
+	w.say(c, "Hello") // after everything that the context received before
 	require.Len(t, w.scheduled(c), 1)
 	attempts := int32(0)
-	for _, e := range w.replayWorkflow(firing, "").Events {
+	for _, e := range w.replayWorkflow(firing, "", "").Events {
 		attempts = max(attempts, e.GetActivityTaskStartedEventAttributes().GetAttempt())
 	}
-	require.Equal(t, int32(2), attempts)
-	require.Empty(t, w.schedule(c, "default").Info.RunningWorkflows)
+	require.GreaterOrEqual(t, attempts, int32(2))
 }

@@ -214,8 +214,13 @@ func (w *world) replay(c *client.Context, story string) {
 
 func (w *world) replayRun(c *client.Context, runID, story string) {
 	w.t.Helper()
+	w.replayWorkflow(wire.WorkflowID(c.Name()), runID, story)
+}
+
+func (w *world) replayWorkflow(id, runID, story string) *historypb.History {
+	w.t.Helper()
 	var h historypb.History
-	events := w.temporal.GetWorkflowHistory(w.ctx, wire.WorkflowID(c.Name()), runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := w.temporal.GetWorkflowHistory(w.ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		e, err := events.Next()
 		require.NoError(w.t, err)
@@ -225,6 +230,7 @@ func (w *world) replayRun(c *client.Context, runID, story string) {
 	if *recordHistories && story != "" {
 		require.NoError(w.t, replaytest.Keep(&h, filepath.Join("..", "workflows", "testdata", "histories", story+".json")))
 	}
+	return &h
 }
 
 func (w *world) history(c *client.Context) string {
