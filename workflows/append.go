@@ -15,22 +15,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// The update "append" delivers events like the signal "event", and returns their ids. It is
-// cheaper for the server, which persists only the completed workflow task.
-
-// pendingAppend is an update that has not returned.
+// pendingAppend is an update "append" that has not returned. The update delivers events like the
+// signal "event", at a lower cost: the server persists only the completed workflow task.
 type pendingAppend struct {
 	events     []event.Event
 	size       int // of the input, in bytes
 	isRecorded bool
-	// known maps ClientEventIDs of repeated events to ids in the log.
-	known map[string]string
-	// result and err are those of the update, set when isRecorded is.
-	result wire.Appended
-	err    error
+	known      map[string]string // ids in the log of repeated events, by ClientEventID
+	result     wire.Appended     // of the update, set when isRecorded is
+	err        error
 }
 
-// append is the handler of the update.
 func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended, error) {
 	events, err := r.appends.take(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	if err != nil {
@@ -45,7 +40,7 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	return a.result, a.err
 }
 
-// validateAppend rejects invalid events, and keeps valid ones for the handler, which runs next.
+// validateAppend rejects invalid events, and keeps valid ones for append, which runs next.
 func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) (err error) {
 	id := workflow.GetCurrentUpdateInfo(ctx).ID
 	r.appends.validated.updateID = id
@@ -53,15 +48,14 @@ func (r *run) validateAppend(ctx workflow.Context, in converter.RawValue) (err e
 	return err
 }
 
-// validated holds the events of the update that was validated last.
+// validated is the update that was validated last.
 type validated struct {
 	updateID string
 	events   []event.Event // nil: invalid, or taken by the handler
 }
 
-// take returns the events of an update. A replay calls no validator, so it decodes them here. It may
-// not know the rules of the run yet: an update precedes the result of Open in the history. As the
-// validator accepted the update, either rules apply.
+// take returns the events of an update. A replay calls no validator, and an update may precede the
+// result of Open, which determines the rules. The validator accepted the update, so one of them fits.
 func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
 	v := a.validated
 	a.validated = validated{}
@@ -75,8 +69,8 @@ func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, e
 	return events, err
 }
 
-// appendedEvents decodes the events of an update. Events without a ClientEventID get one
-// that is derived from the update id.
+// appendedEvents decodes the events of an update. A missing ClientEventID is derived from the
+// update id.
 func appendedEvents(in converter.RawValue, updateID string, rules reducer.Rules) ([]event.Event, error) {
 	data, err := body(&commonpb.Payloads{Payloads: slices.DeleteFunc(
 		[]*commonpb.Payload{in.Payload()}, func(p *commonpb.Payload) bool { return p == nil })})
@@ -104,12 +98,10 @@ func appendedEvents(in converter.RawValue, updateID string, rules reducer.Rules)
 	return events, nil
 }
 
-// appendError is an error for the sender of an update.
 func appendError(kind, reason string, details ...any) error {
 	return temporal.NewNonRetryableApplicationError(event.Redact(reason, 1000), kind, nil, details...)
 }
 
-// payloads encodes the events like a signal.
 func (a *pendingAppend) payloads() *commonpb.Payloads {
 	value, err := wire.JSON(a.events)
 	if err != nil {
@@ -118,8 +110,8 @@ func (a *pendingAppend) payloads() *commonpb.Payloads {
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value.Payload()}}
 }
 
-// findKnown finds repeated events before the session applies the update, which may
-// evict their ids. A is nil for a signal.
+// findKnown finds repeated events. The step that applies the update may evict their ids. A nil
+// receiver is a signal.
 func (a *pendingAppend) findKnown(session reducer.Session) {
 	if a == nil {
 		return
@@ -132,8 +124,8 @@ func (a *pendingAppend) findKnown(session reducer.Session) {
 	}
 }
 
-// resolve sets the result from the session that applied the events, or the error from
-// the events to be recorded.
+// resolve sets the result from the session that applied the events, or the error from the events to
+// be recorded.
 func (a *pendingAppend) resolve(session reducer.Session, recorded []pendingEvent) *pendingAppend {
 	for _, e := range a.events {
 		id, ok := a.known[e.ClientEventID]
@@ -150,7 +142,6 @@ func (a *pendingAppend) resolve(session reducer.Session, recorded []pendingEvent
 	return a
 }
 
-// rejectionOf returns the newest rejection of one of the events.
 func rejectionOf(recorded []pendingEvent, events []event.Event) error {
 	for _, e := range slices.Backward(recorded) {
 		isOurs := func(other event.Event) bool { return other.ClientEventID == e.ClientEventID }

@@ -22,17 +22,15 @@ type Options struct {
 	// Reduce folds events into the state that the model receives. Nil: [reducer.Reduce].
 	// A reducer that folds old events differently changes what the model sees of open contexts.
 	Reduce reducer.Reducer
-	// Cache is shared with the activities of this process. Nil: Generate
-	// queries the workflow instead.
+	// Cache is shared with the activities of this process. Nil: Generate queries the workflow.
 	Cache *activities.SessionCache
-	// StoreID is the identity of the blob store of this worker. Workflow tasks of contexts
-	// of another store fail. Empty: no check.
+	// StoreID identifies the worker's blob store. Workflow tasks of contexts of another store fail.
+	// Empty: no check.
 	StoreID string
 }
 
-// Context is the workflow of a context with the default options. The workflow id contains
-// the name of the context, and signals and updates deliver all input. Only a run that
-// continues another has a workflow input.
+// Context is the workflow with the default options. The workflow id contains the name of the
+// context. Only a run that continues another has an input.
 func Context(ctx workflow.Context, input converter.RawValue) error { return New(Options{})(ctx, input) }
 
 // New returns [Context] with options. Register it as [wire.WorkflowType].
@@ -63,10 +61,9 @@ func newWorkflow(step reducer.Stepper, cache *activities.SessionCache, storeID s
 // acts is the typed nil receiver for activity calls.
 var acts *activities.Activities
 
-// run is one run of the workflow.
 type run struct {
-	// ctx outlives cancellation of the workflow, which closes the session. cancellable
-	// is cancelled with the workflow; isClosing says that the session was closed for it.
+	// ctx outlives cancellation of the workflow. cancellable does not; isClosing means that its
+	// cancellation has closed the session.
 	ctx, cancellable workflow.Context
 	isClosing        bool
 
@@ -75,8 +72,7 @@ type run struct {
 	name    string // of the context
 	storeID string // Options.StoreID
 
-	// session is empty while it is released to the cache, see releaseSession. Query
-	// handlers and coroutines must use currentSession.
+	// session is empty while the cache has it. Query handlers and coroutines use currentSession.
 	session    reducer.Session
 	updatedAt  time.Time // the last change of session
 	cacheEntry *activities.CacheEntry
@@ -94,49 +90,40 @@ type run struct {
 	visibility   visibility
 }
 
-// opened holds results of Open. They are fixed for a run.
+// opened holds results of Open, fixed for a run.
 type opened struct {
-	// rules are those of the session, which is not always in memory. Before Open, they are
-	// [reducer.CurrentRules], which new runs have.
-	rules reducer.Rules
-	// continueAfter is the history length at which the run continues as new. 0: the default.
-	continueAfter             int
+	rules                     reducer.Rules // of the session; before Open, [reducer.CurrentRules]
+	continueAfter             int           // in history entries; 0: the default
 	defaultModel              string
 	previousRunID, forkedFrom string
 }
 
-// registration is that of the run in the blob store.
 type registration struct {
-	isDone bool
-	// historyLength is where this run, or its base, registered after a reset.
-	historyLength int
+	isDone        bool
+	historyLength int // at which this run, or its base, registered after a reset
 }
 
-// pending holds results of the current iteration of the loop.
+// pending holds results of one iteration of the loop.
 type pending struct {
 	events  []pendingEvent // not recorded yet
 	bytes   int            // size of events
 	effects []reducer.Effect
 }
 
-// appends tracks updates.
 type appends struct {
-	pending []*pendingAppend // their events are not recorded yet
-	// unanswered counts recorded appends whose handlers have not returned.
-	unanswered int
+	pending    []*pendingAppend // their events are not recorded yet
+	unanswered int              // recorded appends whose handlers have not returned
 	validated  validated
 }
 
 // answer is the running Generate activity.
 type answer struct {
-	future workflow.Future // nil: no request is running
-	cancel workflow.CancelFunc
-	start  reducer.StartRequest
-	// attempt is what the coroutine of adoptRequest waits for. Nil: nothing.
-	attempt workflow.Future
+	future  workflow.Future // nil: no request is running
+	cancel  workflow.CancelFunc
+	start   reducer.StartRequest
+	attempt workflow.Future // of adoptRequest, which its coroutine awaits; nil: none
 }
 
-// archived is the state of the archive.
 type archived struct {
 	through        int             // counter of the last event that this run archived
 	running        workflow.Future // the Archive activity. Nil: none
@@ -173,7 +160,6 @@ func newRun(ctx workflow.Context, step reducer.Stepper, cache *activities.Sessio
 	return r, r.setHandlers(ctx)
 }
 
-// setHandlers sets the query handlers and the update handler.
 func (r *run) setHandlers(ctx workflow.Context) error {
 	if err := workflow.SetQueryHandler(ctx, wire.QueryState, func() (wire.State, error) {
 		session, err := r.currentSession()
@@ -203,7 +189,7 @@ func (r *run) delivery(clientEventIDs []string) (wire.Delivery, error) {
 	if err != nil {
 		return wire.Delivery{}, err
 	}
-	// A run that has not opened its session yet does not know earlier events.
+	// A run that has not opened its session does not know earlier events.
 	isPending := session.EventCount == 0 || !r.inbox.empty() || len(r.pending.events) > 0
 	return wire.DeliveryOf(session, isPending, clientEventIDs), nil
 }
@@ -230,7 +216,7 @@ func (r *run) loop(c *continuation) error {
 		return err
 	}
 	if c != nil && c.Running != nil && !r.inbox.empty() {
-		// Adopt the answer before processing the backlog, which takes several tasks.
+		// Adopt the answer before the backlog, which takes several tasks.
 		if err := r.perform(); err != nil {
 			return err
 		}
@@ -242,7 +228,6 @@ func (r *run) loop(c *continuation) error {
 		}
 		if r.session.Ended {
 			r.archiveEndedSession()
-			// Let update handlers return.
 			r.await(func() bool { return !r.inbox.empty() || workflow.AllHandlersFinished(r.ctx) })
 			if r.inbox.empty() {
 				return nil
@@ -258,14 +243,12 @@ func (r *run) loop(c *continuation) error {
 	}
 }
 
-// releaseSession moves the session to the worker's cache, which bounds the memory of
-// idle contexts.
+// releaseSession moves the session to the cache, which bounds the memory of idle contexts.
 func (r *run) releaseSession() {
 	r.cacheEntry.Release(r.session)
 	r.session, r.isReleased = reducer.Session{}, true
 }
 
-// acquireSession moves the session back from the cache.
 func (r *run) acquireSession() {
 	session, err := r.cacheEntry.Acquire()
 	if err != nil {
@@ -274,7 +257,6 @@ func (r *run) acquireSession() {
 	r.session, r.isReleased = session, false
 }
 
-// currentSession returns the session, released or not.
 func (r *run) currentSession() (reducer.Session, error) {
 	if r.isReleased {
 		return r.cacheEntry.Get()
@@ -282,14 +264,12 @@ func (r *run) currentSession() (reducer.Session, error) {
 	return r.session, nil
 }
 
-// hasResult reports whether an activity or the timer has ended.
 func (r *run) hasResult() bool {
 	return r.answer.future != nil && r.answer.future.IsReady() || r.calls.isReady() || r.wake.isReady()
 }
 
-// receive applies the signals in the inbox, in order, and then the results of activities.
-// It stops at maxTaskBytes. An urgent run may continue as new before the inbox is empty. It
-// applies the results at once, because the next run does not have them.
+// receive applies the inbox in order, up to maxTaskBytes, and then the results of activities. An
+// urgent run applies results even if signals remain: the next run does not have them.
 func (r *run) receive() {
 	if r.isUrgent() {
 		r.awaitAdopted()
@@ -328,7 +308,6 @@ func (r *run) isCancelled() bool { return r.cancellable.Err() != nil && !r.isClo
 
 func (r *run) now() time.Time { return workflow.Now(r.ctx) }
 
-// apply makes a step. perform records its events and performs its effects.
 func (r *run) apply(in reducer.Input) {
 	var effects []reducer.Effect
 	r.session, effects = r.step(r.session, in)
@@ -345,8 +324,6 @@ func (r *run) apply(in reducer.Input) {
 	}
 }
 
-// perform records the pending events, and then performs the pending effects or
-// continues as new.
 func (r *run) perform() error {
 	r.recordPending()
 	r.cacheEntry.Put(r.session)
@@ -401,10 +378,10 @@ func (r *run) performEffects() {
 	}
 }
 
-// await waits for a condition, and registers a run that was reset while it waited.
+// await waits for a condition. It registers a run that was reset in the meantime.
 func (r *run) await(condition func() bool) {
 	for {
-		// Returns no error: ctx is never cancelled.
+		// The error is nil: ctx is never cancelled.
 		_ = workflow.Await(r.ctx, func() bool { return r.isReset() || condition() })
 		if !r.isReset() {
 			return

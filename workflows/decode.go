@@ -16,8 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// decode returns the reducer input of a signal by the rules of the run. Malformed signals become
-// reducer.Refused.
+// decode returns the reducer input of a signal. Malformed signals become [reducer.Refused].
 func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) reducer.Input {
 	if s.append != nil {
 		return reducer.Received{At: now, Events: s.append.events}
@@ -40,8 +39,7 @@ func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) redu
 	case wire.SignalInterrupt:
 		return reducer.InterruptAsked{At: now}
 	case wire.SignalClose:
-		// A malformed reason does not prevent closing.
-		var in wire.Close
+		var in wire.Close // a malformed reason does not prevent closing
 		_ = json.Unmarshal(data, &in)
 		return reducer.CloseAsked{At: now, Reason: event.Redact(in.Reason, 200)}
 	case wire.SignalRequestStarted:
@@ -84,8 +82,7 @@ func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) redu
 	}
 }
 
-// decodeEvents decodes events and checks their sizes. It returns oversized events together
-// with the error.
+// decodeEvents returns oversized events together with the error.
 func decodeEvents(data []byte, rules reducer.Rules) ([]event.Event, error) {
 	decodeInput := event.DecodeInput
 	if rules < reducer.Rules2 {
@@ -98,8 +95,7 @@ func decodeEvents(data []byte, rules reducer.Rules) ([]event.Event, error) {
 	return events, err
 }
 
-// maxRequestStarted bounds the JSON of a [wire.RequestStarted], in bytes; maxRequestStarted1 by
-// [reducer.Rules1].
+// Bounds of the JSON of a [wire.RequestStarted], in bytes.
 const (
 	maxRequestStarted  = 8 << 10
 	maxRequestStarted1 = 4 << 10
@@ -113,7 +109,7 @@ func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {
 	}
 }
 
-// body returns the JSON of a signal. Several payloads form an array; none is nil.
+// body returns the JSON of a signal. Several payloads form an array. Nil: no payload.
 func body(payloads *commonpb.Payloads) ([]byte, error) {
 	var parts [][]byte
 	for _, p := range payloads.GetPayloads() {
@@ -139,12 +135,12 @@ func body(payloads *commonpb.Payloads) ([]byte, error) {
 	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]")), nil
 }
 
-// maxGrowth is an upper bound of the length of an event's JSON divided by that of its input. A
-// float64 grows most: 1e20 is recorded with 21 digits.
+// maxGrowth bounds the length of an event's JSON divided by that of its input. A float64 grows
+// most: 1e20 is recorded with 21 digits.
 const maxGrowth = 16
 
-// fits returns an error if an event is too large to be recorded. It encodes only the events of
-// large inputs; size is the size of the input in bytes.
+// fits returns an error if an event is too large to be recorded. Size is that of the input; events
+// of small inputs are not encoded.
 func fits(events []event.Event, size int) error {
 	if size <= wire.MaxStoredBytes/maxGrowth {
 		return nil

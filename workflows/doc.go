@@ -1,6 +1,6 @@
-// Package workflows implements the Temporal workflow of a context. Each iteration of its
-// loop receives input, applies it with [reducer.Step], records the resulting events as
-// SideEffect markers, and performs the resulting effects.
+// Package workflows implements the Temporal workflow of a context. Its loop receives input, applies
+// it with [reducer.Step], records the resulting events as SideEffect markers, and performs the
+// effects.
 //
 // A worker registers the workflow and its interceptor:
 //
@@ -10,13 +10,11 @@
 //	w.RegisterWorkflowWithOptions(workflows.New(workflows.Options{}), workflow.RegisterOptions{Name: wire.WorkflowType})
 //
 // Guarantees:
-//   - Signals and updates are processed in history order. [Interceptor] preserves it
-//     across signal names.
+//   - Signals and updates are processed in history order, which requires [Interceptor].
 //   - Malformed input becomes an InputRejectedEvent. It never fails a workflow task.
 //   - Events are recorded once, before their effects are performed, possibly by the next run.
-//   - The conversation is not copied into the history: Generate receives a reference.
+//   - Generate receives a reference; the history contains no copy of the conversation.
 //   - A replay fails if the code would record other events than the history contains.
-//   - A run continues as new before it reaches a limit of the server. Those thresholds
-//     depend on the history, which the reducer does not know, so they are part of this
-//     package. All other decisions are made by [reducer.Step].
+//   - A run continues as new before it reaches a limit of the server. These thresholds depend on
+//     the history. [reducer.Step] makes all other decisions.
 package workflows

@@ -9,18 +9,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Temporal's signal channels do not preserve the order between signal names: an interrupt
-// and the message after it could change places. The interceptor receives signals in
-// history order, and puts them into one inbox.
-
-// signal is an undecoded signal or update.
+// signal is an undecoded signal or update. Temporal's signal channels do not preserve the order
+// between signal names: an interrupt and the message after it could change places. The interceptor
+// puts signals into one inbox, in history order.
 type signal struct {
 	name     string
 	payloads *commonpb.Payloads
 	append   *pendingAppend // nil for a signal
 }
 
-// size returns the bytes of the input.
 func (s signal) size() int {
 	if s.append != nil {
 		return s.append.size
@@ -28,21 +25,16 @@ func (s signal) size() int {
 	return proto.Size(s.payloads)
 }
 
-// inbox contains the unprocessed signals and updates of a run, oldest first.
+// inbox contains unprocessed input, oldest first.
 type inbox struct {
-	signals []signal
-	// size is that of signals, in bytes.
-	size int
-	// signalled and updated count the signals and updates that the run received.
-	signalled, updated int
-	// plainBytes counts the bytes of the signals that any Temporal client may send. Larger
-	// ones are references in the history.
-	plainBytes int
+	signals            []signal
+	size               int // of signals, in bytes
+	signalled, updated int // received by the run
+	plainBytes         int // of signals up to maxPlainBytes; larger ones are references in the history
 }
 
 func (b *inbox) empty() bool { return len(b.signals) == 0 }
 
-// hasUpdate reports whether an update waits for its result.
 func (b *inbox) hasUpdate() bool {
 	return slices.ContainsFunc(b.signals, func(s signal) bool { return s.append != nil })
 }
@@ -60,14 +52,13 @@ func (b *inbox) take() signal {
 	return first
 }
 
-// maxPlainBytes is the largest payload that the server accepts: limit.blobSize.error of
-// deploy/dynamicconfig.yaml.
+// maxPlainBytes is limit.blobSize.error of deploy/dynamicconfig.yaml: the largest payload that the
+// server accepts.
 const maxPlainBytes = 512 << 10
 
 type inboxKey struct{}
 
-// Interceptor returns the interceptor that [Context] requires, in workers, replayers and
-// test environments.
+// Interceptor returns the interceptor that [Context] requires, also in replayers and tests.
 func Interceptor() interceptor.WorkerInterceptor { return &workerInterceptor{} }
 
 type workerInterceptor struct {

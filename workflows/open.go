@@ -12,7 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// open restores the log of earlier sessions and begins a new session.
 func (r *run) open() error {
 	if err := r.begin(activities.OpenInput{ContextName: r.session.ContextName}); err != nil {
 		return err
@@ -54,8 +53,8 @@ func (r *run) begin(in activities.OpenInput) error {
 	return workflow.UpsertMemo(r.ctx, map[string]any{wire.MemoStore: result.StoreID})
 }
 
-// opening sets the options of Open. It is retried for ever: a failed workflow would lose
-// accepted input.
+// opening sets the options of Open. Its retries never end: a failed workflow would lose accepted
+// input.
 func opening(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout:    10 * time.Minute,
@@ -72,9 +71,9 @@ func (r *run) checkStore(id string) {
 	}
 }
 
-// isReset reports whether a reset created the run and it has not registered yet. The
-// history before the reset point belongs to the base run, and replays with the default
-// version. The exception is where a base run registered that a reset created, too.
+// isReset reports whether a reset created the run and it has not registered. The history before the
+// reset point belongs to the base run. It replays with the default version, except where a base run
+// registered after a reset of its own.
 func (r *run) isReset() bool {
 	info := workflow.GetInfo(r.ctx)
 	length := info.GetCurrentHistoryLength()
@@ -84,8 +83,8 @@ func (r *run) isReset() bool {
 	return workflow.GetVersion(r.ctx, fmt.Sprintf("reset-%d", length), workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
-// register registers a reset run before it records events. After is the counter of the
-// newest recorded event.
+// register registers a reset run before it records events. After is the counter of the newest
+// recorded event.
 func (r *run) register(after int) {
 	if !r.isReset() {
 		return

@@ -12,8 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// pendingEvent is an event that is not recorded yet. Its JSON is measured, and then becomes
-// part of a record.
 type pendingEvent struct {
 	event.Event
 	json []byte
@@ -22,19 +20,17 @@ type pendingEvent struct {
 func newPendingEvent(e event.Event) pendingEvent {
 	data, err := e.MarshalJSON()
 	if err != nil {
-		// Events were validated on receipt.
-		panic(fmt.Sprintf("an event has no JSON: %v", err))
+		panic(fmt.Sprintf("an event has no JSON: %v", err)) // it was validated on receipt
 	}
 	return pendingEvent{e, data}
 }
 
-// size returns the exact size of the event in a record, in bytes. A record that the server
-// rejects would block its context, and estimates are wrong for control characters and for many
-// small events.
+// size is exact, in bytes: the server would reject a larger record and thereby block the context.
+// Estimates are wrong for control characters and for many small events.
 func (p pendingEvent) size() int { return len(p.json) + len(",") }
 
-// record records events in SideEffect markers that contain a [wire.Record]. Before each
-// marker it calls before with the counter of the newest recorded event.
+// record writes events to markers, each a [wire.Record]. Before each marker it calls before with
+// the counter of the newest recorded event.
 func record(ctx workflow.Context, events []pendingEvent, before func(after int)) {
 	for len(events) > 0 {
 		before(event.Counter(events[0].ID) - 1)
@@ -50,8 +46,8 @@ func recordOne(ctx workflow.Context, events []pendingEvent) {
 	if !workflow.IsReplaying(ctx) {
 		return
 	}
-	// The log is authoritative. On a mismatch, the workflow task fails until a worker
-	// with matching code takes it.
+	// The log is authoritative. On a mismatch, the task fails until a worker with matching code
+	// takes it.
 	var recorded wire.Record
 	if err := value.Get(&recorded); err != nil {
 		panic(fmt.Sprintf("the log cannot be read: %v", err))
@@ -66,7 +62,6 @@ func recordOne(ctx workflow.Context, events []pendingEvent) {
 	}
 }
 
-// recordJSON returns the JSON of a [wire.Record].
 func recordJSON(events []pendingEvent) []byte {
 	var data bytes.Buffer
 	data.WriteString(`{"events":[`)
@@ -81,17 +76,14 @@ func recordJSON(events []pendingEvent) []byte {
 }
 
 const (
-	// maxTaskBytes is how many bytes of events a workflow task records before it ends,
-	// so that few signals arrive while it runs.
+	// A workflow task ends after maxTaskBytes of events, so that few signals arrive while it runs.
 	maxTaskBytes = 4 << 20
-	// maxLastTaskBytes is maxTaskBytes for a run that has to continue as new. Signals
-	// are delayed then, and the task has to complete within the workflow task timeout:
-	// 10 s, or 30 s in a run that begins with a backlog.
+	// maxLastTaskBytes applies to an urgent run, whose signals are delayed. The task has to
+	// complete within its timeout: 10 s, or 30 s in a run that begins with a backlog.
 	maxLastTaskBytes = 16 << 20
 )
 
-// endTask waits for the next workflow task. The timer starts it, unless the server
-// starts it earlier for signals that arrived during this one.
+// endTask waits for the next workflow task, which the timer starts at the latest.
 func endTask(ctx workflow.Context) {
 	info := workflow.GetInfo(ctx)
 	length := info.GetCurrentHistoryLength()
@@ -99,7 +91,6 @@ func endTask(ctx workflow.Context) {
 	_ = workflow.Await(ctx, func() bool { return timer.IsReady() || info.GetCurrentHistoryLength() != length })
 }
 
-// summary is the text of a record in the Temporal UI.
 func summary(events []pendingEvent) string {
 	var names []string
 	for _, e := range events {
@@ -108,7 +99,7 @@ func summary(events []pendingEvent) string {
 	return cut(strings.Join(names, ", "), shownTags)
 }
 
-// fitting returns how many of the events fit into one record, at least one.
+// fitting returns how many events fit into one record, at least one.
 func fitting(events []pendingEvent) int {
 	size := 0
 	for i, e := range events {

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// startRequest starts Generate.
 func (r *run) startRequest(start reducer.StartRequest) {
 	r.answer.start = start
 	var ctx workflow.Context
@@ -21,7 +20,7 @@ func (r *run) startRequest(start reducer.StartRequest) {
 	r.answer.future = r.executeGenerate(ctx, start, start.FirstAttempt)
 }
 
-// executeGenerate schedules the attempts of a request, beginning with firstAttempt.
+// executeGenerate schedules the attempts of a request from firstAttempt on.
 func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, firstAttempt int) workflow.Future {
 	attempts := attemptsFrom(start, firstAttempt)
 	options := r.generateOptions(start)
@@ -30,7 +29,6 @@ func (r *run) executeGenerate(ctx workflow.Context, start reducer.StartRequest, 
 	return workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, options), acts.Generate, r.generateInput(start, firstAttempt, attempts))
 }
 
-// attemptsFrom returns how many attempts remain, at least one.
 func attemptsFrom(start reducer.StartRequest, firstAttempt int) int {
 	return max(1, start.Retry.MaxRetries+1-(firstAttempt-start.FirstAttempt))
 }
@@ -56,7 +54,7 @@ func (r *run) generateOptions(start reducer.StartRequest) workflow.ActivityOptio
 		model = r.opened.defaultModel
 	}
 	return workflow.ActivityOptions{
-		// Generate has timeouts of its own; this one is for a stuck worker.
+		// For a stuck worker; Generate has timeouts of its own.
 		StartToCloseTimeout: milliseconds(start.TimeoutMs+start.MaxWaitMs) + 30*time.Second,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
 		WaitForCancellation: true,
@@ -64,7 +62,6 @@ func (r *run) generateOptions(start reducer.StartRequest) workflow.ActivityOptio
 	}
 }
 
-// retryPolicy returns that of a request, without MaximumAttempts.
 func retryPolicy(start reducer.StartRequest) *temporal.RetryPolicy {
 	return &temporal.RetryPolicy{
 		InitialInterval:    milliseconds(start.Retry.InitialDelayMs),
@@ -75,8 +72,8 @@ func retryPolicy(start reducer.StartRequest) *temporal.RetryPolicy {
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// adoptRequest waits for the result of an attempt that the previous run started. Any worker
-// may make later attempts.
+// adoptRequest waits for an attempt that the previous run started. Any worker may make later
+// attempts.
 func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 	start := r.answer.start
 	var ctx workflow.Context
@@ -110,29 +107,27 @@ func (r *run) adoptRequest(adopt reducer.AdoptRequest) {
 	})
 }
 
-// repairs reports whether the attempt after a failed one repairs its answer.
 func repairs(failed *temporal.ApplicationError) bool {
 	var failure activities.Failure
 	return failed.HasDetails() && failed.Details(&failure) == nil && failure.Repairs
 }
 
-// awaitAdopted lets the coroutine of adoptRequest handle an attempt that has completed.
-// Coroutines run when this one blocks, and it may end the run before that.
+// awaitAdopted lets the coroutine of adoptRequest handle a completed attempt. Coroutines run only
+// while this one blocks, and the run may end before that.
 func (r *run) awaitAdopted() {
 	if r.answer.attempt != nil && r.answer.attempt.IsReady() {
 		_ = workflow.Await(r.ctx, func() bool { return r.answer.attempt == nil })
 	}
 }
 
-// tellRequest asks the worker whether new input interrupts the request. Without an
-// acknowledgement, either Generate has not read the session yet, and will see the input,
-// or NATS is unavailable, and a stop check of Generate detects the input.
+// tellRequest asks the worker whether new input interrupts the request. Without an acknowledgement,
+// Generate sees the input in the session that it reads next, or in a stop check.
 func (r *run) tellRequest(tell reducer.TellRequest) {
 	r.sendStop(activities.Stop{RequestID: tell.RequestID, Reason: event.ReasonNewUserInput, Through: tell.Through})
 }
 
-// interruptRequest interrupts the request. Without an acknowledgement, because the request
-// waits for its next attempt or NATS is unavailable, Temporal cancels the activity.
+// interruptRequest interrupts the request. Without an acknowledgement, because the request waits
+// for its next attempt or NATS is unavailable, Temporal cancels the activity.
 func (r *run) interruptRequest(interrupt reducer.InterruptRequest) {
 	acknowledged := r.sendStop(activities.Stop{RequestID: interrupt.RequestID, Reason: interrupt.Reason, Through: interrupt.Through})
 	if !acknowledged && r.answer.cancel != nil {
@@ -140,7 +135,6 @@ func (r *run) interruptRequest(interrupt reducer.InterruptRequest) {
 	}
 }
 
-// sendStop reports whether the worker that runs the request acknowledged the message.
 func (r *run) sendStop(stop activities.Stop) (acknowledged bool) {
 	ctx := workflow.WithLocalActivityOptions(r.ctx, workflow.LocalActivityOptions{
 		ScheduleToCloseTimeout: 2 * time.Second,

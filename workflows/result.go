@@ -12,7 +12,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// result returns the outcome of the running request.
 func (r *run) result() reducer.RequestEnded {
 	var result activities.GenerateResult
 	err := r.answer.future.Get(r.ctx, &result)
@@ -48,8 +47,6 @@ func attemptedOf(requestID string, a activities.Attempted) reducer.Attempted {
 	return out
 }
 
-// classify converts an error of Generate to an outcome, an error text and the known details of
-// the failure.
 func classify(err error, rules reducer.Rules) (reducer.Outcome, string, activities.Failure) {
 	var (
 		failure     activities.Failure

@@ -10,15 +10,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Send is the workflow that a schedule starts: it sends one event to a context, which it creates, or
-// whose next session it starts, if needed. Register it as [wire.WorkflowSend].
-//
-// It retries until the context has accepted or rejected the event. Its workflow id is the
-// idempotency key, so neither a retry nor another workflow with the same id sends the event again.
+// Send is the workflow that a schedule starts. It sends one event to a context, which it creates if
+// needed, and retries until the context accepts or rejects it. The workflow id is the idempotency
+// key. Register it as [wire.WorkflowSend].
 func Send(ctx workflow.Context, in wire.Scheduled) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		// Also the time until another worker retries for a killed one.
-		StartToCloseTimeout: 15 * time.Second,
+		StartToCloseTimeout: 15 * time.Second, // also the time until a killed worker is replaced
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: time.Minute},
 		Summary:             "send to " + in.ContextName,
 	})

@@ -12,19 +12,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// toolCalls are the CallTool activities of a run that have not ended, in the order of their
-// start.
+// toolCalls are the CallTool activities that have not ended, in the order of their start.
 type toolCalls []toolCall
 
 type toolCall struct {
 	requestID, callID string
 	future            workflow.Future
 	cancel            workflow.CancelFunc
-	// isCancelled means that no request waits for the result. It is recorded if it still arrives.
-	isCancelled bool
+	isCancelled       bool // no request waits for the result, which is recorded if it still arrives
 }
 
-// areAwaited reports whether the running request waits for one of the calls.
 func (c toolCalls) areAwaited() bool {
 	return slices.ContainsFunc(c, func(call toolCall) bool { return !call.isCancelled })
 }
@@ -33,11 +30,9 @@ func (c toolCalls) isReady() bool {
 	return slices.ContainsFunc(c, func(call toolCall) bool { return call.future.IsReady() })
 }
 
-// toolSlack is how much longer than its timeout a call may take before its worker counts as
-// stuck.
+// toolSlack is added to the timeout of a call. After both, its worker counts as stuck.
 const toolSlack = 30 * time.Second
 
-// callTool starts CallTool.
 func (r *run) callTool(effect reducer.CallTool) {
 	call := effect.Call
 	in := activities.CallToolInput{
@@ -63,7 +58,6 @@ func (r *run) callTool(effect reducer.CallTool) {
 	r.calls = append(r.calls, started)
 }
 
-// cancelTools cancels the running calls of a request.
 func (r *run) cancelTools(cancel reducer.CancelTools) {
 	for i, call := range r.calls {
 		if call.requestID == cancel.RequestID && !call.isCancelled {
@@ -73,7 +67,6 @@ func (r *run) cancelTools(cancel reducer.CancelTools) {
 	}
 }
 
-// endCalls applies the results of calls that have ended.
 func (r *run) endCalls() {
 	for i := 0; i < len(r.calls); {
 		call := r.calls[i]
@@ -113,7 +106,6 @@ type wake struct {
 
 func (w wake) isReady() bool { return w.timer != nil && w.timer.IsReady() }
 
-// wakeAt replaces the timer.
 func (r *run) wakeAt(effect reducer.WakeAt) {
 	if effect.At.Equal(r.wake.at) {
 		return
@@ -130,7 +122,6 @@ func (r *run) wakeAt(effect reducer.WakeAt) {
 	r.wake.timer = workflow.NewTimerWithOptions(ctx, effect.At.Sub(r.now()), workflow.TimerOptions{Summary: "deadline of a tool call"})
 }
 
-// woken applies a deadline that has passed.
 func (r *run) woken() {
 	at := r.now()
 	if at.Before(r.wake.at) {

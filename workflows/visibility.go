@@ -18,13 +18,12 @@ var (
 	attributeModel  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel)
 )
 
-// showTurnsEvery is the minimum interval of updates that change only the number of turns.
+// showTurnsEvery bounds the rate of updates that change only the number of turns.
 const showTurnsEvery = 5 * time.Second
 
-// updateVisibility sets the details and search attributes that the Temporal UI shows. An
-// update of search attributes costs a history event and a third of what the server spends
-// on a turn, so it happens only when the status changes. An answer that ends before it is
-// announced never shows, and the number of turns lags during fast turns.
+// updateVisibility sets the details and search attributes for the Temporal UI. An update of search
+// attributes costs a history event and a third of what the server spends on a turn. An answer that
+// ends before it is announced therefore never shows, and the number of turns lags.
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
@@ -46,13 +45,11 @@ func (r *run) updateVisibility() {
 	}
 }
 
-// Limits of the details.
 const (
 	shownMessages = 10
 	shownRunes    = 600
 	shownTags     = 150
-	// Some databases limit a keyword to 255 characters.
-	shownModel = 200
+	shownModel    = 200 // some databases limit a keyword to 255 characters
 )
 
 // details returns the end of the conversation as Markdown.
@@ -79,7 +76,6 @@ func details(s reducer.Session) string {
 	return b.String()
 }
 
-// count returns a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

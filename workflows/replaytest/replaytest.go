@@ -1,8 +1,5 @@
-// Package replaytest replays recorded histories with the current workflow code, and records
-// histories.
-//
-// A replay fails if the code would issue other commands than the history contains, or
-// record other events.
+// Package replaytest records histories and replays them with the current workflow code. A replay
+// fails if the code would issue other commands or record other events.
 package replaytest
 
 import (
@@ -26,7 +23,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// Replay replays one history. References to large payloads are resolved in storage.
+// Replay replays a history. References to large payloads are resolved in storage.
 func Replay(history *historypb.History, storage converter.ExternalStorage) error {
 	if len(history.GetEvents()) == 0 {
 		return errors.New("replay: the history is empty")
@@ -52,7 +49,6 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 		}})
 }
 
-// runOf returns the run id of a history. A reset changes it.
 func runOf(history *historypb.History) string {
 	run := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetOriginalExecutionRunId()
 	for _, h := range history.GetEvents() {
@@ -63,7 +59,7 @@ func runOf(history *historypb.History) string {
 	return run
 }
 
-// Keep writes a history to a file. It does not change an existing file.
+// Keep writes a history to a file, unless the file exists.
 func Keep(history *historypb.History, file string) error {
 	data, err := temporalproto.CustomJSONMarshalOptions{Indent: " "}.Marshal(history)
 	if err != nil {
