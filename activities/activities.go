@@ -13,39 +13,27 @@ import (
 
 // Options configure [Activities].
 type Options struct {
-	// Temporal is a client for Namespace.
-	Temporal client.Client
-	// Namespace of the contexts. Empty: "default".
-	Namespace string
-	// Models finds the models of requests.
-	Models Models
-	// Tools are the tools of the worker. Nil: none; tools of clients still work.
-	Tools Tools
-	// Sender sends the messages of schedules.
-	Sender Sender
-	// Stream carries deltas and stop messages. Nil: none.
-	Stream Stream
-	// Cache is shared with the workflows of this process. Nil: Generate queries workflows.
-	Cache *SessionCache
-	// Reduce folds the log of earlier sessions. Nil: [reducer.Reduce].
-	Reduce reducer.Reducer
-	// SearchAttributes means that the search attributes of package wire are registered in the
-	// namespace. Setting unregistered ones would block contexts.
+	Temporal  client.Client // for Namespace
+	Namespace string        // of the contexts; empty: "default"
+	Models    Models
+	Tools     Tools           // nil: none; tools of clients still work
+	Sender    Sender          // for schedules
+	Stream    Stream          // nil: no deltas and no stop messages
+	Cache     *SessionCache   // of this process's workflows; nil: Generate queries workflows
+	Reduce    reducer.Reducer // nil: [reducer.Reduce]
+	// SearchAttributes means that the namespace has the search attributes of package wire. Setting
+	// unregistered ones would block contexts.
 	SearchAttributes bool
-	// Archive stores the logs of runs.
-	Archive *archive.Archive
-	// ContinueAfter is the number of history events after which runs continue as new. 0: when
-	// the server suggests it, at 4,096.
+	Archive          *archive.Archive
+	// ContinueAfter is the number of history events after which runs continue as new. 0: when the
+	// server suggests it, at 4,096.
 	ContinueAfter int
-	// DefaultModel is the name of this worker's default model in the Temporal UI. Optional.
-	DefaultModel string
+	DefaultModel  string // shown in the Temporal UI; optional
 	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate] with
 	// Adopt. Empty: when a run continues as new, its request is sent again.
 	WorkerQueue string
-	// HandBack is closed when a worker that shuts down hands running requests back. Nil: never.
-	HandBack <-chan struct{}
-	// Rules of new runs. Zero: [reducer.CurrentRules].
-	Rules reducer.Rules
+	HandBack    <-chan struct{} // closed when the worker hands requests back; nil: never
+	Rules       reducer.Rules   // of new runs; zero: [reducer.CurrentRules]
 }
 
 // Activities are the activities of a worker, for worker.RegisterActivity.
@@ -75,8 +63,8 @@ type StopInput struct {
 	Stop        Stop   `json:"stop"`
 }
 
-// Stop sends a stop message, and reports whether the worker that runs the request acknowledged
-// it. There is none before the first attempt, between two attempts and without NATS.
+// Stop sends a stop message, and reports whether the worker that runs the request acknowledged it.
+// It is false before the first attempt, between attempts and without NATS.
 func (a *Activities) Stop(ctx context.Context, in StopInput) (acknowledged bool, err error) {
 	return a.options.Stream.Stop(ctx, in.ContextName, in.Stop), nil
 }

@@ -15,13 +15,11 @@ import (
 )
 
 // An attempt runs in its own goroutine, and activities wait for its result: the one that started
-// it, and, if the run continues as new, one of the next run. That one is scheduled on the task
-// queue of this process and finds the attempt by its key. The request, the broadcast and the
-// attempt number stay the same, so followers notice nothing.
+// it, and, if the run continues as new, one of the next run. Temporal schedules that one on the
+// task queue of this process, and it finds the attempt by its key. Followers notice nothing.
 
-// adoptWithin is how long an attempt without a waiting activity runs, and how long its result is
-// kept. On a busy machine, a flood of signals delays the next run by more than a minute. The results
-// held in memory are at most the text that the process streams in two minutes.
+// adoptWithin is how long an attempt runs without a waiting activity, and how long its result is
+// kept. On a busy machine, a flood of signals delays the next run by more than a minute.
 const adoptWithin = 2 * time.Minute
 
 // AdoptTimeout is the ScheduleToStartTimeout of an activity that adopts an attempt. After a flood
@@ -35,7 +33,7 @@ type attemptKey struct {
 	number                 int
 }
 
-// attempts are the attempts of a process, running or finished less than adoptWithin ago.
+// attempts holds the attempts of this process, running or finished less than adoptWithin ago.
 type attempts struct {
 	mu    sync.Mutex
 	byKey map[attemptKey]*attempt
@@ -55,8 +53,8 @@ func (r *attempts) find(key attemptKey) *attempt {
 	return r.byKey[key]
 }
 
-// removeLater keeps a finished attempt for an activity that adopts it: the run may have closed
-// just before it received the result.
+// removeLater keeps a finished attempt for adoption: the run may have closed just before it
+// received the result.
 func (r *attempts) removeLater(a *attempt) {
 	time.AfterFunc(adoptWithin, func() {
 		r.mu.Lock()
@@ -67,7 +65,7 @@ func (r *attempts) removeLater(a *attempt) {
 	})
 }
 
-// currentRun returns the run of the newest waiter; changed is closed when there is another.
+// currentRun returns the run of the newest waiter. Changed is closed when there is another.
 func (a *attempt) currentRun() (_ workflow.Execution, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,7 +84,6 @@ func (a *attempt) addWaiter(run workflow.Execution) *workflow.Execution {
 	return &run
 }
 
-// removeWaiter cancels the attempt after adoptWithin if nobody else waits.
 func (a *attempt) removeWaiter(w *workflow.Execution) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,15 +133,14 @@ func (a *attempt) wait(ctx context.Context, w *workflow.Execution) (GenerateResu
 	}
 }
 
-// isFinal reports whether the server has given up on an activity: the workflow cancelled it, it
+// isFinal reports whether the server has given up on the activity: the workflow cancelled it, it
 // timed out, or its run has closed.
 func isFinal(cause error) bool {
 	return temporal.IsCanceledError(cause) || errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) ||
 		errors.As(cause, new(*serviceerror.NotFound))
 }
 
-// isContinued reports whether a run has continued as new. An activity is cancelled in the same
-// way by its workflow.
+// isContinued distinguishes a run that continued as new from one that cancelled the activity.
 func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return false
@@ -155,8 +151,8 @@ func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool 
 	return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
 }
 
-// progress returns the heartbeat details about the attempt. If this worker dies, the next attempt
-// or the workflow reports them.
+// progress returns heartbeat details, which the next attempt or the workflow reports if this worker
+// dies.
 func (a *attempt) progress(ctx context.Context) LostAttempt {
 	usage := a.usage.get(ctx)
 	a.mu.Lock()
@@ -197,7 +193,7 @@ func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 	}
 }
 
-// checkStop cancels the attempt if a stop check says so. The next check follows an error.
+// checkStop ignores errors: the next check follows.
 func (a *attempt) checkStop(ctx context.Context, run workflow.Execution) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
 	defer cancel()

@@ -16,13 +16,11 @@ import (
 )
 
 const (
-	// announceAfter is how long a first attempt runs before the workflow is signalled that its
-	// request was sent. The result carries the same information, and a signal costs the server
-	// half a turn, so short answers are not announced. Until then the workflow sends new input
-	// as a stop message, see [reducer.TellRequest].
-	announceAfter = 250 * time.Millisecond
-	// announceTimeout bounds the signal.
-	announceTimeout = 5 * time.Second
+	// announceAfter delays the signal of a first attempt. A signal costs the server half a turn,
+	// and the result carries the same information, so short answers send none. Until then, the
+	// workflow sends new input as a stop message, see [reducer.TellRequest].
+	announceAfter   = 250 * time.Millisecond
+	announceTimeout = 5 * time.Second // of the signal
 )
 
 // announcement signals the workflow that a request was sent. Nil: it was not sent.
@@ -31,14 +29,11 @@ type announcement struct {
 	now, cancel context.CancelFunc
 	started     wire.RequestStarted
 
-	mu sync.Mutex
-	// ended is how the attempt ended; nil if its result reports that. hasEnded means that the
-	// signal included it.
-	ended    *wire.AttemptEnd
-	hasEnded bool
+	mu       sync.Mutex
+	ended    *wire.AttemptEnd // nil: its result reports the end
+	hasEnded bool             // the signal included ended
 }
 
-// signal returns the current payload of the signal.
 func (n *announcement) signal() wire.RequestStarted {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +42,6 @@ func (n *announcement) signal() wire.RequestStarted {
 	return started
 }
 
-// end records how the attempt ended.
 func (n *announcement) end(ended *wire.AttemptEnd) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,12 +51,11 @@ func (n *announcement) end(ended *wire.AttemptEnd) {
 // isStep reports whether the attempt is the first one after tool calls.
 func (a *attempt) isStep() bool { return a.in.Steps > 0 && a.attempted.Attempt == a.in.FirstAttempt }
 
-// announce marks the request as sent and schedules the signal.
 func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	a.mu.Lock()
 	a.attempted.Sent = true
-	// The reason for a retry should be visible; other policies depend on whether the first attempt
-	// was sent; and a stop message may get lost, or have arrived before the request was sent.
+	// A retry should show its reason. Other policies depend on whether the first attempt was sent.
+	// A stop message may get lost, or arrive before the request is sent.
 	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
 		!a.options.Stream.Connected() || a.newestInput > event.Counter(a.attempted.Through)
 	started := wire.RequestStarted{
@@ -95,8 +88,7 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	})
 }
 
-// signalStarted signals the current run. When that run continues as new, it signals the run that
-// adopts the attempt.
+// signalStarted signals the current run, and after a continuation the run that adopts the attempt.
 func (a *attempt) signalStarted(ctx context.Context, started wire.RequestStarted) {
 	for {
 		run, changed := a.currentRun()
@@ -115,9 +107,8 @@ func (a *attempt) signalStarted(ctx context.Context, started wire.RequestStarted
 	}
 }
 
-// finishAnnouncement ends the announcement of an attempt that ended with err. A result makes the
-// signal redundant. Temporal hides the error of an attempt that is retried from the workflow, so
-// the signal reports it.
+// finishAnnouncement cancels the signal if there is a result, which makes it redundant. Temporal
+// hides the error of a retried attempt from the workflow, so the signal reports it.
 func (a *attempt) finishAnnouncement(ctx context.Context, err error) {
 	n := a.announcement
 	if n == nil {
@@ -140,7 +131,7 @@ func (a *attempt) finishAnnouncement(ctx context.Context, err error) {
 	}
 }
 
-// endOf returns the end of an attempt that will be retried; nil for any other.
+// endOf returns nil for an attempt that will not be retried.
 func endOf(err error) *wire.AttemptEnd {
 	var failed *temporal.ApplicationError
 	var details Failure

@@ -16,15 +16,13 @@ const ArchiveTimeout = time.Minute
 // ArchiveInput is the input of [Activities.Archive].
 type ArchiveInput struct {
 	ContextName string `json:"contextName"`
-	// Through is the counter of the newest recorded event to archive.
-	Through int `json:"through"`
-	// Earlier means that the archive may lack events of earlier runs, too.
-	Earlier bool `json:"earlier,omitempty"`
+	Through     int    `json:"through"`           // counter of the newest event to archive
+	Earlier     bool   `json:"earlier,omitempty"` // the archive may also lack events of earlier runs
 }
 
 // Archive writes the events that the archive lacks as one segment, so that the server may delete
-// the history. It is idempotent. It sends heartbeats, so that another worker takes over soon
-// after a worker is killed. It completes even if its run closes in the meantime.
+// the history. It is idempotent. Its heartbeats let another worker replace a killed one. It
+// completes even if its run closes in the meantime.
 func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
 	ctx, stop := withHeartbeats(ctx)
 	defer stop()
@@ -35,9 +33,8 @@ func (a *Activities) Archive(ctx context.Context, in ArchiveInput) error {
 	return a.log.ArchiveRun(ctx, in.ContextName, activity.GetInfo(ctx).WorkflowExecution.RunID, in.Through)
 }
 
-// withHeartbeats sends heartbeats for an activity until stop is called. The returned context
-// ends with the attempt or the worker. It ignores heartbeat responses that the activity was
-// cancelled or its run has closed.
+// withHeartbeats sends heartbeats until stop is called. Work ends with the attempt or the worker,
+// but not when a heartbeat reports that the activity was cancelled or its run has closed.
 func withHeartbeats(ctx context.Context) (work context.Context, stop func()) {
 	work, cancel := context.WithDeadline(context.WithoutCancel(ctx), activity.GetInfo(ctx).Deadline)
 	var beats sync.WaitGroup

@@ -25,8 +25,7 @@ type attempt struct {
 	repair    *repair // nil: none
 	cancel    context.CancelCauseFunc
 
-	// done is closed when result and err are set.
-	done   chan struct{}
+	done   chan struct{} // closed when result and err are set
 	result GenerateResult
 	err    error
 
@@ -38,23 +37,18 @@ type attempt struct {
 	messages     int  // in the conversation
 	tools        toolbox
 	nextRepair   *repair // nil: none, or that of this attempt
-	// committed is the newest known end of the log that the server has persisted.
-	committed logEnd
-	keep      event.Reasoning
+	committed    logEnd  // newest known end of the log that the server has persisted
+	keep         event.Reasoning
 
 	usage usageMeter
 
-	mu        sync.Mutex // guards the fields below
-	attempted Attempted
-	// newestInput is the counter of the newest input that a stop message was about.
-	newestInput int
-	// waiters are the runs whose activities wait for the result, current is the newest of them,
-	// and changed is closed when current changes.
-	waiters []*workflow.Execution
-	current workflow.Execution
-	changed chan struct{}
-	// orphaned cancels the attempt if no activity adopts it; nil while one waits.
-	orphaned *time.Timer
+	mu          sync.Mutex // guards the fields below
+	attempted   Attempted
+	newestInput int                   // counter of the newest input of stop messages
+	waiters     []*workflow.Execution // runs whose activities wait for the result
+	current     workflow.Execution    // the newest waiter
+	changed     chan struct{}         // closed when current changes
+	orphaned    *time.Timer           // cancels the attempt if no activity adopts it; nil while one waits
 }
 
 func (a *attempt) run(ctx context.Context) {
@@ -150,8 +144,7 @@ func (a *attempt) setModel(providerID, model string) {
 	a.attempted.ProviderID, a.attempted.Model = providerID, model
 }
 
-// New input does not stop an attempt whose model was shown it, nor one that is still debounced
-// and will include it.
+// onStop ignores new input that the model was shown, or that a debounced attempt will include.
 func (a *attempt) onStop(stop Stop) {
 	if stop.Reason != event.ReasonNewUserInput || a.isOutdated(stop.Through) {
 		a.cancel(stopped{stop.Reason})
@@ -165,7 +158,6 @@ func (a *attempt) isOutdated(through string) bool {
 	return a.attempted.Sent && event.Counter(through) > event.Counter(a.attempted.Through)
 }
 
-// apply cancels the attempt if the session does not want its result.
 func (a *attempt) apply(check wire.StopCheck) {
 	switch {
 	case a.isStale(event.Counter(check.LastEventID)):
@@ -176,5 +168,4 @@ func (a *attempt) apply(check wire.StopCheck) {
 	}
 }
 
-// isStale reports whether a session with this number of events is older than the request.
 func (a *attempt) isStale(eventCount int) bool { return eventCount < event.Counter(a.in.Through) }

@@ -9,48 +9,43 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// SessionCache holds the newest session of each run that the workflows of a process work on, so
-// that activities need no query. Sessions are immutable and shared. A nil SessionCache is empty.
+// SessionCache holds the newest session of each run that workflows of a process work on, so that
+// activities need no query. Sessions are immutable and shared. A session may be stale if its
+// workflow has moved to another worker. Its newest events are committed only with their workflow
+// task.
 //
-// A session may be stale if its workflow has moved to another worker, and its newest events are
-// not committed before its workflow task is.
-//
-// The cache also bounds the memory of cached workflows, whose number alone the SDK bounds. An
-// idle workflow keeps its session here only, see [CacheEntry.Release]. Beyond the budget, the
-// least recently used idle sessions are evicted to a temporary file.
+// The cache also bounds the memory of cached workflows; the SDK bounds only their number. Beyond
+// the budget, it evicts the least recently used idle sessions to a temporary file. A nil
+// SessionCache is empty.
 type SessionCache struct {
-	mu   sync.Mutex
-	runs map[string]*CacheEntry
-	// budget is in bytes, 0 for none; size is the sum of all entries.
-	budget, size int64
+	mu           sync.Mutex
+	runs         map[string]*CacheEntry
+	budget, size int64      // in bytes; no budget: 0
 	idle         *list.List // of *CacheEntry with a session in memory, least recently used first
 	spill        spillFile
 }
 
-// CacheEntryBytes is the approximate memory of a cached workflow without its session.
+// CacheEntryBytes approximates the memory of a cached workflow without its session.
 const CacheEntryBytes = 48 << 10
 
-// NewSessionCache returns an empty cache with a budget in bytes, which it applies approximately.
-// Zero means no bound.
+// NewSessionCache returns an empty cache with an approximate budget in bytes. 0: no bound.
 func NewSessionCache(budget int64) *SessionCache {
 	return &SessionCache{runs: map[string]*CacheEntry{}, budget: budget, idle: list.New()}
 }
 
 // CacheEntry holds the session of one instance of a workflow.
 type CacheEntry struct {
-	cache *SessionCache // nil: the entry is not shared
-	runID string
-	// session is the newest one unless it is spilled, and check its stop check.
-	session reducer.Session
+	cache   *SessionCache // nil: the entry is not shared
+	runID   string
+	session reducer.Session // unless spilled
 	check   wire.StopCheck
 	size    int64
 	element *list.Element // in idle; nil: in use or spilled
 	spilled *region       // nil: in memory
-	// uses counts the changes of the fields above, so that an eviction notices them.
-	uses int
+	uses    int           // counts changes of the fields above, for evictions
 }
 
-// Entry returns a new entry for a run. It replaces that of an earlier instance on its first Put.
+// Entry returns a new entry for a run. Its first Put replaces that of an earlier instance.
 func (c *SessionCache) Entry(runID string) *CacheEntry {
 	return &CacheEntry{cache: c, runID: runID}
 }
@@ -101,8 +96,7 @@ func (e *CacheEntry) Get() (reducer.Session, error) {
 	return e.load()
 }
 
-// Remove empties the entry, and removes it from the cache unless a newer instance of the workflow
-// has replaced it.
+// Remove empties the entry, and removes it from the cache unless a newer instance has replaced it.
 func (e *CacheEntry) Remove() {
 	if e.cache == nil {
 		return
@@ -117,7 +111,6 @@ func (e *CacheEntry) Remove() {
 	}
 }
 
-// use protects the entry from eviction.
 func (e *CacheEntry) use() {
 	e.uses++
 	if e.element != nil {
@@ -146,7 +139,7 @@ func (e *CacheEntry) load() (reducer.Session, error) {
 	return wire.Unpack(packed)
 }
 
-// evict spills sessions other than that of except until the rest fits the budget. It releases the
+// evict spills sessions, except that of one entry, until the rest fits the budget. It releases the
 // lock while it packs.
 func (c *SessionCache) evict(except *CacheEntry) {
 	for c.budget > 0 && c.size > c.budget {
@@ -200,7 +193,7 @@ func (c *SessionCache) read(runID string, f func(*CacheEntry)) {
 	}
 }
 
-// sizeOf is the approximate memory of a session in bytes.
+// sizeOf approximates the memory of a session in bytes.
 func sizeOf(session reducer.Session) int64 {
 	size := 0
 	attachments := func(all []reducer.Attachment) {

@@ -18,14 +18,12 @@ import (
 )
 
 const (
-	// maxResultBytes is the maximum length of a result. A longer one is truncated.
-	maxResultBytes = wire.MaxEventBytes - envelopeBytes
-	// toolGrace is how long a tool may take to return after its cancellation.
-	toolGrace = 5 * time.Second
+	maxResultBytes = wire.MaxEventBytes - envelopeBytes // a longer result is truncated
+	toolGrace      = 5 * time.Second                    // for a cancelled tool to return
 )
 
-// CallTool calls a tool of this worker. A failure, a panic and a timeout are error results for the
-// model. CallTool returns an error only if the call was cancelled or another attempt follows.
+// CallTool calls a tool of this worker. A failure, a panic and a timeout are results for the model.
+// The activity fails only if the call was cancelled or another attempt follows.
 func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolResult, error) {
 	startedAt := time.Now()
 	call, cancel := context.WithCancelCause(ctx)
@@ -53,7 +51,7 @@ func (in CallToolInput) Timeout() time.Duration {
 	return milliseconds(in.TimeoutMs)
 }
 
-// call runs the tool until it returns. A tool that ignores its cancellation keeps running.
+// call returns when the tool does, or toolGrace after the end of ctx: a tool may ignore it.
 func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult {
 	if a.options.Tools == nil {
 		return failed("tool %s: this worker has no tools", in.Name)
@@ -87,20 +85,17 @@ func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult 
 	}
 }
 
-// Bounds of the progress of a call.
 const (
 	progressInterval = 100 * time.Millisecond
 	maxProgressBytes = 1 << 10
 )
 
-// progressOf returns a function that publishes the progress of a call. It is safe for concurrent
-// use, and has no effect after the call. Texts within progressInterval of the previous one are
-// dropped.
+// progressOf returns a function that publishes the progress of a call until the call ends. It is
+// safe for concurrent use, and drops texts that follow within progressInterval.
 func (a *Activities) progressOf(ctx context.Context, in CallToolInput) func(string) {
 	var mu sync.Mutex
 	var sentAt time.Time
-	// Indexes increase across attempts.
-	index := int(activity.GetInfo(ctx).Attempt) << 20
+	index := int(activity.GetInfo(ctx).Attempt) << 20 // increases across attempts
 	return func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -115,8 +110,8 @@ func (a *Activities) progressOf(ctx context.Context, in CallToolInput) func(stri
 	}
 }
 
-// outcomeOfCall returns the outcome of a call that was stopped by a cause; nil if it was not stopped.
-// A value counts even if the call was stopped.
+// outcomeOfCall returns the outcome of a call. Cause is why it was stopped; nil if it was not. A
+// value counts even if the call was stopped.
 func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result ToolCallResult, cause error) (ToolCallResult, error) {
 	attempt := int(activity.GetInfo(ctx).Attempt)
 	switch {
@@ -136,8 +131,7 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 	return result, nil
 }
 
-// beatDuring sends heartbeats until end is called. It calls cancel when the worker hands its
-// activities back.
+// beatDuring sends heartbeats until end is called, and calls cancel on hand-back.
 func (a *Activities) beatDuring(ctx context.Context, cancel context.CancelCauseFunc) (end func()) {
 	ended := make(chan struct{})
 	var beats sync.WaitGroup
@@ -163,7 +157,6 @@ func (a *Activities) beatDuring(ctx context.Context, cancel context.CancelCauseF
 	}
 }
 
-// failed returns an error for the model.
 func failed(format string, args ...any) ToolCallResult {
 	return ToolCallResult{Error: jsonText(event.Redact(fmt.Sprintf(format, args...), 2000)), IsError: true}
 }
@@ -188,7 +181,6 @@ func (r CallToolResult) recordable() CallToolResult {
 	return r
 }
 
-// jsonText returns a text as JSON.
 func jsonText(text string) json.RawMessage {
 	data, err := json.Marshal(strings.ToValidUTF8(text, "\uFFFD"))
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package activities contains the Temporal activities of contexts: everything that they do
-// outside of their deterministic workflow.
+// Package activities contains the Temporal activities of contexts.
 //
 //	Generate  sends a request to a model and streams the answer
 //	CallTool  calls a tool of the worker
@@ -12,9 +11,9 @@
 //	var acts *activities.Activities
 //	workflow.ExecuteActivity(ctx, acts.Generate, activities.GenerateInput{ContextName: "demo", RequestID: "demo:r0001"})
 //
-// The input of Generate identifies a request without its conversation, so histories do not grow
-// with the conversation. Generate reads the conversation from the [SessionCache] that workflows
-// fill in the same process, or queries the workflow.
+// The input of Generate identifies a request without its conversation, which Generate reads from
+// the [SessionCache] of the process, or else by a query. Histories thus do not grow with the
+// conversation.
 //
 // Guarantees:
 //
@@ -22,8 +21,7 @@
 //     context; see [ModelError].
 //   - A stopped attempt is a result with the text so far, not an error.
 //   - A tool call is made at most once, unless its tool is idempotent. A failed call is a result.
-//   - When a run continues as new, the attempt keeps running, and an activity of the next run
-//     adopts it. Without one, it stops after two minutes.
-//   - The package depends on neither a model library nor NATS: it declares [Models], [Tools] and
-//     [Stream].
+//   - When a run continues as new, the attempt keeps running for an activity of the next run.
+//     Without one, it stops after two minutes.
+//   - The package depends on neither a model library nor NATS: it declares [Models] and [Stream].
 package activities

@@ -16,7 +16,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// toolbox is what an attempt offers to its model.
 type toolbox struct {
 	tools   []offeredTool
 	approve event.ApprovalRules
@@ -27,7 +26,7 @@ type offeredTool struct {
 	isClient bool
 }
 
-// offer returns the tools of a config: those of the worker, and then those of clients.
+// offer returns the tools of the worker, and then those of clients.
 func (a *attempt) offer(ctx context.Context, config *event.SetTools) (toolbox, error) {
 	if config == nil {
 		return toolbox{}, nil
@@ -60,7 +59,6 @@ func (a *attempt) offer(ctx context.Context, config *event.SetTools) (toolbox, e
 	return box, nil
 }
 
-// toolError is the error of a request that no further attempt can help.
 func toolError(format string, args ...any) error {
 	return &ModelError{Kind: "tools", Failure: event.FailureBadRequest, Err: fmt.Errorf(format, args...)}
 }
@@ -81,7 +79,7 @@ func (b toolbox) names() string {
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// choose returns settings in which the tool choice has the name that models know.
+// choose replaces a canonical name in the tool choice by the name that models know.
 func (b toolbox) choose(settings event.RequestSettings) (event.RequestSettings, error) {
 	if len(b.tools) == 0 || settings.ToolChoice == nil || settings.ToolChoice.Name == "" {
 		return settings, nil
@@ -95,11 +93,8 @@ func (b toolbox) choose(settings event.RequestSettings) (event.RequestSettings, 
 	return settings, nil
 }
 
-// Bounds of the calls in an answer.
 const (
-	// maxArgumentsBytes bounds the arguments of a call. Together, they have at most
-	// [MaxAnswerBytes].
-	maxArgumentsBytes = 256 << 10
+	maxArgumentsBytes = 256 << 10 // of a call; all together at most [MaxAnswerBytes]
 	maxCallIDBytes    = 64
 	maxToolNameBytes  = 64
 )
@@ -117,7 +112,8 @@ type CalledTool struct {
 	Attempts   int             `json:"attempts,omitempty"`
 }
 
-// called resolves the calls of an answer, at most [reducer.MaxCalls]. Mistakes of the model become errors that it reads.
+// called resolves the calls of an answer, at most [reducer.MaxCalls]. The model reads its mistakes
+// as errors.
 func (b toolbox) called(ctx context.Context, calls []ModelCall) []CalledTool {
 	var out []CalledTool
 	room := MaxAnswerBytes
@@ -157,8 +153,7 @@ func (b toolbox) resolve(ctx context.Context, call ModelCall, room int) CalledTo
 	return called
 }
 
-// arguments returns the arguments of a call as an object that an event can contain; an empty one
-// with an error.
+// arguments returns an object that an event can contain. With an error, it is empty.
 func arguments(text string, room int) (json.RawMessage, error) {
 	none := json.RawMessage(`{}`)
 	if strings.TrimSpace(text) == "" {
@@ -181,8 +176,7 @@ func arguments(text string, room int) (json.RawMessage, error) {
 	return given, nil
 }
 
-// matches returns an error if arguments do not match the schema of a tool. An invalid schema
-// matches all.
+// matches fails if the arguments do not match the schema. An invalid schema matches all.
 func matches(ctx context.Context, tool string, parameters event.Object, arguments json.RawMessage) error {
 	if len(parameters) == 0 {
 		return nil
@@ -195,9 +189,8 @@ func matches(ctx context.Context, tool string, parameters event.Object, argument
 	return compiled.Check(string(arguments))
 }
 
-// needsApproval reports whether a rule requires the approval of a call. A rule may name the tool as
-// models and the log do. A rule whose schema is invalid, or cannot be compared with the arguments,
-// requires it.
+// needsApproval reports whether a rule requires the approval of a call. A rule has either name of
+// the tool. It applies even if its schema is invalid or cannot be compared with the arguments.
 func (b toolbox) needsApproval(tool Tool, arguments json.RawMessage) bool {
 	return slices.ContainsFunc(b.approve, func(rule event.ApprovalRule) bool {
 		if !event.MatchTool(rule.Tool, tool.Canonical) && !event.MatchTool(rule.Tool, tool.Name) {

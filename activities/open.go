@@ -16,43 +16,30 @@ import (
 
 // OpenInput is the input of [Activities.Open].
 type OpenInput struct {
-	ContextName string `json:"contextName"`
-	// ContinuedRunID is the run that this one continues as new; "" when it starts a session and
-	// restores the log.
-	ContinuedRunID string `json:"continuedRunId,omitempty"`
-	// After is the counter of the newest event of the session, if the run has one.
-	After int `json:"after,omitempty"`
-	// Unarchived means that the run archives the log of ContinuedRunID later.
-	Unarchived bool `json:"unarchived,omitempty"`
-	// Reset means that a reset created the run, and HasSession that its history contains the
-	// session.
-	Reset      bool `json:"reset,omitempty"`
-	HasSession bool `json:"hasSession,omitempty"`
+	ContextName    string `json:"contextName"`
+	ContinuedRunID string `json:"continuedRunId,omitempty"` // "": the run starts a session and restores the log
+	After          int    `json:"after,omitempty"`          // counter of the newest event of the session, if the run has one
+	Unarchived     bool   `json:"unarchived,omitempty"`     // the run archives the log of ContinuedRunID later
+	Reset          bool   `json:"reset,omitempty"`          // a reset created the run; its history contains the session
+	HasSession     bool   `json:"hasSession,omitempty"`
 }
 
-// OpenResult is the result of [Activities.Open]. It is in the history, so all workers handle the
-// run by the same decisions.
+// OpenResult is the result of [Activities.Open]. The history has it, so all workers use the same
+// settings for the run.
 type OpenResult struct {
-	// RunID is the registered run.
-	RunID string `json:"runId,omitempty"`
-	// StoreID is the identity of the blob store.
-	StoreID string `json:"storeId,omitempty"`
-	// PreviousRunID is the run of the previous session; "" for the first.
-	PreviousRunID string `json:"previousRunId,omitempty"`
-	// ForkedFrom is the event at which the context was forked; "" if it had a session since.
-	ForkedFrom string `json:"forkedFrom,omitempty"`
-	// Session is the restored session, for [wire.Unpack]; empty without a log.
-	Session []byte `json:"session,omitempty"`
-	// Rules of the run.
-	Rules reducer.Rules `json:"rules,omitempty"`
+	RunID         string        `json:"runId,omitempty"`         // registered
+	StoreID       string        `json:"storeId,omitempty"`       // identity of the blob store
+	PreviousRunID string        `json:"previousRunId,omitempty"` // of the previous session; "": none
+	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event; "": not a fork, or it had a session since
+	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log
+	Rules         reducer.Rules `json:"rules,omitempty"`
 	// SearchAttributes, DefaultModel and ContinueAfter are those of [Options].
 	SearchAttributes bool   `json:"searchAttributes"`
 	DefaultModel     string `json:"defaultModel,omitempty"`
 	ContinueAfter    int    `json:"continueAfter,omitempty"`
 }
 
-// Open registers a run in the archive, records the settings of the run, and restores the session
-// from the log of earlier runs.
+// Open registers a run in the archive and restores the session from the log of earlier runs.
 func (a *Activities) Open(ctx context.Context, in OpenInput) (OpenResult, error) {
 	result := OpenResult{
 		RunID: activity.GetInfo(ctx).WorkflowExecution.RunID, PreviousRunID: in.ContinuedRunID, Rules: a.options.Rules,

@@ -17,8 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// maxRetryAfter is the maximum delay that a provider may request. Beyond it, the attempts of this
-// provider end.
+// maxRetryAfter is the longest delay that a provider may request. A longer one ends its attempts.
 const maxRetryAfter = 5 * time.Minute
 
 func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
@@ -34,8 +33,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	}
 	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
-		// The attempt may have ended in another way: a single piece may be too long.
-		result.Text, result.FinishReason = text, "length"
+		result.Text, result.FinishReason = text, "length" // even after an error: a single piece may be too long
 	}
 	room := wire.MaxEventBytes - envelopeBytes - jsonSize(result.Text)
 	if err == nil {
@@ -80,11 +78,10 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	return result, nil
 }
 
-// truncate cuts a text to a maximum length, and to a maximum size of its JSON.
+// truncate bounds the length of a text, and the size of its JSON.
 func truncate(text string, limit, jsonLimit int) (_ string, isCut bool) {
 	if jsonSize(text) > jsonLimit {
-		// JSON escapes take up to six bytes per byte.
-		limit = min(limit, max(0, jsonLimit/6))
+		limit = min(limit, max(0, jsonLimit/6)) // escapes take up to six bytes per byte
 	}
 	if len(text) <= limit {
 		return text, false
@@ -92,7 +89,7 @@ func truncate(text string, limit, jsonLimit int) (_ string, isCut bool) {
 	return strings.ToValidUTF8(text[:limit], ""), true
 }
 
-// jsonSize returns the length of a text as JSON; 0 for an empty text, which is omitted.
+// jsonSize is 0 for an empty text, which is omitted.
 func jsonSize(text string) int {
 	if text == "" {
 		return 0
@@ -104,11 +101,10 @@ func jsonSize(text string) int {
 	return len(data)
 }
 
-// envelopeBytes is reserved for the other fields of the event, including the names in the
-// provider state.
+// envelopeBytes is reserved for other fields of the event, such as names in the provider state.
 const envelopeBytes = 8 << 10
 
-// maxSummaryBytes is the maximum length of the reasoning that [event.ReasoningSummary] keeps.
+// maxSummaryBytes bounds the reasoning that [event.ReasoningSummary] keeps.
 const maxSummaryBytes = 16 << 10
 
 // kept returns the part of the reasoning that the context keeps, with at most room bytes of JSON.
@@ -128,8 +124,8 @@ func (a *attempt) kept(reasoning string, room int) string {
 	return text
 }
 
-// fittingState returns the provider state and the remaining room. It drops a state that is
-// invalid or exceeds the room, because a truncated state is useless.
+// fittingState also returns the remaining room. It drops a state that is invalid or exceeds the
+// room: a truncated state is useless.
 func fittingState(state *event.ProviderState, room int) (*event.ProviderState, int) {
 	if state == nil || state.Validate() != nil || len(state.Data) > room {
 		return nil, room
@@ -152,7 +148,7 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 		options.NonRetryable = !details.Retryable || modelErr.RetryAfter > maxRetryAfter
 		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
 	}
-	// The activity has spare attempts, which replace those of workers that died.
+	// Spare attempts of the activity replace those of workers that died.
 	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.maxAttempts()
 	if options.NonRetryable && modelErr != nil && modelErr.RetryAfter > 0 {
 		text += fmt.Sprintf(" (the provider asks to wait %v)", modelErr.RetryAfter.Round(time.Millisecond))
@@ -165,7 +161,7 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 	return temporal.NewApplicationErrorWithOptions(event.Redact(text, reducer.MaxAttemptError), kind, options)
 }
 
-// jitter returns the delay before the next attempt; 0 leaves it to Temporal.
+// jitter returns the delay before the next attempt. 0: Temporal decides.
 func (a *attempt) jitter() time.Duration {
 	if !a.retry.Jitter {
 		return 0

@@ -13,8 +13,7 @@ import (
 
 // Sender sends events to contexts.
 type Sender interface {
-	// Send returns an ErrNotAccepted if repeating it is useless. It records an event that was sent
-	// before with the same client event id once.
+	// Send records an event once per client event id. [ErrNotAccepted]: repeating it is useless.
 	Send(ctx context.Context, contextName string, e event.Event) error
 }
 
@@ -28,7 +27,7 @@ type SendInput struct {
 	Event         json.RawMessage `json:"event"`
 }
 
-// Send sends one event to a context, as clients do.
+// Send sends an event to a context, as clients do.
 func (a *Activities) Send(ctx context.Context, in SendInput) error {
 	events, err := event.DecodeInput(in.Event)
 	switch {

@@ -17,12 +17,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// stickyQueryTimeout is how long the worker that cached a workflow has to answer a query before
-// any worker may.
+// stickyQueryTimeout is how long only the worker that cached a workflow may answer a query.
 const stickyQueryTimeout = 300 * time.Millisecond
 
-// debounce returns the session once there is no new input for the quiet period, or the maximum
-// wait has passed.
+// debounce returns the session after the quiet period without input, or the maximum wait.
 func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 	session, err := a.sessionOrLog(ctx)
 	for err == nil {
@@ -48,12 +46,11 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 	return session, err
 }
 
-// serverNow is the time by the server's clock, which dates events. This machine's may differ.
+// serverNow is the time of the server, whose clock dates events.
 func (a *attempt) serverNow() time.Time { return a.info.StartedTime.Add(time.Since(a.startedAt)) }
 
 // sessionOrLog returns the session of the workflow, or else folds the log: the workflow's worker
-// may be unavailable, or the session too large for a query. A log does not contain requests to
-// stop.
+// may be unavailable, or the session too large for a query. A log contains no requests to stop.
 func (a *attempt) sessionOrLog(ctx context.Context) (reducer.Session, error) {
 	session, err := a.session(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -69,14 +66,12 @@ func (a *attempt) sessionOrLog(ctx context.Context) (reducer.Session, error) {
 	}
 	session = reducer.Load(a.in.ContextName, a.options.Reduce, events...)
 	if session.Request == nil {
-		// A request is recorded when it is first sent.
-		session.Request = &reducer.Request{ID: a.in.RequestID}
+		session.Request = &reducer.Request{ID: a.in.RequestID} // a request is recorded when it is first sent
 	}
 	session.Request.Steps, session.Request.Limit = a.in.Steps, a.in.Limit
 	return session, nil
 }
 
-// session returns the session from the cache if it is committed, or else by query.
 func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 	run, _ := a.currentRun()
 	if session, ok := a.cachedSession(ctx, run); ok {
@@ -93,7 +88,7 @@ func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 	return session, nil
 }
 
-// logEnd identifies the log up to its newest event. A zero time is unknown.
+// logEnd identifies the log up to its newest event. Zero at: unknown.
 type logEnd struct {
 	counter int
 	at      time.Time
@@ -103,9 +98,8 @@ func (e logEnd) isThatOf(s reducer.Session) bool {
 	return e.counter == s.EventCount && !e.at.IsZero() && e.at.Equal(s.LastEventAt)
 }
 
-// cachedSession returns the session from the cache if its workflow task is committed. The cache
-// is ahead of the server while a task runs. If the server then loses the task, the input of its
-// updates is lost, and the log continues with other events.
+// cachedSession returns a session whose workflow task is committed. The cache is ahead of the
+// server during a task. If the server loses the task, the log continues with other events.
 func (a *attempt) cachedSession(ctx context.Context, run workflow.Execution) (session reducer.Session, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, stickyQueryTimeout)
 	defer cancel()
@@ -128,8 +122,8 @@ func (a *attempt) cachedSession(ctx context.Context, run workflow.Execution) (se
 	}
 }
 
-// querySnapshot queries the workflow. If the worker that cached it has died, the server would
-// wait seconds for that worker.
+// querySnapshot limits the wait for a worker that cached the workflow and died: the server's own
+// limit is seconds.
 func (a *attempt) querySnapshot(ctx context.Context, run workflow.Execution) (converter.EncodedValue, error) {
 	if a.info.Attempt > 1 {
 		soon, cancel := context.WithTimeout(ctx, stickyQueryTimeout)
@@ -146,7 +140,6 @@ func (a *attempt) querySnapshot(ctx context.Context, run workflow.Execution) (co
 	return a.options.Temporal.QueryWorkflow(ctx, run.ID, run.RunID, wire.QuerySnapshot)
 }
 
-// stopCheck returns the stop check from the cache unless it is stale, or else by query.
 func (a *attempt) stopCheck(ctx context.Context, run workflow.Execution) (check wire.StopCheck, err error) {
 	if check, ok := a.options.Cache.stopCheck(run.RunID); ok && !a.isStale(event.Counter(check.LastEventID)) {
 		return check, nil

@@ -6,13 +6,12 @@ import (
 	"os"
 )
 
-// spillFile stores packed sessions in one temporary file. The open file has no name, so a killed
-// process leaves nothing behind. It is not safe for concurrent use.
+// spillFile stores packed sessions in one temporary file without a name, so a killed process leaves
+// nothing behind. It is not safe for concurrent use.
 type spillFile struct {
 	file *os.File // nil before the first write
 	end  int64
-	// free holds the offsets of free regions by size class.
-	free map[int][]int64
+	free map[int][]int64 // offsets of free regions, by class
 }
 
 type region struct {
@@ -54,8 +53,7 @@ func (f *spillFile) read(r *region) ([]byte, error) {
 
 func (f *spillFile) release(r *region) { f.free[r.class] = append(f.free[r.class], r.offset) }
 
-// OpenSpillFile opens a temporary file for evicted sessions, without a name where the system
-// allows that.
+// OpenSpillFile opens a temporary file for evicted sessions, without a name where possible.
 func OpenSpillFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "chronicle-sessions-")
 	if err != nil {

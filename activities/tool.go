@@ -10,69 +10,56 @@ import (
 
 // Tools are the tools of a worker. All workers of a task queue need the same tools.
 type Tools interface {
-	// Offer returns the tools of a context in a stable order. An error fails the attempt; it may
-	// be of type [*ModelError].
+	// Offer returns the tools of a context in a stable order. An error, such as a [*ModelError],
+	// fails the attempt.
 	Offer(context.Context, OfferRequest) ([]Tool, error)
-	// Call calls a tool. The context ends at the timeout, a cancellation or the shutdown of the
-	// worker.
+	// Call calls a tool. Its context ends at the timeout, a cancellation or the worker's shutdown.
 	Call(context.Context, ToolCallRequest) ToolCallResult
 }
 
 // OfferRequest asks for the tools of a context.
 type OfferRequest struct {
 	ContextName string
-	// RequestID is the same in all steps of a turn.
-	RequestID string
-	Config    event.SetTools
+	RequestID   string // the same in all steps of a turn
+	Config      event.SetTools
 }
 
 // Tool is a tool that a worker offers to models.
 type Tool struct {
 	ToolDefinition
-	// Canonical is the name in [event.SetTools], such as mcp:files/read. Empty: Name.
-	Canonical string
+	Canonical string // in [event.SetTools], such as mcp:files/read; empty: Name
 	// Idempotent means that a repeated call with the same id has no further effect. Only such a
 	// call is repeated when its worker dies.
 	Idempotent bool
-	// Timeout bounds a call. 0: [DefaultToolTimeout].
-	Timeout time.Duration
-	// Attempts is the maximum number of attempts of a call that fails with a retryable error, if
-	// the tool is idempotent. 0: one.
-	Attempts int
+	Timeout    time.Duration // of a call; 0: [DefaultToolTimeout]
+	Attempts   int           // maximum for an idempotent call with retryable errors; 0: one
 }
 
 // ToolDefinition describes a tool to a model.
 type ToolDefinition struct {
-	// Name is unique in a request: 1 to 64 of A-Z a-z 0-9 _ -.
-	Name        string
+	Name        string // unique in a request: 1 to 64 of A-Z a-z 0-9 _ -
 	Description string
-	// Parameters is the JSON Schema of the arguments, an object.
-	Parameters event.Object
+	Parameters  event.Object // JSON Schema of the arguments, an object
 }
 
 // DefaultToolTimeout is the timeout of a tool without one.
 const DefaultToolTimeout = time.Minute
 
-// ToolCallRequest is a call of a tool of a worker. Its arguments match the schema, except those that
-// an approval edited: validate them.
+// ToolCallRequest is a call of a worker's tool. Its arguments match the schema, unless an approval
+// edited them: validate them.
 type ToolCallRequest struct {
 	ContextName, RequestID string
-	// ToolCallID is unique in the context, and the same for all attempts of a call.
-	ToolCallID string
-	// Name is the name in the [ToolDefinition].
-	Name      string
-	Arguments json.RawMessage
-	// Progress publishes the progress of the call. Nil: progress is not published. Texts that
-	// arrive too fast are dropped.
-	Progress func(text string)
+	ToolCallID             string // unique in the context, the same for all attempts
+	Name                   string // of the [ToolDefinition]
+	Arguments              json.RawMessage
+	Progress               func(text string) // drops texts that arrive too fast; nil: not published
 }
 
 // ToolCallResult is the result of a call: a value, or an error for the model.
 type ToolCallResult struct {
 	Value, Error json.RawMessage
 	IsError      bool
-	// Retryable means that the call failed and may succeed later.
-	Retryable bool
+	Retryable    bool // failed, and may succeed later
 }
 
 // CallToolInput is the input of the activity CallTool.
@@ -82,10 +69,8 @@ type CallToolInput struct {
 	ToolCallID  string          `json:"toolCallId"`
 	Name        string          `json:"name"`
 	Arguments   json.RawMessage `json:"arguments,omitempty"`
-	// TimeoutMs bounds each attempt. 0: [DefaultToolTimeout].
-	TimeoutMs int64 `json:"timeoutMs,omitempty"`
-	// MaxAttempts is the number of attempts. 0: one.
-	MaxAttempts int `json:"maxAttempts,omitempty"`
+	TimeoutMs   int64           `json:"timeoutMs,omitempty"`   // of each attempt; 0: [DefaultToolTimeout]
+	MaxAttempts int             `json:"maxAttempts,omitempty"` // 0: one
 }
 
 // CallToolResult is the result of the activity CallTool.

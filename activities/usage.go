@@ -8,29 +8,25 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// usageTimeout bounds how long a heartbeat waits for the usage so far. Counting tokens can take
-// seconds; heartbeats must not be delayed that long.
+// usageTimeout bounds how long a heartbeat waits for the usage so far: counting tokens can take
+// seconds.
 const usageTimeout = 300 * time.Millisecond
 
-// usageMeter returns the usage of a running attempt within [usageTimeout]. Its zero value is
-// ready.
+// usageMeter returns the usage of a running attempt. Its zero value is ready.
 type usageMeter struct {
 	mu     sync.Mutex
 	model  Model // nil before the request is sent
 	newest event.Usage
-	// done is closed when the running count ends; nil if none runs.
-	done chan struct{}
+	done   chan struct{} // closed when the running count ends; nil: none runs
 }
 
-// start starts to measure the request of a model.
 func (m *usageMeter) start(model Model) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.model = model
 }
 
-// get starts a count, waits for it until usageTimeout or the end of ctx, and returns the newest
-// known usage.
+// get starts a count and returns the newest known usage, after usageTimeout at the latest.
 func (m *usageMeter) get(ctx context.Context) event.Usage {
 	if done := m.count(); done != nil {
 		timer := time.NewTimer(usageTimeout)
@@ -46,7 +42,6 @@ func (m *usageMeter) get(ctx context.Context) event.Usage {
 	return m.newest
 }
 
-// count starts a count unless one runs.
 func (m *usageMeter) count() (done <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
