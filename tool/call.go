@@ -10,11 +10,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// maxErrorBytes bounds the error text that models receive.
-const maxErrorBytes = 4 << 10
+const maxErrorBytes = 4 << 10 // of the error text for models
 
-// Call calls a tool and returns its result for the model. Errors are results, too. The worker
-// bounds the time and handles panics.
+// Call calls a tool. Errors are results for the model, too. The worker bounds the time and handles
+// panics.
 func (s *Set) Call(ctx context.Context, r activities.ToolCallRequest) activities.ToolCallResult {
 	ctx = NewContext(ctx, r.ContextName, r.ToolCallID, r.Progress)
 	result, err := s.call(ctx, r)

@@ -5,7 +5,6 @@ import (
 	"errors"
 )
 
-// call is the call in the context of a function.
 type call struct {
 	contextName, id string
 	progress        func(text string) // nil: progress is discarded
@@ -13,8 +12,7 @@ type call struct {
 
 type callKey struct{}
 
-// NewContext returns a context like the one that functions receive, for tests of functions. With a
-// nil progress, reports of the function are discarded.
+// NewContext returns the context of a call, for tests of functions. Nil progress discards reports.
 func NewContext(ctx context.Context, contextName, callID string, progress func(text string)) context.Context {
 	return context.WithValue(ctx, callKey{}, call{contextName, callID, progress})
 }
@@ -24,15 +22,15 @@ func callOf(ctx context.Context) call {
 	return c
 }
 
-// CallID returns the id of the tool call, which is unique in the context and the same for all of
-// its attempts: with [ContextName], an idempotency key. It is empty outside of a call.
+// CallID returns the id of the tool call. With [ContextName], it is an idempotency key: unique in
+// the context and the same for all attempts of the call. It is empty outside of a call.
 func CallID(ctx context.Context) string { return callOf(ctx).id }
 
-// ContextName returns the name of the context that makes the call; empty outside of a call.
+// ContextName returns the name of the calling context; empty outside of a call.
 func ContextName(ctx context.Context) string { return callOf(ctx).contextName }
 
-// Progress shows a text to the followers of the context, in place of the previous one. The text is
-// neither recorded nor sent to the model. Texts that arrive too fast are dropped.
+// Progress shows a text to followers, in place of the previous one. It is neither recorded nor sent
+// to the model. Texts that arrive too fast are dropped.
 func Progress(ctx context.Context, text string) {
 	if c := callOf(ctx); c.progress != nil {
 		c.progress(text)
@@ -44,7 +42,7 @@ type retryable struct{ error }
 func (r retryable) Unwrap() error { return r.error }
 
 // Retryable marks an error after which a later attempt may succeed. A call of an [Idempotent] tool
-// is then repeated, up to its [Attempts]. Retryable(nil) is nil.
+// then has up to [Attempts]. Retryable(nil) is nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil

@@ -9,23 +9,17 @@
 //	set, err := tool.NewSet(tool.Options{Store: store}, weather)
 //	worker := contexts.NewWorker(temporal, contexts.Options{Tools: set, …})
 //
-// A context uses the tools that it names in an event.SetTools. [New] derives the JSON Schema of
-// the arguments from the input type: each field is required unless it has omitempty or omitzero,
-// and the struct tag jsonschema describes it.
+// [New] derives the JSON Schema of the arguments from the input type: each field is required unless
+// it has omitempty or omitzero, and the struct tag jsonschema describes it. A context uses the
+// tools that it names in an event.SetTools. Package tool/builtin has tools that need no code.
 //
-// Each call is a Temporal activity. [CallID] is unique in the context and the same for all
-// attempts of a call, so functions with effects pass it on as an idempotency key. A tool that is
-// safe to repeat has the option [Idempotent]; a call of any other tool is never repeated.
-//
-// Package tool/builtin has tools that need no code.
-//
-// Guarantees:
+// Each call is a Temporal activity. Functions with effects use [CallID] as an idempotency key. Only
+// a call of an [Idempotent] tool is ever repeated. Guarantees:
 //   - A function receives only arguments that match the schema.
-//   - An error, a panic or a timeout of a function becomes an error result for the model. It
-//     ends neither the request nor the worker. [Timeout] cancels the context of the function; a
-//     function that ignores it is abandoned.
-//   - A result is bounded. The whole text of a larger one is in the blob store; the model
-//     receives its beginning and end, and reads the rest with the tool [ReadResult].
-//   - The order of the tools that models receive depends only on the event and on the names of
-//     the tools.
+//   - An error, a panic or a timeout of a function is an error result for the model. It ends
+//     neither the request nor the worker. A function that ignores the end of its context is
+//     abandoned.
+//   - The blob store has the whole text of a result above [MaxResult]. The model receives its
+//     beginning and end, and reads the rest with the tool [ReadResult].
+//   - The order of the tools that models receive depends only on the event and on their names.
 package tool

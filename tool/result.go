@@ -14,25 +14,19 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// ReadResult is the name of the tool with which models read results that were too large. It is
-// offered with every tool of a [Set], because a list of tools that changes during a conversation
-// invalidates the provider's prompt cache.
+// ReadResult names the tool with which models read results above [MaxResult]. A [Set] offers it
+// with every tool: a list of tools that changes invalidates the provider's prompt cache.
 const ReadResult = "read_result"
 
 const (
-	// maxStoredBytes is the maximum size of a result.
-	maxStoredBytes = 16 << 20
-	// storeTimeout bounds storing or reading a result.
-	storeTimeout = time.Minute
-	// resultHeader begins each stored result, so that ReadResult reads no other blob.
-	resultHeader = "chronicle tool result 1\n"
-	// defaultLimit and maxLimit are numbers of bytes that ReadResult returns at once.
-	defaultLimit = 16_000
-	maxLimit     = 24_000
+	maxStoredBytes = 16 << 20                    // of a result
+	storeTimeout   = time.Minute                 // of storing or reading a result
+	resultHeader   = "chronicle tool result 1\n" // of stored results, so that ReadResult reads no other blob
+	defaultLimit   = 16_000                      // bytes that ReadResult returns at once
+	maxLimit       = 24_000
 )
 
-// bounded returns a value as JSON. A value that exceeds the maximum of the tool is stored, and
-// replaced by its beginning and its end.
+// bounded returns a value as JSON. A value above the tool's maximum is stored and abridged.
 func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, error) {
 	encoded, text, err := encode(value)
 	switch {
@@ -61,7 +55,7 @@ func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, 
 	return marshal(abridged(text, ref, t.maxResult))
 }
 
-// encode returns a value as JSON, and as the text that models read.
+// encode also returns the text that models read.
 func encode(value any) (encoded json.RawMessage, text string, err error) {
 	if raw, ok := value.(json.RawMessage); ok && !json.Valid(raw) {
 		return nil, "", errors.New("invalid JSON")
@@ -78,7 +72,6 @@ func encode(value any) (encoded json.RawMessage, text string, err error) {
 	return encoded, string(encoded), nil
 }
 
-// marshal leaves the characters of HTML as they are.
 func marshal(value any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -89,12 +82,12 @@ func marshal(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// store returns the reference of a text; "" without a store.
+// store returns "" without a store.
 func (s *Set) store(ctx context.Context, text string) (string, error) {
 	if s.options.Store == nil {
 		return "", nil
 	}
-	// The function has returned, so its result is stored even if the call is cancelled now.
+	// The function has returned, so a cancellation no longer matters.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	ref, err := s.options.Store.Put(ctx, []byte(resultHeader+text))
@@ -103,8 +96,8 @@ func (s *Set) store(ctx context.Context, text string) (string, error) {
 
 const refPrefix = "sha256/"
 
-// abridged returns the beginning and the end of a text with at most max bytes in total, and how to
-// read the rest. ref is empty if the rest is lost.
+// abridged returns the beginning and the end of a text, at most max bytes in total, and how to read
+// the rest. Empty ref: the rest is lost.
 func abridged(text, ref string, max int) string {
 	how := "it was not stored"
 	if ref != "" {

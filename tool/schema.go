@@ -11,11 +11,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// noParameters is the schema of a type without fields. OpenAI rejects a schema without
-// properties.
+// noParameters is for types without fields: OpenAI rejects a schema without properties.
 const noParameters = `{"type":"object","properties":{},"additionalProperties":false}`
 
-// parametersOf derives the JSON Schema of arguments from their type.
 func parametersOf(in reflect.Type) (event.Object, error) {
 	inferred, err := jsonschema.ForType(in, &jsonschema.ForOptions{})
 	if err != nil {
@@ -35,8 +33,8 @@ func parametersOf(in reflect.Type) (event.Object, error) {
 	return event.Object(data), nil
 }
 
-// withoutNull removes null from the types that pointers, slices and maps allow; some providers
-// accept one type only. A pointer becomes optional instead.
+// withoutNull removes null from the types of pointers, slices and maps; some providers accept one
+// type only. A pointer becomes optional instead.
 func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return

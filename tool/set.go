@@ -18,16 +18,10 @@ var _ activities.Tools = (*Set)(nil)
 
 // Options configure a [Set].
 type Options struct {
-	// Store is the blob store of the worker. It stores results that exceed [MaxResult]. Nil: their
-	// middle is lost.
-	Store *blobs.Store
-	// Sources supply further tools, by the prefix of their canonical names, such as "mcp:".
-	Sources map[string]Source
-	// Disabled maps the canonical names of tools that are not enabled to how to enable them, for
-	// error messages.
-	Disabled map[string]string
-	// Logger receives failures of the store. Nil: [slog.Default].
-	Logger *slog.Logger
+	Store    *blobs.Store      // of the worker; results above [MaxResult] lose their middle without it
+	Sources  map[string]Source // further tools, by the prefix of their canonical names, such as "mcp:"
+	Disabled map[string]string // how to enable tools, by canonical name, for error messages
+	Logger   *slog.Logger      // of failures of the store; nil: [slog.Default]
 }
 
 // Set is the tools of a worker. It is safe for concurrent use.
@@ -37,7 +31,7 @@ type Set struct {
 	byName  map[string]Tool
 }
 
-// NewSet returns a set with the tools and [ReadResult]. The names must be unique.
+// NewSet returns a set with [ReadResult] and the tools, whose names must be unique.
 func NewSet(options Options, tools ...Tool) (*Set, error) {
 	options.Logger = cmp.Or(options.Logger, slog.Default())
 	s := &Set{options: options, byName: map[string]Tool{}}
@@ -60,8 +54,7 @@ func NewSet(options Options, tools ...Tool) (*Set, error) {
 	return s, nil
 }
 
-// Names returns the canonical names of the tools, without those of sources and without
-// [ReadResult].
+// Names returns canonical names, without those of sources and [ReadResult].
 func (s *Set) Names() (names []string) {
 	for _, t := range s.tools {
 		if t.spec.Canonical != ReadResult {
@@ -71,10 +64,9 @@ func (s *Set) Names() (names []string) {
 	return names
 }
 
-// Offer returns the tools that a context names, in the order of its patterns and, within a
-// pattern, of their names. [ReadResult] follows if there are any. Its errors are of type
-// [*activities.ModelError], with [event.FailureBadRequest] for names that the worker does not
-// have.
+// Offer returns the tools that a context names, in the order of its patterns and, within a pattern,
+// of their names. [ReadResult] follows if there are any. Names that the worker does not have are a
+// [*activities.ModelError] with [event.FailureBadRequest].
 func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activities.Tool, error) {
 	var patterns []string
 	for _, t := range r.Config.Tools {
@@ -121,8 +113,8 @@ func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activitie
 	return offered, nil
 }
 
-// candidates returns the tools of the set, and those of sources that patterns name, in the order
-// of their canonical names.
+// candidates returns the tools of the set and of named sources, in the order of their canonical
+// names.
 func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, patterns []string) ([]Tool, error) {
 	known := slices.Clone(s.tools)
 	for _, prefix := range slices.Sorted(maps.Keys(s.options.Sources)) {
@@ -145,8 +137,7 @@ func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, pattern
 	return known, nil
 }
 
-// isOfSource reports whether a pattern names tools of a source. The source itself reports unknown
-// names.
+// isOfSource reports whether a pattern is of a source, which reports unknown names itself.
 func (s *Set) isOfSource(pattern string) bool {
 	for prefix := range s.options.Sources {
 		if strings.HasPrefix(pattern, prefix) {
@@ -167,7 +158,6 @@ func (s *Set) unknown(r activities.OfferRequest, pattern string) error {
 	return badRequest(r, "no tool matches %q (this worker has %s)", pattern, strings.Join(names, ", "))
 }
 
-// badRequest returns the error of a request that a retry cannot fix.
 func badRequest(r activities.OfferRequest, format string, args ...any) error {
 	return &activities.ModelError{Kind: "unknown-tool", Failure: event.FailureBadRequest,
 		Err: fmt.Errorf("tools of context %s: "+format, append([]any{r.ContextName}, args...)...)}

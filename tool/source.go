@@ -2,23 +2,21 @@ package tool
 
 import "context"
 
-// Source supplies tools whose list may change, such as those of MCP servers. The names of its
-// tools in event.SetTools begin with a prefix.
+// Source supplies tools whose list may change, such as those of MCP servers. A prefix in
+// event.SetTools selects it.
 type Source interface {
-	// Offer returns the tools whose canonical names match one of the patterns. Tools that are
-	// missing at present are left out. An error fails the request; it may be of type
-	// [*activities.ModelError].
+	// Offer returns the tools whose canonical names match one of the patterns, without those
+	// missing at present. An error, such as a [*activities.ModelError], fails the request.
 	Offer(context.Context, OfferRequest) ([]Tool, error)
-	// Find returns a tool by its name in requests to models; found is false if there is none.
+	// Find returns a tool by its name in requests to models.
 	Find(ctx context.Context, contextName, name string) (t Tool, found bool, err error)
 }
 
 // OfferRequest asks a [Source] for the tools of a context.
 type OfferRequest struct {
 	ContextName string
-	// RequestID is the same in all steps of a turn. A model may call a tool that an earlier step
-	// offered, so the tools of a request should not change.
+	// RequestID is the same in all steps of a turn. The tools of a request should not change: a
+	// model may call one that an earlier step offered.
 	RequestID string
-	// Patterns all have the prefix of the source.
-	Patterns []string
+	Patterns  []string // all with the prefix of the source
 }

@@ -17,15 +17,11 @@ import (
 
 // Bounds of the options.
 const (
-	// MaxTimeout is the maximum of [Timeout].
-	MaxTimeout = 24 * time.Hour
-	// MaxAttempts is the maximum of [Attempts].
-	MaxAttempts = 10
-	// DefaultMaxResult is the size in bytes of a result that the model receives as a whole.
-	DefaultMaxResult = 32 << 10
-	// MinMaxResult and MaxMaxResult are the bounds of [MaxResult] in bytes.
-	MinMaxResult = 1 << 10
-	MaxMaxResult = 256 << 10
+	MaxTimeout       = 24 * time.Hour // of [Timeout]
+	MaxAttempts      = 10             // of [Attempts]
+	DefaultMaxResult = 32 << 10       // of [MaxResult], in bytes
+	MinMaxResult     = 1 << 10        // of [MaxResult], in bytes
+	MaxMaxResult     = 256 << 10
 )
 
 // Tool is a function that models may call. Create it with [New].
@@ -36,7 +32,7 @@ type Tool struct {
 	call      func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// Spec returns the description of the tool for workers and models.
+// Spec describes the tool to workers and models.
 func (t Tool) Spec() activities.Tool { return t.spec }
 
 // Option configures a [Tool].
@@ -45,32 +41,29 @@ type Option func(*Tool)
 // Timeout bounds a call: 1 ms to [MaxTimeout]. Default: [activities.DefaultToolTimeout].
 func Timeout(timeout time.Duration) Option { return func(t *Tool) { t.spec.Timeout = timeout } }
 
-// Idempotent means that a repeated call with the same [CallID] has no further effect. If the
-// worker dies during a call, another one repeats it. Without it, the model is told that the
-// outcome is unknown.
+// Idempotent means that a repeated call with the same [CallID] has no further effect. Another
+// worker repeats the call of one that dies. Without it, the model reads that the outcome is
+// unknown.
 func Idempotent() Option { return func(t *Tool) { t.spec.Idempotent = true } }
 
-// Attempts is the maximum number of attempts of a call whose error is marked with [Retryable]:
-// 1, the default, to [MaxAttempts]. More than one requires [Idempotent].
+// Attempts is the maximum for a call whose error is [Retryable]: 1, the default, to [MaxAttempts].
+// More than one requires [Idempotent].
 func Attempts(attempts int) Option { return func(t *Tool) { t.spec.Attempts = attempts } }
 
-// MaxResult is the maximum size in bytes of a result that the model receives as a whole:
-// [MinMaxResult] to [MaxMaxResult]. Default: [DefaultMaxResult].
+// MaxResult is the size in bytes above which the model receives parts of a result: [MinMaxResult]
+// to [MaxMaxResult]. Default: [DefaultMaxResult].
 func MaxResult(bytes int) Option { return func(t *Tool) { t.maxResult = bytes } }
 
-// Parameters replaces the JSON Schema that is derived from the input type, which may then be a
-// [json.RawMessage].
+// Parameters replaces the JSON Schema of the input type, which may then be [json.RawMessage].
 func Parameters(schema event.Object) Option { return func(t *Tool) { t.spec.Parameters = schema } }
 
 // Canonical is the name in event.SetTools. Default: the name for models.
 func Canonical(name string) Option { return func(t *Tool) { t.spec.Canonical = name } }
 
-// namePattern is accepted by all providers.
-var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) // accepted by all providers
 
 // New returns a tool that calls a function. The name is 1 to 64 of A-Z a-z 0-9 _ -. In is a struct,
-// or a map with strings as keys. A string returned by the function is sent to the model as it
-// is, any other value as JSON.
+// or a map with string keys. The model receives a string as it is, any other value as JSON.
 func New[In, Out any](name, description string, function func(ctx context.Context, in In) (Out, error), options ...Option) (Tool, error) {
 	t := Tool{
 		spec:      activities.Tool{Canonical: name, Timeout: activities.DefaultToolTimeout, Attempts: 1},
@@ -103,7 +96,7 @@ func New[In, Out any](name, description string, function func(ctx context.Contex
 	return t, nil
 }
 
-// Must returns the tool, or panics if the error is not nil. It is for tools in package variables.
+// Must panics if err is not nil. It is for tools in package variables.
 func Must(t Tool, err error) Tool {
 	if err != nil {
 		panic(err)

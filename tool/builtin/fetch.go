@@ -28,18 +28,15 @@ import (
 )
 
 const (
-	// fetchTimeout bounds a fetch with its redirects.
-	fetchTimeout = 30 * time.Second
-	// maxBodyBytes is the part of a body that is read.
-	maxBodyBytes = 2 << 20
-	// maxFailureBytes is the part of the body of a failed response that the model receives.
-	maxFailureBytes = 500
+	fetchTimeout    = 30 * time.Second // of a fetch with its redirects
+	maxBodyBytes    = 2 << 20          // of a body that are read
+	maxFailureBytes = 500              // of a failed response for the model
 )
 
 // FetchOptions configure [Fetch].
 type FetchOptions struct {
-	// Client sends the requests. Nil: a client that connects only to public addresses, on ports 80
-	// and 443, without a proxy. With any other client, models reach every address that it reaches.
+	// Client sends the requests. Nil: only to public addresses, on ports 80 and 443, without a
+	// proxy. With any other client, models reach every address that it reaches.
 	Client *http.Client
 }
 
@@ -48,8 +45,8 @@ type fetchInput struct {
 	Raw bool   `json:"raw,omitempty" jsonschema:"return HTML as it is instead of as Markdown"`
 }
 
-// Fetch returns the tool fetch, which gets a URL and returns its text, HTML as Markdown. Content
-// that is not text is an error.
+// Fetch returns the tool fetch, which gets a URL and returns its text, HTML as Markdown. Other
+// content is an error.
 func Fetch(options FetchOptions) tool.Tool {
 	f := fetcher{client: options.Client, markdown: converter.NewConverter(converter.WithPlugins(
 		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))}
@@ -98,7 +95,6 @@ func (f fetcher) fetch(ctx context.Context, in fetchInput) (string, error) {
 	return text, nil
 }
 
-// unreachable returns the error of a request without a response.
 func unreachable(err error) error {
 	if failed := (*url.Error)(nil); errors.As(err, &failed) {
 		err = failed.Err // without the URL, which the model knows
@@ -123,7 +119,6 @@ func statusError(response *http.Response, text string) error {
 	return err
 }
 
-// text returns a body as text for the model.
 func (f fetcher) text(response *http.Response, body []byte, isRaw bool) (string, error) {
 	contentType := response.Header.Get("Content-Type")
 	if contentType == "" {
@@ -148,8 +143,7 @@ func (f fetcher) text(response *http.Response, body []byte, isRaw bool) (string,
 	return dataImage.ReplaceAllString(markdown, "![$1]()"), nil
 }
 
-// dataImage matches an image whose bytes are in its URL.
-var dataImage = regexp.MustCompile(`!\[([^\]]*)\]\(data:[^)]*\)`)
+var dataImage = regexp.MustCompile(`!\[([^\]]*)\]\(data:[^)]*\)`) // an image whose bytes are in its URL
 
 // decode returns text in UTF-8. HTML may declare its encoding itself.
 func decode(body []byte, contentType string, isHTML bool) (string, error) {
@@ -167,7 +161,6 @@ func decode(body []byte, contentType string, isHTML bool) (string, error) {
 	return strings.TrimPrefix(string(decoded), "\ufeff"), err
 }
 
-// isUTF16 reports whether a text begins with a byte order mark of UTF-16.
 func isUTF16(body []byte) bool {
 	return bytes.HasPrefix(body, []byte{0xFE, 0xFF}) || bytes.HasPrefix(body, []byte{0xFF, 0xFE})
 }

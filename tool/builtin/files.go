@@ -17,10 +17,8 @@ import (
 )
 
 const (
-	// maxEntries is the number of files that list_files returns.
-	maxEntries = 1000
-	// defaultLimit and maxLimit are numbers of bytes that read_file returns at once.
-	defaultLimit = 16_000
+	maxEntries   = 1000   // files that list_files returns
+	defaultLimit = 16_000 // bytes that read_file returns at once
 	maxLimit     = 24_000
 )
 
@@ -35,8 +33,7 @@ type readInput struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"the number of bytes to read; default 16000, at most 24000"`
 }
 
-// Files returns the tools list_files and read_file for a folder and everything below it. The
-// root stays open.
+// Files returns the tools list_files and read_file for a folder. The root stays open.
 func Files(root *os.Root) []tool.Tool {
 	f := files{root}
 	return []tool.Tool{
@@ -113,7 +110,6 @@ func line(name string, entry fs.DirEntry) string {
 	return name + " " + strconv.FormatInt(info.Size(), 10)
 }
 
-// display quotes a name that is not one line of text.
 func display(name string) string {
 	if quoted := strconv.Quote(name); !utf8.ValidString(name) || strings.Contains(quoted, `\`) {
 		return quoted
@@ -159,8 +155,8 @@ func (f files) read(_ context.Context, in readInput) (string, error) {
 	return string(text) + fmt.Sprintf("\n\n[bytes %d to %d of %d]", from, to, size), nil
 }
 
-// whole removes characters that are not complete from both ends of a part of a file, and returns
-// the offset at which the rest begins.
+// whole cuts incomplete characters from both ends of a part of a file. The rest begins at the
+// returned offset.
 func whole(part []byte, offset int64) (int64, []byte) {
 	for i := 0; offset > 0 && i < utf8.UTFMax-1 && len(part) > 0 && !utf8.RuneStart(part[0]); i++ {
 		part, offset = part[1:], offset+1
@@ -188,8 +184,7 @@ func (f files) open(name string) (*os.File, int64, error) {
 	return file, info.Size(), err
 }
 
-// pathError returns an error of the file system without the operation and the path that the
-// worker uses.
+// pathError hides the operation and the worker's path.
 func pathError(name string, err error) error {
 	if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
 		err = failed.Err

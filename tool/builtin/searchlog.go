@@ -21,16 +21,14 @@ const (
 	maxHits       = 50
 	maxWords      = 16
 	maxQueryBytes = 200
-	// aroundHit is the number of bytes of a text that are shown on each side of a word.
-	aroundHit = 120
+	aroundHit     = 120 // bytes of text on each side of a word
 )
 
 const searchName = "search_log"
 
 // Log is implemented by [github.com/seed-9ed7edd4/chronicle/eventlog.Log].
 type Log interface {
-	// Events yields the events of a context after the event id from; "" means all.
-	Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error]
+	Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] // after the id from; "": all
 }
 
 type searchInput struct {
@@ -40,7 +38,7 @@ type searchInput struct {
 }
 
 // SearchLog returns the tool search_log, which finds messages, tool calls and tool results in the
-// log of the context that calls it, including those that models no longer receive.
+// log of the calling context, including those that models no longer receive.
 func SearchLog(log Log) tool.Tool {
 	return tool.Must(tool.New(searchName, "Search this conversation's whole log for messages, tool calls and tool results; the newest first.",
 		searcher{log}.search, tool.Idempotent(), tool.Timeout(searchTimeout)))
@@ -97,7 +95,6 @@ func (s searcher) search(ctx context.Context, in searchInput) (string, error) {
 	return strings.Join(hits, "\n"), nil
 }
 
-// wordsOf returns patterns for the words of a query.
 func wordsOf(query string) (words []*regexp.Regexp, err error) {
 	fields := strings.Fields(query)
 	if len(fields) == 0 || len(fields) > maxWords || len(query) > maxQueryBytes {
@@ -109,7 +106,7 @@ func wordsOf(query string) (words []*regexp.Regexp, err error) {
 	return words, nil
 }
 
-// textOf returns the text of an event that models receive; "" for others.
+// textOf returns "" for an event that models do not receive.
 func textOf(body event.Body, own map[string]bool) (kind, text string) {
 	switch body := body.(type) {
 	case event.UserMessage:
@@ -130,7 +127,6 @@ func textOf(body event.Body, own map[string]bool) (kind, text string) {
 	return "", ""
 }
 
-// plain returns a JSON string as its text, and other JSON as it is.
 func plain(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) == nil {
@@ -139,7 +135,7 @@ func plain(value json.RawMessage) string {
 	return string(value)
 }
 
-// locate returns where the first word occurs in a text that contains all words; -1 for another.
+// locate returns where the first word occurs in a text that contains all words. -1: not all.
 func locate(text string, words []*regexp.Regexp) int {
 	first := -1
 	for i, word := range words {
@@ -154,7 +150,6 @@ func locate(text string, words []*regexp.Regexp) int {
 	return first
 }
 
-// excerpt returns the part of a text around an offset, as one line.
 func excerpt(text string, at int) string {
 	from, to := max(0, at-aroundHit), min(len(text), at+aroundHit)
 	part := strings.Join(strings.Fields(strings.ToValidUTF8(text[from:to], "")), " ")

@@ -28,34 +28,28 @@ const (
 
 // Server configures an MCP server.
 type Server struct {
-	// Name is part of the names of its tools: 1 to 32 of A-Z a-z 0-9 _ -, without _ at an end
-	// and without two in a row.
+	// Name is part of the names of tools: 1 to 32 of A-Z a-z 0-9 _ -, without _ at an end and
+	// without two in a row.
 	Name string
-	// Command is a program that speaks MCP over its standard input and output, looked up on
-	// PATH. Empty: the server has a URL.
+	// Command is a program on PATH that speaks MCP over its standard input and output. Empty: URL.
 	Command string
 	Args    []string
-	// Env is its environment besides PATH and HOME. A value env:NAME or file:/absolute/path
-	// refers to a secret, read when the server starts.
+	// Env is added to PATH and HOME. A value env:NAME or file:/absolute/path refers to a secret,
+	// read when the server starts.
 	Env map[string]string
-	// Dir is its working directory. Empty: that of this process.
-	Dir string
-	// URL is the endpoint of a server with the streamable HTTP transport. Empty: the server is
-	// a Command.
-	URL string
-	// Headers are sent with each request to the URL. The last word of a value may refer to a
-	// secret, as in "Bearer env:NAME".
+	Dir string // working directory; empty: that of this process
+	URL string // endpoint with the streamable HTTP transport; empty: Command
+	// Headers of all requests to the URL. The last word of a value may refer to a secret, as in
+	// "Bearer env:NAME".
 	Headers map[string]string
-	// Timeout bounds a call. 0: [activities.DefaultToolTimeout].
-	Timeout time.Duration
+	Timeout time.Duration // of a call; 0: [activities.DefaultToolTimeout]
 }
 
-// serverFields are the fields of a server in a file.
 var serverFields = []string{"type", "command", "args", "env", "cwd", "url", "headers", "timeoutMs", "disabled"}
 
-// ReadServers reads a JSON file with the field mcpServers, as other MCP clients use it; see
-// mcp.example.json. Servers are sorted by name, without the disabled ones. Errors name the file,
-// the server and the field, and repeat no value, which may be a secret.
+// ReadServers reads the field mcpServers of a JSON file, as other MCP clients do; see
+// mcp.example.json. It sorts servers by name and omits disabled ones. Errors repeat no value, which
+// may be a secret.
 func ReadServers(name string) ([]Server, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -176,7 +170,6 @@ func (s Server) validateKind(kind string) error {
 	return nil
 }
 
-// validate checks a server of a file or of a program.
 func (s Server) validate() error {
 	switch {
 	case !isServerName(s.Name):
@@ -224,7 +217,7 @@ var (
 	serverName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,128}$`)
-	// secretName matches the names of variables and headers that contain secrets.
+	// secretName matches variables and headers that contain secrets.
 	secretName = regexp.MustCompile(`(?i)(?:^|[_-])(?:token|secret|passw(?:or)?d|passphrase|authorization|cookie|(?:api|access|private|secret|auth|subscription)[_-]?key|apikey|credentials?)$`)
 )
 
@@ -267,7 +260,6 @@ func validateHeader(name, value string) error {
 	return nil
 }
 
-// cutLastWord splits a header value before its last word.
 func cutLastWord(value string) (before, last string) {
 	i := strings.LastIndexByte(value, ' ') + 1
 	return value[:i], value[i:]
@@ -275,7 +267,6 @@ func cutLastWord(value string) (before, last string) {
 
 func isRef(value string) bool { return value != "" && event.ValidateAPIKeyRef(value) == nil }
 
-// looksLikeRef reports whether a value that is no reference was meant as one.
 func looksLikeRef(value string) bool {
 	return strings.HasPrefix(value, "env:") || strings.HasPrefix(value, "file:") || strings.HasPrefix(value, "${")
 }

@@ -15,14 +15,11 @@ import (
 )
 
 const (
-	// maxTools is the maximum number of tools of a server that are offered. With
-	// [tool.ReadResult] they are as many as a request may have.
-	maxTools = 127
-	// idempotentAttempts is the number of attempts of a call that may be repeated.
-	idempotentAttempts = 3
+	maxTools           = 127 // of a server; with [tool.ReadResult], the maximum of a request
+	idempotentAttempts = 3   // of a call that may be repeated
 )
 
-// definitions returns the tools of a list that can be offered, in the order of their names.
+// definitions returns the tools that can be offered, in the order of their names.
 func (s *server) definitions(listed []*sdk.Tool, known *secrets) []tool.Tool {
 	var tools []tool.Tool
 	seen := map[string]bool{}
@@ -43,8 +40,8 @@ func (s *server) definitions(listed []*sdk.Tool, known *secrets) []tool.Tool {
 	return tools
 }
 
-// definition returns a tool. Its description and schema are untrusted, so they are bounded and
-// contain neither control characters nor invisible ones.
+// definition bounds the untrusted description and schema, and removes control and invisible
+// characters.
 func (s *server) definition(t *sdk.Tool, known *secrets) (tool.Tool, error) {
 	if !isToolName(t.Name) {
 		return tool.Tool{}, errors.New("invalid name (1 to 128 bytes without spaces, control characters and *)")
@@ -76,7 +73,7 @@ func parametersOf(inputSchema any, known *secrets) (event.Object, error) {
 		return nil, errors.New(`the input schema is not of type "object"`)
 	}
 	schema = mapStrings(schema, func(text string) string { return terminal.Clean(known.scrub(text)) }).(map[string]any)
-	// Some providers reject the first, and OpenAI a schema without the second.
+	// Some providers reject the first; OpenAI rejects a schema without the second.
 	delete(schema, "$schema")
 	if schema["properties"] == nil {
 		schema["properties"] = map[string]any{}

@@ -10,19 +10,16 @@
 // mcp__SERVER__TOOL; a name that models do not accept is shortened and ends with a hash.
 //
 // A server is a program that speaks over its standard input and output, or a URL with the
-// streamable HTTP transport. All contexts of the process share it. It is restarted when it ends,
-// with increasing delays.
-//
-// Guarantees:
-//   - A server that dies, hangs or cannot start affects only its own calls: they become error
-//     results. Its tools are still offered if they were listed once.
-//   - All steps of a request are offered the same list of tools, as long as this process serves
-//     them. A changed list is used from the next request on.
-//   - A program has the environment PATH, HOME and what its config contains, so it sees no key of
-//     the worker. [Servers.Close] kills its process group.
+// streamable HTTP transport. All contexts of the process share it. When it ends, it is restarted,
+// with increasing delays. Guarantees:
+//   - The failure of a server affects only its own calls, which become error results. Its tools
+//     are still offered if they were listed once.
+//   - All steps of a request are offered the same tools, as long as this process serves them.
+//   - A program sees no key of the worker: its environment is PATH, HOME and what its config
+//     contains. [Servers.Close] kills its process group.
 //   - Headers are sent only to the host of the URL; redirects to other hosts are not followed.
-//   - Secrets that env:NAME and file:/path refer to are removed from logs, errors and results, if
-//     they have at least 6 bytes.
+//   - Secrets of env:NAME and file:/path with at least 6 bytes are removed from logs, errors and
+//     results.
 //   - Names, descriptions and schemas of tools, and what servers log, are untrusted: they are
 //     bounded and contain no control characters.
 package mcp

@@ -13,12 +13,10 @@ import (
 )
 
 const (
-	// maxResponseBytes bounds a response that is no stream; the SDK bounds the events of streams.
-	maxResponseBytes = 16 << 20
+	maxResponseBytes = 16 << 20 // of a response that is no stream; the SDK bounds the events of streams
 	maxRedirects     = 5
 )
 
-// httpTransport returns a transport that sends headers to the host of the URL only.
 func httpTransport(s Server, headers http.Header, base http.RoundTripper) (sdk.Transport, error) {
 	endpoint, err := url.Parse(s.URL)
 	if err != nil {
@@ -71,7 +69,6 @@ func (t *boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// boundBody fails after a number of bytes.
 type boundBody struct {
 	io.ReadCloser
 	left int

@@ -14,14 +14,12 @@ import (
 )
 
 const (
-	// maxLine is the maximum length of a logged line in bytes.
-	maxLine = 1024
-	// After lineBurst lines, a server may log one line per second.
-	lineBurst = 20
+	maxLine   = 1024 // bytes of a logged line
+	lineBurst = 20   // lines; further lines are logged at one per second
 )
 
-// lineWriter logs the lines that are written to it, without control characters and secrets.
-// It drops lines that arrive too fast.
+// lineWriter logs lines without control characters and secrets. It drops lines that arrive too
+// fast.
 type lineWriter struct {
 	log     func(line string, dropped int)
 	scrub   func(string) string
@@ -36,7 +34,6 @@ func newLineWriter(scrub func(string) string, log func(line string, dropped int)
 	return &lineWriter{log: log, scrub: scrub, limiter: rate.NewLimiter(1, lineBurst)}
 }
 
-// Write never fails.
 func (w *lineWriter) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,7 +51,6 @@ func (w *lineWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// flush logs an incomplete line.
 func (w *lineWriter) flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,13 +71,12 @@ func (w *lineWriter) end() {
 	w.dropped = 0
 }
 
-// cleanLine returns a text without escape sequences and control characters, in one line.
+// cleanLine returns a text in one line, without escape sequences and control characters.
 func cleanLine(text string) string {
 	return terminal.Line(ansi.Strip(strings.ToValidUTF8(text, "\uFFFD")))
 }
 
-// clean returns untrusted text of a server without control and invisible characters, in at most
-// max bytes.
+// clean returns at most max bytes of untrusted text, without control and invisible characters.
 func clean(text string, max int) string {
 	return truncate(strings.TrimSpace(terminal.Clean(strings.ToValidUTF8(text, "\uFFFD"))), max)
 }

@@ -11,8 +11,7 @@ import (
 // Prefix begins the names of MCP tools in [event.SetTools]: mcp:SERVER/TOOL.
 const Prefix = "mcp:"
 
-// sentPrefix begins the names of MCP tools in requests to models.
-const sentPrefix = "mcp__"
+const sentPrefix = "mcp__" // in requests to models
 
 const (
 	maxSentName = 64
@@ -21,9 +20,9 @@ const (
 
 func canonicalName(server, tool string) string { return Prefix + server + "/" + tool }
 
-// sentName returns the name of a tool in requests to models: mcp__SERVER__TOOL. Since a name
-// of a server contains no "__" and does not end with "_", the names of two servers differ. A
-// tool whose name does not fit ends with a hash instead.
+// sentName returns the name of a tool in requests to models: mcp__SERVER__TOOL. The names of two
+// servers differ, since a server's name has no "__" and no "_" at its end. A tool name that does
+// not fit ends with a hash.
 func sentName(server, tool string) string {
 	fitted := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
@@ -40,7 +39,7 @@ func sentName(server, tool string) string {
 	return name[:min(len(name), maxSentName-len(hash))] + hash
 }
 
-// serverOf returns the server of a tool name in a request; "" if it is not an MCP tool.
+// serverOf returns "" for a tool that is not of an MCP server.
 func serverOf(sent string) string {
 	rest, ok := strings.CutPrefix(sent, sentPrefix)
 	server, _, found := strings.Cut(rest, "__")
@@ -50,7 +49,6 @@ func serverOf(sent string) string {
 	return server
 }
 
-// isToolName reports whether a tool can be named in [event.SetTools].
 func isToolName(name string) bool {
 	return name != "" && len(name) <= maxToolName && utf8.ValidString(name) &&
 		!strings.ContainsFunc(name, func(r rune) bool { return r == '*' || !unicode.IsPrint(r) || unicode.IsSpace(r) })

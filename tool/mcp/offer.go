@@ -16,18 +16,15 @@ import (
 
 var _ tool.Source = (*Servers)(nil)
 
-// maxPins is the number of requests whose lists of tools are pinned.
-const maxPins = 1024
+const maxPins = 1024 // requests whose lists of tools are pinned
 
-// pins are the lists of tools that the first steps of requests offered. Later steps offer the same
-// lists.
+// pins are the lists of tools that first steps of requests offered, for their later steps.
 type pins struct {
 	mu       sync.Mutex
 	requests *lru.Cache // context and request id to map[string][]tool.Tool
 }
 
-// of returns the list of a server for a request: the pinned list, or else the newest one, which it
-// pins.
+// of returns the pinned list of a server for a request. It pins the newest list if there is none.
 func (p *pins) of(r tool.OfferRequest, server string, newest func() []tool.Tool) []tool.Tool {
 	if r.RequestID == "" {
 		return newest()
@@ -57,7 +54,6 @@ func (p *pins) put(r tool.OfferRequest, server string, list []tool.Tool) []tool.
 	return list
 }
 
-// lists returns the pinned lists of a request by server.
 func (p *pins) lists(r tool.OfferRequest) map[string][]tool.Tool {
 	if p.requests == nil {
 		p.requests = lru.New(maxPins)
@@ -71,10 +67,8 @@ func (p *pins) lists(r tool.OfferRequest) map[string][]tool.Tool {
 	return lists
 }
 
-// Offer returns the tools that match one of the patterns. All steps of a request are offered
-// the same list, as long as this process serves them. The tools of a server that is down are still
-// offered if they were listed once. A pattern that names an unknown server is an error
-// of type [*activities.ModelError].
+// Offer returns the tools that match one of the patterns. A pattern that names an unknown server is
+// a [*activities.ModelError]. The package documentation has the guarantees.
 func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, error) {
 	named := map[*server]bool{}
 	for _, pattern := range r.Patterns {
@@ -161,8 +155,7 @@ func (s *Servers) Find(ctx context.Context, _, name string) (tool.Tool, bool, er
 	return tool.Tool{}, false, fmt.Errorf("MCP server %s has no tool %s any more", server.config.Name, name)
 }
 
-// retryable marks errors of calls that may not recur in another attempt. Only calls of idempotent
-// tools are repeated.
+// retryable marks errors that may not recur. Only calls of idempotent tools are repeated.
 func retryable(err error) error {
 	var failed *callError
 	if errors.As(err, &failed) && !failed.isRejected {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
 )
 
-// process is a server that runs as a child of this process, in a process group of its own.
+// process is a server that runs in a process group of its own.
 type process struct {
 	child         *child.Process
 	stdin, stdout *os.File
@@ -22,7 +22,7 @@ type process struct {
 	grace         time.Duration // see timing.stop
 }
 
-// startProcess starts a server. It writes the lines of the server's standard error to stderr.
+// startProcess starts a server, whose standard error goes to stderr.
 func startProcess(s Server, env []string, stderr *lineWriter, grace time.Duration) (*process, error) {
 	path, err := lookPath(s.Command, env)
 	if err != nil {
@@ -30,8 +30,7 @@ func startProcess(s Server, env []string, stderr *lineWriter, grace time.Duratio
 	}
 	cmd := exec.Command(path, s.Args...)
 	cmd.Env, cmd.Dir, cmd.Stderr = env, s.Dir, stderr
-	// Descendants that keep the standard error open do not delay Wait.
-	cmd.WaitDelay = grace
+	cmd.WaitDelay = grace // descendants that keep the standard error open do not delay Wait
 	// With pipes of its own, cmd would close them before all output has been read.
 	theirInput, input, err := os.Pipe()
 	if err != nil {
@@ -55,7 +54,6 @@ func startProcess(s Server, env []string, stderr *lineWriter, grace time.Duratio
 	return &process{child: started, stdin: input, stdout: output, stderr: stderr, grace: grace}, nil
 }
 
-// lookPath finds a command on the PATH of the server.
 func lookPath(command string, env []string) (string, error) {
 	path, err := exec.LookPath(command)
 	if err == nil {
@@ -64,7 +62,6 @@ func lookPath(command string, env []string) (string, error) {
 	return "", fmt.Errorf("command %s: %w", command, reasonOf(err))
 }
 
-// startError returns the reason why a process did not start, without its arguments.
 func startError(err error) error { return fmt.Errorf("start: %w", reasonOf(err)) }
 
 func reasonOf(err error) error {
@@ -83,10 +80,8 @@ func (p *process) transport() sdk.Transport {
 	return &sdk.IOTransport{Reader: p.stdout, Writer: p.stdin}
 }
 
-// done is closed when the process has exited.
 func (p *process) done() <-chan struct{} { return p.child.Done() }
 
-// exit returns why the process exited.
 func (p *process) exit() error {
 	if err := p.child.Err(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return fmt.Errorf("the server exited: %w", err)
@@ -94,8 +89,8 @@ func (p *process) exit() error {
 	return errors.New("the server exited")
 }
 
-// stop ends the process as MCP specifies: it closes the input, then sends SIGTERM and SIGKILL,
-// both to the process group. It returns when the process has exited.
+// stop closes the input, then sends SIGTERM and SIGKILL to the process group, as MCP specifies. It
+// returns when the process has exited.
 func (p *process) stop() {
 	p.stdin.Close()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
@@ -105,11 +100,10 @@ func (p *process) stop() {
 		p.signal(signal)
 	}
 	<-p.done()
-	// Descendants may have survived.
-	p.signal(syscall.SIGKILL)
+	p.signal(syscall.SIGKILL) // descendants may have survived
 	p.stdout.Close()
 	p.stderr.flush()
 }
 
-// signal sends a signal to the process group. An error means that it has no process.
+// signal ignores the error, which means that the group has no process.
 func (p *process) signal(signal syscall.Signal) { _ = syscall.Kill(-p.child.PID(), signal) }

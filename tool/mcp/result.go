@@ -9,8 +9,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// valueOf returns the result of a call without the server's secrets: a text, or the value of a
-// structured result. An error is that of the tool.
+// valueOf returns the text or structured value of a result, without the server's secrets. An error
+// is that of the tool.
 func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 	text, hasOnlyText := textOf(result.Content)
 	text = known.scrub(text)
@@ -22,8 +22,7 @@ func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 	case result.StructuredContent == nil:
 		return text, nil
 	case hasOnlyText:
-		// The text is the same value as JSON.
-		return known.scrubAll(result.StructuredContent), nil
+		return known.scrubAll(result.StructuredContent), nil // the text is the same value
 	}
 	encoded, err := json.Marshal(known.scrubAll(result.StructuredContent))
 	if err != nil {

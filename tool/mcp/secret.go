@@ -16,9 +16,7 @@ import (
 
 const (
 	maxSecretBytes = 64 << 10
-	// minScrubbed is the minimum length in bytes of a secret that is removed from texts. A
-	// shorter one would also remove parts of ordinary words.
-	minScrubbed = 6
+	minScrubbed    = 6 // bytes; shorter secrets would remove parts of ordinary words
 )
 
 // secrets resolves references and removes what they refer to from texts.
@@ -28,7 +26,7 @@ type secrets struct {
 	replacer *strings.Replacer
 }
 
-// environment returns the environment of a server: PATH, HOME and what its config contains.
+// environment returns PATH, HOME and what the server's config contains.
 func (s *secrets) environment(env map[string]string) ([]string, error) {
 	merged := map[string]string{}
 	for _, name := range []string{"PATH", "HOME"} {
@@ -72,7 +70,7 @@ func (s *secrets) headers(headers map[string]string) (http.Header, error) {
 	return out, nil
 }
 
-// resolve returns the content of a valid reference, without white space at the ends.
+// resolve trims white space.
 func (s *secrets) resolve(ref string) (string, error) {
 	kind, place, _ := strings.Cut(ref, ":")
 	var text string
@@ -122,7 +120,6 @@ func readSecret(name string) ([]byte, error) {
 	return data, err
 }
 
-// scrub removes the secrets from a text.
 func (s *secrets) scrub(text string) string {
 	if s.replacer == nil {
 		return text
@@ -130,7 +127,6 @@ func (s *secrets) scrub(text string) string {
 	return s.replacer.Replace(text)
 }
 
-// scrubAll removes the secrets from the strings and field names in a JSON value.
 func (s *secrets) scrubAll(value any) any {
 	if s.replacer == nil {
 		return value
@@ -138,7 +134,7 @@ func (s *secrets) scrubAll(value any) any {
 	return mapStrings(value, s.replacer.Replace)
 }
 
-// mapStrings returns a decoded JSON value with f applied to its strings and field names.
+// mapStrings applies f to the strings and field names of a decoded JSON value.
 func mapStrings(value any, f func(string) string) any {
 	switch value := value.(type) {
 	case string:

@@ -22,34 +22,25 @@ import (
 )
 
 const (
-	// connectTimeout bounds the start of a server, with its first list of tools.
-	connectTimeout = 30 * time.Second
-	// exitWait is how long a process may take to exit after it closed its output, and an output or
-	// a session to end.
+	connectTimeout = 30 * time.Second // for the start of a server and its first list of tools
+	// exitWait is for a process to exit after it closed its output, and for an output or a session to end.
 	exitWait = 2 * time.Second
-	// maxBackoff is the maximum delay between two starts. The delay doubles with each start that
-	// fails, and returns to the minimum when a server has run for as long as the maximum.
-	maxBackoff = time.Minute
-	// maxErrorBytes bounds errors in logs and for models.
-	maxErrorBytes = 2048
+	// maxBackoff bounds the delay between two starts. It doubles with each start that fails, and
+	// returns to the minimum when a server has run for maxBackoff.
+	maxBackoff    = time.Minute
+	maxErrorBytes = 2048 // in logs and for models
 )
 
-// statefulVersion is the newest protocol version that begins with "initialize". Newer versions
-// begin with another request, which older servers with a command may never answer.
+// statefulVersion is the newest protocol version that begins with "initialize". Older servers with
+// a command may never answer the first request of newer versions.
 const statefulVersion = "2025-11-25"
 
-// timing contains the delays and timeouts of a server. Tests change them.
+// timing contains delays and timeouts that tests change.
 type timing struct {
-	// backoff is the minimum delay between two starts.
-	backoff time.Duration
-	// ping is the timeout of a ping after a call timed out.
-	ping time.Duration
-	// stop is how long a process may take to exit after its input is closed, and again after
-	// SIGTERM.
-	stop time.Duration
-	// wait bounds the wait of a request for the first start of a server, and of a call for a
-	// server that restarts.
-	wait time.Duration
+	backoff time.Duration // minimum between two starts
+	ping    time.Duration // timeout of a ping after a call timed out
+	stop    time.Duration // for a process to exit after its input is closed, and again after SIGTERM
+	wait    time.Duration // of a request for the first start of a server, and of a call for a server that restarts
 }
 
 var defaultTiming = timing{backoff: time.Second, ping: 10 * time.Second, stop: 2 * time.Second, wait: 10 * time.Second}
@@ -57,8 +48,7 @@ var defaultTiming = timing{backoff: time.Second, ping: 10 * time.Second, stop: 2
 // server runs one MCP server: it starts the server, lists its tools, and restarts it when it ends.
 type server struct {
 	config Server
-	// dial is the method connection. Tests replace it.
-	dial   func(*secrets) (*link, error)
+	dial   func(*secrets) (*link, error) // connection; tests replace it
 	getenv func(string) string
 	http   http.RoundTripper
 	logger *slog.Logger
@@ -76,19 +66,15 @@ type server struct {
 	changed  chan struct{} // closed at the next change of the fields above
 }
 
-// link is a connection to a server.
 type link struct {
-	transport sdk.Transport
-	secrets   *secrets
-	process   *process // nil without a command
-	session   *sdk.ClientSession
-	// listChanged receives when the server announces a new list of tools.
-	listChanged chan struct{}
-	// ended is closed when the session has ended.
-	ended chan struct{}
-	// lost is closed by lose, when a call found that the connection is closed.
-	lost chan struct{}
-	lose func()
+	transport   sdk.Transport
+	secrets     *secrets
+	process     *process // nil without a command
+	session     *sdk.ClientSession
+	listChanged chan struct{} // receives when the server announces a new list of tools
+	ended       chan struct{} // closed when the session has ended
+	lost        chan struct{} // closed by lose, when a call found that the connection is closed
+	lose        func()
 }
 
 func (s *server) set(change func()) {
@@ -99,7 +85,6 @@ func (s *server) set(change func()) {
 	s.changed = make(chan struct{})
 }
 
-// run keeps the server running until ctx ends.
 func (s *server) run(ctx context.Context) {
 	delay := s.timing.backoff
 	for {
@@ -132,7 +117,7 @@ func (s *server) run(ctx context.Context) {
 
 var errStopping = errors.New("the worker is stopping")
 
-// serve starts the server and returns why it ended. Errors contain no secret.
+// serve starts the server and returns why it ended, without secrets.
 func (s *server) serve(ctx context.Context) (wasConnected bool, err error) {
 	l, err := s.connect(ctx)
 	if err != nil {
@@ -147,8 +132,7 @@ func (s *server) serve(ctx context.Context) (wasConnected bool, err error) {
 	for {
 		select {
 		case <-l.listChanged:
-			// The previous list stays in use if the new one cannot be read.
-			if err := s.list(ctx, l); err != nil {
+			if err := s.list(ctx, l); err != nil { // the previous list stays in use after an error
 				s.logger.Warn("cannot read the changed tools of an MCP server", "server", s.config.Name, "error", err.Error())
 			}
 		case <-l.ended:
@@ -166,7 +150,6 @@ func (s *server) serve(ctx context.Context) (wasConnected bool, err error) {
 	}
 }
 
-// connect starts the server and initializes the session.
 func (s *server) connect(ctx context.Context) (*link, error) {
 	if s.config.Command == "" {
 		return s.connectAs(ctx, "")
@@ -179,7 +162,7 @@ func (s *server) connect(ctx context.Context) (*link, error) {
 	return l, err
 }
 
-// connectAs connects with a protocol version; empty: the newest that both know.
+// connectAs takes a protocol version; empty: the newest that both know.
 func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
 	l, err := s.dial(&secrets{getenv: s.getenv})
 	if err != nil {
@@ -188,8 +171,7 @@ func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
 	l.listChanged, l.ended, l.lost = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	l.lose = sync.OnceFunc(func() { close(l.lost) })
 	client := sdk.NewClient(&sdk.Implementation{Name: "chronicle", Version: "1"}, &sdk.ClientOptions{
-		// No sampling, no elicitation, no roots.
-		Capabilities: &sdk.ClientCapabilities{},
+		Capabilities: &sdk.ClientCapabilities{}, // no sampling, no elicitation, no roots
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
 			case l.listChanged <- struct{}{}:
@@ -231,7 +213,7 @@ func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
 	return l, nil
 }
 
-// exited is closed when the process of the server has exited; nil without one.
+// exited is closed when the process has exited; nil without one.
 func (l *link) exited() <-chan struct{} {
 	if l.process == nil {
 		return nil
@@ -239,7 +221,6 @@ func (l *link) exited() <-chan struct{} {
 	return l.process.done()
 }
 
-// reason returns the exit of the process as the reason of an error.
 func (l *link) reason(err error) error {
 	if l.process != nil && errors.Is(err, errClosed) && waitFor(l.exited(), exitWait) {
 		return l.process.exit()
@@ -247,7 +228,6 @@ func (l *link) reason(err error) error {
 	return err
 }
 
-// close ends the session and the process.
 func (l *link) close() {
 	if l.process != nil {
 		l.process.stop()
@@ -263,7 +243,6 @@ func (l *link) close() {
 	waitFor(closed, exitWait) // Close waits for the server to answer
 }
 
-// waitFor waits until done is closed, or for a time.
 func waitFor(done <-chan struct{}, timeout time.Duration) (isDone bool) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -294,8 +273,7 @@ func (l *link) explain(ctx context.Context, err error) error {
 	return errors.New(l.text(err.Error()))
 }
 
-// codeTransport is the code of errors of the SDK itself, which wrap the reason.
-const codeTransport = -32005
+const codeTransport = -32005 // of errors of the SDK itself, which wrap the reason
 
 var errClosed = errors.New("the connection was closed")
 
@@ -304,7 +282,6 @@ func (l *link) text(text string) string {
 	return event.Redact(cleanLine(l.secrets.scrub(text)), maxErrorBytes)
 }
 
-// newest returns the newest list of tools.
 func (s *server) newest() []tool.Tool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -326,7 +303,7 @@ func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	return s.tools, nil
 }
 
-// connected returns the link to the server. It waits for a link other than before, which failed.
+// connected returns a link other than before, which failed.
 func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	var l *link
 	err := s.await(ctx, s.timing.wait, func() bool {
@@ -336,8 +313,8 @@ func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	return l, err
 }
 
-// await waits until a condition holds. It returns an error when the next start fails, when no start
-// is due within the time to wait, or when that time has passed.
+// await waits until a condition holds. It fails when the next start fails, when no start is due
+// within the time to wait, or after that time.
 func (s *server) await(ctx context.Context, wait time.Duration, holds func() bool) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -365,7 +342,6 @@ func (s *server) await(ctx context.Context, wait time.Duration, holds func() boo
 	}
 }
 
-// list reads the tools of the server.
 func (s *server) list(ctx context.Context, l *link) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -385,7 +361,7 @@ func (s *server) list(ctx context.Context, l *link) error {
 	return nil
 }
 
-// call calls a tool. Its errors are for models.
+// call returns errors for models.
 func (s *server) call(ctx context.Context, name string, arguments json.RawMessage, progress func(string)) (any, error) {
 	var before *link
 	for {
@@ -427,8 +403,7 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 	}
 	if errors.Is(err, errClosed) {
 		err = l.reason(err)
-		// Later calls wait for the next start.
-		s.set(func() {
+		s.set(func() { // later calls wait for the next start
 			if s.link == l {
 				s.link, s.err = nil, err
 			}
@@ -438,7 +413,7 @@ func (s *server) callOn(ctx context.Context, l *link, name string, arguments jso
 	return nil, &callError{server: s.config.Name, err: err}
 }
 
-// checkAlive stops a server that does not answer a ping after a call timed out, so that it is
+// checkAlive stops a server that does not answer a ping after a call timed out; it is then
 // restarted. While another call runs, the server may only be busy, so it is not stopped.
 func (s *server) checkAlive(l *link) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timing.ping)
@@ -451,11 +426,9 @@ func (s *server) checkAlive(l *link) {
 
 // callError is the error of a call. Models read its text.
 type callError struct {
-	server string
-	err    error
-	// isUnsent means that the server did not receive the call, isRejected that it answered with an
-	// error.
-	isUnsent, isRejected bool
+	server               string
+	err                  error
+	isUnsent, isRejected bool // the server did not receive the call; it answered with an error
 }
 
 func (e *callError) Error() string {
@@ -470,7 +443,6 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-// connection starts the server or connects to its URL.
 func (s *server) connection(known *secrets) (*link, error) {
 	if s.config.Command == "" {
 		headers, err := known.headers(s.config.Headers)
@@ -499,14 +471,13 @@ func (s *server) logLine(line string, dropped int) {
 	s.logger.Info("MCP server wrote to its standard error", attributes...)
 }
 
-// progressTable finds the call that a progress notification is about.
+// progressTable finds the call of a progress notification.
 type progressTable struct {
 	mu    sync.Mutex
 	last  int64
 	calls map[int64]func(string)
 }
 
-// begin returns the token of a call.
 func (t *progressTable) begin(report func(string)) (token int64, end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -523,7 +494,6 @@ func (t *progressTable) begin(report func(string)) (token int64, end func()) {
 	}
 }
 
-// running returns the number of calls.
 func (t *progressTable) running() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -551,5 +521,4 @@ func progressText(p *sdk.ProgressNotificationParams, scrub func(string) string) 
 	return clean(scrub(p.Message), maxProgressBytes) + " (" + amount + ")"
 }
 
-// maxProgressBytes bounds the message of a progress notification.
-const maxProgressBytes = 512
+const maxProgressBytes = 512 // of the message of a progress notification

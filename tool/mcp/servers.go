@@ -12,14 +12,9 @@ import (
 
 // Options configure [Servers].
 type Options struct {
-	// Servers are those of [ReadServers], or your own.
-	Servers []Server
-	// Getenv looks up secrets of the form env:NAME, and PATH and HOME for servers with a
-	// command. Nil: [os.Getenv].
-	Getenv func(string) string
-	// Logger logs starts and failures of servers, and the lines of their standard error. Nil:
-	// [slog.Default].
-	Logger *slog.Logger
+	Servers []Server            // of [ReadServers], or your own
+	Getenv  func(string) string // for env:NAME, PATH and HOME; nil: [os.Getenv]
+	Logger  *slog.Logger        // of starts, failures and standard error; nil: [slog.Default]
 }
 
 // Servers are the MCP servers of a worker. They are safe for concurrent use.
@@ -34,7 +29,7 @@ type Servers struct {
 	http    *http.Transport
 }
 
-// New returns servers, which Start starts. An error names the server and the field.
+// New returns servers that are not started. An error names the server and the field.
 func New(options Options) (*Servers, error) {
 	getenv := options.Getenv
 	if getenv == nil {
@@ -56,8 +51,7 @@ func New(options Options) (*Servers, error) {
 	return s, nil
 }
 
-// Start starts the servers, if they are not started yet, and keeps them running. It does not
-// wait for them.
+// Start starts the servers once and keeps them running. It does not wait for them.
 func (s *Servers) Start() {
 	s.start.Do(func() {
 		for _, server := range s.servers {
