@@ -9,8 +9,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
-// Archive archives the log of a context through a counter, and returns the newest run of
-// that log. The error is a [*GapError] if the event with that counter is lost.
+// Archive archives the log of a context through a counter, and returns the log's newest run. It
+// fails with a [*GapError] if the event with that counter is lost.
 func (l *Log) Archive(ctx context.Context, contextName string, through int) (runID string, err error) {
 	v, err := l.current(ctx, contextName, 0)
 	if err == nil {
@@ -50,8 +50,8 @@ func endsBefore(contextName string, through int) error {
 	return fmt.Errorf("the log ends before %s", event.FormatID(contextName, through))
 }
 
-// Archived returns how many segments the log of a context needs, and the counter through
-// which it is archived completely.
+// Archived returns how many segments the log of a context needs, and the counter up to which it is
+// archived completely.
 func (l *Log) Archived(ctx context.Context, contextName string) (segments, through int, err error) {
 	v, err := l.current(ctx, contextName, 0)
 	for _, p := range v.parts {
@@ -63,8 +63,8 @@ func (l *Log) Archived(ctx context.Context, contextName string) (segments, throu
 	return segments, through, err
 }
 
-// archiveOwn archives as far as the server still has the events. It returns the counter that it
-// reached, at least that of the last event before the run.
+// archiveOwn archives what the server still has. It returns the counter that it reached, at least
+// that of the last event before the run.
 func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through int) (archived int, err error) {
 	v, err := l.viewArchive(ctx, contextName, runID, math.MaxInt) // one part, that of the run
 	if err != nil {

@@ -10,16 +10,13 @@ import (
 
 // bookmark is the position of a page in the history of a run.
 type bookmark struct {
-	// counter is that of the event before the position, and entry that of the history entry; 0
-	// without one.
-	counter int
+	counter int // of the event and of the history entry before the position; 0: none
 	entry   int64
 	token   []byte // page token of the server; empty at the beginning
 }
 
 const (
-	// bookmarkBytes bounds the memory of all bookmarks. 8 MiB suffice for about 200 runs of
-	// 4,096 entries that were read completely.
+	// bookmarkBytes bounds all bookmarks: about 200 runs of 4,096 entries that were read completely.
 	bookmarkBytes    = 8 << 20
 	bookmarkOverhead = 64
 	bookmarkDistance = 32
@@ -53,7 +50,7 @@ func (b *bookmarks) find(runID string, counter int) bookmark {
 	return bookmark{}
 }
 
-// The caller holds the lock.
+// of requires the lock.
 func (b *bookmarks) of(runID string) []bookmark {
 	marks, _ := b.runs.Get(runID)
 	of, _ := marks.([]bookmark)

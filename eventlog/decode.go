@@ -13,8 +13,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Decode returns the events of a history entry; none unless it is a marker with a
-// [wire.Record]. The error is [ErrNoArchive] if the record is in a blob store.
+// Decode returns the events of a history entry; none unless it is a marker with a [wire.Record].
+// It fails with [ErrNoArchive] if the record is in a blob store.
 func Decode(h *historypb.HistoryEvent) ([]event.Event, error) {
 	return (&Log{}).decode(context.Background(), h)
 }

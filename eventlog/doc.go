@@ -4,15 +4,12 @@
 //	for e, err := range log.Events(ctx, "demo", "") { … }                 // the log so far
 //	for e, err := range log.Follow(ctx, "demo", "demo:0007", nil) { … }   // and new events
 //
-// Events are facts in the history: each marker of the workflow contains a [wire.Record].
-// Nothing is recomputed, so reading needs neither a worker nor the code that recorded the
-// events. The archive lists the runs of the log. Archived events of a run are read from
-// the archive, the rest from the history.
-//
-// Guarantees:
-//   - Each event is yielded once and in order, across runs and sessions. After a reset,
-//     the log is that of the new branch.
+// Each marker of the workflow contains a [wire.Record]. Nothing is recomputed, so reading needs
+// neither a worker nor the code that recorded the events. Archived events are read from the
+// archive, which lists the runs of the log, the rest from histories. Guarantees:
+//   - Each event is yielded once and in order, across runs and sessions. After a reset, the log
+//     is that of the new branch.
 //   - Events that neither the archive nor a history has are a [*GapError].
-//   - Without an archive, or while it is unavailable, runs are found by their histories,
-//     and the log begins with what the server still has.
+//   - Without an archive, or while it is unavailable, the log begins with what the server still
+//     has.
 package eventlog

@@ -31,15 +31,14 @@ type Log struct {
 	bookmarks *bookmarks
 }
 
-// New returns the log of the client's namespace; "" is "default". Without an archive
-// (nil), a log contains what the server still has.
+// New returns the log of a namespace; "" is "default". With a nil archive, a log contains what the
+// server still has.
 func New(temporal client.Client, namespace string, archive *archive.Archive) *Log {
 	return &Log{temporal, cmp.Or(namespace, client.DefaultNamespace), archive, newBookmarks()}
 }
 
-// Events yields the current events of a context after the event id from; "" means all.
-// An error is always the last element: [ErrNoContext], a [*GapError] if events are
-// missing, or an error of the server or the archive.
+// Events yields the current events of a context after the event id from; "" means all. An error is
+// the last element: [ErrNoContext], a [*GapError], or an error of the server or the archive.
 func (l *Log) Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] {
 	return l.events(ctx, contextName, from, func() (view, error) { return l.current(ctx, contextName, event.Counter(from)) })
 }
@@ -73,16 +72,15 @@ func yielding(yield func(event.Event, error) bool) func(event.Event) error {
 	}
 }
 
-// Follow yields the events of a context like Events, then new ones across runs and
-// sessions until ctx is done. It waits for a context that does not exist yet, and while
-// the server or the archive is unavailable. Any other error is the last element.
+// Follow yields the events of a context like Events, then new ones across runs and sessions until
+// ctx is done. It waits for a context that does not exist yet, and while the server or the archive
+// is unavailable. Any other error is the last element.
 //
-// After `temporal workflow reset` it rewinds to the reset point and yields the events of
-// the new branch. An event whose id was yielded before replaces that event and all later
-// ones.
+// After `temporal workflow reset`, it yields the events of the new branch from the reset point. An
+// event whose id was yielded before replaces that event and all later ones.
 //
-// Contexts that do not exist or have no session are polled. A value from wake, which may
-// be nil, polls at once.
+// Contexts that do not exist or have no session are polled, and at once on a value from wake, which
+// may be nil.
 func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := &reader{log: l, contextName: contextName, last: event.Counter(from), follow: true}
@@ -156,8 +154,6 @@ func (b *backoff) wait(ctx context.Context, wake <-chan struct{}, isMissing bool
 	}
 }
 
-// isTransient reports whether a retry may succeed: the context does not exist yet, or the
-// server or the archive is unavailable.
 func isTransient(err error) bool {
 	return errors.Is(err, ErrNoContext) || errors.Is(err, blobs.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, new(*serviceerror.Unavailable)) || errors.As(err, new(*serviceerror.ResourceExhausted)) ||

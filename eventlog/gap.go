@@ -6,15 +6,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// GapError reports events that are in no history and cannot be read from the archive.
-// Only a [Log] with an archive returns it.
+// GapError reports events that neither a history nor the archive has. Only a [Log] with an archive
+// returns it.
 type GapError struct {
 	ContextName string
-	// First and Last are the counters of the missing events. Last is 0 if no later event
-	// is known.
-	First, Last int
-	// Err is the error of the archive; nil if the archive does not have the events.
-	Err error
+	First, Last int   // counters; Last is 0 if no later event is known
+	Err         error // of the archive; nil: the events are not in it
 }
 
 func (e *GapError) Error() string {

@@ -20,8 +20,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Page sizes, in transactions of the server, which have about three entries each. Most
-// readers want few events, so the first pages are small.
+// Page sizes, in transactions of about three entries. Most readers want few events.
 const (
 	smallPage  = 64
 	smallPages = 8
@@ -37,13 +36,12 @@ const following = -1
 
 type page struct {
 	entries []*historypb.HistoryEvent
-	// next is the bookmark after the page, without a counter.
-	next bookmark
+	next    bookmark // after the page, without a counter
 }
 
-// pages yields the history of a run from a bookmark through the entry number length. 0 is the
-// current length; following waits for new entries until the run is closed. An error is always the
-// last element, ErrNoContext if the server does not have the run.
+// pages yields the history of a run from a bookmark through the entry number length. 0: the current
+// length; following: until the run is closed. An error is the last element; ErrNoContext if the
+// server does not have the run.
 func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmark, length int64) iter.Seq2[page, error] {
 	return func(yield func(page, error) bool) {
 		wait := true
@@ -63,8 +61,8 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 			if n < smallPages {
 				size = smallPage
 			}
-			// Without WaitNewEvent, tokens end where the history ended at the first request.
-			// With it, a request within a known length returns at once.
+			// Without WaitNewEvent, tokens end where the history ended at the first request. With
+			// it, a request within a known length returns at once.
 			response, err := l.page(ctx, length == following, &workflowservice.GetWorkflowExecutionHistoryRequest{
 				Namespace:       l.namespace,
 				Execution:       &commonpb.WorkflowExecution{WorkflowId: wire.WorkflowID(contextName), RunId: runID},
@@ -74,8 +72,7 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 				yield(page{}, notFound(err))
 				return
 			}
-			// A page can be empty: the server offers another page after each full one.
-			entries := response.GetHistory().GetEvents()
+			entries := response.GetHistory().GetEvents() // may be empty: another page follows each full one
 			if n := len(entries); n > 0 {
 				at.entry = entries[n-1].GetEventId()
 			}
@@ -155,18 +152,17 @@ func (l *Log) runEvents(ctx context.Context, contextName, runID string, after in
 	}
 }
 
-// unreadable are the records in a blob store that a reader without one cannot read. It needs them
-// only if they have events after its position.
+// unreadable are records in a blob store for a reader without one. They matter only if they have
+// events after its position.
 type unreadable struct {
-	after int // the position
-	// records counts those since the last readable one. err is the error of the first; nil: none.
-	records int
-	err     error
+	after   int   // the position
+	records int   // since the last readable one
+	err     error // of the first; nil: none
 }
 
-// check returns an error if an event after the position is unreadable. The arguments are the counter
-// of the last event that was read, and the result of decoding a history entry. Without a readable
-// record that follows, it is unknown which events a record has: at least one.
+// check returns an error if an event after the position is unreadable. Counter is that of the last
+// event read; events and err are a decoded history entry. Before the next readable record, the
+// number of events in a record is unknown: at least one.
 func (u *unreadable) check(counter int, events []event.Event, err error) error {
 	switch {
 	case errors.Is(err, ErrNoArchive):
@@ -190,8 +186,8 @@ func readError(contextName, runID string, err error) error {
 	return fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err)
 }
 
-// notFound wraps "not found" errors in ErrNoContext. While a server with an SQL database
-// deletes a run, it returns an InvalidArgument that only its message identifies.
+// notFound converts "not found" errors to ErrNoContext. While a server with an SQL database deletes
+// a run, it returns an InvalidArgument that only its message identifies.
 func notFound(err error) error {
 	var invalid *serviceerror.InvalidArgument
 	if errors.As(err, new(*serviceerror.NotFound)) || errors.As(err, &invalid) && strings.Contains(invalid.Message, "history not found") {

@@ -15,18 +15,15 @@ import (
 )
 
 type Opening struct {
-	Run archive.Run
-	// Events are the log before the run.
-	Events []event.Event
-	// Origin is set for the first session of a fork.
-	Origin *archive.Origin
+	Run    archive.Run
+	Events []event.Event   // the log before the run
+	Origin *archive.Origin // for the first session of a fork
 }
 
 var errNotCurrent = errors.New("the run was terminated")
 
-// Open registers a run that begins a session, and returns the log before it. It archives
-// events of the preceding run that are not archived yet. If the run was reset from a run
-// that had not opened yet, base is that run; otherwise it is "". Open is idempotent.
+// Open registers a run that begins a session, and returns the log before it. It archives what the
+// preceding run has not archived. Base is [Log.Base] of a reset run, otherwise "". Open is idempotent.
 func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Opening, err error) {
 	err = l.registering(ctx, contextName, func(folder *archive.Folder) error {
 		isRegistered := false
@@ -54,7 +51,7 @@ func (l *Log) Continue(ctx context.Context, contextName string, run archive.Run,
 	})
 }
 
-// register is called again if another run registers at the same time.
+// registering calls register again if another run registers at the same time.
 func (l *Log) registering(ctx context.Context, contextName string, register func(*archive.Folder) error) error {
 	for {
 		folder, err := l.archive.Folder(ctx, contextName)
@@ -131,8 +128,7 @@ func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName 
 	return folder.Register(ctx, run)
 }
 
-// Base returns the run that was reset to make a run, and the base of that reset if that run never
-// registered and was made by a reset itself. It returns "" if the server does not know the base.
+// Base returns the nearest registered run whose reset led to a run; "" if the server knows none.
 func (l *Log) Base(ctx context.Context, contextName, runID string) (string, error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {
@@ -170,8 +166,7 @@ func (l *Log) resetBase(ctx context.Context, contextName, runID string) (base st
 	return base, nil
 }
 
-// IsRun reports whether an id is a Temporal run id, not "" or the id of an import or a
-// fork.
+// IsRun reports whether an id is a Temporal run id, not "" or the id of an import or a fork.
 func IsRun(id string) bool {
 	return id != "" && id != archive.ForkID && !strings.HasPrefix(id, archive.ImportID)
 }

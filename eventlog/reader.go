@@ -15,25 +15,20 @@ import (
 type reader struct {
 	log         *Log
 	contextName string
-	// last is the counter of the newest event that was read, and run its run; "" before the first.
-	last int
-	run  string
-	// follow waits until the newest run is closed.
-	follow bool
-	// skipsGaps continues after events that neither the archive nor the server has.
-	skipsGaps bool
-	// unarchived collects the unarchived events by run id; nil: does not.
-	unarchived map[string][]event.Event
+	last        int // counter of the newest event read
+	run         string
+	follow      bool                     // until the newest run is closed
+	skipsGaps   bool                     // where neither the archive nor the server has the events
+	unarchived  map[string][]event.Event // events by run id; nil: not collected
 }
 
-// next returns what a follower reads next: nothing if the current run is done.
-// isMissing reports that the server has no run of the context.
+// next returns what a follower reads next: nothing if the current run is done. IsMissing: the
+// server has no run of the context.
 func (r *reader) next(ctx context.Context, done string) (v view, isMissing bool, err error) {
 	run, _, err := r.log.currentRun(ctx, r.contextName)
 	switch isMissing = errors.Is(err, ErrNoContext); {
 	case isMissing && r.log.archive != nil && done == "":
-		// The retention period may have expired.
-		v, err = r.log.view(ctx, r.contextName, "", r.last)
+		v, err = r.log.view(ctx, r.contextName, "", r.last) // the retention period may have expired
 		v.isForgotten = true
 		if errors.Is(err, archive.ErrNoRun) {
 			err = nil
@@ -43,8 +38,7 @@ func (r *reader) next(ctx context.Context, done string) (v view, isMissing bool,
 		if err == nil {
 			v, err = r.rewind(ctx, v)
 		}
-		// A run registers before it records anything.
-		if errors.Is(err, archive.ErrNoRun) {
+		if errors.Is(err, archive.ErrNoRun) { // a run registers before it records anything
 			v, err = view{}, r.log.awaitMarker(ctx, r.contextName, run)
 		}
 	}
@@ -94,8 +88,8 @@ func (r *reader) read(ctx context.Context, v view, take func(event.Event) error)
 				return err
 			}
 		}
-		// After the newest event nothing is missing. Without an archive, several parts may
-		// be open-ended: the newest run may have no events yet.
+		// Nothing is missing after the newest event. Without an archive, several parts may be
+		// open-ended: the newest run may have no events yet.
 		isComplete := r.last >= p.Through || p.Through == math.MaxInt && !(isForgotten && archiveErr != nil)
 		if isComplete || r.log.archive == nil {
 			continue
@@ -154,8 +148,8 @@ func (r *reader) rewind(ctx context.Context, v view) (view, error) {
 	if current.archiveErr != nil && len(current.parts) > 0 && current.parts[0].After > 0 {
 		return v, current.archiveErr // the histories do not tell whether the log was rewound
 	}
-	// A run that was read while the archive was unavailable may have closed without ever
-	// registering. Nothing then tells where its log began.
+	// A run that was read while the archive was unavailable may have closed without registering.
+	// Nothing then tells where its log began.
 	former, err := r.log.view(ctx, r.contextName, r.run, 0)
 	if err != nil && !errors.Is(err, archive.ErrNoRun) {
 		return v, err

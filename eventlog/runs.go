@@ -13,8 +13,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// currentRun returns the newest run of a context and the length of its history. The error
-// is blobs.ErrOtherStore if the context belongs to another store than the archive.
+// currentRun returns the newest run of a context and the length of its history.
+// It fails with blobs.ErrOtherStore if the context has another store than the archive.
 func (l *Log) currentRun(ctx context.Context, contextName string) (runID string, length int64, err error) {
 	d, err := l.temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(contextName), "")
 	if err != nil {
@@ -35,13 +35,11 @@ func (l *Log) currentRun(ctx context.Context, contextName string) (runID string,
 }
 
 type view struct {
-	run    string
-	length int64 // of the history of the run; 0 if unknown
-	parts  []archive.Part
-	// archiveErr is that of an unavailable archive. The parts are then those of the histories.
-	archiveErr error
-	// isForgotten is set if the server has no run of the context.
-	isForgotten bool
+	run         string
+	length      int64 // of the history of the run; 0 if unknown
+	parts       []archive.Part
+	archiveErr  error // of an unavailable archive; the parts are then those of the histories
+	isForgotten bool  // the server has no run of the context
 }
 
 // current falls back to the newest registered run if the current run has not registered or the
@@ -67,8 +65,8 @@ func (l *Log) current(ctx context.Context, contextName string, after int) (view,
 	return v, viewErr
 }
 
-// view returns the log of a run after a counter; "" is the newest run in the archive. The
-// error is archive.ErrNoRun if the run is not registered.
+// view returns the log of a run after a counter; "" is the newest run in the archive.
+// It fails with archive.ErrNoRun if the run is not registered.
 func (l *Log) view(ctx context.Context, contextName, runID string, after int) (view, error) {
 	if l.archive == nil {
 		return l.viewHistories(ctx, contextName, runID, after)
@@ -98,7 +96,7 @@ func (l *Log) viewArchive(ctx context.Context, contextName, runID string, after 
 	return view{run: runID, parts: parts}, err
 }
 
-// Each history names the preceding run. The log begins with what the server still has.
+// viewHistories follows the runs that histories name, to what the server still has.
 func (l *Log) viewHistories(ctx context.Context, contextName, runID string, after int) (view, error) {
 	v := view{run: runID}
 	through := math.MaxInt

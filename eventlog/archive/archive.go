@@ -14,8 +14,7 @@ import (
 // ErrConflict reports that a segment exists with different events.
 var ErrConflict = errors.New("the archive already has different events for these ids")
 
-// Archive stores logs in a blob store. It is safe for concurrent use, also by several
-// processes.
+// Archive stores logs in a blob store. It is safe for concurrent use, also by several processes.
 type Archive struct{ store *blobs.Store }
 
 // New returns the archive in a store. It does not close the store.
@@ -23,9 +22,8 @@ func New(store *blobs.Store) *Archive { return &Archive{store} }
 
 func (a *Archive) Store() *blobs.Store { return a.store }
 
-// Write stores consecutive events of a run as one segment. Repeating it changes nothing.
-// It rejects events with a gap or of another context. The error is [ErrConflict] if the
-// run has other events with the same ids.
+// Write stores consecutive events of a run as one segment. Repeating it changes nothing. It rejects
+// events with a gap or of another context, and fails with [ErrConflict] if the ids have other events.
 func (a *Archive) Write(ctx context.Context, contextName, runID string, events []event.Event) (Segment, error) {
 	raw, err := encode(contextName, events)
 	if err != nil {

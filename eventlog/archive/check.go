@@ -14,18 +14,16 @@ import (
 )
 
 type Problem struct {
-	// Place is the name of an object in the store, or of a folder.
-	Place string
+	Place string // name of an object in the store, or of a folder
 	Text  string
 }
 
 func (p Problem) String() string { return p.Place + ": " + p.Text }
 
-// Check reads all runs and segments of a context, including abandoned branches. It
-// yields at most one problem per entry: an unreadable or unknown entry, a missing or damaged
-// blob, an id or parent out of sequence, or a gap. For a fork, it checks that the origin has
-// entries for the shared events, but does not read these events. An error is always the last
-// element; it means that the store is unavailable.
+// Check reads all runs and segments of a context, including abandoned branches, but not the events
+// that a fork shares with its origin. It yields at most one problem per entry: an unreadable or
+// unknown entry, a missing or damaged blob, an id or parent out of sequence, or a gap. An error
+// means that the store is unavailable, and is the last element.
 func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Problem, error] {
 	return func(yield func(Problem, error) bool) {
 		f, err := a.Folder(ctx, contextName)
@@ -48,8 +46,7 @@ func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Probl
 
 var errUnknownEntry = errors.New("unknown entry")
 
-// check calls report with the result of each check, nil for success, until report returns
-// false.
+// check calls report with the result of each check, nil for success, until it returns false.
 func (f *Folder) check(ctx context.Context, report func(place string, err error) bool) {
 	folder := folderOf(f.contextName)
 	reportGap := func(runID string, first, last int) bool {

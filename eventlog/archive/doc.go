@@ -11,26 +11,25 @@
 //		for e, err := range r.Part(i) { … }
 //	}
 //
-// A run is registered once, before it records anything. The registration names the run
-// and the event that it continues:
+// A run is registered once, before it records anything. The registration names the event that it
+// continues, and the run behind it:
 //
 //	contexts/demo/runs/000000000002.json
 //	{"version":1,"runId":"…","after":50,"behind":"…"}
 //
-// The log of a run is the chain of registrations back from it, so a reset starts a
-// branch and overwrites nothing. Imports and origins of forks are registered like runs.
+// The log of a run is the chain of registrations back from it, so a reset starts a branch and
+// overwrites nothing. Imports and origins of forks are registered, too.
 //
-// The events of a run are stored in segments: consecutive events as JSON lines,
-// compressed with zstd, in a blob. An index entry references the blob:
+// Segments store the events of a run: consecutive events as JSON lines, compressed with zstd, in a
+// blob that an index entry references:
 //
 //	contexts/demo/RUN/000000000001-000000000050.json
 //	{"version":1,"first":1,"last":50,"blob":"sha256/…","bytes":2810,"rawBytes":19204}
 //
-// The entry is written after the blob. Encoding is deterministic and contains neither
-// time nor host, so a writer that was killed can repeat its work. Segments may overlap.
+// The entry is written after the blob. Encoding is deterministic and contains neither time nor
+// host, so a killed writer can repeat its work. Segments may overlap. Nothing is changed or
+// deleted.
 //
-// Guarantees:
-//   - Events are read as they were written, in order and without a gap. Otherwise an
-//     error names the segment that is missing or damaged.
-//   - Nothing is changed or deleted.
+// Events are read as they were written, in order and without a gap, or an error names the segment
+// that is missing or damaged.
 package archive

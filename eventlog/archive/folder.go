@@ -13,9 +13,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// folderOf returns the prefix of a context's objects. Prefixes are distinct on case-insensitive
-// file systems: upper-case letters become lower case, and a suffix is the bit mask of their
-// positions. A name that ends with a dot gets a suffix, too, since some file systems ignore the dot.
+// folderOf returns a prefix that is unique on case-insensitive file systems: upper-case letters
+// become lower case, and a suffix is the bit mask of their positions. A name with a dot at its end
+// gets a suffix, too, since some file systems ignore the dot.
 func folderOf(contextName string) string {
 	var upper big.Int
 	for i := range len(contextName) {
@@ -33,8 +33,7 @@ func folderOf(contextName string) string {
 	return folder + "/"
 }
 
-// span is the first and last event counter of a segment.
-type span struct{ first, last int }
+type span struct{ first, last int } // first and last event counter of a segment
 
 func (s span) entry(contextName, runID string) string {
 	return fmt.Sprintf("%s%s/%012d-%012d.json", folderOf(contextName), runID, s.first, s.last)
@@ -48,14 +47,12 @@ func runEntry(contextName string, number int) string {
 type Folder struct {
 	archive     *Archive
 	contextName string
-	newest      int // number of the newest registered run; 0 without one
-	// spans are the segments of each run, sorted by their first counter.
-	spans map[string][]span
-	// unknown are the names of objects that are neither registrations nor segments.
-	unknown []string
+	newest      int               // number of the newest registered run; 0 without one
+	spans       map[string][]span // by run, sorted by first counter
+	unknown     []string          // names of objects that are neither registrations nor segments
 }
 
-// Folder lists the entries of a context. A context without entries has an empty folder.
+// Folder lists the entries of a context. Without entries, the folder is empty.
 func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, error) {
 	if err := event.ValidateContextName(contextName); err != nil {
 		return nil, err
@@ -67,8 +64,7 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 		}
 		run := path.Base(path.Dir(name))
 		first, last, isSpan := strings.Cut(strings.TrimSuffix(path.Base(name), ".json"), "-")
-		// A malformed number becomes zero, which is in no entry's name.
-		var s span
+		var s span // a malformed number becomes zero, which is in no entry's name
 		s.first, _ = strconv.Atoi(first)
 		s.last, _ = strconv.Atoi(last)
 		switch {
@@ -88,8 +84,8 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 
 func (f *Folder) IsEmpty() bool { return f.newest == 0 }
 
-// cover returns the fewest spans that contain the events from one counter through another, up to the
-// first gap. Each is the one that contains the next event and reaches furthest.
+// cover returns the fewest spans that contain the events from one counter through another, up to
+// the first gap.
 func cover(spans []span, from, through int) []span {
 	var chosen []span
 	for i := 0; from <= through; {

@@ -29,8 +29,7 @@ type job struct {
 	err     error
 }
 
-// maxConcurrentReads limits the objects of a store that are read concurrently.
-const maxConcurrentReads = 64
+const maxConcurrentReads = 64 // objects of a store
 
 // Read returns a reader of parts after a counter. Close it after use.
 func (a *Archive) Read(ctx context.Context, parts []Part, after int) *Reader {
@@ -48,8 +47,8 @@ func (a *Archive) Read(ctx context.Context, parts []Part, after int) *Reader {
 
 func (r *Reader) Close() { r.cancel() }
 
-// Part yields the archived events of parts[i], up to the first gap. Read parts in order,
-// each once. An error is always the last element, a [*SegmentError].
+// Part yields the archived events of parts[i], up to the first gap. Read parts in order, each once.
+// An error is a [*SegmentError], and the last element.
 func (r *Reader) Part(i int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for len(r.jobs) > 0 && r.jobs[0].part <= i {

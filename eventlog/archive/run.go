@@ -15,47 +15,38 @@ import (
 // ErrNoRun reports a run that is not registered.
 var ErrNoRun = errors.New("the run is not registered in the archive")
 
-// Run is the registration of a run. It is written before the run records anything and
-// never changes.
+// Run is the registration of a run. It precedes all events of the run and never changes.
 type Run struct {
-	Version int `json:"version"`
-	// ID is the Temporal run id, [ForkID], or an id that starts with [ImportID].
-	ID string `json:"runId"`
-	// After is the counter of the last event before the run's own.
-	After int `json:"after"`
-	// Behind is the run that it continues; "" for the first one.
-	Behind string `json:"behind,omitempty"`
-	// Origin is set for the first run of a fork, which has no events of its own.
-	Origin *Origin `json:"origin,omitempty"`
+	Version int     `json:"version"`
+	ID      string  `json:"runId"`            // a Temporal run id, [ForkID], or an id that starts with [ImportID]
+	After   int     `json:"after"`            // counter of the last event before the run's own
+	Behind  string  `json:"behind,omitempty"` // the run that it continues; "": the first
+	Origin  *Origin `json:"origin,omitempty"` // for the first run of a fork, which has no events of its own
 }
 
 // Origin references the events that a fork shares with another context.
 type Origin struct {
 	ContextName string `json:"contextName"`
 	RunID       string `json:"runId"`
-	// At is the counter of the last shared event.
-	At int `json:"at"`
+	At          int    `json:"at"` // counter of the last shared event
 }
 
 const (
-	// ForkID is the id of the run that represents the origin of a fork.
-	ForkID = "fork"
-	// ImportID is the prefix of the ids of runs that represent imports.
-	ImportID = "import-"
+	ForkID   = "fork"    // run that represents the origin of a fork
+	ImportID = "import-" // prefix of runs that represent imports
 )
 
-// Part is the range of events that a run contributes to a log: after the counter After
-// through Through, which is math.MaxInt for the newest run.
+// Part is the range of events that a run contributes to a log: after the counter After through
+// Through, which is math.MaxInt for the newest run.
 type Part struct {
-	// ContextName is the context of the run: the origin's in the shared part of a fork.
-	ContextName    string
+	ContextName    string // of the run; the origin's in the shared part of a fork
 	RunID          string
 	After, Through int
 
 	spans []span
 }
 
-// ArchivedThrough returns the counter up to which the archive has all events of the part.
+// ArchivedThrough returns the counter up to which the archive is complete.
 func (p Part) ArchivedThrough() int {
 	through := p.After
 	for _, s := range cover(p.spans, p.After+1, p.Through) {
@@ -67,11 +58,10 @@ func (p Part) ArchivedThrough() int {
 // Segments returns the number of segments that a reader of the part needs.
 func (p Part) Segments() int { return len(cover(p.spans, p.After+1, p.Through)) }
 
-// maxForkDepth limits forks of forks.
-const maxForkDepth = 100
+const maxForkDepth = 100 // of forks of forks
 
-// Register registers a run as the successor of the newest one in the folder. The error is
-// [blobs.ErrExists] if another run was registered after the folder was listed.
+// Register registers a run as the successor of the newest one in the folder. It fails
+// with [blobs.ErrExists] if another run was registered after the folder was listed.
 func (f *Folder) Register(ctx context.Context, run Run) error {
 	run.Version = version
 	data, err := json.Marshal(run)
@@ -84,8 +74,7 @@ func (f *Folder) Register(ctx context.Context, run Run) error {
 	return nil
 }
 
-// Run returns the registration of a run, or of the newest run if runID is "". The error is
-// [ErrNoRun] if there is no such run.
+// Run returns the registration of a run; "" is the newest. It fails with [ErrNoRun] if there is none.
 func (f *Folder) Run(ctx context.Context, runID string) (Run, error) {
 	chain, err := f.chain(ctx, runID, math.MaxInt)
 	if err != nil {
@@ -94,9 +83,8 @@ func (f *Folder) Run(ctx context.Context, runID string) (Run, error) {
 	return chain[len(chain)-1], nil
 }
 
-// View returns the parts of the log of a run, or of the newest run if runID is "". The parts
-// are in order and contain all events after a counter; they may omit earlier ones. The error is
-// [ErrNoRun] if there is no such run.
+// View returns the parts of the log of a run, in order; "" is the newest run. They contain all
+// events after a counter, and may omit earlier ones. View fails with [ErrNoRun] if there is no such run.
 func (f *Folder) View(ctx context.Context, runID string, after int) ([]Part, error) {
 	return f.view(ctx, runID, after, 0)
 }
@@ -141,8 +129,8 @@ func Truncate(parts []Part, through int) []Part {
 	return parts
 }
 
-// chain returns a run and the runs that it continues, oldest first. It omits runs that have no
-// event after a counter.
+// chain returns a run and the runs that it continues, oldest first, without runs that have no event
+// after a counter.
 func (f *Folder) chain(ctx context.Context, runID string, after int) ([]Run, error) {
 	var chain []Run
 	want := runID

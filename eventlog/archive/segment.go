@@ -16,26 +16,21 @@ import (
 
 // Segment is the index entry of consecutive events.
 type Segment struct {
-	// Version is the format of the entry, 1.
-	Version int `json:"version"`
-	// First and Last are event counters.
-	First int `json:"first"`
-	Last  int `json:"last"`
-	// Blob contains the events as JSON lines, compressed with zstd (RFC 8878).
-	Blob blobs.Ref `json:"blob"`
-	// Bytes is the size of the blob; RawBytes is that of the JSON lines.
-	Bytes    int `json:"bytes"`
-	RawBytes int `json:"rawBytes"`
+	Version  int       `json:"version"` // of the format: 1
+	First    int       `json:"first"`   // counter of the first event
+	Last     int       `json:"last"`
+	Blob     blobs.Ref `json:"blob"`  // JSON lines, compressed with zstd (RFC 8878)
+	Bytes    int       `json:"bytes"` // of the blob; RawBytes: of the JSON lines
+	RawBytes int       `json:"rawBytes"`
 }
 
 const version = 1 // of all entries
 
-// SegmentError reports a segment that cannot be read. Its Err is blobs.ErrNotFound,
-// blobs.ErrCorrupt or blobs.ErrUnavailable.
+// SegmentError reports a segment that cannot be read. Err is [blobs.ErrNotFound],
+// [blobs.ErrCorrupt] or [blobs.ErrUnavailable].
 type SegmentError struct {
 	ContextName string
-	// First and Last are event counters.
-	First, Last int
+	First, Last int // event counters
 	Err         error
 }
 
@@ -143,7 +138,6 @@ func (segment Segment) unpack(packed []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// decode yields the events with counters of at least from and at most through.
 func decode(contextName string, s span, raw []byte, from, through int) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for n := s.first; n <= min(s.last, through); n++ {

@@ -1,5 +1,5 @@
-// Package blobs is a content-addressed store for bytes that exceed the size or the
-// retention of a workflow history. The bytes are in a folder or in a cloud bucket.
+// Package blobs is a content-addressed store for bytes that exceed the size or the retention of a
+// workflow history.
 //
 //	store, err := blobs.Open(ctx, "file:///var/lib/chronicle/blobs", "default")
 //	ref, err := store.Put(ctx, data)   // "sha256/2cf24dba…"
@@ -14,19 +14,17 @@
 //	azblob://container           Azure Blob Storage
 //	mem://                       memory, for tests
 //
-// The cloud schemes require package eventlog/blobs/clouds, which worker and starter
-// import when built with -tags clouds. The parameter prefix=chronicle/ shares a bucket
-// with other programs; gocloud.dev/blob documents the others. Credentials come from
-// the environment, as each cloud documents, never from the URL. They must permit
-// reading, writing and listing. Nothing is deleted.
+// The cloud schemes require package eventlog/blobs/clouds, which worker and starter import when
+// built with -tags clouds. The parameter prefix=chronicle/ shares a bucket with other programs;
+// gocloud.dev/blob documents the others. Credentials come from the environment, never from the URL.
+// They must permit reading, writing and listing. [ExternalStorage] makes a Temporal client keep
+// large payloads in a store.
 //
 // Guarantees:
-//   - When Put returns, the bytes are stored completely. A killed process leaves no
-//     partial blob; in a folder, the bytes survive a power failure.
+//   - When Put returns, the bytes are stored completely; in a folder, they survive a power
+//     failure. A killed process leaves no partial blob.
 //   - Get returns the bytes that were put, verified by their hash.
-//   - Putting the same bytes again changes nothing. [Store.WriteOnce] never replaces
-//     what is stored under a name.
+//   - Nothing is deleted. Putting the same bytes again changes nothing, and [Store.WriteOnce]
+//     never replaces what is stored under a name.
 //   - Errors contain no credentials.
-//
-// [ExternalStorage] makes a Temporal client keep large payloads in a store.
 package blobs

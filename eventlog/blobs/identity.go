@@ -18,7 +18,7 @@ type identity struct {
 	ID      string `json:"id"`
 }
 
-// Identity returns the id of the store. The first call creates it at random; it never changes.
+// Identity returns the id of the store, which the first call creates at random. It never changes.
 func (s *Store) Identity(ctx context.Context) (string, error) {
 	id, err := s.ReadIdentity(ctx)
 	if err != nil || id != "" {
@@ -62,8 +62,7 @@ func (s *Store) hasIdentity() bool {
 	return s.id != ""
 }
 
-// OtherStore returns an [ErrOtherStore]. want and got are store ids; got is "" for a store without
-// one.
+// OtherStore returns an [ErrOtherStore] about store ids. Empty got: a store without one.
 func OtherStore(object, want, got string) error {
 	if got == "" {
 		got = "one without contexts"

@@ -19,8 +19,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Open opens the store of a Temporal namespace at a URL (see the package
-// documentation). It does not connect to clouds.
+// Open opens the store of a Temporal namespace at a URL. It does not connect to clouds.
 func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -29,8 +28,7 @@ func Open(ctx context.Context, rawURL, namespace string) (*Store, error) {
 	}
 	bucket, folder, err := open(ctx, u)
 	if err != nil {
-		// Parameters may contain secrets.
-		place, _, _ := strings.Cut(rawURL, "?")
+		place, _, _ := strings.Cut(rawURL, "?") // parameters may contain secrets
 		return nil, &storeError{fmt.Sprintf("open blob store %q: %s", event.Redact(place, maxPlace), redact(err)), err}
 	}
 	store := New(blob.PrefixedBucket(bucket, url.PathEscape(namespace)+"/"))
@@ -63,9 +61,8 @@ func open(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, 
 	return bucket, "", err
 }
 
-// By default, the AWS SDK warns on stderr about each object whose checksum it cannot verify: objects
-// above 16 MiB, which are uploaded in parts, and those of servers without checksums. [Store.Get]
-// verifies hashes itself.
+// The AWS SDK warns on stderr about each object without a checksum that it can verify: those above
+// 16 MiB, uploaded in parts, and those of some servers. [Store.Get] verifies hashes itself.
 func withS3Defaults(u *url.URL) *url.URL {
 	const name = "response_checksum_validation"
 	query := u.Query()
@@ -87,8 +84,8 @@ func wanted() string {
 
 var drive = regexp.MustCompile(`^/?[A-Za-z]:`)
 
-// openFolder creates a folder that contains only blobs. The URL may have the parameters
-// of [fileblob.URLOpener], which rejects others.
+// openFolder creates a folder that contains only blobs. The URL may have the parameters of
+// [fileblob.URLOpener].
 func openFolder(ctx context.Context, u *url.URL) (bucket *blob.Bucket, folder string, err error) {
 	folder = u.Path
 	if u.Host == "." || runtime.GOOS == "windows" {

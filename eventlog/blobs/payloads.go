@@ -14,19 +14,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// PayloadThreshold is the minimum size of a stored payload, in bytes. Smaller payloads stay in the
-// history, where the Temporal UI shows them.
+// PayloadThreshold is the minimum size of a stored payload, in bytes. The Temporal UI shows smaller
+// ones.
 const PayloadThreshold = 64 << 10
 
-// ExternalStorage returns the setting that makes a Temporal client keep large payloads
-// in a store; the history then contains references. All clients, workers and replayers
-// of a namespace need it.
+// ExternalStorage makes a Temporal client keep large payloads in a store; the history then contains
+// references. All clients, workers and replayers of a namespace need it. With a nil store, nothing
+// is stored, and each reference is an error that asks for a store.
 //
 //	options.ExternalStorage = blobs.ExternalStorage(store)
 //
-// The client resolves references in results and inputs, but not in raw histories; use
-// [Store.Inline] for these. With a nil store, nothing is stored, and each reference is an
-// error that asks for a store.
+// The client resolves references in results and inputs; [Store.Inline] those in raw histories.
 func ExternalStorage(store *Store) converter.ExternalStorage {
 	threshold := PayloadThreshold
 	if store == nil {
@@ -40,15 +38,14 @@ func ExternalStorage(store *Store) converter.ExternalStorage {
 
 var errNoStore = errors.New("the payload is in a blob store, and this process has none (set --blob-url or BLOB_URL to the store of the workers, or use the gateway)")
 
-// Names in persisted references; they must not change.
+// In persisted references; they must not change.
 const (
 	driverName = "chronicle-blobs"
 	claimRef   = "ref"
 	claimStore = "store"
 )
 
-// The SDK fetches without a timeout while a workflow task waits.
-const payloadTimeout = time.Minute
+const payloadTimeout = time.Minute // the SDK fetches without a timeout while a workflow task waits
 
 // payloadDriver stores payloads by their hash, so retries store nothing twice.
 type payloadDriver struct{ store *Store }

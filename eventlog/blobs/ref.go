@@ -9,8 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Ref identifies bytes: "sha256/" and their SHA-256 as 64 lower-case hex digits. It is
-// also their name in the store.
+// Ref is the name of bytes in the store: "sha256/" and their SHA-256 as 64 lower-case hex digits.
 type Ref string
 
 const refPrefix = "sha256/"

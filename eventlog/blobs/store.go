@@ -25,21 +25,16 @@ import (
 )
 
 var (
-	// ErrNotFound reports a name that the store does not have.
-	ErrNotFound = errors.New("is not in the store")
-	// ErrCorrupt reports bytes that differ from those that were stored.
-	ErrCorrupt = errors.New("is damaged")
-	// ErrExists reports a name under which different bytes are stored.
-	ErrExists = errors.New("already exists with different content")
-	// ErrUnavailable reports a store that does not respond. Retrying may succeed.
-	ErrUnavailable = errors.New("the store is unavailable")
+	ErrNotFound    = errors.New("is not in the store")
+	ErrCorrupt     = errors.New("is damaged") // the bytes differ from those stored
+	ErrExists      = errors.New("already exists with different content")
+	ErrUnavailable = errors.New("the store is unavailable") // a retry may succeed
 )
 
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
 type Store struct {
-	bucket *blob.Bucket
-	// folder is that of the bucket, and root that of the namespace in it; "" for a cloud.
-	folder, root string
+	bucket       *blob.Bucket
+	folder, root string // of the bucket, of the namespace in it; "": a cloud
 
 	mu sync.Mutex // guards id
 	id string     // the identity; "" until it is read
@@ -67,8 +62,8 @@ func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 	return ref, nil
 }
 
-// Get returns the bytes of a reference. Errors: [ErrNotFound], [ErrCorrupt],
-// [ErrUnavailable], or another error of the driver, such as refused access.
+// Get returns the bytes of a reference. Errors: [ErrNotFound], [ErrCorrupt], [ErrUnavailable], or
+// another error of the driver, such as refused access.
 func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	data, err := s.Read(ctx, string(ref))
 	if err == nil && RefOf(data) != ref {
@@ -77,8 +72,8 @@ func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	return data, err
 }
 
-// WriteOnce stores bytes under a name, a path outside "sha256/". Writing the same bytes again
-// changes nothing. The error is [ErrExists] if the name has other bytes.
+// WriteOnce stores bytes under a name outside "sha256/". Repeating it changes nothing. It
+// fails with [ErrExists] if the name has other bytes.
 func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 	for delay := firstWriteDelay; ; delay *= 2 {
 		taken, err := s.create(ctx, name, data)
@@ -99,7 +94,6 @@ func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 // Delays before WriteOnce writes again.
 const firstWriteDelay, lastWriteDelay = 10 * time.Millisecond, time.Second
 
-// taken means that the name exists.
 func (s *Store) create(ctx context.Context, name string, data []byte) (taken bool, err error) {
 	options := &blob.WriterOptions{ContentType: "application/json"}
 	if s.root == "" {
@@ -107,8 +101,8 @@ func (s *Store) create(ctx context.Context, name string, data []byte) (taken boo
 		err = s.write(ctx, name, data, options)
 		return gcerrors.Code(err) == gcerrors.FailedPrecondition, err
 	}
-	// The file driver of gocloud checks for the name and then renames, so two writers
-	// may both succeed. Creating a hard link is atomic.
+	// The file driver checks for the name and then renames, so two writers may both succeed.
+	// Creating a hard link is atomic.
 	path := filepath.Join(s.root, filepath.FromSlash(name))
 	if _, err := os.Lstat(path); err == nil {
 		return true, nil
@@ -124,7 +118,7 @@ func (s *Store) create(ctx context.Context, name string, data []byte) (taken boo
 	return false, s.syncFolders(filepath.Dir(path))
 }
 
-// A file is synced before it is renamed, and its folder after that.
+// write syncs a file before it is renamed, and its folder after that.
 func (s *Store) write(ctx context.Context, name string, data []byte, options *blob.WriterOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -171,8 +165,8 @@ func (s *Store) syncFolders(folder string) error {
 	}
 }
 
-// Read returns the bytes under a name, without verifying them. Its errors are those of
-// [Store.Get] except ErrCorrupt.
+// Read returns the bytes under a name, unverified. Its errors are those of [Store.Get] except
+// ErrCorrupt.
 func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	data, err := s.bucket.ReadAll(ctx, name)
 	return data, explain("read", name, err)
@@ -201,8 +195,8 @@ func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, erro
 	}
 }
 
-// The listing of gocloud's file driver can skip names between pages (a file and a folder with a
-// common prefix), and fails when a temporary file disappears.
+// files replaces the listing of gocloud's file driver, which can skip names between pages (a file
+// and a folder with a common prefix), and fails when a temporary file disappears.
 func (s *Store) files(prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []string
@@ -253,7 +247,6 @@ func explain(verb, name string, err error) error {
 	}
 }
 
-// storeError is the error of a driver, with credentials removed from its text.
 type storeError struct {
 	text string
 	err  error

@@ -1,5 +1,5 @@
-// Package blobstest provides an in-memory store for tests that can fail, lose or damage
-// blobs, and that counts operations.
+// Package blobstest provides an in-memory store for tests. It counts operations, and can fail, lose
+// or damage blobs.
 //
 //	bucket := blobstest.New(t)
 //	archive := archive.New(bucket.Store)
@@ -53,8 +53,8 @@ func Open() *Bucket {
 	return b
 }
 
-// Fail makes all operations fail with err, until Fail(nil). fs.ErrPermission means
-// refused access, any other error an unavailable store.
+// Fail makes all operations fail until Fail(nil): fs.ErrPermission means refused access, any other
+// error an unavailable store.
 func (b *Bucket) Fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,6 @@ var (
 	errExists   = errors.New("exists")
 )
 
-// bucketDriver implements only the methods that stores use.
 type bucketDriver struct {
 	driver.Bucket
 	bucket *Bucket

@@ -1,10 +1,8 @@
-// Package clouds registers the cloud stores of package blobs: s3://, gs:// and
-// azblob://. Main packages import it for its side effect:
+// Package clouds registers the stores s3://, gs:// and azblob:// of package blobs. Main packages
+// import it for its side effect. Libraries do not: the three SDKs more than double the size and the
+// link time of a binary.
 //
 //	import _ "github.com/seed-9ed7edd4/chronicle/eventlog/blobs/clouds"
-//
-// Libraries do not import it, because the three SDKs more than double the size and the
-// link time of a binary.
 package clouds
 
 import (
