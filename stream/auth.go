@@ -12,21 +12,15 @@ import (
 )
 
 // Auth configures how a client and a NATS server authenticate each other. The zero value uses only
-// the URL: a user and password or a token in it, and for tls:// the CA certificates of the system.
-// Secrets are in files or in the environment, never on a command line.
+// the URL, with its user and password or token, and the CA certificates of the system. Secrets are
+// in files or in the environment, never on a command line.
 type Auth struct {
-	// User, and its password in Password or in the first line of PasswordFile.
-	User, Password, PasswordFile string
-	// Token, or the first line of TokenFile.
-	Token, TokenFile string
-	// CredsFile contains a JWT and an nkey seed.
-	CredsFile string
-	// NKeyFile contains an nkey seed.
-	NKeyFile string
-	// CAFile contains the CA certificates in PEM, and requires TLS. Empty: those of the system.
-	CAFile string
-	// CertFile and KeyFile contain the client's certificate and key in PEM, and require TLS.
-	CertFile, KeyFile string
+	User, Password, PasswordFile string // PasswordFile: first line
+	Token, TokenFile             string // TokenFile: first line
+	CredsFile                    string // a JWT and an nkey seed
+	NKeyFile                     string // an nkey seed
+	CAFile                       string // CA certificates in PEM; requires TLS; empty: those of the system
+	CertFile, KeyFile            string // client's certificate and key in PEM; require TLS
 }
 
 // AuthSetting is a field of an [Auth]. Passwords and tokens themselves have no flag.
@@ -35,8 +29,7 @@ type AuthSetting struct {
 	Value            *string
 }
 
-// Settings returns the fields set by flags and variables. The variables are those of the nats
-// command.
+// Settings returns the fields that flags and variables set, the latter as in the nats command.
 func (a *Auth) Settings() []AuthSetting {
 	return []AuthSetting{
 		{"nats-user", "NATS_USER", "`NAME` of the NATS user, whose password is in --nats-password-file or $NATS_PASSWORD", &a.User},
@@ -50,8 +43,8 @@ func (a *Auth) Settings() []AuthSetting {
 	}
 }
 
-// WithEnv sets empty fields from the environment. If one method of authentication is set, the
-// environment adds no other, except for the password of the user.
+// WithEnv sets empty fields from the environment. If one method of authentication is set, it adds
+// no other, except for the password of the user.
 func (a Auth) WithEnv(getenv func(string) string) Auth {
 	chosen := a.User + a.Password + a.PasswordFile + a.Token + a.TokenFile + a.CredsFile + a.NKeyFile
 	for _, s := range a.Settings() {
@@ -69,7 +62,7 @@ func (a Auth) WithEnv(getenv func(string) string) Auth {
 	return a
 }
 
-// Each attempt to connect reads credentials and nkeys again; other files are read once.
+// options reads credentials and nkeys at each attempt to connect, other files once.
 func (a Auth) options(urls string) ([]nats.Option, error) {
 	methods := 0
 	for _, isSet := range []bool{
@@ -162,8 +155,8 @@ func checkURLs(urls string) error {
 	return nil
 }
 
-// RedactURL removes users, passwords and tokens from NATS URLs, separated by commas, even from
-// malformed ones.
+// RedactURL removes users, passwords and tokens from comma-separated NATS URLs, even malformed
+// ones.
 func RedactURL(urls string) string {
 	if !hasUser(urls) {
 		return urls

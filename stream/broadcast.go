@@ -15,9 +15,7 @@ type Attempt struct {
 	RequestID   string
 	// Number counts the attempts of the request from 1.
 	Number int
-	// IsStep means that the attempt follows tool calls, so it does not replace the text of an earlier
-	// attempt.
-	IsStep bool
+	IsStep bool // follows tool calls, so it does not replace earlier text
 }
 
 // Broadcast publishes the deltas of one attempt. Its methods never block on subscribers.
@@ -34,9 +32,9 @@ type Broadcast struct {
 	text, reasoning strings.Builder // so far
 }
 
-// Broadcast starts an attempt. onStop is called on another goroutine for each stop message to the
-// request. A second or later attempt starts with a Reset, so that the text of the previous one
-// disappears at once.
+// Broadcast starts an attempt. It calls onStop on another goroutine for each stop message to the
+// request. A second or later attempt starts with a Reset, so that the earlier text disappears at
+// once.
 func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 	b := &Broadcast{conn: c, attempt: attempt, onStop: onStop}
 	if c == nil {
@@ -50,7 +48,7 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 }
 
 func (b *Broadcast) subscribe() {
-	// An error means a closed connection. Then a stop arrives only through Temporal.
+	// After an error, which means a closed connection, a stop arrives only through Temporal.
 	sub, err := b.conn.nats.Subscribe(b.conn.askSubject(b.attempt.ContextName), b.answer)
 	if err != nil {
 		return
@@ -64,7 +62,7 @@ func (b *Broadcast) subscribe() {
 	}
 }
 
-// SetThrough sets the newest event that the provider received; all later deltas carry it.
+// SetThrough sets the newest event that the provider received, for all later deltas.
 func (b *Broadcast) SetThrough(throughEventID string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,8 +84,7 @@ func (b *Broadcast) send(text, reasoning string, reset bool) {
 	index := b.next
 	b.next++
 	if !b.conn.Connected() {
-		// Subscribers request the text when NATS is back, or read the log.
-		return
+		return // subscribers request the text when NATS is back, or read the log
 	}
 	data, err := encodeDelta(b.delta(index, text, reasoning, reset))
 	if err != nil {

@@ -16,12 +16,11 @@ import (
 )
 
 type Options struct {
-	// Namespace separates the contexts of several Temporal namespaces. Empty: "default".
-	Namespace string
+	Namespace string // Temporal namespace of the contexts; empty: "default"
 	Auth      Auth
 	Name      string
-	// OnDisconnect is called when the connection breaks. OnConnect is called when it is
-	// restored, or established after [Connect] returned without it. Optional.
+	// OnDisconnect is called when the connection breaks; OnConnect when it is restored, or
+	// established after [Connect] returned without it. Optional.
 	OnDisconnect func(error)
 	OnConnect    func()
 }
@@ -37,8 +36,8 @@ type Conn struct {
 // ErrNoWorker means that no worker acknowledged a stop message.
 var ErrNoWorker = errors.New("no worker acknowledged the stop message")
 
-// Connect connects to a NATS server, or to one of several, separated by commas. If none is
-// reachable, it keeps trying while the connection is open; see Connected.
+// Connect connects to one of several NATS servers, separated by commas. If none is reachable, it
+// keeps trying while the connection is open; see Connected.
 func Connect(url string, options Options) (*Conn, error) {
 	if options.Namespace == "" {
 		options.Namespace = "default"
@@ -69,19 +68,15 @@ func Connect(url string, options Options) (*Conn, error) {
 		nats.SetCustomDialer(dialer{}),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
-		// Credentials may be renewed while disconnected.
-		nats.IgnoreAuthErrorAbort(),
+		nats.IgnoreAuthErrorAbort(), // credentials may be renewed while disconnected
 		nats.ReconnectWait(200*time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
-		// Deltas are worthless after a reconnection.
-		nats.ReconnectBufSize(-1),
-		// Publish writes at once. A goroutine of the connection would delay every delta.
-		nats.WriteBufferSize(1),
-		// An unresponsive server must not block an answer for as long as the TCP timeout. One write
-		// waits this long, then the connection is closed.
+		nats.ReconnectBufSize(-1), // deltas are worthless after a reconnection
+		nats.WriteBufferSize(1),   // Publish writes at once; a goroutine would delay every delta
+		// An unresponsive server must not block an answer for the TCP timeout. One write waits this
+		// long, then the connection is closed.
 		nats.FlusherTimeout(time.Second),
-		// Between answers, only pings detect an unresponsive server.
-		nats.PingInterval(10*time.Second),
+		nats.PingInterval(10*time.Second), // detects an unresponsive server between answers
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			c.connected.Store(false)
 			if options.OnDisconnect != nil {
@@ -121,7 +116,6 @@ func (c *Conn) Close() {
 }
 
 // ConnectError returns why Connect returned without a connection; nil if it returned with one.
-// It does not change afterwards.
 func (c *Conn) ConnectError() error {
 	if c == nil {
 		return nil
@@ -131,7 +125,7 @@ func (c *Conn) ConnectError() error {
 
 func (c *Conn) Connected() bool { return c != nil && c.connected.Load() }
 
-// While disconnected, inBackgroundIfDown does not wait for f, since nats may block.
+// inBackgroundIfDown does not wait for f while disconnected, since nats may block.
 func (c *Conn) inBackgroundIfDown(f func()) {
 	if c.Connected() {
 		f()
@@ -145,8 +139,7 @@ func (c *Conn) Flush(ctx context.Context) error {
 	if c == nil {
 		return nats.ErrInvalidConnection
 	}
-	// NATS requires a deadline.
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // required by NATS
 	defer cancel()
 	return c.nats.FlushWithContext(ctx)
 }
@@ -159,7 +152,7 @@ func (c *Conn) askSubject(contextName string) string {
 	return c.prefix + "." + token(contextName) + ".ask"
 }
 
-// Dots separate the tokens of a subject, and other characters have special meanings.
+// token encodes dots, which separate the tokens of a subject, and other special characters.
 func token(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -177,8 +170,8 @@ func token(name string) string {
 type Stop struct {
 	RequestID string       `json:"requestId"`
 	Reason    event.Reason `json:"reason"`
-	// Through is the newest event that requires an answer. If the reason is new input, an attempt
-	// that included this event continues.
+	// Through is the newest event that requires an answer. New input does not stop an attempt that
+	// included this event.
 	Through string `json:"throughEventId,omitempty"`
 }
 
@@ -189,8 +182,8 @@ type ask struct {
 
 const askTimeout = 500 * time.Millisecond
 
-// Stop sends a stop message and waits until the worker acknowledges it. Otherwise it returns
-// ErrNoWorker: at once if NATS has no subscriber, and after half a second at the latest.
+// Stop waits until the worker acknowledges the message. If not, it returns ErrNoWorker: at once if
+// NATS has no subscriber, and after half a second at the latest.
 func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	if !c.Connected() {
 		return ErrNoWorker

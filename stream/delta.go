@@ -8,15 +8,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Delta is a piece of the text of an answer or of the model's reasoning. A Reset contains all
-// text and reasoning so far.
+// Delta is a piece of the text of an answer or of the model's reasoning. A Reset contains all text
+// and reasoning so far.
 type Delta struct {
 	event.TextDelta
-	// Reasoning is empty in a piece of text, and the text is empty in a piece of reasoning.
-	Reasoning string `json:"reasoning,omitempty"`
-	// Progress is the progress of a running tool call. Nil: this is a delta of an answer. If set,
-	// all other fields are zero.
-	Progress *event.ToolProgress `json:"-"`
+	Reasoning string              `json:"reasoning,omitempty"` // a piece has either text or reasoning
+	Progress  *event.ToolProgress `json:"-"`                   // of a running tool call, without other fields; nil: a delta of an answer
 }
 
 // Bodies returns the events of a delta: one, or two for a Reset with reasoning and text.
@@ -34,8 +31,7 @@ func (d Delta) Bodies() iter.Seq[event.Body] {
 				yield(reasoning)
 				return
 			}
-			// The indexes of both are below that of the next delta, because an attempt
-			// with reasoning and text had at least two.
+			// Both indexes are below that of the next delta: the attempt had at least two.
 			reasoning.Index--
 			text.Reset = false
 			if !yield(reasoning) {
@@ -46,7 +42,7 @@ func (d Delta) Bodies() iter.Seq[event.Body] {
 	}
 }
 
-// message is the JSON of a delta, a [event.TextDelta] event with an empty envelope. Followers of
+// message is the JSON of a delta, an [event.TextDelta] event with an empty envelope. Followers of
 // release 0.1.0 see an empty text instead of reasoning, and no gap. Detecting the type of the event
 // for each delta would take several times as long.
 type message struct {
@@ -74,14 +70,14 @@ func decodeDelta(data []byte) (Delta, error) {
 	return m.Delta, nil
 }
 
-// progressMessage is the JSON of the progress of a tool call, a [event.ToolProgress] event with an
-// empty envelope. Followers of release 0.1.0 ignore it.
+// progressMessage is an [event.ToolProgress] event with an empty envelope. Followers of release
+// 0.1.0 ignore it.
 type progressMessage struct {
 	Tag event.Tag `json:"_tag"`
 	event.ToolProgress
 }
 
-// PublishProgress publishes the progress of a running tool call. It never blocks on subscribers.
+// PublishProgress publishes the progress of a tool call. It never blocks on subscribers.
 func (c *Conn) PublishProgress(contextName string, progress event.ToolProgress) {
 	if !c.Connected() {
 		return

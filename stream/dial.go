@@ -8,7 +8,7 @@ import (
 const connectTimeout = 2 * time.Second
 
 // dialer dials connections that close when a write fails. In nats.go, only failed writes of the
-// flusher end a connection (nats.ReconnectOnFlusherError; they are reported since
+// flusher end a connection (nats.ReconnectOnFlusherError,
 // https://github.com/nats-io/nats.go/pull/1015). With nats.WriteBufferSize(1), Publish writes, and
 // publishers would wait in turn for an unresponsive server. The dialer is unnecessary once that
 // option covers Publish.

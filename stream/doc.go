@@ -1,8 +1,6 @@
 // Package stream carries ephemeral messages over NATS core subjects: the deltas of a running
-// answer, and messages to stop it. Nothing is stored.
-//
-// The worker that runs a request opens a [Broadcast] and publishes each piece of text. Followers
-// of the context open a [Subscription]:
+// answer, and messages to stop it. Nothing is stored. The worker that runs a request opens a
+// [Broadcast], and followers of the context open a [Subscription]:
 //
 //	b := conn.Broadcast(stream.Attempt{ContextName: "demo", RequestID: id, Number: 1}, onStop)
 //	b.Publish("Hel")
@@ -16,9 +14,9 @@
 //
 // A subscription delivers the deltas of an attempt in order and without gaps. A subscriber that
 // joins late or misses deltas gets the whole text so far, marked as a Reset, and the reasoning if
-// both fit into one NATS message. A new attempt starts with a Reset, too. Delivery is not
-// guaranteed: without NATS there are no deltas, and everything else works.
+// both fit into one NATS message. A new attempt starts with a Reset, too. Without NATS there are no
+// deltas, and everything else works.
 //
-// Each context has two subjects below "chronicle.{namespace}": "{context}.delta" for
-// [event.TextDelta] and [event.ToolProgress] events and "{context}.ask" for requests to the answering worker.
+// The subjects of a context begin with "chronicle.{namespace}.{context}": ".delta" for
+// [event.TextDelta] and [event.ToolProgress] events, ".ask" for requests to the answering worker.
 package stream

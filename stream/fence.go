@@ -2,8 +2,8 @@ package stream
 
 import "github.com/seed-9ed7edd4/chronicle/event"
 
-// fence passes the deltas of the latest attempt of the latest request in order. It has no clock
-// and does no I/O.
+// fence passes the deltas of the latest attempt of the latest request in order. It has no clock and
+// does no I/O.
 type fence struct {
 	request int // number of the request; 0 before the first
 	attempt int
@@ -30,8 +30,8 @@ func (f *fence) pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
 	case d.Attempt > f.attempt:
 		shown := f.shown
 		*f = fence{request: request, attempt: d.Attempt, shown: shown, lost: d.Index > 0}
-		// The first delta restarts the answer, whether or not it is marked as a Reset. A later
-		// one does not, since the deltas before it are missing.
+		// The first delta restarts the answer, even if not marked as a Reset. A later one does not,
+		// since the deltas before it are missing.
 		d.Reset = d.Reset || shown && d.Index == 0
 	case d.Index > f.next:
 		f.lost = true
@@ -43,6 +43,5 @@ func (f *fence) pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) {
 	f.lost = false
 	f.next = d.Index + 1
 	f.shown = true
-	// Deltas received during the request may go beyond its response.
-	return d, true, f.next <= f.newest
+	return d, true, f.next <= f.newest // deltas received during the request may go beyond its response
 }

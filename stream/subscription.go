@@ -7,28 +7,23 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A subscription buffers this many deltas. A slower reader misses deltas and gets the whole text.
-const subscriptionBuffer = 4096
+const subscriptionBuffer = 4096 // deltas; a slower reader misses some and gets the whole text
 
 type Message = *nats.Msg
 
-// Subscription receives the deltas of a context for one follower. It belongs to the goroutine
-// that reads it, which saves a goroutine switch per delta.
+// Subscription receives the deltas of a context for one follower. It belongs to the goroutine that
+// reads it, which saves a goroutine switch per delta.
 type Subscription struct {
 	conn     *Conn
 	name     string
 	messages chan Message
 	fence    fence
-	// inbox is the subject of responses to ask, which share the channel and its order with the
-	// deltas.
-	inbox string
-	// asked is the time of the pending ask; zero without one.
-	asked time.Time
-	subs  []*nats.Subscription
+	inbox    string    // subject of responses to ask, in order with the deltas
+	asked    time.Time // time of the pending ask; zero: none
+	subs     []*nats.Subscription
 }
 
-// Subscribe subscribes to the answers of a context, starting with the text so far of the
-// running one.
+// Subscribe subscribes to the answers of a context, from the text so far of the running one.
 func (c *Conn) Subscribe(contextName string) (*Subscription, error) {
 	s := &Subscription{conn: c, name: contextName, messages: make(chan Message, subscriptionBuffer)}
 	if c == nil {
@@ -47,18 +42,15 @@ func (c *Conn) Subscribe(contextName string) (*Subscription, error) {
 	return s, nil
 }
 
-// Messages returns the channel of messages to be passed to Delta in order. It is never closed,
-// but receives nothing after Close.
+// Messages returns the channel of messages for Delta. It is never closed; Close ends its messages.
 func (s *Subscription) Messages() <-chan Message { return s.messages }
 
-// Delta decodes a message. ok is false if there is nothing to show: the delta is stale, or
-// earlier deltas are missing.
+// Delta decodes a message, in order. Not ok: the delta is stale, or earlier deltas are missing.
 func (s *Subscription) Delta(m Message) (d Delta, ok bool) {
 	if m.Subject == s.inbox {
 		s.asked = time.Time{}
 	}
-	// A response without a delta means that no worker is answering.
-	d, err := decodeDelta(m.Data)
+	d, err := decodeDelta(m.Data) // without a delta: no worker is answering
 	if err != nil {
 		return d, false
 	}

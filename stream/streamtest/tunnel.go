@@ -1,5 +1,4 @@
-// Package streamtest simulates a network failure that makes a NATS server unreachable without
-// closing connections.
+// Package streamtest makes a NATS server unreachable without closing connections.
 //
 //	tunnel := streamtest.Start(t, server.URL())
 //	// point the client at tunnel.URL()
@@ -14,8 +13,8 @@ import (
 	"testing"
 )
 
-// Tunnel forwards connections to a server until Silence. From then on it accepts connections
-// and closes none, but transfers nothing, like a host that lost its network.
+// Tunnel forwards connections to a server. After Silence, it accepts connections and closes none,
+// but transfers nothing, like a host that lost its network.
 type Tunnel struct {
 	listener net.Listener
 	host     string
