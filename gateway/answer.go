@@ -8,15 +8,11 @@ import (
 )
 
 type runningAnswer struct {
-	newest event.TextDelta
-	// text is the text and the reasoning, in order of arrival.
-	text strings.Builder
-	// runs divide text into runs of answer text and of reasoning.
-	runs []run
-	// number counts answers, including those that start over; an offset belongs to one.
-	number int
-	// ended is the request whose end is in the log, answered the attempt whose answer is in the log.
-	ended    string
+	newest   event.TextDelta
+	text     strings.Builder // text and reasoning, in order of arrival
+	runs     []run           // of answer text and of reasoning, in text
+	number   int             // of answers, including those that start over; an offset belongs to one
+	ended    string          // request whose end is in the log; answered is the attempt whose answer is
 	answered attempt
 	sent     attempt        // the newest one
 	frames   map[int][]byte // of the text, by start offset
@@ -27,7 +23,7 @@ type attempt struct {
 	number    int
 }
 
-// run is a part of the text of a [runningAnswer], from an offset to the next run.
+// run is a part of the text of a [runningAnswer], up to the next run.
 type run struct {
 	start       int
 	isReasoning bool
@@ -81,13 +77,12 @@ func (a *runningAnswer) apply(e event.Event) {
 	}
 }
 
-// clear removes the text, which is in the log.
 func (a *runningAnswer) clear() {
 	*a = runningAnswer{number: a.number, ended: a.ended, answered: a.answered, sent: a.sent}
 }
 
-// frameFrom encodes the text from an offset, with one delta and one frame for each run. At offset
-// 0 the first is a reset.
+// frameFrom encodes the text from an offset, with one delta and one frame for each run. The first
+// at offset 0 is a reset.
 func (a *runningAnswer) frameFrom(contextName string, offset int) []byte {
 	from := offset
 	if f, ok := a.frames[from]; ok {

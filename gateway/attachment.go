@@ -11,11 +11,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// imageTypes are displayed inline: browsers run no code in them. The page plays audio, too;
-// its links, like those of all other files, are downloads.
+// imageTypes are displayed inline: browsers run no code in them. The page links to other files as
+// downloads, and plays audio.
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// The file comes from an untrusted source. Browsers cache it for a limited time only, because
+// attachment serves a file from an untrusted source. Browsers cache it for a limited time, because
 // another log may reuse the id.
 func (g *Gateway) attachment(w http.ResponseWriter, r *http.Request) error {
 	c, err := g.context(r)

@@ -77,12 +77,11 @@ func parseLimit(query url.Values) (int, error) {
 
 type contextPage struct {
 	Contexts []client.Summary `json:"contexts"`
-	// Next is the path of the next page; empty on the last one.
-	Next string `json:"next,omitempty"`
+	Next     string           `json:"next,omitempty"` // path of the next page; empty on the last one
 }
 
-// search reads the list from its beginning, because Temporal cannot search for a part of a name
-// or start at a given context, and lists older sessions of a context, too.
+// search reads the list from its beginning. Temporal cannot search for a part of a name or start at
+// a context, and lists older sessions of a context, too.
 type search struct {
 	part   string // of the name, in lower case
 	status wire.Status
@@ -149,8 +148,8 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// listCursor is the position after the context with this name, start and end in the list of
-// [client.Client.List]. The zero value is the beginning.
+// listCursor is the position after a context in the list of [client.Client.List]. Zero: the
+// beginning.
 type listCursor struct {
 	Closed time.Time `json:"closed,omitzero"`
 	At     time.Time `json:"at"`
@@ -182,7 +181,7 @@ func parseCursor(text string) (listCursor, error) {
 	return c, nil
 }
 
-// isBefore reports whether s precedes the position. Contexts with equal start and end precede it
+// isBefore reports whether s precedes the position. Contexts with equal times do so
 // up to and including its name.
 func (c *listCursor) isBefore(s client.Summary) bool {
 	order := cmp.Or(-compareEnds(s.ClosedAt, c.Closed), -s.StartedAt.Compare(c.At))
@@ -193,7 +192,7 @@ func (c *listCursor) isBefore(s client.Summary) bool {
 	return true
 }
 
-// compareEnds compares end times. A session without one ends last.
+// A session without an end ends last.
 func compareEnds(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():
@@ -208,8 +207,7 @@ func compareEnds(a, b time.Time) int {
 
 type health struct {
 	Status string `json:"status"`
-	// Deltas reports whether answers can be streamed; only in /readyz.
-	Deltas *bool `json:"deltas,omitempty"`
+	Deltas *bool  `json:"deltas,omitempty"` // whether answers can be streamed; only in /readyz
 }
 
 // healthy succeeds while the process serves.

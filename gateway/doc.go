@@ -1,48 +1,43 @@
-// Package gateway serves contexts over HTTP, to browsers and to programs in any
-// language.
+// Package gateway serves contexts over HTTP, to browsers and to programs in any language.
 //
 //	c, err := client.Dial(ctx, client.Config{})
 //	g := gateway.New(c, gateway.Options{})
 //	listener, err := net.Listen("tcp", "127.0.0.1:8080")
 //	err = g.Serve(ctx, listener) // until ctx is done
 //
-// openapi.json describes the API (OpenAPI 3.1). The gateway serves it, too.
+// The gateway also serves openapi.json, which describes the API (OpenAPI 3.1).
 //
 // # Rooms
 //
-// All viewers of a context share a room, which follows the context once and holds the
-// transcript, the newest events and the text of the running answer. Changes are coalesced
-// instead of queued: each viewer requests the changes since its position when its
-// connection is writable. A slow viewer therefore receives fewer and larger updates, does
-// not delay other viewers, and needs no queue of its own. A room ends [Options.Linger]
-// after its last viewer has left.
+// All viewers of a context share a room, which follows the context once and holds the transcript,
+// the newest events and the text of the running answer. Changes are coalesced: when its connection
+// is writable, each viewer requests the changes since its position. A slow viewer therefore
+// receives fewer and larger updates, and does not delay others. A room ends [Options.Linger] after
+// its last viewer has left.
 //
-// A stream may wait for a context that does not exist. Its room looks the context up once
-// per second and ends with its last stream. All other requests for an unknown name share
-// one lookup per second.
+// A stream may wait for a context that does not exist. Its room looks the context up once per
+// second and ends with its last stream. All other requests for an unknown name share one lookup per
+// second.
 //
 // # Guarantees
 //
-//   - A stream of events delivers each recorded event once and in order, across
-//     reconnections with Last-Event-ID. Deltas are interleaved and have no id.
-//   - The patches of a transcript, applied in order to an earlier document, produce the
-//     newest document.
-//   - A client that disconnects stops nothing. An answer ends when it is complete, or by
-//     new input or an interrupt.
-//   - A request with an Idempotency-Key can be repeated: its events are deduplicated
-//     among the newest thousand. The same key with a different body is rejected.
+//   - A stream of events delivers each recorded event once and in order, across reconnections
+//     with Last-Event-ID. Deltas are interleaved and have no id.
+//   - The patches of a transcript, applied in order to an earlier document, produce the newest.
+//   - A client that disconnects stops nothing.
+//   - A request with an Idempotency-Key can be repeated: its events are deduplicated among the
+//     newest thousand. The same key with a different body is rejected.
 //   - Browsers display attachments as images or download them, and run no code in them.
 //   - Errors and log lines contain no secrets.
 //
 // # Security
 //
-// The gateway has no authentication: anyone who can reach its address can read and write
-// all contexts of the namespace. Bind it to the loopback address, or put it behind a
-// proxy that authenticates. Rates and streams are limited per client address; behind one
-// of Options.Proxies, that is the address of the proxy's client.
+// The gateway has no authentication: anyone who can reach its address can read and write all
+// contexts of the namespace. Bind it to the loopback address, or put it behind a proxy that
+// authenticates. Rates and streams are limited per client address; behind one of Options.Proxies,
+// that is the address of the proxy's client.
 //
-// Other sites that are open in the same browser have no access. DNS rebinding fails
-// because only localhost, IP addresses and Options.Hosts are accepted as Host. Writes
-// from another origin are refused by Sec-Fetch-Site and Origin. Reads from another origin
-// fail because the gateway sends no CORS headers.
+// Other sites in the same browser have no access. Only localhost, IP addresses and Options.Hosts
+// are accepted as Host, against DNS rebinding. Writes from another origin are refused by
+// Sec-Fetch-Site and Origin. Reads from there fail because the gateway sends no CORS headers.
 package gateway

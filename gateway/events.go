@@ -31,12 +31,10 @@ func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 
 type eventPage struct {
 	Events []json.RawMessage `json:"events"`
-	// Next is the path of the next page; empty at the end of the log.
-	Next string `json:"next,omitempty"`
+	Next   string            `json:"next,omitempty"` // path of the next page; empty at the end of the log
 }
 
-// maxPageBytes is the approximate maximum size of a page of events.
-const maxPageBytes = 8 << 20
+const maxPageBytes = 8 << 20 // approximate maximum of a page of events
 
 func (g *Gateway) readEvents(w http.ResponseWriter, r *http.Request, c Context, from string) error {
 	maxEvents, err := parseLimit(r.URL.Query())

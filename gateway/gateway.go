@@ -41,51 +41,37 @@ type Context interface {
 // Options configure a [Gateway]. The zero value suits a loopback address.
 type Options struct {
 	// Page serves / and every path without a route, see package page. Nil: no page.
-	Page http.Handler
-	// Hosts are the accepted host names besides localhost and IP addresses. Ports are
-	// ignored.
-	Hosts []string
-	// Rate is the average number of requests per second allowed for one address.
-	// 0: 50; negative: unlimited. Burst is the number allowed at once; 0: 4 * Rate.
+	Page  http.Handler
+	Hosts []string // accepted besides localhost and IP addresses, without ports
+	// Rate bounds the average requests per second of one address; 0: 50, negative: unlimited. Burst
+	// is the number allowed at once; 0: 4 * Rate.
 	Rate  float64
 	Burst int
-	// Streams bounds the open streams, StreamsPerAddress those of one address.
-	// 0: 10,000 and 1,000; negative: unlimited.
+	// Streams bounds the open streams, StreamsPerAddress those of one address. 0: 10,000 and 1,000;
+	// negative: unlimited.
 	Streams, StreamsPerAddress int
-	// Proxies are the addresses of trusted proxies, whose X-Forwarded-For identifies
-	// the client.
-	Proxies []netip.Prefix
-	// MaxBody is the maximum size of a request body in bytes. 0: 32 MiB, enough for a
-	// file of 20 MiB.
-	MaxBody int64
-	// BodyBytes bounds the bytes of request bodies that are read or processed at once,
-	// over all clients. AnswerBytes bounds the bytes of log pages and attachments that
-	// are read or sent at once. 0: 256 MiB each. Both are raised to at least one body
-	// or attachment of the maximum size.
+	Proxies                    []netip.Prefix // trusted; their X-Forwarded-For identifies the client
+	MaxBody                    int64          // bytes of a request body; 0: 32 MiB, enough for a file of 20 MiB
+	// BodyBytes bounds the request bodies read or processed at once, over all clients, and
+	// AnswerBytes the log pages and attachments read or sent at once. 0: 256 MiB each. Both are
+	// raised to one body or attachment of the maximum size.
 	BodyBytes, AnswerBytes int64
-	// KeepAlive is the interval between keep-alive comments on a stream; 0: 15 s.
-	KeepAlive time.Duration
-	// Linger is how long a context is followed after its last viewer left; 0: 10 s.
-	Linger time.Duration
-	// Log receives an entry for each request; nil: none.
-	Log *slog.Logger
+	KeepAlive              time.Duration // interval of comments on a stream; 0: 15 s
+	Linger                 time.Duration // time after the last viewer left; 0: 10 s
+	Log                    *slog.Logger  // receives an entry for each request; nil: none
 }
 
 const (
 	headerTimeout = 10 * time.Second
-	// bodyTimeout applies to each chunk of a body, bodyEnd to the whole body, see
-	// [upload]. A body of the maximum size requires 300 kbit/s.
-	bodyTimeout = 30 * time.Second
-	bodyEnd     = 15 * time.Minute
-	// writeTimeout applies to each chunk of a response, see [response.Write].
-	writeTimeout = 30 * time.Second
-	idleTimeout  = 2 * time.Minute
-	// answerTimeout applies to requests other than streams.
-	answerTimeout = 30 * time.Second
-	// pingTimeout applies to the health check of Temporal.
-	pingTimeout = 2 * time.Second
-	// DrainTimeout is how long Serve waits for running requests on shutdown.
-	DrainTimeout = 5 * time.Second
+	// bodyTimeout applies to each chunk of a body, bodyEnd to all of it, see [upload]. A body of
+	// the maximum size requires 300 kbit/s.
+	bodyTimeout   = 30 * time.Second
+	bodyEnd       = 15 * time.Minute
+	writeTimeout  = 30 * time.Second // for each chunk of a response, see [response.Write]
+	idleTimeout   = 2 * time.Minute
+	answerTimeout = 30 * time.Second // of requests other than streams
+	pingTimeout   = 2 * time.Second  // of the health check of Temporal
+	DrainTimeout  = 5 * time.Second  // for running requests on shutdown
 )
 
 // Gateway is an [http.Handler] that serves the contexts of a namespace.
@@ -139,15 +125,14 @@ func New[C Context](client Client[C], options Options) *Gateway {
 
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.handler.ServeHTTP(w, r) }
 
-// Close ends all streams, each with a retry delay, and returns when no context is
-// followed.
+// Close ends all streams, each with a retry delay, and waits until no context is followed.
 func (g *Gateway) Close() {
 	g.close()
 	g.rooms.close()
 }
 
 // Serve serves until ctx is done. Then it closes the listener, ends the streams, completes running
-// requests, and returns nil. Requests that take longer than [DrainTimeout] are aborted.
+// requests, and returns nil. It aborts requests after [DrainTimeout].
 func (g *Gateway) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           g,

@@ -33,9 +33,9 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		control := http.NewResponseController(w)
 		out := &response{ResponseWriter: w, control: control, status: http.StatusOK}
 		defer func() { g.logRequest(r, client, out, time.Since(began)) }()
-		// An error means that the connection has no deadlines, as in tests. Responses
-		// and bodies extend theirs, see [response.Write] and [upload]. The read deadline
-		// also applies to the server, which drains unread bodies.
+		// An error means that the connection has no deadlines, as in tests. [response.Write] and
+		// [upload] extend theirs. The read deadline also applies to the server, which drains unread
+		// bodies.
 		_ = control.SetWriteDeadline(began.Add(answerTimeout + writeTimeout))
 		if r.Body != http.NoBody {
 			_ = control.SetReadDeadline(began.Add(bodyTimeout))
@@ -105,8 +105,7 @@ func (a *response) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// chunkBytes is how much a client must read within writeTimeout, and send within
-// bodyTimeout.
+// A client must read chunkBytes within writeTimeout, and send them within bodyTimeout.
 const chunkBytes = 64 << 10
 
 func (a *response) Write(b []byte) (written int, err error) {
@@ -122,7 +121,8 @@ func (a *response) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// extend rarely moves the deadline: doing so for each chunk adds up to 10% to the cost of writing.
+// extend rarely moves the deadline: for each chunk, that would add up to 10 % to the cost of
+// writing.
 func (a *response) extend() {
 	now := time.Now()
 	if a.deadline.Sub(now) > writeTimeout/2 {

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Each proxy appends the address of its client to X-Forwarded-For, so the client is the last
-// address that is not a trusted proxy; earlier entries may be forged. The zero address stands for
-// a connection other than TCP.
+// clientOf returns the last address in X-Forwarded-For that is not a trusted proxy: each proxy
+// appends its client, and earlier entries may be forged. Zero: a connection other than TCP.
 func clientOf(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	client := parseAddress(r.RemoteAddr)
 	forwarded := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
@@ -27,7 +26,7 @@ func clientOf(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return client
 }
 
-// parseAddress returns the zero address if the text is invalid. A port is optional.
+// parseAddress returns zero if the text is invalid. A port is optional.
 func parseAddress(text string) netip.Addr {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
@@ -66,7 +65,7 @@ func (l *rateLimiter) allow(client netip.Addr) bool {
 	return limiter.Allow()
 }
 
-// sweep runs when the number of limiters has doubled since the last one, so its cost is amortized.
+// sweep runs when the number of limiters has doubled, so its cost is amortized.
 func (l *rateLimiter) sweep() {
 	if len(l.limiters) < max(l.sweepAt, 1024) {
 		return

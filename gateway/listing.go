@@ -13,24 +13,21 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 )
 
-// listing caches the head of the list of contexts. Every open page reads the list every
-// two seconds, while Temporal allows about ten list calls per second and namespace.
+// listing caches the head of the list of contexts. Every open page reads it every two seconds,
+// while Temporal allows about ten list calls per second and namespace.
 type listing struct {
-	// ping is called before each read, so that pages learn of an outage at once.
-	ping  func(ctx context.Context) error
+	ping  func(ctx context.Context) error // called before each read, so that pages learn of an outage at once
 	list  func(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	pace  *rate.Limiter
 	reads singleflight.Group
 
-	mu sync.Mutex
-	// A read that began in an older generation is not used for later requests.
-	generation int
+	mu         sync.Mutex
+	generation int // a read of an older generation is not used for later requests
 	cached     *head
 }
 
 const (
-	// headSize is the page size of Temporal, so a head costs one call.
-	headSize     = 1000
+	headSize     = 1000 // page size of Temporal, so a head costs one call
 	headTTL      = time.Second
 	headInterval = 200 * time.Millisecond
 )
@@ -64,7 +61,7 @@ func (l *listing) invalidate() {
 	l.cached = nil
 }
 
-// Concurrent callers share a read, which continues when one of them leaves.
+// head lets concurrent callers share a read, which continues when one of them leaves.
 func (l *listing) head(ctx context.Context) (*head, error) {
 	l.mu.Lock()
 	cached, generation := l.cached, l.generation

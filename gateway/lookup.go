@@ -21,13 +21,11 @@ const (
 )
 
 // names caches which contexts exist. The first request for a name is its lookup; concurrent
-// requests for the name wait for the outcome.
+// requests wait for the outcome.
 type names struct {
-	mu sync.Mutex
-	// seen has the time until which a name counts as unknown; zero: the context exists.
-	seen *lru.Cache
-	// waiting has the unknown names that a room looks up periodically.
-	waiting map[string]bool
+	mu      sync.Mutex
+	seen    *lru.Cache      // until when a name counts as unknown; zero: the context exists
+	waiting map[string]bool // unknown names that a room looks up
 	lookups map[string]*lookup
 }
 
@@ -42,8 +40,8 @@ func newNames() *names {
 
 var errUndecided = errors.New("undecided")
 
-// begin fails when the context does not exist or ctx is done. The caller must pass the error of
-// the request to finish as soon as it is known; later calls of finish have no effect.
+// begin fails when the context does not exist or ctx is done. The caller must pass the error of the
+// request to finish as soon as it is known; later calls of finish have no effect.
 func (n *names) begin(ctx context.Context, name string) (finish func(error), err error) {
 	for {
 		n.mu.Lock()
@@ -100,8 +98,8 @@ func (n *names) note(name string, err error) {
 	}
 }
 
-// wait makes a name unknown until stop is called or a request notes that the context exists. It
-// returns the time until the next lookup; 0 when the context exists.
+// wait makes a name unknown until stop is called or a request notes that the context exists. Delay
+// is the time until the next lookup; 0 when the context exists.
 func (n *names) wait(name string) (delay time.Duration, stop func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,8 +114,8 @@ func (n *names) wait(name string) (delay time.Duration, stop func()) {
 	}
 }
 
-// named is a context whose requests fail without a lookup while its name is unknown.
-// Send is exempt, because it creates the context.
+// named is a context whose requests fail without a lookup while its name is unknown. Send is
+// exempt, because it creates the context.
 type named struct {
 	Context
 	names *names

@@ -25,7 +25,7 @@ type outcome struct {
 	err error
 }
 
-// Concurrent callers share a probe, which continues when one of them leaves.
+// check lets concurrent callers share a probe, which continues when one of them leaves.
 func (p *probe) check(ctx context.Context) error {
 	call := p.calls.DoChan("", func() (any, error) {
 		p.mu.Lock()

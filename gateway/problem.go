@@ -14,18 +14,14 @@ import (
 
 // Problem is an error response (RFC 9457).
 type Problem struct {
-	// Type is "urn:chronicle:problem:" and a word. openapi.json lists all types.
-	Type   string `json:"type"`
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail,omitempty"`
-	// RequestID identifies the request in the log of the gateway.
-	RequestID string `json:"requestId,omitempty"`
-	// Tag and Field name the invalid field of an event.
-	Tag   event.Tag `json:"tag,omitempty"`
-	Field string    `json:"field,omitempty"`
-	// ClientEventIDs identify rejected events in the log of the context.
-	ClientEventIDs []string `json:"clientEventIds,omitempty"`
+	Type           string    `json:"type"` // "urn:chronicle:problem:" and a word that openapi.json lists
+	Title          string    `json:"title"`
+	Status         int       `json:"status"`
+	Detail         string    `json:"detail,omitempty"`
+	RequestID      string    `json:"requestId,omitempty"` // in the log of the gateway
+	Tag            event.Tag `json:"tag,omitempty"`       // of the invalid field of an event
+	Field          string    `json:"field,omitempty"`
+	ClientEventIDs []string  `json:"clientEventIds,omitempty"` // of rejected events in the log of the context
 }
 
 func (p *Problem) Error() string { return strings.TrimSuffix(p.Title+": "+p.Detail, ": ") }
@@ -38,7 +34,7 @@ func badRequest(format string, args ...any) *Problem {
 	return problem("request", http.StatusBadRequest, "Invalid request", format, args...)
 }
 
-// Viewers reconnect and read the log again.
+// After errReset, viewers reconnect and read the log again.
 var errReset = problem("reset", http.StatusServiceUnavailable, "The context was reset", "read it again")
 
 var errClosing = problem("closing", http.StatusServiceUnavailable, "The gateway is shutting down", "")
@@ -64,7 +60,6 @@ var problemTypes = []struct {
 	{context.DeadlineExceeded, "timeout", http.StatusGatewayTimeout, "The request timed out", false},
 }
 
-// problemOf is the only place that maps errors to responses.
 func problemOf(err error) *Problem {
 	var (
 		known *Problem
@@ -95,7 +90,7 @@ func problemOf(err error) *Problem {
 
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
-		// A client that only closed its sending side still reads the response.
+		// A client that closed only its sending side still reads the response.
 		err = problem("gone", http.StatusRequestTimeout, "The client closed the connection", "")
 	}
 	p := *problemOf(err)

@@ -48,7 +48,6 @@ func (p *progress) apply(e event.Event) {
 	})
 }
 
-// since returns the frames of the progress after a number.
 func (p *progress) since(number int) (frames [][]byte) {
 	for _, c := range p.calls {
 		if c.number > number {

@@ -7,7 +7,7 @@ type recent struct {
 	bytes  int
 }
 
-// Bounds of the buffer. Viewers that are further behind read the log.
+// Viewers that are further behind read the log.
 const (
 	recentEvents = 256
 	recentBytes  = 4 << 20
@@ -27,5 +27,5 @@ func (n *recent) add(counter int, frame []byte) {
 	}
 }
 
-// The counter must be in the buffer or directly before it.
+// since requires a counter in the buffer or directly before it.
 func (n *recent) since(counter int) [][]byte { return n.frames[counter+1-n.first:] }

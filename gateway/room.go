@@ -11,24 +11,21 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// A change closes a channel, and each viewer then requests the changes since its position, so the
-// cost of a change does not depend on the number of viewers.
+// A change of a room closes a channel, and each viewer then requests the changes since its
+// position. The cost of a change does not depend on the number of viewers.
 type room struct {
-	name string
-	// epoch distinguishes the versions of this room from those of other rooms.
-	epoch string
+	name  string
+	epoch string // distinguishes versions of this room from those of others
 
 	// Guarded by rooms.mu.
 	viewers, streams int
-	// isWaiting means that the context does not exist and streams wait for it.
-	isWaiting bool
-	empty     *time.Timer
-	end       context.CancelFunc
+	isWaiting        bool // streams wait for a context that does not exist
+	empty            *time.Timer
+	end              context.CancelFunc
 
-	mu      sync.Mutex
-	changed chan struct{} // nil: no viewer waits
-	// isLoaded means that the log up to the opening of the room has been read.
-	isLoaded   bool
+	mu         sync.Mutex
+	changed    chan struct{} // nil: no viewer waits
+	isLoaded   bool          // the log up to the opening of the room has been read
 	isMissing  bool
 	err        error // why the room ended
 	last       int   // counter of the newest event
@@ -139,20 +136,17 @@ func eventFrame(e event.Event) []byte {
 
 // eventPosition is how far a viewer has read the events of a room.
 type eventPosition struct {
-	last   int // counter of the newest event
-	answer int // number of the running answer
-	offset int // in the text of that answer
-	// progress is the number of the newest progress of a tool call.
-	progress int
+	last     int // counter of the newest event
+	answer   int // number of the running answer
+	offset   int // in the text of that answer
+	progress int // number of the newest progress of a tool call
 }
 
 type eventUpdate struct {
-	frames [][]byte
-	at     eventPosition // after frames
-	// isReady means that the stream can start.
-	isReady bool
-	// isBehind: the events up to at are no longer buffered; read them from the log.
-	isBehind bool
+	frames   [][]byte
+	at       eventPosition   // after frames
+	isReady  bool            // the stream can start
+	isBehind bool            // events up to at are no longer buffered; read them from the log
 	changed  <-chan struct{} // closed when there are further changes
 }
 
@@ -163,7 +157,7 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 	update := eventUpdate{at: at, isReady: r.isLoaded || r.last > 0}
 	if at.last < r.last {
 		if at.last+1 < r.recent.first && !r.isLoaded && r.err == nil {
-			// Wait; otherwise each viewer would read the log that the room is reading.
+			// Otherwise each viewer would read the log that the room is reading.
 			update.changed = r.nextChange()
 			return update, nil
 		}
@@ -174,8 +168,8 @@ func (r *room) eventsAfter(at eventPosition) (eventUpdate, error) {
 		update.frames = append(update.frames, r.recent.since(at.last)...)
 		update.at.last = r.last
 	}
-	// A viewer that read the log may be ahead of the room and have the end of the answer
-	// that is still running here.
+	// A viewer that read the log may be ahead of the room and have the end of the answer that is
+	// still running here.
 	if at.last <= r.last {
 		// A new answer is sent as a reset even without text.
 		isNew := at.answer != r.answer.number && r.answer.newest.RequestID != ""

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A room ends linger after its last viewer has left. The room of an unknown name ends after its
-// first lookup, or with the last stream that waits for the context.
+// A room ends linger after its last viewer has left, that of an unknown name after its first lookup
+// or with the last stream that waits.
 type rooms struct {
 	ctx    context.Context // parent of all rooms
 	linger time.Duration
@@ -19,8 +19,8 @@ type rooms struct {
 	closed bool
 }
 
-// enter keeps the room open until leave is called. For a stream, the room waits for a context
-// that does not exist. It fails on shutdown.
+// enter keeps the room open until leave is called. For a stream, the room waits for a context that
+// does not exist. It fails on shutdown.
 func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -64,7 +64,7 @@ func (rs *rooms) enter(c Context, isStream bool) (r *room, leave func(), err err
 	}), nil
 }
 
-// If no stream waits for the missing context, the room ends.
+// keepWaiting ends the room of a missing context unless a stream waits.
 func (rs *rooms) keepWaiting(r *room) bool {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

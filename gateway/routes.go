@@ -15,7 +15,7 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-// [Gateway.fail] responds to an error.
+// The handler's error goes to [Gateway.fail].
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (g *Gateway) routes() map[string]handler {

@@ -85,8 +85,8 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]b
 	return body, nil
 }
 
-// upload reads a body into a share of the budget. Each chunk may take bodyTimeout, and
-// the body must be complete at end.
+// upload reads a body into a share of the budget. Each chunk may take bodyTimeout, all of it until
+// end.
 type upload struct {
 	from     io.Reader
 	held     *share
@@ -106,14 +106,12 @@ func (u *upload) Read(p []byte) (int, error) {
 		if deadline.After(u.end) {
 			deadline = u.end
 		}
-		// An error means that the connection has no deadlines, as in tests.
 		_ = u.control.SetReadDeadline(deadline)
 	}
 	return n, err
 }
 
-// messageRoom is the bytes of a body that are reserved for everything but files.
-const messageRoom = 64 << 10
+const messageRoom = 64 << 10 // bytes of a body that are reserved for everything but files
 
 func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
 	limits := g.client.Limits()
@@ -130,8 +128,8 @@ func (g *Gateway) limits(w http.ResponseWriter, _ *http.Request) error {
 
 const maxIdempotencyKey = 255
 
-// The IETF draft (draft-ietf-httpapi-idempotency-key-header) makes the key a quoted string; many
-// clients omit the quotes.
+// idempotencyKey accepts the quoted string of draft-ietf-httpapi-idempotency-key-header, and a key
+// without quotes, as many clients send it.
 func idempotencyKey(r *http.Request) (string, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) >= 2 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {

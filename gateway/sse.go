@@ -15,7 +15,7 @@ import (
 
 // frame encodes a server-sent event
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). Without an id, Last-Event-ID
-// stays; without a kind, it is a "message". The data is one line.
+// stays; without a kind, it is a "message". Data is one line.
 func frame(id, kind string, data []byte) []byte {
 	var b bytes.Buffer
 	for _, field := range [...]struct{ name, value string }{{"id", id}, {"event", kind}} {
@@ -80,10 +80,9 @@ func (s *stream) write(frame []byte) error {
 	return nil
 }
 
-// retryWithin spreads reconnections after a shutdown.
-const retryWithin = 3 * time.Second
+const retryWithin = 3 * time.Second // spreads reconnections after a shutdown
 
-// serveStream ends when the viewer disconnects, the room ends, or the gateway shuts down. advance
+// serveStream ends when the viewer disconnects, the room ends, or the gateway shuts down. Advance
 // sends the changes and returns a channel that is closed when there are further ones.
 func (g *Gateway) serveStream(w http.ResponseWriter, r *http.Request, advance func(context.Context, *stream) (<-chan struct{}, error)) error {
 	w.Header().Set("Vary", "Accept")

@@ -7,8 +7,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// status is the status of a context according to its log, which does not show that a
-// session was terminated from outside.
+// status is derived from the log, which does not show that a session was terminated from outside.
 type status struct {
 	status  wire.Status
 	since   time.Time

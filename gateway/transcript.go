@@ -79,8 +79,7 @@ func writeTranscript(w http.ResponseWriter, r *http.Request, room *room) error {
 // transcriptState requires the lock of its room.
 type transcriptState struct {
 	patcher *transcript.Patcher
-	// patches lead to the newest version, by start version.
-	patches map[int]*patch
+	patches map[int]*patch // to the newest version, by start version
 	cached  *document
 }
 
@@ -134,7 +133,7 @@ func (s *transcriptState) documentNow(epoch string, maxAge time.Duration) *docum
 	return s.cached
 }
 
-// A document is encoded once for all viewers.
+// document is encoded once for all viewers.
 type document struct {
 	at      time.Time
 	epoch   string
@@ -197,12 +196,10 @@ func (r *room) document() (*document, <-chan struct{}, error) {
 }
 
 type transcriptUpdate struct {
-	// frame encodes the changes without the lock of the room; nil: none.
-	frame   func() []byte
-	version int // after frame
+	frame   func() []byte // encodes the changes without the lock of the room; nil: none
+	version int           // after frame
 	status  status
-	// isReady means that the room has read the log.
-	isReady bool
+	isReady bool            // the room has read the log
 	changed <-chan struct{} // closed when there are further changes
 }
 

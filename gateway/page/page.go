@@ -1,21 +1,20 @@
-// Package page is the web page of the gateway. It lists contexts, renders their
-// conversations while they stream, and sends messages.
+// Package page is the web page of the gateway. It lists contexts, renders their conversations while
+// they stream, and sends messages.
 //
 //	mux.Handle("GET /", page.Handler())
 //
-// The page consists of static files and ES modules without a build step. app.js lists the
-// modules, lib/README.md the third-party libraries. All data comes from the gateway.
+// The page consists of static files and ES modules without a build step. app.js lists the modules,
+// lib/README.md the third-party libraries.
 //
 // # Guarantees
 //
 //   - Content never becomes code. Text becomes text nodes. Markdown goes through render in
-//     markdown.js, which shows HTML as text and allows only web and mail links. The
-//     Content-Security-Policy adds defense in depth: only the scripts of this package, no
-//     external requests, no HTML from strings.
+//     markdown.js, which shows HTML as text and allows only web and mail links. As defense in
+//     depth, the Content-Security-Policy allows only the scripts of this package, no external
+//     requests and no HTML from strings.
 //   - The cost of a delta is independent of the length of the answer and the conversation.
 //   - A reconnected page resumes from its version.
-//   - A message is recorded once. The page sends it with the same Idempotency-Key until the
-//     gateway accepts or rejects it.
+//   - A message is recorded once: it has the same Idempotency-Key until the gateway answers.
 package page
 
 import (

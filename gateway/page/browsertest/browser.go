@@ -9,9 +9,8 @@
 //	tab.Type("#text", "Hello\r")
 //	tab.Await(`document.querySelector(".assistant-message")`)
 //
-// The tests of a package share one Chromium process with a browser context each. [Start]
-// skips the test without Chromium, so call it before registering cleanup checks. A test
-// fails if a script throws or the page violates its Content-Security-Policy.
+// The tests of a package share one Chromium process with a browser context each. A test fails if a
+// script throws or the page violates its Content-Security-Policy.
 package browsertest
 
 import (
@@ -36,11 +35,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// timeout bounds each wait. It only catches hangs.
-const timeout = time.Minute
+const timeout = time.Minute // for each wait; it only detects hangs
 
-// process is the shared Chromium. It exits with this process at the latest, when its
-// debugging pipe closes.
+// process is the shared Chromium, which ends with this process, when its debugging pipe closes.
 var process struct {
 	sync.Mutex
 	ctx  context.Context // nil: not started
@@ -57,7 +54,7 @@ func Stop() {
 	}
 }
 
-// chromium returns the context of a running Chromium, and restarts one that crashed.
+// chromium also restarts a Chromium that crashed.
 func chromium(path string) (context.Context, error) {
 	process.Lock()
 	defer process.Unlock()
@@ -68,7 +65,7 @@ func chromium(path string) (context.Context, error) {
 		chromedp.ExecPath(path),
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
-		// The defaults and the renderer that Chromium starts ahead of use in each context.
+		// The defaults, and the spare renderer of each context.
 		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,SpareRendererForSitePerProcess"),
 		chromedp.Flag("force-color-profile", "srgb"),
 	)
@@ -96,8 +93,8 @@ type Browser struct {
 	id  cdp.BrowserContextID
 }
 
-// Start returns a browser for the duration of the test. It skips the test without
-// Chromium.
+// Start returns a browser for the test. It skips the test without Chromium, so call it before
+// registering cleanup checks.
 func Start(tb testing.TB) *Browser {
 	tb.Helper()
 	ctx, err := chromium(find(tb))
@@ -153,14 +150,14 @@ func (b *Browser) Open(url string) *Tab {
 		b.tb.Fatalf("open a tab: %v", err)
 	}
 	call(t, cdplog.Enable, cdp.Empty{})
-	// Without it, background tabs do not render.
+	// Otherwise background tabs do not render.
 	call(t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	t.emulateMedia()
 	t.run(chromedp.EmulateViewport(1200, 800), chromedp.Navigate(url))
 	return t
 }
 
-// listen records exceptions and errors. Network errors are part of many tests.
+// listen ignores network errors, which are part of many tests.
 func (t *Tab) listen(event any) {
 	var trouble string
 	switch e := event.(type) {
@@ -206,8 +203,7 @@ func call[P any](t *Tab, command cdp.Command[P, cdp.Empty], params P) {
 	}
 }
 
-// Eval evaluates a JavaScript expression, awaits a promise, and decodes the JSON of the
-// result.
+// Eval evaluates a JavaScript expression, awaits a promise, and decodes the JSON of the result.
 func (t *Tab) Eval(expression string, into any) {
 	t.tb.Helper()
 	text, err := t.promised("(async () => JSON.stringify(await (" + expression + ")))()")
@@ -219,15 +215,14 @@ func (t *Tab) Eval(expression string, into any) {
 	}
 }
 
-// Await waits until an expression is true; an exception counts as false. It is evaluated
-// every 15 ms. Unlike in an animation frame, this renders nothing.
+// Await evaluates an expression every 15 ms until it is true; an exception counts as false. Unlike
+// an animation frame, this renders nothing.
 func (t *Tab) Await(expression string) {
 	t.tb.Helper()
 	t.await(expression, "scheduler.postTask(look, { delay: 15 })") // some tests replace setTimeout
 }
 
-// await returns the JSON of the value that is true. The statement again schedules the next
-// look.
+// await returns the JSON of the value. The statement again schedules the next look.
 func (t *Tab) await(expression, again string) string {
 	t.tb.Helper()
 	value, err := t.promised(`new Promise((resolve) => {
@@ -273,14 +268,13 @@ func (t *Tab) Type(selector, text string) {
 	t.Press(text)
 }
 
-// focused is an expression that focuses an element and is true when it has the focus.
+// focused focuses an element and is true when it has the focus.
 const focused = `((element) => {
 	element.focus();
 	return document.activeElement === element;
 })(document.querySelector(%q))`
 
-// Press presses one key per character in the focused element. Package kb has keys without
-// a character.
+// Press presses one key per character. Package kb has keys without a character.
 func (t *Tab) Press(keys string) {
 	t.tb.Helper()
 	t.PressWith(kb.ModifierNone, keys)
@@ -303,8 +297,8 @@ func (t *Tab) PressWith(held kb.Modifier, keys string) {
 	}
 }
 
-// Click clicks the first match of a selector. Like Playwright, it waits until the element
-// is visible, stable for two frames, and not covered.
+// Click clicks the first match of a selector. Like Playwright, it waits until the element is
+// visible, stable for two frames, and not covered.
 func (t *Tab) Click(selector string) {
 	t.tb.Helper()
 	var at struct{ X, Y float64 }
@@ -318,8 +312,7 @@ func (t *Tab) Click(selector string) {
 	}
 }
 
-// clickable is an expression for the point where an element can be clicked. It stores the
-// state of the previous frame in the element.
+// clickable is the point where an element can be clicked. The element stores its previous frame.
 const clickable = `((element) => {
 	element.scrollIntoView({ block: "nearest", behavior: "instant" });
 	const { x, y, width, height } = element.getBoundingClientRect();
@@ -330,7 +323,7 @@ const clickable = `((element) => {
 	return element.framesInPlace >= 2 && element.contains(document.elementFromPoint(middle.x, middle.y)) && middle;
 })(document.querySelector(%q))`
 
-// Before runs JavaScript before the scripts of each page that is loaded from now on.
+// Before runs JavaScript before the scripts of each page that is loaded later.
 func (t *Tab) Before(statements string) {
 	t.tb.Helper()
 	if _, err := chromedp.Call(t.ctx, page.AddScriptToEvaluateOnNewDocument,
@@ -354,7 +347,7 @@ func (t *Tab) Attach(selector string, paths ...string) {
 	call(t, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: found.Result.ObjectID})
 }
 
-// The statements may use await.
+// Do runs JavaScript statements, which may use await.
 func (t *Tab) Do(statements string) {
 	t.tb.Helper()
 	if _, err := t.promised("(async () => {" + statements + "; return \"\"})()"); err != nil {
@@ -362,8 +355,8 @@ func (t *Tab) Do(statements string) {
 	}
 }
 
-// emulateMedia emulates media features and reduced motion: an endless animation renders
-// sixty frames per second, and screenshots are reproducible without.
+// emulateMedia also reduces motion: an endless animation renders sixty frames per second, and
+// screenshots are reproducible without.
 func (t *Tab) emulateMedia(features ...*emulation.MediaFeature) {
 	t.tb.Helper()
 	features = append(features, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
@@ -372,8 +365,7 @@ func (t *Tab) emulateMedia(features ...*emulation.MediaFeature) {
 
 type Look struct {
 	Width, Height int64
-	// Dark emulates a dark color scheme.
-	Dark bool
+	Dark          bool // color scheme
 }
 
 // As changes the look of the page and waits until it has changed.
