@@ -23,7 +23,7 @@ type Opening struct {
 var errNotCurrent = errors.New("the run was terminated")
 
 // Open registers a run that begins a session, and returns the log before it. It archives what the
-// preceding run has not archived. Base is [Log.Base] of a reset run, otherwise "". Open is idempotent.
+// preceding run has not archived. Base is [Log.Base] of a reset run, or else "". Open is idempotent.
 func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Opening, err error) {
 	err = l.registering(ctx, contextName, func(folder *archive.Folder) error {
 		isRegistered := false

@@ -55,7 +55,7 @@ type validated struct {
 }
 
 // take returns the events of an update. A replay calls no validator, and an update may precede the
-// result of Open, which determines the rules. The validator accepted the update, so one of them fits.
+// result of Open, which determines the rules. The update was accepted, so one of them fits.
 func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
 	v := a.validated
 	a.validated = validated{}

@@ -23,7 +23,7 @@ func New(store *blobs.Store) *Archive { return &Archive{store} }
 func (a *Archive) Store() *blobs.Store { return a.store }
 
 // Write stores consecutive events of a run as one segment. Repeating it changes nothing. It rejects
-// events with a gap or of another context, and fails with [ErrConflict] if the ids have other events.
+// events with a gap or of another context, and fails with [ErrConflict] if the ids have others.
 func (a *Archive) Write(ctx context.Context, contextName, runID string, events []event.Event) (Segment, error) {
 	raw, err := encode(contextName, events)
 	if err != nil {

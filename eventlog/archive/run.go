@@ -74,7 +74,7 @@ func (f *Folder) Register(ctx context.Context, run Run) error {
 	return nil
 }
 
-// Run returns the registration of a run; "" is the newest. It fails with [ErrNoRun] if there is none.
+// Run returns the registration of a run; "" is the newest. Without one, it fails with [ErrNoRun].
 func (f *Folder) Run(ctx context.Context, runID string) (Run, error) {
 	chain, err := f.chain(ctx, runID, math.MaxInt)
 	if err != nil {
@@ -84,7 +84,8 @@ func (f *Folder) Run(ctx context.Context, runID string) (Run, error) {
 }
 
 // View returns the parts of the log of a run, in order; "" is the newest run. They contain all
-// events after a counter, and may omit earlier ones. View fails with [ErrNoRun] if there is no such run.
+// events after a counter, and may omit earlier ones. Without such a run, View fails with
+// [ErrNoRun].
 func (f *Folder) View(ctx context.Context, runID string, after int) ([]Part, error) {
 	return f.view(ctx, runID, after, 0)
 }
