@@ -12,17 +12,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Ask sends events and yields the turn that they start: the recorded events, live deltas,
-// the answer, and the event that ends the turn. That is LLMRequestCompleted,
-// LLMRequestInterrupted, LLMRequestFailed, InputRejected or SessionStarted, which means
-// that the run was terminated while it answered. Events that require no answer end the
-// turn when they are recorded. If an earlier call recorded the events, Ask yields that
-// turn from the log.
+// Ask sends events and yields the turn that they start: recorded events, live deltas, the answer
+// and the event that ends the turn (LLMRequestCompleted, LLMRequestInterrupted, LLMRequestFailed,
+// InputRejected, or SessionStarted if the run was terminated). Events that require no answer end
+// the turn when they are recorded. If an earlier call recorded the events, Ask yields that turn
+// from the log. After a reset of the run, it continues with the new run from the reset point.
 //
-// If the run is reset during the turn, Ask yields the turn of the new run from the reset
-// point. The error is ErrLost if the run ended before it recorded the events,
-// ErrUnanswered if it ended before it answered them, ErrNoArchive if the client has no blob store
-// and the answer is in one, or an error of [Context.Send] or [Context.Follow].
+// The error is ErrLost if the run ended before it recorded the events, ErrUnanswered if it ended
+// before it answered them, ErrNoArchive if the answer is in a blob store and the client has none,
+// or an error of [Context.Send] or [Context.Follow].
 func (c *Context) Ask(ctx context.Context, events ...event.Event) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		// Subscribe before sending, so that no delta is missed.
@@ -67,15 +65,13 @@ type question struct {
 	yield          func(event.Event, error) bool
 }
 
-// The log does not show that a run was terminated or reset. When it has been silent for firstCheck,
-// Ask queries the delivery, and then in growing intervals.
+// The log does not show a termination or reset: while it is silent, Ask queries the delivery.
 const (
 	firstCheck = 2 * time.Second
 	maxCheck   = 30 * time.Second
 )
 
-// follow yields the log until the turn ends. restart means that the log must be followed again from
-// the events with the ids.
+// With restart, the log must be followed again from the events with the ids.
 func (q question) follow(ctx context.Context, f *follower, from string) (restart bool, ids []string) {
 	entries := Entries(f.ctx, f.follow(from), 0)
 	defer func() {
@@ -146,8 +142,7 @@ type check struct {
 	err      error
 }
 
-// evaluate determines whether the turn can still end. It returns event ids if the log must be
-// followed again from them, and an error if the turn never ends.
+// evaluate returns ids to follow the log from again, or an error if the turn never ends.
 func (q question) evaluate(ctx context.Context, result check, t *turn, last int) (ids []string, err error) {
 	if errors.Is(result.err, ErrNoContext) {
 		return nil, ErrLost
@@ -196,8 +191,8 @@ func (q question) evaluate(ctx context.Context, result check, t *turn, last int)
 	return nil, ErrUnanswered
 }
 
-// unreadable returns an error if the next event of the log is in a blob store, where a client without
-// one cannot read it. The follower of the log does not know that it is the next one.
+// unreadable returns an error if the next event of the log is in a blob store and the client has
+// none. The follower of the log does not know that this event is the next one.
 func (q question) unreadable(ctx context.Context, last int) error {
 	for _, err := range q.context.Events(ctx, event.FormatID(q.context.name, last)) {
 		if errors.Is(err, ErrNoArchive) {
@@ -208,7 +203,6 @@ func (q question) unreadable(ctx context.Context, last int) error {
 	return nil
 }
 
-// explain adds to the error of a log that the context has the input.
 func (q question) explain(err error) error {
 	if !errors.Is(err, ErrNoArchive) {
 		return err

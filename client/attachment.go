@@ -9,10 +9,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
-// Attachment returns the FileAttachment event with the given id, with the file's bytes in
-// Source.Data. The error is ErrNoAttachment if the event has no file, or if the file is
-// not available here, such as a URL or a path on a worker. Otherwise it is an error of
-// [Context.Events] or of the blob store.
+// Attachment returns the FileAttachment event with the given id and the file's bytes in
+// Source.Data. The error is ErrNoAttachment if the event has no file, or one that is not available
+// here (a URL, or a path on a worker), or an error of [Context.Events] or of the blob store.
 func (c *Context) Attachment(ctx context.Context, id string) (event.FileAttachment, error) {
 	notFound := func(format string, args ...any) (event.FileAttachment, error) {
 		return event.FileAttachment{}, fmt.Errorf("read the attachment of event %s: %w: %w",

@@ -17,14 +17,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Without a worker, signals accumulate in the history of one run, and the server
-// terminates a run whose history is too long. Send therefore checks the history before it
-// signals. When the server does not respond, it sends a few signals unchecked, since only
-// the responses may be lost.
+// Without a worker, signals accumulate in the history of one run, and the server terminates a run
+// whose history is too long. Send therefore checks the history before it signals. If the server
+// does not respond, it sends a few signals unchecked: only the responses may be lost.
 
-// The default limits of the server, and lower ones for signals that wait for a worker: the
-// difference is for concurrent clients, and for the worker, which records every byte of input once
-// more.
+// The server's default limits, and lower ones for signals that wait for a worker. The difference is
+// for concurrent clients, and for the worker, which records each input once more.
 const (
 	maxSignals      = 10_000
 	maxWaiting      = 9_000
@@ -41,8 +39,7 @@ const (
 	quotaTTL     = time.Second
 	maxQuotas    = 1000
 	checkTimeout = time.Second
-	// Without a blob store, that is 0.6 of 30 MiB.
-	maxUnchecked = (maxSignals - maxWaiting) / quotaShare
+	maxUnchecked = (maxSignals - maxWaiting) / quotaShare // without a blob store, 0.6 of 30 MiB
 )
 
 type fullError struct{ figures string }
@@ -62,8 +59,7 @@ func newBackpressure() backpressure { return backpressure{quotas: lru.New(maxQuo
 type quota struct {
 	signals, bytes int
 	expires        time.Time
-	// unchecked counts the signals since the server last returned the size of the history.
-	unchecked int
+	unchecked      int // signals since the server last returned the size of the history
 }
 
 func (b *backpressure) quota(contextName string) *quota {
@@ -114,7 +110,6 @@ func (c *Context) checkHistory(ctx context.Context, bytes int) error {
 	var length, size int
 	switch {
 	case errors.As(err, new(*serviceerror.NotFound)):
-		// A new run is empty.
 	case err != nil && ctx.Err() == nil && isTimeout(describe, err) && c.client.backpressure.takeUnchecked(c.name):
 		return nil
 	case err != nil:

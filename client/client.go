@@ -17,15 +17,12 @@ import (
 
 type Options struct {
 	Temporal sdkclient.Client
-	// Namespace whose recorded blob store is compared with that of the client. Empty: "default",
-	// without a comparison.
+	// Namespace with the recorded blob store to compare. Empty: "default", without a comparison.
 	Namespace string
-	// Stream carries live deltas. Nil: none.
-	Stream *stream.Conn
-	// TaskQueue of new contexts. Empty: wire.TaskQueue.
-	TaskQueue string
-	// Archive has events that the server no longer has. It must use the store of the
-	// blobs.ExternalStorage of Temporal. Nil: none.
+	Stream    *stream.Conn // live deltas; nil: none
+	TaskQueue string       // of new contexts; empty: wire.TaskQueue
+	// Archive has the events that the server no longer has, in the store of Temporal's
+	// blobs.ExternalStorage. Nil: none.
 	Archive *archive.Archive
 }
 

@@ -73,9 +73,8 @@ func (c *Context) Interrupt(ctx context.Context) error {
 	return c.signal(ctx, "interrupt", wire.SignalInterrupt, nil)
 }
 
-// Close stops the running answer and ends the session. It returns when Temporal has
-// stored the signal. The log contains the reason; empty: "closed". Closing a closed
-// context has no effect.
+// Close stops the running answer and ends the session; the log contains the reason (empty:
+// "closed"). It returns when Temporal has stored the signal. Closing again has no effect.
 func (c *Context) Close(ctx context.Context, reason string) error {
 	return c.signal(ctx, "close", wire.SignalClose, wire.Close{Reason: reason})
 }

@@ -14,12 +14,10 @@ import (
 // Delivery reports which sent events are recorded.
 type Delivery struct {
 	wire.Delivery
-	// Ended means that the newest run has ended and records nothing more. Status is closed.
-	Ended bool
+	Ended bool // the newest run has ended and records nothing more; Status is closed
 }
 
-// Delivery reports the outcome of events by their client event ids. For a running context
-// it requires a worker and takes at most 5 s.
+// Delivery reports the outcome of events. It queries a worker for at most 5 s if the context runs.
 func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Delivery, error) {
 	const operation = "get the delivery of events to"
 	query, cancel := context.WithTimeout(ctx, queryTimeout)

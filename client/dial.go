@@ -31,18 +31,14 @@ type Config struct {
 	Namespace string
 	// Profile of the TOML file. Empty: TEMPORAL_PROFILE, else "default".
 	Profile string
-	// NATSURL is the NATS server for live deltas. Empty: NATS_URL, else
-	// nats://127.0.0.1:4222. "none": no live deltas.
+	// NATSURL for live deltas. Empty: NATS_URL, else nats://127.0.0.1:4222. "none": no deltas.
 	NATSURL string
-	// NATSAuth has the credentials for NATS. Empty fields: NATS_USER, NATS_PASSWORD,
-	// NATS_CREDS and so on, see [stream.Auth].
+	// NATSAuth. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS and so on, see [stream.Auth].
 	NATSAuth stream.Auth
-	// BlobURL is the blob store of the workers, see package blobs. Empty: BLOB_URL, else
-	// "none". Without a store, input is limited to wire.MaxAppendBytes, and operations
-	// that need archived events or large payloads fail.
-	BlobURL string
-	// TaskQueue of new contexts. Empty: wire.TaskQueue.
-	TaskQueue string
+	// BlobURL of the workers' store, see package blobs. Empty: BLOB_URL, else "none": input is
+	// limited to wire.MaxAppendBytes, and operations on archived events or large payloads fail.
+	BlobURL   string
+	TaskQueue string // of new contexts; empty: wire.TaskQueue
 }
 
 const (
@@ -50,9 +46,8 @@ const (
 	natsTimeout     = time.Second
 )
 
-// Dial connects to Temporal, and to NATS on first use. It fails with ErrUnreachable when
-// Temporal does not respond within 5 s. Without NATS, only live deltas are missing
-// ([Client.Live]).
+// Dial connects to Temporal, and to NATS on first use. The error is ErrUnreachable if Temporal does
+// not respond within 5 s. Without NATS, only live deltas are missing ([Client.Live]).
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	options, err := connect.Temporal{Address: config.Address, Namespace: config.Namespace, Profile: config.Profile}.Options()
 	if err != nil {

@@ -75,8 +75,7 @@ func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
 	return data, nil
 }
 
-// checkSchema rejects a response format with an invalid JSON Schema, which would fail every
-// request.
+// checkSchema rejects an invalid JSON Schema, which would fail every request.
 func checkSchema(e event.Event) error {
 	var format *event.ResponseFormat
 	field := "responseFormat.schema"
@@ -97,9 +96,8 @@ func checkSchema(e event.Event) error {
 	return nil
 }
 
-// maxInputWithoutStore is the maximum JSON size of an input of a client without a blob store. The
-// record of a larger one, which has a few fields more, would be in the store of the workers, where
-// the client could not read its turn.
+// maxInputWithoutStore bounds the JSON of an input. A larger record, with a few more fields, would
+// go to the store of the workers, where a client without a store could not read its turn.
 const maxInputWithoutStore = blobs.PayloadThreshold - 4<<10
 
 func (c *Context) tooLarge(size int, object, advice string) string {

@@ -14,34 +14,24 @@ import (
 
 // Errors to test for with [errors.Is].
 var (
-	ErrName = errors.New("invalid context name")
-	// ErrNoContext: the context does not exist.
+	ErrName        = errors.New("invalid context name")
 	ErrNoContext   = eventlog.ErrNoContext
 	ErrExists      = errors.New("context already exists (choose another name)")
 	ErrUnreachable = errors.New("temporal is unreachable")
 	ErrNoWorker    = errors.New("no worker responds (start a worker)")
-	// ErrFull: the history has no room for more input until a worker processes it. Sending
-	// the events again later is safe.
+	// ErrFull: the history has no room until a worker processes it. Sending again later is safe.
 	ErrFull = errors.New("full until a worker runs")
-	// ErrRefused: the context rejected the events and recorded an InputRejectedEvent with
-	// the reason.
+	// ErrRefused: the context rejected the events and recorded why in an InputRejectedEvent.
 	ErrRefused = errors.New("rejected")
-	// ErrKeyReused is the ErrRefused for an idempotency key that was used for other
-	// events, see [event.KeyedIDs].
-	ErrKeyReused = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
-	ErrLost      = errors.New("the run was terminated before it recorded the events (send them again)")
-	// ErrUnanswered: the run was terminated after it recorded the events and before it
-	// answered them.
-	ErrUnanswered = errors.New("the run was terminated before it answered (send a new message)")
-	// ErrNoAttachment: the event has no file, or its bytes are not available here.
+	// ErrKeyReused is the ErrRefused for the idempotency key of other events, see [event.KeyedIDs].
+	ErrKeyReused    = fmt.Errorf("%w: %s", ErrRefused, event.KeyReused)
+	ErrLost         = errors.New("the run was terminated before it recorded the events (send them again)")
+	ErrUnanswered   = errors.New("the run was terminated before it answered (send a new message)")
 	ErrNoAttachment = errors.New("attachment not found")
 	ErrNoArchive    = eventlog.ErrNoArchive
-	// ErrNoSchedule: the context has no schedule with this id.
-	ErrNoSchedule = errors.New("no such schedule")
-	// ErrNextUnknown: the schedule was stored, but its next time could not be read.
-	ErrNextUnknown = errors.New("the schedule was stored, but its next time is unknown")
-	// ErrOtherStore: the blob store of the client is not that of the workers.
-	ErrOtherStore = blobs.ErrOtherStore
+	ErrNoSchedule   = errors.New("no such schedule")
+	ErrNextUnknown  = errors.New("the schedule was stored, but its next time is unknown")
+	ErrOtherStore   = blobs.ErrOtherStore
 )
 
 // nameError is an ErrName whose text is that of the validation.
@@ -81,8 +71,7 @@ func (c *Context) explain(ctx context.Context, operation string, err, onTimeout 
 	return fmt.Errorf("%s context %s: %w: %w", operation, c.name, kind, err)
 }
 
-// unreachable adds ErrUnreachable to an error of an unavailable or overloaded server, and
-// ctx.Err() to an error caused by ctx, which Temporal reports with types of its own.
+// unreachable adds ErrUnreachable or ctx.Err(), which Temporal reports with types of its own.
 func unreachable(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), err)

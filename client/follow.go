@@ -10,21 +10,16 @@ import (
 )
 
 type FollowOptions struct {
-	// From is the id of the event to start after. Empty: start at the first event.
-	From string
-	// Deltas includes live deltas, if the client has NATS.
-	Deltas bool
-	// Delay postpones the first read of the log. A delta or a Send by this client ends
-	// it early. 0: none.
+	From   string // id of the event to start after; empty: start at the first event
+	Deltas bool   // include live deltas, if the client has NATS
+	// Delay of the first read of the log. A delta or a Send by this client ends it early. 0: none.
 	Delay time.Duration
 }
 
-// Follow yields the recorded events and then new ones until ctx is done: each event once
-// and in order, across runs and sessions. It waits for a context that does not exist.
-//
-// With Deltas, live deltas and the progress of tool calls are interleaved: the deltas of an attempt come in order, a
-// Reset precedes an answer that starts over, and none follows its answer or the event that ends
-// its request.
+// Follow yields the recorded events, each once and in order, and then new ones until ctx is done.
+// It waits for a context that does not exist. With Deltas, live deltas and the progress of tool
+// calls are interleaved: the deltas of an attempt come in order, a Reset precedes an answer that
+// starts over, and none follows its answer or the event that ends its request.
 func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		f, err := c.newFollower(ctx, options.Deltas)

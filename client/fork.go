@@ -8,16 +8,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 )
 
-// Fork creates a context with the name as and starts its session. Its log begins with the
-// log of c through the event at, under the new name. Events are not copied: those that
-// only the running history contains are archived, and the new context refers to the
-// archive.
+// Fork creates a context with the name as and starts its session. Its log begins with the log of c
+// through the event at, under the new name; a request that includes this event ends as interrupted.
+// Events are not copied: those that only the running history contains are archived, and the new
+// context refers to the archive.
 //
-// If the event is within a request, that request ends in the new context as interrupted.
-//
-// The error is ErrName, ErrExists, ErrNoContext, ErrNoArchive or ErrOtherStore, a
-// *event.FieldError if at is not an event id of c, or a *eventlog.GapError if the event is
-// lost.
+// The error is ErrName, ErrExists, ErrNoContext, ErrNoArchive or ErrOtherStore, a *event.FieldError
+// if at is not an event id of c, or a *eventlog.GapError if the event is lost.
 func (c *Context) Fork(ctx context.Context, at, as string) error {
 	fork, err := c.client.Open(as)
 	if err != nil {

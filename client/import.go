@@ -21,10 +21,8 @@ import (
 const segmentEvents = 5000
 
 // Import creates the context from a complete log of that name, starting with the first event, and
-// starts a session, which appends a SessionStarted and sends no request.
-//
-// Readers see either the complete log or none. An interrupted import is completed by importing the
-// same events again.
+// starts a session, which appends a SessionStarted and sends no request. Readers see all of the log
+// or none. Import the same events again to complete an interrupted import.
 //
 // The error is ErrExists, ErrNoArchive or ErrOtherStore, or describes an invalid log.
 func (c *Context) Import(ctx context.Context, events []event.Event) error {
@@ -35,8 +33,7 @@ func (c *Context) Import(ctx context.Context, events []event.Event) error {
 		return fmt.Errorf("import context %s: the first event is missing (want the complete log)", c.name)
 	}
 	logs := c.client.options.Archive
-	// A repeated import continues an interrupted one, and an import of other events does not see
-	// its segments.
+	// Only an import of the same events continues with the segments of an interrupted one.
 	sum := sha256.New()
 	for _, e := range events {
 		data, err := e.MarshalJSON()

@@ -16,19 +16,17 @@ import (
 )
 
 type Summary struct {
-	ContextName string `json:"contextName"`
-	// Status is empty if the namespace has no search attributes for contexts.
-	Status wire.Status `json:"status,omitempty"`
-	Turns  int         `json:"turns"`
-	Model  string      `json:"model,omitempty"`
-	// StartedAt is the start of the newest session, ClosedAt its end; zero while it runs.
-	StartedAt time.Time `json:"startedAt"`
-	ClosedAt  time.Time `json:"closedAt,omitzero"`
+	ContextName string      `json:"contextName"`
+	Status      wire.Status `json:"status,omitempty"` // empty if the namespace has no search attributes for contexts
+	Turns       int         `json:"turns"`
+	Model       string      `json:"model,omitempty"`
+	StartedAt   time.Time   `json:"startedAt"`         // of the newest session
+	ClosedAt    time.Time   `json:"closedAt,omitzero"` // zero while it runs
 }
 
-// List yields running sessions by descending start, then closed ones by descending end. The query
-// is an additional Temporal list filter, like `ContextStatus = "answering"`; empty: none. The list
-// is eventually consistent. An error comes last; it is ErrUnreachable if Temporal does not respond.
+// List yields running sessions by descending start, then closed ones by descending end. It is
+// eventually consistent. The query is an additional Temporal list filter, like `ContextStatus =
+// "answering"`. An error, such as ErrUnreachable, comes last.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
 	if query != "" {

@@ -14,9 +14,8 @@ type Entry struct {
 	Err   error
 }
 
-// Entries reads a log, such as that of [Context.Follow], for use in a select statement. The channel
-// has the given capacity and is closed when the log ends or ctx is done. The log must end when ctx
-// is done.
+// Entries reads a log, such as that of [Context.Follow], into a channel of the given capacity,
+// which is closed when the log ends or ctx is done. The log must end when ctx is done.
 func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity int) <-chan Entry {
 	entries := make(chan Entry, capacity)
 	go func() {
@@ -32,8 +31,7 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity in
 	return entries
 }
 
-// merge interleaves the log with the deltas in messages. A delta waits until the log contains the
-// event that it answers, and wakes the reader of the log.
+// merge adds deltas to the log. A delta waits for the event that it answers and wakes the reader.
 func merge[M any](
 	contextName string, at position, recorded <-chan Entry,
 	messages <-chan M, delta func(M) (stream.Delta, bool),
@@ -78,13 +76,11 @@ func merge[M any](
 }
 
 type position struct {
-	last  int // counter of the newest event
-	ended int // number of the newest request that ended
-	// sent is the newest attempt that was sent, answered the newest attempt whose answer is in the log.
-	sent, answered attempt
+	last           int     // counter of the newest event
+	ended          int     // number of the newest request that ended
+	sent, answered attempt // the newest that was sent, and the newest with an answer in the log
 }
 
-// attempt identifies an attempt by the numbers of its request and of the attempt.
 type attempt struct{ request, number int }
 
 func (p *position) advance(e event.Event) {
@@ -102,7 +98,6 @@ func (p *position) advance(e event.Event) {
 	}
 }
 
-// isOver reports whether the log contains the answer of a delta, or the end of its request.
 func (p *position) isOver(d stream.Delta) bool {
 	if d.Progress != nil {
 		return event.RequestNumber(d.Progress.RequestID) <= p.ended

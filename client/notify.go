@@ -2,8 +2,7 @@ package client
 
 import "sync"
 
-// notifier wakes the followers in this process when the client sends, so that they find a new
-// context or session before their next poll.
+// notifier wakes the followers of this process when the client sends, before their next poll.
 type notifier struct {
 	mu        sync.Mutex
 	followers map[string]map[chan struct{}]bool // by context name

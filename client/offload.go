@@ -12,16 +12,13 @@ import (
 )
 
 const (
-	// Files from this size in bytes are put into the blob store: every reader of a log reads inline
-	// files.
+	// Bytes from which files go to the blob store: every reader of a log reads inline files.
 	offloadThreshold = 8 << 10
-	// maxInlineFile bounds files of media types that models do not support, which cannot be
-	// references. Base64 adds a third.
+	// maxInlineFile bounds files that models do not support: they are always inline, in base64.
 	maxInlineFile = min(1<<20, (wire.MaxEventBytes-maxFileFields)/4*3)
 	// maxFileWithoutStore leaves 12 KiB of an input for a message.
 	maxFileWithoutStore = (maxInputWithoutStore - 12<<10) / 4 * 3
-	// maxFileFields is more than the JSON of an attachment has besides its bytes.
-	maxFileFields = 4096
+	maxFileFields       = 4096 // more than the JSON of an attachment besides its bytes
 )
 
 // Without a store, offload only checks the sizes of the files.
@@ -60,11 +57,9 @@ func (c *Client) offload(ctx context.Context, events []event.Event) ([]event.Eve
 
 // Limits are the maximum sizes of files in bytes.
 type Limits struct {
-	// Attachment applies to files of event.MediaTypes, OtherAttachment to all others.
-	Attachment      int64 `json:"attachmentBytes"`
-	OtherAttachment int64 `json:"otherAttachmentBytes"`
-	// Attachments applies to all files of an input together; 0: unlimited.
-	Attachments int64 `json:"attachmentsBytes"`
+	Attachment      int64 `json:"attachmentBytes"`      // for event.MediaTypes
+	OtherAttachment int64 `json:"otherAttachmentBytes"` // for all others
+	Attachments     int64 `json:"attachmentsBytes"`     // for all files of an input together; 0: unlimited
 }
 
 // Limits depend on whether the client has a blob store.

@@ -25,30 +25,24 @@ import (
 // workflow of type [wire.WorkflowSend] at each scheduled time; only workers have to run.
 type Schedule struct {
 	ContextName string
-	// ID is unique among the schedules of the context: 1-64 of A-Z a-z 0-9 . _ -, starting with a
-	// letter or digit. Empty: DefaultScheduleID.
+	// ID in the context: 1-64 of A-Z a-z 0-9 . _ -, starting with a letter or digit. Empty:
+	// DefaultScheduleID.
 	ID string
-	// Cron is a cron expression of Temporal, like "0 9 * * MON-FRI" or "@daily". Either Cron or Every
-	// is set.
+	// Cron is a cron expression of Temporal, like "0 9 * * MON-FRI" or "@daily"; or set Every.
 	Cron string
-	// Every is the interval between messages, in whole seconds. Times are multiples of the interval
-	// since the Unix epoch.
-	Every time.Duration
-	// Timezone of Cron, a name of the IANA database. Empty: UTC.
-	Timezone string
+	// Every is in whole seconds. Messages are due at its multiples since the Unix epoch.
+	Every    time.Duration
+	Timezone string // of Cron, a name of the IANA database; empty: UTC
 	Message  event.UserMessage
-	// IsPaused and Next are results. Next is zero if the schedule sends no further messages.
-	IsPaused bool
-	Next     time.Time
+	IsPaused bool      // a result
+	Next     time.Time // a result; zero if the schedule sends no further messages
 }
 
 // DefaultScheduleID is the id of a schedule without one.
 const DefaultScheduleID = "default"
 
 const (
-	// The catch-up window: messages due while the Temporal server was down are sent if it is back
-	// within this time.
-	catchupWindow = time.Hour
+	catchupWindow = time.Hour // messages due while the server is down are sent if it is back within this time
 	maxScheduleID = 64
 	minEvery      = time.Second
 	maxCronBytes  = 1000
@@ -71,14 +65,11 @@ func checkScheduleID(id string) error {
 	return nil
 }
 
-// Schedule creates a schedule, or replaces the one with the same id; a paused one remains paused. It
-// returns the schedule with its next time. The context need not exist.
-//
-// If a message cannot be sent because no worker runs, the first one waits, and those that follow are
-// skipped. A message that is due while the server is down is sent up to an hour late.
-//
-// The error is a *ScheduleError for an invalid schedule. If it is ErrNextUnknown, the schedule was
-// stored and is returned without its next time.
+// Schedule creates a schedule, or replaces the one with the same id; a paused one remains paused.
+// It returns the schedule with its next time. The context need not exist. Without a worker, the
+// first message that is due waits, and later ones are skipped. A message that is due while the
+// server is down is sent up to an hour late. The error is a *ScheduleError for an invalid schedule,
+// or ErrNextUnknown if the schedule was stored and is returned without its next time.
 func (c *Context) Schedule(ctx context.Context, s Schedule) (Schedule, error) {
 	s.ContextName = c.name
 	if s.ID == "" {
@@ -168,24 +159,22 @@ func (c *Context) sendAction(s Schedule) (*sdkclient.ScheduleWorkflowAction, err
 	}, nil
 }
 
-// PauseSchedule stops the messages of a schedule until it is resumed. The error is ErrNoSchedule if
-// there is none.
+// PauseSchedule stops a schedule until it is resumed. The error is ErrNoSchedule if there is none.
 func (c *Context) PauseSchedule(ctx context.Context, id string) error {
 	return c.changeSchedule(ctx, "pause a schedule of", id, func(h sdkclient.ScheduleHandle) error {
 		return h.Pause(ctx, sdkclient.SchedulePauseOptions{})
 	})
 }
 
-// ResumeSchedule resumes a paused schedule. Messages that were due meanwhile are not sent. The error
-// is ErrNoSchedule if there is none.
+// ResumeSchedule resumes a schedule. Messages that were due meanwhile are not sent. The error is
+// ErrNoSchedule if there is none.
 func (c *Context) ResumeSchedule(ctx context.Context, id string) error {
 	return c.changeSchedule(ctx, "resume a schedule of", id, func(h sdkclient.ScheduleHandle) error {
 		return h.Unpause(ctx, sdkclient.ScheduleUnpauseOptions{})
 	})
 }
 
-// DeleteSchedule removes a schedule. A message that is being sent is still sent. The error is
-// ErrNoSchedule if there is none.
+// DeleteSchedule removes a schedule, but not a message being sent. It may return ErrNoSchedule.
 func (c *Context) DeleteSchedule(ctx context.Context, id string) error {
 	return c.changeSchedule(ctx, "delete a schedule of", id, func(h sdkclient.ScheduleHandle) error { return h.Delete(ctx) })
 }
@@ -218,9 +207,8 @@ func (c *Context) scheduleError(ctx context.Context, operation string, s Schedul
 	return c.explain(ctx, operation, err, ErrUnreachable)
 }
 
-// Schedules yields the schedules of a context; empty: of all contexts. A new schedule appears after
-// about a second. Schedules that other programs created under a name of [wire.ScheduleID] but for
-// another workflow are omitted. An error comes last; it is ErrUnreachable if Temporal does not respond.
+// Schedules yields the schedules of a context (empty: all). A new one appears after about a second.
+// Schedules of other workflows are omitted. An error, such as ErrUnreachable, comes last.
 func (c *Client) Schedules(ctx context.Context, contextName string) iter.Seq2[Schedule, error] {
 	return func(yield func(Schedule, error) bool) {
 		fail := func(err error) { yield(Schedule{}, fmt.Errorf("list schedules: %w", unreachable(ctx, err))) }

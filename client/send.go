@@ -16,35 +16,30 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// After updateTimeout without a worker, Send sends a signal.
-const updateTimeout = 2 * time.Second
+const updateTimeout = 2 * time.Second // without a worker; then Send sends a signal
 
 // Receipt reports the outcome of a Send, in the order of the events.
 type Receipt struct {
-	// ClientEventIDs are the ids the events were sent with. Sending events again with the
-	// same ids records them once.
+	// ClientEventIDs of the events. Sending events again with the same ids records them once.
 	ClientEventIDs []string `json:"clientEventIds"`
 	// EventIDs is nil if no worker responded or the input exceeds wire.MaxAppendBytes: Temporal has
 	// then stored the input for a worker.
-	EventIDs []string `json:"eventIds,omitempty"`
-	// RefusalID is the id of the InputRejectedEvent of an ErrRefused.
-	RefusalID string `json:"refusalId,omitempty"`
+	EventIDs  []string `json:"eventIds,omitempty"`
+	RefusalID string   `json:"refusalId,omitempty"` // of the InputRejectedEvent of an ErrRefused
 }
 
-// Send delivers events as one input, which is accepted or rejected as a whole. It creates
-// the context, or its next session, if needed. When Send returns nil, the input is stored,
-// and only a termination or reset of the run can lose it.
+// Send delivers events as one input, accepted or rejected as a whole. It creates the context, or
+// its next session, if needed. When Send returns nil, the input is stored, and only a termination
+// or reset of the run can lose it.
 //
-// Events without a ClientEventID are assigned one. A Send with an unknown outcome can be
-// repeated with the ids of its receipt: the context deduplicates them among its newest
-// thousand. Events of one input with the same id must be equal.
+// Events without a ClientEventID are assigned one. To repeat a Send with an unknown outcome, use
+// the ids of its receipt; the context deduplicates them among its newest thousand. Events of one
+// input with the same id must be equal. Files of 8 KiB and more are replaced by references to the
+// blob store, if the client has one.
 //
-// Files of 8 KiB and more are put into the blob store, if the client has one, and replaced
-// by references.
-//
-// The error is a *event.FieldError for invalid events, ErrRefused if the context rejects
-// the events, or ErrFull if no worker runs and the history has no room. After ErrFull, a
-// worker may still record the events, so repeat the Send with the same ids.
+// The error is a *event.FieldError for invalid events, ErrRefused if the context rejects them, or
+// ErrFull if no worker runs and the history has no room. After ErrFull, use the same ids again: a
+// worker may still record the events.
 func (c *Context) Send(ctx context.Context, events ...event.Event) (Receipt, error) {
 	defer c.client.notifier.notify(c.name)
 	if len(events) == 0 {
@@ -94,8 +89,7 @@ func (c *Context) sendUpdate(ctx context.Context, input converter.RawValue) ([]s
 	handle, err := t.UpdateWithStartWorkflow(ctx, sdkclient.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: t.NewWithStartWorkflowOperation(options, wire.WorkflowType),
 		UpdateOptions: sdkclient.UpdateWorkflowOptions{
-			// Random, because the server would answer a repeated id, such as of refused
-			// events, with the first result.
+			// Random: the server answers a repeated id with the first result, such as a rejection.
 			UpdateID: rand.Text(), WorkflowID: options.ID, UpdateName: wire.UpdateAppend, Args: []any{input},
 			WaitForStage: sdkclient.WorkflowUpdateStageCompleted,
 		},

@@ -16,12 +16,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// A client whose blob store differs from that of the workers would write references that they
-// cannot read. Before each change, it therefore compares its store with that in the namespace data,
-// or else with that in the memo of the context, which is set when a worker opens the context.
+// References in another store than that of the workers would be unreadable. Before each change, the
+// client therefore compares its store with that in the namespace data or in the memo of the
+// context.
 
-// storeChecks caches comparisons by context name; "" is the namespace. Namespaces and contexts
-// never change their store, so only an undecided comparison expires, after unknownTTL.
+// storeChecks caches comparisons by context name; "" is the namespace. Recorded stores never
+// change, so only an undecided comparison expires, after unknownTTL.
 type storeChecks struct {
 	mu     sync.Mutex
 	checks *lru.Cache // of storeCheck
@@ -29,10 +29,9 @@ type storeChecks struct {
 
 func newStoreChecks() storeChecks { return storeChecks{checks: lru.New(maxChecks)} }
 
-// isSame is false if a store was unknown.
 type storeCheck struct {
 	at     time.Time
-	isSame bool
+	isSame bool // false if a store was unknown
 }
 
 const (
@@ -54,7 +53,6 @@ func (s *storeChecks) add(contextName string, isSame bool) {
 	s.checks.Add(contextName, storeCheck{time.Now(), isSame})
 }
 
-// A worker has opened the context since.
 func (s *storeChecks) expire(contextName string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +121,7 @@ func (c *Context) compareStore(ctx context.Context, operation string, run *workf
 	return err
 }
 
-// hasStore returns false without an error if one of the stores is unknown. While the store of the
-// client is not reachable, no reference can be written.
+// hasStore returns false without an error if a store is unknown or that of the client unreachable.
 func (c *Client) hasStore(ctx context.Context, object, want string) (isSame bool, err error) {
 	if want == "" {
 		return false, nil

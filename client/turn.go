@@ -54,8 +54,7 @@ func (t *turn) add(e event.Event) (belongs, ends bool) {
 	case event.RequestEnd:
 		return begun, t.answeredBy(cmp.Or(event.Counter(body.Unanswered()), t.through))
 	case event.SessionStarted:
-		// A previous run means that the run of the turn was terminated.
-		return begun, begun && body.PreviousRunID != ""
+		return begun, begun && body.PreviousRunID != "" // the previous run was terminated
 	}
 	return begun, false
 }

@@ -13,26 +13,21 @@ import (
 
 // Verification is the result of verifying a log.
 type Verification struct {
-	ContextName string `json:"contextName"`
-	// Events is the number of events that could be read.
-	Events   int `json:"events"`
-	Segments int `json:"segments"`
-	// InHistory is the number of events that only the history contains.
-	InHistory int `json:"inHistory"`
-	// Problems lists the problems of the archive, then those of the log in log order.
-	Problems []Problem `json:"problems"`
+	ContextName string    `json:"contextName"`
+	Events      int       `json:"events"` // events that could be read
+	Segments    int       `json:"segments"`
+	InHistory   int       `json:"inHistory"` // events that only the history contains
+	Problems    []Problem `json:"problems"`  // of the archive, then of the log in log order
 }
 
 type Problem struct {
-	// Place is the id of an event, or the key of an archive entry.
-	Place string `json:"place"`
+	Place string `json:"place"` // id of an event, or key of an archive entry
 	Text  string `json:"text"`
 }
 
-// Verify reads the whole log from the archive and the histories. It reports missing or
-// damaged segments, missing events, and events with an id, parent or context name out of
-// sequence, a decreasing timestamp, or invalid fields. The error is ErrNoContext, or a
-// reason why the log could not be read.
+// Verify reads the whole log from the archive and the histories. It reports missing or damaged
+// segments, missing events, ids, parents and context names out of sequence, decreasing timestamps
+// and invalid fields. The error is ErrNoContext, or a reason why the log could not be read.
 func (c *Context) Verify(ctx context.Context) (Verification, error) {
 	v := Verification{ContextName: c.name, Problems: []Problem{}}
 	archived := 0
@@ -54,7 +49,6 @@ func (c *Context) Verify(ctx context.Context) (Verification, error) {
 		for e, err := range c.Events(ctx, from) {
 			if gap := (*eventlog.GapError)(nil); errors.As(err, &gap) {
 				v.Problems = append(v.Problems, Problem{event.FormatID(c.name, gap.First), err.Error()})
-				// Continue after the gap.
 				verifier.last.ID = event.FormatID(c.name, gap.Last)
 				from, more = verifier.last.ID, gap.Last > 0
 				break
