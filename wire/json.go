@@ -8,8 +8,7 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// JSON encodes a value as a json/plain payload. Unlike the default converter, it does not
-// escape "<", ">" and "&" as six bytes each.
+// JSON encodes a json/plain payload without escaping "<", ">" and "&" to six bytes each.
 func JSON(value any) (converter.RawValue, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -5,26 +5,20 @@ import "github.com/seed-9ed7edd4/chronicle/reducer"
 // Limits in bytes of JSON. The server rejects payloads above 2 MiB (512 KiB with devserver.Tuning)
 // and messages above 4 MiB. Payloads in the blob store count as references.
 const (
-	// MaxEventBytes limits one event. It leaves room for a file of 1 MiB in base64.
-	MaxEventBytes = 1_500_000
-	// MaxInputBytes limits one input of one or more events.
-	MaxInputBytes = 1_900_000
+	MaxEventBytes = 1_500_000 // one event; leaves room for a file of 1 MiB in base64
+	MaxInputBytes = 1_900_000 // one input of one or more events
 	// MaxStoredBytes replaces both limits if clients and workers have a blob store. A workflow
 	// task reads and writes that much in a fraction of its timeout of ten seconds.
 	MaxStoredBytes = 16_000_000
 	// MaxAppendBytes limits one [UpdateAppend]; larger input is sent as a signal. A workflow task
-	// carries up to ten updates and a copy of each in its completion. Exceeding the message limit
-	// there would block the run.
+	// carries up to ten updates, each twice; above the message limit, they would block the run.
 	MaxAppendBytes = 64 << 10
-	// MaxScheduledBytes limits the event of a [Scheduled]: Temporal copies it into the history of the
-	// schedule at each change and into that of each workflow.
+	// MaxScheduledBytes limits the event of a [Scheduled]; each change and each workflow copies it.
 	MaxScheduledBytes = 32 << 10
-	// MaxRecordBytes is the approximate limit of one [Record].
-	MaxRecordBytes = 1 << 20
+	MaxRecordBytes    = 1 << 20 // approximate, one [Record]
 )
 
-// MaxSnapshotBytes is the approximate maximum size of a session in the result of
-// [QuerySnapshot]. A larger session is read from the log.
+// MaxSnapshotBytes bounds a [QuerySnapshot] approximately. Larger sessions are read from the log.
 const MaxSnapshotBytes = 1 << 20
 
 func Fits(s reducer.Session) bool {

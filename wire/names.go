@@ -13,41 +13,32 @@ const (
 	// WorkflowSend is the type of the workflows that schedules start. Its input is a [Scheduled]. Its
 	// id is the idempotency key: a workflow that is started again with the same id sends nothing.
 	WorkflowSend = "Send"
-	// TaskQueue is the default task queue of contexts.
-	TaskQueue = "contexts"
+	TaskQueue    = "contexts" // default task queue of contexts
 
-	// SignalEvent delivers input: one event object or an array of them.
-	SignalEvent = "event"
-	// SignalInterrupt stops the running answer.
-	SignalInterrupt = "interrupt"
-	// SignalClose ends the session; its input may be a [Close].
-	SignalClose = "close"
+	SignalEvent     = "event"     // one event object or an array of them
+	SignalInterrupt = "interrupt" // stops the running answer
+	SignalClose     = "close"     // ends the session; its input may be a [Close]
 	// SignalRequestStarted carries a [RequestStarted] from Generate to its workflow, during the
 	// attempt, never after its result. Clients must not send it.
 	SignalRequestStarted = "request-started"
 
 	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns an
-	// [Appended] once it is in the log. Invalid input fails with the error type [ErrorInvalid] and
-	// does not enter the history. Input that this context rejects is recorded as an
-	// InputRejectedEvent and fails with [ErrorRefused], whose details contain the event id.
+	// [Appended] once it is in the log. Invalid input fails with [ErrorInvalid] and does not enter
+	// the history. Input that the context rejects fails with [ErrorRefused], whose details contain
+	// the id of the recorded InputRejectedEvent.
 	UpdateAppend = "append"
 	ErrorInvalid = "Invalid"
 	ErrorRefused = "Refused"
 
-	// QueryState returns a [State], for people and tools.
-	QueryState = "state"
-	// QuerySnapshot returns the [reducer.Session] that Generate needs, and fails if it is
-	// too large, see [Fits].
+	QueryState = "state" // returns a [State], for people and tools
+	// QuerySnapshot returns the [reducer.Session] that Generate needs, if it is small: see [Fits].
 	QuerySnapshot = "snapshot"
-	// QueryStopCheck returns a [StopCheck]. Its name cannot change, because Generate may
-	// query a worker of an older version.
+	// QueryStopCheck returns a [StopCheck]. Its name is fixed: Generate may query an older worker.
 	QueryStopCheck = "wish"
-	// QueryDelivery takes an array of clientEventIds and returns a [Delivery].
-	QueryDelivery = "delivery"
+	QueryDelivery  = "delivery" // takes an array of clientEventIds, returns a [Delivery]
 )
 
-// Search attributes. Workers register them on start. Without permission to do so,
-// contexts run without them.
+// Search attributes, which workers register on start. Contexts also run without them.
 const (
 	AttributeStatus = "ContextStatus" // Keyword, a [Status]
 	AttributeTurns  = "ContextTurns"  // Int, the number of requests that ended
@@ -72,8 +63,7 @@ func ContextName(workflowID string) (name string, ok bool) {
 
 const schedulePrefix = "send:"
 
-// ScheduleID is the Temporal id of a schedule of a context. Temporal appends "-" and the scheduled
-// time to get the ids of its workflows.
+// ScheduleID is the Temporal id of a schedule. Its workflow ids append "-" and the scheduled time.
 func ScheduleID(contextName, id string) string { return schedulePrefix + contextName + "/" + id }
 
 // ParseScheduleID is the inverse of [ScheduleID]; ok is false for any other id.
@@ -86,8 +76,7 @@ func ParseScheduleID(scheduleID string) (contextName, id string, ok bool) {
 	return contextName, id, event.ValidateContextName(contextName) == nil && id != ""
 }
 
-// ScheduledEventID is the client event id of the message that a [WorkflowSend] sends, like
-// "schedule:daily-2026-01-02T09:00:00Z".
+// ScheduledEventID is a client event id like "schedule:daily-2026-01-02T09:00:00Z".
 func ScheduledEventID(contextName, workflowID string) string {
 	id := scheduledPrefix + strings.TrimPrefix(workflowID, ScheduleID(contextName, ""))
 	if len(id) > event.MaxClientEventID {
@@ -98,7 +87,7 @@ func ScheduledEventID(contextName, workflowID string) string {
 
 const scheduledPrefix = "schedule:"
 
-// WorkerQueue is the task queue of a worker process. After continue-as-new, a context uses it to
+// WorkerQueue is the task queue of one worker process. After continue-as-new, a context uses it to
 // reach an answer that the process is generating.
 func WorkerQueue(taskQueue, process string) string { return taskQueue + "/" + process }
 

@@ -19,37 +19,32 @@ type Record struct {
 }
 
 type Close struct {
-	// Reason goes into the SessionEndedEvent; default "closed".
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"` // of the SessionEndedEvent; default "closed"
 }
 
 // Scheduled is the input of [WorkflowSend].
 type Scheduled struct {
-	ContextName string `json:"contextName"`
-	// Event is one event that clients may send. Its clientEventId is replaced.
-	Event json.RawMessage `json:"event"`
+	ContextName string          `json:"contextName"`
+	Event       json.RawMessage `json:"event"` // one that clients may send; its clientEventId is replaced
 }
 
 // Appended is the result of [UpdateAppend].
 type Appended struct {
-	// EventIDs are the ids in the log, in the order of the events. A duplicate by
-	// clientEventId has the id of the first.
+	// EventIDs are in the order of the events. A duplicate by clientEventId has the id of the
+	// first.
 	EventIDs []string `json:"eventIds"`
 }
 
 // RequestStarted reports that Generate sent an attempt of a request.
 type RequestStarted struct {
-	RequestID  string `json:"requestId"`
-	Attempt    int    `json:"attempt"`
-	Through    string `json:"throughEventId"`
-	ProviderID string `json:"providerId"`
-	Model      string `json:"model"`
-	// Worker is the [WorkerQueue] of the process that makes the request, or "".
-	Worker string `json:"worker,omitempty"`
-	// Ended is set if the attempt failed and another one follows.
-	Ended *AttemptEnd `json:"ended,omitempty"`
-	// Lost is an earlier attempt that did not report its end, because its worker died.
-	Lost *LostAttempt `json:"lost,omitempty"`
+	RequestID  string       `json:"requestId"`
+	Attempt    int          `json:"attempt"`
+	Through    string       `json:"throughEventId"`
+	ProviderID string       `json:"providerId"`
+	Model      string       `json:"model"`
+	Worker     string       `json:"worker,omitempty"` // [WorkerQueue] of the process that makes the request, or ""
+	Ended      *AttemptEnd  `json:"ended,omitempty"`  // set if the attempt failed and another one follows
+	Lost       *LostAttempt `json:"lost,omitempty"`   // an earlier attempt, whose worker died before it reported its end
 }
 
 type AttemptEnd struct {
@@ -71,15 +66,11 @@ type LostAttempt struct {
 
 // StopCheck is the result of [QueryStopCheck]: whether a running request must stop.
 type StopCheck struct {
-	LastEventID string `json:"lastEventId"`
-	// LastEventAt is the time at which that event was recorded; zero if unknown.
-	LastEventAt time.Time `json:"lastEventAt,omitzero"`
-	// RequestID is the running request, or "".
-	RequestID string `json:"requestId,omitempty"`
-	// Stop is why the request must stop, or "". Trigger is the newest event that
-	// requires an answer.
-	Stop    event.Reason `json:"stop,omitempty"`
-	Trigger string       `json:"trigger,omitempty"`
+	LastEventID string       `json:"lastEventId"`
+	LastEventAt time.Time    `json:"lastEventAt,omitzero"` // when that event was recorded; zero if unknown
+	RequestID   string       `json:"requestId,omitempty"`  // the running request, or ""
+	Stop        event.Reason `json:"stop,omitempty"`       // why the request must stop, or ""
+	Trigger     string       `json:"trigger,omitempty"`    // newest event that requires an answer
 }
 
 func StopCheckOf(s reducer.Session) StopCheck {
@@ -92,11 +83,10 @@ func StopCheckOf(s reducer.Session) StopCheck {
 
 // Delivery is the result of [QueryDelivery]: the outcome of events that were sent.
 type Delivery struct {
-	// EventIDs are the ids in the log, by clientEventId, among the newest
-	// [reducer.MaxRecent] events. Events that are not in the log are missing.
+	// EventIDs by clientEventId, among the newest [reducer.MaxRecent] events; others are missing.
 	EventIDs map[string]string `json:"eventIds"`
-	// Pending means that the run has input that is not in the log yet. If it is false, a
-	// missing event was rejected or never reached the run.
+	// Pending: input is not in the log yet. If false, a missing event was rejected or never
+	// arrived.
 	Pending     bool   `json:"pending,omitempty"`
 	LastEventID string `json:"lastEventId,omitempty"`
 	Status      Status `json:"status"`

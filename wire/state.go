@@ -31,26 +31,21 @@ func StatusOf(s reducer.Session) Status {
 
 // State is the result of [QueryState]. It contains references to keys but no secrets.
 type State struct {
-	ContextName string `json:"contextName"`
-	Status      Status `json:"status"`
-	EventCount  int    `json:"eventCount"`
-	LastEventID string `json:"lastEventId,omitempty"`
-	// Turns is the number of requests that ended.
-	Turns int `json:"turns"`
-	// Model is that of the newest request; empty before the first.
-	Model string `json:"model,omitempty"`
-	// Usage is the sum over the ended attempts of the context.
-	Usage   reducer.Usage    `json:"usage,omitzero"`
-	Request *reducer.Request `json:"request,omitempty"`
-	Config  reducer.Config   `json:"config"`
-	// MessageCount is the number of messages. Messages holds the newest of them, up to
-	// [MaxStateBytes] together with the request settings, without the bytes of attachments and
-	// without provider state.
+	ContextName string           `json:"contextName"`
+	Status      Status           `json:"status"`
+	EventCount  int              `json:"eventCount"`
+	LastEventID string           `json:"lastEventId,omitempty"`
+	Turns       int              `json:"turns"`           // the number of requests that ended
+	Model       string           `json:"model,omitempty"` // that of the newest request; empty before the first
+	Usage       reducer.Usage    `json:"usage,omitzero"`  // sum over the ended attempts
+	Request     *reducer.Request `json:"request,omitempty"`
+	Config      reducer.Config   `json:"config"`
+	// Messages are the newest of MessageCount, up to [MaxStateBytes] with the request settings,
+	// without the bytes of attachments and without provider state.
 	MessageCount       int                  `json:"messageCount"`
 	Messages           []reducer.Message    `json:"messages"`
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
-	// UpdatedAt is the time of the last change; zero before the first event.
-	UpdatedAt time.Time `json:"updatedAt,omitzero"`
+	UpdatedAt          time.Time            `json:"updatedAt,omitzero"` // the last change; zero before the first event
 }
 
 func StateOf(s reducer.Session, updatedAt time.Time) State {
@@ -102,10 +97,9 @@ func jsonSize(value any) int {
 	return len(data)
 }
 
-// maxStateTools bounds the JSON of tools with descriptions and schemas in a [State].
-const maxStateTools = 8 << 10
+const maxStateTools = 8 << 10 // bytes of JSON
 
-// withoutSchemas returns the tools; if they are large, without descriptions, schemas and conditions.
+// withoutSchemas omits descriptions, schemas and conditions of large tools.
 func withoutSchemas(tools *event.SetTools) *event.SetTools {
 	if toolsSize(tools) <= maxStateTools {
 		return tools
@@ -128,11 +122,9 @@ func toolsSize(tools *event.SetTools) int {
 	return jsonSize(tools)
 }
 
-// maxStateArguments bounds the arguments of a tool call in a [State], in bytes.
-const maxStateArguments = 1 << 10
+const maxStateArguments = 1 << 10 // bytes of a tool call
 
-// shortened returns a request without settings and with short arguments. The arguments of the 17th
-// and later calls are omitted.
+// shortened omits settings, the end of long arguments, and the arguments after the 16th call.
 func shortened(request *reducer.Request) *reducer.Request {
 	if request == nil {
 		return nil
@@ -153,9 +145,8 @@ func shortened(request *reducer.Request) *reducer.Request {
 	return &short
 }
 
-// MaxStateBytes bounds the JSON of the messages, the settings and the tool calls in a [State]. It keeps
-// the result below the size at which payloads go to the blob store, so clients without a store
-// can read it.
+// MaxStateBytes bounds the messages, settings and tool calls in a [State], so that the result stays
+// below the size for the blob store and clients without a store can read it.
 const MaxStateBytes = 48 << 10
 
 func withoutData(attachments []reducer.Attachment) []reducer.Attachment {
