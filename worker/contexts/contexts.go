@@ -33,54 +33,38 @@ const (
 // HandBack is the time to hand running requests back to Temporal when the worker stops.
 const HandBack = 10 * time.Second
 
-// MinContinueAfter is the minimum of Options.ContinueAfter. A run that starts, completes one
-// turn and continues as new has fewer history events.
+// MinContinueAfter is the least Options.ContinueAfter. A run with one turn has fewer events.
 const MinContinueAfter = 50
 
 type Options struct {
-	// Namespace of the Temporal client. Empty: "default".
-	Namespace string
-	// TaskQueue to poll. Empty: wire.TaskQueue.
-	TaskQueue string
-	// Part to run. Zero: both.
-	Part   Part
-	Models *llm.Adapter
-	// Tools are the tools of the worker, the same in all workers of a task queue. Nil: none;
-	// tools of clients still work.
-	Tools activities.Tools
-	// Stream carries live deltas; nil: none.
-	Stream *stream.Conn
-	// Reduce folds events into the messages for the model. Nil: reducer.Reduce. It must be
-	// pure, and the same in all workers of a task queue.
-	Reduce reducer.Reducer
-	// SearchAttributes: contexts set them; see [RegisterSearchAttributes].
-	SearchAttributes bool
-	// Archive stores the logs; required. Its store is also the ExternalStorage of the Temporal
-	// client.
+	Namespace string // of the Temporal client; empty: "default"
+	TaskQueue string // empty: wire.TaskQueue
+	Part      Part
+	Models    *llm.Adapter
+	// Tools are the same in all workers of a task queue. Nil: none; tools of clients still work.
+	Tools  activities.Tools
+	Stream *stream.Conn // live deltas; nil: none
+	// Reduce must be pure, and the same in all workers of a task queue. Nil: reducer.Reduce.
+	Reduce           reducer.Reducer
+	SearchAttributes bool // set by contexts; see [RegisterSearchAttributes]
+	// Archive is required. Its store is also the ExternalStorage of the Temporal client.
 	Archive *archive.Archive
-	// StoreID is the identity of that store (blobs.Store.Identity). Workflow tasks of contexts
-	// with another store fail. Empty: no check.
+	// StoreID is blobs.Store.Identity; tasks of contexts with another store fail. Empty: no check.
 	StoreID string
-	// ContinueAfter is the number of history events after which a run continues as new, at
-	// least MinContinueAfter. 0: when the server suggests it, at 4,096.
+	// ContinueAfter is in history events, at least MinContinueAfter. 0: the server suggests 4,096.
 	ContinueAfter int
-	// DefaultModel is the model shown in the Temporal UI for contexts without a provider of
-	// their own. Optional.
+	// DefaultModel is shown in the Temporal UI for contexts without a provider of their own.
+	// Optional.
 	DefaultModel string
-	// CacheBytes is the approximate memory of cached contexts in bytes. Zero: bounded only by
-	// the number of workflows that the SDK caches.
+	// CacheBytes is the approximate memory of cached contexts. 0: only the SDK bounds their number.
 	CacheBytes int64
-	// DrainTimeout is the time for running answers to finish in Stop before they are handed
-	// back to Temporal. Zero: at once.
+	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
 	DrainTimeout time.Duration
-	// Rules of new runs. Zero: reducer.CurrentRules.
-	Rules reducer.Rules
-	// OnFatalError is called when the worker fails. Optional.
-	OnFatalError func(error)
+	Rules        reducer.Rules // of new runs; zero: reducer.CurrentRules
+	OnFatalError func(error)   // called when the worker fails; optional
 }
 
-// NewWorker returns a worker to be started. You can register your own workflows and activities
-// with it.
+// NewWorker returns a worker to start. You can register your own workflows and activities with it.
 func NewWorker(temporal client.Client, options Options) *Worker {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
@@ -90,30 +74,27 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 	}
 	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
 	cache := activities.NewSessionCache(options.CacheBytes)
-	// Spare pollers save time: the server writes a task that arrives without a poller to its
-	// database and reads it back.
+	// Spare pollers save time: the server writes a task without a waiting poller to its database.
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: 32,
 		MinimumNumberOfPollers: 32,
 		MaximumNumberOfPollers: 64,
 	})
 	common := worker.Options{
-		// A worker learns that an activity was cancelled from the response to a heartbeat, so
-		// this interval bounds the delay.
+		// The response to a heartbeat tells that an activity was cancelled, so this bounds the
+		// delay.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                options.DrainTimeout + HandBack,
-		// If the server announces its limit, the SDK applies it to a marker before large
-		// payloads go to the blob store.
+		// Otherwise the SDK checks the server's limit before large payloads go to the blob store.
 		DisablePayloadErrorLimit: true,
 	}
 	main := common
 	main.Interceptors = []interceptor.WorkerInterceptor{workflows.Interceptor()}
 	main.WorkflowTaskPollerBehavior = pollers
 	main.ActivityTaskPollerBehavior = pollers
-	// The default is one second. Decoding a session of several megabytes takes longer when many
-	// workflow tasks share few cores, and the failed task would only be retried: 60 contexts of
-	// 7 MB on two cores exceed 5 s.
+	// The default of 1 s is too short to decode large sessions when many tasks share few cores (60
+	// contexts of 7 MB on two cores exceed 5 s), and the failed task would only be retried.
 	main.DeadlockDetectionTimeout = 30 * time.Second
 	main.DisableWorkflowWorker = options.Part == OnlyActivities
 	main.LocalActivityWorkerOnly = options.Part == OnlyWorkflows

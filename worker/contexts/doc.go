@@ -10,15 +10,14 @@
 //	err = w.Run(worker.InterruptCh())
 //
 // [Options].Reduce replaces the fold of events into messages, [Options].Models the providers.
-// [Options].Tools are the tools that contexts may name: see package tool.
-// Call [BindStore] and [RegisterSearchAttributes] before the worker starts; without the latter,
-// leave SearchAttributes unset.
+// [Options].Tools are the tools that contexts may name: see package tool. Call [BindStore] and
+// [RegisterSearchAttributes] before the worker starts; without the latter, leave SearchAttributes
+// unset.
 //
 // Guarantees:
-//   - Stop lets running answers finish within DrainTimeout and hands the others back to
-//     Temporal, so that another worker repeats them without losing an attempt.
-//   - Workers of a task queue may be added, stopped and killed at any time; no accepted input
-//     is lost and no answer is recorded twice.
-//   - [BindStore] admits one blob store per namespace, even if workers with different stores
-//     start concurrently.
+//   - Stop lets answers finish within DrainTimeout and hands the others back to Temporal: another
+//     worker repeats them without losing an attempt.
+//   - Workers of a task queue may be added, stopped and killed at any time; no accepted input is
+//     lost and no answer is recorded twice.
+//   - [BindStore] admits one blob store per namespace, even if workers start concurrently.
 package contexts

@@ -23,20 +23,17 @@ import (
 var ErrStoreRefused = errors.New("the blob store is not recorded in the namespace")
 
 const (
-	claimPrefix = wire.MemoStore + "/"
-	// bindRetryInterval is the delay between reads of the namespace data.
-	bindRetryInterval = 50 * time.Millisecond
+	claimPrefix       = wire.MemoStore + "/"
+	bindRetryInterval = 50 * time.Millisecond // between reads of the namespace data
 )
 
-// BindStore records the identity of the blob store of a namespace, once. It returns
-// blobs.ErrOtherStore if the namespace has another store, and ErrStoreRefused if the server
-// does not allow or support recording.
+// BindStore records the identity of the blob store of a namespace, once. The error is
+// blobs.ErrOtherStore if the namespace has another store, and ErrStoreRefused if the server does
+// not allow or support recording.
 //
-// Workers with different stores may call it concurrently. Each one first adds a claim of its
-// own. The server serializes the updates of a namespace and responds with the result, so
-// exactly one of them sees no other claim. That one records its store, and the others wait for
-// it. If it is killed in between, its claim remains, and workers with other stores fail until
-// it starts again.
+// Each worker first adds a claim of its own. The server serializes updates and responds with the
+// result, so exactly one worker sees no other claim; it records its store, and the others wait. If
+// it is killed in between, workers with other stores fail until it starts again.
 func BindStore(ctx context.Context, c client.Client, namespaceName, id string) error {
 	isClaimed := false
 	for {
@@ -58,8 +55,7 @@ func BindStore(ctx context.Context, c client.Client, namespaceName, id string) e
 		case bound != "":
 			return blobs.OtherStore("namespace "+namespaceName, bound, id)
 		}
-		// Another worker is recording its store, or has updated the namespace concurrently,
-		// which is an error.
+		// Another worker is recording its store, or its concurrent update made this one fail.
 		select {
 		case <-time.After(bindRetryInterval):
 		case <-ctx.Done():
@@ -93,7 +89,6 @@ func namespaceData(ctx context.Context, c client.Client, namespaceName string) (
 	return described.GetNamespaceInfo().GetData(), storeError("describe", namespaceName, err)
 }
 
-// updateNamespace sets one key and returns all data of the namespace.
 func updateNamespace(ctx context.Context, c client.Client, namespaceName, key, value string) (map[string]string, error) {
 	updated, err := c.WorkflowService().UpdateNamespace(ctx, &workflowservice.UpdateNamespaceRequest{
 		Namespace:  namespaceName,

@@ -50,8 +50,7 @@ func (w *Worker) Run(interrupted <-chan any) error {
 	return err
 }
 
-// Stop stops polling, lets running answers finish for Options.DrainTimeout, hands the others
-// back to Temporal, and then returns.
+// Stop stops polling, lets answers finish for Options.DrainTimeout and hands the others back.
 func (w *Worker) Stop() {
 	w.stop.Do(func() {
 		defer close(w.stopped)
