@@ -15,53 +15,40 @@ import (
 
 // Options configure an [Adapter]. The zero value is valid.
 type Options struct {
-	// HTTPClient sends the requests; it should neither retry nor follow redirects. Nil:
-	// [NewHTTPClient].
+	// HTTPClient should neither retry nor follow redirects. Nil: [NewHTTPClient].
 	HTTPClient *http.Client
-	// Getenv looks up keys of the form env:NAME. Nil: [os.Getenv].
-	Getenv func(string) string
-	// ReadFile reads keys of the form file:/path. Nil: [os.ReadFile].
-	ReadFile func(string) ([]byte, error)
-	// Providers are added to the presets; one with the id of a preset replaces it.
-	Providers []Provider
-	// PriceVersion is the version of the prices of Providers, at most
-	// [event.MaxPriceVersionBytes]. Empty: the first 12 hex digits of their SHA-256 hash.
+	Getenv     func(string) string          // for keys of the form env:NAME; nil: [os.Getenv]
+	ReadFile   func(string) ([]byte, error) // for keys of the form file:/path; nil: [os.ReadFile]
+	Providers  []Provider                   // added to the presets; one with the id of a preset replaces it
+	// PriceVersion of Providers, at most [event.MaxPriceVersionBytes]. Empty: a hash of the prices.
 	PriceVersion string
-	// AllowBaseURLs are the base URLs that contexts may use, including the paths below them;
-	// see [baseurl.URL.Contains]. They get no key.
+	// AllowBaseURLs are base URLs that contexts may use, and the paths below. They get no key.
 	AllowBaseURLs []baseurl.URL
-	// AllowLoopback lets contexts use any base URL on this machine.
-	AllowLoopback bool
-	// Defaults is the provider of contexts without one of their own.
-	Defaults Defaults
-	// ReadAttachment reads an attachment from a file and decides which paths may be read. Nil:
-	// such attachments become notes to the model.
+	AllowLoopback bool     // contexts may use any base URL on this machine
+	Defaults      Defaults // of contexts without a provider of their own
+	// ReadAttachment reads a file if its path is allowed. Nil: such attachments become notes.
 	ReadAttachment func(path string) ([]byte, error)
-	// ReadBlob reads an attachment that refers to a blob by [event.Source.Ref], within
-	// [BlobTimeout]. Nil: such attachments become notes to the model.
+	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: such attachments become
+	// notes.
 	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
-	// Logger logs attachments that cannot be read. Nil: discard.
-	Logger *slog.Logger
+	Logger   *slog.Logger // for attachments that cannot be read; nil: discard
 }
 
 // BlobTimeout bounds the time to read a blob, so that a slow store does not block a request.
 const BlobTimeout = 5 * time.Second
 
 // Defaults are the provider of contexts without one of their own, see
-// [reducer.ProviderConfig.IsDefault]. Empty fields keep the value of the context's initial
-// config.
+// [reducer.ProviderConfig.IsDefault]. Empty fields keep the value of the context's initial config.
 type Defaults struct {
 	ProviderID string
 	// BaseURL is also the URL of the provider for contexts that name it without a URL.
 	BaseURL string
 	Model   string
-	// APIKeyRef is the place of the key for BaseURL: env:NAME or file:/path. If it is empty and
-	// BaseURL is not, no key is sent.
+	// APIKeyRef is the key for BaseURL, env:NAME or file:/path. Empty, with a BaseURL: no key.
 	APIKeyRef string
 }
 
-// DefaultsFromEnv reads the variables of the official OpenAI libraries, OPENAI_API_KEY and
-// OPENAI_BASE_URL, and OPENAI_MODEL. It refers to the key without reading it.
+// DefaultsFromEnv reads OPENAI_BASE_URL and OPENAI_MODEL, and refers to the key in OPENAI_API_KEY.
 func DefaultsFromEnv(getenv func(string) string) Defaults {
 	d := Defaults{
 		ProviderID: "openai",
@@ -74,7 +61,6 @@ func DefaultsFromEnv(getenv func(string) string) Defaults {
 	return d
 }
 
-// applyTo returns the config of a context with the defaults of the worker applied.
 func (d Defaults) applyTo(cfg reducer.ProviderConfig) reducer.ProviderConfig {
 	if !cfg.IsDefault {
 		return cfg
@@ -139,11 +125,10 @@ func New(o Options) *Adapter {
 	return a
 }
 
-// NewHTTPClient returns a client for streams from a few hosts. It keeps many connections per
-// host and has no timeout, since the context of a request bounds it. It follows no redirects,
-// which would send the conversation to a host that nobody configured. It uses HTTPS_PROXY for
-// https URLs, where the proxy sees only the host name. It uses no proxy for http URLs, because
-// the proxy would see the key.
+// NewHTTPClient returns a client with many connections per host and without a timeout: the context
+// bounds a request. It follows no redirects, which would send the conversation to a host that
+// nobody configured. It uses HTTPS_PROXY for https URLs, and no proxy for http URLs, where the
+// proxy would see the key.
 func NewHTTPClient() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.Proxy = func(r *http.Request) (*url.URL, error) {

@@ -12,17 +12,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// block is a part of a user message.
 type block struct {
 	part
-	// isNote marks a note in place of an attachment.
-	isNote bool
+	isNote bool // in place of an attachment
 }
 
 func textBlock(text string) block { return block{part: textPart(text)} }
 
-// attachment renders an attachment: as a content part if the provider accepts its kind of
-// media, as text if it is a text file, otherwise, or if it cannot be read, as a note.
+// attachment renders a content part, the text of a text file, or else a note.
 func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 	media := event.MediaOf(a.MediaType)
 	switch {
@@ -45,7 +42,6 @@ func (t *Target) attachment(ctx context.Context, a reducer.Attachment) block {
 	return textBlock(fmt.Sprintf("[Attached: %s]\n%s", a.Name(), data))
 }
 
-// note renders a note with the place of an attachment, or the name of a blob.
 func note(a reducer.Attachment, but string) block {
 	name := a.Source.String()
 	if a.Source.Type == event.SourceBlob {
@@ -54,7 +50,6 @@ func note(a reducer.Attachment, but string) block {
 	return block{part: textPart(fmt.Sprintf("[Attached: %s%s]", name, but)), isNote: true}
 }
 
-// media renders an image, a PDF or an audio file as a content part.
 func (t *Target) media(ctx context.Context, media event.Media, a reducer.Attachment) block {
 	isData := strings.HasPrefix(a.Source.URL, "data:")
 	if a.Source.Type == event.SourceURL && (isData && media == event.MediaImage || !isData && t.quirks.fetches(media)) {
@@ -70,11 +65,9 @@ func (t *Target) media(ctx context.Context, media event.Media, a reducer.Attachm
 	return block{part: t.quirks.partOf(media, a, "data:"+event.BareMediaType(a.MediaType)+";base64,"+base64.StdEncoding.EncodeToString(data))}
 }
 
-// defaultName is the name of a PDF without one; OpenAI requires a name.
-const defaultName = "document.pdf"
+const defaultName = "document.pdf" // OpenAI requires a name
 
-// partOf returns the content part for a file at a URL, which is a data URL in base64 unless the
-// provider fetches it.
+// partOf takes the URL of a file: a data URL in base64 unless the provider fetches it.
 func (q quirks) partOf(media event.Media, a reducer.Attachment, url string) part {
 	_, data, _ := strings.Cut(url, ";base64,")
 	switch {
@@ -91,7 +84,6 @@ func (q quirks) partOf(media event.Media, a reducer.Attachment, url string) part
 	}
 }
 
-// audioFormat returns the name of the format of a media type of [event.MediaAudio].
 func audioFormat(mediaType string) string {
 	if strings.Contains(event.BareMediaType(mediaType), "wav") {
 		return "wav"
@@ -99,8 +91,7 @@ func audioFormat(mediaType string) string {
 	return "mp3"
 }
 
-// isReadable reports whether the bytes of a source can be read. The worker never fetches URLs: it
-// may reach hosts that the sender may not.
+// isReadable rejects remote URLs: the worker may reach hosts that the sender may not.
 func (t *Target) isReadable(s event.Source) bool {
 	switch s.Type {
 	case event.SourceFile:
@@ -112,7 +103,6 @@ func (t *Target) isReadable(s event.Source) bool {
 	}
 }
 
-// read returns the bytes of a source and logs failures.
 func (t *Target) read(ctx context.Context, s event.Source) (data []byte, err error) {
 	switch {
 	case s.Type == event.SourceFile:

@@ -26,7 +26,6 @@ const (
 	maxAdvice  = 150
 )
 
-// fail classifies the error of a request.
 func (t *Target) fail(ctx context.Context, err error) *Error {
 	e := &Error{ProviderID: t.ProviderID}
 	var response *errorResponse
@@ -62,9 +61,9 @@ func (t *Target) failCanceled(ctx context.Context, e *Error) {
 	e.Kind, e.Message = KindCanceled, t.clean(e.cause.Error(), maxMessage)
 }
 
-// failResponse classifies an error response. It repeats the response only if it is the error
-// object of a configured provider. The sender of an event may name a server that only the
-// worker can reach, and must not be able to read it through the log.
+// failResponse repeats the response only if it is the error object of a configured provider. The
+// sender of an event may name a server that only the worker can reach, and must not read it through
+// the log.
 func (t *Target) failResponse(r *errorResponse, e *Error) {
 	body := parseErrorBody(r.body)
 	e.Status = r.status
@@ -89,7 +88,6 @@ func (t *Target) failResponse(r *errorResponse, e *Error) {
 	}
 }
 
-// contentKind returns the media type of a response, if it is a common one.
 func contentKind(header http.Header) string {
 	media, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	switch media {
@@ -101,9 +99,8 @@ func contentKind(header http.Header) string {
 	return "of another media type"
 }
 
-// connectionProblem describes a failure to connect. It omits the text of the error, which may
-// contain the output of a server that does not speak HTTP, names in its certificate and
-// internal addresses.
+// connectionProblem omits the text of the error, which may contain internal addresses, names in a
+// certificate, or the output of a server that does not speak HTTP.
 func connectionProblem(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -130,7 +127,6 @@ func connectionProblem(err error) string {
 	return "no HTTP response"
 }
 
-// streamProblem describes the failure of an answer after its start.
 func streamProblem(err error) string {
 	var syntax *json.SyntaxError
 	var field *json.UnmarshalTypeError
@@ -145,7 +141,6 @@ func streamProblem(err error) string {
 	return "the connection failed"
 }
 
-// advice returns a hint for common mistakes.
 func (t *Target) advice(e *Error) string {
 	switch {
 	case e.Status >= 300 && e.Status < 400:
@@ -167,7 +162,6 @@ func (t *Target) clean(text string, max int) string {
 	return event.Redact(text, max)
 }
 
-// errorBody is the error reported by a provider, in any of the formats in use.
 type errorBody struct {
 	code    string // a number in digits, too
 	typ     string
@@ -175,8 +169,7 @@ type errorBody struct {
 	isError bool // the body was an error object
 }
 
-// parseErrorBody parses the body of an error response. A body that is not JSON is used only to
-// classify the error.
+// parseErrorBody uses a body that is not JSON only to classify the error.
 func parseErrorBody(body []byte) errorBody {
 	body = bytes.TrimSpace(body)
 	if len(body) > 0 && body[0] == '[' {
@@ -231,7 +224,6 @@ func plain(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// status returns the HTTP status that the code stands for, or 0.
 func (c errorBody) status() int {
 	if n, err := strconv.Atoi(c.code); err == nil && n >= 400 && n <= 599 {
 		return n
@@ -247,8 +239,8 @@ var (
 	noMoney  = regexp.MustCompile(`(?i)insufficient[_ ](quota|balance|credit)|billing_hard_limit|exceeded your current quota`)
 )
 
-// kind classifies by the message where the status would mislead, then by the status, and
-// without a status by the type of the error.
+// kind classifies by the message where the status would mislead, then by the status, and by the
+// type if there is no status.
 func (c errorBody) kind(status int) Kind {
 	names := c.code + " " + c.typ
 	switch {

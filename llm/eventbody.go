@@ -13,30 +13,24 @@ import (
 )
 
 const (
-	// maxAnswer bounds a response, so that no server can exhaust the memory of the worker.
-	maxAnswer = 64 << 20
-	// drainTime and drainBytes bound reading the end of a finished stream. Only a response that
-	// is read to the end leaves its connection reusable.
+	maxAnswer = 64 << 20 // bytes of a response, to protect the memory of the worker
+	// Bounds for reading a finished stream to its end, which leaves its connection reusable.
 	drainTime  = 100 * time.Millisecond
 	drainBytes = 4 << 10
 )
 
 var errTooLarge = fmt.Errorf("more than %d MiB", maxAnswer>>20)
 
-// eventBody reduces the body of an event stream to its data lines, in a form that go-openai reads.
-// An error object ends the body with an [*errorResponse]. So does the end of a body without any
-// data line, which is no event stream, whatever its status.
+// eventBody reduces an event stream to the data lines that go-openai reads. An error object ends it
+// with an [*errorResponse], and so does the end of a body without data lines, whatever its status.
 //
-// It works around four limits of go-openai's stream reader, and becomes unnecessary without them:
+// It works around limits of go-openai's stream reader, without upstream issues except the first:
 //
-//   - Other lines (keep-alive comments, event names) count as empty messages, and too many are an
-//     error: https://github.com/sashabaranov/go-openai/issues/71. An error object after one is
-//     not readable.
-//   - An event that begins with {"error":null is an error; there is no upstream issue.
-//   - Arguments of a tool call must be a string, while some servers send an object; there is no
-//     upstream issue.
-//   - Content must be a string, while Mistral sends parts; and reasoning must be named
-//     reasoning_content. There is no upstream issue.
+//   - Too many other lines (keep-alive comments, event names) are an error, and an error object
+//     after one is not readable: https://github.com/sashabaranov/go-openai/issues/71
+//   - An event that begins with {"error":null is an error.
+//   - Arguments of tool calls must be a string; some servers send an object.
+//   - Content must be a string, and reasoning be named reasoning_content; Mistral sends parts.
 type eventBody struct {
 	body   io.ReadCloser
 	lines  *bufio.Reader
@@ -60,7 +54,6 @@ func newEventBody(resp *http.Response, state *stateReader) *eventBody {
 	}
 }
 
-// Read returns the data lines, each terminated by a newline.
 func (b *eventBody) Read(p []byte) (int, error) {
 	for len(b.ready) == 0 {
 		if b.err != nil {
@@ -73,7 +66,6 @@ func (b *eventBody) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// nextLine reads a line and returns it if it has data.
 func (b *eventBody) nextLine() ([]byte, error) {
 	line, err := b.readLine()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -131,7 +123,6 @@ func (b *eventBody) readLine() ([]byte, error) {
 	}
 }
 
-// Close drains a finished stream, within limits, and closes it.
 func (b *eventBody) Close() error {
 	if b.isDone {
 		stop := time.AfterFunc(drainTime, func() { _ = b.body.Close() })
@@ -141,7 +132,6 @@ func (b *eventBody) Close() error {
 	return b.body.Close()
 }
 
-// hasError reports whether the data of an event is or contains an error object.
 func hasError(data []byte) bool {
 	if !bytes.Contains(data, []byte(`"error"`)) {
 		return false
@@ -152,8 +142,6 @@ func hasError(data []byte) bool {
 	return json.Unmarshal(data, &event) == nil && len(event.Error) > 0 && string(event.Error) != "null"
 }
 
-// withTextArguments converts arguments of tool calls that a server sent as an object into the
-// text that go-openai requires. ok is false if there are none.
 func withTextArguments(data []byte) (changed []byte, ok bool) {
 	if !hasOtherArguments(data) {
 		return nil, false
@@ -170,7 +158,6 @@ func withTextArguments(data []byte) (changed []byte, ok bool) {
 
 var argumentsField = []byte(`"arguments"`)
 
-// hasOtherArguments reports whether an event has arguments that are not a string.
 func hasOtherArguments(data []byte) bool {
 	for {
 		_, after, found := bytes.Cut(data, argumentsField)
@@ -184,7 +171,6 @@ func hasOtherArguments(data []byte) bool {
 	}
 }
 
-// textArguments converts the arguments within a value and reports whether there were any.
 func textArguments(value any) (changed bool) {
 	switch value := value.(type) {
 	case []any:

@@ -13,10 +13,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// defaultSchemaName is the name of an unnamed schema. OpenAI requires a name.
-const defaultSchemaName = "answer"
+const defaultSchemaName = "answer" // OpenAI requires a name
 
-// responseFormat returns the parameter for a response format.
 func (t *Target) responseFormat(f event.ResponseFormat) any {
 	if f.Type != event.FormatJSONSchema {
 		return map[string]any{"type": f.Type}
@@ -31,14 +29,11 @@ func (t *Target) responseFormat(f event.ResponseFormat) any {
 
 // Repair asks the model to correct an invalid answer.
 type Repair struct {
-	// Answer is the invalid answer; empty if it is too long to send to the model.
-	Answer string
-	// Problem describes what is wrong with the answer, see [Error.Problem].
-	Problem string
+	Answer  string // the invalid answer; empty if it is too long to send to the model
+	Problem string // see [Error.Problem]
 }
 
-// prompt returns the messages of a request. For a provider without support for JSON Schema, the
-// system message contains the schema. The repair comes last.
+// prompt adds an unsupported schema to the system message, and the repair at the end.
 func (t *Target) prompt(messages []reducer.Message) []reducer.Message {
 	messages = t.withSchema(messages)
 	if t.Repair == nil {
@@ -67,8 +62,7 @@ func (t *Target) withSchema(messages []reducer.Message) []reducer.Message {
 // formatCheck returns why a text does not match the response format; nil if it does.
 type formatCheck func(text string) error
 
-// Check returns an error of [KindConfiguration] if the settings allow no request, or of
-// [KindBadRequest] if the tools do not. It sends nothing.
+// Check sends nothing. Its error is of [KindConfiguration], or for tools of [KindBadRequest].
 func (t *Target) Check() error {
 	if failure := t.checkTools(); failure != nil {
 		return failure
@@ -79,7 +73,7 @@ func (t *Target) Check() error {
 	return nil
 }
 
-// formatCheck compiles the response format. Nil: any text is valid.
+// formatCheck returns nil if any text is valid.
 func (t *Target) formatCheck() (formatCheck, *Error) {
 	f := t.settings().ResponseFormat
 	switch {
@@ -95,7 +89,6 @@ func (t *Target) formatCheck() (formatCheck, *Error) {
 	return compiled.Check, nil
 }
 
-// check returns an error if a complete answer does not match the response format.
 func (t *Target) check(result *Result, check formatCheck) *Error {
 	if check == nil {
 		return nil

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// mediaSet is a set of the kinds of media that can be content parts.
 type mediaSet uint8
 
 const (
@@ -22,7 +21,6 @@ const (
 
 func (s mediaSet) has(media event.Media) bool { return s&(1<<media) != 0 }
 
-// mediaIn returns the kinds of the content parts of a message.
 func mediaIn(m message) (found mediaSet) {
 	for _, p := range m.parts {
 		switch p.Type {
@@ -39,8 +37,7 @@ func mediaIn(m message) (found mediaSet) {
 
 func isAnswer(m message) bool { return m.role == openai.ChatMessageRoleAssistant }
 
-// mediaRefusals are the error messages with which servers reject a kind of media, with status
-// 400, 404 or 500.
+// mediaRefusals match errors of servers that reject a kind of media, with status 400, 404 or 500.
 var mediaRefusals = []struct {
 	media    mediaSet
 	kind     Kind
@@ -52,8 +49,7 @@ var mediaRefusals = []struct {
 	{audio, KindNoAudio, "audio file", refusalOf(`audio`, `(input_)?audio`)},
 }
 
-// refusalOf matches messages that reject a kind of media, by the words for it and by the type of
-// its content parts. more matches further messages.
+// refusalOf matches the words for a kind of media and the type of its content parts.
 func refusalOf(words, part string, more ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)` + strings.Join(append(more,
 		`(does not|doesn't|not) (currently )?(support|accept|take|allow|have)\w* ?(for )?\W?(`+words+`|multi-?modal)`,
@@ -64,7 +60,6 @@ func refusalOf(words, part string, more ...string) *regexp.Regexp {
 		`not a (multi-?modal|vision) model`), `|`))
 }
 
-// refusedMedia returns the kinds of media that a message rejects.
 func refusedMedia(message string) (refused mediaSet) {
 	for _, refusal := range mediaRefusals {
 		if refusal.messages.MatchString(message) {
@@ -74,12 +69,9 @@ func refusedMedia(message string) (refused mediaSet) {
 	return refused
 }
 
-// suspectMedia checks whether a request failed because the model does not accept a kind of
-// media in the conversation.
-//
-// Some servers report this. Others respond with a 500, as for a temporary failure, so the
-// request is retried once. An answer after the latest content part shows that the model accepts
-// it.
+// suspectMedia checks whether the model does not accept a kind of media in the conversation. Some
+// servers say so. Others respond with a 500, so the request is retried once, unless an answer after
+// the latest content part shows that the model accepts it.
 func (e *Error) suspectMedia(sent conversation) {
 	if sent.media&images == 0 && sent.media&pdfs != 0 && e.refused&images != 0 {
 		e.refused |= pdfs // some servers call a PDF an image
@@ -105,8 +97,7 @@ func (e *Error) suspectMedia(sent conversation) {
 	}
 }
 
-// mediaAdvice returns the advice to send notes. Models that reject images usually accept only
-// text, so accepts is suggested only for PDFs and audio.
+// Models that reject images usually accept only text, so accepts is suggested for other media.
 func mediaAdvice(nouns ...string) string {
 	setting := "textOnly"
 	if nouns[len(nouns)-1] != "image" {

@@ -7,31 +7,25 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// message is a message of a request. The type of go-openai has no content parts for PDFs and
-// audio.
+// message exists because that of go-openai has no content parts for PDFs and audio.
 type message struct {
-	role string
-	// text is the content as a plain string, which every server accepts. It is empty if there
-	// are parts.
-	text       string
+	role       string
+	text       string // a plain string, which every server accepts; empty with parts
 	parts      []part
 	toolCalls  []openai.ToolCall
 	toolCallID string
-	// state is the provider state to return with an answer.
-	state returned
+	state      returned // provider state to return with an answer
 }
 
 // part is a content part, in the formats of the providers in [presets].
 type part struct {
-	// Type is text, image_url, file, input_audio or document_url, and determines the other
-	// field that is set.
-	Type     string    `json:"type"`
-	Text     string    `json:"text,omitempty"`
-	ImageURL *imageURL `json:"image_url,omitempty"`
-	File     *filePart `json:"file,omitempty"`
-	// InputAudio is an inputAudio, and for Mistral a string in base64.
-	InputAudio  any    `json:"input_audio,omitempty"`
-	DocumentURL string `json:"document_url,omitempty"`
+	// Type is text, image_url, file, input_audio or document_url: the field that is set.
+	Type        string    `json:"type"`
+	Text        string    `json:"text,omitempty"`
+	ImageURL    *imageURL `json:"image_url,omitempty"`
+	File        *filePart `json:"file,omitempty"`
+	InputAudio  any       `json:"input_audio,omitempty"` // an inputAudio; for Mistral a string in base64
+	DocumentURL string    `json:"document_url,omitempty"`
 }
 
 type imageURL struct {
@@ -40,25 +34,21 @@ type imageURL struct {
 
 type filePart struct {
 	FileName string `json:"filename"`
-	// FileData is a URL, usually a data URL.
-	FileData string `json:"file_data"`
+	FileData string `json:"file_data"` // a URL, usually a data URL
 }
 
 type inputAudio struct {
-	// Data is in base64.
-	Data string `json:"data"`
-	// Format is wav or mp3.
-	Format string `json:"format"`
+	Data   string `json:"data"`   // base64
+	Format string `json:"format"` // wav or mp3
 }
 
 func textPart(text string) part { return part{Type: "text", Text: text} }
 
-// encode returns the JSON of a message.
 func (m message) encode() ([]byte, error) {
 	encoded := struct {
 		Role string `json:"role"`
-		// Content is a string, []part or []any, and null for calls without text: DeepSeek requires
-		// the field.
+		// A string, []part or []any; null for calls without text, since DeepSeek requires the
+		// field.
 		Content    any        `json:"content"`
 		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`
@@ -78,8 +68,7 @@ func (m message) encode() ([]byte, error) {
 	return json.Marshal(encoded)
 }
 
-// messageOf returns a user message: a plain string, or content parts if some are not text.
-// Adjacent notes are joined as lines of one text.
+// messageOf returns a plain string if all blocks are text. Adjacent notes become one text.
 func messageOf(blocks []block) message {
 	var joined []block
 	for _, b := range blocks {
@@ -103,8 +92,8 @@ func messageOf(blocks []block) message {
 	return m
 }
 
-// merge merges two messages, of which only the second may have tool calls. Merging invalidates
-// the state of an answer, but tool calls require theirs, and so does an answer to their results.
+// Only b may have tool calls. Merging invalidates the state of an answer, but tool calls require
+// theirs, and so does an answer to their results.
 func merge(a, b message) message {
 	reasoning := a.state.Reasoning
 	if b.state.Reasoning != nil {

@@ -6,7 +6,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Names of parameters in requests.
 const (
 	parameterTemperature       = "temperature"
 	parameterMaxTokens         = "max_tokens"
@@ -32,11 +31,9 @@ var sampling = []string{
 	parameterTemperature, parameterTopP, parameterStop, parameterFrequencyPenalty, parameterPresencePenalty,
 }
 
-// settings returns the settings of the request, with those of the provider config.
 func (t *Target) settings() event.RequestSettings { return t.defaults.Override(t.Settings) }
 
-// parameters returns the request settings as fields of a JSON object: those that the provider
-// supports, the tools, and the extra fields.
+// parameters returns the supported settings, the tools and the extra fields as a JSON object.
 func (t *Target) parameters() ([]byte, error) {
 	s := t.settings()
 	fields := map[string]any{}
@@ -85,7 +82,6 @@ func add[T any](fields map[string]any, name string, value *T) {
 	}
 }
 
-// addLabels adds the labels of the request.
 func (t *Target) addLabels(fields map[string]any, s event.RequestSettings) {
 	metadata := maps.Clone(s.Labels)
 	if user, ok := metadata[event.LabelUser]; ok {

@@ -12,16 +12,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Price is in US dollars per million tokens, or equally in millionths of a dollar per token. It
-// is exact to six decimal places.
+// Price is in US dollars per million tokens, exact to six decimal places.
 type Price struct {
 	Input, CachedInput, Output float64
 }
 
-// priceUnit is the number of units of a price in a millionth of a dollar.
-const priceUnit = 1_000_000
+const priceUnit = 1_000_000 // units in a millionth of a dollar
 
-// units returns the parts of the price in units.
 func (p Price) units() (input, cached, output int64) {
 	unit := func(price float64) int64 { return int64(math.Round(price * priceUnit)) }
 	return unit(p.Input), unit(p.CachedInput), unit(p.Output)
@@ -44,7 +41,6 @@ func (p Price) cost(usage event.Usage) int64 {
 	return min(sum.Int64(), event.MaxCostMicros)
 }
 
-// versionOf returns a version of the prices of providers: the beginning of their hash.
 func versionOf(providers []Provider) string {
 	var lines []string
 	add := func(id, model string, p *Price) {

@@ -13,39 +13,25 @@ import (
 
 // Provider is a model provider configured by an operator. Contexts refer to it by its ID.
 type Provider struct {
-	ID string
-	// BaseURL is the OpenAI-compatible endpoint, up to and including the
-	// version.
-	BaseURL baseurl.URL
-	// KeyRef is the place of the key for BaseURL, env:NAME or file:/path. The key is sent only
-	// to BaseURL. Empty: no key.
-	KeyRef string
-	// TextOnly marks models that accept only text: attachments, including text files, become
-	// notes.
-	TextOnly bool
-	// Accepts are the kinds of media that the models accept as content parts: images, PDFs and
-	// audio. Others become notes. Nil: those of the preset with this id and URL, else images.
-	Accepts []event.Media
-	// NoTools marks models that do not support tools: none are offered, and earlier calls are sent
-	// as text.
-	NoTools bool
-	// ThinkTags: read <think> tags at the start of an answer as reasoning, for a server without
-	// a reasoning parser.
-	ThinkTags bool
-	// ContextWindow is the context window in tokens; 0: unknown.
-	ContextWindow int
-	// Price is nil if unknown.
-	Price *Price
-	// Models are the models with their own context window or price, by name.
-	Models map[string]Model
+	ID       string
+	BaseURL  baseurl.URL // OpenAI-compatible endpoint, including the version
+	KeyRef   string      // env:NAME or file:/path, sent only to BaseURL; empty: no key
+	TextOnly bool        // attachments, including text files, become notes
+	// Accepts are the media that are sent as content parts; others become notes. Nil: those of the
+	// preset with this id and URL, else images.
+	Accepts       []event.Media
+	NoTools       bool             // no tools are offered, and earlier calls are sent as text
+	ThinkTags     bool             // read leading <think> tags as reasoning, for a server without a reasoning parser
+	ContextWindow int              // in tokens; 0: unknown
+	Price         *Price           // nil: unknown
+	Models        map[string]Model // by name, with their own context window or price
 }
 
-// Model is the context window and the price of a model.
+// Model is the context window and the price of a model. Zero fields are unknown, or in
+// [Provider.Models] those of the provider.
 type Model struct {
-	// ContextWindow is in tokens. 0: unknown, or in [Provider.Models] that of the provider.
-	ContextWindow int
-	// Price is nil if unknown, or in [Provider.Models] that of the provider.
-	Price *Price
+	ContextWindow int // in tokens
+	Price         *Price
 }
 
 // Model returns the context window and the price of a model of the provider.
@@ -56,32 +42,21 @@ func (p Provider) Model(name string) Model {
 	return m
 }
 
-// preset is a built-in provider.
 type preset struct {
-	// baseURL is the OpenAI-compatible endpoint, up to and including the
-	// version.
 	baseURL string
-	// keyRef is the conventional place of the key; empty for local servers, which require none.
-	keyRef string
-	// accepts are the kinds of media that the API accepts as content parts. Only models that
-	// match [audioModel] receive audio.
-	accepts mediaSet
+	keyRef  string   // conventional place; empty for local servers
+	accepts mediaSet // as content parts; audio only for an [audioModel]
 	quirks  quirks
 }
 
-// entry is a row of the provider table of an [Adapter].
 type entry struct {
 	Provider
-	quirks quirks
-	// isLocal marks presets of local servers. Like base URLs in contexts, they require
-	// permission.
-	isLocal bool
-	// problem is why the URL is invalid; nil if it is valid.
-	problem error
+	quirks  quirks
+	isLocal bool  // a preset of a local server, which requires permission, like base URLs in contexts
+	problem error // why the URL is invalid, or nil
 }
 
-// newTable returns the presets, overridden by the default provider and then by the configured
-// ones.
+// newTable returns the presets, overridden by the default provider, then by the configured ones.
 func newTable(defaults Defaults, configured []Provider) map[string]entry {
 	table := map[string]entry{}
 	for id, known := range presets {
@@ -113,11 +88,9 @@ func newEntry(p Provider, problem error) entry {
 	return e
 }
 
-// audioModel matches the names of models that accept audio. Providers that host many models
-// reject audio for all others.
+// audioModel matches models that accept audio. Hosts of many models reject audio for all others.
 var audioModel = regexp.MustCompile(`(?i)audio|gemini|gemma-?3n|omni|phi-4-multimodal|ultravox|voxtral`)
 
-// accepts returns the kinds of media that a model at a base URL accepts.
 func (e entry) accepts(base baseurl.URL, model string) mediaSet {
 	known := presets[e.ID]
 	switch {
@@ -137,49 +110,29 @@ func (e entry) accepts(base baseurl.URL, model string) mediaSet {
 
 // quirks are deviations of a provider from the OpenAI API.
 type quirks struct {
-	// alternate: user and assistant messages must alternate, starting with the user; adjacent
-	// messages of one role are merged.
-	alternate bool
-	// noSystem: there is no system role; its text goes into the first user message.
-	noSystem bool
-	// textOnly: attachments become notes.
-	textOnly bool
-	// accepts are the kinds of media that are sent as content parts; others become notes.
-	accepts mediaSet
-	// dataImagesOnly: the provider does not fetch image URLs.
-	dataImagesOnly bool
-	// fetchesPDFs: the provider fetches the URLs of PDFs.
-	fetchesPDFs bool
-	// mistralParts: PDFs are document_url parts, and audio is a string.
-	mistralParts bool
+	alternate      bool     // user and assistant must alternate, the user first; adjacent messages are merged
+	noSystem       bool     // system text goes into the first user message
+	textOnly       bool     // attachments become notes
+	accepts        mediaSet // sent as content parts; others become notes
+	dataImagesOnly bool     // image URLs are not fetched
+	fetchesPDFs    bool
+	mistralParts   bool // PDFs are document_url parts, and audio is a string
 	// toolsAsText: the provider rejects tool calls unless the request offers tools or contains
-	// their provider state. Otherwise calls and their results are sent as text.
-	toolsAsText bool
-	tools       toolQuirks
-	// userLast: the last message must be a user message or a result.
-	userLast bool
-	// state is the provider state that must be returned with answers.
-	state stateRule
-	// noStreamOptions: stream_options is rejected; usage is always sent.
-	noStreamOptions bool
-	// maxCompletionTokens: the limit is max_completion_tokens instead of max_tokens. This holds
-	// only for the provider's own URL; other servers used under its name usually know
-	// max_tokens.
+	// their provider state. Otherwise calls and results are sent as text.
+	toolsAsText     bool
+	tools           toolQuirks
+	userLast        bool      // the last message must be a user message or a result
+	state           stateRule // to be returned with answers
+	noStreamOptions bool      // stream_options is rejected; usage is always sent
+	// maxCompletionTokens replaces max_tokens, but not on other servers under the provider's name.
 	maxCompletionTokens bool
-	// refuses are the settings that the provider rejects or does not support.
-	refuses refusals
-	// randomSeed: the seed is sent as random_seed.
-	randomSeed bool
-	// metadata determines whether labels are sent as metadata.
-	metadata metadataUse
-	// schemaAsText: there is no response format json_schema, so the schema is sent as text.
-	schemaAsText bool
-	// reasons: the model reasons before it answers, and rejects sampling parameters unless
-	// reasoning is off.
-	reasons bool
+	refuses             refusals // unsupported settings
+	randomSeed          bool     // the seed is sent as random_seed
+	metadata            metadataUse
+	schemaAsText        bool // there is no response format json_schema
+	reasons             bool // the model reasons, and rejects sampling parameters unless reasoning is off
 }
 
-// refusals is a set of unsupported request settings. It is comparable.
 type refusals uint
 
 const (
@@ -188,7 +141,6 @@ const (
 	refusesUser
 )
 
-// names returns the request fields of the unsupported settings.
 func (r refusals) names() (names []string) {
 	if r&refusesSeed != 0 {
 		names = append(names, parameterSeed)
@@ -202,17 +154,14 @@ func (r refusals) names() (names []string) {
 	return names
 }
 
-// metadataUse is whether a provider supports metadata. The default is no: many servers reject
-// it.
+// metadataUse is no by default: many servers reject metadata.
 type metadataUse int
 
 const (
-	metadataTaken metadataUse = iota + 1
-	// metadataIfStored: only with the extra field "store":true.
-	metadataIfStored
+	metadataTaken    metadataUse = iota + 1
+	metadataIfStored             // only with the extra field "store":true
 )
 
-// fetches reports whether the provider fetches URLs of a kind of media.
 func (q quirks) fetches(media event.Media) bool {
 	switch media {
 	case event.MediaImage:
@@ -245,8 +194,7 @@ const (
 	stateThinking
 )
 
-// presets are the built-in providers. The endpoints and content parts are from the providers'
-// documentation of OpenAI compatibility.
+// presets follow the providers' documentation of OpenAI compatibility.
 var presets = map[string]preset{
 	"openai": {
 		// https://platform.openai.com/docs/guides/pdf-files?api-mode=chat
@@ -333,8 +281,7 @@ var presets = map[string]preset{
 	"ollama": {baseURL: "http://localhost:11434/v1", accepts: images, quirks: quirks{
 		dataImagesOnly: true, tools: toolQuirks{noChoice: true, noParallel: true},
 	}},
-	// These apply the chat template of the model, and many templates reject adjacent messages
-	// of one role.
+	// Many chat templates reject adjacent messages of one role.
 	// https://docs.vllm.ai/en/latest/features/multimodal_inputs.html
 	"vllm": {baseURL: "http://localhost:8000/v1", accepts: images | audio, quirks: quirks{alternate: true}},
 	// https://github.com/ggml-org/llama.cpp/blob/master/docs/multimodal.md

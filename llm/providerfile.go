@@ -15,11 +15,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 )
 
-// maxContextWindow is the maximum context window in tokens.
-const maxContextWindow = 100_000_000
+const maxContextWindow = 100_000_000 // tokens
 
-// maxPrice is the maximum price in US dollars per million tokens.
-const maxPrice = 1_000_000
+const maxPrice = 1_000_000 // US dollars per million tokens
 
 // providerTable is a table [providers.ID] of a file.
 type providerTable struct {
@@ -45,7 +43,6 @@ type priceTable struct {
 	Output      *float64 `toml:"output"`
 }
 
-// knownKeys returns the keys of the table of a key in a file.
 func knownKeys(key toml.Key) []string {
 	modelKeys, priceKeys := []string{"context_window", "price"}, []string{"input", "cached_input", "output"}
 	switch {
@@ -63,14 +60,11 @@ func knownKeys(key toml.Key) []string {
 
 // ProviderFile is the content of a file of providers.
 type ProviderFile struct {
-	// Providers are sorted by id.
-	Providers []Provider
-	// PriceVersion is the version of the prices; see [Options].
-	PriceVersion string
+	Providers    []Provider // sorted by id
+	PriceVersion string     // of the prices, see [Options]
 }
 
-// ReadProviders reads a TOML file; see providers.example.toml. Errors name the file, the
-// provider and the field.
+// ReadProviders reads a file like providers.example.toml. Errors name file, provider and field.
 func ReadProviders(name string) (ProviderFile, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -172,10 +166,9 @@ func (table providerTable) provider(id string) (Provider, error) {
 	return p, nil
 }
 
-// partMedia names the kinds of media that can be content parts.
 var partMedia = map[string]event.Media{"image": event.MediaImage, "pdf": event.MediaPDF, "audio": event.MediaAudio}
 
-// accepts returns the kinds of media of a table, not nil.
+// accepts never returns nil.
 func (table providerTable) accepts() ([]event.Media, error) {
 	if table.TextOnly && len(*table.Accepts) > 0 {
 		return nil, errors.New("set together with text_only = true (want only one of them)")
@@ -208,7 +201,7 @@ func (table modelTable) model() (m Model, err error) {
 	return m, nil
 }
 
-// price returns the price of a table. Cached input defaults to the price of input.
+// Cached input defaults to the price of input.
 func (table priceTable) price() (Price, error) {
 	if table.CachedInput == nil {
 		table.CachedInput = table.Input
@@ -227,8 +220,7 @@ func (table priceTable) price() (Price, error) {
 	return Price{Input: *table.Input, CachedInput: *table.CachedInput, Output: *table.Output}, nil
 }
 
-// unknownKey returns the error for an unknown key, with a suggestion if it resembles a known
-// one.
+// unknownKey suggests a known key that resembles the unknown one.
 func unknownKey(key toml.Key) error {
 	if key[0] != "providers" {
 		key = key[:1]

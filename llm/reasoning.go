@@ -16,8 +16,8 @@ type Delta struct {
 	IsReasoning bool
 }
 
-// reasoningField and contentField are names of fields that eventBody looks for in each event.
-// Quotes inside a JSON string are escaped, so they only match fields.
+// Fields to look for in events. Quotes inside a JSON string are escaped, so these only match
+// fields.
 var (
 	reasoningField = []byte(`"reasoning"`)
 	contentField   = []byte(`"content"`)
@@ -25,7 +25,7 @@ var (
 )
 
 // withReasoningContent renames the field "reasoning" (OpenRouter, Groq, Ollama, newer versions of
-// vLLM) to "reasoning_content", which go-openai reads. ok is false if there is nothing to rename.
+// vLLM) to "reasoning_content", which go-openai reads.
 func withReasoningContent(data []byte) (changed []byte, ok bool) {
 	before, after, found := bytes.Cut(data, reasoningField)
 	if !found || !isValue(after, '"') || bytes.Contains(data, knownField) {
@@ -34,13 +34,12 @@ func withReasoningContent(data []byte) (changed []byte, ok bool) {
 	return bytes.Join([][]byte{before, knownField, after}, nil), true
 }
 
-// hasContentParts reports whether the content in an event is an array.
 func hasContentParts(data []byte) bool {
 	_, after, found := bytes.Cut(data, contentField)
 	return found && isValue(after, '[')
 }
 
-// isValue reports whether the text after the name of a field is a value that begins with first.
+// isValue reports whether the text after the name of a field is a value with the given beginning.
 func isValue(after []byte, begin byte) bool {
 	after = bytes.TrimLeft(after, " ")
 	if len(after) == 0 || after[0] != ':' {
@@ -59,8 +58,8 @@ type contentPart struct {
 	} `json:"thinking"`
 }
 
-// withTextContent converts content parts to the text that go-openai requires, and thinking parts
-// to reasoning_content. It returns the parts of the first choice. ok is false if there are none.
+// withTextContent converts content parts to text and reasoning_content. It returns the parts of the
+// first choice.
 func withTextContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
 	if !hasContentParts(data) {
 		return nil, nil, false
@@ -132,7 +131,6 @@ const (
 	thinkEnd   = "</think>"
 )
 
-// split calls yield for each piece of text or reasoning.
 func (s *thinkTags) split(text string, yield func(Delta)) {
 	text = s.held + text
 	s.held = ""
@@ -172,7 +170,6 @@ func (s *thinkTags) split(text string, yield func(Delta)) {
 	}
 }
 
-// flush calls yield for the held text at the end of an answer.
 func (s *thinkTags) flush(yield func(Delta)) {
 	if s.held != "" {
 		yield(Delta{s.held, s.phase == inThinking})
@@ -192,25 +189,21 @@ func cutPrefixOf(text, tag string) (before, end string) {
 
 // stateReader collects the provider state of an answer from the events of its stream.
 type stateReader struct {
-	rule stateRule
-	size int // of the collected state, in bytes
-	// details are the reasoning_details, or the thinking parts.
-	details []*detail
-	extra   json.RawMessage   // extra_content of the message
-	calls   []json.RawMessage // extra_content of the tool calls, null for none
-	// isCallSigned means that calls contains an object.
-	isCallSigned bool
-	// pieces finds the call that a piece of a call belongs to, as for the answer.
-	pieces callReader
+	rule         stateRule
+	size         int               // of the collected state, in bytes
+	details      []*detail         // reasoning_details, or the thinking parts
+	extra        json.RawMessage   // extra_content of the message
+	calls        []json.RawMessage // extra_content of the tool calls, null for none
+	isCallSigned bool              // calls contains an object
+	pieces       callReader        // finds the call that a piece belongs to, as for the answer
 }
 
 // detail is an element of reasoning_details or a content part. Its text arrives in pieces.
 type detail struct {
 	kind   string // type and index
 	fields map[string]json.RawMessage
-	// field is the name of the field with the text; "" if the detail is complete.
-	field string
-	text  strings.Builder
+	field  string // of the text; "" if the detail is complete
+	text   strings.Builder
 }
 
 var (
@@ -219,7 +212,6 @@ var (
 	callsField   = []byte(`"tool_calls"`)
 )
 
-// read collects the state in an event. parts are its content parts.
 func (s *stateReader) read(data []byte, parts []json.RawMessage) {
 	switch {
 	case s == nil || s.size > event.MaxProviderStateBytes:
@@ -234,14 +226,12 @@ func (s *stateReader) read(data []byte, parts []json.RawMessage) {
 	}
 }
 
-// hasDetails reports whether an event has reasoning_details. OpenRouter sends an empty array with
-// most pieces of text.
+// OpenRouter sends an empty array of reasoning_details with most pieces of text.
 func hasDetails(data []byte) bool {
 	_, after, found := bytes.Cut(data, detailsField)
 	return found && isValue(after, '[') && !bytes.HasPrefix(after, []byte(":[]"))
 }
 
-// readDelta collects the state in an event.
 func (s *stateReader) readDelta(data []byte) {
 	var chunk struct {
 		Choices []struct {
@@ -287,8 +277,8 @@ func (s *stateReader) readDelta(data []byte) {
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// addDetail adds an element of reasoning_details. Successive pieces of a text or a summary have
-// the same type and index; the last piece can add a signature. Other elements stay as they are.
+// addDetail joins successive pieces of a text or a summary, which have the same type and index; the
+// last piece can add a signature.
 func (s *stateReader) addDetail(raw json.RawMessage) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -304,7 +294,6 @@ func (s *stateReader) addDetail(raw json.RawMessage) {
 	s.add(&d, piece, len(raw))
 }
 
-// addThinking adds a content part of type thinking.
 func (s *stateReader) addThinking(raw json.RawMessage) {
 	var fields map[string]json.RawMessage
 	var part contentPart
@@ -334,7 +323,6 @@ func (s *stateReader) add(d *detail, piece string, size int) {
 	d.text.WriteString(piece)
 }
 
-// json returns the element with its complete text.
 func (d *detail) json(rule stateRule) json.RawMessage {
 	switch {
 	case d.field == "":
@@ -346,8 +334,7 @@ func (d *detail) json(rule stateRule) json.RawMessage {
 	return encoded(d.fields)
 }
 
-// state returns the state of a complete answer with this reasoning; nil if there is none or it is
-// too large. isToolTurn reports whether the model has called tools since the newest user message.
+// state returns nil if there is no state or it is too large.
 func (t *Target) state(s *stateReader, reasoning string, isToolTurn bool) *event.ProviderState {
 	var data any
 	switch {

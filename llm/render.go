@@ -18,7 +18,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Placeholders for missing texts.
 const (
 	emptyResult     = "(empty)"
 	assistantBegins = "(The conversation begins with the assistant.)"
@@ -26,23 +25,16 @@ const (
 	noAnswer        = "(interrupted)"
 )
 
-// conversation is a rendered conversation.
 type conversation struct {
-	// json is the messages, separated by commas, in pieces to be concatenated. It must not be
-	// modified.
-	json [][]byte
-	// media are the kinds of content parts besides text.
-	media mediaSet
-	// isSeen is set if an answer follows the latest part of these kinds.
-	isSeen bool
+	// json is the messages, separated by commas, in pieces to concatenate. It must not be modified.
+	json   [][]byte
+	media  mediaSet // content parts besides text
+	isSeen bool     // an answer follows the latest part of these kinds
 }
 
-// render renders a conversation for the provider. For any messages, the result has at most one
-// system message, which comes first, and no message without content; an assistant message with
-// tool calls is followed by one result for each of them. The messages are not modified. The
+// render renders any messages so that the provider accepts them: at most one system message, which
+// comes first; no message without content; one result for each tool call after its message. The
 // context bounds reading attachments.
-//
-// It reuses the unchanged part of the previous rendering of the conversation.
 func (t *Target) render(ctx context.Context, messages []reducer.Message) (conversation, error) {
 	r := rendering{target: t, rendered: t.renderings.take(t.renderingKey())}
 	next := r.resume(messages)
@@ -62,19 +54,15 @@ func (t *Target) render(ctx context.Context, messages []reducer.Message) (conver
 	return r.conversation(), nil
 }
 
-// rendering is a rendering in progress.
 type rendering struct {
 	rendered
-	target *Target
-	// isPaired reports for each message whether it is the result of a call.
-	isPaired []bool
-	// out is the current group.
-	out []message
-	// shown holds the JSON between the parts of body.
-	shown  []insertion
-	media  mediaSet
-	isSeen bool
-	err    error
+	target   *Target
+	isPaired []bool      // whether each message is the result of a call
+	out      []message   // the current group
+	shown    []insertion // JSON between the parts of body
+	media    mediaSet
+	isSeen   bool
+	err      error
 }
 
 // insertion is JSON at an offset of the body that is not part of it.
@@ -83,7 +71,7 @@ type insertion struct {
 	json []byte
 }
 
-// renew renders those groups before message next again that are not cached.
+// renew renders the uncached groups before message next again.
 func (r *rendering) renew(ctx context.Context, next int) {
 	for n, g := range r.groups {
 		if n > 0 && !g.isFresh {
@@ -101,7 +89,6 @@ func (r *rendering) renew(ctx context.Context, next int) {
 	}
 }
 
-// renderMessage renders message i, which joins the current group or starts another.
 func (r *rendering) renderMessage(ctx context.Context, i int) {
 	out := r.message(ctx, i)
 	if len(out) == 0 {
@@ -117,7 +104,6 @@ func (r *rendering) renderMessage(ctx context.Context, i int) {
 	r.add(out)
 }
 
-// message renders message i by itself.
 func (r *rendering) message(ctx context.Context, i int) []message {
 	switch m := r.messages[i]; {
 	case m.Role == reducer.RoleSystem:
@@ -133,8 +119,7 @@ func (r *rendering) message(ctx context.Context, i int) []message {
 	}
 }
 
-// answer renders an assistant message and the results of its calls. Without text and calls there
-// is nothing to send, even if the model reasoned.
+// answer renders nothing without text and calls, even if the model reasoned.
 func (r *rendering) answer(i int) []message {
 	m := &r.messages[i]
 	back := r.target.returned(m)
@@ -151,9 +136,8 @@ func (r *rendering) answer(i int) []message {
 	return out
 }
 
-// withReasoning returns the state of answer i. If calls since the newest user message are sent with
-// their reasoning, each later answer must have reasoning, too. A partial answer and one of another
-// model have none.
+// If calls since the newest user message are sent with their reasoning, each later answer must have
+// reasoning, too. A partial answer and one of another model have none.
 func (r *rendering) withReasoning(i int, back returned) returned {
 	if r.target.quirks.state != stateReasoning || back.Reasoning != nil {
 		return back
@@ -167,7 +151,6 @@ func (r *rendering) withReasoning(i int, back returned) returned {
 	return back
 }
 
-// textOf returns a text message, or none if the text is blank.
 func textOf(role, text string) []message {
 	if isBlank(text) {
 		return nil
@@ -189,7 +172,6 @@ func (t *Target) userMessage(ctx context.Context, m reducer.Message) []message {
 	return []message{messageOf(blocks)}
 }
 
-// calling renders an assistant message with calls and their results.
 func (r *rendering) calling(i int, back returned) []message {
 	m := r.messages[i]
 	called := message{role: openai.ChatMessageRoleAssistant, state: back}
@@ -214,7 +196,6 @@ func (r *rendering) calling(i int, back returned) []message {
 	return out
 }
 
-// callsAsText renders the calls as text of the assistant and their results as text of the user.
 func (r *rendering) callsAsText(i int) []message {
 	m := r.messages[i]
 	var said []string
@@ -232,13 +213,11 @@ func (r *rendering) callsAsText(i int) []message {
 	}
 }
 
-// firstCall returns the index of the first call of message i.
 func (r *rendering) firstCall(i int) int {
 	first, _ := slices.BinarySearchFunc(r.calls, i, func(c call, by int) int { return cmp.Compare(c.by, by) })
 	return first
 }
 
-// results returns the texts of the results of the calls of message i.
 func (r *rendering) results(i int) []string {
 	first := r.firstCall(i)
 	texts := make([]string, len(r.messages[i].ToolCalls))
@@ -258,8 +237,8 @@ func resultText(m reducer.Message) string {
 	return m.Content
 }
 
-// add appends messages to the group. If roles must alternate, it merges the first one with the
-// previous message. If an answer must follow a result, it inserts one.
+// add appends messages to the group. It merges the first one if roles must alternate, and inserts
+// an answer where one must follow a result.
 func (r *rendering) add(messages []message) {
 	last := len(r.out) - 1
 	switch {
@@ -273,7 +252,6 @@ func (r *rendering) add(messages []message) {
 	r.out = append(r.out, messages...)
 }
 
-// isMerged reports whether a message is merged with the last message of the group.
 func (r *rendering) isMerged(m message) bool {
 	return r.target.quirks.alternate && isMergeable(r.out[len(r.out)-1], m)
 }
@@ -304,8 +282,7 @@ func (r *rendering) endGroup() {
 	r.body = r.encode(r.body)
 }
 
-// show inserts the current group at an offset of the body, and the system message before the
-// first group.
+// show inserts the current group into the body, and the system message before the first group.
 func (r *rendering) show(at int) {
 	for _, m := range r.out {
 		if media := mediaIn(m); media != 0 {
@@ -339,7 +316,6 @@ func (r *rendering) lacksUser() bool {
 	return len(r.groups) == 0 && r.system() != ""
 }
 
-// system returns the text of the system messages.
 func (r *rendering) system() string {
 	var texts []string
 	for i := range r.messages {
@@ -350,8 +326,7 @@ func (r *rendering) system() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// front inserts the system message before the first group, in the form that the provider
-// accepts.
+// front inserts the system message in the form that the provider accepts.
 func (r *rendering) front() {
 	system := r.system()
 	isUserFirst := len(r.out) > 0 && r.out[0].role == openai.ChatMessageRoleUser
@@ -371,7 +346,6 @@ func (r *rendering) front() {
 	r.out = append(front, r.out...)
 }
 
-// conversation assembles the rendering.
 func (r *rendering) conversation() conversation {
 	c := conversation{media: r.media, isSeen: r.isSeen}
 	begin := 0
@@ -395,10 +369,9 @@ var (
 	notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 )
 
-// wireID returns a tool call id that the provider accepts: at most 40 characters (OpenAI) of
-// letters, digits, _ and - (Anthropic), or nine letters and digits (Mistral). It is unique in the
-// conversation (Anthropic); earlier is the number of earlier calls with the id. Results get the id
-// of their call, so nothing else needs to match.
+// wireID returns an id of at most 40 characters (OpenAI) of letters, digits, _ and - (Anthropic),
+// or of nine letters and digits (Mistral), unique in the conversation (Anthropic). earlier is the
+// number of earlier calls with the id. Results get the id of their call.
 func (q toolQuirks) wireID(id string, earlier int) string {
 	switch {
 	case earlier > 0:
@@ -414,8 +387,7 @@ func (q toolQuirks) wireID(id string, earlier int) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// wireName returns a function name that every provider accepts: 1 to 64 letters, digits, _ and
-// -.
+// wireName returns 1 to 64 letters, digits, _ and -, which every provider accepts.
 func wireName(name string) string {
 	name = notInName.ReplaceAllString(name, "_")
 	return firstOf(name[:min(len(name), 64)], "tool")

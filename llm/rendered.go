@@ -11,24 +11,20 @@ import (
 // rendered is the rendering of a conversation, reused by its next request.
 type rendered struct {
 	messages []reducer.Message
-	// calls are all tool calls, in the order of the conversation.
-	calls  []call
-	groups []group
-	// body is the JSON of the cached groups, with a comma before each message. It is
-	// append-only, since requests in flight still read it.
+	calls    []call // all tool calls, in the order of the conversation
+	groups   []group
+	// body is the JSON of the cached groups, append-only since requests in flight still read it.
 	body []byte
 }
 
-// call is a tool call: the indexes of its message and of the message with its result, -1
-// without one, and the number of earlier calls with its id.
+// call has the indexes of its message and of its result (-1: none), and the number of earlier calls
+// with its id.
 type call struct{ by, result, earlier int }
 
-// group is a sequence of messages that is rendered independently of the others, except for the
-// results of its calls. Unless roles must alternate, it is a single message.
-//
-// The first group is not cached, since it includes the system message. Neither are groups with
-// attachments, which are large and refer to content that may change, nor the last group, which
-// may grow.
+// group is rendered independently of other messages, except for the results of its calls. Unless
+// roles must alternate, it is a single message. The first group is not cached, since it includes
+// the system message; nor are groups with attachments, which are large and may change; nor the last
+// group, which may grow.
 type group struct {
 	from      int  // index of its first message
 	at        int  // offset of its JSON in the body
@@ -36,12 +32,9 @@ type group struct {
 	hasAnswer bool
 }
 
-// resume invalidates cached groups that no longer match the messages, and returns the index of
-// the first message to render.
-//
-// The rendering of a group depends on its messages, on the results of its calls and, for its
-// end, on the message after it. So all groups before the last one whose first message is
-// unchanged remain valid.
+// resume invalidates cached groups that no longer match, and returns the first message to render. A
+// group depends on its messages, on the results of its calls and on the message after it, so all
+// groups before the last one whose first message is unchanged remain valid.
 func (r *rendering) resume(messages []reducer.Message) (next int) {
 	calls, isPaired := pair(messages)
 	same := 0
@@ -74,16 +67,15 @@ func (r *rendering) resume(messages []reducer.Message) (next int) {
 	return next
 }
 
-// isSame reports whether two messages have the same rendering, apart from attachments and from
-// the calls that they are results of. System messages are rendered separately.
+// isSame reports whether two messages have the same rendering, apart from attachments and from the
+// calls that they are results of. System messages are rendered separately.
 func isSame(a, b *reducer.Message) bool {
 	return a.Role == b.Role && (a.Role == reducer.RoleSystem ||
 		a.Content == b.Content && (len(a.Attachments) > 0) == (len(b.Attachments) > 0) && slices.Equal(a.ToolCalls, b.ToolCalls) &&
 			a.Partial == b.Partial && isSameState(a.ProviderState, b.ProviderState))
 }
 
-// pair finds the result of each call: the first later result with its id that belongs to no
-// other call. isPaired reports for each message whether it is such a result.
+// pair finds the result of each call: the first later one with its id that belongs to no other.
 func pair(messages []reducer.Message) (calls []call, isPaired []bool) {
 	isPaired = make([]bool, len(messages))
 	waiting := map[string][]int{}
@@ -123,15 +115,12 @@ func pair(messages []reducer.Message) (calls []call, isPaired []bool) {
 }
 
 const (
-	// maxCached bounds the cache in bytes. One conversation may use half of it.
-	maxCached = 64 << 20
-	// listSize and messageSize are the approximate overhead of a rendering and of a message.
-	listSize    = 1 << 10
-	messageSize = 256
+	maxCached   = 64 << 20 // bytes; one conversation may use half
+	listSize    = 1 << 10  // approximate overhead of a rendering
+	messageSize = 256      // of a message
 )
 
-// size returns the approximate memory of a rendering in bytes, including the messages, which it
-// may share with the session.
+// size is approximate, in bytes, and includes the messages, which the session may share.
 func (r rendered) size() int {
 	size := listSize + cap(r.body)
 	for i := range r.messages {
@@ -150,8 +139,7 @@ func (r rendered) size() int {
 	return size
 }
 
-// renderings is an LRU cache of renderings with a total of at most max bytes. It is safe for
-// concurrent use.
+// renderings is an LRU cache of at most max bytes. It is safe for concurrent use.
 type renderings struct {
 	mu     sync.Mutex
 	cached map[renderingKey]*list.Element
@@ -160,8 +148,7 @@ type renderings struct {
 	max    int
 }
 
-// renderingKey identifies a rendering, which depends on the quirks of the provider, on the origin
-// for which its provider states are valid, and on whether tools are offered.
+// renderingKey is what a rendering depends on besides its messages.
 type renderingKey struct {
 	conversation string
 	quirks       quirks
@@ -183,8 +170,7 @@ func (t *Target) renderingKey() renderingKey {
 	return renderingKey{t.Conversation, t.quirks, t.origin(), t.offersTools()}
 }
 
-// take removes and returns a rendering, which then belongs to the caller. Concurrent callers
-// get none.
+// take removes a rendering, which then belongs to the caller. Concurrent callers get none.
 func (r *renderings) take(key renderingKey) rendered {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,28 +19,21 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Target is a provider and a model, ready for requests. It is safe for concurrent use, but
-// [Target.Usage] reports only the newest request. [Adapter.Resolve] reads its key once.
+// Target is a provider with the key that [Adapter.Resolve] read, and a model. It is safe for
+// concurrent use, but [Target.Usage] is that of the newest request. Do not change fields during a
+// request.
 type Target struct {
 	ProviderID string
 	Model      string
-	// BaseURL is the endpoint, up to and including the version.
-	BaseURL string
-	// FirstToken bounds the wait for the first token after sending the request, and Stall each
-	// pause after it. 0: only the context bounds them. Do not change them during a request.
+	BaseURL    string // up to and including the version
+	// FirstToken bounds the wait for the first token, Stall each pause after it. 0: unlimited.
 	FirstToken, Stall time.Duration
-	// Conversation identifies the conversation, so that a request renders only what changed
-	// since the previous one. Empty: each request renders everything. Do not change it during a
-	// request.
+	// Conversation identifies the conversation, so that a request renders only what changed since
+	// the previous one. Empty: each request renders everything.
 	Conversation string
-	// Settings override those of the provider config. Do not change them during a request.
-	Settings event.RequestSettings
-	// Repair describes the invalid answer to correct; nil for none. Do not change it during a
-	// request.
-	Repair *Repair
-	// Tools are those that the model may call. Without any, the tool settings are not sent. Do not
-	// change them during a request.
-	Tools []Tool
+	Settings     event.RequestSettings // override those of the provider config
+	Repair       *Repair               // the invalid answer to correct; nil: none
+	Tools        []Tool                // that the model may call; without any, no tool settings are sent
 
 	keyRef         string // place of the key; empty without one
 	isConfigured   bool   // BaseURL is that of a configured provider
@@ -62,14 +55,12 @@ type Target struct {
 
 // Resolve returns the target for the provider config of a context.
 //
-// A context names a provider by its id; one without a provider gets the worker's [Defaults]. It
-// may also name a base URL, either that of a configured provider or one that the operator
-// allows, see [Options]. Presets of local servers require the same permission, since not every
-// sender of events may use the worker's machine.
+// A context names a provider by its id, or gets the worker's [Defaults]. It may also name the base
+// URL of a configured provider or one that the operator allows, see [Options]. Presets of local
+// servers require the same permission: not every sender of events may use the worker's machine.
 //
-// A key is sent only to the base URL that it is configured for. Requests to the URL of the
-// provider use the provider's key. A key that the context refers to is accepted if it is
-// configured for the URL.
+// A key, even one that the context refers to, is sent only to the base URL that it is configured
+// for.
 //
 // On failure it returns an [Error] of [KindConfiguration] that says what to configure.
 func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
@@ -135,8 +126,7 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	return t, nil
 }
 
-// destination returns the table entry of a provider, empty if unknown, and the URL of requests
-// if it is permitted.
+// destination returns an empty entry for an unknown provider, and the URL if it is permitted.
 func (a *Adapter) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, error) {
 	known, isKnown := a.providers[cfg.ProviderID]
 	if known.problem != nil && cfg.BaseURL == "" {
@@ -162,7 +152,6 @@ func (a *Adapter) destination(cfg reducer.ProviderConfig) (entry, baseurl.URL, e
 
 const exampleURL = "an http or https URL like https://api.openai.com/v1"
 
-// isConfigured reports whether a URL is that of a configured provider.
 func (a *Adapter) isConfigured(base baseurl.URL) bool {
 	for _, e := range a.providers {
 		if e.problem == nil && e.BaseURL == base && (!e.isLocal || a.isAllowed(base)) {
@@ -172,13 +161,11 @@ func (a *Adapter) isConfigured(base baseurl.URL) bool {
 	return false
 }
 
-// isAllowed reports whether contexts may use a URL.
 func (a *Adapter) isAllowed(base baseurl.URL) bool {
 	return a.allowLoopback && base.IsLoopback() ||
 		slices.ContainsFunc(a.allowBaseURLs, func(allowed baseurl.URL) bool { return allowed.Contains(base) })
 }
 
-// isKeyOf reports whether a key is configured for a URL.
 func (a *Adapter) isKeyOf(ref string, base baseurl.URL) bool {
 	for _, e := range a.providers {
 		if e.problem == nil && e.BaseURL == base && e.KeyRef == ref {
@@ -188,8 +175,7 @@ func (a *Adapter) isKeyOf(ref string, base baseurl.URL) bool {
 	return false
 }
 
-// MissingKeys returns an error for each provider of [Options].Providers whose key cannot be
-// read at present. Each request reads its key again.
+// MissingKeys returns an error for each of [Options].Providers whose key cannot be read now.
 func (a *Adapter) MissingKeys() (missing []error) {
 	for _, p := range a.configured {
 		if _, err := a.key(p.ID, p.KeyRef); err != nil {
@@ -199,7 +185,6 @@ func (a *Adapter) MissingKeys() (missing []error) {
 	return missing
 }
 
-// key reads the key of a reference; "" for an empty reference.
 func (a *Adapter) key(providerID, ref string) (string, error) {
 	var raw, place string
 	switch kind, name, _ := strings.Cut(ref, ":"); kind {

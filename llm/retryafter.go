@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// maxRetryAfter bounds the delay that a provider may request.
 const maxRetryAfter = time.Hour
 
-// RetryAfter returns the delay that a provider requests before the next request, at most an
-// hour; 0 without a valid request. It reads retry-after-ms, which OpenAI sends, and then
-// Retry-After (RFC 9110, section 10.2.3: a date or seconds, here also with a fraction).
+// RetryAfter returns the delay that a provider requests, at most an hour; 0: none. It reads
+// retry-after-ms (OpenAI), then Retry-After (RFC 9110, section 10.2.3: a date or seconds, here also
+// with a fraction).
 func RetryAfter(header http.Header, now time.Time) time.Duration {
 	if wait, ok := parseWait(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return wait

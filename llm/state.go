@@ -10,26 +10,21 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// returned is the provider state of an answer as it is returned to the provider. Its exported
-// fields are those of the message in the request.
+// returned is the state to send with an answer. Its exported fields are those of the message.
 type returned struct {
 	Details   json.RawMessage `json:"reasoning_details,omitempty"`
 	Reasoning json.RawMessage `json:"reasoning_content,omitempty"`
 	Extra     json.RawMessage `json:"extra_content,omitempty"`
 
-	// calls are the fields extra_content of the tool calls; nil for none.
-	calls []json.RawMessage
-	// thinking are the content parts before the text.
-	thinking []json.RawMessage
+	calls    []json.RawMessage // extra_content of the tool calls; nil: none
+	thinking []json.RawMessage // content parts before the text
 }
 
-// toolCall is a tool call with the state of its provider.
 type toolCall struct {
 	openai.ToolCall
 	Extra json.RawMessage `json:"extra_content,omitempty"`
 }
 
-// ofCall returns the state of call i; nil without one.
 func (r returned) ofCall(i int) json.RawMessage {
 	if r.calls == nil {
 		return nil
@@ -37,7 +32,6 @@ func (r returned) ofCall(i int) json.RawMessage {
 	return r.calls[i]
 }
 
-// withText returns the content parts of an answer with a text.
 func (r returned) withText(text string) []any {
 	var parts []any
 	for _, part := range r.thinking {
@@ -52,7 +46,7 @@ func (r returned) withText(text string) []any {
 // origin identifies the provider, URL and model for which a provider state is valid.
 type origin struct{ providerID, baseURL, model string }
 
-// origin returns the origin of the states that a target receives; empty if it receives none.
+// origin is empty for a target that receives no states.
 func (t *Target) origin() origin {
 	if t.quirks.state == stateNone || t.isStateless {
 		return origin{}
@@ -60,8 +54,7 @@ func (t *Target) origin() origin {
 	return origin{t.ProviderID, t.BaseURL, t.Model}
 }
 
-// returned returns the provider state of a message for the target. Of the fields of the state,
-// which a client may have supplied, it uses only those that the rule of the provider names.
+// returned uses only the fields of the provider's rule: a client may have supplied the state.
 func (t *Target) returned(m *reducer.Message) (r returned) {
 	s := m.ProviderState
 	if s == nil || m.Partial || t.origin() == (origin{}) || (origin{s.ProviderID, s.BaseURL, s.Model}) != t.origin() {
@@ -98,7 +91,6 @@ func (t *Target) returned(m *reducer.Message) (r returned) {
 	return r
 }
 
-// sendsState reports whether a request with the messages contains a state.
 func (t *Target) sendsState(messages []reducer.Message) bool {
 	for i := range messages {
 		if r := t.returned(&messages[i]); r.Details != nil || r.Reasoning != nil || r.Extra != nil || r.thinking != nil || r.ofCall(0) != nil {
@@ -108,7 +100,6 @@ func (t *Target) sendsState(messages []reducer.Message) bool {
 	return false
 }
 
-// ifBegins returns a JSON value if it begins with the given byte, else nil.
 func ifBegins(value json.RawMessage, begin byte) json.RawMessage {
 	if len(value) == 0 || value[0] != begin {
 		return nil
@@ -116,7 +107,6 @@ func ifBegins(value json.RawMessage, begin byte) json.RawMessage {
 	return value
 }
 
-// thinkingParts returns the elements of a list of thinking parts; nil for anything else.
 func thinkingParts(value json.RawMessage) []json.RawMessage {
 	var parts []contentPart
 	if json.Unmarshal(value, &parts) != nil {
@@ -132,8 +122,7 @@ func thinkingParts(value json.RawMessage) []json.RawMessage {
 	return raw
 }
 
-// areCallsText reports whether the tool calls of a message are sent as text. Gemini signs the
-// first of parallel calls.
+// areCallsText looks at the first of parallel calls, which Gemini signs.
 func (t *Target) areCallsText(r returned) bool {
 	hasState := r.Reasoning != nil || r.ofCall(0) != nil
 	switch q := t.quirks; {
@@ -146,7 +135,6 @@ func (t *Target) areCallsText(r returned) bool {
 	}
 }
 
-// isSameState reports whether two messages have the same state.
 func isSameState(a, b *event.ProviderState) bool {
 	return a == b || a != nil && b != nil && a.ProviderID == b.ProviderID && a.Model == b.Model && a.BaseURL == b.BaseURL &&
 		bytes.Equal(a.Data, b.Data)

@@ -15,49 +15,38 @@ import (
 
 // Result is an answer, or its beginning if it failed.
 type Result struct {
-	Text string
-	// Reasoning is the reasoning text that the provider returned.
+	Text      string
 	Reasoning string
-	// State is the provider state of the answer for later requests to the same target. Nil if
-	// the provider requires none, or if the answer is incomplete.
+	// State for later requests to the same target. Nil: none is required, or no complete answer.
 	State *event.ProviderState
-	// Calls are the tool calls of a complete answer, in order, at most [MaxCalls]. The next
-	// request contains their results.
+	// Calls of a complete answer, in order, at most [MaxCalls]. The next request has their results.
 	Calls []Call
-	// FinishReason is the provider's: "stop", "length", "content_filter", …, or "other" if it
-	// is not a word. It is "tool_calls" if there are calls. Empty if the answer is incomplete.
+	// FinishReason is the provider's ("stop", "length", "content_filter", …), "other" if it is not
+	// a word, "tool_calls" if there are calls, and empty if the answer is incomplete.
 	FinishReason string
-	// Usage is that of the request, see [Target.Usage]. It is zero if no answer began.
-	event.Usage
+	event.Usage  // of the request, see [Target.Usage]; zero if no answer began
 }
 
-// finishError is the finish reason by which some servers report a failure.
-const finishError = "error"
+const finishError = "error" // reported by some servers for a failure
 
-// Stream sends the conversation and calls onDelta, which may be nil, for each piece of the
-// answer's text and of the model's reasoning, in order and on the same goroutine. The context
-// bounds the request.
+// Stream sends the conversation and calls onDelta, unless it is nil, for each piece of text and of
+// reasoning, in order and on the same goroutine.
 //
 // Errors are of type [*Error]; the result then contains the text and the reasoning so far.
 //
-//   - If the caller cancels ctx, the error is [context.Canceled] and the cause of the
-//     cancellation; if the deadline of ctx passes, it is of [KindTimeout].
-//   - If no token arrives within the target's FirstToken or Stall, the error is of [KindTimeout]
-//     and names the limit.
+//   - If the caller cancels ctx, the error is [context.Canceled] and the cause. If its deadline
+//     passes, or no token arrives within FirstToken or Stall, it is of [KindTimeout].
 //   - The finish reason completes an answer. Later failures of the connection are ignored.
-//   - If a content filter stops the answer before any text, the error is of
-//     [KindContentFilter]; later, the answer ends with that finish reason.
-//   - An answer that does not match the response format is an error of [KindInvalidAnswer]; a
-//     refusal is a valid answer. An invalid schema is an error of [KindConfiguration].
-//   - An answer with tool calls needs no text, and is not compared with the response format. If
-//     the limit of its length or a content filter stops it, the calls may be incomplete: the text
-//     is the answer. Without text, the error is of [KindInvalidAnswer] or [KindContentFilter].
-//     Arguments of more than [MaxArgumentBytes] are an error of [KindInvalidAnswer], too.
-//   - If the target has no tools and a model calls one anyway, the call is ignored: the text is
-//     the answer, whatever the finish reason. Without text, the error is of [KindToolCall].
-//   - If the provider rejects a request with provider state as malformed before any text, the
-//     request is sent again without the state: signatures expire, for example when a provider
-//     changes its keys.
+//   - A content filter causes [KindContentFilter] before any text; later, it ends the answer.
+//   - An answer that does not match the response format causes [KindInvalidAnswer]; a refusal is a
+//     valid answer. An invalid schema causes [KindConfiguration].
+//   - An answer with tool calls needs no text, and is not compared with the response format. If the
+//     length limit or a content filter stops it, its text is the answer, without the calls.
+//     Reaching the length limit without text, and more than [MaxArgumentBytes] of arguments, cause
+//     [KindInvalidAnswer].
+//   - Calls of a target without tools are ignored. Without text, the error is of [KindToolCall].
+//   - A request with provider state that is rejected as malformed, before any text, is sent again
+//     without the state: signatures expire, for example when a provider changes its keys.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, error) {
 	result, failure := t.send(ctx, messages, onDelta)
 	if failure != nil && failure.Kind == KindBadRequest && result.Text+result.Reasoning == "" && t.sendsState(messages) {
@@ -71,7 +60,6 @@ func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta
 	return result, nil
 }
 
-// send renders the conversation and sends it once.
 func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, *Error) {
 	if failure := t.checkTools(); failure != nil {
 		return Result{}, failure
@@ -106,7 +94,6 @@ func isToolTurn(messages []reducer.Message) bool {
 	return false
 }
 
-// answer sends the request and reads the answer. isToolTurn is that of its messages.
 func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool, check formatCheck, onDelta func(Delta)) (Result, *Error) {
 	ctx, timer := t.startTokenTimer(ctx)
 	defer timer.stop()
@@ -198,8 +185,7 @@ func finishReason(given string) string {
 	return given
 }
 
-// finish returns the error of a stream that ended with err, nil for a complete answer, and sets
-// its calls. It clears the finish reason of an incomplete answer.
+// finish sets the calls of a complete answer, and clears the finish reason of any other.
 func (t *Target) finish(ctx context.Context, result *Result, calls *callReader, err error) *Error {
 	given := result.FinishReason
 	result.FinishReason = ""
@@ -233,8 +219,7 @@ func (t *Target) finish(ctx context.Context, result *Result, calls *callReader, 
 	}
 }
 
-// failBeforeAnswer is fail for a request that may not have been sent: go-openai rejects some
-// itself.
+// failBeforeAnswer also handles requests that go-openai rejects without sending them.
 func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	e := t.fail(ctx, err)
 	if e.Kind == KindTruncated {
@@ -243,7 +228,6 @@ func (t *Target) failBeforeAnswer(ctx context.Context, err error) *Error {
 	return e
 }
 
-// request returns a request without its messages and settings, see [withBody].
 func (t *Target) request() openai.ChatCompletionRequest {
 	request := openai.ChatCompletionRequest{Model: t.Model}
 	if !t.quirks.noStreamOptions {

@@ -15,29 +15,21 @@ import (
 const (
 	requestTokens = 3
 	messageTokens = 4
-	// imageTokens is the count for a high-detail image of one megapixel. Other media count the
-	// same.
+	// For a high-detail image of one megapixel. Other media count the same.
 	imageTokens = 765
 )
 
 const (
-	// maxCounted is the length of the part of a text that is counted, in bytes; the rest is
-	// extrapolated.
-	maxCounted = 256 << 10
-	// countedAtOnce bounds the text that the tokenizer receives, in bytes: the time for a text
-	// without spaces grows faster than its length.
+	maxCounted = 256 << 10 // bytes of a text; the rest is extrapolated
+	// Bytes per tokenizer call, whose time grows faster than the length of a text without spaces.
 	countedAtOnce = 4 << 10
-	// maxCounts bounds a generation of cached counts.
-	maxCounts = 1 << 15
+	maxCounts     = 1 << 15 // messages in a generation of the cache
 )
 
 // tokenCounter estimates numbers of tokens. It is safe for concurrent use, and uses one CPU, so
 // that counting a long conversation does not delay other answers. The first count loads a
-// vocabulary, which takes memory for as long as the process runs.
-//
-// The counts of messages are cached: a conversation is sent again and again. The cache keeps
-// the messages counted since the last change of generations, and those of the generation
-// before.
+// vocabulary, which stays in memory. Conversations are sent again and again, so counts of messages
+// are cached, in two generations.
 type tokenCounter struct {
 	seed maphash.Seed
 
@@ -46,7 +38,6 @@ type tokenCounter struct {
 	young, old map[countKey]int
 }
 
-// countKey identifies a message by a hash of its JSON.
 type countKey struct {
 	encoding encoding
 	hash     uint64
@@ -56,7 +47,6 @@ func newTokenCounter() *tokenCounter {
 	return &tokenCounter{seed: maphash.MakeSeed(), codecs: map[encoding]*codec.Codec{}, young: map[countKey]int{}}
 }
 
-// encoding is the name of an encoding of OpenAI.
 type encoding string
 
 const (
@@ -64,11 +54,10 @@ const (
 	cl100kBase encoding = "cl100k_base"
 )
 
-// newCodec loads the vocabularies of the encodings. Package tokenizer would link others, too.
+// Package tokenizer would link all vocabularies.
 var newCodec = map[encoding]func() *codec.Codec{o200kBase: codec.NewO200kBase, cl100kBase: codec.NewCl100kBase}
 
-// encodingOf returns the encoding of a model. For models of other vendors, o200k_base is an
-// approximation.
+// For models of other vendors, o200k_base is an approximation.
 func encodingOf(model string) encoding {
 	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
 	for _, newer := range []string{"gpt-4o", "gpt-4.1", "gpt-4.5"} {
@@ -84,7 +73,6 @@ func encodingOf(model string) encoding {
 	return o200kBase
 }
 
-// conversation counts the tokens of messages as sent: the JSON of [conversation].
 func (c *tokenCounter) conversation(e encoding, sent [][]byte) int {
 	readers := []io.Reader{strings.NewReader("[")}
 	for _, piece := range sent {
@@ -105,7 +93,6 @@ func (c *tokenCounter) conversation(e encoding, sent [][]byte) int {
 	return tokens
 }
 
-// message counts the tokens of a message as sent.
 func (c *tokenCounter) message(e encoding, message []byte) int {
 	key := countKey{e, maphash.Bytes(c.seed, message)}
 	c.mu.Lock()
@@ -129,7 +116,6 @@ func (c *tokenCounter) message(e encoding, message []byte) int {
 	return tokens
 }
 
-// text counts the tokens of a text.
 func (c *tokenCounter) text(e encoding, text string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +143,6 @@ func (c *tokenCounter) count(e encoding, text string) int {
 	return int(int64(tokens) * int64(len(text)) / int64(counted))
 }
 
-// textsOf returns the texts of a message as sent, and the number of its images.
 func textsOf(message []byte) (texts []string, images int) {
 	var m struct {
 		Content   json.RawMessage `json:"content"`

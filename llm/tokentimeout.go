@@ -19,16 +19,14 @@ func (s tokenTimeout) Error() string {
 	return fmt.Sprintf("the answer did not begin within %v (firstTokenMs)", s.limit)
 }
 
-// tokenTimer ends a request when no token arrives for too long. Reasoning tokens count;
-// keep-alive comments do not.
+// tokenTimer ends a request without tokens. Reasoning tokens count; keep-alive comments do not.
 type tokenTimer struct {
 	cancel context.CancelCauseFunc
 	stall  time.Duration
 	timer  *time.Timer // nil without a limit
 }
 
-// startTokenTimer starts the wait for the first token. On a timeout, the returned context ends
-// with a [tokenTimeout] as its cause. The caller stops the timer.
+// On a timeout, the returned context ends with a [tokenTimeout]. The caller stops the timer.
 func (t *Target) startTokenTimer(ctx context.Context) (context.Context, *tokenTimer) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &tokenTimer{cancel: cancel, stall: t.Stall}

@@ -14,52 +14,36 @@ import (
 
 // Tool is a function that a model may call.
 type Tool struct {
-	// Name is 1 to 64 of A-Z a-z 0-9 _ -, unique in a request.
-	Name        string
+	Name        string // 1 to 64 of A-Z a-z 0-9 _ -, unique in a request
 	Description string
-	// Parameters is the JSON Schema of the arguments. Empty: no arguments.
-	Parameters event.Object
+	Parameters  event.Object // JSON Schema of the arguments; empty: no arguments
 }
 
 // Call is a tool call of an answer.
 type Call struct {
-	// ID is the id that the provider assigned, or a new one if it assigned none. It is unique in
-	// the answer.
+	// ID is that of the provider, or else a new one. It is unique in the answer.
 	ID string
-	// Name is the name of a [Tool] unless the model made a mistake; 1 to 64 of A-Z a-z 0-9 _ -.
-	Name string
-	// Arguments is JSON unless the model made a mistake.
-	Arguments string
+	// Name is that of a [Tool] unless the model made a mistake; 1 to 64 of A-Z a-z 0-9 _ -.
+	Name      string
+	Arguments string // JSON unless the model made a mistake
 }
 
 // toolQuirks are deviations of a provider from the tool calling of the OpenAI API.
 type toolQuirks struct {
-	// none: the models do not support tools. None are offered, and earlier calls are sent as text.
-	none bool
-	// needsState: a call without its provider state is rejected, and is sent as text.
-	needsState bool
-	// noChoice: tool_choice is not supported. If no tool may be called, none is offered.
-	noChoice bool
-	// noForcedChoice: tool_choice can only be auto or none.
-	noForcedChoice bool
-	// noNamedChoice: tool_choice cannot name a tool. Instead, only that tool is offered.
-	noNamedChoice bool
-	// noParallel: parallel_tool_calls is not supported.
-	noParallel bool
-	// maxDescription is the maximum length of a description in characters; 0: unlimited.
-	maxDescription int
-	// letterFirst: names begin with a letter or an underscore.
-	letterFirst bool
-	// openAPISchema: parameters are an OpenAPI 3.0 schema, a subset of JSON Schema.
-	openAPISchema bool
-	// shortIDs: the ids of calls have nine letters and digits.
-	shortIDs bool
-	// noUserAfterResult: an answer must follow the results of calls.
-	noUserAfterResult bool
+	none              bool // no tools are offered, and earlier calls are sent as text
+	needsState        bool // a call without its provider state is sent as text
+	noChoice          bool // no tool_choice; if no tool may be called, none is offered
+	noForcedChoice    bool // tool_choice can only be auto or none
+	noNamedChoice     bool // tool_choice cannot name a tool; only that tool is offered
+	noParallel        bool // no parallel_tool_calls
+	maxDescription    int  // in characters; 0: unlimited
+	letterFirst       bool // names begin with a letter or an underscore
+	openAPISchema     bool // OpenAPI 3.0, a subset of JSON Schema
+	shortIDs          bool // nine letters and digits
+	noUserAfterResult bool // an answer must follow the results of calls
 }
 
-// choice returns the mode of the tool choice ("" for the default) and the name of the tool that
-// must be called ("" for none).
+// choice returns "" for the default mode, and no name unless a certain tool must be called.
 func (t *Target) choice() (mode, name string) {
 	if c := t.settings().ToolChoice; c != nil {
 		return c.Mode, c.Name
@@ -67,7 +51,6 @@ func (t *Target) choice() (mode, name string) {
 	return "", ""
 }
 
-// offersTools reports whether requests offer tools.
 func (t *Target) offersTools() bool {
 	mode, _ := t.choice()
 	return len(t.Tools) > 0 && !t.quirks.tools.none && !(t.quirks.tools.noChoice && mode == toolChoiceNone)
@@ -78,7 +61,6 @@ const (
 	toolChoiceRequired = "required"
 )
 
-// checkTools returns an error for tools that no provider accepts.
 func (t *Target) checkTools() *Error {
 	bad := func(format string, args ...any) *Error {
 		return &Error{ProviderID: t.ProviderID, Kind: KindBadRequest, Message: t.clean(fmt.Sprintf(format, args...), maxMessage)}
@@ -101,7 +83,6 @@ func (t *Target) checkTools() *Error {
 	return nil
 }
 
-// addTools adds the tools and the choice among them to the fields of a request.
 func (t *Target) addTools(fields map[string]any, s event.RequestSettings) {
 	if !t.offersTools() {
 		return
@@ -140,8 +121,7 @@ func (t *Target) addTools(fields map[string]any, s event.RequestSettings) {
 	}
 }
 
-// isThinkingOff reports whether an extra field turns off the reasoning of DeepSeek, which accepts a
-// forced tool call only then.
+// DeepSeek accepts a forced tool call only if an extra field turns its reasoning off.
 func (t *Target) isThinkingOff(s event.RequestSettings) bool {
 	var thinking struct {
 		Type string `json:"type"`
@@ -149,7 +129,6 @@ func (t *Target) isThinkingOff(s event.RequestSettings) bool {
 	return json.Unmarshal(s.Extra.Fields()["thinking"], &thinking) == nil && thinking.Type == "disabled"
 }
 
-// description returns a description that the provider accepts.
 func (q toolQuirks) description(text string) string {
 	if q.maxDescription == 0 || utf8.RuneCountInString(text) <= q.maxDescription {
 		return text
@@ -157,7 +136,6 @@ func (q toolQuirks) description(text string) string {
 	return string([]rune(text)[:q.maxDescription-1]) + "…"
 }
 
-// toolName returns a name that the provider accepts.
 func (q toolQuirks) toolName(name string) string {
 	name = wireName(name)
 	if first := name[0]; q.letterFirst && (first == '-' || first >= '0' && first <= '9') {
@@ -176,8 +154,7 @@ func (t *Target) calledName(name string) string {
 	return wireName(name)
 }
 
-// suspectTools sets [KindNoTools] if a request that offered tools failed because the model does not
-// support them.
+// suspectTools sets [KindNoTools] if the model does not support the offered tools.
 func (e *Error) suspectTools(offered bool) {
 	if !offered || !e.refusesTools {
 		return

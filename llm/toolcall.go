@@ -11,35 +11,27 @@ import (
 )
 
 const (
-	// MaxCalls is the maximum number of tool calls of an answer.
-	MaxCalls = 128
-	// MaxArgumentBytes is the maximum size of the arguments of all calls of an answer.
-	MaxArgumentBytes = 768 << 10
-	// maxCallID is the maximum length of the id of a call, in bytes.
-	maxCallID = 64
+	MaxCalls         = 128       // tool calls of an answer
+	MaxArgumentBytes = 768 << 10 // of arguments of all calls of an answer
+	maxCallID        = 64        // bytes
 )
 
-// callReader assembles the tool calls of an answer from its deltas.
-//
-// Most servers number the calls, and send the id and the name with the first piece of a call
-// only. Others omit the index or the id, number all calls 0, repeat the id and the name in every
-// piece, or send a complete call again at the end.
+// callReader assembles the tool calls of an answer. Most servers number the calls, and send id and
+// name with the first piece of a call only. Others omit the index or the id, number all calls 0,
+// repeat id and name in every piece, or send a complete call again at the end.
 type callReader struct {
 	calls []*partialCall
 	size  int // of the names and arguments
 }
 
-// partialCall is a call that may be incomplete.
 type partialCall struct {
 	index     int // -1 without one
 	id, name  string
 	arguments strings.Builder
 }
 
-// noIndex is the index of a call without one.
 const noIndex = -1
 
-// read adds the pieces of calls in a delta. onText receives the text of each piece.
 func (r *callReader) read(delta *openai.ChatCompletionStreamChoiceDelta, onText func(string)) {
 	for i := range delta.ToolCalls {
 		piece := &delta.ToolCalls[i]
@@ -54,7 +46,6 @@ func (r *callReader) read(delta *openai.ChatCompletionStreamChoiceDelta, onText 
 	}
 }
 
-// add adds a piece of a call and returns the position of the call.
 func (r *callReader) add(index int, id, name, arguments string, onText func(string)) int {
 	at := r.find(index, id, name, arguments)
 	if at < 0 {
@@ -81,7 +72,7 @@ func (r *callReader) add(index int, id, name, arguments string, onText func(stri
 	return at
 }
 
-// find returns the position of the call that a piece belongs to, -1 for a new one.
+// find returns -1 for a new call.
 func (r *callReader) find(index int, id, name, arguments string) int {
 	newest := -1
 	for at := len(r.calls) - 1; at >= 0; at-- {
@@ -106,7 +97,6 @@ func (r *callReader) find(index int, id, name, arguments string) int {
 	return newest
 }
 
-// isComplete reports whether the arguments are a JSON value.
 func (c *partialCall) isComplete() bool { return json.Valid([]byte(c.arguments.String())) }
 
 // isRepeated reports whether a piece is the whole call again.
@@ -114,7 +104,6 @@ func (c *partialCall) isRepeated(name, arguments string) bool {
 	return name != "" && name == c.name && arguments == c.arguments.String() && c.isComplete()
 }
 
-// tooLarge returns why the calls exceed the bounds; "" if they do not.
 func (r *callReader) tooLarge() string {
 	switch {
 	case len(r.calls) > MaxCalls:
@@ -125,7 +114,6 @@ func (r *callReader) tooLarge() string {
 	return ""
 }
 
-// name returns the name of the first call; "" without one.
 func (r *callReader) name() string {
 	for _, call := range r.calls {
 		if call.name != "" {
@@ -135,7 +123,6 @@ func (r *callReader) name() string {
 	return ""
 }
 
-// complete returns the calls of a complete answer.
 func (r *callReader) complete(t *Target) []Call {
 	taken := map[string]bool{}
 	calls := make([]Call, len(r.calls))

@@ -9,15 +9,15 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// This file adapts the JSON Schemas of tools to what providers accept. An adapted schema may allow
-// more than the original. Arguments are validated against the original.
+// This file adapts the JSON Schemas of tools to providers. An adapted schema may allow more than
+// the original; arguments are validated against the original.
 //
 //   - OpenAI requires type, properties and the items of arrays, and OpenAI and Anthropic reject
 //     combinations like anyOf at the top level.
 //     https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 //     https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
-//   - Gemini knows the Schema object of OpenAPI 3.0, rejects other fields, and rejects an object
-//     without properties. https://ai.google.dev/api/caching#Schema
+//   - Gemini accepts the Schema object of OpenAPI 3.0 without other fields, and no object without
+//     properties. https://ai.google.dev/api/caching#Schema
 
 // field is a field of a JSON object. Models fill in a schema in the order of its fields.
 type field struct {
@@ -27,7 +27,6 @@ type field struct {
 
 type fields []field
 
-// fieldsOf returns the fields of a JSON object; nil for another value.
 func fieldsOf(object json.RawMessage) (all fields) {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
@@ -55,7 +54,6 @@ func (f fields) get(name string) json.RawMessage {
 	return nil
 }
 
-// set replaces a field, or adds it at the end.
 func (f fields) set(name string, value json.RawMessage) fields {
 	for i := range f {
 		if f[i].name == name {
@@ -70,7 +68,6 @@ func (f fields) without(names ...string) fields {
 	return slices.DeleteFunc(f, func(field field) bool { return slices.Contains(names, field.name) })
 }
 
-// json returns the JSON object with the fields.
 func (f fields) json() json.RawMessage {
 	var b bytes.Buffer
 	for i, field := range f {
@@ -86,23 +83,20 @@ func (f fields) json() json.RawMessage {
 	return b.Bytes()
 }
 
-// text returns a string field; "" for another value.
 func (f fields) text(name string) (text string) {
 	_ = json.Unmarshal(f.get(name), &text)
 	return text
 }
 
-// maxSchemaDepth and maxSchemas bound the depth of an adapted schema and the number of schemas in
-// it. Schemas beyond these bounds allow any value.
+// Bounds of an adapted schema. Schemas beyond them allow any value.
 const (
 	maxSchemaDepth = 32
 	maxSchemas     = 5000
 )
 
-// combinations are the keywords that combine schemas.
 var combinations = []string{"allOf", "anyOf", "oneOf"}
 
-// parameters returns the schema of arguments that the provider accepts; nil to omit it.
+// parameters returns nil to omit the schema.
 func (q toolQuirks) parameters(schema event.Object) json.RawMessage {
 	top := fieldsOf(json.RawMessage(schema))
 	a := &adapter{toolQuirks: q, root: fieldsOf(json.RawMessage(schema))}
@@ -121,7 +115,6 @@ func (q toolQuirks) parameters(schema event.Object) json.RawMessage {
 	return top.json()
 }
 
-// adapter adapts a schema.
 type adapter struct {
 	toolQuirks
 	root    fields
@@ -129,8 +122,8 @@ type adapter struct {
 	open    []string // references that are being followed
 }
 
-// merge replaces a combination of objects by one object with the properties of all of them. Only
-// what allOf requires remains required.
+// merge replaces a combination of objects by one object with the properties of all. Only what allOf
+// requires remains required.
 func (a *adapter) merge(object fields, name string) fields {
 	var parts []json.RawMessage
 	if json.Unmarshal(object.get(name), &parts) != nil {
@@ -162,7 +155,6 @@ func (a *adapter) merge(object fields, name string) fields {
 	return object
 }
 
-// resolve follows references within the schema.
 func (a *adapter) resolve(schema fields, depth int) fields {
 	path, isLocal := strings.CutPrefix(schema.text("$ref"), "#/")
 	if !isLocal || depth > maxSchemaDepth {
@@ -175,7 +167,6 @@ func (a *adapter) resolve(schema fields, depth int) fields {
 	return a.resolve(target, depth+1)
 }
 
-// adapt adapts a schema and those that it contains.
 func (a *adapter) adapt(schema fields, depth int) fields {
 	a.schemas++
 	if depth > maxSchemaDepth || a.schemas > maxSchemas {
@@ -221,7 +212,7 @@ func (a *adapter) adapt(schema fields, depth int) fields {
 	return adapted
 }
 
-// adaptJSON adapts a schema in JSON. A schema may also be a boolean.
+// A schema may also be a boolean.
 func (a *adapter) adaptJSON(schema json.RawMessage, depth int) json.RawMessage {
 	inner := fieldsOf(schema)
 	switch {
@@ -233,13 +224,11 @@ func (a *adapter) adaptJSON(schema json.RawMessage, depth int) json.RawMessage {
 	return schema
 }
 
-// openAPIFields are the fields of a Schema object that Gemini accepts.
-var openAPIFields = []string{
+var openAPIFields = []string{ // of a Schema object of Gemini
 	"type", "format", "title", "description", "nullable", "enum", "items", "minItems", "maxItems", "properties", "required",
 	"minProperties", "maxProperties", "minLength", "maxLength", "pattern", "minimum", "maximum", "anyOf",
 }
 
-// openAPI converts the fields of a schema to those of a Schema object.
 func (a *adapter) openAPI(schema fields) fields {
 	schema = slices.Clone(a.merge(schema, "allOf"))
 	if parts := schema.get("oneOf"); parts != nil && schema.get("anyOf") == nil {
@@ -271,7 +260,6 @@ func (a *adapter) openAPI(schema fields) fields {
 	return slices.DeleteFunc(schema, func(f field) bool { return !slices.Contains(openAPIFields, f.name) })
 }
 
-// requireKnown removes required names that are not properties.
 func (a *adapter) requireKnown(schema fields) fields {
 	var required []string
 	if json.Unmarshal(schema.get("required"), &required) != nil {

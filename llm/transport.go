@@ -10,24 +10,18 @@ import (
 	"slices"
 )
 
-// maxErrorBody is the maximum length of an error response that is read, in bytes.
-const maxErrorBody = 64 << 10
+const maxErrorBody = 64 << 10 // bytes
 
-// This file works around limits of go-openai 1.43; eventbody.go works around those of its stream
-// reader:
+// This file works around limits of go-openai 1.43 (and eventbody.go around its stream reader):
 //
-//   - Errors lack the response headers, including Retry-After, and the error objects of some
-//     servers: https://github.com/sashabaranov/go-openai/issues/452. Unnecessary once its errors
-//     have both. See doer.
-//   - Zeros are omitted, such as a temperature of 0:
-//     https://github.com/sashabaranov/go-openai/issues/9. Fields of a provider cannot be added.
-//     Parameters for models with reasoning are rejected by rules that newer models do not have.
-//     Unnecessary once parameters can be any JSON. See withBody.
-//   - Each request encodes all messages again; there is no upstream issue. Unnecessary once a
-//     request accepts encoded messages. See withBody.
+//   - doer: errors lack the response headers, such as Retry-After, and the error objects of some
+//     servers: https://github.com/sashabaranov/go-openai/issues/452
+//   - withBody: zeros are omitted, such as a temperature of 0, fields cannot be added, and outdated
+//     rules reject parameters of reasoning models:
+//     https://github.com/sashabaranov/go-openai/issues/9
+//   - withBody: each request encodes all messages again; there is no upstream issue.
 
-// doer is the HTTP client for go-openai. It turns error responses into errors, which go-openai
-// returns unchanged.
+// doer is the HTTP client for go-openai, which returns its errors unchanged.
 type doer struct{ client *http.Client }
 
 // Do returns the response if it may be an event stream, and else an [*errorResponse].
@@ -50,20 +44,17 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// errorResponse is an unsuccessful response: an error status, an error object in a stream, or a
-// body that is no event stream.
+// errorResponse is an error status, an error object in a stream, or no event stream at all.
 type errorResponse struct {
-	status int
-	header http.Header
-	body   []byte
-	// isNotStream marks a successful response without any event.
-	isNotStream bool
+	status      int
+	header      http.Header
+	body        []byte
+	isNotStream bool // successful, but without any event
 }
 
 func (r *errorResponse) Error() string { return fmt.Sprintf("response with status %d", r.status) }
 
-// connectionError is a failure before the response. It contains the URL and must not leave the
-// package.
+// connectionError contains the URL and must not leave the package.
 type connectionError struct{ err error }
 
 func (e *connectionError) Error() string { return e.err.Error() }
@@ -72,7 +63,6 @@ func (e *connectionError) Unwrap() error { return e.err }
 // noMessages is how go-openai encodes a request without messages. It only matches the field.
 var noMessages = []byte(`"messages":null`)
 
-// bodyKey is the context key of the parts that a request adds to its body.
 type bodyKey struct{}
 
 type bodyParts struct {
@@ -80,16 +70,13 @@ type bodyParts struct {
 	messages   [][]byte // JSON in pieces
 }
 
-// withBody attaches parameters, as a JSON object, and messages, as JSON in pieces, to a go-openai
-// request without them.
+// withBody adds parameters and messages to a go-openai request without them.
 func withBody(ctx context.Context, parameters []byte, messages [][]byte) context.Context {
 	return context.WithValue(ctx, bodyKey{}, bodyParts{parameters, messages})
 }
 
-// stateKey is the context key of the [stateReader] of a request.
-type stateKey struct{}
+type stateKey struct{} // of the [stateReader] of a request
 
-// writeBody inserts the parameters and the messages into the body of a request.
 func writeBody(req *http.Request) error {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {

@@ -11,24 +11,18 @@ import (
 
 // meter measures the usage of one request. It is safe for concurrent use.
 type meter struct {
-	counter  *tokenCounter
-	encoding encoding
-	sent     [][]byte // the messages of the request
-	// parameters are the parameters of a request with tools; nil without tools.
-	parameters []byte
+	counter    *tokenCounter
+	encoding   encoding
+	sent       [][]byte // the messages of the request
+	parameters []byte   // of a request with tools; nil without tools
 
 	counting sync.Mutex // held while tokens are counted
 	input    int        // counted tokens of sent; 0: not counted
 
-	mu sync.Mutex // guards the fields below
-	// answer is the text of the answer so far, reasoning that of the reasoning, and calls the
-	// names and arguments of the tool calls.
-	answer, reasoning, calls tally
-	// reported is the usage reported by the provider; nil if it reported none.
-	reported *event.Usage
-	// isRefused means that the provider or the connection failed before an answer began.
-	// Providers charge only for answers that began.
-	isRefused bool
+	mu                       sync.Mutex   // guards the fields below
+	answer, reasoning, calls tally        // texts so far; calls: names and arguments
+	reported                 *event.Usage // by the provider, or nil
+	isRefused                bool         // no answer began; providers charge only for those that did
 }
 
 // tally is a text that grows, and the tokens of its first counted bytes.
@@ -47,14 +41,13 @@ func (m *meter) write(delta Delta) {
 	}
 }
 
-// writeCall adds a piece of a tool call.
 func (m *meter) writeCall(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls.text.WriteString(text)
 }
 
-// report records the usage reported by the provider. Some report zeros if they do not know it.
+// Some providers report zeros if they do not know the usage.
 func (m *meter) report(u *openai.Usage) {
 	if u == nil || u.PromptTokens <= 0 && u.CompletionTokens <= 0 {
 		return
@@ -66,8 +59,7 @@ func (m *meter) report(u *openai.Usage) {
 	if details := u.CompletionTokensDetails; details != nil {
 		usage.ReasoningTokens = details.ReasoningTokens
 		if u.TotalTokens == u.PromptTokens+u.CompletionTokens+details.ReasoningTokens {
-			// Some providers report reasoning in addition to the completion; OpenAI includes
-			// it.
+			// Some providers report reasoning in addition to the completion; OpenAI includes it.
 			usage.OutputTokens += details.ReasoningTokens
 		}
 	}
@@ -83,14 +75,13 @@ func (m *meter) refuse() {
 	m.isRefused = true
 }
 
-// texts returns the texts so far.
 func (m *meter) texts() (answer, reasoning string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.answer.text.String(), m.reasoning.text.String()
 }
 
-// usage returns the usage so far: the reported one, or an estimate. It counts only new text.
+// usage is the reported one, or an estimate that counts only new text.
 func (m *meter) usage() event.Usage {
 	m.counting.Lock()
 	defer m.counting.Unlock()
@@ -116,16 +107,15 @@ func (m *meter) usage() event.Usage {
 	return usage.Bounded()
 }
 
-// count returns the tokens of the text of a tally.
 func (m *meter) count(t *tally, text string) int {
 	t.tokens += m.counter.text(m.encoding, text[t.counted:])
 	t.counted = len(text)
 	return t.tokens
 }
 
-// Usage returns the usage of the target's newest request so far, with its cost. It is an
-// estimate if the provider has not reported it. It may be called during [Target.Stream], and
-// may take a second for a long conversation that has not been counted before.
+// Usage returns the usage and cost of the newest request so far, estimated until the provider
+// reports it. It may be called during [Target.Stream], and may take a second for a long
+// conversation that was not counted before.
 func (t *Target) Usage() event.Usage {
 	m := t.meter.Load()
 	if m == nil {

@@ -1,9 +1,8 @@
 // Package baseurl parses base URLs of model servers strictly and compares them.
 //
-// Each URL has exactly one accepted form, so that requests go exactly to the URL that was
-// compared. Everything that parsers may interpret differently is rejected: user names, queries,
-// percent signs, dot segments, empty segments, upper-case hosts, and addresses in non-canonical
-// form.
+// Each URL has one accepted form, so that requests go to the URL that was compared. Everything that
+// parsers may interpret differently is rejected: user names, queries, percent signs, dot segments,
+// empty segments, upper-case hosts, and addresses in non-canonical form.
 package baseurl
 
 import (
@@ -92,8 +91,7 @@ func checkCharacters(raw string) error {
 var (
 	// hostName matches a DNS name; names of containers may contain underscores.
 	hostName = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$`)
-	// numberLike matches a last label that some resolvers parse as part of an IPv4 address:
-	// decimal, octal or hexadecimal.
+	// numberLike matches a last label that some resolvers parse as part of an IPv4 address.
 	numberLike = regexp.MustCompile(`(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
@@ -179,8 +177,8 @@ func (u URL) Origin() string {
 	return u.scheme + "://" + u.host + ":" + u.port
 }
 
-// Contains reports whether other has the same scheme, host and port, and the same path or one
-// below it: /v1 contains /v1 and /v1/beta, but not /v10.
+// Contains reports whether other has the same scheme, host and port and a path at or below that of
+// u: /v1 contains /v1 and /v1/beta, but not /v10.
 func (u URL) Contains(other URL) bool {
 	return u != (URL{}) && u.scheme == other.scheme && u.host == other.host && u.port == other.port &&
 		(u.path == other.path || strings.HasPrefix(other.path, u.path+"/"))

@@ -1,5 +1,4 @@
-// Package llmtest is a scripted, OpenAI-compatible model server for tests. It performs one
-// step of its script per request:
+// Package llmtest is a scripted, OpenAI-compatible model server: one step per request.
 //
 //	model := llmtest.Start(t,
 //		llmtest.Error(429, "rate_limit_exceeded", "slow down").RetryAfter("2"),
@@ -8,7 +7,7 @@
 //	)
 //	// point the client at model.URL
 //
-// A step that must wait for the test waits for a [Gate] instead of sleeping:
+// A step waits for a [Gate] instead of sleeping:
 //
 //	gate := llmtest.NewGate()
 //	model := llmtest.Start(t, llmtest.Answer("one", "two").HoldAfter(1, gate))
@@ -17,7 +16,7 @@
 //	cancelTheRequest()
 //	model.Aborted(ctx, 1) // the server noticed the cancellation
 //
-// An answer can call tools, and a step can check the tools that the request offers:
+// Answers can call tools, and steps can check the tools that a request offers:
 //
 //	model := llmtest.Start(t,
 //		llmtest.Answer("Let me look.").Calls(llmtest.Call{ID: "c1", Name: "fetch", Arguments: `{"url":"https://x.example"}`}).Offered("fetch"),
@@ -28,6 +27,5 @@
 //
 // [Func] computes each answer from the request, for many concurrent contexts.
 //
-// The test fails on a request beyond the end of the script, on a request to any other
-// endpoint, and on steps that remain at its end.
+// The test fails on a request beyond the script or to another endpoint, and on remaining steps.
 package llmtest

@@ -16,8 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
-// TB is the part of [testing.TB] that a server needs. Programs can implement it to collect
-// errors and run the cleanup.
+// TB is the part of [testing.TB] that a server needs; programs can implement it, too.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -27,13 +26,11 @@ type TB interface {
 type Request struct {
 	openai.ChatCompletionRequest
 	Header http.Header
-	// At is when the request arrived.
-	At   time.Time
-	Body []byte
+	At     time.Time // arrival
+	Body   []byte
 }
 
-// LastUser returns the text of the last user message, or its first text part; "" if there is
-// none.
+// LastUser returns the text, or the first text part, of the last user message; "" without one.
 func (r Request) LastUser() string {
 	for _, m := range slices.Backward(r.Messages) {
 		if m.Role != openai.ChatMessageRoleUser {
@@ -59,8 +56,7 @@ func (r Request) ToolNames() (names []string) {
 	return names
 }
 
-// Results returns the results of the tool calls of the newest answer, in order; nil if the
-// newest message is no result. [Func] uses it to tell the steps of a turn apart.
+// Results returns the results of the newest tool calls, in order, if they end the conversation.
 func (r Request) Results() (results []string) {
 	for _, m := range slices.Backward(r.Messages) {
 		if m.Role != openai.ChatMessageRoleTool {
@@ -74,8 +70,7 @@ func (r Request) Results() (results []string) {
 
 // Server is a scripted model server. It is safe for concurrent use.
 type Server struct {
-	// URL is the base URL, including the version.
-	URL string
+	URL string // base URL, including the version
 
 	tb   TB
 	http *httptest.Server
@@ -89,8 +84,7 @@ type Server struct {
 	changed  chan struct{} // closed and replaced when requests or aborted change
 }
 
-// Start starts a server that performs one step per request, in order of arrival. It is closed
-// at the end of the test.
+// Start serves one step per request, in order of arrival, until the end of the test.
 func Start(tb TB, steps ...Step) *Server {
 	tb.Helper()
 	s := &Server{tb: tb, aborted: map[int]bool{}, changed: make(chan struct{})}
@@ -128,8 +122,8 @@ func (s *Server) Request(ctx context.Context, n int) (Request, error) {
 	return s.Requests()[n-1], nil
 }
 
-// Aborted waits until the server notices that the client aborted the n-th request, counted
-// from 1. It can notice only while it holds, stalls or waits between tokens.
+// Aborted waits until the server, while it holds, stalls or waits between tokens, notices that the
+// client aborted the n-th request, counted from 1.
 func (s *Server) Aborted(ctx context.Context, n int) error {
 	return s.waitUntil(ctx, fmt.Sprintf("request %d was not given up", n), func() bool { return s.aborted[n] })
 }

@@ -14,9 +14,8 @@ import (
 type Step struct {
 	status int
 	header http.Header
-	// body holds the pieces of the body, each flushed separately.
-	body []string
-	end  end
+	body   []string // flushed one by one
+	end    end
 
 	holdAfter int
 	gate      *Gate
@@ -24,20 +23,15 @@ type Step struct {
 	isCut     bool // at cutAt
 	cutAt     int
 
-	// answer is streamed as chunks, from which the body is built. Nil for a step with its
-	// own body.
-	answer *answer
+	answer *answer // streamed as chunks; nil: the step has its own body
 	each   func(Request) Step
-	// checks return the problems of the request.
-	checks []func(Request) error
+	checks []func(Request) error // problems of the request
 }
 
 // Call is a tool call of an answer.
 type Call struct {
-	// ID is the id of the call. Empty: the call has no id, as with some servers.
-	ID, Name string
-	// Arguments are usually JSON, but can be any text that a model writes.
-	Arguments string
+	ID, Name  string // ID may be empty, as with some servers
+	Arguments string // usually JSON, but any text that a model writes
 }
 
 type end int
@@ -59,8 +53,7 @@ type answer struct {
 }
 
 // Answer streams tokens as OpenAI does: a chunk with the role, one chunk per token, the finish
-// reason "stop", the usage and [DONE]. The usage is 7 input tokens and one output token per
-// token.
+// reason "stop", the usage (7 input tokens, one output token per token) and [DONE].
 func Answer(tokens ...string) Step {
 	return Step{
 		status: http.StatusOK,
@@ -86,8 +79,7 @@ func Error(status int, code, message string) Step {
 	return Status(status, string(body))
 }
 
-// Raw responds with status 200 and the given pieces, each flushed separately, for malformed
-// streams.
+// Raw responds with status 200 and pieces, each flushed separately, for malformed streams.
 func Raw(contentType string, pieces ...string) Step {
 	return Step{status: http.StatusOK, header: http.Header{"Content-Type": {contentType}}, body: pieces}
 }
@@ -95,12 +87,10 @@ func Raw(contentType string, pieces ...string) Step {
 // Drop closes the connection before the first byte of the response.
 func Drop() Step { return Step{end: endDrop} }
 
-// Stall accepts the request and sends nothing until the client disconnects or the server is
-// closed.
+// Stall sends nothing until the client disconnects or the server is closed.
 func Stall() Step { return Step{end: endStall} }
 
-// Func computes the responses to all further requests. It is called concurrently. It must be
-// the last step and may remain unused.
+// Func computes all further responses, concurrently. It is the last step and may remain unused.
 func Func(each func(Request) Step) Step { return Step{each: each} }
 
 func (s Step) Header(name, value string) Step {
@@ -115,15 +105,13 @@ func (s Step) Header(name, value string) Step {
 // RetryAfter sets the Retry-After header: seconds or an HTTP date.
 func (s Step) RetryAfter(value string) Step { return s.Header("Retry-After", value) }
 
-// HoldAfter blocks after the n-th token of an answer, or the n-th piece of a body, until the
-// test opens the gate. 0 blocks before the first byte.
+// HoldAfter waits for the gate after the n-th token or piece; 0: before the first byte.
 func (s Step) HoldAfter(n int, gate *Gate) Step {
 	s.holdAfter, s.gate = n, gate
 	return s
 }
 
-// Every sets the delay between tokens or pieces, for benchmarks and demonstrations. Tests use
-// [Step.HoldAfter].
+// Every sets the delay between tokens or pieces, for benchmarks. Tests use [Step.HoldAfter].
 func (s Step) Every(pace time.Duration) Step {
 	s.pace = pace
 	return s
@@ -134,9 +122,8 @@ func (s Step) CutAt(n int) Step {
 	return s
 }
 
-// Calls lets an answer call tools after its text: a chunk with the id and the name of each call,
-// and two with the halves of its arguments. The finish reason becomes "tool_calls". Each chunk
-// counts as a token in [Step.HoldAfter], and each call as one token of usage.
+// Calls adds tool calls after the text, each in three chunks, with the finish reason "tool_calls".
+// A chunk counts as a token in [Step.HoldAfter], and a call as one token of usage.
 func (s Step) Calls(calls ...Call) Step {
 	return s.withAnswer(func(a *answer) {
 		a.outputTokens += len(calls) - len(a.calls)
@@ -144,8 +131,7 @@ func (s Step) Calls(calls ...Call) Step {
 	})
 }
 
-// Offered fails the test unless the request offers exactly the named tools, in this order.
-// Without names, it must offer none.
+// Offered fails the test unless the request offers exactly these tools, in this order.
 func (s Step) Offered(names ...string) Step {
 	return s.Expect(func(r Request) error {
 		if offered := r.ToolNames(); !slices.Equal(offered, names) {
@@ -171,8 +157,7 @@ func (s Step) Usage(input, output int) Step {
 	return s.withAnswer(func(a *answer) { a.inputTokens, a.outputTokens = input, output })
 }
 
-// Thinking streams tokens of reasoning before those of the answer, as the field
-// reasoning_content. They count as tokens of the answer in [Step.HoldAfter], and not as usage.
+// Thinking streams reasoning_content before the answer, counted by [Step.HoldAfter] but not as usage.
 func (s Step) Thinking(tokens ...string) Step {
 	return s.withAnswer(func(a *answer) { a.thoughts = tokens })
 }
@@ -226,7 +211,6 @@ func (s Step) pieces() []string {
 	return []string{opening + closing}
 }
 
-// chunks returns the chunks of the i-th call of an answer.
 func (c Call) chunks(i int) []string {
 	id, name := "", encode(c.Name)
 	if c.ID != "" {
@@ -251,8 +235,7 @@ func encode(text string) string {
 // Done is the line that ends a stream.
 const Done = "data: [DONE]\n\n"
 
-// Chunk returns a stream event with one choice: delta is a JSON object, and an empty
-// finishReason becomes null.
+// Chunk is a stream event with one choice. delta is a JSON object; "" as finishReason is null.
 func Chunk(delta, finishReason string) string {
 	reason := "null"
 	if finishReason != "" {

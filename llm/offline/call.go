@@ -13,7 +13,6 @@ import (
 // callCommand matches a message that asks for a tool call, with arguments in JSON.
 var callCommand = regexp.MustCompile(`^/call\s+([A-Za-z0-9_-]+)\s*((?s:.*))$`)
 
-// callIn returns the tool call that the newest message asks for, if the request offers the tool.
 func callIn(request openai.ChatCompletionRequest) (call openai.ToolCall, ok bool) {
 	if len(request.Messages) == 0 || request.ToolChoice == "none" {
 		return call, false
@@ -33,8 +32,7 @@ func callIn(request openai.ChatCompletionRequest) (call openai.ToolCall, ok bool
 	}, true
 }
 
-// newestResults describes the results of the calls of the newest answer, if they end the
-// conversation.
+// newestResults describes the results of the newest calls, if they end the conversation.
 func newestResults(messages []openai.ChatCompletionMessage) (sentences []string) {
 	names := map[string]string{}
 	for _, m := range slices.Backward(messages) {

@@ -1,13 +1,12 @@
-// Package offline is a small OpenAI-compatible server that describes the request it got. It
-// serves workers that have no API key, so that everything around a model can be tried.
+// Package offline is a small OpenAI-compatible server that describes the request it got, for
+// workers without an API key.
 //
 //	server := &http.Server{Handler: offline.Handler(offline.Options{})}
 //	// GET  /v1/models
 //	// POST /v1/chat/completions, with or without "stream": true
 //
-// The answer depends only on the request. It reports what the model was shown: the number of
-// messages, the attachments, and whether the previous answer was interrupted. "count to 300"
-// makes it count, which takes long enough to be interrupted. "/call fetch {"url":"https://example.com"}"
-// makes it call the tool fetch with these arguments, if the request offers it; the next answer
-// quotes the result.
+// The answer depends only on the request: it reports the number of messages, the attachments, and
+// whether the previous answer was interrupted. "count to 300" makes it count, which takes long
+// enough to be interrupted. "/call fetch {"url":"https://example.com"}" makes it call the tool
+// fetch, if the request offers it; the next answer quotes the result.
 package offline

@@ -21,9 +21,7 @@ const (
 )
 
 type Options struct {
-	// TokenDelay is the time between streamed tokens. 0 means 25 ms; a negative value means
-	// no delay.
-	TokenDelay time.Duration
+	TokenDelay time.Duration // between streamed tokens; 0: 25 ms, negative: none
 }
 
 // Handler serves the API. It is stateless.

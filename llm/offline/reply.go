@@ -52,8 +52,7 @@ func reply(messages []openai.ChatCompletionMessage) string {
 	return strings.Join(sentences, " ")
 }
 
-// isCutOff reports whether text is an incomplete prefix of the answer to the messages before
-// it.
+// isCutOff reports whether text is an incomplete prefix of the answer to the messages before.
 func isCutOff(text string, before []openai.ChatCompletionMessage) bool {
 	whole := reply(before)
 	return text != whole && strings.HasPrefix(whole, text)
@@ -77,8 +76,7 @@ type message struct {
 	attachments []string
 }
 
-// attached matches the worker's announcement of an attachment, alone or followed by the text of
-// the file.
+// attached matches the worker's announcement of an attachment; the text of a file may follow.
 var attached = regexp.MustCompile(`(?m)^\[Attached: (.*)\]$`)
 
 func read(m openai.ChatCompletionMessage) message {

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// request is the body of a chat completion request.
 type request struct {
 	Model      string          `json:"model"`
 	Messages   []message       `json:"messages"`
@@ -49,13 +48,11 @@ type tool struct {
 	} `json:"function"`
 }
 
-// part is a content part.
 type part struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// parts returns the content of a message as parts; nil without any.
 func (m message) parts() (parts []part) {
 	var text string
 	if json.Unmarshal(m.Content, &text) == nil && !m.isNull() {
@@ -65,15 +62,12 @@ func (m message) parts() (parts []part) {
 	return parts
 }
 
-// isNull reports whether there is no content.
 func (m message) isNull() bool {
 	return len(m.Content) == 0 || bytes.Equal(bytes.TrimSpace(m.Content), []byte("null"))
 }
 
-// isString reports whether the content is a string.
 func (m message) isString() bool { return len(m.Content) > 0 && m.Content[0] == '"' }
 
-// isBlank reports whether the content has no part, or only parts of blank text.
 func (m message) isBlank() bool {
 	for _, p := range m.parts() {
 		if p.Type != "text" || strings.TrimSpace(p.Text) != "" {
@@ -83,16 +77,13 @@ func (m message) isBlank() bool {
 	return true
 }
 
-// isAnswer reports whether a message is an answer of the model.
 func (m message) isAnswer() bool { return m.Role == "assistant" }
 
-// arguments returns the arguments of a call; false if they are not a JSON object in a string.
 func (c call) arguments() (object map[string]any, ok bool) {
 	var text string
 	return object, json.Unmarshal(c.Function.Arguments, &text) == nil && json.Unmarshal([]byte(text), &object) == nil && object != nil
 }
 
-// withoutSystem returns the messages after the system message.
 func (r request) withoutSystem() []message {
 	if len(r.Messages) > 0 && r.Messages[0].Role == "system" {
 		return r.Messages[1:]
@@ -100,7 +91,6 @@ func (r request) withoutSystem() []message {
 	return r.Messages
 }
 
-// choice returns the mode of the tool choice, and the name of the tool that must be called.
 func (r request) choice() (mode, name string) {
 	var named struct {
 		Function struct {
@@ -113,7 +103,7 @@ func (r request) choice() (mode, name string) {
 	return mode, named.Function.Name
 }
 
-// turns returns the messages between user messages, excluding the user messages.
+// turns excludes the user messages.
 func (r request) turns() (turns [][]message) {
 	turn := []message(nil)
 	for _, m := range r.withoutSystem() {

@@ -11,14 +11,11 @@ import (
 
 // Rule is a rule of a provider.
 type Rule struct {
-	// Name is the family of the provider and a name, such as mistral/last-role.
-	Name string
-	// Source is the documentation of the rule, or a report of the error.
-	Source string
+	Name   string // family of the provider and name, such as mistral/last-role
+	Source string // documentation of the rule, or a report of the error
 	check  func(r request, report func(format string, args ...any))
 }
 
-// Families of providers. Their rules apply to the presets of package llm that are listed for them.
 const (
 	openai    = "openai"
 	anthropic = "anthropic"
@@ -28,8 +25,7 @@ const (
 	templates = "templates"
 )
 
-// families are the families whose rules apply to a preset. OpenRouter accepts requests in the form of
-// OpenAI and forwards them to the others.
+// families have the rules of a preset. OpenRouter accepts the form of OpenAI and forwards it.
 var families = map[string][]string{
 	"openai":     {openai},
 	"openrouter": {openai},
@@ -80,7 +76,6 @@ var (
 	}
 )
 
-// rules are all rules.
 var rules = []Rule{
 	{"openai/messages", openaiChat, func(r request, report func(string, ...any)) {
 		if len(r.Messages) == 0 {
@@ -428,7 +423,6 @@ var rules = []Rule{
 	}},
 }
 
-// objectArguments requires that the arguments of calls are JSON objects.
 func objectArguments(r request, report func(string, ...any)) {
 	for i, m := range r.Messages {
 		for _, c := range m.ToolCalls {
@@ -439,7 +433,6 @@ func objectArguments(r request, report func(string, ...any)) {
 	}
 }
 
-// walk calls visit for a schema and those that it contains.
 func walk(schema map[string]any, visit func(map[string]any)) {
 	visit(schema)
 	inner := func(value any) {
@@ -474,8 +467,8 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s (%s)", v.Rule.Name, v.Problem, v.Rule.Source)
 }
 
-// Check returns the rules of a provider that the body of a request violates. The provider is the
-// id of a preset of package llm; the rules of OpenAI apply to any other.
+// Check returns the rules that the body of a request violates. The provider is the id of a preset
+// of package llm; the rules of OpenAI apply to any other.
 func Check(provider string, body []byte) (violations []Violation) {
 	var r request
 	if err := json.Unmarshal(body, &r); err != nil {
