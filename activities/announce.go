@@ -48,7 +48,7 @@ func (n *announcement) end(ended *wire.AttemptEnd) {
 	n.ended = ended
 }
 
-// isStep reports whether the attempt is the first one after tool calls.
+// isStep reports whether the attempt is the first one of its activity and follows tool calls.
 func (a *attempt) isStep() bool { return a.in.Steps > 0 && a.attempted.Attempt == a.in.FirstAttempt }
 
 func (a *attempt) announce(ctx context.Context, policy event.Policy) {

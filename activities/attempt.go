@@ -66,7 +66,7 @@ func (a *attempt) run(ctx context.Context) {
 
 func (a *attempt) generate(ctx context.Context) (result GenerateResult, err error) {
 	a.broadcast = a.options.Stream.Broadcast(
-		StreamAttempt{ContextName: a.in.ContextName, RequestID: a.in.RequestID, Number: a.attempted.Attempt, IsStep: a.isStep()}, a.onStop)
+		StreamAttempt{ContextName: a.in.ContextName, RequestID: a.in.RequestID, Number: a.attempted.Attempt, After: a.in.Through}, a.onStop)
 	defer a.broadcast.Close()
 	defer func() { a.finishAnnouncement(ctx, err) }()
 	session, err := a.debounce(ctx)

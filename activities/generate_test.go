@@ -220,6 +220,48 @@ func TestAnswerIsTheResult(t *testing.T) {
 	require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
 }
 
+// newStep returns a session whose request waits for an attempt after a tool call, under the delivery
+// policy queue.
+func newStep() reducer.Session {
+	s := newSession(event.SetDeliveryPolicy{Policy: event.PolicyQueue})
+	s, _ = reducer.Step(s, reducer.RequestEnded{
+		At: time.Now(), Outcome: reducer.Called, Calls: []reducer.CalledTool{{ID: "call_1", Name: "weather"}},
+		Attempted: reducer.Attempted{RequestID: s.Request.ID, Attempt: 1, Through: reducer.ThroughOf(s), ProviderID: "openai", Model: "m"},
+	})
+	s, _ = reducer.Step(s, reducer.ToolEnded{At: time.Now(), RequestID: s.Request.ID, CallID: "call_1", Outcome: reducer.CallReturned})
+	return s
+}
+
+func TestEveryAttemptOfAStepBeginsWithAReset(t *testing.T) {
+	again, _ := reducer.Step(newStep(), reducer.RequestEnded{
+		At: time.Now(), Outcome: reducer.HandedBack, Attempted: reducer.Attempted{RequestID: "demo:r0001", Attempt: 2},
+	})
+	for name, s := range map[string]reducer.Session{"the first one": newStep(), "after a hand-back": again} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, s, llmtest.Answer("Sunny"))
+			w.in.FirstAttempt, w.in.Steps, w.in.Limit = s.Request.FirstAttempt, s.Request.Steps, s.Request.Limit
+			sub := w.connect()
+			_, err := w.generate()
+			require.NoError(t, err)
+			var deltas []stream.Delta
+			for len(deltas) < 2 {
+				select {
+				case m := <-sub.Messages():
+					if d, ok := sub.Delta(m); ok {
+						deltas = append(deltas, d)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatal("a delta is missing")
+				}
+			}
+			want := event.TextDelta{RequestID: "demo:r0001", Attempt: s.Request.FirstAttempt, Reset: true}
+			require.Equal(t, stream.Delta{TextDelta: want, After: s.LastEventID()}, deltas[0])
+			want.Index, want.Delta, want.Reset, want.ThroughEventID = 1, "Sunny", false, s.Request.Limit
+			require.Equal(t, stream.Delta{TextDelta: want, After: s.LastEventID()}, deltas[1])
+		})
+	}
+}
+
 func TestCachedSessionIsUsedIfItIsCommitted(t *testing.T) {
 	session := newSession()
 	lost := newSession()

@@ -29,8 +29,8 @@ type Broadcast interface {
 type StreamAttempt struct {
 	ContextName string
 	RequestID   string
-	Number      int  // among the attempts of the request, from 1
-	IsStep      bool // follows tool calls, so it does not replace earlier text
+	Number      int    // among the attempts of the request, from 1
+	After       string // newest event when the attempt was enqueued, after the answers of earlier steps
 }
 
 // Stop asks the worker that runs a request to stop it.

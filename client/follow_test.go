@@ -120,6 +120,19 @@ func TestDeltasFollowTheEventTheyAnswer(t *testing.T) {
 	m.end()
 }
 
+func TestDeltasOfAStepFollowTheResultsOfTheStepBefore(t *testing.T) {
+	m := startMerge(t, id(1))
+	second := delta(1, 1, "It is")
+	second.Attempt = 2
+	give(t, m.deltas, stream.Delta{TextDelta: second, After: id(3)})
+	for n, body := range []event.Body{event.AssistantMessage{RequestID: requestID(1)}, event.ToolResult{ToolCallID: "call_1"}} {
+		m.log(2+n, body)
+		m.yields(recorded(2+n, body))
+	}
+	m.yields(live(second))
+	m.end()
+}
+
 func TestReasoningAndTextAreYieldedInOrder(t *testing.T) {
 	m := startMerge(t, "")
 	position := func(index int, text string, reset bool) event.TextDelta {

@@ -31,7 +31,8 @@ func Entries(ctx context.Context, log iter.Seq2[event.Event, error], capacity in
 	return entries
 }
 
-// merge adds deltas to the log. A delta waits for the event that it answers and wakes the reader.
+// merge adds deltas to the log. A delta waits for the event that it answers and for the answers of
+// earlier steps, and wakes the reader.
 func merge[M any](
 	contextName string, at position, recorded <-chan Entry,
 	messages <-chan M, delta func(M) (stream.Delta, bool),
@@ -107,5 +108,5 @@ func (p *position) isOver(d stream.Delta) bool {
 }
 
 func (p *position) includes(d stream.Delta) bool {
-	return event.Counter(d.ThroughEventID) <= p.last
+	return max(event.Counter(d.ThroughEventID), event.Counter(d.After)) <= p.last
 }

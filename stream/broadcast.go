@@ -15,7 +15,9 @@ type Attempt struct {
 	RequestID   string
 	// Number counts the attempts of the request from 1.
 	Number int
-	IsStep bool // follows tool calls, so it does not replace earlier text
+	// After is the newest event when the attempt was enqueued, after the answers of earlier steps; ""
+	// if unknown.
+	After string
 }
 
 // Broadcast publishes the deltas of one attempt. Its methods never block on subscribers.
@@ -41,7 +43,7 @@ func (c *Conn) Broadcast(attempt Attempt, onStop func(Stop)) *Broadcast {
 		return b
 	}
 	c.inBackgroundIfDown(b.subscribe)
-	if attempt.Number > 1 && !attempt.IsStep {
+	if attempt.Number > 1 {
 		b.send("", "", true)
 	}
 	return b
@@ -95,10 +97,14 @@ func (b *Broadcast) send(text, reasoning string, reset bool) {
 }
 
 func (b *Broadcast) delta(index int, text, reasoning string, reset bool) Delta {
-	return Delta{TextDelta: event.TextDelta{
+	d := Delta{TextDelta: event.TextDelta{
 		RequestID: b.attempt.RequestID, Attempt: b.attempt.Number,
 		Index: index, Delta: text, Reset: reset, ThroughEventID: b.through,
 	}, Reasoning: reasoning}
+	if event.Counter(b.attempt.After) > event.Counter(b.through) {
+		d.After = b.attempt.After
+	}
+	return d
 }
 
 func (b *Broadcast) answer(msg *nats.Msg) {

@@ -12,8 +12,9 @@ import (
 // and reasoning so far.
 type Delta struct {
 	event.TextDelta
-	Reasoning string              `json:"reasoning,omitempty"` // a piece has either text or reasoning
-	Progress  *event.ToolProgress `json:"-"`                   // of a running tool call, without other fields; nil: a delta of an answer
+	After     string              `json:"afterEventId,omitempty"` // followers show it first; "": ThroughEventID
+	Reasoning string              `json:"reasoning,omitempty"`    // a piece has either text or reasoning
+	Progress  *event.ToolProgress `json:"-"`                      // of a running tool call, without other fields; nil: a delta of an answer
 }
 
 // Bodies returns the events of a delta: one, or two for a Reset with reasoning and text.

@@ -267,15 +267,21 @@ func TestTheProgressOfAToolIsDelivered(t *testing.T) {
 	require.Equal(t, []event.Body{progress}, slices.Collect(d.Bodies()))
 }
 
-func TestAStepReplacesNoText(t *testing.T) {
+func TestDeltasNameTheEventBeforeTheirAttempt(t *testing.T) {
 	server := startServer(t)
 	conn := connect(t, server, stream.Options{})
 	sub := subscribe(t, conn, "demo")
-	b := broadcast(t, conn, stream.Attempt{ContextName: "demo", RequestID: "demo:r0001", Number: 2, IsStep: true}, neverStopped(t))
-	b.Publish("Hi")
-	d := next(t, sub)
-	require.Equal(t, "Hi", d.Delta)
-	require.False(t, d.Reset)
+	attempt := stream.Attempt{ContextName: "demo", RequestID: "demo:r0001", Number: 2, After: "demo:0007"}
+	b := broadcast(t, conn, attempt, neverStopped(t))
+	want := stream.Delta{TextDelta: event.TextDelta{RequestID: "demo:r0001", Attempt: 2, Reset: true}, After: "demo:0007"}
+	require.Equal(t, want, nextOfAnyKind(t, sub))
+	for i, through := range []string{"demo:0003", "demo:0007", "demo:0008"} {
+		b.SetThrough(through)
+		b.Publish("Hi")
+		d := nextOfAnyKind(t, sub)
+		require.Equal(t, through, d.ThroughEventID)
+		require.Equal(t, i == 0, d.After == "demo:0007", "the newer event is enough")
+	}
 }
 
 func TestNextAttemptResetsTheText(t *testing.T) {
