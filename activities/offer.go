@@ -53,6 +53,9 @@ func (a *attempt) offer(ctx context.Context, config *event.SetTools) (toolbox, e
 			if definition.Parameters == nil {
 				definition.Parameters = event.Object(`{"type":"object"}`)
 			}
+			if _, err := schema.Compile(definition.Parameters); err != nil {
+				return box, toolError("tool %s: invalid JSON Schema in its parameters: %s (correct it in a SetToolsEvent)", tool.Name, event.Redact(err.Error(), 300))
+			}
 			box.tools = append(box.tools, offeredTool{Tool: Tool{ToolDefinition: definition, Canonical: tool.Name}, isClient: true})
 		}
 	}

@@ -108,6 +108,10 @@ func TestARequestWithUnknownToolsFails(t *testing.T) {
 		"a worker without tools": {nil, []event.Body{pattern}, "tool weather: this worker has no tools (register them with the worker, or leave the tool out)"},
 		"a tool choice that is not offered": {toolbox{offer: offers}, []event.Body{pattern, event.SetRequestSettings{ToolChoice: &event.ToolChoice{Name: "run"}}},
 			"toolChoice: the tool run is not offered (want one of: weather, files_read)"},
+		"the invalid schema of a client's tool": {nil, []event.Body{event.SetTools{Tools: event.ToolList{ask, {Name: "find", Parameters: event.Object(`{"type":5}`)}}}},
+			"tool find: invalid JSON Schema in its parameters: /type: got number, want array; /type: value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string' (correct it in a SetToolsEvent)"},
+		"the remote schema of a client's tool": {nil, []event.Body{event.SetTools{Tools: event.ToolList{{Name: "find", Parameters: event.Object(`{"$ref":"https://example.com/find.json"}`)}}}},
+			`tool find: invalid JSON Schema in its parameters: "https://example.com/find.json" is another document, and references to other documents are not loaded (correct it in a SetToolsEvent)`},
 		"an error of the worker": {toolbox{offer: func(activities.OfferRequest) ([]activities.Tool, error) {
 			return nil, &activities.ModelError{Kind: "unknown-tool", Failure: event.FailureBadRequest, Err: errors.New("no such tool")}
 		}}, []event.Body{pattern}, "no such tool"},

@@ -58,7 +58,7 @@ func Validate(e event.Event) error {
 	if !e.Tag().IsInput() {
 		return &event.FieldError{Tag: e.Tag(), Field: "_tag", Problem: "reserved for the session (clients cannot send it)"}
 	}
-	return checkSchema(e)
+	return checkSchemas(e)
 }
 
 func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
@@ -75,22 +75,43 @@ func (c *Context) encodeEvent(e event.Event) ([]byte, error) {
 	return data, nil
 }
 
-// checkSchema rejects an invalid JSON Schema, which would fail every request.
-func checkSchema(e event.Event) error {
-	var format *event.ResponseFormat
-	field := "responseFormat.schema"
+// checkSchemas rejects invalid JSON Schemas, which would fail every request.
+func checkSchemas(e event.Event) error {
 	switch body := e.Body.(type) {
 	case event.SetRequestSettings:
-		format = body.ResponseFormat
+		return checkFormat(e, "", body.ResponseFormat)
 	case event.UserMessage:
 		if body.Settings != nil {
-			format, field = body.Settings.ResponseFormat, "settings."+field
+			return checkFormat(e, "settings.", body.Settings.ResponseFormat)
+		}
+	case event.SetTools:
+		for i, t := range body.Tools {
+			if err := checkSchema(e, fmt.Sprintf("tools.%d.parameters", i), t.Parameters); err != nil {
+				return err
+			}
+		}
+		for i, rule := range body.Approve {
+			if err := checkSchema(e, fmt.Sprintf("approve.%d.when", i), rule.When); err != nil {
+				return err
+			}
 		}
 	}
-	if format == nil || format.Schema == nil {
+	return nil
+}
+
+func checkFormat(e event.Event, prefix string, format *event.ResponseFormat) error {
+	if format == nil {
 		return nil
 	}
-	if _, err := schema.Compile(format.Schema); err != nil {
+	return checkSchema(e, prefix+"responseFormat.schema", format.Schema)
+}
+
+// checkSchema accepts nil, no schema.
+func checkSchema(e event.Event, field string, source event.Object) error {
+	if source == nil {
+		return nil
+	}
+	if _, err := schema.Compile(source); err != nil {
 		return &event.FieldError{Tag: e.Tag(), Field: field, Problem: "invalid JSON Schema: " + event.Redact(err.Error(), 300)}
 	}
 	return nil

@@ -306,6 +306,7 @@ func TestInvalidSettingsAreUsageErrors(t *testing.T) {
 		{send(`{"topP":2}`), "--settings: topP: want 0 to 1, got 2"},
 		{send(`{"responseFormat":` + invalid + `}`), "responseFormat.schema: invalid JSON Schema: root: the schema refers to itself without an end"},
 		{[]string{"set", "request", "-n", "demo", "--response-schema", schema}, "--response-schema: invalid JSON Schema: /type: "},
+		{[]string{"tools", "-n", "demo", "--client-tool", `{"name":"ask","parameters":{"type":5}}`}, "starter tools: tools.0.parameters: invalid JSON Schema: /type: "},
 		{[]string{"set", "request", "-n", "demo", "--label", "a=1", "--label", "b=2", "--label", "a=3"}, `--label "a=3": the name is set twice`},
 		{[]string{"usage", "-n", ""}, "-n: missing (want the NAME of a context)"},
 	} {

@@ -95,6 +95,9 @@ func nameFlags(err error) error {
 	problem := field.Problem
 	if !ok {
 		name, inner, isNested := strings.Cut(field.Field, ".")
+		if isNested && (name == "tools" || name == "approve") { // several flags set them
+			return usagef("%s: %s", field.Field, problem)
+		}
 		if isNested {
 			problem = inner + ": " + problem
 		}

@@ -44,12 +44,17 @@ func (f *Fault) Error() string { return f.Reason }
 
 // Compile returns the schema of a JSON object. Without "$schema" it is of draft 2020-12. Errors are
 // of type [*Fault].
-func Compile(source []byte) (*Schema, error) {
+func Compile(source []byte) (s *Schema, err error) {
 	document, err := parse(source)
 	if err != nil {
 		return nil, &Fault{err.Error()}
 	}
-	s := &Schema{limit: maxEvaluations}
+	defer func() {
+		if p := recover(); p != nil { // the library panics where it finds itself inconsistent
+			s, err = nil, &Fault{fmt.Sprintf("invalid: %v", p)}
+		}
+	}()
+	s = &Schema{limit: maxEvaluations}
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
