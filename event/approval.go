@@ -9,7 +9,6 @@ import (
 // Decision is a decision about a tool call.
 type Decision string
 
-// Decisions.
 const (
 	Approve Decision = "approve"
 	Deny    Decision = "deny"
@@ -19,38 +18,32 @@ var decisions = []Decision{Approve, Deny}
 
 // ApprovalRequested records that a tool call waits for an [ApprovalDecided].
 type ApprovalRequested struct {
-	ToolCallID string `json:"toolCallId"`
-	RequestID  string `json:"requestId"`
-	// ExpiresAt is when the call gets an error result if there is no decision.
-	ExpiresAt time.Time `json:"expiresAt"`
+	ToolCallID string    `json:"toolCallId"`
+	RequestID  string    `json:"requestId"`
+	ExpiresAt  time.Time `json:"expiresAt"` // without a decision, the call then gets an error result
 }
 
 // ApprovalDecided decides about a tool call that waits for an approval.
 type ApprovalDecided struct {
-	// ToolCallID is the call. Empty: all calls that wait.
-	ToolCallID string   `json:"toolCallId,omitempty"`
-	Decision   Decision `json:"decision"`
-	// Reason has at most [MaxApprovalReasonBytes]. The model is told the reason of a denial.
-	Reason string `json:"reason,omitempty"`
-	// Parameters replace the arguments of an approved call. Unset: the arguments are unchanged.
-	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// DecidedBy is who decided. It is not verified.
-	DecidedBy string `json:"decidedBy,omitempty"`
+	ToolCallID string          `json:"toolCallId,omitempty"` // empty: all calls that wait
+	Decision   Decision        `json:"decision"`
+	Reason     string          `json:"reason,omitempty"`     // at most [MaxApprovalReasonBytes]; the model gets the reason of a denial
+	Parameters json.RawMessage `json:"parameters,omitempty"` // replace the arguments of an approved call; unset: unchanged
+	DecidedBy  string          `json:"decidedBy,omitempty"`  // not verified
 }
 
-// MaxApprovalReasonBytes is the maximum length of the reason of a decision.
+// MaxApprovalReasonBytes bounds the reason of a decision.
 const MaxApprovalReasonBytes = 4 << 10
 
 // MaxArgumentBytes is the maximum size of the arguments of a tool call that a worker executes.
 const MaxArgumentBytes = 256 << 10
 
-// ToolProgress is the newest text about a running tool call. It is streamed and never recorded.
+// ToolProgress is the newest text about a running tool call. It is never recorded.
 type ToolProgress struct {
 	RequestID  string `json:"requestId"`
 	ToolCallID string `json:"toolCallId"`
-	// Index counts the texts of a call from 0.
-	Index int    `json:"index"`
-	Text  string `json:"text"`
+	Index      int    `json:"index"` // counts the texts of a call from 0
+	Text       string `json:"text"`
 }
 
 func (b ApprovalRequested) validate() error {

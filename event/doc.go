@@ -1,19 +1,14 @@
 // Package event defines the events of a context, their JSON encoding and their validation.
-// An [Event] is an envelope (id, time, context, parent) and a [Body], a struct whose [Tag] is
-// the "_tag" in JSON:
+// An [Event] is an envelope and a [Body], a struct whose [Tag] is the "_tag" in JSON:
 //
 //	events, err := event.DecodeInput([]byte(`{"_tag":"UserMessage","content":"Hello"}`))
 //	// events[0].Tag() == event.TagUserMessage
 //	// events[0].Body  == event.UserMessage{Content: "Hello"}
 //
 // Guarantees:
-//   - Decoded events are valid. An unknown tag, a missing field, a wrong type or an
-//     out-of-range value is a [*FieldError] that names the field.
-//   - Encoding is deterministic, and unknown fields survive a round trip. Embedded JSON
-//     values, such as the parameters of a tool call, are canonicalized. An [Object] keeps the
-//     order of its names.
-//   - Fields named like an API key are invalid at any depth, and errors repeat no value
-//     that could be a key.
-//
-// The package imports only the standard library.
+//   - Decoded events are valid. An unknown tag, a missing field, a wrong type or an out-of-range
+//     value is a [*FieldError] that names the field.
+//   - Encoding is deterministic, and unknown fields survive a round trip. Embedded JSON values
+//     are canonicalized; only an [Object] keeps the order of its names.
+//   - Fields named like an API key are invalid at any depth, and errors repeat no such values.
 package event

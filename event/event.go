@@ -11,37 +11,25 @@ import (
 	"unicode/utf8"
 )
 
-// Event is a fact in a context: an envelope common to all events and a body.
-//
-// In JSON the two are flat, with the tag of the body as "_tag":
+// Event is a fact in a context: a [Body], and an envelope that the session assigns. In JSON:
 //
 //	{"_tag":"UserMessageEvent","id":"demo:0002","timestamp":"2026-01-02T15:04:05Z",
 //	 "contextName":"demo","parentEventId":"demo:0001","content":"Hello"}
-//
-// Clients send events without an envelope; the session assigns it.
 type Event struct {
-	// ID is "{context}:{counter}" ([FormatID]). Empty on input.
-	ID string
-	// Timestamp is when the event was recorded, in UTC. Zero on input.
-	Timestamp time.Time
-	// ContextName is optional on input.
+	ID          string    // "{context}:{counter}" ([FormatID]); empty on input
+	Timestamp   time.Time // of recording, in UTC; zero on input
 	ContextName string
-	// ParentID is the ID of the preceding event; empty for the first.
-	ParentID string
-	// ClientEventID is an optional idempotency key of up to [MaxClientEventID] bytes. It
-	// is recorded, so the sender can find its event in the log.
+	ParentID    string // ID of the preceding event; empty for the first
+	// ClientEventID is a recorded idempotency key of 1 to [MaxClientEventID] bytes; empty: none.
 	ClientEventID string
-	// Body is never nil in a valid event.
-	Body Body
-	// Extra holds unknown JSON fields, so that they survive a round trip. It must not be
-	// modified.
+	Body          Body // never nil in a valid event
+	// Extra holds unknown JSON fields, so that they survive a round trip. It must not be modified.
 	Extra map[string]json.RawMessage
 }
 
 // Body is the part of an event that depends on its tag. Only this package implements it.
 type Body interface {
 	Tag() Tag
-	// validate reports the first invalid field.
 	validate() error
 }
 
@@ -56,8 +44,7 @@ func (e Event) Tag() Tag {
 	return e.Body.Tag()
 }
 
-// Validate checks the body, the client id and the extra fields, not the rest of the
-// envelope. Errors are of type [*FieldError].
+// Validate checks the body, the client id and the extra fields. Errors are of type [*FieldError].
 func (e Event) Validate() error {
 	if e.Body == nil {
 		return &FieldError{Field: "_tag", Problem: "missing: want one of " + tagList()}
@@ -75,8 +62,7 @@ func (e Event) Validate() error {
 // MaxInputEvents is the maximum number of events in one input.
 const MaxInputEvents = 1000
 
-// MaxDepth is the maximum depth of the objects and arrays in the JSON of an input. It leaves
-// room below the 10,000 levels that encoding/json decodes, because a log nests its events.
+// MaxDepth bounds the JSON of an input, because encoding/json decodes only 10,000 levels of a log.
 const MaxDepth = 9_000
 
 // MaxClientEventID is the maximum length of a ClientEventID in bytes.
@@ -91,8 +77,7 @@ type envelope struct {
 	ClientEventID string     `json:"clientEventId,omitempty"`
 }
 
-// MarshalJSON writes the flat form deterministically: envelope, body, then extra fields
-// sorted by name.
+// MarshalJSON writes the envelope, the body, then extra fields sorted by name.
 func (e Event) MarshalJSON() ([]byte, error) {
 	if e.Body == nil {
 		return nil, &FieldError{Field: "_tag", Problem: "missing: the event has no body"}
@@ -123,7 +108,6 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// appendFields merges the fields of object into the open JSON object in buf.
 func appendFields(buf *bytes.Buffer, object any) error {
 	start := buf.Len()
 	enc := json.NewEncoder(buf)
@@ -142,8 +126,7 @@ func appendFields(buf *bytes.Buffer, object any) error {
 	return nil
 }
 
-// laterFields are fields that version 0.1.0 did not define. It recorded any value of them as an
-// extra field.
+// laterFields did not exist in version 0.1.0, which recorded any value of them as an extra field.
 var laterFields = map[Tag][]string{
 	TagUserMessage:      {"settings"},
 	TagAssistantMessage: {"reasoning", "providerState"},
@@ -151,9 +134,8 @@ var laterFields = map[Tag][]string{
 	TagToolResult:       {"durationMs"},
 }
 
-// UnmarshalJSON decodes and validates the flat form. A null counts as a missing field.
-// Errors are of type [*FieldError]. In a recorded event, which has an id, an invalid value of
-// a field that version 0.1.0 did not define is an extra field.
+// UnmarshalJSON decodes and validates an event. A null counts as a missing field. An invalid event
+// with an id was recorded, and is decoded as by [DecodeEarlierInput].
 func (e *Event) UnmarshalJSON(data []byte) error {
 	out, err := decode(data, nil)
 	if err != nil && out.ID != "" {
@@ -166,8 +148,6 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decodeEarlier decodes an event as version 0.1.0 did: invalid values of later fields are extra
-// fields.
 func decodeEarlier(data []byte) (Event, error) {
 	out, err := decode(data, nil)
 	var extra []string
@@ -178,7 +158,6 @@ func decodeEarlier(data []byte) (Event, error) {
 	return out, err
 }
 
-// laterField returns the field that an error is about if it is one of laterFields, else "".
 func laterField(err error) string {
 	var fe *FieldError
 	if !errors.As(err, &fe) {
@@ -191,8 +170,7 @@ func laterField(err error) string {
 	return name
 }
 
-// decode decodes an event; the named fields are extra fields. With an error it returns the
-// envelope as far as it is known.
+// decode treats the named fields as extra. With an error, it returns the envelope read so far.
 func decode(data []byte, extra []string) (Event, error) {
 	var fields map[string]json.RawMessage
 	// encoding/json accepts invalid UTF-8; RFC 8259, section 8.1, does not.
@@ -263,12 +241,12 @@ func (e *Event) fill(fields map[string]json.RawMessage, decode bodyDecoder, extr
 	return nil
 }
 
-// DecodeInput decodes an input: one event that clients may send ([Tag.IsInput]), or an array
-// of up to [MaxInputEvents]. Errors in an array name the element, counted from 1.
+// DecodeInput decodes an event that clients may send ([Tag.IsInput]), or an array of up to
+// [MaxInputEvents]. Errors in an array name the element, counted from 1.
 func DecodeInput(data []byte) ([]Event, error) { return decodeInput(data, decodeOneInput) }
 
-// DecodeEarlierInput decodes an input as version 0.1.0 did: invalid values of fields that it did not
-// define are extra fields, and [MaxDepth] does not apply.
+// DecodeEarlierInput decodes an input as version 0.1.0 did: invalid values of fields that it did
+// not define are extra fields, and [MaxDepth] does not apply.
 func DecodeEarlierInput(data []byte) ([]Event, error) {
 	return decodeInput(data, decodeOneEarlierInput)
 }
@@ -325,7 +303,7 @@ func mustBeInput(e Event, err error) (Event, error) {
 	return e, nil
 }
 
-// isTooDeep reports whether valid JSON is nested more than maxDepth levels deep.
+// isTooDeep expects valid JSON.
 func isTooDeep(data []byte, maxDepth int) bool {
 	if bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return false

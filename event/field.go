@@ -13,20 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// FieldError reports an invalid field of an event. It repeats no value that could be a
-// secret.
+// FieldError reports an invalid field of an event. It repeats no value that could be a secret.
 type FieldError struct {
-	// Tag is empty if unknown.
-	Tag Tag
-	// Field is the JSON name, dotted if nested; empty for the whole event.
-	Field string
-	// Problem says what was found and what is allowed.
-	Problem string
-	// Range is set if an integer is out of range.
-	Range *Range
+	Tag     Tag    // empty if unknown
+	Field   string // JSON name, dotted if nested; empty for the whole event
+	Problem string // what was found and what is allowed
+	Range   *Range // set if an integer is out of range
 }
 
-// Range is an integer that is out of range, and its limits.
+// Range is an out-of-range integer and its limits.
 type Range struct{ Got, Low, High int64 }
 
 // Error returns "Tag.field: problem" without empty parts.
@@ -45,7 +40,6 @@ func fieldf(field, format string, args ...any) error {
 	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// tagged adds the tag to a field error without one.
 func tagged(tag Tag, err error) error {
 	var fe *FieldError
 	if errors.As(err, &fe) && fe.Tag == "" {
@@ -54,7 +48,6 @@ func tagged(tag Tag, err error) error {
 	return err
 }
 
-// within adds the outer field to an error of a nested one.
 func within(field string, err error) error {
 	var fe *FieldError
 	if errors.As(err, &fe) {
@@ -79,7 +72,6 @@ func decodeBody[T Body](fields map[string]json.RawMessage) (Body, error) {
 	return body, nil
 }
 
-// takeField decodes one field into the pointer and removes it from fields.
 func takeField(fields map[string]json.RawMessage, name string, into any, required bool) error {
 	raw, ok := fields[name]
 	delete(fields, name)
@@ -108,8 +100,7 @@ func takeField(fields map[string]json.RawMessage, name string, into any, require
 	return nil
 }
 
-// compact removes the spaces between the values of JSON and escapes <, > and &. Encoding the
-// result again with encoding/json keeps its bytes.
+// compact removes spaces and escapes <, > and &, so that encoding/json keeps its bytes.
 func compact(raw json.RawMessage) (json.RawMessage, error) {
 	var compacted, escaped bytes.Buffer
 	if err := json.Compact(&compacted, raw); err != nil {
@@ -119,8 +110,7 @@ func compact(raw json.RawMessage) (json.RawMessage, error) {
 	return escaped.Bytes(), nil
 }
 
-// canonical re-encodes a JSON value without spaces and with sorted names, so that equal
-// values have equal bytes. Of fields with the same name it keeps the last, the checked one.
+// canonical gives equal values equal bytes. Of fields with the same name, it keeps the last.
 func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	value, err := parse(raw)
 	if err != nil {
@@ -129,7 +119,6 @@ func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	return encode(value)
 }
 
-// encode encodes a value returned by [parse].
 func encode(value any) (json.RawMessage, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -140,7 +129,7 @@ func encode(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// parse decodes any JSON value; numbers keep their digits.
+// parse keeps the digits of numbers.
 func parse(raw json.RawMessage) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -149,7 +138,6 @@ func parse(raw json.RawMessage) (any, error) {
 	return value, err
 }
 
-// wanted describes a Go type in JSON terms.
 func wanted(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -182,7 +170,7 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// describe describes the kind of a JSON value without repeating it.
+// describe does not repeat strings, which may be secrets.
 func describe(data []byte) string {
 	data = bytes.TrimSpace(data)
 	switch {
@@ -212,7 +200,7 @@ func describe(data []byte) string {
 	}
 }
 
-// quote quotes an excerpt of a string, redacted because the wrong field may hold a secret.
+// quote redacts the excerpt, because the wrong field may hold a secret.
 func quote(s string) string {
 	return fmt.Sprintf("%q", Redact(s, 64))
 }

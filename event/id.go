@@ -9,8 +9,7 @@ import (
 // MaxContextName is the maximum length of a context name in bytes.
 const MaxContextName = 128
 
-// ValidateContextName accepts 1 to [MaxContextName] characters of A-Z a-z 0-9 . _ -, the
-// first a letter or digit.
+// ValidateContextName accepts 1 to [MaxContextName] of A-Z a-z 0-9 . _ -, first a letter or digit.
 func ValidateContextName(name string) error {
 	ok := name != "" && len(name) <= MaxContextName
 	for i := 0; ok && i < len(name); i++ {
@@ -47,8 +46,7 @@ func Counter(id string) int {
 	return n
 }
 
-// FormatRequestID returns the id of the n-th request of a context, counted from 1:
-// demo:r0001.
+// FormatRequestID returns the id of the n-th request of a context, counted from 1: demo:r0001.
 func FormatRequestID(contextName string, n int) string {
 	return fmt.Sprintf("%s:r%04d", contextName, n)
 }

@@ -7,16 +7,13 @@ import (
 	"strings"
 )
 
-// keyedPrefix begins ClientEventIDs of the form "idempotency-KEY-BODY-INDEX", where KEY is
-// the digest of an idempotency key and BODY that of the input.
+// keyedPrefix begins "idempotency-KEY-BODY-INDEX", with digests of the key and the input.
 const keyedPrefix = "idempotency-"
 
-// KeyReused is the reason of the [InputRejected] for another input with a known
-// idempotency key.
+// KeyReused is the reason of the [InputRejected] for another input with a known idempotency key.
 const KeyReused = "the idempotency key was used for another input"
 
-// KeyedIDs returns the ClientEventIDs of an input with an idempotency key, by the index of
-// the event. The body is the JSON of the input.
+// KeyedIDs returns ClientEventIDs by the index of the event; body is the JSON of the input.
 func KeyedIDs(key string, body []byte) func(index int) string {
 	prefix := keyedPrefix + digest([]byte(key)) + "-" + digest(body) + "-"
 	return func(index int) string { return prefix + strconv.Itoa(index) }
@@ -29,7 +26,6 @@ func ReusesKey(one, other string) bool {
 	return oneKey != "" && oneKey == otherKey && oneBody != otherBody
 }
 
-// keyed returns the digests in a ClientEventID; empty if it has none.
 func keyed(id string) (key, body string) {
 	rest, ok := strings.CutPrefix(id, keyedPrefix)
 	parts := strings.Split(rest, "-")

@@ -20,11 +20,10 @@ const (
 	MediaPDF
 )
 
-// mediaTypes describes the media types of all kinds except [MediaOther].
 const mediaTypes = "image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg, application/pdf, text/*, " +
 	"application/json or another application type that is text"
 
-// shown lists the media types of all kinds except [MediaOther], as [path.Match] patterns.
+// shown lists [path.Match] patterns; other media types are [MediaOther].
 var shown = []struct {
 	media    Media
 	patterns []string
@@ -39,8 +38,7 @@ var shown = []struct {
 	}},
 }
 
-// MediaTypes returns the media types of all kinds except [MediaOther], as patterns in
-// which * matches anything but a slash.
+// MediaTypes returns all media types but [MediaOther], as patterns: * matches all but a slash.
 func MediaTypes() []string {
 	var all []string
 	for _, kind := range shown {
@@ -49,9 +47,8 @@ func MediaTypes() []string {
 	return all
 }
 
-// MediaOf returns the kind of a media type. Only image and audio formats that providers
-// support have one, because a single unsupported file makes a provider reject every later
-// request of the conversation.
+// MediaOf classifies a media type. Formats that providers do not support are [MediaOther], because
+// one such file makes a provider reject every later request of the conversation.
 func MediaOf(mediaType string) Media {
 	bare := BareMediaType(mediaType)
 	for _, kind := range shown {
@@ -64,8 +61,7 @@ func MediaOf(mediaType string) Media {
 	return MediaOther
 }
 
-// BareMediaType returns a media type in lower case without parameters: image/png for
-// "Image/PNG; x=y".
+// BareMediaType returns a media type in lower case without parameters.
 func BareMediaType(mediaType string) string {
 	bare, _, _ := strings.Cut(mediaType, ";")
 	return strings.ToLower(strings.TrimSpace(bare))

@@ -1,8 +1,7 @@
 package event
 
-// MovedTo returns the event under another context name. It renames the ids of events and
-// requests of the old context, which keep their counters. Ids of other contexts and
-// [Event.Extra] do not change.
+// MovedTo renames the event's context, and the ids of its events and requests, which keep their
+// counters. Ids of other contexts and [Event.Extra] do not change.
 func (e Event) MovedTo(contextName string) Event {
 	from := e.ContextName
 	e.ContextName = contextName
@@ -17,9 +16,7 @@ func (e Event) MovedTo(contextName string) Event {
 	})
 }
 
-// MapIDs applies f to each nonempty id of an event or request in the event, its own and its
-// parent's included. Ids of tool calls, clients, Temporal runs and the origin of a fork do
-// not change.
+// MapIDs applies f to each nonempty id of an event or request, also to ID and ParentID.
 func (e Event) MapIDs(f func(id string) string) Event {
 	mapped := func(id string) string {
 		if id == "" {
@@ -34,7 +31,6 @@ func (e Event) MapIDs(f func(id string) string) Event {
 	return e
 }
 
-// idHolder is a body with ids of events or requests.
 type idHolder interface {
 	mapIDs(f func(id string) string) Body
 }

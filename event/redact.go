@@ -15,12 +15,10 @@ import (
 // Removed replaces secrets removed by [Redact].
 const Removed = "[removed]"
 
-// RefuseKeys returns a [*FieldError] for a field named like an API key, at any depth. It
-// keeps keys out of histories.
+// RefuseKeys returns a [*FieldError] for a field named like an API key, at any depth.
 func RefuseKeys(fields map[string]json.RawMessage) error {
 	for _, name := range sortedNames(fields) {
 		var value any
-		// Other values, such as strings, have no fields.
 		if raw := fields[name]; len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
 			var err error
 			if value, err = parse(raw); err != nil {
@@ -34,7 +32,6 @@ func RefuseKeys(fields map[string]json.RawMessage) error {
 	return nil
 }
 
-// findKey returns the dotted name of a field named like an API key.
 func findKey(name string, value any) string {
 	if isKeyName(name) {
 		return name
@@ -56,8 +53,7 @@ func findKey(name string, value any) string {
 	return ""
 }
 
-// isKeyName matches apiKey, api_key, X-API-Key, OPENAI_API_KEY and the like, but not
-// apiKeyRef.
+// isKeyName matches apiKey, X-API-Key, OPENAI_API_KEY and the like, but not apiKeyRef.
 func isKeyName(name string) bool {
 	letters := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -69,45 +65,39 @@ func isKeyName(name string) bool {
 }
 
 var (
-	// The name of a secret, a colon or equals sign, and the value: `"apiKey": "…"`,
-	// `password=…`. An object or array is removed to the end of the text, because a regular
-	// expression cannot find its end. A value has at least two characters, so that the error
-	// of RefuseKeys stays intact.
+	// A name, a colon or equals sign, and a value of at least two characters, so that the error of
+	// RefuseKeys stays intact. An object or array is removed to the end of the text, because a
+	// regular expression cannot find its end.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	bearer      = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{6,}`)
 	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
-	// Key formats of well-known providers.
-	knownShape = regexp.MustCompile(boundary + `(?:` +
+	knownShape  = regexp.MustCompile(boundary + `(?:` +
 		`(?:` + strings.Join(keyPrefixes, "|") + `)[-_][A-Za-z0-9_*-]{8,}|` +
 		`AIza[A-Za-z0-9_-]{20,}|` +
 		`A[KS]IA[A-Z0-9]{12,}|` +
 		`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`)
-	// A variable assignment in a shell or settings file, unless the value is another
-	// variable ($NAME).
+	// An assignment in a shell or settings file, unless the value is another variable ($NAME).
 	variable   = regexp.MustCompile(`(?m)^(\s*(?:export\s+)?[A-Z][A-Z0-9_]*(?:KEY|SECRET|TOKEN|PASSWORD)=["']?)[^\s"'$\[]{6,}`)
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
 )
 
-// keyPrefixes are prefixes of keys, followed by a dash or an underscore.
 var keyPrefixes = []string{
 	"sk", "pk", "rk", "gsk", "csk", "xai", "hf", "pplx", "r8", "ghp", "gho", "ghu", "ghs", "ghr", "github_pat", "glpat",
 	"nvapi", "whsec", "xoxa", "xoxb", "xoxe", "xoxp", "xoxr", "xoxs",
 }
 
-// boundary is the start of a word. For \b, the n of an escaped newline before a key would
-// be part of the word.
+// boundary is the start of a word. For \b, the n of an escaped newline is part of the word.
 const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 
-// Redact returns text for a log: it replaces secrets by [Removed] and truncates to max
-// bytes; 0 means no limit. It recognizes secrets by the name before them (apiKey, password),
-// by their format (sk-…, Bearer …, PEM private keys) and as user info in a URL.
+// Redact replaces secrets by [Removed] and truncates to max bytes; 0 means no limit. It recognizes
+// secrets by the name before them (apiKey, password), by their format (sk-…, Bearer …, PEM private
+// keys) and as user info in a URL.
 func Redact(text string, max int) string {
 	if !utf8.ValidString(text) {
 		return fmt.Sprintf("(%d bytes of invalid UTF-8)", len(text))
 	}
 	size := len(text)
-	// A window larger than max has room for a secret across the end; its bound keeps the
-	// search fast.
+	// The window has room for a secret across the end; its bound keeps the search fast.
 	if window := 8*max + 4096; max > 0 && size > window {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
@@ -119,8 +109,7 @@ func Redact(text string, max int) string {
 	return text
 }
 
-// redactShapes replaces secrets recognized by their format. Checking for a prefix first is
-// a hundred times faster than the regular expressions.
+// redactShapes looks for prefixes first, a hundred times faster than the regular expressions.
 func redactShapes(text string) string {
 	if lower := strings.ToLower(text); strings.Contains(lower, "bearer") || strings.Contains(lower, "basic") {
 		text = bearer.ReplaceAllString(text, `${1}${2} `+Removed)
@@ -137,17 +126,15 @@ func redactShapes(text string) string {
 	return text
 }
 
-// mayHaveKey reports whether text contains a key prefix.
 func mayHaveKey(text string) bool {
 	isIn := func(prefix string) bool { return strings.Contains(text, prefix) }
 	return slices.ContainsFunc(keyPrefixes, func(p string) bool { return isIn(p+"-") || isIn(p+"_") }) ||
 		slices.ContainsFunc([]string{"AIza", "AKIA", "ASIA", "eyJ"}, isIn)
 }
 
-// RedactJSON returns a JSON value that an event can hold ([RefuseKeys]). It renames fields
-// named like an API key and drops their values. In strings, it removes secrets recognized by
-// their format and values of variables like OPENAI_API_KEY. Unlike [Redact], it ignores
-// other names, because in source code they precede arbitrary text.
+// RedactJSON makes JSON valid in an event: it drops the values of fields named like an API key and
+// renames them. In strings, it removes known key formats and values of variables like
+// OPENAI_API_KEY. It keeps the text after other names, which occur in source code.
 func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, &FieldError{Problem: "want JSON, got " + describe(raw)}
@@ -183,7 +170,6 @@ func redactValue(value any) any {
 	return value
 }
 
-// shortURL omits the data of a data URL.
 func shortURL(raw string) string {
 	if strings.HasPrefix(raw, "data:") {
 		if head, _, ok := strings.Cut(raw, ","); ok {
@@ -196,7 +182,7 @@ func shortURL(raw string) string {
 // MaxRejectedInput is the maximum length of the input in an [InputRejected], in bytes.
 const MaxRejectedInput = 500
 
-// RedactEvents returns the JSON of events, redacted for an [InputRejected].
+// RedactEvents returns the JSON of events for an [InputRejected].
 func RedactEvents(events []Event) string {
 	var text []byte
 	var err error

@@ -4,21 +4,18 @@ package event
 type RequestEvent interface {
 	Body
 	idHolder
-	// Request returns the id of the request; "" for an [AssistantMessage] or a [ToolCall] of a
-	// client.
+	// Request returns the id of the request; "" for a message or a call of a client.
 	Request() string
 }
 
-// RequestEnd is the body of an event that ends a request. Every request ends exactly once
-// in a log.
+// RequestEnd is the body of an event that ends a request. Every request ends exactly once in a log.
 type RequestEnd interface {
 	RequestEvent
-	// Unanswered returns the newest event left unanswered when the request ends; "" if
-	// there is none after the events in the request.
+	// Unanswered returns the newest unanswered event; "" if none follows those in the request.
 	Unanswered() string
 }
 
-// RequestOf returns the id of the request that a body is about, if any.
+// RequestOf returns the id of the request that a body is about; "" for none.
 func RequestOf(body Body) string {
 	if about, ok := body.(RequestEvent); ok {
 		return about.Request()

@@ -8,48 +8,38 @@ import (
 	"strings"
 )
 
-// RequestSettings are optional settings of model requests. An unset field has the value of the
-// context in a [UserMessage], and the default of the provider in a [SetRequestSettings].
-// docs/operations.md lists the settings that are not sent to some providers.
+// RequestSettings are optional. Unset fields have the value of the context in a [UserMessage], and
+// the provider's default in a [SetRequestSettings]. docs/operations.md lists limits of providers.
 type RequestSettings struct {
 	// Temperature and MaxTokens override those of a [SetProviderConfig].
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   *int     `json:"maxTokens,omitempty"`
-	// TopP is between 0 and 1.
-	TopP *float64 `json:"topP,omitempty"`
-	// Stop is 1 to [MaxStops] stop sequences of 1 to [MaxStopBytes] bytes. The answer ends
-	// before the first one that occurs.
+	TopP        *float64 `json:"topP,omitempty"` // 0 to 1
+	// Stop is 1 to [MaxStops] texts of 1 to [MaxStopBytes] bytes. The answer ends before the first.
 	Stop []string `json:"stop,omitempty"`
 	Seed *int64   `json:"seed,omitempty"`
 	// FrequencyPenalty and PresencePenalty are between -[MaxPenalty] and [MaxPenalty].
-	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty"`
-	PresencePenalty  *float64 `json:"presencePenalty,omitempty"`
-	// ReasoningEffort is one of [ReasoningEfforts]. Not every model supports every value.
-	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
-	// Reasoning is how much of the reasoning is kept; empty means [ReasoningSummary]. It is not
-	// sent to the provider.
-	Reasoning Reasoning `json:"reasoning,omitempty"`
+	FrequencyPenalty *float64        `json:"frequencyPenalty,omitempty"`
+	PresencePenalty  *float64        `json:"presencePenalty,omitempty"`
+	ReasoningEffort  ReasoningEffort `json:"reasoningEffort,omitempty"` // one of [ReasoningEfforts]
+	Reasoning        Reasoning       `json:"reasoning,omitempty"`       // empty means [ReasoningSummary]; not sent to the provider
 	// ToolChoice and ParallelToolCalls apply to requests that offer tools.
 	ToolChoice        *ToolChoice     `json:"toolChoice,omitempty"`
 	ParallelToolCalls *bool           `json:"parallelToolCalls,omitempty"`
 	ResponseFormat    *ResponseFormat `json:"responseFormat,omitempty"`
-	// Extra contains additional fields of the request, at most [MaxExtraBytes]. They override
-	// the fields above. [ReservedFields] are invalid.
+	// Extra adds or overrides fields of the request: at most [MaxExtraBytes], no [ReservedFields].
 	Extra Object `json:"extra,omitempty"`
-	// Labels are 1 to [MaxLabels] texts of at most [MaxLabelBytes] bytes that describe the
-	// request to the provider. The label "user" is sent as the field user, the others as
-	// metadata to providers that support it.
+	// Labels describe the request to the provider: 1 to [MaxLabels] texts up to [MaxLabelBytes]
+	// bytes. Except [LabelUser], they are sent as metadata to providers that support it.
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// Bounds of [RequestSettings].
 const (
-	MaxStops      = 4
-	MaxStopBytes  = 256
-	MaxPenalty    = 2
-	MaxExtraBytes = 16 << 10
-	// MaxSchemaBytes is the maximum size of a [ResponseFormat.Schema] in JSON.
-	MaxSchemaBytes = 32 << 10
+	MaxStops       = 4
+	MaxStopBytes   = 256
+	MaxPenalty     = 2
+	MaxExtraBytes  = 16 << 10
+	MaxSchemaBytes = 32 << 10 // of a JSON Schema
 	MaxLabels      = 16
 	MaxLabelBytes  = 512
 	maxLabelName   = 64
@@ -58,10 +48,9 @@ const (
 // LabelUser is the label that is sent as the field user.
 const LabelUser = "user"
 
-// reservedFields are the fields of a request that only the worker sets.
 var reservedFields = []string{"model", "messages", "stream", "stream_options", "tools", "functions", "function_call", "n"}
 
-// ReservedFields returns the fields that [RequestSettings.Extra] must not contain.
+// ReservedFields returns the fields that only workers set; [RequestSettings.Extra] must not.
 func ReservedFields() []string { return slices.Clone(reservedFields) }
 
 // ReasoningEffort controls how much a model reasons before it answers.
@@ -78,21 +67,16 @@ func ReasoningEfforts() []ReasoningEffort { return slices.Clone(reasoningEfforts
 // Reasoning is how much of a model's reasoning a context keeps.
 type Reasoning string
 
-// Values of a [Reasoning].
 const (
-	// ReasoningSummary keeps the first 16 KiB of the reasoning text.
-	ReasoningSummary Reasoning = "summary"
-	// ReasoningFull keeps up to [MaxReasoningBytes].
-	ReasoningFull Reasoning = "full"
-	// ReasoningOff neither streams nor keeps reasoning. It keeps the provider state.
-	ReasoningOff Reasoning = "off"
+	ReasoningSummary Reasoning = "summary" // the first 16 KiB
+	ReasoningFull    Reasoning = "full"    // up to [MaxReasoningBytes]
+	ReasoningOff     Reasoning = "off"     // neither streams nor keeps reasoning, but keeps the provider state
 )
 
 // Reasonings returns all values, the default first.
 func Reasonings() []Reasoning { return []Reasoning{ReasoningSummary, ReasoningFull, ReasoningOff} }
 
-// ToolChoice is a mode, or the name of a tool that the model must call. In JSON it is "auto",
-// "none", "required" or {"name":"weather"}.
+// ToolChoice is a mode ("auto", "none", "required"), or the name of a tool that must be called.
 type ToolChoice struct{ Mode, Name string }
 
 // ToolChoiceNone is the mode in which the model must not call tools.
@@ -100,7 +84,7 @@ const ToolChoiceNone = "none"
 
 var toolChoices = []string{"auto", ToolChoiceNone, "required"}
 
-// MarshalJSON writes a mode as a string and a tool as an object.
+// MarshalJSON writes a mode as a string and a tool as {"name":"weather"}.
 func (c ToolChoice) MarshalJSON() ([]byte, error) {
 	if c.Name != "" {
 		return json.Marshal(map[string]string{"name": c.Name})
@@ -134,19 +118,14 @@ const (
 
 // ResponseFormat is the format of an answer. Answers in JSON are validated.
 type ResponseFormat struct {
-	// Type is one of [FormatText], [FormatJSONObject] and [FormatJSONSchema].
 	Type string `json:"type"`
-	// Name of the schema: 1 to 64 of A-Z a-z 0-9 _ -; empty means "answer".
-	Name string `json:"name,omitempty"`
-	// Schema is the JSON Schema of the answer, set for type json_schema: an object of at most
-	// [MaxSchemaBytes]. References to other documents are not loaded.
+	Name string `json:"name,omitempty"` // of the schema: 1 to 64 of A-Z a-z 0-9 _ -; empty means "answer"
+	// Schema is the JSON Schema for type json_schema. References to other documents are not loaded.
 	Schema Object `json:"schema,omitempty"`
-	// Strict lets the provider reject schemas that it cannot enforce.
-	Strict bool `json:"strict,omitempty"`
+	Strict bool   `json:"strict,omitempty"` // lets the provider reject schemas that it cannot enforce
 }
 
-// Object is a JSON object without spaces. Its names keep their order, because models fill in a
-// schema in that order.
+// Object is a compact JSON object. Names keep their order, in which models fill in a schema.
 type Object json.RawMessage
 
 // MarshalJSON implements [json.Marshaler].

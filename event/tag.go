@@ -44,13 +44,9 @@ const (
 type Class int
 
 const (
-	// ClassInput events come from clients; the session writes some of them too.
-	ClassInput Class = iota + 1
-	// ClassLifecycle events are written only by the session and do not change the
-	// conversation.
-	ClassLifecycle
-	// ClassEphemeral events are streamed and never recorded.
-	ClassEphemeral
+	ClassInput     Class = iota + 1 // sent by clients; the session writes some of them too
+	ClassLifecycle                  // written only by the session; do not change the conversation
+	ClassEphemeral                  // streamed and never recorded
 )
 
 type bodyDecoder func(fields map[string]json.RawMessage) (Body, error)
@@ -68,7 +64,7 @@ func kindOf[T Body](class Class) kind {
 	return kind{body.Tag(), class, decodeBody[T], endsRequest}
 }
 
-// catalog lists every kind of event once, in documentation order.
+// catalog is in documentation order.
 var catalog = []kind{
 	kindOf[SystemPrompt](ClassInput),
 	kindOf[UserMessage](ClassInput),
@@ -108,7 +104,6 @@ func Tags() []Tag {
 	return tags
 }
 
-// lookup finds a tag by its full or short form. The decoder is nil for an unknown tag.
 func lookup(tag Tag) (Tag, bodyDecoder) {
 	for _, entry := range catalog {
 		if entry.tag == tag || strings.TrimSuffix(string(entry.tag), "Event") == string(tag) {

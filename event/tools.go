@@ -9,32 +9,24 @@ import (
 	"time"
 )
 
-// SetTools sets the tools that a context may use. It replaces all of them: without tools, the
-// model is offered none, and unset fields return to their default.
+// SetTools replaces the tools of a context and their limits. Unset fields return to their default.
 type SetTools struct {
-	// Tools has at most [MaxTools] elements.
-	Tools ToolList `json:"tools,omitempty"`
-	// Approve has at most [MaxTools] rules. A call that matches one of them requires an
-	// [ApprovalDecided].
+	Tools ToolList `json:"tools,omitempty"` // at most [MaxTools]; if empty, the model is offered none
+	// Approve has at most [MaxTools] rules. A call that matches one requires an [ApprovalDecided].
 	Approve ApprovalRules `json:"approve,omitempty"`
 	// MaxSteps bounds the answers with tool calls in a turn, 1 to [MaxMaxSteps]; unset means 16.
-	// The attempt after the last step forbids tool calls.
+	// Another attempt without tool calls follows.
 	MaxSteps *int `json:"maxSteps,omitempty"`
-	// Parallel bounds the calls that run at the same time, 1 to [MaxParallel]; unset means 4.
-	Parallel *int `json:"parallel,omitempty"`
-	// MaxRepeats bounds identical calls in a turn: they are not executed from this number on, 2 to
-	// [MaxMaxRepeats]; unset means 3.
+	Parallel *int `json:"parallel,omitempty"` // calls that run at the same time: 1 to [MaxParallel]; unset means 4
+	// MaxRepeats forbids identical calls in a turn from this number on, 2 to 10; unset means 3.
 	MaxRepeats *int `json:"maxRepeats,omitempty"`
-	// ExpiryMs bounds the wait for an approval, and for the result of a client's tool:
-	// [MinExpiryMs] to [MaxExpiryMs]; unset means 24 h.
+	// ExpiryMs bounds waits for an approval or a client's result: 1 s to 30 days; unset means 24 h.
 	ExpiryMs *int64 `json:"expiryMs,omitempty"`
 }
 
-// Bounds of a [SetTools] and its elements.
 const (
-	MaxTools = 128
-	// MaxToolsBytes is the maximum size of the JSON of a [SetTools].
-	MaxToolsBytes       = 64 << 10
+	MaxTools            = 128
+	MaxToolsBytes       = 64 << 10 // of the JSON of a [SetTools]
 	MaxPatternBytes     = 128
 	MaxDescriptionBytes = 4 << 10
 	MaxMaxSteps         = 100
@@ -44,32 +36,25 @@ const (
 	MaxExpiryMs         = 30 * 24 * 60 * 60 * 1000 // 30 days
 )
 
-// Tool names tools of the worker, or declares a tool of a client. In JSON, the former is a
-// string and the latter an object.
+// Tool names tools of the worker (a string in JSON), or declares a tool of a client (an object).
 type Tool struct {
-	// Pattern is the name of a tool of the worker, or mcp:SERVER/TOOL, with wildcards
-	// ([MatchTool]). It is empty for a tool of a client, and the other fields otherwise.
-	Pattern string
-	// Name is 1 to 64 of A-Z a-z 0-9 _ -.
-	Name string
-	// Description has at most [MaxDescriptionBytes].
-	Description string
-	// Parameters is the JSON Schema of the arguments, at most [MaxSchemaBytes]; nil means an
-	// object with any fields.
-	Parameters Object
+	// Pattern is a tool of the worker, or mcp:SERVER/TOOL, with * ([MatchTool]); empty if IsClient.
+	Pattern     string
+	Name        string // of a client's tool: 1 to 64 of A-Z a-z 0-9 _ -
+	Description string // at most [MaxDescriptionBytes]
+	Parameters  Object // JSON Schema of the arguments, at most [MaxSchemaBytes]; nil means any fields
 }
 
 // IsClient reports whether a client executes the tool.
 func (t Tool) IsClient() bool { return t.Pattern == "" }
 
-// clientTool is the JSON of a tool of a client.
 type clientTool struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Parameters  Object `json:"parameters,omitempty"`
 }
 
-// MarshalJSON writes a pattern as a string and a tool of a client as an object.
+// MarshalJSON writes a pattern as a string.
 func (t Tool) MarshalJSON() ([]byte, error) {
 	if !t.IsClient() {
 		return json.Marshal(t.Pattern)
@@ -93,13 +78,11 @@ type ToolList []Tool
 // UnmarshalJSON implements [json.Unmarshaler].
 func (l *ToolList) UnmarshalJSON(data []byte) error { return unmarshalList((*[]Tool)(l), data) }
 
-// ApprovalRule requires an approval of calls of the tools that a pattern matches. In JSON, a rule
-// without a condition is a string.
+// ApprovalRule requires approvals of calls. In JSON, a rule without a condition is a string.
 type ApprovalRule struct {
-	// Tool is a pattern as in [Tool], or the name of a tool of a client.
-	Tool string
-	// When is a JSON Schema of at most [MaxSchemaBytes]: only calls whose arguments it accepts
-	// require an approval. Nil means all.
+	Tool string // a pattern as in [Tool], or the name of a tool of a client
+	// When is a JSON Schema of at most [MaxSchemaBytes] for the arguments to approve; nil means
+	// all.
 	When Object
 }
 
@@ -142,8 +125,7 @@ func unmarshalList[T any](list *[]T, data []byte) error {
 	return err
 }
 
-// MatchTool reports whether a pattern matches the name of a tool. A * matches any characters,
-// including slashes, or none.
+// MatchTool reports whether a pattern matches a name. A * matches any characters, or none.
 func MatchTool(pattern, name string) bool {
 	prefix, rest, hasStar := strings.Cut(pattern, "*")
 	if !hasStar {
@@ -274,9 +256,9 @@ func validatePattern(field, pattern string) error {
 	return ValidateName(field, pattern)
 }
 
-// ToolValue returns the output of a model or a tool as JSON that an event can contain. The JSON is
-// canonical. Fields named like an API key are renamed and their values removed ([RedactJSON]).
-// Output that is not JSON, or nested more than 100 levels deep, becomes a string; null becomes nil.
+// ToolValue returns the output of a model or a tool as canonical JSON that an event can contain,
+// redacted if necessary ([RedactJSON]). Output that is not JSON, or nested more than 100 levels
+// deep, becomes a string; null becomes nil.
 func ToolValue(raw json.RawMessage) json.RawMessage {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {

@@ -5,36 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// Usage is the usage of an attempt that was sent to a provider. Counts are 0 if the attempt
-// used no tokens or its usage is unknown.
+// Usage is that of an attempt: the last one, if the event ends a request. Counts are 0 if unknown.
 type Usage struct {
-	// InputTokens counts the tokens of the request, including the CachedTokens that the
-	// provider read from its cache.
-	InputTokens  int `json:"inputTokens,omitempty"`
-	CachedTokens int `json:"cachedTokens,omitempty"`
-	// OutputTokens counts the tokens of the answer, including the ReasoningTokens.
-	OutputTokens    int `json:"outputTokens,omitempty"`
-	ReasoningTokens int `json:"reasoningTokens,omitempty"`
-	// Estimated means that the worker counted the tokens because the provider reported no
-	// usage.
-	Estimated bool `json:"estimated,omitempty"`
-	// CostMicros is the cost in millionths of a US dollar; nil if no price is known.
-	CostMicros *int64 `json:"costMicros,omitempty"`
-	// PriceVersion is the version of the operator's prices behind CostMicros.
-	PriceVersion string `json:"priceVersion,omitempty"`
+	InputTokens     int    `json:"inputTokens,omitempty"` // including CachedTokens, read from the provider's cache
+	CachedTokens    int    `json:"cachedTokens,omitempty"`
+	OutputTokens    int    `json:"outputTokens,omitempty"` // including ReasoningTokens
+	ReasoningTokens int    `json:"reasoningTokens,omitempty"`
+	Estimated       bool   `json:"estimated,omitempty"`    // counted by the worker, because the provider reported none
+	CostMicros      *int64 `json:"costMicros,omitempty"`   // millionths of a US dollar; nil if no price is known
+	PriceVersion    string `json:"priceVersion,omitempty"` // of the operator's prices
 }
 
-// Bounds of a [Usage].
 const (
-	// MaxTokens bounds each token count.
-	MaxTokens = 1_000_000_000
-	// MaxCostMicros is a billion US dollars.
-	MaxCostMicros        = 1_000_000_000_000_000
+	MaxTokens            = 1_000_000_000
+	MaxCostMicros        = 1_000_000_000_000_000 // a billion US dollars
 	MaxPriceVersionBytes = 64
 )
 
-// Bounded returns the usage with out-of-range numbers clamped and an invalid price version
-// cleared.
+// Bounded clamps out-of-range numbers and clears an invalid price version.
 func (u Usage) Bounded() Usage {
 	u.InputTokens = min(max(u.InputTokens, 0), MaxTokens)
 	u.CachedTokens = min(max(u.CachedTokens, 0), u.InputTokens)
@@ -81,35 +69,20 @@ func validatePriceVersion(version string) error {
 // FailureKind classifies why an attempt got no answer. It is empty if unknown.
 type FailureKind string
 
-// Kinds of failures.
 const (
-	// FailureConfiguration: the configuration of the worker or the context prevents the
-	// request.
-	FailureConfiguration FailureKind = "configuration"
-	// FailureUnauthorized: the key is missing, invalid or lacks permission.
-	FailureUnauthorized FailureKind = "unauthorized"
-	// FailureQuota: the account has no quota left.
-	FailureQuota FailureKind = "quota"
-	// FailureRateLimited: too many requests.
-	FailureRateLimited FailureKind = "rate_limited"
-	// FailureContextTooLong: the conversation exceeds the context window.
+	FailureConfiguration  FailureKind = "configuration" // of the worker or the context
+	FailureUnauthorized   FailureKind = "unauthorized"  // the key is missing, invalid or lacks permission
+	FailureQuota          FailureKind = "quota"
+	FailureRateLimited    FailureKind = "rate_limited"
 	FailureContextTooLong FailureKind = "context_too_long"
-	// FailureContentFilter: the provider's content filter rejected the request or the answer.
-	FailureContentFilter FailureKind = "content_filter"
-	// FailureModelNotFound: the provider has no such model or endpoint.
-	FailureModelNotFound FailureKind = "model_not_found"
-	// FailureBadRequest: the provider rejected the request.
-	FailureBadRequest FailureKind = "bad_request"
-	// FailureTimeout: the answer or a token took too long.
-	FailureTimeout FailureKind = "timeout"
-	// FailureUnavailable: the provider, the connection to it or a worker failed.
-	FailureUnavailable FailureKind = "unavailable"
-	// FailureBadResponse: the answer is incomplete or unusable.
-	FailureBadResponse FailureKind = "bad_response"
-	// FailureBudgetExceeded: the request would exceed a budget.
+	FailureContentFilter  FailureKind = "content_filter"
+	FailureModelNotFound  FailureKind = "model_not_found" // no such model or endpoint
+	FailureBadRequest     FailureKind = "bad_request"
+	FailureTimeout        FailureKind = "timeout"      // for the answer or a token
+	FailureUnavailable    FailureKind = "unavailable"  // the provider, the connection to it or a worker failed
+	FailureBadResponse    FailureKind = "bad_response" // the answer is incomplete or unusable
 	FailureBudgetExceeded FailureKind = "budget_exceeded"
-	// FailureRefusedByHook: an operator hook rejected the request.
-	FailureRefusedByHook FailureKind = "refused_by_hook"
+	FailureRefusedByHook  FailureKind = "refused_by_hook" // a hook of the operator
 )
 
 var failureKinds = []FailureKind{
@@ -134,17 +107,11 @@ func (k FailureKind) validate() error {
 // AttemptOutcome is how an attempt ended while its request continues.
 type AttemptOutcome string
 
-// Outcomes of an [LLMAttemptEnded].
 const (
-	// AttemptFailed: another attempt follows.
-	AttemptFailed AttemptOutcome = "failed"
-	// AttemptHandedBack: its worker shut down, or the attempt was stopped for input that the
-	// next attempt includes.
-	AttemptHandedBack AttemptOutcome = "handed_back"
-	// AttemptLost: its worker died, or did not report the end.
-	AttemptLost AttemptOutcome = "lost"
-	// AttemptToolCalls: its answer has tool calls. The next attempt contains their results.
-	AttemptToolCalls AttemptOutcome = "tool_calls"
+	AttemptFailed     AttemptOutcome = "failed"      // another attempt follows
+	AttemptHandedBack AttemptOutcome = "handed_back" // the worker shut down, or the next attempt includes new input
+	AttemptLost       AttemptOutcome = "lost"        // the worker died, or did not report the end
+	AttemptToolCalls  AttemptOutcome = "tool_calls"  // the next attempt contains the results of the calls
 )
 
 var attemptOutcomes = []AttemptOutcome{AttemptFailed, AttemptHandedBack, AttemptLost, AttemptToolCalls}

@@ -27,8 +27,7 @@ const (
 	maxNestingDepth  = 100
 )
 
-// MaxAttachmentBytes is the maximum size of a referenced blob. Lowering it would invalidate
-// existing logs.
+// MaxAttachmentBytes bounds a referenced blob. Lowering it would invalidate existing logs.
 const MaxAttachmentBytes = 20 << 20
 
 func (b SystemPrompt) validate() error { return text("content", b.Content) }
@@ -56,8 +55,7 @@ func (b AssistantMessage) validate() error {
 	return b.ProviderState.Validate()
 }
 
-// Validate returns a [*FieldError] for the first invalid field, such as one named like an API
-// key.
+// Validate returns a [*FieldError] for the first invalid field.
 func (s ProviderState) Validate() error {
 	if err := ValidateName("providerState.providerId", s.ProviderID); err != nil {
 		return err
@@ -225,8 +223,7 @@ func (b SetProviderConfig) validate() error {
 	return nil
 }
 
-// ValidateAPIKeyRef accepts "" and references to a key. The error does not repeat ref, which
-// may be a key.
+// ValidateAPIKeyRef accepts "" and references. The error does not repeat ref, which may be a key.
 func ValidateAPIKeyRef(ref string) error {
 	kind, place, _ := strings.Cut(ref, ":")
 	switch {
@@ -340,7 +337,6 @@ func (b LLMAttemptEnded) validate() error {
 
 func (InputRejected) validate() error { return nil }
 
-// oneOf lists allowed values: "a, b or c".
 func oneOf[T ~string](values []T) string {
 	var list strings.Builder
 	for i, value := range values {
@@ -371,8 +367,7 @@ func text(field, s string) error {
 	return nil
 }
 
-// ValidateName validates the name of a provider, model or tool. Names are printed in
-// terminals, so control characters are invalid. The error names the field.
+// ValidateName rejects invalid names of providers, models and tools, which terminals print.
 func ValidateName(field, s string) error {
 	if strings.TrimSpace(s) == "" {
 		return fieldf(field, "empty")
@@ -386,8 +381,7 @@ func ValidateName(field, s string) error {
 	return nil
 }
 
-// isControl matches C0 and C1 controls, line and paragraph separators, and bidirectional
-// controls (UAX #9).
+// isControl also matches line and paragraph separators, and bidirectional controls (UAX #9).
 func isControl(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }

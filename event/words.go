@@ -121,8 +121,7 @@ func (s RequestSettings) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "the defaults of the provider")
 }
 
-// String describes the tools: "fetch, mcp:files/*, client tool ask; approve mcp:files/*; at most 8
-// steps".
+// String describes the tools: "fetch, client tool ask; approve mcp:files/*; at most 8 steps".
 func (b SetTools) String() string {
 	var names []string
 	for _, tool := range b.Tools {
@@ -159,11 +158,10 @@ func (b SetTools) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// String describes the settings, as [RequestSettings.String].
+// String describes the settings as [RequestSettings.String] does.
 func (s SetRequestSettings) String() string { return RequestSettings(s).String() }
 
-// DescribeUsage describes the usage of an attempt: "~12 tokens in (4 cached), 3 out, $0.0042".
-// The ~ means that it is estimated.
+// DescribeUsage describes usage: "~12 tokens in (4 cached), 3 out, $0.0042". A ~ means estimated.
 func DescribeUsage(u Usage) string {
 	text := fmt.Sprintf("%d tokens in", u.InputTokens)
 	if u.Estimated {
@@ -182,8 +180,7 @@ func DescribeUsage(u Usage) string {
 	return text
 }
 
-// FormatCost formats a cost in millionths of a US dollar with at least two decimal places:
-// "$0.0042", "$1.50".
+// FormatCost formats millionths of a US dollar with at least two decimal places: "$0.0042".
 func FormatCost(micros int64) string {
 	text := strings.TrimRight(fmt.Sprintf("$%d.%06d", micros/1_000_000, micros%1_000_000), "0")
 	for len(text)-strings.IndexByte(text, '.') <= 2 {
