@@ -8,8 +8,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// approvalProblem returns why a decision is rejected; "" if a call waits for it. before are the
-// decisions before it in its input.
 func (d *decision) approvalProblem(body event.ApprovalDecided, before []event.ApprovalDecided) string {
 	waits := func(c Call) bool { return c.awaits(body) && !slices.ContainsFunc(before, c.awaits) }
 	if d.Request != nil && slices.ContainsFunc(d.Request.Calls, waits) {
@@ -25,8 +23,6 @@ func (c Call) awaits(body event.ApprovalDecided) bool {
 	return c.State == CallApproval && (body.ToolCallID == "" || body.ToolCallID == c.ID)
 }
 
-// resultProblem returns why a client must not answer a call; "" if it may. isAnswered means that
-// an earlier event of the input does.
 func (d *decision) resultProblem(callID string, isAnswered bool) string {
 	if d.Rules < Rules2 {
 		return ""
@@ -99,14 +95,11 @@ func (d *decision) followApproval(body event.ApprovalDecided) {
 	}
 }
 
-// Errors of calls that expired.
 const (
 	noResult   = "expired: no result"
 	noApproval = "expired: no approval"
 )
 
-// expireCalls gives an error result to the calls that waited for an approval or a client for too
-// long.
 func (d *decision) expireCalls() {
 	if d.Phase() != PhaseCalling {
 		return
@@ -125,8 +118,7 @@ func (d *decision) expireCalls() {
 	d.advance()
 }
 
-// setTimer sets the timer of the session to the next deadline of a call. The next run, or a timer
-// that has fired, needs a new one.
+// setTimer sets the timer to the next deadline of a call, again in a new run or once it has fired.
 func (d *decision) setTimer(before Session, in Input) {
 	set := before.deadline()
 	switch in.(type) {

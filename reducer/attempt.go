@@ -6,7 +6,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// attemptStarted handles the report of an attempt and stops an attempt that is not wanted.
 func (d *decision) attemptStarted(in RequestStarted) {
 	isNew := d.recordAttempt(in.Attempted, in.Lost)
 	if in.Ended != nil && in.Attempt == d.Request.Attempt {
@@ -22,9 +21,8 @@ func (d *decision) attemptStarted(in RequestStarted) {
 	d.interruptIfOutdated()
 }
 
-// recordAttempt records an attempt and reports whether it is new. Each attempt is recorded
-// once; attempts from before the request was last enqueued are ignored. lost describes an
-// earlier attempt that was lost; nil for none.
+// recordAttempt records an attempt once, and reports whether it is new. Attempts from before the
+// request was last enqueued are ignored. lost is an earlier attempt that was lost; nil for none.
 func (d *decision) recordAttempt(a Attempted, lost *LostAttempt) bool {
 	if !d.isPlausible(a) {
 		return false
@@ -46,8 +44,7 @@ func (d *decision) recordStart(a Attempted) {
 	}
 }
 
-// recordLost records the end of the attempts before attempt that did not report it. lost
-// describes one of them; nil: nothing is known.
+// recordLost records the end of attempts before attempt that did not report it, such as lost.
 func (d *decision) recordLost(attempt int, lost *LostAttempt) {
 	if d.Rules < Rules2 {
 		return
@@ -63,7 +60,6 @@ func (d *decision) recordLost(attempt int, lost *LostAttempt) {
 	}
 }
 
-// recordAttemptEnd records how the newest attempt ended, once, if the request continues.
 func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd) {
 	if d.Rules < Rules2 || !d.hasOpenAttempt() {
 		return
@@ -75,26 +71,23 @@ func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd
 	})
 }
 
-// hasOpenAttempt reports whether the log has an attempt of the running request without an end.
 func (d *decision) hasOpenAttempt() bool { return d.Request.Attempt > 0 && !d.Request.AttemptEnded }
 
-// reconcile takes the attempt that a result names. It records the attempt if its signal was
-// lost, and corrects a signal with other data: a forged one, or one of another branch that
-// Temporal delivered again after a reset, with the same ids.
+// reconcile takes the attempt that a result names. Its signal may be lost, forged, or of another
+// branch that Temporal delivered again after a reset, with the same ids.
 func (d *decision) reconcile(in RequestEnded) {
 	r, a := d.Request, in.Attempted
 	if d.recordAttempt(a, in.Lost) {
 		return
 	}
 	if a.Attempt > r.Attempt {
-		// The attempt was not sent.
 		d.recordLost(a.Attempt, in.Lost)
 	}
 	// A lost attempt is that of the last heartbeat, which may be an earlier one.
 	if in.Outcome == Lost || a.Attempt < r.FirstAttempt || a.Through == r.Through {
 		return
 	}
-	// The newest attempt is recorded again under its number, with the data of the result.
+	// The newest attempt is recorded again under its number.
 	a.Attempt = r.Attempt
 	r.Attempt--
 	isPlausible := d.isPlausible(a)
@@ -105,8 +98,7 @@ func (d *decision) reconcile(in RequestEnded) {
 	}
 }
 
-// isPlausible reports whether an attempt is new and possible. Reports arrive by signal,
-// which any client can send.
+// isPlausible reports whether an attempt is new and possible: any client can send the report.
 func (d *decision) isPlausible(a Attempted) bool {
 	r, through := d.Request, event.Counter(a.Through)
 	last := r.FirstAttempt + event.MaxMaxRetries + SpareAttempts

@@ -14,26 +14,20 @@ import (
 
 // Call is a tool call of the running request without a result. Its JSON is persisted.
 type Call struct {
-	// ID is unique in the context. It is the idempotency key of the call.
-	ID string `json:"id"`
-	// Name is the name of the tool as sent to models.
-	Name      string          `json:"name"`
+	ID        string          `json:"id"`   // unique in the context; the idempotency key of the call
+	Name      string          `json:"name"` // as sent to models
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	State     CallState       `json:"state"`
-	// Client means that a client executes the call and sends its result.
-	Client bool `json:"client,omitempty"`
-	// Idempotent means that the call may be executed again. TimeoutMs and Attempts are the options
-	// of the tool.
-	Idempotent bool  `json:"idempotent,omitempty"`
-	TimeoutMs  int64 `json:"timeoutMs,omitempty"`
-	Attempts   int   `json:"attempts,omitempty"`
-	// Deadline is when a call that waits for an approval or a client expires; zero otherwise.
-	Deadline time.Time `json:"deadline,omitzero"`
-	// Error is the error result of a call that is not executed; "" for none.
-	Error string `json:"error,omitempty"`
+	Client    bool            `json:"client,omitempty"` // a client executes the call and sends its result
+	// Idempotent calls may be executed again. TimeoutMs and Attempts are options of the tool.
+	Idempotent bool      `json:"idempotent,omitempty"`
+	TimeoutMs  int64     `json:"timeoutMs,omitempty"`
+	Attempts   int       `json:"attempts,omitempty"`
+	Deadline   time.Time `json:"deadline,omitzero"` // when a call that waits for an approval or a client expires; zero otherwise
+	Error      string    `json:"error,omitempty"`   // result of a call that is not executed; "" for none
 }
 
-// UnmarshalJSON brings the arguments into the form of [event.ToolValue].
+// UnmarshalJSON normalizes the arguments by [event.ToolValue].
 func (c *Call) UnmarshalJSON(data []byte) error {
 	type plain Call
 	err := json.Unmarshal(data, (*plain)(c))
@@ -45,27 +39,20 @@ func (c *Call) UnmarshalJSON(data []byte) error {
 type CallState string
 
 const (
-	// CallQueued: for another call, because of the parallel limit.
-	CallQueued CallState = "queued"
-	// CallRunning: for the result of the worker.
-	CallRunning CallState = "running"
-	// CallApproval: for an [event.ApprovalDecided].
-	CallApproval CallState = "approval"
-	// CallClient: for an [event.ToolResult] of a client.
-	CallClient CallState = "client"
+	CallQueued   CallState = "queued"   // for another call, because of the parallel limit
+	CallRunning  CallState = "running"  // for the result of the worker
+	CallApproval CallState = "approval" // for an [event.ApprovalDecided]
+	CallClient   CallState = "client"   // for an [event.ToolResult] of a client
 )
 
-// CalledTool is a tool call of an answer, after the worker has resolved the tool, validated the
-// arguments and evaluated the approval rules.
+// CalledTool is a call of an answer, after the worker resolved its tool, validated the arguments
+// and evaluated the approval rules.
 type CalledTool struct {
-	// ID is the id that the provider assigned; it may be empty or not unique.
-	ID        string
-	Name      string
-	Arguments json.RawMessage
-	// Error is the error result of a call that must not be executed; "" for none.
-	Error string
-	// Client means that a client executes the tool, Approve that the call requires an approval.
-	Client, Approve bool
+	ID              string // from the provider; may be empty or not unique
+	Name            string
+	Arguments       json.RawMessage
+	Error           string
+	Client, Approve bool // a client executes it; it requires an approval
 	Idempotent      bool
 	TimeoutMs       int64
 	Attempts        int
@@ -75,26 +62,22 @@ type CalledTool struct {
 type CallOutcome string
 
 const (
-	// CallReturned: the tool returned a value or an error.
-	CallReturned CallOutcome = "returned"
-	// CallLost: the worker died or did not report the result.
-	CallLost CallOutcome = "lost"
-	// CallCancelled: the call was cancelled before it returned.
+	CallReturned  CallOutcome = "returned"
+	CallLost      CallOutcome = "lost" // the worker died or did not report the result
 	CallCancelled CallOutcome = "cancelled"
 )
 
 // MaxCalls bounds the tool calls of an answer. Further ones are dropped.
 const MaxCalls = 128
 
-// Bounds of what a worker reports, in bytes.
+// Bounds of workers' reports, in bytes.
 const (
 	maxCallID     = 64
 	maxCallError  = 4 << 10
 	maxToolResult = 1 << 20
 )
 
-// called records an answer with tool calls and begins to execute them. It returns false if the turn
-// has no step left, so that the request ends.
+// called executes the calls of an answer; false if the turn has no step left and the request ends.
 func (d *decision) called(in RequestEnded) (continues bool) {
 	r := d.Request
 	limit := d.Reduced.Config.Tools.Limits().MaxSteps
@@ -123,7 +106,6 @@ func (d *decision) called(in RequestEnded) (continues bool) {
 	return false
 }
 
-// newCalls returns the calls of an answer. The events with them are valid.
 func (d *decision) newCalls(tools []CalledTool) []Call {
 	var calls []Call
 	for _, tool := range tools[:min(len(tools), MaxCalls)] {
@@ -147,8 +129,6 @@ func (d *decision) newCalls(tools []CalledTool) []Call {
 	return calls
 }
 
-// problemOf returns why a call must not be executed; "" if it may. before are the earlier calls of
-// the same answer.
 func (d *decision) problemOf(c Call, tool CalledTool, before []Call) string {
 	if c.Name != tool.Name {
 		return "not executed: no tool has this name"
@@ -171,7 +151,6 @@ func (d *decision) problemOf(c Call, tool CalledTool, before []Call) string {
 	return ""
 }
 
-// countCalls counts the identical calls in earlier steps of the request.
 func (d *decision) countCalls(c Call) (n int) {
 	for _, m := range slices.Backward(d.Reduced.Messages) {
 		if m.RequestID != d.Request.ID {
@@ -186,7 +165,7 @@ func (d *decision) countCalls(c Call) (n int) {
 	return n
 }
 
-// newCallID returns an id that is unique in the context: the provider's id if it is unique.
+// newCallID returns the provider's id if it is unique in the context, else another one.
 func (d *decision) newCallID(id string, calls []Call) string {
 	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
 	if id == "" || len(id) > maxCallID || strings.ContainsFunc(id, func(r rune) bool { return !isVisible(r) }) {
@@ -213,7 +192,6 @@ func toolName(name string) string {
 	return cmp.Or(name[:min(len(name), 64)], "unknown")
 }
 
-// requestApprovals records which of the new calls wait for an approval.
 func (d *decision) requestApprovals(tools []CalledTool) {
 	var events []event.Event
 	for i, c := range d.Request.Calls {
@@ -226,13 +204,11 @@ func (d *decision) requestApprovals(tools []CalledTool) {
 	d.recordEvents(events...)
 }
 
-// expiry returns the deadline of a call that begins to wait now.
 func (d *decision) expiry() time.Time {
 	return d.at.UTC().Add(d.Reduced.Config.Tools.Limits().Expiry)
 }
 
-// advance records the error results of calls that are not executed and starts queued calls. If all
-// calls have a result, the request continues with the next step.
+// advance continues after a change of the calls. Once all have results, the next step begins.
 func (d *decision) advance() {
 	d.recordErrors()
 	r := d.Request
@@ -264,7 +240,6 @@ func (d *decision) advance() {
 	}
 }
 
-// recordErrors records the results of the calls with an error.
 func (d *decision) recordErrors() {
 	var results []event.Event
 	for _, c := range d.Request.Calls {
@@ -280,8 +255,7 @@ func errorResult(callID, problem string) event.Event {
 	return event.New(event.ToolResult{ToolCallID: callID, Error: event.ToolValue(text), IsError: true})
 }
 
-// toolEnded records the result of a running call. The late result of an interrupted call replaces
-// its placeholder.
+// toolEnded records the result of a running call, or a late result instead of its placeholder.
 func (d *decision) toolEnded(in ToolEnded) {
 	r := d.Request
 	if r != nil && r.ID == in.RequestID && slices.ContainsFunc(r.Calls, func(c Call) bool { return c.ID == in.CallID && c.State == CallRunning }) {
@@ -294,7 +268,6 @@ func (d *decision) toolEnded(in ToolEnded) {
 	}
 }
 
-// result returns the result of a call; it is a valid event.
 func (in ToolEnded) result() event.ToolResult {
 	result := event.UnknownResult(in.CallID)
 	result.DurationMs = max(0, in.Duration.Milliseconds())
@@ -321,7 +294,7 @@ func (in ToolEnded) result() event.ToolResult {
 	return result
 }
 
-// isSet reports whether a value is present; null counts as missing.
+// isSet treats null as missing.
 func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 func (d *decision) hasPlaceholder(callID string) bool {
@@ -333,7 +306,6 @@ func (d *decision) hasPlaceholder(callID string) bool {
 	return false
 }
 
-// receivedWhileCalling continues after input during the tool calls of a step.
 func (d *decision) receivedWhileCalling() {
 	if d.isOutdated() && d.policy().Interrupts {
 		d.interruptCalls(event.ReasonNewUserInput)
@@ -342,8 +314,7 @@ func (d *decision) receivedWhileCalling() {
 	d.advance()
 }
 
-// interruptCalls ends the request at once. Running calls are cancelled; their results may still
-// arrive.
+// interruptCalls ends the request at once. Results of running calls may still arrive.
 func (d *decision) interruptCalls(reason event.Reason) {
 	r := d.Request
 	r.Stop = reason
@@ -364,7 +335,6 @@ func (d *decision) interruptCalls(reason event.Reason) {
 	}
 }
 
-// interruptedResults returns the results of the calls of an interrupted request.
 func (r *Request) interruptedResults() (results []event.Event) {
 	for _, c := range r.Calls {
 		switch {
@@ -379,8 +349,8 @@ func (r *Request) interruptedResults() (results []event.Event) {
 	return results
 }
 
-// continueCalls resumes the calls in the next run. The activities of the previous run are lost;
-// only calls that did not start or are idempotent are executed again.
+// continueCalls resumes the calls in the next run, which has lost the activities of the previous
+// one. Only calls that did not start or are idempotent are executed again.
 func (d *decision) continueCalls(notStarted []string) {
 	r := d.Request
 	for i := range r.Calls {
@@ -397,8 +367,7 @@ func (d *decision) continueCalls(notStarted []string) {
 	d.advance()
 }
 
-// followCall updates the session for a recorded call; [Load] restores it, except what the worker
-// reported about the tool.
+// followCall updates the session for a recorded call. After [Load], it lacks the tool's options.
 func (d *decision) followCall(body event.ToolCall) {
 	r := d.Request
 	if r == nil || body.RequestID != r.ID || d.Rules < Rules2 {

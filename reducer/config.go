@@ -8,19 +8,16 @@ import (
 
 // Config is the settings of a context.
 type Config struct {
-	Primary ProviderConfig `json:"primary"`
-	// Fallback is used when the primary refuses or no attempt is left; nil for none.
-	Fallback *ProviderConfig `json:"fallback,omitempty"`
+	Primary  ProviderConfig  `json:"primary"`
+	Fallback *ProviderConfig `json:"fallback,omitempty"` // used when the primary refuses or no attempt is left; nil for none
 	Retry    RetryConfig     `json:"retry"`
-	// See [event.SetTimeout]. For the last two, 0 means TimeoutMs.
-	TimeoutMs    int64    `json:"timeoutMs"`
-	FirstTokenMs int64    `json:"firstTokenMs,omitempty"`
-	StallMs      int64    `json:"stallMs,omitempty"`
-	Delivery     Delivery `json:"delivery"`
-	// Request contains the request settings of the context, see [SettingsOf].
-	Request event.RequestSettings `json:"request,omitzero"`
-	// Tools are the tools of the context; nil for none.
-	Tools *event.SetTools `json:"tools,omitempty"`
+	// For FirstTokenMs and StallMs, 0 means TimeoutMs.
+	TimeoutMs    int64                 `json:"timeoutMs"`
+	FirstTokenMs int64                 `json:"firstTokenMs,omitempty"`
+	StallMs      int64                 `json:"stallMs,omitempty"`
+	Delivery     Delivery              `json:"delivery"`
+	Request      event.RequestSettings `json:"request,omitzero"`
+	Tools        *event.SetTools       `json:"tools,omitempty"`
 }
 
 // ProviderConfig is a provider and a model ([event.SetProviderConfig]).
@@ -32,8 +29,7 @@ type ProviderConfig struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	MaxTokens   *int     `json:"maxTokens,omitempty"`
 	TextOnly    bool     `json:"textOnly,omitempty"`
-	// IsDefault means that no event set the provider. The other fields then apply only if
-	// the worker has no default.
+	// IsDefault means that no event set the provider: the worker's default, if any, applies.
 	IsDefault bool `json:"isDefault,omitempty"`
 }
 
@@ -66,7 +62,6 @@ func Initial() ReducedContext {
 	}
 }
 
-// apply returns the config after an event; only settings events change it.
 func (c Config) apply(body event.Body) Config {
 	switch body := body.(type) {
 	case event.SetRetryConfig:
@@ -134,7 +129,7 @@ func retryConfig(body event.SetRetryConfig) RetryConfig {
 	return c
 }
 
-// Timeouts returns the event that sets the same timeouts.
+// Timeouts returns the event that sets the timeouts.
 func (c Config) Timeouts() event.SetTimeout {
 	body := event.SetTimeout{TimeoutMs: c.TimeoutMs}
 	if c.FirstTokenMs != 0 {
@@ -146,7 +141,6 @@ func (c Config) Timeouts() event.SetTimeout {
 	return body
 }
 
-// event returns the event that sets the same provider.
 func (p ProviderConfig) event() event.Event {
 	return event.New(event.SetProviderConfig{
 		ProviderID: p.ProviderID, Model: p.Model, APIKeyRef: p.APIKeyRef, BaseURL: p.BaseURL,
@@ -154,9 +148,8 @@ func (p ProviderConfig) event() event.Event {
 	})
 }
 
-// Validate reports a setting that is out of range, an unknown role, a system message that is
-// not first, or a tool message without its call. [Reduce] returns valid contexts for valid
-// events, except for imported logs in which a tool call is missing.
+// Validate reports an invalid setting or role, a system message that is not first, or a tool
+// message without its call. [Reduce] causes none, unless the call is missing in an imported log.
 func Validate(r ReducedContext) error {
 	settings := []event.Event{
 		r.Config.Primary.event(),

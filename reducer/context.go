@@ -7,15 +7,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Reducer is the signature of [Reduce]. A custom reducer must be pure and independent of how
-// a log is split into calls.
+// Reducer is the signature of [Reduce]. It must be pure and independent of how a log is split.
 type Reducer func(current ReducedContext, events ...event.Event) ReducedContext
 
-// ReducedContext is what a model receives: messages and settings. It is immutable.
+// ReducedContext is what a model receives. It is immutable.
 type ReducedContext struct {
-	// Messages begin with the system message, if there is one.
-	Messages []Message `json:"messages"`
-	// PendingAttachments belong to the next user message.
+	Messages           []Message    `json:"messages"` // the system message first, if there is one
 	PendingAttachments []Attachment `json:"pendingAttachments,omitempty"`
 	Config             Config       `json:"config"`
 }
@@ -31,22 +28,15 @@ const (
 )
 
 type Message struct {
-	Role    Role   `json:"role"`
-	Content string `json:"content"`
-	// EventID is empty if the event had no id.
-	EventID     string       `json:"eventId,omitempty"`
-	Attachments []Attachment `json:"attachments,omitempty"`
-	// ToolCalls are those of an assistant message, whose content may then be empty.
-	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
-	// ToolCallID is the call that a tool message answers.
-	ToolCallID string `json:"toolCallId,omitempty"`
-	// Partial marks an interrupted answer.
-	Partial bool `json:"partial,omitempty"`
-	// ProviderState is returned to the provider of the answer ([event.ProviderState]); nil for
-	// none. It must not be modified.
+	Role          Role                 `json:"role"`
+	Content       string               `json:"content"`
+	EventID       string               `json:"eventId,omitempty"`
+	Attachments   []Attachment         `json:"attachments,omitempty"`
+	ToolCalls     []ToolCall           `json:"toolCalls,omitempty"` // of an assistant message, whose content may then be empty
+	ToolCallID    string               `json:"toolCallId,omitempty"`
+	Partial       bool                 `json:"partial,omitempty"`
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
-	// RequestID is the request of an answer with tool calls; empty for other messages.
-	RequestID string `json:"requestId,omitempty"`
+	RequestID     string               `json:"requestId,omitempty"` // of an answer with tool calls; empty for other messages
 
 	freeCount int32 // see shared; 0 in a message
 }
@@ -75,10 +65,9 @@ func (a Attachment) Name() string {
 
 // ToolCall is a tool call of an assistant message ([event.ToolCall]).
 type ToolCall struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	// Arguments is JSON; empty if there are none.
-	Arguments string `json:"arguments,omitempty"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments,omitempty"` // JSON; empty if there are none
 }
 
 // Reduce folds events in order. Lifecycle and ephemeral events have no effect.
@@ -90,12 +79,9 @@ func Reduce(current ReducedContext, events ...event.Event) ReducedContext {
 	return f.ReducedContext
 }
 
-// fold is the working state of one call of [Reduce].
 type fold struct {
 	ReducedContext
-	// ownMessages means that the array of the messages was made by this call, which may
-	// modify it.
-	ownMessages bool
+	ownMessages bool // this call made the array of the messages, and may modify it
 }
 
 func (f *fold) append(m Message) {
@@ -103,8 +89,7 @@ func (f *fold) append(m Message) {
 	f.Messages, f.ownMessages = messages, f.ownMessages || isCopy
 }
 
-// own copies the messages unless this call owns them. The copy has little spare room,
-// because each change copies if events are folded one by one.
+// own leaves little spare room, because each change copies if events are folded one by one.
 func (f *fold) own() {
 	if !f.ownMessages {
 		f.Messages = shared[Message, *Message](f.Messages).clone(len(f.Messages)/8 + 8)
@@ -151,7 +136,6 @@ func (f *fold) apply(e event.Event) {
 	}
 }
 
-// setSystem sets or removes the single system message, which comes first.
 func (f *fold) setSystem(m Message) {
 	has := len(f.Messages) > 0 && f.Messages[0].Role == RoleSystem
 	switch {
@@ -166,10 +150,9 @@ func (f *fold) setSystem(m Message) {
 	}
 }
 
-// placeAfter returns the index after the last message that a request included, and after
-// the results of its tool calls; the end if the request is unknown. Inserted answers have
-// newer ids than the messages after them, so the ids are not sorted. An answer also follows the
-// earlier answers of its request, which have tool calls, and their results.
+// placeAfter returns the index after the last message in a request, after earlier answers of the
+// request, and after the results of their calls; the end if the request is unknown. Inserted
+// answers are newer than the messages after them, so the ids are not sorted.
 func (f *fold) placeAfter(throughEventID, requestID string) int {
 	through := event.Counter(throughEventID)
 	i := len(f.Messages)
@@ -195,17 +178,15 @@ func (f *fold) skipResults(i int) int {
 	return i
 }
 
-// addToolCall adds the call to the assistant message that it names. A call that names none
-// of this context belongs to the newest assistant message after the last user message, or
-// to a new empty one.
+// addToolCall adds a call to the assistant message that it names, else to the newest one after the
+// last user message, or to a new empty one.
 func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 	call := ToolCall{ID: body.ToolCallID, Name: body.ToolName, Arguments: string(body.Parameters)}
 	named := event.Counter(body.MessageID) > 0
 	for i := len(f.Messages) - 1; i >= 0; i-- {
 		m := f.Messages[i]
 		if m.Role == RoleAssistant && (!named || m.EventID == body.MessageID) {
-			// Providers reject duplicate call ids within a message. A known call with a
-			// result is a new call, one without is a repeat.
+			// Providers reject duplicate call ids in a message. A repeat has no result yet.
 			if m.hasCall(call.ID) {
 				if f.hasResult(i, call.ID) {
 					break
@@ -226,7 +207,6 @@ func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 	f.append(Message{Role: RoleAssistant, EventID: eventID, ToolCalls: []ToolCall{call}, RequestID: body.RequestID})
 }
 
-// editToolCall replaces the arguments of a call with those in its approval.
 func (f *fold) editToolCall(body event.ApprovalDecided) {
 	if len(body.Parameters) == 0 {
 		return
@@ -245,8 +225,7 @@ func (f *fold) editToolCall(body event.ApprovalDecided) {
 	}
 }
 
-// addToolResult inserts the result after its call and earlier results. A second result
-// replaces the first, because the actual one can follow a placeholder.
+// addToolResult inserts a result after its call and earlier results. A second one replaces it.
 func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 	content := body.Value
 	if len(content) == 0 {
@@ -273,7 +252,6 @@ func (f *fold) hasResult(i int, callID string) bool {
 	return slices.ContainsFunc(results, func(m Message) bool { return m.ToolCallID == callID })
 }
 
-// plain returns a JSON string as its text and any other value as JSON.
 func plain(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {

@@ -1,20 +1,13 @@
-// Package reducer decides what a context does. It contains the pure core of Chronicle: no
-// clock, no randomness, no I/O and no Temporal. Times and ids are inputs, and actions are
-// returned as data.
+// Package reducer decides what a context does. It is pure: it has no clock, randomness or I/O.
+// Times and ids are inputs, and actions are returned as data.
 //
-// [Reduce] folds the events of a context into a [ReducedContext], the messages and settings
-// for a model:
-//
-//	r := reducer.Reduce(reducer.Initial(), events...)
-//	r.Messages // the conversation
-//	r.Config   // provider, retries, timeouts
-//
-// [Step] is the state machine of a session. It takes one [Input], such as received events
-// or the result of a request, and returns the new [Session] and the [Effect] values that
-// the workflow performs:
+// [Reduce] folds the events of a context into a [ReducedContext], the messages and settings for a
+// model. [Step] is the state machine of a session: it takes one [Input] and returns the new
+// [Session] and the [Effect] values that the workflow performs:
 //
 //	s, effects := reducer.Step(s, reducer.Received{At: now, Events: in})
 //	// effects: Record{…}, StartRequest{…}
+//	s.Reduced.Messages // the conversation
 //
 // # Transitions
 //
@@ -72,33 +65,25 @@
 //   - message: the input contains a message that wants an answer, and is not rejected.
 //   - outdated: the reported attempt does not include the newest such message.
 //   - message waits: the request ends without having included or answered such a message.
-//   - called: the answer has tool calls, the turn has a step left, and no stop or, under the
-//     policy interrupt, new input arrived before the answer.
+//   - called: the answer has tool calls, the turn has a step left, and no stop or, under the policy
+//     interrupt, new input arrived before the answer.
 //   - calls done: after the input, every call has a result.
-//   - call runs: the call is running; calls that wait for an approval or a client are not.
+//   - call runs: the call is running, not waiting for an approval or a client.
 //   - late result: the result of a call that was interrupted or lost, and has a placeholder.
-//   - policy interrupts: the delivery policy is interrupt.
-//   - newest attempt ended: the newest known attempt failed and is retried, and the log does
-//     not yet contain its end.
+//   - newest attempt ended: the newest attempt failed and is retried; the log lacks its end.
 //   - implausible: the report is about another request, or repeated, or forged.
 //   - worker known: the process that makes the newest attempt was reported.
-//   - handed back: the worker shut down or died, or a stop arrived that became obsolete, and
-//     the request was handed back at most [MaxReturns] times. Continuing as new without a
-//     known worker counts as handed back, and so does a result for input that is not in the
-//     log.
+//   - handed back, at most [MaxReturns] times: the worker shut down or died, a stop became
+//     obsolete, the worker is unknown when continuing as new, or the input is not in the log.
 //   - closing: the session is closed when the request ends.
 //
 // # Guarantees
 //
-//   - Every tool call has exactly one result before the next attempt. A call is executed at most
-//     once unless it is idempotent. An actual result that arrives after an interruption replaces
-//     the placeholder.
-//   - Both folds are deterministic and never modify their arguments. Results can share
-//     memory with arguments, so treat both as immutable.
-//   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log,
-//     and a state survives a JSON round trip unchanged.
-//   - Folding a log takes linear time, in one call and, while messages are appended, event
-//     by event. An event that modifies earlier messages, such as a tool call or a late
-//     answer, copies the list of messages if it is folded alone, which takes 0.1 ms for a
-//     thousand messages.
+//   - Every tool call has exactly one result before the next attempt. It is executed at most once
+//     unless it is idempotent. A late result replaces the placeholder of an interruption.
+//   - Both folds are deterministic. Results can share memory with arguments: modify neither.
+//   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log, and a
+//     state survives a JSON round trip unchanged.
+//   - Folding a log takes linear time in one call, or event by event while messages are appended.
+//     An event that modifies earlier messages copies them if folded alone: 0.1 ms per thousand.
 package reducer

@@ -6,29 +6,25 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// isOutdated reports whether the attempt does not include the newest message that wants an
-// answer.
+// isOutdated reports whether the attempt lacks the newest message that wants an answer.
 func (d *decision) isOutdated() bool {
 	return d.Phase().IsSent() && event.Counter(d.Trigger) > event.Counter(d.Request.Through)
 }
 
-// isBeyondLimit reports whether the newest message that wants an answer waits for the end of the
-// turn.
+// isBeyondLimit reports whether the newest message waits for the end of the turn.
 func (d *decision) isBeyondLimit() bool {
 	limit := d.Request.Limit
 	return limit != "" && event.Counter(d.Trigger) > event.Counter(limit)
 }
 
-// interruptIfOutdated stops an outdated attempt if the delivery policy interrupts.
 func (d *decision) interruptIfOutdated() {
 	if d.isOutdated() && d.policy().Interrupts {
 		d.stop(event.ReasonNewUserInput)
 	}
 }
 
-// interrupt cancels the request when a person asks for it. The messages that it would have
-// answered stay unanswered: those of its quiet period, those that its attempt includes, and
-// those that interrupted it. Messages queued behind a running attempt or turn are answered next.
+// interrupt cancels the request for a person. Messages of its quiet period, in its attempt, or that
+// interrupted it stay unanswered. Messages queued behind an attempt or turn are answered next.
 func (d *decision) interrupt() {
 	if d.Request == nil {
 		return
@@ -41,7 +37,6 @@ func (d *decision) interrupt() {
 	d.stop(event.ReasonCancelled)
 }
 
-// stop asks the request to stop, unless it was asked for the same or a stronger reason.
 func (d *decision) stop(reason event.Reason) {
 	if d.Phase() == PhaseCalling {
 		d.interruptCalls(reason)

@@ -6,8 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// open starts the session. A request that the log leaves open was lost when the run of the
-// previous session was terminated.
+// open starts the session. A request left open was lost when the previous run was terminated.
 func (d *decision) open(in Opened) {
 	lost := d.Request
 	d.record(event.SessionStarted{LoadedEventCount: d.EventCount, PreviousRunID: in.PreviousRunID, ForkedFrom: in.ForkedFrom})
@@ -20,16 +19,14 @@ func (d *decision) open(in Opened) {
 	d.Trigger, d.TriggerSettings = "", nil
 }
 
-// reopen starts the next session if input arrives after the end of this one and before its
-// workflow completes.
+// reopen starts the next session for input between the end of this one and of its workflow.
 func (d *decision) reopen() {
 	if d.Ended {
 		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
 	}
 }
 
-// continued resumes the running request in the next run. Without a known attempt and its
-// worker there is nothing to adopt, and the request is requeued.
+// continued resumes the request in the next run; without a known worker, it is requeued.
 func (d *decision) continued(in Continued) {
 	r := d.Request
 	if r == nil {
@@ -52,8 +49,8 @@ func (d *decision) continued(in Continued) {
 	}
 }
 
-// close ends the session, after the running request has stopped. Input received before the
-// close stays unanswered; later input starts the next session. The first reason wins.
+// close ends the session once the request has stopped. Earlier input stays unanswered; later input
+// starts the next session. The first reason wins.
 func (d *decision) close(reason string) {
 	if d.Ended {
 		return

@@ -6,8 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Load restores a session from the complete log of its context: the state after the same
-// events in [Step], without stop requests.
+// Load restores a session from its complete log: the state after [Step], without stop requests.
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
 	for _, e := range events {
@@ -17,7 +16,6 @@ func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	return d.Session
 }
 
-// answerOpenToolCalls gives every open call a placeholder result.
 func (d *decision) answerOpenToolCalls() {
 	var results []event.Event
 	for _, id := range d.OpenToolCalls {
@@ -28,8 +26,7 @@ func (d *decision) answerOpenToolCalls() {
 
 func (d *decision) record(body event.Body) { d.recordEvents(event.New(body)) }
 
-// recordEvents completes the envelopes and records the events. It folds them in one call of
-// the reducer, which copies the messages at most once.
+// recordEvents folds all events in one call of the reducer, which copies the messages at most once.
 func (d *decision) recordEvents(events ...event.Event) {
 	if len(events) == 0 {
 		return
@@ -53,8 +50,7 @@ func (d *decision) recordEvents(events ...event.Event) {
 	d.perform(Record{Events: placed})
 }
 
-// follow updates the session for a recorded event, except the reduced context. [Load]
-// restores the same.
+// follow updates the session, apart from the reduced context, for a recorded event, as [Load] does.
 func (d *decision) follow(e event.Event) {
 	d.EventCount, d.LastEventAt = max(d.EventCount+1, event.Counter(e.ID)), e.Timestamp
 	if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
@@ -116,8 +112,6 @@ func (d *decision) follow(e event.Event) {
 	}
 }
 
-// endAttempt counts the usage of the newest attempt. It ignores an event of a request without
-// an attempt, or after the end of the newest attempt.
 func (d *decision) endAttempt(requestID string, usage event.Usage) {
 	if r := d.Request; r != nil && r.ID == requestID && d.hasOpenAttempt() {
 		r.AttemptEnded = true
@@ -134,9 +128,8 @@ func (d *decision) openRequest(requestID string) *Request {
 	return d.Request
 }
 
-// endRequest ends a request. Messages in the request need no other answer if isAnswered. A
-// request that was asked to stop does not answer messages: the next request answers those
-// that still wait, even if the last attempt included them.
+// endRequest ends a request. Its messages need no other answer if isAnswered; after a stop they do,
+// even if the last attempt included them.
 func (d *decision) endRequest(requestID string, isAnswered bool) {
 	if r := d.Request; isAnswered && r != nil && event.Counter(d.Trigger) <= max(event.Counter(r.Asked), event.Counter(r.Through)) {
 		d.Trigger, d.TriggerSettings = "", nil
@@ -146,8 +139,7 @@ func (d *decision) endRequest(requestID string, isAnswered bool) {
 	d.countRequest(requestID)
 }
 
-// countRequest keeps request ids unique. A request that failed before it was sent has no
-// LLMRequestStarted in the log.
+// countRequest keeps request ids unique: a request that was never sent has no LLMRequestStarted.
 func (d *decision) countRequest(requestID string) {
 	d.Requests = max(d.Requests, event.RequestNumber(requestID))
 }

@@ -7,12 +7,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// requestEnded handles the result of the running request: the request ends, or it is
-// enqueued again.
 func (d *decision) requestEnded(in RequestEnded) {
 	if event.Counter(in.Through) > d.EventCount {
-		// The attempt read a session from a workflow task that was lost before it
-		// completed, so the text may answer input that is not in the log.
+		// The attempt read a session of a lost workflow task, so it may answer unrecorded input.
 		in = RequestEnded{
 			At: in.At, Attempted: Attempted{RequestID: in.RequestID, Attempt: in.Attempt}, Outcome: HandedBack,
 			AttemptEnd: AttemptEnd{Error: "its input is not in the log", Usage: in.Usage}, Lost: in.Lost,
@@ -73,7 +70,6 @@ func (d *decision) requestEnded(in RequestEnded) {
 	d.next()
 }
 
-// returnedBy returns how an attempt ended whose request is enqueued again.
 func returnedBy(outcome Outcome) event.AttemptOutcome {
 	if outcome == Lost {
 		return event.AttemptLost
@@ -93,8 +89,7 @@ func (d *decision) recordCompletion(in RequestEnded) {
 	})
 }
 
-// recordInterruption ends the request with its partial answer. An answer that was interrupted
-// during reasoning is recorded with empty content and is not sent to models.
+// recordInterruption ends the request with its partial answer. Models never get one without text.
 func (d *decision) recordInterruption(in RequestEnded, reason event.Reason) {
 	if in.Text != "" || in.Reasoning != "" && d.Rules >= Rules2 {
 		d.recordAnswer(in, true)
@@ -126,14 +121,13 @@ func (d *decision) fail(end AttemptEnd, retries int) {
 	})
 }
 
-// retries returns how many retries the current provider had before an attempt.
+// retries counts those of the current provider.
 func (d *decision) retries(attempt int) int { return max(0, attempt-d.Request.FirstAttempt) }
 
 func (d *decision) hasFallback() bool {
 	return !d.Request.Fallback && d.Reduced.Config.Fallback != nil
 }
 
-// fallBack enqueues the request again with the fallback provider.
 func (d *decision) fallBack(in RequestEnded) {
 	r, config := d.Request, d.Reduced.Config
 	d.record(event.LLMRequestFellBack{
@@ -147,8 +141,7 @@ func (d *decision) fallBack(in RequestEnded) {
 	d.requeue(in.Attempt)
 }
 
-// unanswered returns the newest event that stays unanswered when the request ends; "" if
-// that is the newest one that its attempt includes.
+// unanswered returns the newest event left unanswered; "" if that is the newest in the attempt.
 func (d *decision) unanswered() string {
 	r, phase, trigger := d.Request, d.Phase(), event.Counter(d.Trigger)
 	asked, through := event.Counter(r.Asked), event.Counter(r.Through)
@@ -165,8 +158,7 @@ func (d *decision) unanswered() string {
 	}
 }
 
-// dropped returns the newest unanswered message at the time of an interrupt; "" if the
-// attempt includes it.
+// dropped returns the newest message that an interrupt dropped; "" if the attempt includes it.
 func (d *decision) dropped() string {
 	if r := d.Request; event.Counter(r.Dropped) > event.Counter(r.Through) {
 		return r.Dropped

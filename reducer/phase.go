@@ -2,33 +2,21 @@ package reducer
 
 import "github.com/seed-9ed7edd4/chronicle/event"
 
-// Phase is the state of the running request, or of the session if no request runs. The
-// package documentation lists all transitions.
+// Phase is the state of the running request, or of the session if no request runs.
 type Phase string
 
 const (
-	// PhaseEnded: the session has ended. Input starts the next session.
-	PhaseEnded Phase = "ended"
-	// PhaseIdle: no request runs.
-	PhaseIdle Phase = "idle"
-	// PhaseDebouncing: a request runs, but the session knows of no attempt. The request
-	// is in its quiet period, waits for a worker, or was sent a moment ago.
-	PhaseDebouncing Phase = "debouncing"
-	// PhaseAnswering: an attempt was sent to a provider.
-	PhaseAnswering Phase = "answering"
-	// PhaseCalling: an answer has tool calls without a result.
-	PhaseCalling Phase = "calling"
-	// PhaseInterrupting: new input asked an attempt to stop. An attempt that includes
-	// the input makes the stop obsolete.
-	PhaseInterrupting Phase = "interrupting"
-	// PhaseWithdrawing: a person or a close cancelled the request while debouncing.
-	PhaseWithdrawing Phase = "withdrawing"
-	// PhaseCancelling: a person or a close cancelled an attempt.
-	PhaseCancelling Phase = "cancelling"
+	PhaseEnded        Phase = "ended" // input starts the next session
+	PhaseIdle         Phase = "idle"
+	PhaseDebouncing   Phase = "debouncing"   // quiet period, waiting for a worker, or an attempt not yet reported
+	PhaseAnswering    Phase = "answering"    // an attempt was sent to a provider
+	PhaseCalling      Phase = "calling"      // an answer has tool calls without a result
+	PhaseInterrupting Phase = "interrupting" // new input stops an attempt; one that includes the input goes on
+	PhaseWithdrawing  Phase = "withdrawing"  // cancelled by a person or a close while debouncing
+	PhaseCancelling   Phase = "cancelling"   // an attempt is cancelled by a person or a close
 )
 
-// Phase derives the phase from the persisted fields. It is not persisted itself, so that
-// sessions packed by older workers have one.
+// Phase is derived and not persisted, so that sessions packed by older workers have one.
 func (s Session) Phase() Phase {
 	r := s.Request
 	if r == nil {

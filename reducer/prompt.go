@@ -4,10 +4,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// SettingsOf returns the settings of the next request or attempt: the settings of the context,
-// overridden by those of the newest unanswered message that triggers a turn and is not queued. A
-// tool choice applies to the first step of a turn only; otherwise, a model that must call a tool
-// would never end the turn. After the last step, the model must not call tools.
+// SettingsOf returns the settings of the next attempt: those of the context, overridden by those of
+// the newest unanswered message that triggers a turn and is not queued. A tool choice applies to
+// the first step of a turn only: a model that must call a tool never ends the turn. After the last
+// step, the model must not call tools.
 func SettingsOf(s Session) event.RequestSettings {
 	settings, ofMessage, r := s.Reduced.Config.Request, s.TriggerSettings, s.Request
 	if r != nil && r.Limit != "" && event.Counter(s.Trigger) > event.Counter(r.Limit) {
@@ -26,8 +26,7 @@ func SettingsOf(s Session) event.RequestSettings {
 	return settings
 }
 
-// ThroughOf returns the id of the newest event that the next attempt includes, apart from the
-// answers and results of its request.
+// ThroughOf returns the newest event in the next attempt, apart from those of its request.
 func ThroughOf(s Session) string {
 	if s.Request != nil && s.Request.Limit != "" {
 		return s.Request.Limit
@@ -35,8 +34,8 @@ func ThroughOf(s Session) string {
 	return s.LastEventID()
 }
 
-// MessagesOf returns the messages of the next attempt. If the request has a limit, these are the
-// messages up to the limit and those of the request itself. The messages must not be modified.
+// MessagesOf returns the messages of the next attempt: if the request has a limit, those up to it
+// and those of the request. They must not be modified.
 func MessagesOf(s Session) []Message {
 	if s.Request == nil || s.Request.Limit == "" {
 		return s.Reduced.Messages

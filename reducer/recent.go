@@ -6,23 +6,21 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// MaxRecent is the number of recorded events with a ClientEventID that a session keeps for
-// deduplication. It covers the largest input, so that repeating an input returns all ids.
+// MaxRecent is the number of events kept for deduplication. It covers the largest input, so that
+// repeating an input returns all ids.
 const MaxRecent = event.MaxInputEvents
 
 // Sent is a recorded event with a ClientEventID.
 type Sent struct {
 	ClientEventID string `json:"clientEventId"`
-	// Counter is the number in the id of the recorded event.
-	Counter int `json:"counter"`
+	Counter       int    `json:"counter"`
 
 	freeCount int32 // see shared; 0 in a list
 }
 
 func (s *Sent) free() *int32 { return &s.freeCount }
 
-// Find returns the id of the event with a ClientEventID, if it is one of the newest
-// [MaxRecent].
+// Find returns the id of the event with a ClientEventID, among the newest [MaxRecent].
 func (s Session) Find(clientEventID string) (id string, ok bool) {
 	for _, sent := range slices.Backward(s.Recent) {
 		if sent.ClientEventID == clientEventID {
@@ -32,7 +30,6 @@ func (s Session) Find(clientEventID string) (id string, ok bool) {
 	return "", false
 }
 
-// deduplicate drops events with a known ClientEventID.
 func (d *decision) deduplicate(events []event.Event) []event.Event {
 	var fresh []event.Event
 	for i, e := range events {
@@ -50,7 +47,6 @@ func (d *decision) reusesKey(clientEventID string) bool {
 	return slices.ContainsFunc(d.Recent, func(sent Sent) bool { return event.ReusesKey(sent.ClientEventID, clientEventID) })
 }
 
-// remember appends to Recent and drops the oldest event if there are too many.
 func (d *decision) remember(sent Sent) {
 	recent := d.Recent[max(0, len(d.Recent)-MaxRecent+1):]
 	d.Recent, _ = shared[Sent, *Sent](recent).append(sent, len(recent)+7)

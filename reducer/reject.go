@@ -18,9 +18,8 @@ func (d *decision) rejectEvents(reason string, events []event.Event) {
 	d.reject(reason, event.RedactEvents(events), events[0].ClientEventID)
 }
 
-// rejection returns why valid input is rejected; "" if it is accepted. The texts are
-// recorded. Replays do not compare them: after a change, the replay of an open run holds
-// other texts than its log.
+// rejection returns why valid input is rejected; "" if it is not. The texts are recorded, but
+// replays do not compare them: after a change, an open run replays other texts than its log.
 func (d *decision) rejection(events []event.Event) string {
 	attachments := len(d.Reduced.PendingAttachments)
 	calls := len(d.OpenToolCalls)
@@ -79,8 +78,7 @@ func (d *decision) rejection(events []event.Event) string {
 	return ""
 }
 
-// unsupported returns why input is rejected that release 0.1.0 could not decode; "" for other
-// input.
+// unsupported returns why input is rejected that release 0.1.0 could not decode; "" if it could.
 func (d *decision) unsupported(events []event.Event) string {
 	if d.Rules >= Rules2 {
 		return ""
@@ -102,12 +100,10 @@ func (d *decision) unsupported(events []event.Event) string {
 	return ""
 }
 
-// isAnswering reports whether an attempt of the running request was sent.
 func (d *decision) isAnswering() bool {
 	return d.Phase().IsSent() || d.Request != nil && d.Request.Steps > 0
 }
 
-// knowsToolCall reports whether a call exists, with or without a result.
 func (d *decision) knowsToolCall(id string) bool {
 	if slices.Contains(d.OpenToolCalls, id) {
 		return true

@@ -10,7 +10,7 @@ import (
 // Stepper is the signature of [Step].
 type Stepper func(Session, Input) (Session, []Effect)
 
-// Step applies an input to a session, folding events with [Reduce].
+// Step applies an input to a session, with [Reduce].
 func Step(s Session, in Input) (Session, []Effect) { return NewStepper(Reduce)(s, in) }
 
 // NewStepper returns a [Step] with another reducer.
@@ -28,7 +28,6 @@ func NewStepper(reduce Reducer) Stepper {
 	}
 }
 
-// decision is the working state of one step.
 type decision struct {
 	Session
 	at      time.Time
@@ -72,15 +71,13 @@ func (d *decision) apply(in Input) {
 	}
 }
 
-// isRunning reports whether an attempt can be one of the running request. Between its steps, a
-// request has none.
+// isRunning reports whether an attempt can be of the running request, which has none between steps.
 func (d *decision) isRunning(a Attempted) bool {
 	return d.Request != nil && d.Request.ID == a.RequestID && d.Phase() != PhaseCalling
 }
 
 func (d *decision) perform(effect Effect) { d.effects = append(d.effects, effect) }
 
-// receive records the events of an input, or rejects all of them.
 func (d *decision) receive(events []event.Event) {
 	if reason := d.rejection(events); reason != "" {
 		d.rejectEvents(reason, events)

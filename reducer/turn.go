@@ -6,14 +6,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// startRequest starts a request for all unanswered input.
 func (d *decision) startRequest() {
 	d.Requests++
 	d.Request = &Request{ID: event.FormatRequestID(d.ContextName, d.Requests), FirstAttempt: 1}
 	d.enqueue()
 }
 
-// enqueue gives the running request to a worker, for the first time or again.
 func (d *decision) enqueue() {
 	d.answerOpenToolCalls()
 	d.Request.Asked = cmp.Or(d.Request.Limit, d.LastEventID())
@@ -46,9 +44,8 @@ func (d *decision) enqueue() {
 	})
 }
 
-// requeue enqueues the request again. It is debounced again, so it includes input received
-// before it is sent. Attempts are numbered after all earlier ones, including a last one
-// that the session may not know of.
+// requeue debounces the request again, so that it includes newer input. Attempts are numbered after
+// all earlier ones, including a last one that the session may not know of.
 func (d *decision) requeue(lastAttempt int) {
 	r := d.Request
 	r.FirstAttempt = max(lastAttempt, r.Attempt, r.FirstAttempt) + 1
@@ -56,7 +53,6 @@ func (d *decision) requeue(lastAttempt int) {
 	d.enqueue()
 }
 
-// next continues after a request has ended.
 func (d *decision) next() {
 	if d.Closing != "" {
 		d.end()

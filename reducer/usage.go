@@ -6,21 +6,16 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Usage is a sum of the usage of attempts. It is comparable.
+// Usage is a sum over attempts. It is comparable.
 type Usage struct {
-	// Attempts counts attempts that were sent and ended.
-	Attempts int `json:"attempts"`
-	// The token counts are as in [event.Usage].
-	InputTokens     int `json:"inputTokens,omitempty"`
-	CachedTokens    int `json:"cachedTokens,omitempty"`
-	OutputTokens    int `json:"outputTokens,omitempty"`
-	ReasoningTokens int `json:"reasoningTokens,omitempty"`
-	// Estimated means that the worker counted some of the tokens, see [event.Usage].
-	Estimated bool `json:"estimated,omitempty"`
-	// CostMicros is the cost of the priced attempts, in millionths of a US dollar.
-	CostMicros int64 `json:"costMicros,omitempty"`
-	// Unpriced counts the attempts that used tokens for which no price is known.
-	Unpriced int `json:"unpriced,omitempty"`
+	Attempts        int   `json:"attempts"` // sent and ended
+	InputTokens     int   `json:"inputTokens,omitempty"`
+	CachedTokens    int   `json:"cachedTokens,omitempty"`
+	OutputTokens    int   `json:"outputTokens,omitempty"`
+	ReasoningTokens int   `json:"reasoningTokens,omitempty"`
+	Estimated       bool  `json:"estimated,omitempty"`
+	CostMicros      int64 `json:"costMicros,omitempty"` // of the priced attempts, in millionths of a US dollar
+	Unpriced        int   `json:"unpriced,omitempty"`   // attempts that used tokens without a known price
 }
 
 // Add returns the sum with an attempt.
@@ -40,8 +35,7 @@ func (u Usage) Add(attempt event.Usage) Usage {
 	return u
 }
 
-// sumOf returns the sum of two costs, or the largest number: forged signals can report any cost up
-// to [event.MaxCostMicros].
+// sumOf saturates, because forged signals can report any cost up to [event.MaxCostMicros].
 func sumOf(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
