@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// parsePatch parses a patch in the "*** Begin Patch" format.
+// parsePatch parses the "*** Begin Patch" format.
 func parsePatch(patch string, relative func(string) string) []FileChange {
 	var changes []FileChange
 	var body strings.Builder

@@ -11,23 +11,17 @@ import (
 )
 
 const (
-	// MaxCalls bounds the open calls. At least as many answered calls can still get
-	// another result.
-	MaxCalls = 1000
-	// MaxWaiting bounds the results that wait for their calls.
-	MaxWaiting = 1000
+	MaxCalls   = 1000 // open calls; as many answered ones can still get another result
+	MaxWaiting = 1000 // results that wait for their calls
 )
 
-// callKey identifies a tool call. Agent sessions may use the same ids.
 type callKey struct{ session, id string }
 
-// isSame reports whether a result can belong to a call. An unknown session, of an event without
-// the extra field sessionId, matches any session.
+// isSame lets an unknown session, without the extra field sessionId, match any session.
 func (k callKey) isSame(other callKey) bool {
 	return k.id == other.id && (k.session == other.session || k.session == "" || other.session == "")
 }
 
-// pendingCall is an immutable tool call that can get a result.
 type pendingCall struct {
 	callKey
 	tool      string
@@ -35,17 +29,13 @@ type pendingCall struct {
 	action    ActionType
 	content   string
 	at        time.Time
-	// requestID is the request that made the call; "" for an agent's call.
-	requestID string
+	requestID string // "" for an agent's call
 	arguments json.RawMessage
-	// isClient means that a client sends the result.
-	isClient bool
-	approval *Approval // nil: none is required
-	// progress is the expected index of the next progress.
-	progress int
+	isClient  bool
+	approval  *Approval // nil: none is required
+	progress  int       // expected index of the next progress
 }
 
-// running is the status of a call that waits for no approval.
 func (c *pendingCall) running() Status {
 	if c.isClient {
 		return PendingClient
@@ -53,23 +43,20 @@ func (c *pendingCall) running() Status {
 	return Created
 }
 
-// pendingResult is an immutable result that waits for its call.
 type pendingResult struct {
 	callKey
 	body event.ToolResult
 	at   time.Time
 }
 
-// answered is an immutable list of calls with results, newest first. States share
-// its tail.
+// answered is an immutable list, newest first. States share its tail.
 type answered struct {
 	*pendingCall
 	older  *answered
 	length int
 }
 
-// addCall appends a call, with its result if that came first. It ignores a call with the
-// id of an open one, with a warning. After the result, the same id is a new call.
+// addCall ignores a call with the id of an open one. After the result, the id is a new call.
 func (f *fold) addCall(body event.ToolCall) {
 	key := callKey{session: f.session(), id: body.ToolCallID}
 	if slices.ContainsFunc(f.open, func(c *pendingCall) bool { return c.callKey == key }) {
@@ -104,7 +91,6 @@ func (f *fold) addCall(body event.ToolCall) {
 	f.applyWaiting(c)
 }
 
-// applyWaiting applies the results that came before their call.
 func (f *fold) applyWaiting(c *pendingCall) {
 	var others []pendingResult
 	for _, r := range f.waiting {
@@ -117,8 +103,7 @@ func (f *fold) applyWaiting(c *pendingCall) {
 	f.waiting = others
 }
 
-// addResult applies a result to the newest call with its id, preferably one of the same
-// session.
+// addResult prefers the newest call with the id in the same session.
 func (f *fold) addResult(body event.ToolResult) {
 	r := pendingResult{callKey: callKey{session: f.session(), id: body.ToolCallID}, body: body, at: f.at}
 	for _, belongs := range []func(*pendingCall) bool{
@@ -146,7 +131,6 @@ func (f *fold) addResult(body event.ToolResult) {
 	}
 }
 
-// session returns the agent's session of a call or a result, "" if unknown.
 func (f *fold) session() string { return extra[string](f.event, "sessionId") }
 
 func (f *fold) resolve(c *pendingCall, r pendingResult) {
@@ -154,7 +138,7 @@ func (f *fold) resolve(c *pendingCall, r pendingResult) {
 	f.update(c, r)
 }
 
-// update shows the result of a call. An actual result replaces a placeholder.
+// update shows a result. An actual one replaces a placeholder.
 func (f *fold) update(c *pendingCall, r pendingResult) {
 	status, action := c.action.withResult(r.body, parameters{cwd: f.cwd}.relative)
 	switch {
@@ -178,14 +162,12 @@ func (f *fold) update(c *pendingCall, r pendingResult) {
 	})
 }
 
-// requestApproval shows that a call waits for a decision.
 func (f *fold) requestApproval(body event.ApprovalRequested) {
 	if c := f.callOf(body.ToolCallID, body.RequestID); c != nil {
 		f.setApproval(c, Approval{Arguments: valid(c.arguments), ExpiresAt: body.ExpiresAt.UTC()}, PendingApproval)
 	}
 }
 
-// callOf returns the open call of a request; nil if there is none.
 func (f *fold) callOf(id, requestID string) *pendingCall {
 	i := slices.IndexFunc(f.open, func(c *pendingCall) bool { return c.id == id && c.requestID == requestID })
 	if i < 0 {
@@ -194,7 +176,6 @@ func (f *fold) callOf(id, requestID string) *pendingCall {
 	return f.open[i]
 }
 
-// decide shows the decision about a call, or about all that wait for one.
 func (f *fold) decide(body event.ApprovalDecided) {
 	for _, c := range f.open {
 		isMeant := body.ToolCallID == "" || body.ToolCallID == c.id
@@ -229,7 +210,6 @@ func (f *fold) setApproval(c *pendingCall, approval Approval, status Status) {
 	})
 }
 
-// addProgress shows the progress of a running call. Earlier progress is ignored.
 func (f *fold) addProgress(body event.ToolProgress) {
 	c := f.callOf(body.ToolCallID, body.RequestID)
 	if c == nil || body.Index < c.progress {
@@ -241,7 +221,6 @@ func (f *fold) addProgress(body event.ToolProgress) {
 	f.effects = append(f.effects, UpdateProgress{ToolCallID: c.id, SessionID: c.session, Text: body.Text})
 }
 
-// replace replaces an open call.
 func (f *fold) replace(c, by *pendingCall) {
 	f.open = slices.Clone(f.open)
 	f.open[slices.Index(f.open, c)] = by
@@ -266,7 +245,6 @@ func (a *answered) with(c *pendingCall) *answered {
 	return &answered{pendingCall: c, older: a, length: a.length + 1}
 }
 
-// newest copies the first n elements.
 func (a *answered) newest(n int) *answered {
 	if n == 0 {
 		return nil

@@ -1,6 +1,5 @@
-// Package transcript renders a log for people. It folds the events of a context,
-// including those of coding agents, into a document of entries, and describes the
-// change that each event makes as a JSON Patch (RFC 6902).
+// Package transcript renders a log for people. It folds the events of a context, including those of
+// coding agents, into a document of entries, and describes each change as a JSON Patch (RFC 6902).
 //
 //	p := transcript.NewPatcher()
 //	for e := range events {
@@ -9,60 +8,43 @@
 //	p.Document()                // for a new viewer
 //	p.Since(version)            // for a viewer with an earlier version
 //
-// [Reduce] is pure: it turns an event into effects on entries, identified by id.
-// [Patcher] owns the document, numbers its versions and maps ids to indices.
+// [Reduce] is pure: it turns an event into effects on entries, identified by id. [Patcher] owns the
+// document, numbers its versions and maps ids to indices.
 //
 // # The document
 //
 // A document is a list of entries, each with an [EntryType]:
 //
 //	{"entries":[
-//	  {"type":"NORMALIZED_ENTRY","content":{"timestamp":"2026-01-02T15:04:05Z",
-//	   "entry_type":{"type":"user_message"},"content":"What is in a.txt?"}},
 //	  {"type":"NORMALIZED_ENTRY","content":{"timestamp":"2026-01-02T15:04:07Z",
 //	   "entry_type":{"type":"tool_use","tool_name":"Read","status":"created",
 //	    "action_type":{"action":"file_read","path":"a.txt"}},"content":"a.txt"}}]}
 //
-// Entries are in log order, except those of an answer, which follow the newest event
-// in the model's input. An interrupted answer thus precedes the message that
-// interrupted it. tools.go maps the tools of each agent to actions.
+// Entries are in log order, except those of an answer, which follow the newest event in the model's
+// input. An interrupted answer thus precedes the message that interrupted it.
 //
 // # Streaming
 //
-// JSON Patch cannot append to a string, and replacing an entry for every delta costs
-// quadratic bytes. The entry of a streaming answer therefore has an empty content and
-// an array of chunks. Each delta is one operation:
+// JSON Patch cannot append to a string, and replacing an entry for every delta costs quadratic
+// bytes. The entry of a streaming answer therefore has chunks instead of content; reasoning has an
+// entry of its own before it. Each delta is one operation, and progress replaces a field:
 //
 //	{"op":"add","path":"/entries/7/content/chunks/-","value":" token"}
-//
-// Reasoning streams in the same way, in an entry of its own before that of the answer.
-//
-// The final [event.AssistantMessage] replaces each entry with one that has the complete
-// text as content and no chunks. The text is sent twice in total, and a viewer that
-// ignores chunks still shows complete answers. The displayed text is the content
-// followed by the chunks ([Entry.Text]).
-//
-// Deltas can be missing, repeated or late. Repeats are ignored. A gap pauses the
-// display until a delta with Reset, or the answer. A new attempt removes the text of
-// the previous one.
-//
-// The entry of a running tool call has its newest progress, which each report replaces:
-//
 //	{"op":"add","path":"/entries/7/content/progress","value":"page 3 of 12"}
+//
+// The final [event.AssistantMessage] replaces each entry by one with the complete text as content,
+// so that a viewer that ignores chunks still shows complete answers.
+//
+// Deltas can be missing, repeated or late. Repeats are ignored. A gap pauses the display until a
+// delta with Reset, or the answer. A new attempt removes the text of the previous one.
 //
 // # Guarantees
 //
-//   - [Patcher.Since] patches any version to the newest one. Only the boundaries
-//     between chunks can differ.
-//   - A patch changes each entry at most once. Its size is independent of the number
-//     of versions in between.
-//   - A repeated event has no effect.
-//   - While nothing streams, the document depends on the log alone, except for the progress of
-//     running calls.
-//   - A call is shown with its result, whichever comes first. Calls and results with the
-//     extra field sessionId are matched within that agent session. Up to [MaxWaiting]
-//     results wait for their calls; the oldest is then dropped with a warning.
-//   - Input that is not shown leaves a warning: malformed lines of an agent's log, and
-//     calls with the id of an open one.
+//   - [Patcher.Since] patches any version to the newest one, apart from boundaries between chunks.
+//     The size of a patch is independent of the number of versions in between.
+//   - While nothing streams, the document depends on the log alone, except for progress.
+//   - A call is shown with its result, whichever comes first. Calls and results with the extra field
+//     sessionId are matched within that agent session. Up to [MaxWaiting] results wait for their
+//     calls; the oldest is then dropped with a warning.
 //   - [Reduce] does not modify its arguments.
 package transcript

@@ -10,16 +10,11 @@ type Effect interface{ effect() }
 
 // AppendEntry adds an entry.
 type AppendEntry struct {
-	// ID is an event id, a tool call id, or the request, the attempt and the kind of a
-	// streaming entry. Effects apply to the newest entry with their id.
-	ID string
-	// SessionID is the agent's session of a tool call, "" if unknown. Sessions may use the
-	// same tool call ids.
+	ID string // event id, tool call id or id of a streaming entry; effects apply to the newest entry with it
+	// SessionID is the agent's session of a tool call; "" if unknown. Call ids are unique in it.
 	SessionID string
-	// After is an event id. The entry follows the existing entries of that event; ""
-	// appends it to the document.
-	After string
-	Entry Entry
+	After     string // event id whose entries precede the new one; "" appends to the document
+	Entry     Entry
 }
 
 // AppendText appends text to a streaming entry.
@@ -34,26 +29,21 @@ type RemoveEntry struct{ ID string }
 // UpdateToolStatus updates a tool call with its result.
 type UpdateToolStatus struct {
 	ToolCallID string
-	// SessionID is that of the call's [AppendEntry].
-	SessionID string
-	// MessageID is the message that made the call, "" if unknown.
-	MessageID  string
+	SessionID  string
+	MessageID  string // that made the call; "" if unknown
 	Status     Status
 	ActionType ActionType
 	Content    string
-	// Timestamp is the time of the result.
-	Timestamp time.Time
-	// DurationMs is the duration of the call, see [EntryType]; 0 if unknown.
+	Timestamp  time.Time // of the result
 	DurationMs int64
 }
 
 // UpdateApproval shows that a tool call requires an approval, or the decision.
 type UpdateApproval struct {
 	ToolCallID string
-	// SessionID is that of the call's [AppendEntry].
-	SessionID string
-	Status    Status
-	Approval  Approval
+	SessionID  string
+	Status     Status
+	Approval   Approval
 	// ActionType and Content show edited arguments.
 	ActionType ActionType
 	Content    string
@@ -62,17 +52,14 @@ type UpdateApproval struct {
 // UpdateProgress replaces the progress of a running tool call.
 type UpdateProgress struct {
 	ToolCallID string
-	// SessionID is that of the call's [AppendEntry].
-	SessionID string
-	Text      string
+	SessionID  string
+	Text       string
 }
 
-// EmitWarning adds a warning about input that the transcript does not show: a malformed line of
-// an agent's log, a call with the id of an open call, or a result that waited too long for its
-// call.
+// EmitWarning adds a warning about input that the transcript does not show: a malformed line, a
+// call with the id of an open call, or a result that waited too long for its call.
 type EmitWarning struct {
-	Message string
-	// Metadata is that of the entry ([Entry]).
+	Message  string
 	Metadata json.RawMessage
 }
 

@@ -10,13 +10,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Bounds of the metadata of an entry, in bytes of JSON.
-const (
+const ( // in bytes of JSON
 	maxMetadata      = 16 << 10
 	maxMetadataValue = 4 << 10
 )
 
-// metadataOf returns the metadata of an event, nil without any.
 func metadataOf(e event.Event) json.RawMessage {
 	fields := e.Extra
 	if call, ok := e.Body.(event.ToolCall); ok && call.MessageID != "" && call.RequestID == "" {
@@ -47,7 +45,7 @@ func metadataOf(e event.Event) json.RawMessage {
 	return encode(kept)
 }
 
-// shortened returns a value, or the beginning of a long one as a text.
+// shortened truncates a long value, as a text.
 func shortened(value json.RawMessage) json.RawMessage {
 	if len(value) <= maxMetadataValue {
 		return value

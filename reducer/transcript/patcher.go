@@ -13,29 +13,19 @@ import (
 
 // Operation is one operation of a JSON Patch (RFC 6902).
 type Operation struct {
-	// Op is add, remove or replace.
-	Op   string `json:"op"`
-	Path string `json:"path"`
-	// Value is an [Item], a string that is appended to chunks or replaces the progress, or nil for
-	// remove.
-	Value any `json:"value,omitempty"`
+	Op    string `json:"op"` // add, remove or replace
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"` // an [Item], or text for chunks or progress; nil for remove
 }
 
-// Patcher maintains the document of a log and computes patches from earlier versions.
-// It is not safe for concurrent use.
-//
-// The cost of an event depends on the number of changed entries and of entries behind
-// an insertion, not on the length of the document.
+// Patcher maintains the document of a log and computes patches. It is not safe for concurrent use.
+// An event costs as much as the changed entries and those behind an insertion.
 type Patcher struct {
 	state   State
 	version int
-	// slots are in document order and include removed entries.
-	slots []*slot
-	// visible is the number of slots with an entry.
+	slots   []*slot // in document order, with removed entries
 	visible int
-	// recent lists the slots by their last change, newest first.
-	recent *list.List
-	// calls and streams are the slots of tool calls and streaming answers by the ids of effects.
+	recent  *list.List // slots by their last change, newest first
 	calls   map[callKey]*slot
 	streams map[string]*slot
 }
@@ -43,19 +33,14 @@ type Patcher struct {
 // slot is the position of an entry. Slots never change their order.
 type slot struct {
 	entry Entry
-	// after is the counter of the event that the slot follows. Slots are sorted by it,
-	// then by insertion order.
-	after int
-	// index is the number of entries before the slot.
-	index int
-	// Versions of the addition, the removal (0 if visible), the last change other than
-	// appended text and progress, and the last change.
+	after int // counter of the event before; sorts the slots, then by insertion
+	index int // number of entries before the slot
+	// Versions. removed is 0 if visible; replaced ignores appended text and progress.
 	added, removed, replaced, changed int
 	text                              *streamedText // nil unless the entry streams
-	recent                            *list.Element // in Patcher.recent
+	recent                            *list.Element
 }
 
-// streamedText is the text of a streaming entry and its length in each version.
 type streamedText struct {
 	strings.Builder
 	lengths []struct{ version, length int }
@@ -66,7 +51,6 @@ func (g *streamedText) add(version int, text string) {
 	g.lengths = append(g.lengths, struct{ version, length int }{version, g.Len()})
 }
 
-// since returns the text appended after a version.
 func (g *streamedText) since(version int) string {
 	i := sort.Search(len(g.lengths), func(i int) bool { return g.lengths[i].version > version })
 	if i == 0 {
@@ -83,7 +67,7 @@ func NewPatcher() *Patcher {
 // Version returns the number of applied events that had an effect.
 func (p *Patcher) Version() int { return p.version }
 
-// Document returns the newest version. Callers must not modify it.
+// Document returns the newest version, which must not be modified.
 func (p *Patcher) Document() Document {
 	entries := make([]Item, 0, p.visible)
 	for _, s := range p.slots {
@@ -94,8 +78,7 @@ func (p *Patcher) Document() Document {
 	return Document{Entries: entries}
 }
 
-// Apply folds an event and returns the patch from the previous version, or nil if it
-// had no effect.
+// Apply folds an event and returns the patch, or nil if the event had no effect.
 func (p *Patcher) Apply(e event.Event) []Operation {
 	state, effects := Reduce(p.state, e)
 	p.state = state
@@ -111,8 +94,8 @@ func (p *Patcher) Apply(e event.Event) []Operation {
 	return patch
 }
 
-// Since returns the patch from a version to the newest. It changes each entry at most
-// once. ok is false for an unknown version; its viewer needs the whole document.
+// Since returns a patch that changes each entry at most once. ok is false for an unknown version;
+// its viewer needs the whole document.
 func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 	if version < 0 || version > p.version {
 		return nil, false
@@ -121,9 +104,8 @@ func (p *Patcher) Since(version int) (patch []Operation, ok bool) {
 	for e := p.recent.Front(); e != nil && e.Value.(*slot).changed > version; e = e.Next() {
 		changed = append(changed, e.Value.(*slot))
 	}
-	// A patch is applied from front to back, so all entries before an operation are in
-	// their newest state, and paths use the newest indices. Of several slots with the
-	// same index, all but the last are removed.
+	// A patch is applied from front to back, so paths use the newest indices. Of several slots with
+	// the same index, all but the last are removed.
 	slices.SortFunc(changed, func(a, b *slot) int {
 		return cmp.Or(cmp.Compare(a.index, b.index), -cmp.Compare(a.removed, b.removed))
 	})
@@ -208,8 +190,8 @@ func (p *Patcher) add(effect AppendEntry) {
 	p.markChanged(s)
 }
 
-// insert inserts a slot after an event. It reuses the first of the slots there that were
-// removed in this version, so that viewers see the entries of a stream replaced in order.
+// insert reuses the first slot there that was removed in this version, so that viewers see the
+// entries of a stream replaced in order.
 func (p *Patcher) insert(after int) *slot {
 	i := len(p.slots)
 	for ; i > 0 && p.slots[i-1].after > after; i-- {
@@ -232,8 +214,7 @@ func (p *Patcher) insert(after int) *slot {
 	return s
 }
 
-// removedBefore returns the first of the removed slots right before slot i that follow the
-// event and were removed in this version, or i.
+// removedBefore returns the first slot before i, after the event, removed in this version; or i.
 func (p *Patcher) removedBefore(i, after int) int {
 	first := i
 	for ; i > 0 && p.slots[i-1].after == after && p.slots[i-1].removed != 0; i-- {
@@ -254,7 +235,6 @@ func (p *Patcher) remove(s *slot) {
 	p.markChanged(s)
 }
 
-// markChanged records a change in this version.
 func (p *Patcher) markChanged(s *slot) {
 	s.changed = p.version
 	p.recent.MoveToFront(s.recent)

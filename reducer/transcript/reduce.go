@@ -11,64 +11,49 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// State is the immutable state between events. Its zero value precedes the first
-// event.
+// State is the immutable state between events. Its zero value precedes the first event.
 type State struct {
-	// newest is the counter of the newest event.
-	newest int
-	// cwd is the agent's working directory, "" if unknown.
-	cwd string
-	// attachments wait for the next user message.
+	newest      int    // counter of the newest event
+	cwd         string // the agent's working directory; "" if unknown
 	attachments []Attachment
-	request     request // the newest
-	// answer is the newest answer since the last user message.
-	answer position
-	stream stream
-	// lastEnded is the number of the newest request whose streaming has ended.
-	lastEnded int
-	// complete is the newest attempt whose answer is in the log.
-	complete attempt
-	// open holds the calls without a result, oldest first.
-	open     []*pendingCall
-	answered *answered
-	waiting  []pendingResult
-	// clientTools are the names of the tools of clients.
+	request     request  // the newest
+	answer      position // since the last user message
+	stream      stream
+	lastEnded   int            // number of the newest request whose streaming has ended
+	complete    attempt        // newest attempt whose answer is in the log
+	open        []*pendingCall // without a result, oldest first
+	answered    *answered
+	waiting     []pendingResult
 	clientTools []string
 }
 
 type request struct {
 	position
-	model string
-	// attempt is the number of the newest attempt that was sent; 0 if unknown.
-	attempt int
-	// steps counts the answers with tool calls, and failed the other attempts with usage that
-	// ended before the request; usage is the sum of both, durationMs that of the steps.
+	model   string
+	attempt int // newest that was sent; 0 if unknown
+	// steps counts answers with tool calls, failed other ended attempts with usage. usage is the
+	// sum of both, durationMs that of the steps.
 	steps, failed int
 	usage         event.Usage
 	durationMs    int64
 }
 
-// position is the event after which the entries of a request or an answer stand, ""
-// for log order.
+// position is the event after which the entries of a request or an answer stand; "": log order.
 type position struct{ id, after string }
 
-// attempt identifies an attempt by the numbers of its request and its own; zero for none.
 type attempt struct{ request, number int }
 
 func (a attempt) compare(b attempt) int {
 	return cmp.Or(cmp.Compare(a.request, b.request), cmp.Compare(a.number, b.number))
 }
 
-// stream is the progress of the current attempt.
 type stream struct {
 	attempt
-	next int // expected index of the next delta
-	// Entry ids of the text and of the reasoning; "" if none is shown.
-	text, thinking string
+	next           int    // expected index of the next delta
+	text, thinking string // entry ids; "" if none is shown
 }
 
-// Reduce returns the effects of an event. Events must come in log order; repeated
-// events have no effect. Deltas can come at any time.
+// Reduce returns the effects of an event, none for a repeat. All but deltas come in log order.
 func Reduce(s State, e event.Event) (State, []Effect) {
 	counter := event.Counter(e.ID)
 	if counter > 0 && counter <= s.newest {
@@ -80,7 +65,6 @@ func Reduce(s State, e event.Event) (State, []Effect) {
 	return f.State, f.effects
 }
 
-// fold is one reduction in progress.
 type fold struct {
 	State
 	event   event.Event
@@ -169,7 +153,6 @@ func (f *fold) apply() {
 	}
 }
 
-// appendAnswer adds the reasoning and the answer, and removes their streaming entries.
 func (f *fold) appendAnswer(body event.AssistantMessage) {
 	after := f.logged(body.ThroughEventID)
 	if body.RequestID != "" {
@@ -190,7 +173,7 @@ func (f *fold) appendAnswer(body event.AssistantMessage) {
 	}
 }
 
-// addDelta shows a delta. After a gap, it ignores deltas until a Reset.
+// addDelta ignores deltas after a gap until a Reset.
 func (f *fold) addDelta(body event.TextDelta, kind Kind) {
 	if !f.startAttempt(attempt{event.RequestNumber(body.RequestID), body.Attempt}) {
 		return
@@ -221,7 +204,7 @@ func (f *fold) addDelta(body event.TextDelta, kind Kind) {
 	}
 }
 
-// startAttempt switches to an attempt. It returns false if the attempt has ended.
+// startAttempt switches to an attempt; false if it has ended.
 func (f *fold) startAttempt(a attempt) bool {
 	switch c := a.compare(f.stream.attempt); {
 	case a.request <= f.lastEnded, a.compare(f.complete) <= 0, c < 0:
@@ -242,8 +225,7 @@ func (f *fold) removeStreamed() {
 	}
 }
 
-// endAttempt ends the streaming of the newest attempt of a request. Another attempt can follow
-// after tool calls.
+// endAttempt ends a stream. Another attempt can follow after tool calls.
 func (f *fold) endAttempt(request int) {
 	complete := attempt{request, f.request.attempt}
 	if complete.number == 0 && f.stream.request == request {
@@ -257,7 +239,6 @@ func (f *fold) endAttempt(request int) {
 	}
 }
 
-// endStep adds the usage of an answer with tool calls to that of its request.
 func (f *fold) endStep(body event.LLMAttemptEnded) {
 	if f.request.id == body.RequestID {
 		f.request.usage = f.request.total(body.Usage)
@@ -266,7 +247,6 @@ func (f *fold) endStep(body event.LLMAttemptEnded) {
 	}
 }
 
-// endFailed adds the usage of an attempt that another one follows.
 func (f *fold) endFailed(requestID string, usage event.Usage) {
 	if f.request.id == requestID && isUsed(usage) {
 		f.request.usage = f.request.total(usage)
@@ -274,10 +254,9 @@ func (f *fold) endFailed(requestID string, usage event.Usage) {
 	}
 }
 
-// isUsed reports whether an attempt has usage; one that the provider rejected has none.
+// isUsed is false for an attempt that the provider rejected.
 func isUsed(usage event.Usage) bool { return usage.InputTokens+usage.OutputTokens > 0 }
 
-// total returns the usage of the attempts that ended and of another one.
 func (r request) total(usage event.Usage) event.Usage {
 	if r.steps+r.failed == 0 {
 		return usage
@@ -285,7 +264,7 @@ func (r request) total(usage event.Usage) event.Usage {
 	return sum(r.usage, usage)
 }
 
-// sum adds the usage of two attempts. The cost is unknown if the cost of either is unknown.
+// sum has no cost if either cost is unknown.
 func sum(a, b event.Usage) event.Usage {
 	total := event.Usage{
 		InputTokens: a.InputTokens + b.InputTokens, CachedTokens: a.CachedTokens + b.CachedTokens,
@@ -298,7 +277,7 @@ func sum(a, b event.Usage) event.Usage {
 	return total
 }
 
-// endStream ends the streaming of a request and of all earlier ones.
+// endStream also ends all earlier requests.
 func (f *fold) endStream(requestID string) {
 	f.lastEnded = max(f.lastEnded, event.RequestNumber(requestID))
 	if f.stream.request <= f.lastEnded {
@@ -306,8 +285,7 @@ func (f *fold) endStream(requestID string) {
 	}
 }
 
-// appendNote adds a note of an agent. It uses the extra fields cwd, model, durationMs
-// and usage. The extra field line is malformed input of the agent's log.
+// appendNote uses the agent's extra fields, among them line, which marks malformed input.
 func (f *fold) appendNote(body event.Note) {
 	switch body.Kind {
 	case event.NoteThinking:
@@ -353,7 +331,6 @@ func (f *fold) usage(body event.LLMRequestCompleted) Entry {
 	return entry
 }
 
-// appendUsage shows the usage of a request without an answer, if it has any.
 func (f *fold) appendUsage(requestID string, usage event.Usage) {
 	r := f.requestOf(requestID)
 	if isUsed(usage) {
@@ -367,7 +344,6 @@ func (f *fold) appendUsage(requestID string, usage event.Usage) {
 	}
 }
 
-// requestOf returns the newest request if it has the id, and else an unknown one.
 func (f *fold) requestOf(id string) request {
 	if f.request.id != id {
 		return request{}
@@ -375,7 +351,6 @@ func (f *fold) requestOf(id string) request {
 	return f.request
 }
 
-// entry describes the usage of the attempts of a request.
 func (r request) entry() Entry {
 	t := EntryType{
 		Type: TokenUsageInfo, Model: r.model, InputTokens: r.usage.InputTokens, CachedTokens: r.usage.CachedTokens,
@@ -400,13 +375,11 @@ func (f *fold) append(after string, entry Entry) {
 	f.effects = append(f.effects, AppendEntry{ID: f.event.ID, After: after, Entry: f.entry(entry)})
 }
 
-// entry adds the time and the metadata of the event.
 func (f *fold) entry(entry Entry) Entry {
 	entry.Timestamp, entry.Metadata = f.at, metadataOf(f.event)
 	return entry
 }
 
-// warn reports that the transcript does not show the event.
 func (f *fold) warn(message string) {
 	f.effects = append(f.effects, EmitWarning{Message: message, Metadata: metadataOf(f.event)})
 }
@@ -415,7 +388,7 @@ func (f *fold) appendSystem(after string, subtype Subtype, level Level, content 
 	f.append(after, Entry{EntryType: EntryType{Type: SystemMessage, Subtype: subtype, Level: level}, Content: content})
 }
 
-// logged returns throughEventID, or "" if the log does not contain it yet.
+// logged returns "" for an event that the log does not contain yet.
 func (f *fold) logged(throughEventID string) string {
 	if event.Counter(throughEventID) > f.newest {
 		return ""
@@ -440,7 +413,7 @@ func attachment(eventID string, body event.FileAttachment) Attachment {
 	return a
 }
 
-// timeOf returns the time in the agent's log, else the time of recording.
+// timeOf prefers the time in the agent's log.
 func timeOf(e event.Event) time.Time {
 	// In UTC the year can be outside the range of JSON times.
 	if at := extra[time.Time](e, "sourceTimestamp").UTC(); !at.IsZero() && at.Year() >= 0 && at.Year() <= 9999 {
@@ -449,7 +422,7 @@ func timeOf(e event.Event) time.Time {
 	return e.Timestamp.UTC()
 }
 
-// extra returns a field of e.Extra, zero if it is missing or of another type.
+// extra returns zero for a field that is missing or of another type.
 func extra[T any](e event.Event, name string) T {
 	var value, none T
 	if json.Unmarshal(e.Extra[name], &value) != nil {

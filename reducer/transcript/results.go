@@ -11,7 +11,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// withResult adds a result to an action and returns the status of the call.
 func (a ActionType) withResult(r event.ToolResult, relative func(string) string) (Status, ActionType) {
 	raw := r.Value
 	if len(raw) == 0 {
@@ -42,7 +41,6 @@ func (a ActionType) withResult(r event.ToolResult, relative func(string) string)
 	return status, a
 }
 
-// failure derives a status from the type of an error and returns its message.
 func failure(raw json.RawMessage) (Status, string) {
 	var e struct{ Type, Message string }
 	if json.Unmarshal(raw, &e) != nil {
@@ -61,13 +59,12 @@ func failure(raw json.RawMessage) (Status, string) {
 	return Failed, text
 }
 
-// Exit status in command output, as written by Droid and Claude Code.
+// Exit status in the output of Droid and Claude Code.
 var (
 	exitSuffix = regexp.MustCompile(`\n*\[Process exited with code (-?\d+)\]\s*$`)
 	exitPrefix = regexp.MustCompile(`^(?:Error: )?Exit code (-?\d+)(?:\n|$)`)
 )
 
-// commandResult splits the exit status from the output of a command.
 func commandResult(text string) CommandResult {
 	for _, pattern := range []*regexp.Regexp{exitSuffix, exitPrefix} {
 		m := pattern.FindStringSubmatchIndex(text)
@@ -81,15 +78,13 @@ func commandResult(text string) CommandResult {
 	return CommandResult{Output: text}
 }
 
-// reportedChange is the result of an edit.
 type reportedChange struct {
 	FilePath string  `json:"file_path"`
 	Diff     string  `json:"diff"`
 	Content  *string `json:"content"`
 }
 
-// reportedChangeOf decodes the result of an edit, an object. Droid nests that of ApplyPatch in
-// the field value.
+// reportedChangeOf decodes an edit. Droid nests that of ApplyPatch in the field value.
 func reportedChangeOf(raw json.RawMessage) (change reportedChange, ok bool) {
 	var nested struct {
 		Value json.RawMessage `json:"value"`
@@ -109,9 +104,8 @@ func unmarshal(raw json.RawMessage, into any) (ok bool) {
 	return json.Unmarshal(raw, into) == nil
 }
 
-// withReportedChanges replaces the changes of an edit with the exact ones of its
-// result. Results describe one file and neither deletions nor renames; other changes are
-// kept.
+// withReportedChanges takes the exact changes from a result, unless the call has several files,
+// deletions or renames, which results do not describe.
 func (a ActionType) withReportedChanges(raw json.RawMessage, relative func(string) string) ActionType {
 	result, ok := reportedChangeOf(raw)
 	isDeletionOrRename := func(c FileChange) bool { return c.Action == Delete || c.Action == Rename }
@@ -128,7 +122,7 @@ func (a ActionType) withReportedChanges(raw json.RawMessage, relative func(strin
 	return a
 }
 
-// plain returns a result as text: a string, joined text blocks, or else JSON.
+// plain joins text blocks, and keeps other JSON.
 func plain(raw json.RawMessage) string {
 	if text, ok := stringOf(raw); ok {
 		return text

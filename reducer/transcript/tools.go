@@ -11,8 +11,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// tools maps tool names, in lower case without separators, to actions. For unsupported
-// parameters an entry returns the zero action, and the call is shown as a generic tool.
+// tools is keyed in lower case without separators. A zero action means a generic tool.
 var tools = map[string]func(parameters) ActionType{
 	"read":          readFile,
 	"readfile":      readFile,
@@ -45,7 +44,6 @@ var tools = map[string]func(parameters) ActionType{
 
 var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 
-// actionOf returns the action of a call. Paths below cwd become relative to it.
 func actionOf(toolName string, raw json.RawMessage, cwd string) ActionType {
 	p := parameters{cwd: cwd}
 	object := raw
@@ -63,7 +61,6 @@ func actionOf(toolName string, raw json.RawMessage, cwd string) ActionType {
 	return ActionType{Action: Tool, Arguments: valid(raw)}
 }
 
-// title returns a one-line summary of a call.
 func title(toolName string, a ActionType) string {
 	text := cmp.Or(a.Query, a.Path, a.Command, a.URL, a.Plan, a.Description, toolName)
 	if a.Action == TodoManagement {
@@ -104,7 +101,6 @@ func writeFile(p parameters) ActionType {
 	})
 }
 
-// editFile accepts one replacement, or several in edits or changes.
 func editFile(p parameters) ActionType {
 	path, ok := p.path("file_path", "path", "filePath")
 	replacements := p.objects("edits", "changes")
@@ -141,7 +137,6 @@ func patchFiles(p parameters) ActionType {
 // todoLine matches a line like "1. [completed] Read the code".
 var todoLine = regexp.MustCompile(`^\s*(?:\d+[.)]|[-*])?\s*(?:\[([^\]]*)\])?\s*(.*)$`)
 
-// todoList accepts a list of objects, or text lines.
 func todoList(p parameters) ActionType {
 	action := ActionType{Action: TodoManagement}
 	for _, item := range p.objects("todos") {
@@ -189,8 +184,7 @@ type parameters struct {
 	cwd    string
 }
 
-// text returns the first field that is set: a string, a list of strings joined by
-// spaces, or else JSON.
+// text joins lists of strings by spaces.
 func (p parameters) text(names ...string) (string, bool) {
 	for _, name := range names {
 		raw, ok := p.fields[name]
@@ -214,7 +208,6 @@ func (p parameters) path(names ...string) (string, bool) {
 	return p.relative(text), ok
 }
 
-// relative returns a path relative to the agent's working directory.
 func (p parameters) relative(path string) string {
 	if p.cwd == "" || !strings.HasPrefix(path, p.cwd) {
 		return path
@@ -244,7 +237,7 @@ func (p parameters) objects(names ...string) []parameters {
 	return nil
 }
 
-// diff returns a unified diff of two excerpts, which may lack a final newline.
+// diff adds a missing final newline.
 func diff(path, before, after string) string {
 	before, after = wholeLines(before), wholeLines(after)
 	unified, err := udiff.ToUnified(path, path, before, udiff.Lines(before, after), udiff.DefaultContextLines)
@@ -261,7 +254,6 @@ func wholeLines(text string) string {
 	return text + "\n"
 }
 
-// stringOf decodes a JSON string.
 func stringOf(raw json.RawMessage) (text string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
@@ -270,8 +262,7 @@ func stringOf(raw json.RawMessage) (text string, ok bool) {
 	return text, err == nil
 }
 
-// valid returns valid JSON unchanged. Invalid JSON, which Go callers can put into an
-// event, becomes a string.
+// valid turns invalid JSON, which Go callers can put into an event, into a string.
 func valid(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw

@@ -26,7 +26,6 @@ func afterRetries(n int) string {
 	return fmt.Sprintf(" after %d retries", n)
 }
 
-// settings describes a setting; "" if body is not one.
 func settings(body event.Body) string {
 	switch body := body.(type) {
 	case event.SetProviderConfig:
