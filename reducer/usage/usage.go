@@ -1,5 +1,4 @@
-// Package usage sums the usage of the attempts in logs, by context, by model or by day. It is a
-// pure fold: it has no clock and does no I/O.
+// Package usage sums the usage of the attempts in logs. It is a pure fold without clock or I/O.
 package usage
 
 import (
@@ -15,7 +14,6 @@ import (
 // By is how a [Table] groups usage into rows.
 type By string
 
-// Kinds of rows.
 const (
 	ByContext By = "context"
 	ByModel   By = "model"
@@ -27,8 +25,7 @@ type Key struct {
 	ContextName string `json:"contextName,omitempty"`
 	ProviderID  string `json:"providerId,omitempty"`
 	Model       string `json:"model,omitempty"`
-	// Day is that of the end of the attempt in UTC, like "2026-01-02".
-	Day string `json:"day,omitempty"`
+	Day         string `json:"day,omitempty"` // of the end of the attempt in UTC, like "2026-01-02"
 }
 
 // Row is the sum over the attempts with a key.
@@ -39,13 +36,11 @@ type Row struct {
 
 // Table sums the usage of attempts. A running attempt counts once it ends.
 type Table struct {
-	by   By
-	sums map[Key]reducer.Usage
-	// log is the part of the sums from the log of the newest event, which context names.
-	log     map[Key]reducer.Usage
+	by      By
+	sums    map[Key]reducer.Usage
+	log     map[Key]reducer.Usage // part of the sums, from the log of context
 	context string
-	// open is the newest attempt without an end; nil for none.
-	open *event.LLMRequestStarted
+	open    *event.LLMRequestStarted
 }
 
 // New returns an empty table.
@@ -53,10 +48,8 @@ func New(by By) *Table {
 	return &Table{by: by, sums: map[Key]reducer.Usage{}, log: map[Key]reducer.Usage{}}
 }
 
-// Add folds an event. The events of a log come in order, one log after the other.
-//
-// The usage of a fork starts at the fork: earlier usage belongs to the context that it was
-// forked from.
+// Add folds an event. The events of a log come in order, one log after the other. The usage of a
+// fork starts at the fork: earlier usage belongs to the context that it was forked from.
 func (t *Table) Add(e event.Event) {
 	if e.ContextName != t.context {
 		t.endLog()
@@ -83,7 +76,6 @@ func (t *Table) Add(e event.Event) {
 	}
 }
 
-// end counts the open attempt. Events after its end are ignored.
 func (t *Table) end(e event.Event, requestID string, usage event.Usage) {
 	if t.open == nil || t.open.RequestID != requestID {
 		return
