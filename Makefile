@@ -64,7 +64,7 @@ bin/temporal: tools/temporal/go.mod
 	@installed=$$(command -v temporal) && "$$installed" --version 2>/dev/null | grep -qF '(Server $(pinned),' && \
 		echo "using $$installed with Temporal $(pinned)" && ln -s "$$installed" $@ || { \
 		echo "building bin/temporal, Temporal's own dev server; the first time this takes about 2.5 minutes"; \
-		cd tools/temporal && go build -o ../../$@ github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
+		cd tools/temporal && go build -o ../../$@ -ldflags "-s -w" github.com/temporalio/cli/cmd/temporal && touch ../../$@; }
 
 # The servers in docker-compose.yml, for deploy/local.
 production = bin/temporal-server bin/temporal-sql-tool bin/nats-server
