@@ -28,8 +28,6 @@ func TestTheDevServerSharesModuleVersionsWithTheProduct(t *testing.T) {
 		case !isShared:
 		case strings.HasPrefix(module, "go.temporal.io/"), module == "github.com/nexus-rpc/sdk-go":
 			// The server implements the API of its own version.
-		case module == "github.com/golang/mock", module == "github.com/gorilla/mux":
-			// The server requires newer ones; the product does not compile them.
 		default:
 			require.Equal(t, version, server[module], "%s: in tools/temporal run go get %[1]s@%s", module, version)
 		}
