@@ -15,11 +15,13 @@ const maxErrorBody = 64 << 10 // bytes
 // This file works around limits of go-openai 1.43 (and eventbody.go around its stream reader):
 //
 //   - doer: errors lack the response headers, such as Retry-After, and the error objects of some
-//     servers: https://github.com/sashabaranov/go-openai/issues/452
+//     servers: https://github.com/sashabaranov/go-openai/issues/452. Unnecessary once its errors
+//     have both.
 //   - withBody: zeros are omitted, such as a temperature of 0, fields cannot be added, and outdated
 //     rules reject parameters of reasoning models:
-//     https://github.com/sashabaranov/go-openai/issues/9
-//   - withBody: each request encodes all messages again; there is no upstream issue.
+//     https://github.com/sashabaranov/go-openai/issues/9. Unnecessary once parameters can be any JSON.
+//   - withBody: each request encodes all messages again; there is no upstream issue. Unnecessary
+//     once a request accepts encoded messages.
 
 // doer is the HTTP client for go-openai, which returns its errors unchanged.
 type doer struct{ client *http.Client }
