@@ -27,25 +27,19 @@ func TestSendReturnsTheIDsOfItsEvents(t *testing.T) {
 	w := newWorld(t)
 	w.worker()
 	c := w.open("appended")
-	sent, err := c.Send(w.ctx, note("one", "One"), note("two", "Two"))
-	require.NoError(t, err)
-	first := event.Counter(sent.EventIDs[0])
-	require.Equal(t, []string{event.FormatID(c.Name(), first), event.FormatID(c.Name(), first+1)}, sent.EventIDs)
+	sent := w.sendForIDs(c, note("one", "One"), note("two", "Two"))
+	first := event.Counter(sent[0])
+	require.Equal(t, []string{event.FormatID(c.Name(), first), event.FormatID(c.Name(), first+1)}, sent)
 
 	// Repeats are deduplicated: alone, as a signal, and together with new events.
-	again, err := c.Send(w.ctx, note("two", "Two"))
-	require.NoError(t, err)
-	require.Equal(t, sent.EventIDs[1:], again.EventIDs)
+	require.Equal(t, sent[1:], w.sendForIDs(c, note("two", "Two")))
 	require.NoError(t, w.temporal.SignalWorkflow(w.ctx, wire.WorkflowID(c.Name()), "", wire.SignalEvent,
 		map[string]any{"_tag": "UserMessage", "content": "One", "clientEventId": "one"}))
-	more, err := c.Send(w.ctx, note("two", "Two"), note("three", "Three"))
-	require.NoError(t, err)
-	require.Equal(t, []string{sent.EventIDs[1], event.FormatID(c.Name(), first+2)}, more.EventIDs)
+	more := w.sendForIDs(c, note("two", "Two"), note("three", "Three"))
+	require.Equal(t, []string{sent[1], event.FormatID(c.Name(), first+2)}, more)
 
 	w.close(c, "for today")
-	late, err := c.Send(w.ctx, note("one", "One"))
-	require.NoError(t, err)
-	require.Equal(t, sent.EventIDs[:1], late.EventIDs, "the next session must deduplicate")
+	require.Equal(t, sent[:1], w.sendForIDs(c, note("one", "One")), "the next session must deduplicate")
 	require.Equal(t, story(`
 		SessionStarted after 0
 		UserMessage "One"
@@ -68,9 +62,7 @@ func TestInputSentWithoutAWorkerIsRecordedOnce(t *testing.T) {
 	}
 	// The server has both the unanswered updates and the signals sent in their place.
 	w.worker()
-	sent, err := c.Send(w.ctx, note("Three", "Three"))
-	require.NoError(t, err)
-	require.NotEmpty(t, sent.EventIDs)
+	require.Len(t, w.sendForIDs(c, note("Three", "Three")), 1)
 	var said []string
 	for e, err := range c.Events(w.ctx, "") {
 		require.NoError(t, err)
@@ -85,7 +77,7 @@ func TestInvalidUpdatesDoNotEnterTheHistory(t *testing.T) {
 	w := newWorld(t)
 	w.worker()
 	c := w.open("strict")
-	w.send(c, note("one", "One"))
+	w.sendForIDs(c, note("one", "One"))
 	before := w.historyLength(c)
 	for name, input := range map[string]any{
 		"a string":       "Hello",
@@ -146,9 +138,7 @@ func TestSendReportsARejection(t *testing.T) {
 	first.rest()
 	no := false
 	two.Body = event.UserMessage{Content: "Two", TriggersTurn: &no}
-	sent, err := c.Send(w.ctx, two)
-	require.NoError(t, err, "rejected events may be sent again")
-	require.Len(t, sent.EventIDs, 1)
+	require.Len(t, w.sendForIDs(c, two), 1, "rejected events may be sent again")
 }
 
 func TestTheTemporalCLIAppendsEventsByUpdate(t *testing.T) {

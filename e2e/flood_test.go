@@ -171,11 +171,7 @@ func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
 	w.worker()
 	require.ErrorContains(t, <-updated, "the Workflow completed before the Update completed")
 
-	var sent client.Receipt
-	for sent.EventIDs == nil { // while the worker is busy, Send does not learn the ids
-		sent, err = c.Send(w.ctx, note("appended", "Two"))
-		require.NoError(t, err)
-	}
+	sent := w.sendForIDs(c, note("appended", "Two"))
 	w.requireFlood(c, f)
 	var found []string
 	for e, err := range c.Events(w.ctx, "") {
@@ -184,7 +180,7 @@ func TestAnUpdateOfARunThatContinuesAsNewIsRecordedOnce(t *testing.T) {
 			found = append(found, e.ID)
 		}
 	}
-	require.Equal(t, sent.EventIDs, found)
+	require.Equal(t, sent, found)
 	require.Greater(t, len(w.runs(c)), 1)
 	w.requireNoRunEnded(c, maxFloodedRunBytes)
 }

@@ -62,12 +62,23 @@ func (b *browser) say(text, key string) string {
 	b.w.t.Helper()
 	data, err := event.New(event.UserMessage{Content: text}).MarshalJSON()
 	require.NoError(b.w.t, err)
-	status, answer := b.do(http.MethodPost, b.url+"/events", string(data), "Idempotency-Key", key)
+	status, answer := b.post(string(data), key)
 	require.Equal(b.w.t, http.StatusAccepted, status, answer)
 	var sent client.Receipt
 	require.NoError(b.w.t, json.Unmarshal([]byte(answer), &sent))
 	require.Len(b.w.t, sent.EventIDs, 1)
 	return sent.EventIDs[0]
+}
+
+// post repeats a request with an idempotency key until a worker responds in time.
+func (b *browser) post(body, key string) (status int, answer string) {
+	b.w.t.Helper()
+	for {
+		status, answer = b.do(http.MethodPost, b.url+"/events", body, "Idempotency-Key", key)
+		if status != http.StatusAccepted || strings.Contains(answer, `"eventIds"`) {
+			return status, answer
+		}
+	}
 }
 
 type view struct {
@@ -246,8 +257,7 @@ func TestIdempotencyKeysSurviveAGatewayRestart(t *testing.T) {
 	c := w.open("keyed")
 	send := func(b *browser, text string) (status int, answer string) {
 		t.Helper()
-		body := `{"_tag":"UserMessageEvent","content":"` + text + `","triggersTurn":false}`
-		return b.do(http.MethodPost, b.url+"/events", body, "Idempotency-Key", "one")
+		return b.post(`{"_tag":"UserMessageEvent","content":"`+text+`","triggersTurn":false}`, "one")
 	}
 	b := w.browser(c)
 	status, first := send(b, "Hello")

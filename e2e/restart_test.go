@@ -32,7 +32,7 @@ type ownServer struct {
 
 func startOwnServer(t *testing.T) *ownServer {
 	t.Helper()
-	s := &ownServer{t: t, options: devserver.Options{Command: command, DataDir: t.TempDir()}}
+	s := &ownServer{t: t, options: devserver.Options{Command: command, DataDir: t.TempDir(), Unsynced: true}}
 	s.start()
 	require.NoError(t, register(s.Address()))
 	return s

@@ -62,7 +62,7 @@ func findServers(dir string) (stop func(), err error) {
 		server, nats = running(temporal), running(broker)
 		return func() {}, nil
 	}
-	started, err := devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir})
+	started, err := devserver.Start(context.Background(), devserver.Options{Command: command, DataDir: dir, Unsynced: true})
 	if err != nil {
 		return nil, err
 	}

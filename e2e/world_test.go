@@ -277,6 +277,19 @@ func (w *world) send(c *client.Context, events ...event.Event) {
 	w.t.Fatal("the events were not recorded")
 }
 
+// sendForIDs repeats Send until a worker responds in time and returns the ids of the events, which
+// have client event ids.
+func (w *world) sendForIDs(c *client.Context, events ...event.Event) []string {
+	w.t.Helper()
+	for {
+		sent, err := c.Send(w.ctx, events...)
+		require.NoError(w.t, err)
+		if sent.EventIDs != nil {
+			return sent.EventIDs
+		}
+	}
+}
+
 func (w *world) close(c *client.Context, reason string) {
 	w.t.Helper()
 	require.NoError(w.t, c.Close(w.ctx, reason))

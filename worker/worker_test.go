@@ -400,7 +400,7 @@ func TestOfTwoFirstWorkersWithDifferentStoresOneStarts(t *testing.T) {
 	t.Parallel()
 	command, err := devserver.Find(t.Context(), nil)
 	require.NoError(t, err)
-	server, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: t.TempDir()})
+	server, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: t.TempDir(), Unsynced: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, server.Stop()) }()
 	workers := make([]*running, 2)

@@ -42,6 +42,9 @@ type Options struct {
 	Port, UIPort int
 	// Untuned omits the settings in [Tuning].
 	Untuned bool
+	// Unsynced omits fsync, for tests: the data survives a crash of the process but not of the
+	// machine, and a busy disk does not delay the server.
+	Unsynced bool
 	// Logger receives the server's warnings and errors. Nil: only the log file does.
 	Logger *slog.Logger
 }
@@ -138,14 +141,17 @@ func start(ctx context.Context, options Options) (*Server, error) {
 }
 
 func (s *Server) command() *exec.Cmd {
+	// With a write-ahead log, commits need no fsync and still survive a crash of the process.
+	synchronous := "normal"
+	if s.options.Unsynced {
+		synchronous = "off"
+	}
 	args := []string{
 		"server", "start-dev",
 		"--ip", host, "--port", strconv.Itoa(s.options.Port), "--ui-port", strconv.Itoa(s.options.UIPort),
 		"--namespace", s.options.Namespace,
 		"--db-filename", filepath.Join(s.options.DataDir, databaseFile),
-		// With a write-ahead log, commits need no fsync and still survive a crash of
-		// the process.
-		"--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=normal",
+		"--sqlite-pragma", "journal_mode=wal", "--sqlite-pragma", "synchronous=" + synchronous,
 		"--log-format", "json", "--log-level", "warn",
 		"--disable-config-file", "--disable-config-env",
 	}
