@@ -146,7 +146,10 @@ func (b toolbox) resolve(ctx context.Context, call ModelCall, room int) CalledTo
 	if err = matches(ctx, tool.Name, tool.Parameters, called.Arguments); err != nil {
 		return mistake("invalid arguments: %v", err)
 	}
-	called.Client, called.Approve = tool.isClient, b.needsApproval(tool.Tool, called.Arguments)
+	if called.Approve, err = b.needsApproval(tool.Tool, called.Arguments); err != nil {
+		return mistake("invalid arguments: %v", err)
+	}
+	called.Client = tool.isClient
 	if !tool.isClient {
 		called.Idempotent, called.TimeoutMs = tool.Idempotent, tool.Timeout.Milliseconds()
 		if tool.Idempotent {
@@ -189,26 +192,41 @@ func matches(ctx context.Context, tool string, parameters event.Object, argument
 		activity.GetLogger(ctx).Warn("The arguments of a tool are not validated: its schema is invalid", "tool", tool, "error", err)
 		return nil
 	}
-	return compiled.Check(string(arguments))
+	if err = compiled.Check(string(arguments)); err != nil {
+		return err
+	}
+	return compiled.CheckNames(string(arguments))
 }
 
-// needsApproval reports whether a rule requires the approval of a call. A rule has either name of
-// the tool. It applies even if its schema is invalid or cannot be compared with the arguments.
-func (b toolbox) needsApproval(tool Tool, arguments json.RawMessage) bool {
-	return slices.ContainsFunc(b.approve, func(rule event.ApprovalRule) bool {
+// needsApproval reports whether a rule requires the approval of a call. A rule may name the tool as
+// models and the log do. A rule whose schema is invalid, or cannot be compared with the arguments,
+// requires it. The error is that of arguments that would avoid a rule by the case of a name.
+func (b toolbox) needsApproval(tool Tool, arguments json.RawMessage) (bool, error) {
+	for _, rule := range b.approve {
 		if !event.MatchTool(rule.Tool, tool.Canonical) && !event.MatchTool(rule.Tool, tool.Name) {
-			return false
+			continue
 		}
 		if rule.When == nil {
-			return true
+			return true, nil
 		}
 		compiled, err := schema.Compile(rule.When)
 		if err == nil {
 			err = compiled.Check(string(arguments))
 		}
-		return err == nil || errors.As(err, new(*schema.Fault))
-	})
+		if err == nil || isFault(err) {
+			return true, nil
+		}
+		if err = compiled.CheckNames(string(arguments)); isFault(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
+
+func isFault(err error) bool { return errors.As(err, new(*schema.Fault)) }
 
 // toolName returns a name that every provider accepts in a conversation.
 func toolName(name string) string {

@@ -194,6 +194,42 @@ func TestACallThatARuleCannotDecideAboutRequiresAnApproval(t *testing.T) {
 	}
 }
 
+// A tool may read names without regard to case, as encoding/json does.
+func TestACallCannotAvoidARuleByTheSpellingOfANameOrTwice(t *testing.T) {
+	open := event.Tool{Name: "remove"}
+	declared := event.Tool{Name: "remove", Parameters: event.Object(`{"properties":{"path":{}}}`)}
+	for name, test := range map[string]struct {
+		tool            event.Tool
+		when, arguments string
+		want            activities.CalledTool
+	}{
+		"the name of a rule": {open, `{"required":["path"]}`, `{"PATH":"/"}`,
+			activities.CalledTool{Arguments: json.RawMessage(`{"PATH":"/"}`), Error: "invalid arguments: /PATH: unknown field (want path)"}},
+		"a name within": {open, `{"properties":{"to":{"items":{"properties":{"path":{"const":"/"}},"required":["path"]}}},"required":["to"]}`, `{"to":[{"Path":"/"}]}`,
+			activities.CalledTool{Arguments: json.RawMessage(`{"to":[{"Path":"/"}]}`), Error: "invalid arguments: /to/0/Path: unknown field (want path)"}},
+		"a name of the tool": {declared, `{"not":{}}`, `{"paTh":"/"}`,
+			activities.CalledTool{Arguments: json.RawMessage(`{"paTh":"/"}`), Error: "invalid arguments: /paTh: unknown field (want path)"}},
+		"another rune of the same letter": {open, `{"required":["tasks"]}`, `{"ta\u017fks":1}`,
+			activities.CalledTool{Arguments: json.RawMessage(`{"taſks":1}`), Error: "invalid arguments: /taſks: unknown field (want tasks)"}},
+		"two values": {open, `{"properties":{"path":{"const":"/"}}}`, `{"path":"/","path":"a"}`,
+			activities.CalledTool{Arguments: json.RawMessage(`{"path":"a"}`), Client: true}},
+		"two values in the other order": {open, `{"properties":{"path":{"const":"/"}},"required":["path"]}`, `{"path":"a","path":"/"}`,
+			activities.CalledTool{Arguments: json.RawMessage(`{"path":"/"}`), Client: true, Approve: true}},
+		"another name": {declared, `{"required":["path"]}`, `{"pathname":"/","headers":{"PATH":"/"}}`,
+			activities.CalledTool{Arguments: json.RawMessage(`{"headers":{"PATH":"/"},"pathname":"/"}`), Client: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []activities.ModelCall{{Name: "remove", Arguments: test.arguments}}}}
+			result, err := answered(t, nil, model, event.SetTools{
+				Tools: event.ToolList{test.tool}, Approve: event.ApprovalRules{{Tool: "remove", When: event.Object(test.when)}},
+			})
+			require.NoError(t, err)
+			test.want.Name = "remove"
+			require.Equal(t, []activities.CalledTool{test.want}, result.Calls)
+		})
+	}
+}
+
 func TestARuleMayNameAToolAsTheLogDoes(t *testing.T) {
 	for pattern, want := range map[string]bool{
 		"mcp:files/read": true, "files_read": true, "files_*": true, "read": false,

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	exact "github.com/segmentio/encoding/json"
+
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/schema"
@@ -55,6 +57,7 @@ func Attempts(attempts int) Option { return func(t *Tool) { t.spec.Attempts = at
 func MaxResult(bytes int) Option { return func(t *Tool) { t.maxResult = bytes } }
 
 // Parameters replaces the JSON Schema of the input type, which may then be [json.RawMessage].
+// Names of fields match exactly.
 func Parameters(schema event.Object) Option { return func(t *Tool) { t.spec.Parameters = schema } }
 
 // Canonical is the name in event.SetTools. Default: the name for models.
@@ -70,7 +73,8 @@ func New[In, Out any](name, description string, function func(ctx context.Contex
 		maxResult: DefaultMaxResult,
 		call: func(ctx context.Context, arguments json.RawMessage) (any, error) {
 			var in In
-			if err := json.Unmarshal(arguments, &in); err != nil {
+			// Names match exactly, as in approval rules; encoding/json would ignore their case.
+			if _, err := exact.Parse(arguments, &in, exact.DontMatchCaseInsensitiveStructFields); err != nil {
 				return nil, fmt.Errorf("invalid arguments: %w", err)
 			}
 			return function(ctx, in)
@@ -148,7 +152,11 @@ func compile(parameters event.Object) (*argumentsSchema, error) {
 func (s *argumentsSchema) check(arguments json.RawMessage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.schema.Check(string(arguments)); err != nil {
+	err := s.schema.Check(string(arguments))
+	if err == nil {
+		err = s.schema.CheckNames(string(arguments))
+	}
+	if err != nil {
 		return fmt.Errorf("invalid arguments: %w", err)
 	}
 	return nil

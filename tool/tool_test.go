@@ -146,3 +146,33 @@ func TestInvalidToolsAreErrors(t *testing.T) {
 	}
 	require.Panics(t, func() { tool.Must(tool.New("", "Weather", weather)) })
 }
+
+// Approval rules compare names with regard to case, so a tool must not receive another spelling.
+func TestAToolReceivesNoFieldByAnotherSpelling(t *testing.T) {
+	type options struct {
+		Force bool `json:"force"`
+	}
+	type in struct {
+		Path    string  `json:"path"`
+		Options options `json:"options"`
+	}
+	open := tool.Must(tool.New("remove", "Remove", func(_ context.Context, in in) (in, error) { return in, nil },
+		tool.Parameters(event.Object(`{"type":"object"}`))))
+	closed := tool.Must(tool.New("remove", "Remove", func(_ context.Context, in in) (in, error) { return in, nil },
+		tool.Parameters(event.Object(`{"type":"object","properties":{"path":{},"options":{"$ref":"#/$defs/options"}},"$defs":{"options":{"properties":{"force":{}}}}}`))))
+	for _, test := range []struct {
+		tool      tool.Tool
+		arguments string
+		want      activities.ToolCallResult
+	}{
+		{open, `{"path":"a","options":{"force":true}}`, activities.ToolCallResult{Value: json.RawMessage(`{"path":"a","options":{"force":true}}`)}},
+		{open, `{"PATH":"a","Path":"a","pat\u0068":"b","options":{"Force":true}}`, activities.ToolCallResult{Value: json.RawMessage(`{"path":"b","options":{"force":false}}`)}},
+		{closed, `{"PATH":"a"}`, activities.ToolCallResult{IsError: true, Error: json.RawMessage(`"invalid arguments: /PATH: unknown field (want path)"`)}},
+		{closed, `{"options":{"force":true,"\u017force":1,"Force":true}}`, activities.ToolCallResult{IsError: true, Error: json.RawMessage(`"invalid arguments: /options/Force: unknown field (want force)"`)}},
+	} {
+		set, err := tool.NewSet(tool.Options{}, test.tool)
+		require.NoError(t, err)
+		got := set.Call(t.Context(), activities.ToolCallRequest{Name: "remove", Arguments: json.RawMessage(test.arguments)})
+		require.Equal(t, test.want, got, test.arguments)
+	}
+}
