@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -146,6 +147,30 @@ func MatchTool(pattern, name string) bool {
 		}
 		name, rest = name[i+len(part):], after
 	}
+}
+
+// IsIdle reports whether an approval rule can match none of the tools, whatever tools workers have.
+// A context without tools has no idle rules.
+func (b SetTools) IsIdle(rule ApprovalRule) bool {
+	// The names of tools of MCP servers differ for models, and rules may use either name.
+	isForModels := !strings.ContainsAny(rule.Tool, ":/")
+	return len(b.Tools) > 0 && !slices.ContainsFunc(b.Tools, func(t Tool) bool {
+		return mayOverlap(rule.Tool, cmp.Or(t.Pattern, t.Name)) || isForModels && strings.ContainsAny(t.Pattern, ":/*")
+	})
+}
+
+// mayOverlap returns false only if no name matches both patterns.
+func mayOverlap(a, b string) bool {
+	if !strings.Contains(a, "*") {
+		return MatchTool(b, a)
+	}
+	if !strings.Contains(b, "*") {
+		return MatchTool(a, b)
+	}
+	headA, headB := a[:strings.Index(a, "*")], b[:strings.Index(b, "*")]
+	tailA, tailB := a[strings.LastIndex(a, "*")+1:], b[strings.LastIndex(b, "*")+1:]
+	return (strings.HasPrefix(headA, headB) || strings.HasPrefix(headB, headA)) &&
+		(strings.HasSuffix(tailA, tailB) || strings.HasSuffix(tailB, tailA))
 }
 
 // ToolLimits are the limits of a [SetTools], with defaults.

@@ -178,3 +178,46 @@ func TestFieldsOfToolsInOldLogsAreKept(t *testing.T) {
 		require.Error(t, err, "as input")
 	}
 }
+
+func TestARuleThatCanMatchNoToolIsIdle(t *testing.T) {
+	for _, test := range []struct {
+		tools string // the tools of the event
+		rule  string
+		want  bool
+	}{
+		{`["fetch"]`, "fetch", false},
+		{`["fetch"]`, "fecth", true},
+		{`["fetch"]`, "f*", false},
+		{`["fetch"]`, "mcp:*", true},
+		{`["fetch"]`, "*", false},
+		{`["*"]`, "anything", false},
+		{`["*"]`, "mcp:files/*", false},
+		{`["mcp:files/*"]`, "mcp:files/wirte_*", false}, // a server may have such tools
+		{`["mcp:files/*"]`, "mcp:web/*", true},
+		{`["mcp:files/*"]`, "*/write", false},
+		{`["mcp:*/read"]`, "mcp:files/*", false},
+		{`["mcp:*/read"]`, "mcp:*/write", true},
+		{`["mcp:files/read"]`, "mcp__files__read", false}, // its name for models
+		{`["mcp:files/read"]`, "mcp:files/write", true},
+		{`[{"name":"ask"}]`, "ask", false},
+		{`[{"name":"ask"}]`, "asks", true},
+		{`["fetch",{"name":"ask"}]`, "a*", false},
+		{`[]`, "fetch", false},
+	} {
+		var set event.SetTools
+		require.NoError(t, json.Unmarshal([]byte(`{"tools":`+test.tools+`}`), &set))
+		require.Equal(t, test.want, set.IsIdle(event.ApprovalRule{Tool: test.rule}), "%s %s", test.tools, test.rule)
+	}
+}
+
+// A warning about a rule with an effect would mislead.
+func TestARuleThatMatchesAToolIsNeverIdle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.StringMatching(`[ab:*]{1,5}`)
+		offered, rule, name := pattern.Draw(t, "tool"), pattern.Draw(t, "rule"), rapid.StringMatching(`[ab:]{1,4}`).Draw(t, "name")
+		set := event.SetTools{Tools: event.ToolList{{Pattern: offered}}}
+		if event.MatchTool(offered, name) && event.MatchTool(rule, name) {
+			require.False(t, set.IsIdle(event.ApprovalRule{Tool: rule}))
+		}
+	})
+}

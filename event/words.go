@@ -134,10 +134,14 @@ func (b SetTools) String() string {
 	parts := []string{cmp.Or(strings.Join(names, ", "), "none")}
 	var rules []string
 	for _, rule := range b.Approve {
+		words := rule.Tool
 		if rule.When != nil {
-			rule.Tool += " (conditionally)"
+			words += " (conditionally)"
 		}
-		rules = append(rules, rule.Tool)
+		if b.IsIdle(rule) {
+			words += " (matches none of the tools)"
+		}
+		rules = append(rules, words)
 	}
 	if len(rules) > 0 {
 		parts = append(parts, "approve "+strings.Join(rules, ", "))

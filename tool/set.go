@@ -120,7 +120,7 @@ func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, pattern
 	for _, prefix := range slices.Sorted(maps.Keys(s.options.Sources)) {
 		var own []string
 		for _, pattern := range patterns {
-			if strings.HasPrefix(pattern, prefix) {
+			if mayName(pattern, prefix) {
 				own = append(own, pattern)
 			}
 		}
@@ -137,14 +137,21 @@ func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, pattern
 	return known, nil
 }
 
-// isOfSource reports whether a pattern is of a source, which reports unknown names itself.
+// isOfSource reports whether a pattern may name tools of a source. The source itself reports unknown
+// names, and its tools may be missing at present.
 func (s *Set) isOfSource(pattern string) bool {
 	for prefix := range s.options.Sources {
-		if strings.HasPrefix(pattern, prefix) {
+		if mayName(pattern, prefix) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayName reports whether a pattern matches a name that begins with a prefix.
+func mayName(pattern, prefix string) bool {
+	head, _, hasStar := strings.Cut(pattern, "*")
+	return strings.HasPrefix(head, prefix) || hasStar && strings.HasPrefix(prefix, head)
 }
 
 func (s *Set) unknown(r activities.OfferRequest, pattern string) error {

@@ -93,7 +93,11 @@ func TestToolsAreOfferedInTheOrderOfTheEvent(t *testing.T) {
 		{[]string{"weather"}, []string{"weather", "read_result"}},
 		{[]string{"weather", "clock"}, []string{"weather", "clock", "read_result"}},
 		{[]string{"sum_*", "clock"}, []string{"sum_a", "sum_b", "clock", "read_result"}},
-		{[]string{"clock", "*"}, []string{"clock", "read_result", "sum_a", "sum_b", "weather"}},
+		{[]string{"clock", "*"}, []string{"clock", "mcp:files/read", "mcp:files/write", "mcp:web/get", "read_result", "sum_a", "sum_b", "weather"}},
+		{[]string{"*r"}, []string{"weather", "read_result"}},
+		{[]string{"*/read"}, []string{"mcp:files/read", "read_result"}},
+		{[]string{"m*:*e*", "sum_a"}, []string{"mcp:files/read", "mcp:files/write", "mcp:web/get", "sum_a", "read_result"}},
+		{[]string{"*/none"}, nil},
 		{[]string{"mcp:files/*", "weather"}, []string{"mcp:files/read", "mcp:files/write", "weather", "read_result"}},
 		{[]string{"mcp:files/write", "mcp:*"}, []string{"mcp:files/write", "mcp:files/read", "mcp:web/get", "read_result"}},
 		{[]string{"mcp:mail/*"}, nil},
@@ -142,6 +146,28 @@ func TestSourcesSeeOnlyTheirPatterns(t *testing.T) {
 	_, err = set.Offer(t.Context(), using("mcp:files/read"))
 	require.ErrorIs(t, err, files.err)
 	require.Equal(t, failed("the server is unavailable"), set.Call(t.Context(), request("mcp_files_read", "{}")))
+}
+
+// A rule that matches a tool that no pattern offers would be without effect, and the other way round
+// a call would need no approval.
+func TestTheWildcardsOfToolsAndOfRulesMeanTheSame(t *testing.T) {
+	tools := append(named(t, "weather"), named(t, "mcp:files/read")...)
+	set, err := tool.NewSet(tool.Options{Sources: map[string]tool.Source{"mcp:": &servers{t: t, tools: tools[1:]}}}, tools[0])
+	require.NoError(t, err)
+	for _, pattern := range []string{"*", "w*", "mcp:*", "m*", "*e*", "*/*", "mcp*/read", "weather"} {
+		var want []string
+		for _, name := range []string{"mcp:files/read", "read_result", "weather"} {
+			if event.MatchTool(pattern, name) {
+				want = append(want, name)
+			}
+		}
+		if !slices.Contains(want, "read_result") {
+			want = append(want, "read_result") // it reads the results of the others
+		}
+		offered, err := set.Offer(t.Context(), using(pattern))
+		require.NoError(t, err)
+		require.Equal(t, want, canonicalNames(offered), pattern)
+	}
 }
 
 func TestUnknownToolsFailTheRequestWithAList(t *testing.T) {

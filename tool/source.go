@@ -18,5 +18,5 @@ type OfferRequest struct {
 	// RequestID is the same in all steps of a turn. The tools of a request should not change: a
 	// model may call one that an earlier step offered.
 	RequestID string
-	Patterns  []string // all with the prefix of the source
+	Patterns  []string // each may match names with the prefix of the source
 }

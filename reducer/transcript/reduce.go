@@ -95,7 +95,11 @@ func (f *fold) apply() {
 		f.decide(body)
 	case event.SetTools:
 		f.clientTools = namesOfClientTools(body)
-		f.appendSystem("", SubtypeSettings, Info, settings(body))
+		level := Info
+		if slices.ContainsFunc(body.Approve, body.IsIdle) {
+			level = Warning
+		}
+		f.appendSystem("", SubtypeSettings, level, settings(body))
 	case event.Note:
 		f.appendNote(body)
 	case event.TextDelta:

@@ -29,11 +29,14 @@ func Tools(w io.Writer, set *event.SetTools, calls []reducer.Call) error {
 			}
 		}
 		for _, rule := range set.Approve {
-			if rule.When == nil {
-				row("approve", "%s", rule.Tool)
-			} else {
-				row("approve", "%s when %s", rule.Tool, Short(string(rule.When), shortMessage))
+			words := rule.Tool
+			if rule.When != nil {
+				words += " when " + Short(string(rule.When), shortMessage)
 			}
+			if set.IsIdle(rule) {
+				words += " (matches none of the tools)"
+			}
+			row("approve", "%s", words)
 		}
 		limits := set.Limits()
 		row("limits", "%d steps, %d calls at the same time, identical calls fail from number %d, approvals and client results expire after %s",
