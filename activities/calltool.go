@@ -158,7 +158,7 @@ func (a *Activities) beatDuring(ctx context.Context, cancel context.CancelCauseF
 }
 
 func failed(format string, args ...any) ToolCallResult {
-	return ToolCallResult{Error: jsonText(event.Redact(fmt.Sprintf(format, args...), 2000)), IsError: true}
+	return ToolCallResult{Error: jsonText(event.RedactOutput(fmt.Sprintf(format, args...), 2000)), IsError: true}
 }
 
 // recordable returns a result that an event can contain, without secrets.

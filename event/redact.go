@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -69,13 +70,18 @@ var (
 	// RefuseKeys stays intact. An object or array is removed to the end of the text, because a
 	// regular expression cannot find its end.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
-	bearer      = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+[A-Za-z0-9._~+/=*-]{6,}`)
-	userInfo    = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
-	knownShape  = regexp.MustCompile(boundary + `(?:` +
+	// word is a value that may as well belong to a sentence, like that after "open conf/password: ".
+	word       = regexp.MustCompile(`^[a-z]+$`)
+	authScheme = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+([A-Za-z0-9._~+/=*-]{6,})`)
+	userInfo   = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
+	knownShape = regexp.MustCompile(boundary + `(` +
 		`(?:` + strings.Join(keyPrefixes, "|") + `)[-_][A-Za-z0-9_*-]{8,}|` +
 		`AIza[A-Za-z0-9_-]{20,}|` +
 		`A[KS]IA[A-Z0-9]{12,}|` +
 		`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*)`)
+	// A secret assigned without spaces, as in shells, URLs and connection strings.
+	assignment = regexp.MustCompile(`(?i)((?:password|passwd|pwd|passphrase|secret|api[_-]?key|(?:secret|private|access)[_-]?(?:access[_-]?)?key|(?:access|auth|refresh|session|bearer)[_-]?token)=["']?)([^\s"'&;\\]{7,})`)
+	assigned   = regexp.MustCompile(`^[A-Za-z0-9_+=!@#%^*~-][A-Za-z0-9_+=!@#%^*~/-]*$`)
 	// An assignment in a shell or settings file, unless the value is another variable ($NAME).
 	variable   = regexp.MustCompile(`(?m)^(\s*(?:export\s+)?[A-Z][A-Z0-9_]*(?:KEY|SECRET|TOKEN|PASSWORD)=["']?)[^\s"'$\[]{6,}`)
 	privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|$)`)
@@ -92,7 +98,22 @@ const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 // Redact replaces secrets by [Removed] and truncates to max bytes; 0 means no limit. It recognizes
 // secrets by the name before them (apiKey, password), by their format (sk-…, Bearer …, PEM private
 // keys) and as user info in a URL.
+//
+// Workflows record its results, so a change breaks the replay of their histories.
 func Redact(text string, max int) string {
+	return redact(text, max, func(text string) string {
+		return redactShapes(namedSecret.ReplaceAllString(text, `${1}`+Removed), false)
+	})
+}
+
+// RedactOutput is a [Redact] for output that is not recorded by a workflow itself, such as errors of
+// tools. It keeps path errors ("open conf/password: permission denied"), and words that follow
+// the prefix of a key (sk-learn) or the name of a scheme (basic authentication).
+func RedactOutput(text string, max int) string {
+	return redact(text, max, func(text string) string { return redactShapes(redactNamed(text), true) })
+}
+
+func redact(text string, max int, remove func(string) string) string {
 	if !utf8.ValidString(text) {
 		return fmt.Sprintf("(%d bytes of invalid UTF-8)", len(text))
 	}
@@ -101,18 +122,83 @@ func Redact(text string, max int) string {
 	if window := 8*max + 4096; max > 0 && size > window {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
-	text = namedSecret.ReplaceAllString(text, `${1}`+Removed)
-	text = redactShapes(text)
+	text = remove(text)
 	if max > 0 && len(text) > max {
 		text = fmt.Sprintf("%s… (%d bytes in total)", strings.ToValidUTF8(text[:max], ""), size)
 	}
 	return text
 }
 
-// redactShapes looks for prefixes first, a hundred times faster than the regular expressions.
-func redactShapes(text string) string {
+// redactNamed replaces secrets recognized by the name before them. It keeps the error of a path that
+// ends in such a name, like "open conf/password: permission denied".
+func redactNamed(text string) string {
+	var b strings.Builder
+	end := 0
+	for _, at := range namedSecret.FindAllStringSubmatchIndex(text, -1) {
+		name, value := text[at[2]:at[3]], text[at[4]:at[5]]
+		before := text[strings.LastIndexAny(text[:at[0]], " \t\n\"'=,&?(")+1 : at[0]]
+		if strings.HasSuffix(name, ": ") && strings.Contains(before, "/") && word.MatchString(value) {
+			continue
+		}
+		b.WriteString(text[end:at[3]] + Removed)
+		end = at[1]
+	}
+	return b.String() + text[end:]
+}
+
+// redactAssignments replaces secrets assigned in text that may be source code. The value must look
+// generated: "password=hunter2", but not "password=required", "password=$PASSWORD1" or
+// "f(password=password1)".
+func redactAssignments(text string) string {
+	return replaceFunc(assignment, text, func(groups []string) string {
+		if value := groups[2]; !assigned.MatchString(value) || !isOpaque(value) || !strings.ContainsFunc(value, isDigit) {
+			return groups[0]
+		}
+		return groups[1] + Removed
+	})
+}
+
+// isOpaque reports whether text does not read as words: part of it has at least six characters with
+// letters and digits or a capital within, 20 letters or ten digits, or text is masked by asterisks.
+func isOpaque(text string) bool {
+	if strings.Contains(text, "*") {
+		return true
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return !isLetter(r) && !isDigit(r) }), func(part string) bool {
+		hasDigit, hasLetter := strings.ContainsFunc(part, isDigit), strings.ContainsFunc(part, isLetter)
+		hasCapital := part[1:] != strings.ToLower(part[1:])
+		return len(part) >= 6 && hasLetter && (hasDigit || hasCapital) || hasLetter && len(part) >= 20 || len(part) >= 10 && !hasLetter
+	})
+}
+
+func isLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
+func isDigit(r rune) bool  { return '0' <= r && r <= '9' }
+
+// isCredential reports whether text is the token of an authentication scheme; basic has the base64 of
+// USER:PASSWORD.
+func isCredential(scheme, text string) bool {
+	if !strings.EqualFold(scheme, "basic") {
+		return isOpaque(text)
+	}
+	decoded, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+	return err == nil && strings.Contains(string(decoded), ":")
+}
+
+// replaceFunc replaces each match of a pattern by a function of its groups.
+func replaceFunc(pattern *regexp.Regexp, text string, replace func(groups []string) string) string {
+	return pattern.ReplaceAllStringFunc(text, func(match string) string { return replace(pattern.FindStringSubmatch(match)) })
+}
+
+// redactShapes looks for prefixes first, a hundred times faster than the regular expressions. With
+// keepWords it keeps words after the prefix of a key or the name of a scheme.
+func redactShapes(text string, keepWords bool) string {
 	if lower := strings.ToLower(text); strings.Contains(lower, "bearer") || strings.Contains(lower, "basic") {
-		text = bearer.ReplaceAllString(text, `${1}${2} `+Removed)
+		text = replaceFunc(authScheme, text, func(groups []string) string {
+			if keepWords && !isCredential(groups[2], groups[3]) {
+				return groups[0]
+			}
+			return groups[1] + groups[2] + " " + Removed
+		})
 	}
 	if strings.Contains(text, "://") && strings.Contains(text, "@") {
 		text = userInfo.ReplaceAllString(text, `${1}`+Removed+`@`)
@@ -121,20 +207,34 @@ func redactShapes(text string) string {
 		text = privateKey.ReplaceAllString(text, Removed)
 	}
 	if mayHaveKey(text) {
-		text = knownShape.ReplaceAllString(text, `${1}`+Removed)
+		text = replaceFunc(knownShape, text, func(groups []string) string {
+			if keepWords && isPrefixed(groups[2]) && !isOpaque(groups[2]) {
+				return groups[0]
+			}
+			return groups[1] + Removed
+		})
 	}
 	return text
+}
+
+// distinctPrefixes are prefixes of keys that no word has.
+var distinctPrefixes = []string{"AIza", "AKIA", "ASIA", "eyJ"}
+
+// isPrefixed reports whether a key has one of keyPrefixes.
+func isPrefixed(key string) bool {
+	return !slices.ContainsFunc(distinctPrefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
 func mayHaveKey(text string) bool {
 	isIn := func(prefix string) bool { return strings.Contains(text, prefix) }
 	return slices.ContainsFunc(keyPrefixes, func(p string) bool { return isIn(p+"-") || isIn(p+"_") }) ||
-		slices.ContainsFunc([]string{"AIza", "AKIA", "ASIA", "eyJ"}, isIn)
+		slices.ContainsFunc(distinctPrefixes, isIn)
 }
 
 // RedactJSON makes JSON valid in an event: it drops the values of fields named like an API key and
-// renames them. In strings, it removes known key formats and values of variables like
-// OPENAI_API_KEY. It keeps the text after other names, which occur in source code.
+// renames them. In strings, it removes known key formats, values of variables like OPENAI_API_KEY, and
+// generated values assigned to other names ("password=hunter2"). It keeps any other text after these
+// names, which occur in source code.
 func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, &FieldError{Problem: "want JSON, got " + describe(raw)}
@@ -150,9 +250,9 @@ func redactValue(value any) any {
 	switch value := value.(type) {
 	case string:
 		if strings.Contains(value, "=") {
-			value = variable.ReplaceAllString(value, `${1}`+Removed)
+			value = redactAssignments(variable.ReplaceAllString(value, `${1}`+Removed))
 		}
-		return redactShapes(value)
+		return redactShapes(value, true)
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			if isKeyName(name) {

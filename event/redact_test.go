@@ -27,7 +27,10 @@ func TestRedactRemovesSecrets(t *testing.T) {
 		{"a secret access key", "aws_secret_access_key = abc/def", "aws_secret_access_key = [removed]"},
 		{"a header", "Authorization: Bearer abc", "Authorization: [removed]"},
 		{"a header with another scheme", "Authorization: Token abc", "Authorization: [removed]"},
-		{"a bearer token alone", "with Bearer abcdefgh it works", "with Bearer [removed] it works"},
+		{"a bearer token alone", "with Bearer abcdefgh1 it works", "with Bearer [removed] it works"},
+		{"a basic token alone", "with Basic dXNlcjpwYXNz it works", "with Basic [removed] it works"},
+		{"a secret after a path", "kv/password: hunter2, kv/secret=abcdef", "kv/password: [removed], kv/secret=[removed]"},
+		{"a masked key", "Incorrect API key provided: sk-proj-****abcd", "Incorrect API key provided: [removed]"},
 		{"a sentence about a key", "UserMessageEvent.apiKey: a raw key is not allowed", "UserMessageEvent.apiKey: a raw key is not allowed"},
 		{"a word after bearer", "the bearer of news", "the bearer of news"},
 		{"a password in a URL", "see https://me:abc@example.com/x", "see https://[removed]@example.com/x"},
@@ -40,9 +43,30 @@ func TestRedactRemovesSecrets(t *testing.T) {
 		{"bytes", "\xff\xfe", "(2 bytes of invalid UTF-8)"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			require.Equal(t, tc.want, event.Redact(tc.in, 0))
-			require.Equal(t, tc.want, event.Redact(tc.want, 0), "Redact is not idempotent")
+			for _, redact := range redactions {
+				require.Equal(t, tc.want, redact(tc.in, 0))
+				require.Equal(t, tc.want, redact(tc.want, 0), "not idempotent")
+			}
 		})
+	}
+	require.Equal(t, "with Bearer [removed] it works", event.Redact("with Bearer abcdefgh it works", 0), "recorded by workflows")
+}
+
+var redactions = []func(string, int) string{event.Redact, event.RedactOutput}
+
+func TestRedactOutputKeepsWords(t *testing.T) {
+	for _, text := range []string{
+		"Basic JavaScript, basic authentication and bearer authentication",
+		"open /run/secrets/api_key: no such file or directory",
+		`open "conf/password": permission denied`,
+		"open docs/sk-learn-tutorial.md, hf_transfer_utils, pk_customer_id",
+	} {
+		require.Equal(t, text, event.RedactOutput(text, 0))
+		data, err := json.Marshal(text)
+		require.NoError(t, err)
+		kept, err := event.RedactJSON(data)
+		require.NoError(t, err)
+		require.Equal(t, string(data), string(kept))
 	}
 }
 
@@ -76,9 +100,11 @@ func TestRedactRemovesKeysAnywhereInAText(t *testing.T) {
 			text = string(data)
 		}
 		limit := rapid.IntRange(0, 2000).Draw(t, "limit")
-		got := event.Redact(text, limit)
-		require.NotContains(t, got, secret[8:])
-		require.True(t, utf8.ValidString(got))
+		for _, redact := range redactions {
+			got := redact(text, limit)
+			require.NotContains(t, got, secret[8:])
+			require.True(t, utf8.ValidString(got))
+		}
 	})
 }
 
@@ -92,7 +118,10 @@ func TestRedactRemovesNamedSecretsAnywhereInAText(t *testing.T) {
 		format := rapid.SampledFrom([]string{`"NAME":"VALUE"`, `{"NAME" : "VALUE"}`, `NAME=VALUE`, `NAME: VALUE`, `NAME = 'VALUE'`, `\"NAME\":\"VALUE\"`, `NAME: Bearer VALUE`,
 			`{"NAME":["VALUE"]}`, `{"NAME":{"a":{"b":1},"c":"VALUE"}}`}).Draw(t, "format")
 		text := strings.NewReplacer("NAME", name, "VALUE", secret).Replace(format)
-		require.NotContains(t, event.Redact(rapid.StringMatching(`[a-z ,]{0,20}`).Draw(t, "before")+" "+text, 0), secret)
+		before := rapid.StringMatching(`[a-z ,]{0,20}`).Draw(t, "before")
+		for _, redact := range redactions {
+			require.NotContains(t, redact(before+" "+text, 0), secret)
+		}
 	})
 }
 
@@ -130,6 +159,10 @@ func TestRedactJSONReturnsAValueThatAnEventCanHold(t *testing.T) {
 		{"a key by its shape", `{"output":"it is sk-abcdefgh12345."}`, `{"output":"it is [removed]."}`},
 		{"a settings file", `"A=1\nexport SOME_TOKEN=abcdef\nDB_PASSWORD='abcdef'"`, `"A=1\nexport SOME_TOKEN=[removed]\nDB_PASSWORD='[removed]'"`},
 		{"a variable set to another", `"MY_TOKEN=$OTHER_TOKEN"`, `"MY_TOKEN=$OTHER_TOKEN"`},
+		{"assigned passwords", `"curl -d 'user=ann&password=hunter2&x=1'; db_password=\"Tr0ub4dor-3\" api_key=abc1234\nclient_secret=a1B2/c3D4e5="`,
+			`"curl -d 'user=ann&password=[removed]&x=1'; db_password=\"[removed]\" api_key=[removed]\nclient_secret=[removed]"`},
+		{"assignments without a secret", `"password=required password=userPassword password=$DB_PASSWORD1 password=os.environ['PW1'] secret=base64 f(password=pass1234, x) password=/run/secrets/db1 next_page_token=abc1234"`,
+			`"password=required password=userPassword password=$DB_PASSWORD1 password=os.environ['PW1'] secret=base64 f(password=pass1234, x) password=/run/secrets/db1 next_page_token=abc1234"`},
 		{"source code", `"type User struct {\n\tpassword: string, authorization: { scheme }"`, `"type User struct {\n\tpassword: string, authorization: { scheme }"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
