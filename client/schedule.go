@@ -21,7 +21,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Schedule sends a message to a context again and again. It is a Temporal Schedule that starts a
+// Schedule sends a message to a context repeatedly. It is a Temporal Schedule that starts a
 // workflow of type [wire.WorkflowSend] at each scheduled time; only workers have to run.
 type Schedule struct {
 	ContextName string
@@ -166,7 +166,7 @@ func (c *Context) PauseSchedule(ctx context.Context, id string) error {
 	})
 }
 
-// ResumeSchedule resumes a schedule. Messages that were due meanwhile are not sent. The error is
+// ResumeSchedule resumes a schedule. Messages that were due during the pause are not sent. The error is
 // ErrNoSchedule if there is none.
 func (c *Context) ResumeSchedule(ctx context.Context, id string) error {
 	return c.changeSchedule(ctx, "resume a schedule of", id, func(h sdkclient.ScheduleHandle) error {
@@ -230,7 +230,7 @@ func (c *Client) Schedules(ctx context.Context, contextName string) iter.Seq2[Sc
 			}
 			described, err := schedules.GetHandle(ctx, entry.ID).Describe(ctx)
 			if errors.As(err, new(*serviceerror.NotFound)) {
-				continue // deleted meanwhile
+				continue // deleted since it was listed
 			}
 			if err != nil {
 				fail(err)

@@ -264,7 +264,7 @@ func TestOtherSchedulesAreNotListed(t *testing.T) {
 	require.NoError(t, f.schedules.put("send:demo/backup", sdkclient.ScheduleSpec{}, other, nil, state))
 	require.Len(t, list(t, c, ""), 1)
 	f.schedules.deleted = wire.ScheduleID("demo", client.DefaultScheduleID)
-	require.Empty(t, list(t, c, ""), "a schedule that was deleted meanwhile")
+	require.Empty(t, list(t, c, ""), "a schedule deleted since it was listed")
 }
 
 func TestInvalidSchedulesNameTheField(t *testing.T) {

@@ -29,15 +29,15 @@ func newScheduleCommand(a *app) *cobra.Command {
 	o := &scheduleOptions{app: a}
 	command := &cobra.Command{
 		Use:   "schedule -n NAME --cron EXPR|--every DURATION [-m TEXT] [flags]",
-		Short: "Send a message again and again by a Temporal Schedule",
+		Short: "Send a message repeatedly by a Temporal Schedule",
 		Long: `Create a schedule that sends a message to a context at the times of a cron
-expression or in an interval, or replace the schedule with the same --id; a paused
-one remains paused. Without -m the message is read from standard input. The context
-is created if it does not exist, and a closed one starts its next session.
+expression or at an interval. A schedule with the same --id is replaced, and remains
+paused if it was. Without -m the message is read from standard input. The context is
+created if it does not exist; if it is closed, its next session starts.
 
-The schedule is stored in Temporal: of the programs of Chronicle, only workers have
-to run. While none runs, the first message waits and those that follow are skipped.
-Messages that are due while Temporal is down are sent up to an hour late.
+The schedule is stored in Temporal. Sending requires a worker, but no other program.
+While no worker runs, the first message waits and later ones are skipped. Messages
+that are due while Temporal is down are sent up to an hour late.
 
 A cron expression has the fields MINUTE HOUR DAY MONTH WEEKDAY [YEAR], or is
 @hourly, @daily, @weekly, @monthly or @yearly.
@@ -61,7 +61,7 @@ A cron expression has the fields MINUTE HOUR DAY MONTH WEEKDAY [YEAR], or is
 	command.AddCommand(newScheduleListCommand(a),
 		newScheduleChangeCommand(a, "pause", "Pause a schedule", `Stop the messages of a schedule until "starter schedule resume".`,
 			"paused", conversation.PauseSchedule),
-		newScheduleChangeCommand(a, "resume", "Resume a paused schedule", "Resume a paused schedule. Messages that were due meanwhile are not sent.",
+		newScheduleChangeCommand(a, "resume", "Resume a paused schedule", "Resume a paused schedule. Messages that were due during the\npause are not sent.",
 			"resumed", conversation.ResumeSchedule),
 		newScheduleChangeCommand(a, "delete", "Delete a schedule", "Delete a schedule. The context remains.",
 			"deleted", conversation.DeleteSchedule))

@@ -31,9 +31,9 @@ func newToolsCommand(a *app) *cobra.Command {
 worker is needed.
 
 Otherwise, set the tools and show the event as recorded. The command replaces
-all settings of tools: omitted flags return to their defaults. TOOL is the name of
-a worker's tool or mcp:SERVER/TOOL; * stands for any characters. The context is
-created if it does not exist.
+all tool settings: omitted flags return to their defaults. TOOL is the name of a
+worker's tool or mcp:SERVER/TOOL; * matches any characters. The context is created
+if it does not exist.
 
 A client's tool is declared with --client-tool as an object with name, description
 and parameters, a JSON Schema. Its calls wait until a client sends the result, see
