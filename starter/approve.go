@@ -92,11 +92,7 @@ func runDecide(ctx context.Context, o decideOptions, args []string) error {
 		return err
 	}
 	defer c.Shutdown()
-	session, err := load(ctx, to)
-	if err != nil {
-		return err
-	}
-	calls, err := waitingCalls(session, reducer.CallApproval, id)
+	calls, err := waitingCalls(ctx, to, reducer.CallApproval, id)
 	if err != nil {
 		return err
 	}

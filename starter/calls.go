@@ -54,7 +54,11 @@ func isClients(tools *event.SetTools, name string) bool {
 
 // waitingCalls returns the calls in a state, or the one with the id. The error lists the calls in the
 // state.
-func waitingCalls(s reducer.Session, state reducer.CallState, id string) ([]reducer.Call, error) {
+func waitingCalls(ctx context.Context, of conversation, state reducer.CallState, id string) ([]reducer.Call, error) {
+	s, err := load(ctx, of)
+	if err != nil {
+		return nil, err
+	}
 	words := map[reducer.CallState]string{
 		reducer.CallApproval: "an approval", reducer.CallClient: "a client's result",
 	}

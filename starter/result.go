@@ -68,11 +68,7 @@ func runResult(ctx context.Context, o resultOptions, call, text string) error {
 		return err
 	}
 	defer c.Shutdown()
-	session, err := load(ctx, to)
-	if err != nil {
-		return err
-	}
-	if _, err := waitingCalls(session, reducer.CallClient, call); err != nil {
+	if _, err := waitingCalls(ctx, to, reducer.CallClient, call); err != nil {
 		return err
 	}
 	recorded, err := o.record(ctx, to, []event.Event{result})

@@ -47,50 +47,50 @@ func overHTTP(t *testing.T, url string, headers map[string]string) *worker {
 	return newWorker(t, getenv, mcp.Server{Name: "a", URL: url, Headers: headers})
 }
 
-func TestHeadersAreSentWithEachRequest(t *testing.T) {
-	t.Parallel()
+func withEachProtocol(t *testing.T, test func(t *testing.T, protocol func(http.Handler) http.Handler)) {
 	for name, protocol := range map[string]func(http.Handler) http.Handler{
 		"newest protocol": func(h http.Handler) http.Handler { return h },
 		"older protocol":  older,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newServer()
-			addTool(s, &sdk.Tool{Name: "token"}, func(r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				return textResult(r.Extra.Header.Get("Authorization"))
-			})
-			next := protocol(handlerOf(s))
-			url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.Header.Get("Authorization") != "Bearer hunter2-hunter2" || r.Header.Get("X-Team") != "support" {
-					t.Errorf("%s without headers", r.Method)
-				}
-				next.ServeHTTP(w, r)
-			}))
-			w := overHTTP(t, url, map[string]string{"Authorization": "Bearer env:TOKEN", "X-Team": "support"})
-			require.Equal(t, `"Bearer [removed]"`, w.value(t, "mcp__a__token", `{}`), "results contain no secret")
-			w.Close()
-			require.NotContains(t, w.log.String(), "hunter2")
+			test(t, protocol)
 		})
 	}
 }
 
+func TestHeadersAreSentWithEachRequest(t *testing.T) {
+	t.Parallel()
+	withEachProtocol(t, func(t *testing.T, protocol func(http.Handler) http.Handler) {
+		s := newServer()
+		addTool(s, &sdk.Tool{Name: "token"}, func(r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return textResult(r.Extra.Header.Get("Authorization"))
+		})
+		next := protocol(handlerOf(s))
+		url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer hunter2-hunter2" || r.Header.Get("X-Team") != "support" {
+				t.Errorf("%s without headers", r.Method)
+			}
+			next.ServeHTTP(w, r)
+		}))
+		w := overHTTP(t, url, map[string]string{"Authorization": "Bearer env:TOKEN", "X-Team": "support"})
+		require.Equal(t, `"Bearer [removed]"`, w.value(t, "mcp__a__token", `{}`), "results contain no secret")
+		w.Close()
+		require.NotContains(t, w.log.String(), "hunter2")
+	})
+}
+
 func TestAChangedListOfAnHTTPServerIsRead(t *testing.T) {
 	t.Parallel()
-	for name, protocol := range map[string]func(http.Handler) http.Handler{
-		"newest protocol": func(h http.Handler) http.Handler { return h },
-		"older protocol":  older,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newServer()
-			addTool(s, &sdk.Tool{Name: "first"}, returns("1"))
-			w := overHTTP(t, serveHTTP(t, protocol(handlerOf(s))), nil)
-			require.Equal(t, `"1"`, w.value(t, "mcp__a__first", `{}`))
-			addTool(s, &sdk.Tool{Name: "second"}, returns("2"))
-			require.NoError(t, w.AwaitList(deadline(t), "a", func(names []string) bool { return len(names) == 2 }))
-			require.Equal(t, `"2"`, w.value(t, "mcp__a__second", `{}`))
-		})
-	}
+	withEachProtocol(t, func(t *testing.T, protocol func(http.Handler) http.Handler) {
+		s := newServer()
+		addTool(s, &sdk.Tool{Name: "first"}, returns("1"))
+		w := overHTTP(t, serveHTTP(t, protocol(handlerOf(s))), nil)
+		require.Equal(t, `"1"`, w.value(t, "mcp__a__first", `{}`))
+		addTool(s, &sdk.Tool{Name: "second"}, returns("2"))
+		require.NoError(t, w.AwaitList(deadline(t), "a", func(names []string) bool { return len(names) == 2 }))
+		require.Equal(t, `"2"`, w.value(t, "mcp__a__second", `{}`))
+	})
 }
 
 func TestNoRedirectToAnotherHostIsFollowed(t *testing.T) {
