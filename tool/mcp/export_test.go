@@ -16,7 +16,7 @@ var (
 
 // Dial makes a server connect with the transports that a function returns.
 func (s *Servers) Dial(name string, transport func() (sdk.Transport, error)) {
-	s.find(name).dial = func(known *secrets) (*link, error) {
+	s.find(name).dial = func(_ context.Context, known *secrets) (*link, error) {
 		t, err := transport()
 		return &link{transport: t, secrets: known}, err
 	}
@@ -26,7 +26,29 @@ func (s *Servers) Dial(name string, transport func() (sdk.Transport, error)) {
 // not depend.
 func (s *Servers) Hurry() {
 	for _, server := range s.servers {
-		server.timing = timing{backoff: time.Millisecond, ping: 10 * time.Millisecond, stop: 10 * time.Millisecond, wait: time.Minute}
+		server.timing = timing{backoff: time.Millisecond, connect: defaultTiming.connect, ping: 10 * time.Millisecond, stop: 10 * time.Millisecond, wait: time.Minute}
+	}
+}
+
+// GiveUp shortens the time for a connection to a server.
+func (s *Servers) GiveUp(name string) { s.find(name).timing.connect = 50 * time.Millisecond }
+
+// AwaitFailures starts the servers and waits until the starts of a server have failed n times.
+func (s *Servers) AwaitFailures(ctx context.Context, name string, n int) error {
+	s.Start()
+	found := s.find(name)
+	for {
+		found.mu.Lock()
+		failures, changed := found.failures, found.changed
+		found.mu.Unlock()
+		if failures >= n {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

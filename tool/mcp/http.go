@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -17,16 +19,30 @@ const (
 	maxRedirects     = 5
 )
 
-func httpTransport(s Server, headers http.Header, base http.RoundTripper) (sdk.Transport, error) {
+func httpTransport(life context.Context, s Server, headers http.Header, base http.RoundTripper) (sdk.Transport, error) {
 	endpoint, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, errors.New("invalid url")
 	}
 	client := &http.Client{
-		Transport:     &boundTransport{origin: originOf(endpoint), headers: headers, base: base},
+		Transport:     &boundTransport{life: life, origin: originOf(endpoint), headers: headers, base: base},
 		CheckRedirect: checkRedirect,
 	}
-	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, nil
+	return boundConnection{&sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client}, life}, nil
+}
+
+// boundConnection closes its connection when life ends, which ends the retries of the SDK.
+type boundConnection struct {
+	sdk.Transport
+	life context.Context
+}
+
+func (t boundConnection) Connect(ctx context.Context) (sdk.Connection, error) {
+	conn, err := t.Transport.Connect(ctx)
+	if err == nil {
+		context.AfterFunc(t.life, func() { _ = conn.Close() })
+	}
+	return conn, err
 }
 
 func originOf(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(u.Host) }
@@ -46,6 +62,7 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 
 // boundTransport adds headers to requests to one origin and fails all others.
 type boundTransport struct {
+	life    context.Context // ends all requests
 	origin  string
 	headers http.Header
 	base    http.RoundTripper
@@ -55,23 +72,34 @@ func (t *boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if originOf(r.URL) != t.origin {
 		return nil, errRedirect
 	}
-	r = r.Clone(r.Context())
+	// The SDK waits without a timeout for some responses, and for all of them when it closes a session.
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(t.life, cancel)
+	release := func() {
+		stop()
+		cancel()
+	}
+	r = r.Clone(ctx)
 	for name, values := range t.headers {
 		r.Header[name] = values
 	}
 	response, err := t.base.RoundTrip(r)
 	if err != nil {
+		release()
 		return nil, err
 	}
-	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind != "text/event-stream" {
-		response.Body = &boundBody{ReadCloser: response.Body, left: maxResponseBytes}
+	body := &boundBody{ReadCloser: response.Body, left: maxResponseBytes, release: release}
+	if kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); kind == "text/event-stream" {
+		body.left = math.MaxInt
 	}
+	response.Body = body
 	return response, nil
 }
 
 type boundBody struct {
 	io.ReadCloser
-	left int
+	left    int
+	release func()
 }
 
 func (b *boundBody) Read(p []byte) (int, error) {
@@ -81,4 +109,9 @@ func (b *boundBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	return n, err
+}
+
+func (b *boundBody) Close() error {
+	b.release()
+	return b.ReadCloser.Close()
 }

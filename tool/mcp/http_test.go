@@ -5,9 +5,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -173,6 +176,72 @@ func TestAnHTTPServerThatDropsACallIsConnectedAgain(t *testing.T) {
 	w := overHTTP(t, url, nil)
 	require.Contains(t, w.failure(t, "mcp__a__t", `{}`), "(the outcome of the call is unknown)")
 	require.Equal(t, `"done"`, w.value(t, "mcp__a__t", `{}`))
+}
+
+// clientGoroutines returns the stacks of the goroutines that connect to servers.
+func clientGoroutines() (stacks []string) {
+	all := make([]byte, 4<<20)
+	all = all[:runtime.Stack(all, true)]
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		for _, frame := range []string{"mcp.(*streamableClientConn)", "mcp.(*ClientSession)", "mcp.(*Client)", "tool/mcp.(*server)", "tool/mcp.(*link)"} {
+			if strings.Contains(stack, frame) {
+				stacks = append(stacks, stack)
+				break
+			}
+		}
+	}
+	return stacks
+}
+
+// The test does not run in parallel, because it counts goroutines.
+func TestAServerThatHangsLeavesNoGoroutine(t *testing.T) {
+	newest := func(h http.Handler) http.Handler { return h }
+	const none = "none"
+	for name, test := range map[string]struct {
+		hangs    string // in the requests without a complete response
+		begins   string // in those of them whose response begins
+		protocol func(http.Handler) http.Handler
+	}{
+		"at every request":                         {`{`, none, older},
+		"in every response":                        {`{`, `{`, older},
+		"at the list":                              {`"tools/list"`, none, newest},
+		"in the list":                              {`"tools/list"`, `{`, newest},
+		"at the list and the end of the session":   {`s/list" DELETE`, none, older},
+		"at the list and the events of the server": {`s/list" GET`, none, older},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer()
+			addTool(s, &sdk.Tool{Name: "t"}, returns("done"))
+			next := test.protocol(handlerOf(s))
+			url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				has := func(texts string) bool {
+					return slices.ContainsFunc(strings.Fields(texts), func(text string) bool {
+						return r.Method == text || bytes.Contains(body, []byte(text))
+					})
+				}
+				if has(test.hangs) {
+					if has(test.begins) {
+						w.Header().Set("Content-Type", "text/event-stream")
+						_ = http.NewResponseController(w).Flush()
+					}
+					<-r.Context().Done()
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				next.ServeHTTP(w, r)
+			}))
+			w := overHTTP(t, url, nil)
+			w.GiveUp("a")
+			require.NoError(t, w.AwaitFailures(deadline(t), "a", 3))
+			w.Close()
+			var left []string
+			require.Eventually(t, func() bool {
+				left = clientGoroutines()
+				return len(left) == 0
+			}, 20*time.Second, 10*time.Millisecond)
+		})
+	}
 }
 
 func TestAResponseOfAnHTTPServerIsBounded(t *testing.T) {

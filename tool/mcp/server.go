@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	connectTimeout = 30 * time.Second // for the start of a server and its first list of tools
 	// exitWait is for a process to exit after it closed its output, and for an output or a session to end.
 	exitWait = 2 * time.Second
 	// maxBackoff bounds the delay between two starts. It doubles with each start that fails, and
@@ -38,17 +37,18 @@ const statefulVersion = "2025-11-25"
 // timing contains delays and timeouts that tests change.
 type timing struct {
 	backoff time.Duration // minimum between two starts
+	connect time.Duration // timeout of the start of a server, and of a list of its tools
 	ping    time.Duration // timeout of a ping after a call timed out
 	stop    time.Duration // for a process to exit after its input is closed, and again after SIGTERM
 	wait    time.Duration // of a request for the first start of a server, and of a call for a server that restarts
 }
 
-var defaultTiming = timing{backoff: time.Second, ping: 10 * time.Second, stop: 2 * time.Second, wait: 10 * time.Second}
+var defaultTiming = timing{backoff: time.Second, connect: 30 * time.Second, ping: 10 * time.Second, stop: 2 * time.Second, wait: 10 * time.Second}
 
 // server runs one MCP server: it starts the server, lists its tools, and restarts it when it ends.
 type server struct {
 	config Server
-	dial   func(*secrets) (*link, error) // connection; tests replace it
+	dial   func(context.Context, *secrets) (*link, error) // connection; tests replace it
 	getenv func(string) string
 	http   http.RoundTripper
 	logger *slog.Logger
@@ -75,6 +75,7 @@ type link struct {
 	ended       chan struct{} // closed when the session has ended
 	lost        chan struct{} // closed by lose, when a call found that the connection is closed
 	lose        func()
+	abort       context.CancelFunc // ends all HTTP requests
 }
 
 func (s *server) set(change func()) {
@@ -164,10 +165,13 @@ func (s *server) connect(ctx context.Context) (*link, error) {
 
 // connectAs takes a protocol version; empty: the newest that both know.
 func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
-	l, err := s.dial(&secrets{getenv: s.getenv})
+	life, abort := context.WithCancel(context.Background())
+	l, err := s.dial(life, &secrets{getenv: s.getenv})
 	if err != nil {
+		abort()
 		return nil, err
 	}
+	l.abort = abort
 	l.listChanged, l.ended, l.lost = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	l.lose = sync.OnceFunc(func() { close(l.lost) })
 	client := sdk.NewClient(&sdk.Implementation{Name: "chronicle", Version: "1"}, &sdk.ClientOptions{
@@ -182,12 +186,13 @@ func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
 			s.progress.report(r.Params, l.secrets.scrub)
 		},
 	})
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timing.connect)
 	defer cancel()
 	type connected struct {
 		session *sdk.ClientSession
 		err     error
 	}
+	defer context.AfterFunc(ctx, abort)()
 	done := make(chan connected, 1)
 	go func() {
 		session, err := client.Connect(ctx, l.transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
@@ -232,6 +237,7 @@ func (l *link) close() {
 	if l.process != nil {
 		l.process.stop()
 	}
+	defer l.abort()
 	if l.session == nil {
 		return
 	}
@@ -343,7 +349,7 @@ func (s *server) await(ctx context.Context, wait time.Duration, holds func() boo
 }
 
 func (s *server) list(ctx context.Context, l *link) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timing.connect)
 	defer cancel()
 	var tools []*sdk.Tool
 	for tool, err := range l.session.Tools(ctx, nil) {
@@ -443,13 +449,13 @@ func (e *callError) Error() string {
 
 func (e *callError) Unwrap() error { return e.err }
 
-func (s *server) connection(known *secrets) (*link, error) {
+func (s *server) connection(life context.Context, known *secrets) (*link, error) {
 	if s.config.Command == "" {
 		headers, err := known.headers(s.config.Headers)
 		if err != nil {
 			return nil, err
 		}
-		transport, err := httpTransport(s.config, headers, s.http)
+		transport, err := httpTransport(life, s.config, headers, s.http)
 		return &link{transport: transport, secrets: known}, err
 	}
 	env, err := known.environment(s.config.Env)
