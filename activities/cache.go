@@ -214,6 +214,12 @@ func sizeOf(session reducer.Session) int64 {
 	attachments(session.Reduced.PendingAttachments)
 	settings := func(s event.RequestSettings) {
 		size += len(s.Extra)
+		for _, stop := range s.Stop {
+			size += len(stop)
+		}
+		for name, label := range s.Labels {
+			size += len(name) + len(label)
+		}
 		if s.ResponseFormat != nil {
 			size += len(s.ResponseFormat.Schema)
 		}
@@ -226,10 +232,19 @@ func sizeOf(session reducer.Session) int64 {
 		for _, tool := range tools.Tools {
 			size += 100 + len(tool.Description) + len(tool.Parameters)
 		}
+		for _, rule := range tools.Approve {
+			size += 100 + len(rule.When)
+		}
 	}
-	if session.Request != nil {
-		for _, call := range session.Request.Calls {
-			size += 200 + len(call.Arguments)
+	for _, id := range session.OpenToolCalls {
+		size += 16 + len(id)
+	}
+	if r := session.Request; r != nil {
+		if r.Settings != nil && r.Settings != session.TriggerSettings {
+			settings(*r.Settings)
+		}
+		for _, call := range r.Calls {
+			size += 200 + len(call.Arguments) + len(call.Error)
 		}
 	}
 	return int64(size + 80*len(session.Recent))

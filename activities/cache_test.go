@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -93,6 +94,43 @@ func TestSessionsBeyondTheBudgetAreSpilledAndReadBack(t *testing.T) {
 	}
 	require.Zero(t, activities.CacheSize(cache))
 	require.Zero(t, activities.Spilled(cache))
+}
+
+func TestTheSizeOfASessionCoversItsLargeParts(t *testing.T) {
+	large := strings.Repeat("x", 10_000)
+	schema := event.Object(`{"title":"` + large + `"}`)
+	extra := event.RequestSettings{Extra: schema}
+	for name, change := range map[string]func(*reducer.Session){
+		"settings of the context": func(s *reducer.Session) { s.Reduced.Config.Request = extra },
+		"settings of the trigger": func(s *reducer.Session) { s.TriggerSettings = &extra },
+		"settings of the request": func(s *reducer.Session) { s.Request = &reducer.Request{Settings: &extra} },
+		"response format": func(s *reducer.Session) {
+			s.Reduced.Config.Request.ResponseFormat = &event.ResponseFormat{Schema: schema}
+		},
+		"labels":         func(s *reducer.Session) { s.Reduced.Config.Request.Labels = map[string]string{"a": large} },
+		"stop sequences": func(s *reducer.Session) { s.Reduced.Config.Request.Stop = []string{large} },
+		"tools": func(s *reducer.Session) {
+			s.Reduced.Config.Tools = &event.SetTools{Tools: event.ToolList{{Parameters: schema}}}
+		},
+		"conditions of approvals": func(s *reducer.Session) {
+			s.Reduced.Config.Tools = &event.SetTools{Approve: event.ApprovalRules{{When: schema}}}
+		},
+		"arguments of a call": func(s *reducer.Session) {
+			s.Request = &reducer.Request{Calls: []reducer.Call{{Arguments: []byte(schema)}}}
+		},
+		"the error of a call":      func(s *reducer.Session) { s.Request = &reducer.Request{Calls: []reducer.Call{{Error: large}}} },
+		"the text of a message":    func(s *reducer.Session) { s.Reduced.Messages = []reducer.Message{{Content: large}} },
+		"the ids of open calls":    func(s *reducer.Session) { s.OpenToolCalls = []string{large} },
+		"client ids of its events": func(s *reducer.Session) { s.Recent = make([]reducer.Sent, 125) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := reducer.NewSession("demo")
+			change(&session)
+			cache := activities.NewSessionCache(0)
+			cache.Entry("run").Release(session)
+			require.GreaterOrEqual(t, activities.CacheSize(cache), int64(activities.CacheEntryBytes+10_000))
+		})
+	}
 }
 
 func TestSessionInUseIsNotEvicted(t *testing.T) {
