@@ -170,6 +170,45 @@ func TestArgumentsAreEditedBeforeTheCall(t *testing.T) {
 	require.Contains(t, tab.Text(".card")[0], `"amount": 1`)
 }
 
+// JavaScript rounds these numbers.
+func TestNumbersOfArgumentsKeepTheirDigits(t *testing.T) {
+	const exact = `{"amount":9007199254740993,"rate":0.1000000000000000055511151231257827,"weight":1e999}`
+	l := newLog(
+		event.UserMessage{Content: "Pay the invoice"}, toolStarted(1, 1),
+		event.AssistantMessage{Content: "I'll pay it.", RequestID: toolRequest, ThroughEventID: eventID(1)},
+		toolCall("call_1", "pay_invoice", exact), stepEnded(1, event.Usage{}),
+		event.ApprovalRequested{ToolCallID: "call_1", RequestID: toolRequest, ExpiresAt: time.Date(2126, 1, 2, 15, 4, 5, 0, time.UTC)},
+	)
+	tab := show(t, l)
+	tab.Await(`document.querySelector(".waiting .card")`)
+	shown := "{\n  \"amount\": 9007199254740993,\n  \"rate\": 0.1000000000000000055511151231257827,\n  \"weight\": 1e999\n}"
+	require.Contains(t, tab.Text(".waiting .card")[0], shown)
+	tab.Type(`[data-key="edit"]`, "\r")
+	tab.Await(`document.activeElement.dataset.key === "text"`)
+	var text string
+	tab.Eval(`document.activeElement.value`, &text)
+	require.Equal(t, shown, text)
+	tab.Do(`document.activeElement.value = document.activeElement.value.replace("0993", "0995"); document.activeElement.dispatchEvent(new Event("input"))`)
+	tab.PressWith(kb.ModifierCtrl, kb.Enter)
+	tab.Await(decided)
+	edited := strings.Replace(exact, "0993", "0995", 1)
+	require.Equal(t, json.RawMessage(edited), l.decision(t).Parameters)
+	l.record(event.ToolResult{ToolCallID: "call_1", Value: json.RawMessage(`{"receipt":12345678901234567890,"paid":12.5}`)})
+	tab.Await(`document.querySelector(".status.success")`)
+	card := func() string {
+		tab.Click(".card summary")
+		tab.Await(`document.querySelector("details.card[open]")`)
+		return tab.Text(".card")[0]
+	}
+	for range 2 { // after a patch, and in a document
+		got := card()
+		require.Contains(t, got, strings.Replace(shown, "0993", "0995", 1))
+		require.Contains(t, got, "{\n  \"receipt\": 12345678901234567890,\n  \"paid\": 12.5\n}")
+		tab.Reload()
+		tab.Await(`document.querySelector(".status.success")`)
+	}
+}
+
 func TestADecisionThatIsNotSentCanBeRepeated(t *testing.T) {
 	l := newLog(waiting()...)
 	fails := true

@@ -38,16 +38,17 @@ export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
     show(focus);
   };
 
-  const decide = async (decision, focus) => {
+  // parameters are JSON text: JSON.parse would round numbers.
+  const decide = async (decision, focus, parameters) => {
     if (draft.isSending) return;
-    const event = { _tag: "ApprovalDecidedEvent", toolCallId: id, decidedBy: "page", ...decision };
-    const body = JSON.stringify(event);
+    const event = JSON.stringify({ _tag: "ApprovalDecidedEvent", toolCallId: id, decidedBy: "page", ...decision });
+    const body = parameters ? `${event.slice(0, -1)},"parameters":${parameters}}` : event;
     // The same key for another decision would be rejected.
     if (draft.body !== body) Object.assign(draft, { body, key: newKey() });
     Object.assign(draft, { error: "", isSending: true });
     show(focus);
     try {
-      await send(context, event, draft.key); // the log shows the decision
+      await send(context, body, draft.key); // the log shows the decision
     } catch (error) {
       fail(`Not sent: ${error.message}`, form.contains(document.activeElement) && focus);
     }
@@ -62,7 +63,7 @@ export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
         return fail(`Not valid JSON: ${error.message}`, "text");
       }
       if (typeof parameters !== "object" || !parameters || Array.isArray(parameters)) return fail("The arguments must be a JSON object.", "text");
-      return decide({ decision: "approve", parameters }, "approve");
+      return decide({ decision: "approve" }, "approve", draft.text);
     },
     deny: () => decide({ decision: "deny", ...(draft.reason?.trim() ? { reason: draft.reason.trim() } : {}) }, "deny"),
   };
@@ -87,7 +88,7 @@ export function approvalForm({ tool_call_id: id, tool_name: tool, approval }) {
         button("approve", "Approve", null, "submit"),
         button("deny", "Deny…", () => enter("deny", "reason")),
         button("edit", "Edit…", () => {
-          draft.text ??= JSON.stringify(approval.arguments ?? {}, null, 2);
+          draft.text ??= approval.arguments ?? "{}";
           enter("edit", "text");
         })),
     ],

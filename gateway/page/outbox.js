@@ -46,7 +46,7 @@ export class Outbox {
     const backoff = new Backoff();
     for (let message; (message = this.#messages.find((m) => !m.rejected)); ) {
       try {
-        await send(message.name, message.events, message.key);
+        await send(message.name, JSON.stringify(message.events), message.key);
         this.#remove(message);
         this.#sent(message.name);
         backoff.reset();

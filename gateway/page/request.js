@@ -22,12 +22,12 @@ export class Problem extends Error {
   }
 }
 
-// send sends events to a context. Repeating it with the same key is safe.
-export async function send(name, events, key) {
+// send sends the JSON of events to a context. Repeating it with the same key is safe.
+export async function send(name, body, key) {
   await request(`contexts/${encodeURIComponent(name)}/events`, {
     method: "POST",
     headers: { "Content-Type": "application/json", "Idempotency-Key": `"${key}"` },
-    body: JSON.stringify(events),
+    body,
   });
 }
 

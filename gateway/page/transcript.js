@@ -23,6 +23,17 @@ export class Transcript {
   }
 }
 
+// Numbers that may lose digits: with 16 characters or an exponent.
+const LONG = /\d[\d.]{15}|\d[eE]/;
+
+// parse keeps the digits of numbers for display: JSON.stringify writes them as they were. Browsers
+// without JSON.rawJSON round them.
+function parse(text) {
+  if (!JSON.rawJSON || !LONG.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (_, value, { source }) =>
+    typeof value === "number" && String(value) !== source ? JSON.rawJSON(source) : value);
+}
+
 function changeOf({ op, path, value }, length) {
   const [, list, at, ...inside] = path.split("/");
   const index = at === "-" ? length : Number(at);
@@ -56,7 +67,7 @@ export async function follow(name, viewer, signal) {
             delay = Number(data);
             break;
           case "document":
-            transcript.document = JSON.parse(data).document;
+            transcript.document = parse(data).document;
             transcript.version = id;
             viewer.replaced(transcript.entries);
             break;
@@ -66,7 +77,7 @@ export async function follow(name, viewer, signal) {
           case "patch": {
             // A patch that fails leaves no valid version, so the document is requested again.
             transcript.version = undefined;
-            const changes = transcript.apply(JSON.parse(data));
+            const changes = transcript.apply(parse(data));
             transcript.version = id;
             viewer.changed(transcript.entries, changes);
             break;

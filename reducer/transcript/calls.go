@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -164,8 +165,16 @@ func (f *fold) update(c *pendingCall, r pendingResult) {
 
 func (f *fold) requestApproval(body event.ApprovalRequested) {
 	if c := f.callOf(body.ToolCallID, body.RequestID); c != nil {
-		f.setApproval(c, Approval{Arguments: valid(c.arguments), ExpiresAt: body.ExpiresAt.UTC()}, PendingApproval)
+		f.setApproval(c, Approval{Arguments: indented(c.arguments), ExpiresAt: body.ExpiresAt.UTC()}, PendingApproval)
 	}
+}
+
+func indented(raw json.RawMessage) string {
+	var text bytes.Buffer
+	if json.Indent(&text, valid(raw), "", "  ") != nil {
+		return "" // no arguments
+	}
+	return text.String()
 }
 
 func (f *fold) callOf(id, requestID string) *pendingCall {

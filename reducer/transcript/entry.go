@@ -116,12 +116,14 @@ const (
 
 // Approval is the approval of a tool call.
 type Approval struct {
-	Arguments json.RawMessage `json:"arguments,omitempty"` // to decide about; unset after the decision
-	ExpiresAt time.Time       `json:"expires_at,omitzero"` // when the call fails without a decision
-	Decision  event.Decision  `json:"decision,omitempty"`  // empty until the decision, which the fields below describe
-	Reason    string          `json:"reason,omitempty"`
-	DecidedBy string          `json:"decided_by,omitempty"` // person or program; "" if unknown
-	Edited    bool            `json:"edited,omitempty"`     // the decision replaced the arguments
+	// Arguments are the indented JSON of the arguments to decide about, as text: JavaScript rounds
+	// numbers. Unset after the decision.
+	Arguments string         `json:"arguments,omitempty"`
+	ExpiresAt time.Time      `json:"expires_at,omitzero"` // when the call fails without a decision
+	Decision  event.Decision `json:"decision,omitempty"`  // empty until the decision, which the fields below describe
+	Reason    string         `json:"reason,omitempty"`
+	DecidedBy string         `json:"decided_by,omitempty"` // person or program; "" if unknown
+	Edited    bool           `json:"edited,omitempty"`     // the decision replaced the arguments
 }
 
 // Subtype is the topic of a system_message or error_message.

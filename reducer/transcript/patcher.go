@@ -150,7 +150,7 @@ func (p *Patcher) applyEffect(effect Effect, e event.Event) {
 		s.entry.Content, s.entry.Progress = effect.Content, ""
 		if approval := s.entry.EntryType.Approval; approval != nil {
 			settled := *approval
-			settled.Arguments = nil
+			settled.Arguments = ""
 			s.entry.EntryType.Approval = &settled
 		}
 		s.replaced = p.version

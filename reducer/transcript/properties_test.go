@@ -1,6 +1,7 @@
 package transcript_test
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -302,7 +303,7 @@ func render(events []event.Event) transcript.Document {
 				}
 				entry.Progress = ""
 				if approval != nil {
-					approval.Arguments = nil
+					approval.Arguments = ""
 					if approval.Decision == event.Deny {
 						entry.EntryType.Status = transcript.Denied
 					}
@@ -506,6 +507,12 @@ func (o oracle) weatherIsClients(i int) bool {
 	return false
 }
 
+func onLines(raw json.RawMessage) string {
+	var text bytes.Buffer
+	_ = json.Indent(&text, raw, "", "  ")
+	return text.String()
+}
+
 // live adds the approval and the progress of a call until its first result.
 func (o oracle) live(call int, resultAt map[int]int, entry *transcript.Entry) {
 	body := o.events[call].Body.(event.ToolCall)
@@ -516,7 +523,7 @@ func (o oracle) live(call int, resultAt map[int]int, entry *transcript.Entry) {
 		case event.ApprovalRequested:
 			if o.isOldestOpen(call, j, change.ToolCallID, change.RequestID, resultAt) {
 				entry.EntryType.Status = transcript.PendingApproval
-				entry.EntryType.Approval = &transcript.Approval{Arguments: arguments, ExpiresAt: change.ExpiresAt}
+				entry.EntryType.Approval = &transcript.Approval{Arguments: onLines(arguments), ExpiresAt: change.ExpiresAt}
 			}
 		case event.ApprovalDecided:
 			if approval == nil || approval.Decision != "" || change.ToolCallID != "" && change.ToolCallID != body.ToolCallID {

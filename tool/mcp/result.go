@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,13 +23,29 @@ func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 	case result.StructuredContent == nil:
 		return text, nil
 	case hasOnlyText:
-		return known.scrubAll(result.StructuredContent), nil // the text is the same value
+		return known.scrubAll(withDigits(result)), nil // the text is the same value
 	}
 	encoded, err := json.Marshal(known.scrubAll(result.StructuredContent))
 	if err != nil {
 		return nil, fmt.Errorf("the result cannot be encoded as JSON: %w", err)
 	}
 	return text + "\n" + string(encoded), nil
+}
+
+// withDigits returns the structured value of a result. The SDK rounds its numbers, so they are those of
+// the text if it is the JSON of the value, as servers should send it.
+func withDigits(result *sdk.CallToolResult) any {
+	if len(result.Content) != 1 {
+		return result.StructuredContent
+	}
+	text := result.Content[0].(*sdk.TextContent).Text
+	var rounded, exact any
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if json.Unmarshal([]byte(text), &rounded) == nil && reflect.DeepEqual(rounded, result.StructuredContent) && decoder.Decode(&exact) == nil {
+		return exact
+	}
+	return result.StructuredContent
 }
 
 // textOf returns the blocks of a result as text; models receive notes in place of other media.
