@@ -14,7 +14,7 @@
 //
 // A subscription delivers the deltas of an attempt in order and without gaps. A subscriber that
 // joins late or misses deltas gets the whole text so far, marked as a Reset, and the reasoning if
-// both fit into one NATS message. A new attempt starts with a Reset, too. Without NATS there are no
+// both fit into one NATS message. A longer text takes several messages. A new attempt starts with a Reset, too. Without NATS there are no
 // deltas, and everything else works.
 //
 // The subjects of a context begin with "chronicle.{namespace}.{context}": ".delta" for

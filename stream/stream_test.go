@@ -256,6 +256,24 @@ func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
 	s.until(t, sub, text.String())
 }
 
+// The JSON of the text has 4.5 MiB, and a message at most 1 MiB.
+func TestALateSubscriberGetsATextLargerThanAMessage(t *testing.T) {
+	server := startServer(t)
+	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
+	b.PublishReasoning("Hm")
+	piece := strings.Repeat("<\u00e9>", 32<<10)
+	for range 6 {
+		b.Publish(piece)
+	}
+	require.NoError(t, worker.Flush(within(t)))
+	sub := subscribe(t, reader, "demo")
+	var s screen
+	s.until(t, sub, strings.Repeat(piece, 6))
+	b.Publish(" and that is all")
+	s.until(t, sub, strings.Repeat(piece, 6)+" and that is all")
+}
+
 func TestTheProgressOfAToolIsDelivered(t *testing.T) {
 	server := startServer(t)
 	conn := connect(t, server, stream.Options{})
