@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
-	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
 type decideOptions struct {
@@ -136,5 +136,5 @@ func decided(decision event.Decision, call reducer.Call, edited []byte) string {
 	if len(edited) > 0 {
 		arguments = edited
 	}
-	return fmt.Sprintf("%s: %s %s (%s)", word, call.Name, show.OneLine(string(arguments)), call.ID)
+	return fmt.Sprintf("%s: %s %s (%s)", word, call.Name, terminal.Line(string(arguments)), call.ID)
 }

@@ -17,12 +17,9 @@ import (
 // load returns the session of a context from its log. Unlike a query of the state, it needs no
 // worker.
 func load(ctx context.Context, of conversation) (reducer.Session, error) {
-	var log []event.Event
-	for e, err := range of.Events(ctx, "") {
-		if err != nil {
-			return reducer.Session{}, err
-		}
-		log = append(log, e)
+	log, err := readLog(ctx, of)
+	if err != nil {
+		return reducer.Session{}, err
 	}
 	return reducer.Load(of.Name(), reducer.Reduce, log...), nil
 }

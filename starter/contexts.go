@@ -112,3 +112,13 @@ func input(body event.Body) (event.Event, error) {
 	}
 	return e, nil
 }
+
+func readLog(ctx context.Context, of conversation) (log []event.Event, err error) {
+	for e, err := range of.Events(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		log = append(log, e)
+	}
+	return log, nil
+}

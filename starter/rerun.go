@@ -124,12 +124,9 @@ func (o rerunOptions) settings() ([]event.Event, error) {
 }
 
 func (o rerunOptions) questions(ctx context.Context, from conversation) ([]question, error) {
-	var log []event.Event
-	for e, err := range from.Events(ctx, "") {
-		if err != nil {
-			return nil, err
-		}
-		log = append(log, e)
+	log, err := readLog(ctx, from)
+	if err != nil {
+		return nil, err
 	}
 	through := event.Counter(o.at)
 	if len(log) > 0 && through > event.Counter(log[len(log)-1].ID) {

@@ -13,7 +13,6 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
-	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
 type scheduleOptions struct {
@@ -215,7 +214,7 @@ func runScheduleList(command *cobra.Command, o scheduleOptions) error {
 	fmt.Fprintln(table, "CONTEXT\tID\tTIMES\tNEXT\tMESSAGE")
 	for _, s := range found {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", terminal.Line(s.ContextName), terminal.Line(s.ID), terminal.Line(times(s)),
-			strings.TrimPrefix(nextWords(s), "next "), show.OneLine(s.Message.Content))
+			strings.TrimPrefix(nextWords(s), "next "), terminal.Line(s.Message.Content))
 	}
 	return table.Flush()
 }

@@ -78,7 +78,11 @@ func runUsage(ctx context.Context, o usageOptions) error {
 	}
 	var unreadable []error
 	for _, name := range names {
-		log, err := readLog(ctx, c, name)
+		var log []event.Event
+		of, err := c.Open(name)
+		if err == nil {
+			log, err = readLog(ctx, of)
+		}
 		if err != nil {
 			// The other contexts have sums.
 			unreadable = append(unreadable, fmt.Errorf("sum up the usage of context %s: %w", name, err))
@@ -100,20 +104,6 @@ func runUsage(ctx context.Context, o usageOptions) error {
 		}
 	}
 	return errors.Join(unreadable...)
-}
-
-func readLog(ctx context.Context, c contextClient, name string) (log []event.Event, err error) {
-	opened, err := c.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	for e, err := range opened.Events(ctx, "") {
-		if err != nil {
-			return nil, err
-		}
-		log = append(log, e)
-	}
-	return log, nil
 }
 
 func contextNames(ctx context.Context, c contextClient) (names []string, err error) {

@@ -59,6 +59,3 @@ func Call(c reducer.Call) string {
 
 // Until formats a deadline in local time.
 func Until(at time.Time) string { return at.Local().Format("2006-01-02 15:04") }
-
-// OneLine cleans a text and puts it on one line.
-func OneLine(text string) string { return terminal.Line(text) }
