@@ -105,7 +105,7 @@ func (a *Activities) progressOf(ctx context.Context, in CallToolInput) func(stri
 		sentAt = time.Now()
 		index++
 		a.options.Stream.Progress(in.ContextName, event.ToolProgress{
-			RequestID: in.RequestID, ToolCallID: in.ToolCallID, Index: index, Text: event.Redact(text, maxProgressBytes),
+			RequestID: in.RequestID, ToolCallID: in.ToolCallID, Index: index, Text: event.RedactOutput(text, maxProgressBytes),
 		})
 	}
 }
@@ -126,7 +126,7 @@ func (a *Activities) outcomeOfCall(ctx context.Context, in CallToolInput, result
 	case cause != nil:
 		return result, temporal.NewCanceledError()
 	case result.Retryable && attempt < in.MaxAttempts:
-		return result, temporal.NewApplicationError(event.Redact(plainText(result.Error), 1000), "tool")
+		return result, temporal.NewApplicationError(event.RedactOutput(plainText(result.Error), 1000), "tool")
 	}
 	return result, nil
 }

@@ -137,7 +137,8 @@ func redactNamed(text string) string {
 	for _, at := range namedSecret.FindAllStringSubmatchIndex(text, -1) {
 		name, value := text[at[2]:at[3]], text[at[4]:at[5]]
 		before := text[strings.LastIndexAny(text[:at[0]], " \t\n\"'=,&?(")+1 : at[0]]
-		if strings.HasSuffix(name, ": ") && strings.Contains(before, "/") && word.MatchString(value) {
+		isPath := strings.Contains(before, "/") && strings.HasSuffix(name, ": ") || strings.HasSuffix(name, `": `)
+		if isPath && word.MatchString(value) {
 			continue
 		}
 		b.WriteString(text[end:at[3]] + Removed)

@@ -59,6 +59,7 @@ func TestRedactOutputKeepsWords(t *testing.T) {
 		"Basic JavaScript, basic authentication and bearer authentication",
 		"open /run/secrets/api_key: no such file or directory",
 		`open "conf/password": permission denied`,
+		`path "password": no such file or directory`,
 		"open docs/sk-learn-tutorial.md, hf_transfer_utils, pk_customer_id",
 	} {
 		require.Equal(t, text, event.RedactOutput(text, 0))

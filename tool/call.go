@@ -58,7 +58,7 @@ func (s *Set) find(ctx context.Context, r activities.ToolCallRequest) (t Tool, f
 }
 
 func failure(err error) activities.ToolCallResult {
-	text, encodeErr := marshal(event.Redact(strings.ToValidUTF8(err.Error(), "\uFFFD"), maxErrorBytes))
+	text, encodeErr := marshal(event.RedactOutput(strings.ToValidUTF8(err.Error(), "\uFFFD"), maxErrorBytes))
 	if encodeErr != nil {
 		text = json.RawMessage(`"the tool failed"`)
 	}

@@ -112,7 +112,7 @@ func unreachable(err error) error {
 }
 
 func statusError(response *http.Response, text string) error {
-	err := fmt.Errorf("status %s: %s", response.Status, event.Redact(strings.TrimSpace(text), maxFailureBytes))
+	err := fmt.Errorf("status %s: %s", response.Status, event.RedactOutput(strings.TrimSpace(text), maxFailureBytes))
 	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500 {
 		return tool.Retryable(err)
 	}

@@ -128,6 +128,8 @@ func TestReadFileFailures(t *testing.T) {
 		want      string
 	}{
 		{map[string]any{"path": "missing"}, `path "missing": no such file or directory`},
+		{map[string]any{"path": "password"}, `path "password": no such file or directory`},
+		{map[string]any{"path": "conf/api_key"}, `path "conf/api_key": no such file or directory`},
 		{map[string]any{"path": "folder"}, `path "folder": not a file (use list_files for a folder)`},
 		{map[string]any{"path": "../x"}, `path "../x": outside of the root`},
 		{map[string]any{"path": "binary"}, `path "binary": not a text file in UTF-8`},
