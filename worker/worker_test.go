@@ -1,18 +1,11 @@
 package main_test
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,160 +21,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
-	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	main "github.com/seed-9ed7edd4/chronicle/worker"
 )
-
-// asWorker makes a copy of the test binary run the worker.
-const asWorker = "CHRONICLE_TEST_AS_WORKER"
 
 func TestTheWorkerPrintsItsVersion(t *testing.T) {
 	t.Parallel()
 	require.Regexp(t, `^worker version \d+\.\d+\.\d+(-dev)?( \([0-9a-f]+(, modified)?\))?$`, run(t, "--version").line())
-}
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asWorker) != "" {
-		main.Main()
-		return
-	}
-	if os.Getenv(asMCPServer) != "" {
-		serveMCP()
-		return
-	}
-	// Build the server once, rather than in all workers at the same time.
-	if _, err := devserver.Find(context.Background(), func(message string) { fmt.Fprintln(os.Stderr, message) }); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-// running is a worker in a process of its own.
-type running struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	stdout *bufio.Scanner
-	stderr bytes.Buffer
-}
-
-// run starts a worker.
-func run(t *testing.T, args ...string) *running {
-	t.Helper()
-	r := prepare(t, args...)
-	r.start()
-	return r
-}
-
-// prepare returns a worker without keys in its environment.
-func prepare(t *testing.T, args ...string) *running {
-	t.Helper()
-	executable, err := os.Executable()
-	require.NoError(t, err)
-	r := &running{t: t, cmd: exec.Command(executable, args...)}
-	r.cmd.Env = []string{asWorker + "=1", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-	if !slices.Contains(args, "--dev") {
-		r.cmd.Dir = t.TempDir() // for the default store; --dev needs the current directory to find its server
-	}
-	r.cmd.Stderr = &r.stderr
-	r.cmd.WaitDelay = 10 * time.Second
-	stdout, err := r.cmd.StdoutPipe()
-	require.NoError(t, err)
-	r.stdout = bufio.NewScanner(stdout)
-	return r
-}
-
-func (r *running) start() {
-	r.t.Helper()
-	require.NoError(r.t, r.cmd.Start())
-	r.t.Cleanup(func() { _ = r.cmd.Process.Kill() })
-}
-
-// dev starts worker --dev on free ports.
-func dev(t *testing.T, dataDir string, args ...string) *running {
-	t.Helper()
-	return run(t, devArgs(dataDir, args...)...)
-}
-
-func devArgs(dataDir string, args ...string) []string {
-	return append([]string{
-		"--dev", "--json", "--data-dir", dataDir,
-		"--temporal-port", "0", "--ui-port", "0", "--nats-port", "0", "--offline-token-delay", "0",
-	}, args...)
-}
-
-// line waits for a line on standard output.
-func (r *running) line() string {
-	r.t.Helper()
-	if !r.stdout.Scan() {
-		require.FailNow(r.t, "no line on stdout", "exit code %d, stderr:\n%s", r.exit(), r.stderr.String())
-	}
-	return r.stdout.Text()
-}
-
-// ready waits for the ready line.
-func (r *running) ready() (facts map[string]string) {
-	r.t.Helper()
-	require.NoError(r.t, json.Unmarshal([]byte(r.line()), &facts))
-	require.Equal(r.t, "ready", facts["msg"])
-	return facts
-}
-
-func (r *running) signal(s syscall.Signal) {
-	r.t.Helper()
-	require.NoError(r.t, r.cmd.Process.Signal(s))
-}
-
-// exit waits for the process and returns its exit code, -1 if it was killed.
-func (r *running) exit() int {
-	r.t.Helper()
-	err := r.cmd.Wait()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		require.NoError(r.t, err)
-	}
-	return r.cmd.ProcessState.ExitCode()
-}
-
-// requireSilence waits until no server of the worker listens any more.
-func requireSilence(t *testing.T, facts map[string]string) {
-	t.Helper()
-	for _, key := range []string{"temporal", "ui", "nats"} {
-		_, address, found := strings.Cut(facts[key], "://")
-		if !found {
-			address = facts[key]
-		}
-		require.Eventually(t, func() bool {
-			conn, err := net.Dial("tcp", address)
-			if err == nil {
-				_ = conn.Close()
-			}
-			return errors.Is(err, syscall.ECONNREFUSED)
-		}, 10*time.Second, 10*time.Millisecond, "%s still listens at %s", key, address)
-	}
-}
-
-func dial(t *testing.T, facts map[string]string) *client.Client {
-	t.Helper()
-	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
-	require.NoError(t, err)
-	t.Cleanup(c.Shutdown)
-	return c
-}
-
-// ask returns the answer of the context "demo".
-func ask(t *testing.T, facts map[string]string, content string) string {
-	t.Helper()
-	demo, err := dial(t, facts).Open("demo")
-	require.NoError(t, err)
-	var answer string
-	for e, err := range demo.Ask(t.Context(), event.New(event.UserMessage{Content: content})) {
-		require.NoError(t, err)
-		if message, ok := e.Body.(event.AssistantMessage); ok {
-			answer = message.Content
-		}
-	}
-	return answer
 }
 
 func TestDevKeepsContextsAcrossRestarts(t *testing.T) {
@@ -424,115 +269,6 @@ func TestOfTwoFirstWorkersWithDifferentStoresOneStarts(t *testing.T) {
 	first := <-started
 	first.signal(syscall.SIGTERM)
 	require.Zero(t, first.exit(), first.stderr.String())
-}
-
-func TestInvalidBaseURLIsAUsageError(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"--dev", "--data-dir", t.TempDir(), "--temporal-port", "0", "--ui-port", "0", "--nats-port", "0"}, {}} {
-		worker := prepare(t, args...)
-		worker.cmd.Env = append(worker.cmd.Env, "OPENAI_BASE_URL=https://me:secret@")
-		worker.start()
-		require.Equal(t, 2, worker.exit())
-		require.Contains(t, worker.stderr.String(), "OPENAI_BASE_URL: contains an @")
-		require.NotContains(t, worker.stderr.String(), "secret")
-	}
-}
-
-func TestUsageErrors(t *testing.T) {
-	t.Parallel()
-	invalidProviders, err := filepath.Abs("testdata/invalid.toml")
-	require.NoError(t, err)
-	tests := []struct {
-		name string
-		args []string
-		code int
-		want string
-	}{
-		{name: "an unknown flag", args: []string{"--prod"}, code: 2, want: "unknown flag: --prod"},
-		{name: "an unexpected argument", args: []string{"now"}, code: 2, want: `unexpected argument "now"`},
-		{name: "a check with dev", args: []string{"--dev", "--check"}, code: 2, want: "--check: cannot be used with --dev"},
-		{name: "a check of an unreachable server", args: []string{"--check", "--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
-		{name: "a command without dev", args: []string{"--", "ls"}, code: 2, want: "COMMAND: requires --dev"},
-		{name: "a flag of dev without it", args: []string{"--ui-port", "1"}, code: 2, want: "--ui-port: requires --dev"},
-		{name: "an address with dev", args: []string{"--dev", "--address", "a:1"}, code: 2, want: "--address: cannot be used with --dev"},
-		{name: "an invalid port", args: []string{"--dev", "--ui-port", "65536"}, code: 2, want: "--ui-port 65536: want 0 to 65535"},
-		{name: "an invalid part", args: []string{"--only", "queries"}, code: 2, want: `--only "queries": want workflows or activities`},
-		{name: "no store", args: []string{"--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker requires a blob store`},
-		{name: "no store with dev", args: []string{"--dev", "--blob-url", "none"}, code: 2, want: `--blob-url or BLOB_URL "none": a worker requires a blob store`},
-		{name: "a negative delay", args: []string{"--dev", "--offline-token-delay", "-1s"}, code: 2, want: "--offline-token-delay -1s: want 0s or more"},
-		{name: "a removed flag", args: []string{"--key-refs", ""}, code: 2, want: "unknown flag: --key-refs"},
-		{name: "an invalid base URL", args: []string{"--allow-base-url", "http://me:s3cr3t@host"}, code: 2, want: "--allow-base-url: contains an @"},
-		{name: "a missing providers file", args: []string{"--providers", "no/such.toml"}, code: 2, want: "--providers: open no/such.toml"},
-		{name: "an invalid providers file", args: []string{"--providers", invalidProviders}, code: 2, want: `invalid.toml: provider "house": base_url: missing`},
-		{name: "a missing directory", args: []string{"--attachments-dir", "no/such"}, code: 1, want: "--attachments-dir: open "},
-		{name: "a missing root of files", args: []string{"--tool-files-root", "no/such"}, code: 1, want: "--tool-files-root: open "},
-		{name: "a missing file of MCP servers", args: []string{"--mcp", "no/such.json"}, code: 2, want: "--mcp: open no/such.json"},
-		{name: "a missing profile", args: []string{"--profile", "nowhere"}, code: 1, want: "nowhere"},
-		{name: "an unreachable server", args: []string{"--address", "127.0.0.1:1"}, code: 4, want: "cannot reach Temporal at 127.0.0.1:1"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			worker := run(t, tt.args...)
-			require.Equal(t, tt.code, worker.exit())
-			require.Contains(t, worker.stderr.String(), tt.want)
-			require.NotContains(t, worker.stderr.String(), "s3cr3t")
-		})
-	}
-}
-
-func TestEnvironmentMustAgreeWithTheProvidersFile(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "providers.toml")
-	require.NoError(t, os.WriteFile(file, []byte("[providers.openai]\nbase_url = \"https://llm.example.com/v1\"\n"), 0o600))
-	worker := prepare(t, "--providers", file)
-	worker.cmd.Env = append(worker.cmd.Env, "OPENAI_BASE_URL=https://other.example.com/v1")
-	worker.start()
-	require.Equal(t, 2, worker.exit())
-	require.Contains(t, worker.stderr.String(), `provider "openai": base_url: OPENAI_BASE_URL names another URL (unset one of them)`)
-}
-
-// TestProvidersFile starts a worker with a file that configures the default provider and one
-// whose key is missing, and sends messages to both.
-func TestProvidersFile(t *testing.T) {
-	t.Parallel()
-	model := llmtest.Start(t, llmtest.Answer("From the file."))
-	file := filepath.Join(t.TempDir(), "providers.toml")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil,
-		"[providers.openai]\nbase_url = %q\nkey = \"env:HOUSE_KEY\"\n[providers.spare]\nbase_url = %q\nkey = \"env:SPARE_KEY\"\n", model.URL, model.URL), 0o600))
-	worker := prepare(t, devArgs(t.TempDir(), "--providers", file)...)
-	worker.cmd.Env = append(worker.cmd.Env, "HOUSE_KEY=key-of-house", "XAI_API_KEY=key-of-xai")
-	worker.start()
-	facts := worker.ready()
-	require.Equal(t, "gpt-4o-mini", facts["model"])
-	c, err := client.Dial(t.Context(), client.Config{Address: facts["temporal"], NATSURL: facts["nats"]})
-	require.NoError(t, err)
-	defer c.Shutdown()
-	last := func(name string, events ...event.Event) event.Body {
-		demo, err := c.Open(name)
-		require.NoError(t, err)
-		var body event.Body
-		for e, err := range demo.Ask(t.Context(), append(events, event.New(event.UserMessage{Content: "Hello"}))...) {
-			require.NoError(t, err)
-			body = e.Body
-		}
-		return body
-	}
-	require.IsType(t, event.LLMRequestCompleted{}, last("file"))
-	require.Equal(t, "Bearer key-of-house", model.Requests()[0].Header.Get("Authorization"))
-
-	failed := last("missing", event.New(event.SetProviderConfig{ProviderID: "spare", Model: "m"}))
-	require.Contains(t, failed.(event.LLMRequestFailed).Error, "set SPARE_KEY for the worker")
-	failed = last("elsewhere", event.New(event.SetProviderConfig{ProviderID: "mine", Model: "m", BaseURL: "http://169.254.169.254/v1"}))
-	require.Contains(t, failed.(event.LLMRequestFailed).Error, "--allow-base-url http://169.254.169.254/v1")
-	failed = last("key", event.New(event.SetProviderConfig{ProviderID: "mine", Model: "m", BaseURL: model.URL, APIKeyRef: "env:XAI_API_KEY"}))
-	require.Contains(t, failed.(event.LLMRequestFailed).Error, "the key env:XAI_API_KEY is not configured for "+model.URL)
-
-	worker.signal(syscall.SIGTERM)
-	require.Zero(t, worker.exit(), worker.stderr.String())
-	require.Contains(t, worker.stderr.String(), "a provider in --providers has no key")
-	require.NotContains(t, worker.stderr.String(), "key-of-")
-	require.Len(t, model.Requests(), 1)
 }
 
 func TestWithoutATemporaryFileTheWorkerKeepsSessionsInMemory(t *testing.T) {
