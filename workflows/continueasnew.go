@@ -142,8 +142,8 @@ func (r *run) isDue() bool {
 		return false
 	case r.isUrgent():
 		return true
-	case r.calls.areAwaited():
-		return false // the next run cannot adopt them
+	case len(r.calls) > 0:
+		return false // the next run does not receive their results
 	case r.answer.future == nil:
 		return now.reaches(long) || workflow.GetInfo(r.ctx).GetContinueAsNewSuggested()
 	default:

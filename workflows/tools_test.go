@@ -12,6 +12,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -50,13 +51,44 @@ func (p *puppet) step(s reducer.Session, in reducer.Input) (next reducer.Session
 	}
 }
 
-func newPuppet(t *testing.T, effects map[string][]reducer.Effect) (*world, *puppet) {
+func newPuppet(t *testing.T, effects map[string][]reducer.Effect, interceptors ...interceptor.WorkerInterceptor) (*world, *puppet) {
 	p := &puppet{effects: effects}
-	w := bareWorld(t, "context:demo", workflows.Interceptor())
+	w := bareWorld(t, "context:demo", append(interceptors, workflows.Interceptor())...)
 	w.RegisterWorkflowWithOptions(workflows.WithStep(p.step), workflow.RegisterOptions{Name: wire.WorkflowType, DisableAlreadyRegisteredCheck: true})
 	w.OnActivity(acts.Archive, mock.Anything, mock.Anything).Return(nil).Maybe()
 	w.registers()
 	return w, p
+}
+
+// stubborn lets activities end after their cancellation. Temporal's test environment ignores
+// WaitForCancellation.
+type stubborn struct {
+	interceptor.WorkerInterceptorBase
+}
+
+func (*stubborn) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	i := &stubbornInbound{}
+	i.Next = next
+	return i
+}
+
+type stubbornInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+}
+
+func (i *stubbornInbound) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	o := &stubbornOutbound{}
+	o.Next = next
+	return i.Next.Init(o)
+}
+
+type stubbornOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+}
+
+func (o *stubbornOutbound) ExecuteActivity(ctx workflow.Context, activityType string, args ...any) workflow.Future {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	return o.Next.ExecuteActivity(ctx, activityType, args...)
 }
 
 func (w *world) notes(text string) {
@@ -202,6 +234,35 @@ func TestARunningCallDelaysContinueAsNew(t *testing.T) {
 			want := ended(reducer.CallReturned)
 			want.Value = json.RawMessage(`1`)
 			require.Equal(t, []reducer.Input{want}, p.inputs, "the result is applied before the run ends")
+		})
+	}
+}
+
+func TestTheResultOfACancelledCallIsAppliedBeforeContinueAsNew(t *testing.T) {
+	for name, test := range map[string]struct {
+		length    int
+		isApplied bool
+	}{"due": {5_000, true}, "urgent": {50_000, false}} {
+		t.Run(name, func(t *testing.T) {
+			w, p := newPuppet(t, map[string][]reducer.Effect{
+				"call": {calling(reducer.Call{})}, "stop": {reducer.CancelTools{RequestID: "demo:r0001"}},
+			}, &stubborn{})
+			w.OnActivity(acts.CallTool, mock.Anything, mock.Anything).Return(func(context.Context, activities.CallToolInput) (activities.CallToolResult, error) {
+				w.notes("stop")
+				w.SetCurrentHistoryLength(test.length)
+				w.notes("hello") // the workflow receives it before the result
+				return activities.CallToolResult{Value: json.RawMessage(`1`)}, nil
+			}).Once()
+			w.at(time.Minute, func() { w.notes("call") })
+			w.at(time.Hour, w.close)
+			w.ExecuteWorkflow(wire.WorkflowType)
+			var next *workflow.ContinueAsNewError
+			require.ErrorAs(t, w.GetWorkflowError(), &next)
+			if test.isApplied {
+				require.Len(t, p.inputs, 1)
+			} else {
+				require.Empty(t, p.inputs)
+			}
 		})
 	}
 }
