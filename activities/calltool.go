@@ -25,6 +25,13 @@ const (
 // CallTool calls a tool of this worker. A failure, a panic and a timeout are results for the model.
 // The activity fails only if the call was cancelled or another attempt follows.
 func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolResult, error) {
+	if len(in.Schema) > 0 {
+		if err := matches(ctx, in.Name, event.Object(in.Schema), in.Arguments); err != nil {
+			result := failed("invalid arguments: %v (an approval edited them)", err)
+			return CallToolResult{Error: result.Error, IsError: true}, nil
+		}
+		return CallToolResult{}, nil
+	}
 	startedAt := time.Now()
 	call, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

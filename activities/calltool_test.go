@@ -265,3 +265,15 @@ func TestACallSendsHeartbeats(t *testing.T) {
 	_, err := env.ExecuteActivity(acts.CallTool, activities.CallToolInput{})
 	require.NoError(t, err)
 }
+
+func TestEditedArgumentsOfAClientsToolAreOnlyValidated(t *testing.T) {
+	for schema, want := range map[string]string{
+		string(city):            "",
+		`{"required":["town"]}`: `"invalid arguments: root: missing property 'town' (an approval edited them)"`,
+	} {
+		result, err := callTool(t, nil, activities.CallToolInput{Schema: json.RawMessage(schema)})
+		require.NoError(t, err)
+		require.Equal(t, want, string(result.Error))
+		require.Equal(t, want != "", result.IsError)
+	}
+}

@@ -71,6 +71,8 @@ type CallToolInput struct {
 	Arguments   json.RawMessage `json:"arguments,omitempty"`
 	TimeoutMs   int64           `json:"timeoutMs,omitempty"`   // of each attempt; 0: [DefaultToolTimeout]
 	MaxAttempts int             `json:"maxAttempts,omitempty"` // 0: one
+	// Schema is set to validate the arguments of a client's call instead of executing it.
+	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
 // CallToolResult is the result of the activity CallTool.

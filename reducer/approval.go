@@ -90,7 +90,7 @@ func (d *decision) followApproval(body event.ApprovalDecided) {
 		case body.Decision == event.Deny:
 			c.Error = "denied: " + body.Reason
 		case len(body.Parameters) > 0:
-			c.Arguments = body.Parameters
+			c.Arguments, c.Edited = body.Parameters, c.Client
 		}
 	}
 }

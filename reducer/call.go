@@ -19,6 +19,9 @@ type Call struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	State     CallState       `json:"state"`
 	Client    bool            `json:"client,omitempty"` // a client executes the call and sends its result
+	// Edited means that an approval replaced the arguments of a client's call, which are not
+	// validated yet.
+	Edited bool `json:"edited,omitempty"`
 	// Idempotent calls may be executed again. TimeoutMs and Attempts are options of the tool.
 	Idempotent bool      `json:"idempotent,omitempty"`
 	TimeoutMs  int64     `json:"timeoutMs,omitempty"`
@@ -43,6 +46,8 @@ const (
 	CallRunning  CallState = "running"  // for the result of the worker
 	CallApproval CallState = "approval" // for an [event.ApprovalDecided]
 	CallClient   CallState = "client"   // for an [event.ToolResult] of a client
+	// CallChecking waits for a worker that validates edited arguments of a client's call.
+	CallChecking CallState = "checking"
 )
 
 // CalledTool is a call of an answer, after the worker resolved its tool, validated the arguments
@@ -230,6 +235,9 @@ func (d *decision) advance() {
 	for i := range r.Calls {
 		switch c := &r.Calls[i]; {
 		case c.State != CallQueued:
+		case c.Edited && d.clientSchema(c.Name) != nil:
+			c.State = CallChecking
+			d.perform(CallTool{RequestID: r.ID, Call: *c, Schema: d.clientSchema(c.Name)})
 		case c.Client:
 			c.State, c.Deadline = CallClient, d.expiry()
 		case running < limit:
@@ -238,6 +246,32 @@ func (d *decision) advance() {
 			d.perform(CallTool{RequestID: r.ID, Call: *c})
 		}
 	}
+}
+
+// clientSchema returns the schema of a client's tool; nil for none.
+func (d *decision) clientSchema(name string) event.Object {
+	if d.Reduced.Config.Tools == nil {
+		return nil
+	}
+	for _, t := range d.Reduced.Config.Tools.Tools {
+		if t.IsClient() && t.Name == name {
+			return t.Parameters
+		}
+	}
+	return nil
+}
+
+// checked continues a client's call after the validation of its edited arguments.
+func (d *decision) checked(c *Call, in ToolEnded) {
+	switch {
+	case in.Outcome != CallReturned:
+		c.Error = "not executed: the edited arguments could not be validated"
+	case in.IsError || isSet(in.Error):
+		d.record(in.result())
+	default:
+		c.State, c.Edited = CallQueued, false
+	}
+	d.advance()
 }
 
 func (d *decision) recordErrors() {
@@ -258,6 +292,12 @@ func errorResult(callID, problem string) event.Event {
 // toolEnded records the result of a running call, or a late result instead of its placeholder.
 func (d *decision) toolEnded(in ToolEnded) {
 	r := d.Request
+	if r != nil && r.ID == in.RequestID {
+		if i := slices.IndexFunc(r.Calls, func(c Call) bool { return c.ID == in.CallID && c.State == CallChecking }); i >= 0 {
+			d.checked(&r.Calls[i], in)
+			return
+		}
+	}
 	if r != nil && r.ID == in.RequestID && slices.ContainsFunc(r.Calls, func(c Call) bool { return c.ID == in.CallID && c.State == CallRunning }) {
 		d.record(in.result())
 		d.advance()
@@ -321,6 +361,9 @@ func (d *decision) interruptCalls(reason event.Reason) {
 	isRunning := false
 	for i := range r.Calls {
 		switch c := &r.Calls[i]; c.State {
+		case CallChecking:
+			isRunning = true
+			c.Error = "not executed: interrupted before the call"
 		case CallRunning:
 			isRunning = true
 		case CallQueued:
@@ -359,9 +402,12 @@ func (d *decision) continueCalls(notStarted []string) {
 		}
 	}
 	d.recordErrors()
-	for _, c := range r.Calls {
-		if c.State == CallRunning {
-			d.perform(CallTool{RequestID: r.ID, Call: c})
+	for i := range r.Calls {
+		switch c := &r.Calls[i]; c.State {
+		case CallRunning:
+			d.perform(CallTool{RequestID: r.ID, Call: *c})
+		case CallChecking:
+			c.State = CallQueued
 		}
 	}
 	d.advance()

@@ -189,6 +189,8 @@ type (
 	CallTool struct {
 		RequestID string
 		Call      Call
+		// Schema is set for a client's call: its arguments are validated, and the call is not executed.
+		Schema event.Object
 	}
 	// CancelTools cancels running tool calls. Late results replace the recorded placeholders.
 	CancelTools struct{ RequestID string }

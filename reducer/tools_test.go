@@ -3,6 +3,7 @@ package reducer_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -285,4 +286,46 @@ func TestDecidedAndExpiredCallsLeaveNoTimer(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEditedArgumentsOfAClientsToolAreValidated(t *testing.T) {
+	schema := event.Object(`{"type":"object","required":["question"]}`)
+	ask := reducer.CalledTool{ID: "c1", Name: "ask", Arguments: []byte(`{"question":"?"}`), Client: true, Approve: true}
+	waiting, _ := callingWith(t, event.SetTools{Tools: event.ToolList{{Name: "ask", Parameters: schema}}}, ask)
+	edited := event.New(event.ApprovalDecided{ToolCallID: "c1", Decision: event.Approve, Parameters: []byte(`{"x":1}`)})
+	checking, effects := reducer.Step(waiting, reducer.Received{At: eventtest.Epoch, Events: []event.Event{edited}})
+	require.Equal(t, reducer.CallChecking, checking.Request.Calls[0].State)
+	isCheck := func(e reducer.Effect) bool {
+		call, ok := e.(reducer.CallTool)
+		return ok && string(call.Schema) == string(schema) && string(call.Call.Arguments) == `{"x":1}`
+	}
+	require.True(t, slices.ContainsFunc(effects, isCheck))
+	ended := reducer.ToolEnded{At: eventtest.Epoch, RequestID: "demo:r0001", CallID: "c1", Outcome: reducer.CallReturned}
+
+	s, _ := reducer.Step(checking, ended)
+	require.Equal(t, reducer.CallClient, s.Request.Calls[0].State)
+	require.False(t, s.Request.Calls[0].Deadline.IsZero())
+
+	invalid := ended
+	invalid.IsError, invalid.Error = true, []byte(`"invalid arguments: root: missing property 'question'"`)
+	s, _ = reducer.Step(checking, invalid)
+	require.Empty(t, s.Request.Calls, "the error is the result")
+
+	lost := ended
+	lost.Outcome = reducer.CallLost
+	s, _ = reducer.Step(checking, lost)
+	require.Empty(t, s.Request.Calls)
+
+	s, effects = reducer.Step(checking, reducer.Continued{At: eventtest.Epoch})
+	require.Equal(t, reducer.CallChecking, s.Request.Calls[0].State)
+	require.True(t, slices.ContainsFunc(effects, isCheck), "the next run checks again")
+
+	s, _ = reducer.Step(checking, reducer.InterruptAsked{At: eventtest.Epoch})
+	require.Nil(t, s.Request)
+	_, effects = reducer.Step(s, ended)
+	require.Empty(t, effects, "a late check changes nothing")
+
+	approved := event.New(event.ApprovalDecided{ToolCallID: "c1", Decision: event.Approve})
+	s, _ = reducer.Step(waiting, reducer.Received{At: eventtest.Epoch, Events: []event.Event{approved}})
+	require.Equal(t, reducer.CallClient, s.Request.Calls[0].State, "the arguments of the model are validated already")
 }

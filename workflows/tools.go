@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -37,11 +38,14 @@ func (r *run) callTool(effect reducer.CallTool) {
 	call := effect.Call
 	in := activities.CallToolInput{
 		ContextName: r.name, RequestID: effect.RequestID, ToolCallID: call.ID, Name: call.Name, Arguments: call.Arguments,
-		TimeoutMs: call.TimeoutMs,
+		TimeoutMs: call.TimeoutMs, Schema: json.RawMessage(effect.Schema),
 	}
 	// A call that is not idempotent is made once, even if its worker dies.
 	retry := &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: 30 * time.Second, MaximumAttempts: 1}
-	if call.Idempotent {
+	switch {
+	case effect.Schema != nil:
+		retry.MaximumAttempts = 1 + reducer.SpareAttempts
+	case call.Idempotent:
 		in.MaxAttempts = max(1, call.Attempts)
 		retry.MaximumAttempts = int32(in.MaxAttempts + reducer.SpareAttempts)
 	}
