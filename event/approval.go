@@ -9,6 +9,7 @@ import (
 // Decision is a decision about a tool call.
 type Decision string
 
+// Decisions.
 const (
 	Approve Decision = "approve"
 	Deny    Decision = "deny"
@@ -27,8 +28,8 @@ type ApprovalRequested struct {
 type ApprovalDecided struct {
 	ToolCallID string          `json:"toolCallId,omitempty"` // empty: all calls that wait
 	Decision   Decision        `json:"decision"`
-	Reason     string          `json:"reason,omitempty"`     // at most [MaxApprovalReasonBytes]; the model gets the reason of a denial
-	Parameters json.RawMessage `json:"parameters,omitempty"` // replace the arguments of an approved call; unset: unchanged
+	Reason     string          `json:"reason,omitempty"`     // at most 4 KiB; the model gets that of a denial
+	Parameters json.RawMessage `json:"parameters,omitempty"` // new arguments if approved; unset: unchanged
 	DecidedBy  string          `json:"decidedBy,omitempty"`  // not verified
 }
 

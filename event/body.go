@@ -25,7 +25,7 @@ func (m UserMessage) Triggers() bool { return m.TriggersTurn == nil || *m.Trigge
 type AssistantMessage struct {
 	Content   string `json:"content"`
 	RequestID string `json:"requestId,omitempty"` // empty if a client sent the message
-	// ThroughEventID is the newest event in the request. The message follows it; empty: at the end.
+	// ThroughEventID is the newest event in the request. The message is placed after it; empty: last.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 	// Partial marks an interrupted answer. Its content is empty if only reasoning was received.
 	Partial bool `json:"partial,omitempty"`
@@ -34,6 +34,7 @@ type AssistantMessage struct {
 	ProviderState *ProviderState `json:"providerState,omitempty"`
 }
 
+// Bounds of an [AssistantMessage].
 const (
 	MaxReasoningBytes     = 256 << 10
 	MaxProviderStateBytes = 256 << 10
@@ -147,6 +148,7 @@ func UnknownResult(toolCallID string) ToolResult {
 // NoteKind classifies a [Note].
 type NoteKind string
 
+// Kinds of notes.
 const (
 	NoteThinking NoteKind = "thinking"
 	NoteError    NoteKind = "error"
@@ -165,11 +167,13 @@ type Note struct {
 
 // SetRetryConfig sets the retry policy of requests.
 type SetRetryConfig struct {
-	MaxRetries     int      `json:"maxRetries"`              // per provider, 0 to [MaxMaxRetries]
-	InitialDelayMs int64    `json:"initialDelayMs"`          // before the first retry: 1 to [MaxDelayMs]
-	BackoffFactor  *float64 `json:"backoffFactor,omitempty"` // multiplies the delay after each retry: 1 to [MaxBackoffFactor]; unset means 2
-	MaxDelayMs     *int64   `json:"maxDelayMs,omitempty"`    // InitialDelayMs to [MaxDelayMs]; unset means 60,000 or a longer InitialDelayMs
-	Jitter         bool     `json:"jitter,omitempty"`        // shortens each delay by a random part of up to a half
+	MaxRetries     int   `json:"maxRetries"`     // per provider, 0 to [MaxMaxRetries]
+	InitialDelayMs int64 `json:"initialDelayMs"` // before the first retry: 1 to [MaxDelayMs]
+	// BackoffFactor multiplies the delay after each retry: 1 to [MaxBackoffFactor]; unset means 2.
+	BackoffFactor *float64 `json:"backoffFactor,omitempty"`
+	// MaxDelayMs is between InitialDelayMs and [MaxDelayMs]; unset: 60,000, at least InitialDelayMs.
+	MaxDelayMs *int64 `json:"maxDelayMs,omitempty"`
+	Jitter     bool   `json:"jitter,omitempty"` // shortens each delay by a random part, at most half
 }
 
 // SetProviderConfig sets the provider and model of a context.
@@ -180,12 +184,12 @@ type SetProviderConfig struct {
 	// APIKeyRef locates the key on the worker: "env:NAME" or "file:/absolute/path". The worker's
 	// operator must configure it for the URL. Empty means the provider's default.
 	APIKeyRef string `json:"apiKeyRef,omitempty"`
-	// BaseURL includes the version, like "https://api.openai.com/v1". The worker's operator must
-	// allow it, and it receives no key. Empty means the provider's default.
+	// BaseURL includes the version, like "https://api.openai.com/v1". It is that of a configured
+	// provider, or one that the operator allows, which gets no key. Empty: the provider's default.
 	BaseURL     string   `json:"baseUrl,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2; unset means the provider's default
 	MaxTokens   *int     `json:"maxTokens,omitempty"`   // unset means the provider's default
-	// TextOnly replaces attachments by notes, text files too, for models that accept only text.
+	// TextOnly replaces attachments, including text files, by notes, for models that accept only text.
 	TextOnly bool `json:"textOnly,omitempty"`
 	// AsFallback sets the fallback, used when the primary provider refuses or no attempt is left.
 	AsFallback bool `json:"asFallback,omitempty"`
@@ -194,28 +198,30 @@ type SetProviderConfig struct {
 // SetTimeout sets the timeouts of an attempt. Unset fields return to their default.
 type SetTimeout struct {
 	TimeoutMs    int64  `json:"timeoutMs"`              // bounds the whole attempt: 1 ms to 24 h
-	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"` // bounds the wait for the first token: 1 ms to TimeoutMs, the default
-	StallMs      *int64 `json:"stallMs,omitempty"`      // bounds the time between tokens: 1 ms to TimeoutMs, the default
+	FirstTokenMs *int64 `json:"firstTokenMs,omitempty"` // before the first token: 1 to TimeoutMs, the default
+	StallMs      *int64 `json:"stallMs,omitempty"`      // between tokens: 1 to TimeoutMs, the default
 }
 
 // Policy decides what new input does to a running answer.
 type Policy string
 
+// Delivery policies.
 const (
 	PolicyInterrupt Policy = "interrupt" // stops the answer, keeps the partial text, and answers again
 	PolicyQueue     Policy = "queue"     // finishes the answer, then answers the new input
 	PolicyReject    Policy = "reject"    // records an [InputRejected] instead of the input
-	PolicySteer     Policy = "steer"     // includes the new input in the next step of the turn; after the last, answers it next
+	// PolicySteer includes the new input in the next step of the turn, or queues it after the last.
+	PolicySteer Policy = "steer"
 )
 
 // Policies returns all delivery policies, the default first.
 func Policies() []Policy { return []Policy{PolicyInterrupt, PolicyQueue, PolicyReject, PolicySteer} }
 
-// SetDeliveryPolicy changes the fields that are set, at least one.
+// SetDeliveryPolicy sets delivery and debouncing. At least one field is set; others keep their value.
 type SetDeliveryPolicy struct {
 	Policy        Policy `json:"policy,omitempty"`
 	QuietPeriodMs *int64 `json:"quietPeriodMs,omitempty"` // debounce interval, 0 to 60,000 ms
-	MaxWaitMs     *int64 `json:"maxWaitMs,omitempty"`     // bounds the delay while input keeps arriving, 0 to 60,000 ms
+	MaxWaitMs     *int64 `json:"maxWaitMs,omitempty"`     // bounds the delay of a request, 0 to 60,000 ms
 }
 
 // SetRequestSettings replaces all request settings of the context.
@@ -224,7 +230,7 @@ type SetRequestSettings RequestSettings
 // SessionStarted starts a session: one life of a context.
 type SessionStarted struct {
 	LoadedEventCount int    `json:"loadedEventCount"`        // events from earlier sessions
-	PreviousRunID    string `json:"previousRunId,omitempty"` // Temporal run of the previous session; empty for the first
+	PreviousRunID    string `json:"previousRunId,omitempty"` // the previous session's run; "" for the first
 	// ForkedFrom is the event of the origin that a fork continues from, set in its first session.
 	ForkedFrom string `json:"forkedFrom,omitempty"`
 }
@@ -257,6 +263,7 @@ type LLMRequestCompleted struct {
 // Reason is why a request was interrupted.
 type Reason string
 
+// Reasons for an interruption.
 const (
 	ReasonNewUserInput Reason = "new_user_input"
 	ReasonCancelled    Reason = "cancelled"
@@ -280,7 +287,7 @@ type LLMRequestFailed struct {
 	RequestID        string      `json:"requestId"`
 	Error            string      `json:"error"`
 	RetriesAttempted int         `json:"retriesAttempted"`
-	ThroughEventID   string      `json:"throughEventId,omitempty"`
+	ThroughEventID   string      `json:"throughEventId,omitempty"` // as in [LLMRequestInterrupted]
 	Kind             FailureKind `json:"kind,omitempty"`
 	Retryable        bool        `json:"retryable,omitempty"` // the same request may succeed later
 	Usage
@@ -307,7 +314,7 @@ type LLMAttemptEnded struct {
 	Kind       FailureKind    `json:"kind,omitempty"`
 	Retryable  bool           `json:"retryable,omitempty"`
 	Error      string         `json:"error,omitempty"`
-	DurationMs int64          `json:"durationMs,omitempty"`
+	DurationMs int64          `json:"durationMs,omitempty"` // 0 if unknown
 	Usage
 }
 
@@ -324,11 +331,11 @@ type TextDelta struct {
 	Attempt        int    `json:"attempt"`
 	Index          int    `json:"index"`
 	Delta          string `json:"delta"`
-	Reset          bool   `json:"reset,omitempty"` // discards the text and the reasoning received so far for the request
-	ThroughEventID string `json:"throughEventId,omitempty"`
+	Reset          bool   `json:"reset,omitempty"`          // discards the text and the reasoning so far
+	ThroughEventID string `json:"throughEventId,omitempty"` // newest event in the request
 }
 
-// ReasoningDelta is a piece of reasoning. It shares the indexes of an attempt with [TextDelta].
+// ReasoningDelta is a piece of reasoning. It shares one sequence of indexes with [TextDelta].
 type ReasoningDelta TextDelta
 
 func (SystemPrompt) Tag() Tag          { return TagSystemPrompt }

@@ -9,6 +9,6 @@
 //   - Decoded events are valid. An unknown tag, a missing field, a wrong type or an out-of-range
 //     value is a [*FieldError] that names the field.
 //   - Encoding is deterministic, and unknown fields survive a round trip. Embedded JSON values
-//     are canonicalized; only an [Object] keeps the order of its names.
-//   - Fields named like an API key are invalid at any depth, and errors repeat no such values.
+//     are canonicalized, except that an [Object] and a [ProviderState] keep the order of names.
+//   - Fields named like an API key are invalid at any depth, and errors omit their values.
 package event

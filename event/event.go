@@ -18,9 +18,9 @@ import (
 type Event struct {
 	ID          string    // "{context}:{counter}" ([FormatID]); empty on input
 	Timestamp   time.Time // of recording, in UTC; zero on input
-	ContextName string
-	ParentID    string // ID of the preceding event; empty for the first
-	// ClientEventID is a recorded idempotency key of 1 to [MaxClientEventID] bytes; empty: none.
+	ContextName string    // optional on input
+	ParentID    string    // ID of the preceding event; empty for the first
+	// ClientEventID is an optional idempotency key of up to [MaxClientEventID] bytes. It is recorded.
 	ClientEventID string
 	Body          Body // never nil in a valid event
 	// Extra holds unknown JSON fields, so that they survive a round trip. It must not be modified.
@@ -44,7 +44,8 @@ func (e Event) Tag() Tag {
 	return e.Body.Tag()
 }
 
-// Validate checks the body, the client id and the extra fields. Errors are of type [*FieldError].
+// Validate checks the body, the client id and the extra fields, but not the rest of the envelope.
+// Errors are of type [*FieldError].
 func (e Event) Validate() error {
 	if e.Body == nil {
 		return &FieldError{Field: "_tag", Problem: "missing: want one of " + tagList()}
@@ -62,7 +63,8 @@ func (e Event) Validate() error {
 // MaxInputEvents is the maximum number of events in one input.
 const MaxInputEvents = 1000
 
-// MaxDepth bounds the JSON of an input, because encoding/json decodes only 10,000 levels of a log.
+// MaxDepth is the maximum depth of objects and arrays in an input. It leaves room for the levels that
+// a log adds: encoding/json decodes only 10,000.
 const MaxDepth = 9_000
 
 // MaxClientEventID is the maximum length of a ClientEventID in bytes.
@@ -126,7 +128,7 @@ func appendFields(buf *bytes.Buffer, object any) error {
 	return nil
 }
 
-// laterFields did not exist in version 0.1.0, which recorded any value of them as an extra field.
+// laterFields are unknown to version 0.1.0, which recorded any value of them as an extra field.
 var laterFields = map[Tag][]string{
 	TagUserMessage:      {"settings"},
 	TagAssistantMessage: {"reasoning", "providerState"},
@@ -135,7 +137,7 @@ var laterFields = map[Tag][]string{
 }
 
 // UnmarshalJSON decodes and validates an event. A null counts as a missing field. An invalid event
-// with an id was recorded, and is decoded as by [DecodeEarlierInput].
+// that has an id, so it was recorded, is decoded as version 0.1.0 did ([DecodeEarlierInput]).
 func (e *Event) UnmarshalJSON(data []byte) error {
 	out, err := decode(data, nil)
 	if err != nil && out.ID != "" {

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// keyedPrefix begins "idempotency-KEY-BODY-INDEX", with digests of the key and the input.
+// keyedPrefix begins the ids "idempotency-KEY-BODY-INDEX", where KEY and BODY are digests.
 const keyedPrefix = "idempotency-"
 
 // KeyReused is the reason of the [InputRejected] for another input with a known idempotency key.
 const KeyReused = "the idempotency key was used for another input"
 
-// KeyedIDs returns ClientEventIDs by the index of the event; body is the JSON of the input.
+// KeyedIDs returns the ClientEventIDs of an input with an idempotency key, by the index of the event.
+// The body is the JSON of the input.
 func KeyedIDs(key string, body []byte) func(index int) string {
 	prefix := keyedPrefix + digest([]byte(key)) + "-" + digest(body) + "-"
 	return func(index int) string { return prefix + strconv.Itoa(index) }

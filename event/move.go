@@ -1,7 +1,7 @@
 package event
 
-// MovedTo renames the event's context, and the ids of its events and requests, which keep their
-// counters. Ids of other contexts and [Event.Extra] do not change.
+// MovedTo returns the event under another context name. Ids of events and requests of the old context
+// are renamed and keep their counters. Ids of other contexts and [Event.Extra] do not change.
 func (e Event) MovedTo(contextName string) Event {
 	from := e.ContextName
 	e.ContextName = contextName
@@ -16,7 +16,8 @@ func (e Event) MovedTo(contextName string) Event {
 	})
 }
 
-// MapIDs applies f to each nonempty id of an event or request, also to ID and ParentID.
+// MapIDs applies f to each nonempty id of an event or request, including ID and ParentID, but not to
+// the origin of a fork.
 func (e Event) MapIDs(f func(id string) string) Event {
 	mapped := func(id string) string {
 		if id == "" {

@@ -70,7 +70,7 @@ var (
 	// RefuseKeys stays intact. An object or array is removed to the end of the text, because a
 	// regular expression cannot find its end.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
-	// word is a value that may as well belong to a sentence, like that after "open conf/password: ".
+	// word matches a value that may be part of a sentence: "open conf/password: permission denied".
 	word       = regexp.MustCompile(`^[a-z]+$`)
 	authScheme = regexp.MustCompile(`(?i)` + boundary + `(bearer|basic)\s+([A-Za-z0-9._~+/=*-]{6,})`)
 	userInfo   = regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^\s/"']+@`)
@@ -95,7 +95,7 @@ var keyPrefixes = []string{
 // boundary is the start of a word. For \b, the n of an escaped newline is part of the word.
 const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 
-// Redact replaces secrets by [Removed] and truncates to max bytes; 0 means no limit. It recognizes
+// Redact replaces secrets by [Removed] and truncates to max bytes (0: no limit). It recognizes
 // secrets by the name before them (apiKey, password), by their format (sk-…, Bearer …, PEM private
 // keys) and as user info in a URL.
 //
@@ -159,8 +159,8 @@ func redactAssignments(text string) string {
 	})
 }
 
-// isOpaque reports whether text does not read as words: part of it has at least six characters with
-// letters and digits or a capital within, 20 letters or ten digits, or text is masked by asterisks.
+// isOpaque reports whether text does not read as words: it has an asterisk, or a part of six characters
+// with a letter and a digit or an inner capital, of 20 characters with a letter, or of ten digits.
 func isOpaque(text string) bool {
 	if strings.Contains(text, "*") {
 		return true
@@ -175,8 +175,7 @@ func isOpaque(text string) bool {
 func isLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 func isDigit(r rune) bool  { return '0' <= r && r <= '9' }
 
-// isCredential reports whether text is the token of an authentication scheme; basic has the base64 of
-// USER:PASSWORD.
+// isCredential reports whether text looks like a token; that of basic is USER:PASSWORD in base64.
 func isCredential(scheme, text string) bool {
 	if !strings.EqualFold(scheme, "basic") {
 		return isOpaque(text)
@@ -190,7 +189,7 @@ func replaceFunc(pattern *regexp.Regexp, text string, replace func(groups []stri
 	return pattern.ReplaceAllStringFunc(text, func(match string) string { return replace(pattern.FindStringSubmatch(match)) })
 }
 
-// redactShapes looks for prefixes first, a hundred times faster than the regular expressions. With
+// redactShapes looks for prefixes before it uses the regular expressions: a hundred times faster. With
 // keepWords it keeps words after the prefix of a key or the name of a scheme.
 func redactShapes(text string, keepWords bool) string {
 	if lower := strings.ToLower(text); strings.Contains(lower, "bearer") || strings.Contains(lower, "basic") {
@@ -232,8 +231,8 @@ func mayHaveKey(text string) bool {
 		slices.ContainsFunc(distinctPrefixes, isIn)
 }
 
-// RedactJSON makes JSON valid in an event: it drops the values of fields named like an API key and
-// renames them. In strings, it removes known key formats, values of variables like OPENAI_API_KEY, and
+// RedactJSON makes JSON valid in an event: it renames fields named like an API key and drops their
+// values. In strings, it removes known key formats, values of variables like OPENAI_API_KEY, and
 // generated values assigned to other names ("password=hunter2"). It keeps any other text after these
 // names, which occur in source code.
 func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
@@ -283,7 +282,7 @@ func shortURL(raw string) string {
 // MaxRejectedInput is the maximum length of the input in an [InputRejected], in bytes.
 const MaxRejectedInput = 500
 
-// RedactEvents returns the JSON of events for an [InputRejected].
+// RedactEvents returns the JSON of events for an [InputRejected], redacted and truncated.
 func RedactEvents(events []Event) string {
 	var text []byte
 	var err error

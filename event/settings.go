@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// RequestSettings are optional. Unset fields have the value of the context in a [UserMessage], and
-// the provider's default in a [SetRequestSettings]. docs/operations.md lists limits of providers.
+// RequestSettings are optional settings of requests. Unset fields have the value of the context in a
+// [UserMessage], and the provider's default in a [SetRequestSettings]. docs/operations.md lists the
+// settings that are not sent to some providers.
 type RequestSettings struct {
 	// Temperature and MaxTokens override those of a [SetProviderConfig].
 	Temperature *float64 `json:"temperature,omitempty"`
@@ -22,7 +23,7 @@ type RequestSettings struct {
 	FrequencyPenalty *float64        `json:"frequencyPenalty,omitempty"`
 	PresencePenalty  *float64        `json:"presencePenalty,omitempty"`
 	ReasoningEffort  ReasoningEffort `json:"reasoningEffort,omitempty"` // one of [ReasoningEfforts]
-	Reasoning        Reasoning       `json:"reasoning,omitempty"`       // empty means [ReasoningSummary]; not sent to the provider
+	Reasoning        Reasoning       `json:"reasoning,omitempty"`       // not sent; empty: [ReasoningSummary]
 	// ToolChoice and ParallelToolCalls apply to requests that offer tools.
 	ToolChoice        *ToolChoice     `json:"toolChoice,omitempty"`
 	ParallelToolCalls *bool           `json:"parallelToolCalls,omitempty"`
@@ -34,6 +35,7 @@ type RequestSettings struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
+// Bounds of [RequestSettings].
 const (
 	MaxStops       = 4
 	MaxStopBytes   = 256
@@ -67,10 +69,11 @@ func ReasoningEfforts() []ReasoningEffort { return slices.Clone(reasoningEfforts
 // Reasoning is how much of a model's reasoning a context keeps.
 type Reasoning string
 
+// Values of a [Reasoning].
 const (
 	ReasoningSummary Reasoning = "summary" // the first 16 KiB
 	ReasoningFull    Reasoning = "full"    // up to [MaxReasoningBytes]
-	ReasoningOff     Reasoning = "off"     // neither streams nor keeps reasoning, but keeps the provider state
+	ReasoningOff     Reasoning = "off"     // neither streams nor keeps it; keeps provider state
 )
 
 // Reasonings returns all values, the default first.
@@ -125,7 +128,7 @@ type ResponseFormat struct {
 	Strict bool   `json:"strict,omitempty"` // lets the provider reject schemas that it cannot enforce
 }
 
-// Object is a compact JSON object. Names keep their order, in which models fill in a schema.
+// Object is a JSON object without spaces. Its names keep their order, which models follow in a schema.
 type Object json.RawMessage
 
 // MarshalJSON implements [json.Marshaler].

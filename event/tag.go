@@ -43,9 +43,10 @@ const (
 // Class says who writes an event and whether it is recorded.
 type Class int
 
+// Classes of events.
 const (
 	ClassInput     Class = iota + 1 // sent by clients; the session writes some of them too
-	ClassLifecycle                  // written only by the session; do not change the conversation
+	ClassLifecycle                  // written only by the session; does not change the conversation
 	ClassEphemeral                  // streamed and never recorded
 )
 

@@ -16,15 +16,16 @@ type SetTools struct {
 	// Approve has at most [MaxTools] rules. A call that matches one requires an [ApprovalDecided].
 	Approve ApprovalRules `json:"approve,omitempty"`
 	// MaxSteps bounds the answers with tool calls in a turn, 1 to [MaxMaxSteps]; unset means 16.
-	// Another attempt without tool calls follows.
+	// A last attempt, which must not call tools, follows.
 	MaxSteps *int `json:"maxSteps,omitempty"`
-	Parallel *int `json:"parallel,omitempty"` // calls that run at the same time: 1 to [MaxParallel]; unset means 4
-	// MaxRepeats forbids identical calls in a turn from this number on, 2 to 10; unset means 3.
+	Parallel *int `json:"parallel,omitempty"` // calls at the same time: 1 to [MaxParallel]; unset means 4
+	// Identical calls in a turn are not executed from number MaxRepeats on: 2 to 10; unset means 3.
 	MaxRepeats *int `json:"maxRepeats,omitempty"`
 	// ExpiryMs bounds waits for an approval or a client's result: 1 s to 30 days; unset means 24 h.
 	ExpiryMs *int64 `json:"expiryMs,omitempty"`
 }
 
+// Bounds of [SetTools] and its elements.
 const (
 	MaxTools            = 128
 	MaxToolsBytes       = 64 << 10 // of the JSON of a [SetTools]
@@ -39,11 +40,11 @@ const (
 
 // Tool names tools of the worker (a string in JSON), or declares a tool of a client (an object).
 type Tool struct {
-	// Pattern is a tool of the worker, or mcp:SERVER/TOOL, with * ([MatchTool]); empty if IsClient.
-	Pattern     string
+	// Pattern names a tool of the worker, or mcp:SERVER/TOOL; * is a wildcard ([MatchTool]).
+	Pattern     string // empty for a tool of a client
 	Name        string // of a client's tool: 1 to 64 of A-Z a-z 0-9 _ -
 	Description string // at most [MaxDescriptionBytes]
-	Parameters  Object // JSON Schema of the arguments, at most [MaxSchemaBytes]; nil means any fields
+	Parameters  Object // JSON Schema of the arguments, at most [MaxSchemaBytes]; nil: any object
 }
 
 // IsClient reports whether a client executes the tool.
@@ -82,8 +83,8 @@ func (l *ToolList) UnmarshalJSON(data []byte) error { return unmarshalList((*[]T
 // ApprovalRule requires approvals of calls. In JSON, a rule without a condition is a string.
 type ApprovalRule struct {
 	Tool string // a pattern as in [Tool], or the name of a tool of a client
-	// When is a JSON Schema of at most [MaxSchemaBytes] for the arguments to approve; nil means
-	// all.
+	// When is a JSON Schema of at most [MaxSchemaBytes]. Only calls whose arguments match it require
+	// an approval; nil: all.
 	When Object
 }
 
@@ -126,7 +127,7 @@ func unmarshalList[T any](list *[]T, data []byte) error {
 	return err
 }
 
-// MatchTool reports whether a pattern matches a name. A * matches any characters, or none.
+// MatchTool reports whether a pattern matches a name. A * matches any text, even with slashes.
 func MatchTool(pattern, name string) bool {
 	prefix, rest, hasStar := strings.Cut(pattern, "*")
 	if !hasStar {
@@ -179,7 +180,7 @@ type ToolLimits struct {
 	Expiry                         time.Duration
 }
 
-// Limits returns the limits; nil has the defaults.
+// Limits returns the limits, with defaults for unset fields; b may be nil.
 func (b *SetTools) Limits() ToolLimits {
 	limits := ToolLimits{MaxSteps: 16, Parallel: 4, MaxRepeats: 3, Expiry: 24 * time.Hour}
 	if b == nil {

@@ -5,17 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// Usage is that of an attempt: the last one, if the event ends a request. Counts are 0 if unknown.
+// Usage is the usage of an attempt; in an event that ends a request or falls back, of the last one.
+// Counts are 0 if unknown.
 type Usage struct {
-	InputTokens     int    `json:"inputTokens,omitempty"` // including CachedTokens, read from the provider's cache
-	CachedTokens    int    `json:"cachedTokens,omitempty"`
+	InputTokens     int    `json:"inputTokens,omitempty"`  // including CachedTokens
+	CachedTokens    int    `json:"cachedTokens,omitempty"` // read from the provider's cache
 	OutputTokens    int    `json:"outputTokens,omitempty"` // including ReasoningTokens
 	ReasoningTokens int    `json:"reasoningTokens,omitempty"`
-	Estimated       bool   `json:"estimated,omitempty"`    // counted by the worker, because the provider reported none
-	CostMicros      *int64 `json:"costMicros,omitempty"`   // millionths of a US dollar; nil if no price is known
+	Estimated       bool   `json:"estimated,omitempty"`    // by the worker: the provider reported none
+	CostMicros      *int64 `json:"costMicros,omitempty"`   // millionths of a US dollar; nil: price unknown
 	PriceVersion    string `json:"priceVersion,omitempty"` // of the operator's prices
 }
 
+// Bounds of a [Usage].
 const (
 	MaxTokens            = 1_000_000_000
 	MaxCostMicros        = 1_000_000_000_000_000 // a billion US dollars
@@ -69,20 +71,21 @@ func validatePriceVersion(version string) error {
 // FailureKind classifies why an attempt got no answer. It is empty if unknown.
 type FailureKind string
 
+// Kinds of failures.
 const (
 	FailureConfiguration  FailureKind = "configuration" // of the worker or the context
 	FailureUnauthorized   FailureKind = "unauthorized"  // the key is missing, invalid or lacks permission
-	FailureQuota          FailureKind = "quota"
+	FailureQuota          FailureKind = "quota"         // the account has none left
 	FailureRateLimited    FailureKind = "rate_limited"
 	FailureContextTooLong FailureKind = "context_too_long"
 	FailureContentFilter  FailureKind = "content_filter"
 	FailureModelNotFound  FailureKind = "model_not_found" // no such model or endpoint
 	FailureBadRequest     FailureKind = "bad_request"
-	FailureTimeout        FailureKind = "timeout"      // for the answer or a token
-	FailureUnavailable    FailureKind = "unavailable"  // the provider, the connection to it or a worker failed
-	FailureBadResponse    FailureKind = "bad_response" // the answer is incomplete or unusable
-	FailureBudgetExceeded FailureKind = "budget_exceeded"
-	FailureRefusedByHook  FailureKind = "refused_by_hook" // a hook of the operator
+	FailureTimeout        FailureKind = "timeout"         // for the answer or a token
+	FailureUnavailable    FailureKind = "unavailable"     // the provider, the connection or a worker failed
+	FailureBadResponse    FailureKind = "bad_response"    // the answer is incomplete or unusable
+	FailureBudgetExceeded FailureKind = "budget_exceeded" // reserved
+	FailureRefusedByHook  FailureKind = "refused_by_hook" // reserved
 )
 
 var failureKinds = []FailureKind{
@@ -107,10 +110,11 @@ func (k FailureKind) validate() error {
 // AttemptOutcome is how an attempt ended while its request continues.
 type AttemptOutcome string
 
+// Outcomes of an [LLMAttemptEnded].
 const (
 	AttemptFailed     AttemptOutcome = "failed"      // another attempt follows
-	AttemptHandedBack AttemptOutcome = "handed_back" // the worker shut down, or the next attempt includes new input
-	AttemptLost       AttemptOutcome = "lost"        // the worker died, or did not report the end
+	AttemptHandedBack AttemptOutcome = "handed_back" // its worker shut down, or new input stopped it
+	AttemptLost       AttemptOutcome = "lost"        // its worker died, or did not report the end
 	AttemptToolCalls  AttemptOutcome = "tool_calls"  // the next attempt contains the results of the calls
 )
 

@@ -223,7 +223,7 @@ func (b SetProviderConfig) validate() error {
 	return nil
 }
 
-// ValidateAPIKeyRef accepts "" and references. The error does not repeat ref, which may be a key.
+// ValidateAPIKeyRef accepts "", env:NAME and file:/PATH. The error omits ref, which may be a key.
 func ValidateAPIKeyRef(ref string) error {
 	kind, place, _ := strings.Cut(ref, ":")
 	switch {
@@ -367,7 +367,8 @@ func text(field, s string) error {
 	return nil
 }
 
-// ValidateName rejects invalid names of providers, models and tools, which terminals print.
+// ValidateName accepts names of 1 to [MaxNameBytes] bytes of UTF-8, not blank, without control
+// characters, because terminals print them. Errors name the field.
 func ValidateName(field, s string) error {
 	if strings.TrimSpace(s) == "" {
 		return fieldf(field, "empty")

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// Epoch is the time at which generated logs begin.
 var Epoch = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 // Body generates valid bodies of every tag.
@@ -48,8 +49,7 @@ func textDelta() *rapid.Generator[event.TextDelta] {
 	})
 }
 
-// InputBody generates valid bodies of every tag that clients may send. References to other
-// events are random.
+// InputBody generates valid bodies of every tag that clients may send, with random references.
 func InputBody() *rapid.Generator[event.Body] {
 	return rapid.OneOf(
 		erase(rapid.Custom(func(t *rapid.T) event.SystemPrompt { return event.SystemPrompt{Content: text(t)} })),
@@ -215,8 +215,7 @@ func RequestSettings() *rapid.Generator[event.RequestSettings] {
 	})
 }
 
-// UserMessage generates nonempty messages; one in four does not trigger a turn, and one in
-// four has settings.
+// UserMessage generates nonempty messages. One in four triggers no turn, one in four has settings.
 func UserMessage() *rapid.Generator[event.UserMessage] {
 	return rapid.Custom(func(t *rapid.T) event.UserMessage {
 		m := event.UserMessage{Content: "u" + text(t)}
@@ -380,8 +379,7 @@ func failureKind(t *rapid.T) event.FailureKind {
 	return rapid.SampledFrom(append(event.FailureKinds(), "")).Draw(t, "kind")
 }
 
-// Event generates events of every tag with a complete envelope and sometimes unknown
-// fields.
+// Event generates events of every tag with a complete envelope and sometimes unknown fields.
 func Event() *rapid.Generator[event.Event] {
 	return rapid.Custom(func(t *rapid.T) event.Event {
 		n := rapid.IntRange(1, 20_000).Draw(t, "counter")
