@@ -23,6 +23,8 @@ func (c Call) awaits(body event.ApprovalDecided) bool {
 	return c.State == CallApproval && (body.ToolCallID == "" || body.ToolCallID == c.ID)
 }
 
+// resultProblem returns why a client must not answer a call; "" if it may. isAnswered: an earlier event
+// of the same input does.
 func (d *decision) resultProblem(callID string, isAnswered bool) string {
 	if d.Rules < Rules2 {
 		return ""

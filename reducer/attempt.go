@@ -44,7 +44,7 @@ func (d *decision) recordStart(a Attempted) {
 	}
 }
 
-// recordLost records the end of attempts before attempt that did not report it, such as lost.
+// recordLost records the end of earlier attempts that did not report it. lost is one of them, or nil.
 func (d *decision) recordLost(attempt int, lost *LostAttempt) {
 	if d.Rules < Rules2 {
 		return
@@ -73,8 +73,8 @@ func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd
 
 func (d *decision) hasOpenAttempt() bool { return d.Request.Attempt > 0 && !d.Request.AttemptEnded }
 
-// reconcile takes the attempt that a result names. Its signal may be lost, forged, or of another
-// branch that Temporal delivered again after a reset, with the same ids.
+// reconcile corrects the recorded attempt to that of the result. The signal may have been lost or
+// forged, or come from another branch with the same ids, delivered again after a reset.
 func (d *decision) reconcile(in RequestEnded) {
 	r, a := d.Request, in.Attempted
 	if d.recordAttempt(a, in.Lost) {
@@ -87,7 +87,7 @@ func (d *decision) reconcile(in RequestEnded) {
 	if in.Outcome == Lost || a.Attempt < r.FirstAttempt || a.Through == r.Through {
 		return
 	}
-	// The newest attempt is recorded again under its number.
+	// The newest attempt is recorded again under its number, with the data of the result.
 	a.Attempt = r.Attempt
 	r.Attempt--
 	isPlausible := d.isPlausible(a)

@@ -19,14 +19,13 @@ type Call struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	State     CallState       `json:"state"`
 	Client    bool            `json:"client,omitempty"` // a client executes the call and sends its result
-	// Edited means that an approval replaced the arguments of a client's call, which are not
-	// validated yet.
+	// Edited means that an approval replaced arguments of a client's call; they are not yet validated.
 	Edited bool `json:"edited,omitempty"`
 	// Idempotent calls may be executed again. TimeoutMs and Attempts are options of the tool.
 	Idempotent bool      `json:"idempotent,omitempty"`
 	TimeoutMs  int64     `json:"timeoutMs,omitempty"`
 	Attempts   int       `json:"attempts,omitempty"`
-	Deadline   time.Time `json:"deadline,omitzero"` // when a call that waits for an approval or a client expires; zero otherwise
+	Deadline   time.Time `json:"deadline,omitzero"` // of a wait for an approval or a client; else zero
 	Error      string    `json:"error,omitempty"`   // result of a call that is not executed; "" for none
 }
 
@@ -41,6 +40,7 @@ func (c *Call) UnmarshalJSON(data []byte) error {
 // CallState is what a [Call] waits for.
 type CallState string
 
+// States of a [Call].
 const (
 	CallQueued   CallState = "queued"   // for another call, because of the parallel limit
 	CallRunning  CallState = "running"  // for the result of the worker
@@ -56,8 +56,8 @@ type CalledTool struct {
 	ID              string // from the provider; may be empty or not unique
 	Name            string
 	Arguments       json.RawMessage
-	Error           string
-	Client, Approve bool // a client executes it; it requires an approval
+	Error           string // result of a call that must not be executed; "" for none
+	Client, Approve bool   // executed by a client; requires an approval
 	Idempotent      bool
 	TimeoutMs       int64
 	Attempts        int
@@ -66,10 +66,11 @@ type CalledTool struct {
 // CallOutcome is how the execution of a call ended.
 type CallOutcome string
 
+// Outcomes of a [CallTool].
 const (
-	CallReturned  CallOutcome = "returned"
-	CallLost      CallOutcome = "lost" // the worker died or did not report the result
-	CallCancelled CallOutcome = "cancelled"
+	CallReturned  CallOutcome = "returned"  // a value or an error
+	CallLost      CallOutcome = "lost"      // the worker died or did not report the result
+	CallCancelled CallOutcome = "cancelled" // before it returned
 )
 
 // MaxCalls bounds the tool calls of an answer. Further ones are dropped.
@@ -82,7 +83,7 @@ const (
 	maxToolResult = 1 << 20
 )
 
-// called executes the calls of an answer; false if the turn has no step left and the request ends.
+// called records an answer with calls and executes them; false if the turn has no step left and ends.
 func (d *decision) called(in RequestEnded) (continues bool) {
 	r := d.Request
 	limit := d.Reduced.Config.Tools.Limits().MaxSteps
@@ -413,7 +414,7 @@ func (d *decision) continueCalls(notStarted []string) {
 	d.advance()
 }
 
-// followCall updates the session for a recorded call. After [Load], it lacks the tool's options.
+// followCall updates the session for a recorded call. After [Load], the call lacks the tool's options.
 func (d *decision) followCall(body event.ToolCall) {
 	r := d.Request
 	if r == nil || body.RequestID != r.ID || d.Rules < Rules2 {

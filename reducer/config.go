@@ -9,7 +9,7 @@ import (
 // Config is the settings of a context.
 type Config struct {
 	Primary  ProviderConfig  `json:"primary"`
-	Fallback *ProviderConfig `json:"fallback,omitempty"` // used when the primary refuses or no attempt is left; nil for none
+	Fallback *ProviderConfig `json:"fallback,omitempty"` // after the last attempt or a refusal; nil: none
 	Retry    RetryConfig     `json:"retry"`
 	// For FirstTokenMs and StallMs, 0 means TimeoutMs.
 	TimeoutMs    int64                 `json:"timeoutMs"`
@@ -17,7 +17,7 @@ type Config struct {
 	StallMs      int64                 `json:"stallMs,omitempty"`
 	Delivery     Delivery              `json:"delivery"`
 	Request      event.RequestSettings `json:"request,omitzero"`
-	Tools        *event.SetTools       `json:"tools,omitempty"`
+	Tools        *event.SetTools       `json:"tools,omitempty"` // nil: none
 }
 
 // ProviderConfig is a provider and a model ([event.SetProviderConfig]).
@@ -148,8 +148,8 @@ func (p ProviderConfig) event() event.Event {
 	})
 }
 
-// Validate reports an invalid setting or role, a system message that is not first, or a tool
-// message without its call. [Reduce] causes none, unless the call is missing in an imported log.
+// Validate reports an invalid setting or role, a system message that is not first, or a tool message
+// without its call. [Reduce] returns valid contexts, unless an imported log lacks a call.
 func Validate(r ReducedContext) error {
 	settings := []event.Event{
 		r.Config.Primary.event(),

@@ -12,14 +12,15 @@ type Reducer func(current ReducedContext, events ...event.Event) ReducedContext
 
 // ReducedContext is what a model receives. It is immutable.
 type ReducedContext struct {
-	Messages           []Message    `json:"messages"` // the system message first, if there is one
-	PendingAttachments []Attachment `json:"pendingAttachments,omitempty"`
+	Messages           []Message    `json:"messages"`                     // the system message, if any, first
+	PendingAttachments []Attachment `json:"pendingAttachments,omitempty"` // of the next user message
 	Config             Config       `json:"config"`
 }
 
 // Role is the author of a message, as in the OpenAI API.
 type Role string
 
+// Roles of a [Message].
 const (
 	RoleSystem    Role = "system"
 	RoleUser      Role = "user"
@@ -27,16 +28,17 @@ const (
 	RoleTool      Role = "tool"
 )
 
+// Message is a message of a conversation. ProviderState must not be modified.
 type Message struct {
 	Role          Role                 `json:"role"`
 	Content       string               `json:"content"`
 	EventID       string               `json:"eventId,omitempty"`
 	Attachments   []Attachment         `json:"attachments,omitempty"`
-	ToolCalls     []ToolCall           `json:"toolCalls,omitempty"` // of an assistant message, whose content may then be empty
-	ToolCallID    string               `json:"toolCallId,omitempty"`
-	Partial       bool                 `json:"partial,omitempty"`
+	ToolCalls     []ToolCall           `json:"toolCalls,omitempty"`  // of the assistant; Content may be empty
+	ToolCallID    string               `json:"toolCallId,omitempty"` // the call of a tool message
+	Partial       bool                 `json:"partial,omitempty"`    // interrupted
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
-	RequestID     string               `json:"requestId,omitempty"` // of an answer with tool calls; empty for other messages
+	RequestID     string               `json:"requestId,omitempty"` // only of an answer with tool calls
 
 	freeCount int32 // see shared; 0 in a message
 }
@@ -89,7 +91,7 @@ func (f *fold) append(m Message) {
 	f.Messages, f.ownMessages = messages, f.ownMessages || isCopy
 }
 
-// own leaves little spare room, because each change copies if events are folded one by one.
+// own copies the messages once per fold, with little spare room: events may be folded one by one.
 func (f *fold) own() {
 	if !f.ownMessages {
 		f.Messages = shared[Message, *Message](f.Messages).clone(len(f.Messages)/8 + 8)
@@ -186,7 +188,7 @@ func (f *fold) addToolCall(eventID string, body event.ToolCall) {
 	for i := len(f.Messages) - 1; i >= 0; i-- {
 		m := f.Messages[i]
 		if m.Role == RoleAssistant && (!named || m.EventID == body.MessageID) {
-			// Providers reject duplicate call ids in a message. A repeat has no result yet.
+			// Providers reject duplicate ids in a message. Without a result, the call is a repeat.
 			if m.hasCall(call.ID) {
 				if f.hasResult(i, call.ID) {
 					break
@@ -225,7 +227,7 @@ func (f *fold) editToolCall(body event.ApprovalDecided) {
 	}
 }
 
-// addToolResult inserts a result after its call and earlier results. A second one replaces it.
+// addToolResult inserts a result after its call and earlier results. It replaces an earlier result.
 func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 	content := body.Value
 	if len(content) == 0 {

@@ -85,5 +85,5 @@
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log, and a
 //     state survives a JSON round trip unchanged.
 //   - Folding a log takes linear time in one call, or event by event while messages are appended.
-//     An event that modifies earlier messages copies them if folded alone: 0.1 ms per thousand.
+//     An event that modifies earlier messages copies all if folded alone: 0.1 ms per thousand.
 package reducer

@@ -15,10 +15,11 @@ type (
 	// Opened is the first input of a session, after [Load].
 	Opened struct {
 		At            time.Time
-		PreviousRunID string
+		PreviousRunID string // as in [event.SessionStarted], like ForkedFrom
 		ForkedFrom    string
 	}
-	// Received is valid input, accepted or rejected as a whole except duplicates (ClientEventID).
+	// Received is valid input. Events with a known ClientEventID are dropped; the others are accepted
+	// or rejected as a whole.
 	Received struct {
 		At     time.Time
 		Events []event.Event
@@ -44,7 +45,7 @@ type (
 		Outcome         Outcome
 		Text, Reasoning string               // complete or partial
 		ProviderState   *event.ProviderState // of a complete answer; nil for none
-		Reason          event.Reason
+		Reason          event.Reason         // of an interruption
 		AttemptEnd
 		FinishReason string
 		Lost         *LostAttempt
@@ -55,7 +56,7 @@ type (
 		At                time.Time
 		RequestID, CallID string
 		Outcome           CallOutcome
-		Value, Error      json.RawMessage
+		Value, Error      json.RawMessage // of a call that returned
 		IsError           bool
 		Duration          time.Duration
 	}
@@ -79,7 +80,7 @@ type (
 type Attempted struct {
 	RequestID  string
 	Attempt    int
-	Through    string
+	Through    string // newest event in the attempt
 	ProviderID string
 	Model      string
 	Worker     string // task queue of the process of the attempt; set only by [RequestStarted]
@@ -114,7 +115,7 @@ func (e AttemptEnd) bounded() AttemptEnd {
 	return e
 }
 
-// LostAttempt is an attempt that did not report its end. A later one or the server reports it.
+// LostAttempt is an attempt that did not report its end. A later attempt or the server reports it.
 type LostAttempt struct {
 	Attempted
 	Usage event.Usage
@@ -123,12 +124,13 @@ type LostAttempt struct {
 // Outcome is the result of a request.
 type Outcome string
 
+// Outcomes of a request.
 const (
 	Completed   Outcome = "completed"
 	Called      Outcome = "called"      // with tool calls; their results continue the request
 	Interrupted Outcome = "interrupted" // stopped or timed out, with a partial answer
 	Failed      Outcome = "failed"      // the provider refused, or no attempt is left
-	HandedBack  Outcome = "returned"    // the worker shut down; the request is enqueued again
+	HandedBack  Outcome = "returned"    // the worker shut down; enqueued again (histories contain the value)
 	Lost        Outcome = "lost"        // the worker died; the request is enqueued again
 )
 
@@ -164,7 +166,7 @@ type (
 		// Model ("" for the worker's default) and Messages are for display.
 		Model    string
 		Messages int
-		Steps    int    `json:",omitempty"`
+		Steps    int    `json:",omitempty"` // as in [Request], like Limit
 		Limit    string `json:",omitempty"`
 	}
 	// AdoptRequest waits for the result of an attempt that the previous run started.
@@ -173,8 +175,9 @@ type (
 		Attempt   int
 		Worker    string
 	}
-	// TellRequest tells the request of the message Through while no attempt is known. One without
-	// it stops. It may be lost: RequestStarted and RequestEnded report what an attempt includes.
+	// TellRequest notifies the request of the message Through while no attempt is known; an attempt
+	// without the message stops. If the notice is lost, [RequestStarted] and [RequestEnded] still
+	// report what an attempt includes.
 	TellRequest struct {
 		RequestID string
 		Through   string

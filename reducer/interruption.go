@@ -23,8 +23,8 @@ func (d *decision) interruptIfOutdated() {
 	}
 }
 
-// interrupt cancels the request for a person. Messages of its quiet period, in its attempt, or that
-// interrupted it stay unanswered. Messages queued behind an attempt or turn are answered next.
+// interrupt cancels the request for a person. Messages that arrived in its quiet period, are in its
+// attempt, or interrupted it stay unanswered. Messages queued behind it are answered next.
 func (d *decision) interrupt() {
 	if d.Request == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Load restores a session from its complete log: the state after [Step], without stop requests.
+// Load restores a session from its complete log: all of its state after [Step] but stop requests.
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
 	for _, e := range events {
@@ -50,7 +50,7 @@ func (d *decision) recordEvents(events ...event.Event) {
 	d.perform(Record{Events: placed})
 }
 
-// follow updates the session, apart from the reduced context, for a recorded event, as [Load] does.
+// follow updates the session for a recorded event, except for the reduced context. [Load] uses it too.
 func (d *decision) follow(e event.Event) {
 	d.EventCount, d.LastEventAt = max(d.EventCount+1, event.Counter(e.ID)), e.Timestamp
 	if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {

@@ -121,7 +121,7 @@ func (d *decision) fail(end AttemptEnd, retries int) {
 	})
 }
 
-// retries counts those of the current provider.
+// retries returns the number of retries of the current provider before an attempt.
 func (d *decision) retries(attempt int) int { return max(0, attempt-d.Request.FirstAttempt) }
 
 func (d *decision) hasFallback() bool {

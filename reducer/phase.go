@@ -5,18 +5,19 @@ import "github.com/seed-9ed7edd4/chronicle/event"
 // Phase is the state of the running request, or of the session if no request runs.
 type Phase string
 
+// Phases of a [Session].
 const (
 	PhaseEnded        Phase = "ended" // input starts the next session
 	PhaseIdle         Phase = "idle"
-	PhaseDebouncing   Phase = "debouncing"   // quiet period, waiting for a worker, or an attempt not yet reported
+	PhaseDebouncing   Phase = "debouncing"   // quiet period, or no attempt is reported yet
 	PhaseAnswering    Phase = "answering"    // an attempt was sent to a provider
 	PhaseCalling      Phase = "calling"      // an answer has tool calls without a result
-	PhaseInterrupting Phase = "interrupting" // new input stops an attempt; one that includes the input goes on
+	PhaseInterrupting Phase = "interrupting" // new input stops an attempt that lacks it
 	PhaseWithdrawing  Phase = "withdrawing"  // cancelled by a person or a close while debouncing
 	PhaseCancelling   Phase = "cancelling"   // an attempt is cancelled by a person or a close
 )
 
-// Phase is derived and not persisted, so that sessions packed by older workers have one.
+// Phase derives the phase. It is not persisted, so sessions packed by older workers have one, too.
 func (s Session) Phase() Phase {
 	r := s.Request
 	if r == nil {

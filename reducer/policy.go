@@ -7,7 +7,7 @@ import "github.com/seed-9ed7edd4/chronicle/event"
 type PolicyRule struct {
 	Interrupts bool // stops the request if its attempt does not include the message
 	Steers     bool // includes the message in the next step of the turn, or queues it
-	Rejects    bool
+	Rejects    bool // records an [event.InputRejected] instead
 }
 
 // The story of each policy is testdata/session/policy_NAME.txtar.

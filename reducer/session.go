@@ -9,6 +9,7 @@ import (
 // Rules is the version of the reducer, which a run keeps so that its history replays.
 type Rules int
 
+// Versions of the rules.
 const (
 	Rules1 Rules = 1 // of release 0.1.0
 	// Rules2 are the rules of release 0.2.0. They accept [event.SetRequestSettings], execute tool
@@ -28,7 +29,7 @@ type Session struct {
 	// each workflow task has its own time.
 	LastEventAt time.Time      `json:"lastEventAt,omitzero"`
 	Reduced     ReducedContext `json:"reduced"`
-	// Trigger is the newest message without the answer that it wants; "" for none.
+	// Trigger is the newest message that still wants an answer; "" for none.
 	Trigger         string                 `json:"trigger,omitempty"`
 	TriggerAt       time.Time              `json:"triggerAt,omitzero"`
 	TriggerSettings *event.RequestSettings `json:"triggerSettings,omitempty"`
@@ -37,25 +38,25 @@ type Session struct {
 	Requests      int      `json:"requests"`
 	Turns         int      `json:"turns"`
 	Model         string   `json:"model,omitempty"`         // of the newest attempt; "" before the first
-	Usage         Usage    `json:"usage,omitzero"`          // of the ended attempts; in a fork, since the fork
+	Usage         Usage    `json:"usage,omitzero"`          // of ended attempts; in a fork, since the fork
 	OpenToolCalls []string `json:"openToolCalls,omitempty"` // ids of calls without a result
 	Recent        []Sent   `json:"recent,omitempty"`        // the newest [MaxRecent], oldest first
 	Started       bool     `json:"started,omitempty"`
 	Ended         bool     `json:"ended,omitempty"`
-	Closing       string   `json:"closing,omitempty"` // reason to end the session when its request ends; "" for none
+	Closing       string   `json:"closing,omitempty"` // why the session ends after its request; or ""
 }
 
 // Request is a running request.
 type Request struct {
 	ID           string `json:"id"`
-	Asked        string `json:"asked,omitempty"`        // newest event when the request was enqueued; every attempt includes it
-	Through      string `json:"through,omitempty"`      // newest event in the newest known attempt; "" if none is known
-	Attempt      int    `json:"attempt,omitempty"`      // number of the newest known attempt, from 1; 0 if none is known
-	AttemptEnded bool   `json:"attemptEnded,omitempty"` // the log contains the end of the newest known attempt
-	FirstAttempt int    `json:"firstAttempt"`           // number of the first attempt since the request was last enqueued
+	Asked        string `json:"asked,omitempty"`        // newest event when enqueued; in every attempt
+	Through      string `json:"through,omitempty"`      // newest event in the known attempt; "" for none
+	Attempt      int    `json:"attempt,omitempty"`      // newest known attempt, from 1; 0 for none
+	AttemptEnded bool   `json:"attemptEnded,omitempty"` // the log contains the end of that attempt
+	FirstAttempt int    `json:"firstAttempt"`           // first attempt since the request was last enqueued
 	ProviderID   string `json:"providerId,omitempty"`
 	Model        string `json:"model,omitempty"`
-	Worker       string `json:"worker,omitempty"` // task queue of the process with the newest attempt; "" if unknown
+	Worker       string `json:"worker,omitempty"` // task queue of its process; "" if unknown
 	Fallback     bool   `json:"fallback,omitempty"`
 	// Stop is why the request was asked to stop; "" if it was not. Dropped is the newest message
 	// that a cancellation left unanswered.
@@ -66,11 +67,11 @@ type Request struct {
 	// Limit is the newest event in the attempts of a step, apart from those of the request; "" for
 	// none. The delivery policy queue sets it after the first step.
 	Limit    string                 `json:"limit,omitempty"`
-	Settings *event.RequestSettings `json:"settings,omitempty"` // of the newest message in the request; nil for none
-	Calls    []Call                 `json:"calls,omitempty"`    // of the newest answer, without a result, in its order
+	Settings *event.RequestSettings `json:"settings,omitempty"` // of its newest message; nil for none
+	Calls    []Call                 `json:"calls,omitempty"`    // of the newest answer, without a result
 }
 
-// MaxReturns bounds how often a request is handed back, for requests that crash their workers.
+// MaxReturns bounds how often a request is handed back, since a request may crash its workers.
 const MaxReturns = 10
 
 // SpareAttempts is how many attempts beyond the retry settings may replace those of dead workers.

@@ -14,7 +14,7 @@ type Usage struct {
 	OutputTokens    int   `json:"outputTokens,omitempty"`
 	ReasoningTokens int   `json:"reasoningTokens,omitempty"`
 	Estimated       bool  `json:"estimated,omitempty"`
-	CostMicros      int64 `json:"costMicros,omitempty"` // of the priced attempts, in millionths of a US dollar
+	CostMicros      int64 `json:"costMicros,omitempty"` // of priced attempts, in millionths of a US dollar
 	Unpriced        int   `json:"unpriced,omitempty"`   // attempts that used tokens without a known price
 }
 

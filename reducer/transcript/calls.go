@@ -11,6 +11,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// Limits of a [State].
 const (
 	MaxCalls   = 1000 // open calls; as many answered ones can still get another result
 	MaxWaiting = 1000 // results that wait for their calls
@@ -50,14 +51,14 @@ type pendingResult struct {
 	at   time.Time
 }
 
-// answered is an immutable list, newest first. States share its tail.
+// answered is an immutable list of calls with results, newest first. States share its tail.
 type answered struct {
 	*pendingCall
 	older  *answered
 	length int
 }
 
-// addCall ignores a call with the id of an open one. After the result, the id is a new call.
+// addCall ignores a call with the id of an open one. After the result, the id names a new call.
 func (f *fold) addCall(body event.ToolCall) {
 	key := callKey{session: f.session(), id: body.ToolCallID}
 	if slices.ContainsFunc(f.open, func(c *pendingCall) bool { return c.callKey == key }) {

@@ -35,7 +35,7 @@ type UpdateToolStatus struct {
 	ActionType ActionType
 	Content    string
 	Timestamp  time.Time // of the result
-	DurationMs int64
+	DurationMs int64     // see [EntryType]; 0 if unknown
 }
 
 // UpdateApproval shows that a tool call requires an approval, or the decision.

@@ -30,10 +30,10 @@ type Entry struct {
 	Content   string    `json:"content"` // text of a message or note, or a one-line summary of a tool call
 	// Chunks are the text of a streaming answer, split arbitrarily, while Content is empty.
 	Chunks          []string     `json:"chunks,omitempty"`
-	Partial         bool         `json:"partial,omitempty"` // interrupted answer, or reasoning interrupted before its answer
+	Partial         bool         `json:"partial,omitempty"` // interrupted answer or reasoning
 	Attachments     []Attachment `json:"attachments,omitempty"`
 	Progress        string       `json:"progress,omitempty"`        // newest progress of a running tool call
-	ResultTimestamp time.Time    `json:"result_timestamp,omitzero"` // of a tool_use with a result, see Timestamp
+	ResultTimestamp time.Time    `json:"result_timestamp,omitzero"` // of a tool_use; see Timestamp
 	// Metadata is a JSON object with the fields that the type of the event does not define, such as
 	// messageId, sessionId and parentToolCallId of an agent's log, but not sourceTimestamp and
 	// status. Values longer than 4 KiB are truncated texts, and fields beyond 16 KiB are omitted.
@@ -55,6 +55,7 @@ type Attachment struct {
 // Kind is the type of an entry.
 type Kind string
 
+// Types of entries.
 const (
 	UserMessage      Kind = "user_message"
 	AssistantMessage Kind = "assistant_message"
@@ -104,13 +105,14 @@ type EntryType struct {
 // Status is the state of a tool call.
 type Status string
 
+// States of a tool call.
 const (
-	Created         Status = "created"
+	Created         Status = "created" // no result yet
 	Success         Status = "success"
 	Failed          Status = "failed"
 	Denied          Status = "denied" // by a person or a rule
 	TimedOut        Status = "timed_out"
-	PendingApproval Status = "pending_approval" // [event.ApprovalRequested], or an extra field "status": "pending_approval"
+	PendingApproval Status = "pending_approval" // [event.ApprovalRequested], or extra field "status"
 	PendingClient   Status = "pending_client"   // a client sends the result
 )
 
@@ -120,7 +122,7 @@ type Approval struct {
 	// numbers. Unset after the decision.
 	Arguments string         `json:"arguments,omitempty"`
 	ExpiresAt time.Time      `json:"expires_at,omitzero"` // when the call fails without a decision
-	Decision  event.Decision `json:"decision,omitempty"`  // empty until the decision, which the fields below describe
+	Decision  event.Decision `json:"decision,omitempty"`  // empty until made; the fields below describe it
 	Reason    string         `json:"reason,omitempty"`
 	DecidedBy string         `json:"decided_by,omitempty"` // person or program; "" if unknown
 	Edited    bool           `json:"edited,omitempty"`     // the decision replaced the arguments
@@ -129,6 +131,7 @@ type Approval struct {
 // Subtype is the topic of a system_message or error_message.
 type Subtype string
 
+// Subtypes of entries.
 const (
 	SubtypePrompt         Subtype = "prompt"
 	SubtypeSettings       Subtype = "settings"
@@ -145,6 +148,7 @@ const (
 // Level is the severity of a system_message.
 type Level string
 
+// Levels of entries.
 const (
 	Info    Level = "info"
 	Warning Level = "warning"
@@ -154,14 +158,15 @@ const (
 type ActionType struct {
 	Action Action `json:"action"`
 
-	Path        string          `json:"path,omitempty"` // of a file_read, file_edit and search; relative to the agent's working directory if below it
-	Changes     []FileChange    `json:"changes,omitempty"`
-	Command     string          `json:"command,omitempty"`
-	Query       string          `json:"query,omitempty"`
-	URL         string          `json:"url,omitempty"`
-	Todos       []Todo          `json:"todos,omitempty"`
+	// Path of a file_read, file_edit or search; relative if below the agent's working directory.
+	Path        string          `json:"path,omitempty"`
+	Changes     []FileChange    `json:"changes,omitempty"`     // of a file_edit
+	Command     string          `json:"command,omitempty"`     // of a command_run
+	Query       string          `json:"query,omitempty"`       // of a search
+	URL         string          `json:"url,omitempty"`         // of a web_fetch
+	Todos       []Todo          `json:"todos,omitempty"`       // of a todo_management
 	Plan        string          `json:"plan,omitempty"`        // Markdown of a plan_presentation
-	Description string          `json:"description,omitempty"` // of the action other, or the reason of a plan_presentation
+	Description string          `json:"description,omitempty"` // of action other, or the reason for a plan
 	Arguments   json.RawMessage `json:"arguments,omitempty"`   // JSON of a generic tool
 	// Result is a [CommandResult] for a command_run, any JSON for a tool, else a string. On a
 	// file_edit, todo_management and plan_presentation it is set for errors only.
@@ -171,6 +176,7 @@ type ActionType struct {
 // Action is the type of an action.
 type Action string
 
+// Types of actions.
 const (
 	FileRead         Action = "file_read"
 	FileEdit         Action = "file_edit"
@@ -186,9 +192,9 @@ const (
 // FileChange is one change to a file.
 type FileChange struct {
 	Action  Change `json:"action"`
-	Path    string `json:"path,omitempty"` // set if an action has several files
-	Content string `json:"content,omitempty"`
-	To      string `json:"to,omitempty"`
+	Path    string `json:"path,omitempty"`    // set if an action has several files
+	Content string `json:"content,omitempty"` // new content of a write
+	To      string `json:"to,omitempty"`      // new name of a rename
 	// UnifiedDiff counts lines from the excerpt, unless the agent reported the diff.
 	UnifiedDiff string `json:"unified_diff,omitempty"`
 }
@@ -196,6 +202,7 @@ type FileChange struct {
 // Change is a way to change a file.
 type Change string
 
+// Ways to change a file.
 const (
 	Write  Change = "write"
 	Delete Change = "delete"

@@ -19,7 +19,7 @@ type Operation struct {
 }
 
 // Patcher maintains the document of a log and computes patches. It is not safe for concurrent use.
-// An event costs as much as the changed entries and those behind an insertion.
+// The cost of an event depends only on the entries that change and those behind an insertion.
 type Patcher struct {
 	state   State
 	version int
@@ -33,9 +33,9 @@ type Patcher struct {
 // slot is the position of an entry. Slots never change their order.
 type slot struct {
 	entry Entry
-	after int // counter of the event before; sorts the slots, then by insertion
+	after int // counter of the event before it, the first sort key; then insertion order
 	index int // number of entries before the slot
-	// Versions. removed is 0 if visible; replaced ignores appended text and progress.
+	// Versions of changes. removed is 0 while visible; replaced ignores appended text and progress.
 	added, removed, replaced, changed int
 	text                              *streamedText // nil unless the entry streams
 	recent                            *list.Element

@@ -17,7 +17,7 @@ type State struct {
 	cwd         string // the agent's working directory; "" if unknown
 	attachments []Attachment
 	request     request  // the newest
-	answer      position // since the last user message
+	answer      position // newest since the last user message
 	stream      stream
 	lastEnded   int            // number of the newest request whose streaming has ended
 	complete    attempt        // newest attempt whose answer is in the log
@@ -53,7 +53,7 @@ type stream struct {
 	text, thinking string // entry ids; "" if none is shown
 }
 
-// Reduce returns the effects of an event, none for a repeat. All but deltas come in log order.
+// Reduce returns the effects of an event, none for a repeat. Recorded events must be in log order.
 func Reduce(s State, e event.Event) (State, []Effect) {
 	counter := event.Counter(e.ID)
 	if counter > 0 && counter <= s.newest {

@@ -14,6 +14,7 @@ import (
 // By is how a [Table] groups usage into rows.
 type By string
 
+// Groupings of a [Table].
 const (
 	ByContext By = "context"
 	ByModel   By = "model"
