@@ -22,14 +22,13 @@ type Options struct {
 	Providers  []Provider                   // added to the presets; one with the id of a preset replaces it
 	// PriceVersion of Providers, at most [event.MaxPriceVersionBytes]. Empty: a hash of the prices.
 	PriceVersion string
-	// AllowBaseURLs are base URLs that contexts may use, and the paths below. They get no key.
+	// AllowBaseURLs are base URLs that contexts may use, including paths below them. They get no key.
 	AllowBaseURLs []baseurl.URL
 	AllowLoopback bool     // contexts may use any base URL on this machine
 	Defaults      Defaults // of contexts without a provider of their own
 	// ReadAttachment reads a file if its path is allowed. Nil: such attachments become notes.
 	ReadAttachment func(path string) ([]byte, error)
-	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: such attachments become
-	// notes.
+	// ReadBlob reads an [event.Source.Ref] within [BlobTimeout]. Nil: such attachments become notes.
 	ReadBlob func(ctx context.Context, ref string) ([]byte, error)
 	Logger   *slog.Logger // for attachments that cannot be read; nil: discard
 }

@@ -155,7 +155,7 @@ func (t *Target) advice(e *Error) string {
 	return ""
 }
 
-// clean converts a text into one line without secrets of at most max bytes.
+// clean removes secrets from a text and makes it a single line of at most max bytes.
 func (t *Target) clean(text string, max int) string {
 	text = strings.ToValidUTF8(text, "�")
 	text = strings.Join(strings.Fields(t.secrets.Replace(text)), " ")
@@ -163,7 +163,7 @@ func (t *Target) clean(text string, max int) string {
 }
 
 type errorBody struct {
-	code    string // a number in digits, too
+	code    string // digits if it is a number
 	typ     string
 	message string
 	isError bool // the body was an error object

@@ -22,7 +22,7 @@ const (
 	KindNoVision       Kind = "no vision" // the request has an image and the model accepts none
 	KindNoPDF          Kind = "no PDF input"
 	KindNoAudio        Kind = "no audio input"
-	KindNoTools        Kind = "no tools"          // the request offers tools, which the model does not support
+	KindNoTools        Kind = "no tools"          // the model does not support the offered tools
 	KindToolCall       Kind = "unasked tool call" // only tool calls, although no tools were offered
 	KindContentFilter  Kind = "content filter"    // of the provider, for the request or the answer
 	KindQuota          Kind = "quota exceeded"    // of the account (402, insufficient_quota)
@@ -30,8 +30,7 @@ const (
 	KindServer         Kind = "server error"      // the provider is overloaded or failed (5xx, 409, 425)
 	KindConnection     Kind = "connection failed" // before a response
 	KindTruncated      Kind = "answer cut off"    // the response ended before the answer was complete
-	// KindInvalidAnswer: the answer does not match the response format, or its tool calls are
-	// incomplete or too large.
+	// KindInvalidAnswer: not in the response format, or tool calls that are incomplete or too large.
 	KindInvalidAnswer Kind = "invalid answer"
 	// KindTimeout: the deadline passed, a token took too long, or the provider timed out (408).
 	KindTimeout  Kind = "timeout"
@@ -72,7 +71,7 @@ type Error struct {
 	// configured provider.
 	Message    string
 	RetryAfter time.Duration // requested by the provider; 0: not requested
-	// RetryOnce: only one more attempt is useful, as the model may not accept an attachment.
+	// RetryOnce: at most one more attempt is useful, since the model may not accept an attachment.
 	RetryOnce bool
 
 	// Problem of a [KindInvalidAnswer], for [Target.Repair]; empty if the answer was incomplete.

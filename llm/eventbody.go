@@ -24,7 +24,8 @@ var errTooLarge = fmt.Errorf("more than %d MiB", maxAnswer>>20)
 // eventBody reduces an event stream to the data lines that go-openai reads. An error object ends it
 // with an [*errorResponse], and so does the end of a body without data lines, whatever its status.
 //
-// It works around limits of go-openai's stream reader, without upstream issues except the first:
+// It works around limits of go-openai's stream reader, and is unnecessary without them. Only the first
+// has an upstream issue:
 //
 //   - Too many other lines (keep-alive comments, event names) are an error, and an error object
 //     after one is not readable: https://github.com/sashabaranov/go-openai/issues/71

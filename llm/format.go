@@ -33,7 +33,7 @@ type Repair struct {
 	Problem string // see [Error.Problem]
 }
 
-// prompt adds an unsupported schema to the system message, and the repair at the end.
+// prompt adds a schema that the provider does not support to the system message, and the repair last.
 func (t *Target) prompt(messages []reducer.Message) []reducer.Message {
 	messages = t.withSchema(messages)
 	if t.Repair == nil {
@@ -62,7 +62,8 @@ func (t *Target) withSchema(messages []reducer.Message) []reducer.Message {
 // formatCheck returns why a text does not match the response format; nil if it does.
 type formatCheck func(text string) error
 
-// Check sends nothing. Its error is of [KindConfiguration], or for tools of [KindBadRequest].
+// Check validates the response format and the tools without sending a request. The error is of
+// [KindConfiguration], or for tools of [KindBadRequest].
 func (t *Target) Check() error {
 	if failure := t.checkTools(); failure != nil {
 		return failure

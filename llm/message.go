@@ -7,7 +7,7 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
-// message exists because that of go-openai has no content parts for PDFs and audio.
+// message replaces that of go-openai, which has no content parts for PDFs and audio.
 type message struct {
 	role       string
 	text       string // a plain string, which every server accepts; empty with parts
@@ -47,8 +47,7 @@ func textPart(text string) part { return part{Type: "text", Text: text} }
 func (m message) encode() ([]byte, error) {
 	encoded := struct {
 		Role string `json:"role"`
-		// A string, []part or []any; null for calls without text, since DeepSeek requires the
-		// field.
+		// A string, []part or []any; null for calls without text: DeepSeek requires the field.
 		Content    any        `json:"content"`
 		ToolCalls  []toolCall `json:"tool_calls,omitempty"`
 		ToolCallID string     `json:"tool_call_id,omitempty"`

@@ -21,14 +21,14 @@ type Provider struct {
 	// preset with this id and URL, else images.
 	Accepts       []event.Media
 	NoTools       bool             // no tools are offered, and earlier calls are sent as text
-	ThinkTags     bool             // read leading <think> tags as reasoning, for a server without a reasoning parser
+	ThinkTags     bool             // leading <think> tags contain reasoning, not the answer
 	ContextWindow int              // in tokens; 0: unknown
 	Price         *Price           // nil: unknown
 	Models        map[string]Model // by name, with their own context window or price
 }
 
-// Model is the context window and the price of a model. Zero fields are unknown, or in
-// [Provider.Models] those of the provider.
+// Model is the context window and the price of a model. Zero fields are unknown; in
+// [Provider.Models], they are those of the provider.
 type Model struct {
 	ContextWindow int // in tokens
 	Price         *Price
@@ -154,7 +154,7 @@ func (r refusals) names() (names []string) {
 	return names
 }
 
-// metadataUse is no by default: many servers reject metadata.
+// metadataUse is whether labels are sent as metadata; by default no, since many servers reject it.
 type metadataUse int
 
 const (
@@ -257,9 +257,10 @@ var presets = map[string]preset{
 	},
 	"gemini": {
 		// A function call without its thought signature causes a 400, and so do a seed, penalties
-		// and other unknown fields. No part for PDFs is documented: https://ai.google.dev/gemini-api/docs/openai
-		// A function call follows a message of the user or a result, and the last message is one of
-		// these. Names begin with a letter or an underscore: https://ai.google.dev/gemini-api/docs/function-calling
+		// and other unknown fields. No part for PDFs is documented. A function call follows a message
+		// of the user or a result, and the last message is one of these. Names begin with a letter or
+		// an underscore. https://ai.google.dev/gemini-api/docs/openai
+		// https://ai.google.dev/gemini-api/docs/function-calling
 		baseURL: "https://generativelanguage.googleapis.com/v1beta/openai", keyRef: "env:GEMINI_API_KEY",
 		accepts: images | audio,
 		quirks: quirks{

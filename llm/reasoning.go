@@ -16,8 +16,7 @@ type Delta struct {
 	IsReasoning bool
 }
 
-// Fields to look for in events. Quotes inside a JSON string are escaped, so these only match
-// fields.
+// Fields to look for in events. Quotes in JSON strings are escaped, so these only match fields.
 var (
 	reasoningField = []byte(`"reasoning"`)
 	contentField   = []byte(`"content"`)
@@ -58,8 +57,7 @@ type contentPart struct {
 	} `json:"thinking"`
 }
 
-// withTextContent converts content parts to text and reasoning_content. It returns the parts of the
-// first choice.
+// withTextContent converts content parts to text and reasoning_content; parts are the first choice's.
 func withTextContent(data []byte) (changed []byte, parts []json.RawMessage, ok bool) {
 	if !hasContentParts(data) {
 		return nil, nil, false
@@ -122,7 +120,7 @@ type thinkPhase int
 const (
 	beforeThinking thinkPhase = iota
 	inThinking
-	afterThinking // of the blank lines before the text
+	afterThinking // skips blank lines before the text
 	noThinking
 )
 

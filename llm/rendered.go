@@ -17,8 +17,7 @@ type rendered struct {
 	body []byte
 }
 
-// call has the indexes of its message and of its result (-1: none), and the number of earlier calls
-// with its id.
+// call has the indexes of its message and its result (-1: none), and counts earlier calls with its id.
 type call struct{ by, result, earlier int }
 
 // group is rendered independently of other messages, except for the results of its calls. Unless

@@ -19,9 +19,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Target is a provider with the key that [Adapter.Resolve] read, and a model. It is safe for
-// concurrent use, but [Target.Usage] is that of the newest request. Do not change fields during a
-// request.
+// Target is a provider with the key that [Adapter.Resolve] read, and a model. It is safe for concurrent
+// use, but [Target.Usage] is that of the newest request. Do not change fields during a request.
 type Target struct {
 	ProviderID string
 	Model      string

@@ -44,7 +44,7 @@ const finishError = "error" // reported by some servers for a failure
 //     length limit or a content filter stops it, its text is the answer, without the calls.
 //     Reaching the length limit without text, and more than [MaxArgumentBytes] of arguments, cause
 //     [KindInvalidAnswer].
-//   - Calls of a target without tools are ignored. Without text, the error is of [KindToolCall].
+//   - Tool calls are ignored if the target has no tools. Without text, they cause [KindToolCall].
 //   - A request with provider state that is rejected as malformed, before any text, is sent again
 //     without the state: signatures expire, for example when a provider changes its keys.
 func (t *Target) Stream(ctx context.Context, messages []reducer.Message, onDelta func(Delta)) (Result, error) {
@@ -177,7 +177,7 @@ func (t *Target) answer(ctx context.Context, sent conversation, isToolTurn bool,
 
 var word = regexp.MustCompile(`^[A-Za-z0-9_. -]{1,64}$`)
 
-// finishReason returns a finish reason if it is a word, since it is recorded.
+// finishReason returns "other" unless the finish reason, which is recorded, is a word.
 func finishReason(given string) string {
 	if !word.MatchString(given) {
 		return "other"

@@ -38,8 +38,8 @@ type toolQuirks struct {
 	noParallel        bool // no parallel_tool_calls
 	maxDescription    int  // in characters; 0: unlimited
 	letterFirst       bool // names begin with a letter or an underscore
-	openAPISchema     bool // OpenAPI 3.0, a subset of JSON Schema
-	shortIDs          bool // nine letters and digits
+	openAPISchema     bool // schemas are OpenAPI 3.0, a subset of JSON Schema
+	shortIDs          bool // ids of calls have nine letters and digits
 	noUserAfterResult bool // an answer must follow the results of calls
 }
 

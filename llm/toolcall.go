@@ -10,9 +10,10 @@ import (
 	"github.com/sashabaranov/go-openai"
 )
 
+// Bounds of the tool calls of an answer.
 const (
-	MaxCalls         = 128       // tool calls of an answer
-	MaxArgumentBytes = 768 << 10 // of arguments of all calls of an answer
+	MaxCalls         = 128
+	MaxArgumentBytes = 768 << 10 // the names and arguments of all calls
 	maxCallID        = 64        // bytes
 )
 

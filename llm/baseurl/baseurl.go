@@ -63,6 +63,7 @@ func Parse(raw string) (URL, error) {
 	return u, nil
 }
 
+// MustParse is [Parse] for a valid URL. It panics on an error.
 func MustParse(raw string) URL {
 	u, err := Parse(raw)
 	if err != nil {
@@ -162,7 +163,7 @@ func defaultPort(scheme string) string {
 	return "80"
 }
 
-// String formats the URL without a trailing slash and the default port; "" for the zero value.
+// String formats the URL without a trailing slash or the default port; "" for the zero value.
 func (u URL) String() string {
 	if u == (URL{}) {
 		return ""
@@ -170,6 +171,7 @@ func (u URL) String() string {
 	return u.Origin() + u.path
 }
 
+// Origin returns the scheme, the host and a port other than the default: http://localhost:8000.
 func (u URL) Origin() string {
 	if u.port == defaultPort(u.scheme) {
 		return u.scheme + "://" + u.host

@@ -18,8 +18,9 @@
 //
 // Answers can call tools, and steps can check the tools that a request offers:
 //
+//	fetch := llmtest.Call{ID: "c1", Name: "fetch", Arguments: `{"url":"https://x.example"}`}
 //	model := llmtest.Start(t,
-//		llmtest.Answer("Let me look.").Calls(llmtest.Call{ID: "c1", Name: "fetch", Arguments: `{"url":"https://x.example"}`}).Offered("fetch"),
+//		llmtest.Answer("Let me look.").Calls(fetch).Offered("fetch"),
 //		llmtest.Answer("It says hello.").Offered("fetch"),
 //	)
 //	…

@@ -23,6 +23,7 @@ type TB interface {
 	Cleanup(func())
 }
 
+// Request is a request that the server received.
 type Request struct {
 	openai.ChatCompletionRequest
 	Header http.Header
@@ -96,6 +97,7 @@ func Start(tb TB, steps ...Step) *Server {
 	return s
 }
 
+// Then appends steps to the script. It panics if a [Func] precedes them.
 func (s *Server) Then(steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,6 +109,7 @@ func (s *Server) Then(steps ...Step) {
 	}
 }
 
+// Requests returns the requests so far, in order of arrival.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +239,7 @@ func (s *Server) perform(step Step, n int, w http.ResponseWriter, r *http.Reques
 
 var errBroken = fmt.Errorf("the step breaks the connection")
 
-// The error is that the response is incomplete.
+// write returns an error if the response is incomplete.
 func (s *Server) write(ctx context.Context, step Step, w http.ResponseWriter) error {
 	switch step.end {
 	case endStall:

@@ -65,6 +65,7 @@ func Answer(tokens ...string) Step {
 // Calls is an [Answer] without text that calls tools.
 func Calls(calls ...Call) Step { return Answer().Calls(calls...) }
 
+// Status responds with a status and a JSON body.
 func Status(status int, body string) Step {
 	return Step{
 		status: status,
@@ -93,6 +94,7 @@ func Stall() Step { return Step{end: endStall} }
 // Func computes all further responses, concurrently. It is the last step and may remain unused.
 func Func(each func(Request) Step) Step { return Step{each: each} }
 
+// Header sets a header of the response.
 func (s Step) Header(name, value string) Step {
 	s.header = s.header.Clone()
 	if s.header == nil {
@@ -117,6 +119,7 @@ func (s Step) Every(pace time.Duration) Step {
 	return s
 }
 
+// CutAt breaks the connection after n bytes of the body.
 func (s Step) CutAt(n int) Step {
 	s.isCut, s.cutAt = true, n
 	return s
@@ -177,6 +180,7 @@ func (s Step) withAnswer(change func(*answer)) Step {
 	return s
 }
 
+// Len returns the length of the body in bytes.
 func (s Step) Len() int { return len(strings.Join(s.pieces(), "")) }
 
 // pieces returns the pieces of the body. In an answer the n-th token ends piece n-1.

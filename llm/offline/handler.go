@@ -13,6 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
+// Model is the name of the only model.
 const Model = "offline-echo"
 
 const (
@@ -20,6 +21,7 @@ const (
 	maxRequest        = 64 << 20
 )
 
+// Options configure a [Handler].
 type Options struct {
 	TokenDelay time.Duration // between streamed tokens; 0: 25 ms, negative: none
 }

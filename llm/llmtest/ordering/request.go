@@ -103,7 +103,7 @@ func (r request) choice() (mode, name string) {
 	return mode, named.Function.Name
 }
 
-// turns excludes the user messages.
+// turns returns the messages between user messages, which it excludes.
 func (r request) turns() (turns [][]message) {
 	turn := []message(nil)
 	for _, m := range r.withoutSystem() {

@@ -25,7 +25,7 @@ const (
 	templates = "templates"
 )
 
-// families have the rules of a preset. OpenRouter accepts the form of OpenAI and forwards it.
+// families lists those whose rules apply to a preset. OpenRouter accepts and forwards OpenAI's form.
 var families = map[string][]string{
 	"openai":     {openai},
 	"openrouter": {openai},
