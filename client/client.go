@@ -15,9 +15,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
+// Options configure a [Client]. Temporal is required.
 type Options struct {
 	Temporal sdkclient.Client
-	// Namespace with the recorded blob store to compare. Empty: "default", without a comparison.
+	// Namespace, whose recorded blob store must be Archive's. Empty: "default", without a check.
 	Namespace string
 	Stream    *stream.Conn // live deltas; nil: none
 	TaskQueue string       // of new contexts; empty: wire.TaskQueue
@@ -79,7 +80,7 @@ func (c *Client) Shutdown() {
 	}
 }
 
-// Open makes no request, and the context need not exist. The error is ErrName.
+// Open returns a handle without a request; the context need not exist. The error is ErrName.
 func (c *Client) Open(name string) (*Context, error) {
 	if err := event.ValidateContextName(name); err != nil {
 		return nil, nameError{err}

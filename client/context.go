@@ -21,6 +21,7 @@ type Context struct {
 	name   string
 }
 
+// Name returns the name of the context.
 func (c *Context) Name() string { return c.name }
 
 const (

@@ -33,10 +33,10 @@ type Config struct {
 	Profile string
 	// NATSURL for live deltas. Empty: NATS_URL, else nats://127.0.0.1:4222. "none": no deltas.
 	NATSURL string
-	// NATSAuth. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS and so on, see [stream.Auth].
+	// NATSAuth for NATSURL. Empty fields: NATS_USER, NATS_PASSWORD, NATS_CREDS etc., see [stream.Auth].
 	NATSAuth stream.Auth
 	// BlobURL of the workers' store, see package blobs. Empty: BLOB_URL, else "none": input is
-	// limited to wire.MaxAppendBytes, and operations on archived events or large payloads fail.
+	// limited to 60 KiB, and operations on archived events or large payloads fail.
 	BlobURL   string
 	TaskQueue string // of new contexts; empty: wire.TaskQueue
 }

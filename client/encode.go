@@ -106,7 +106,7 @@ func checkFormat(e event.Event, prefix string, format *event.ResponseFormat) err
 	return checkSchema(e, prefix+"responseFormat.schema", format.Schema)
 }
 
-// checkSchema accepts nil, no schema.
+// checkSchema accepts nil, which is no schema.
 func checkSchema(e event.Event, field string, source event.Object) error {
 	if source == nil {
 		return nil
@@ -117,8 +117,8 @@ func checkSchema(e event.Event, field string, source event.Object) error {
 	return nil
 }
 
-// maxInputWithoutStore bounds the JSON of an input. A larger record, with a few more fields, would
-// go to the store of the workers, where a client without a store could not read its turn.
+// maxInputWithoutStore bounds the JSON of an input. The record of a larger one, with a few more fields,
+// would go to the store of the workers, where a client without a store could not read the turn.
 const maxInputWithoutStore = blobs.PayloadThreshold - 4<<10
 
 func (c *Context) tooLarge(size int, object, advice string) string {

@@ -9,10 +9,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/stream"
 )
 
+// FollowOptions configure [Context.Follow]. The zero value is valid.
 type FollowOptions struct {
 	From   string // id of the event to start after; empty: start at the first event
 	Deltas bool   // include live deltas, if the client has NATS
-	// Delay of the first read of the log. A delta or a Send by this client ends it early. 0: none.
+	// Delay before the first read of the log. A delta or a Send by this client ends it. 0: none.
 	Delay time.Duration
 }
 

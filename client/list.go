@@ -15,9 +15,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
+// Summary describes a context and its newest session.
 type Summary struct {
 	ContextName string      `json:"contextName"`
-	Status      wire.Status `json:"status,omitempty"` // empty if the namespace has no search attributes for contexts
+	Status      wire.Status `json:"status,omitempty"` // empty without the search attributes
 	Turns       int         `json:"turns"`
 	Model       string      `json:"model,omitempty"`
 	StartedAt   time.Time   `json:"startedAt"`         // of the newest session
@@ -26,7 +27,7 @@ type Summary struct {
 
 // List yields running sessions by descending start, then closed ones by descending end. It is
 // eventually consistent. The query is an additional Temporal list filter, like `ContextStatus =
-// "answering"`. An error, such as ErrUnreachable, comes last.
+// "answering"`; empty: none. An error, such as ErrUnreachable, comes last.
 func (c *Client) List(ctx context.Context, query string) iter.Seq2[Summary, error] {
 	filter := fmt.Sprintf("WorkflowType = '%s'", wire.WorkflowType)
 	if query != "" {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Bytes from which files go to the blob store: every reader of a log reads inline files.
+	// Files of at least so many bytes go to the blob store: every reader of a log reads inline files.
 	offloadThreshold = 8 << 10
 	// maxInlineFile bounds files that models do not support: they are always inline, in base64.
 	maxInlineFile = min(1<<20, (wire.MaxEventBytes-maxFileFields)/4*3)
@@ -62,7 +62,7 @@ type Limits struct {
 	Attachments     int64 `json:"attachmentsBytes"`     // for all files of an input together; 0: unlimited
 }
 
-// Limits depend on whether the client has a blob store.
+// Limits returns the limits for files, which depend on whether the client has a blob store.
 func (c *Client) Limits() Limits {
 	if c.options.Archive != nil {
 		return Limits{Attachment: event.MaxAttachmentBytes, OtherAttachment: maxInlineFile}

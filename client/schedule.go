@@ -25,8 +25,7 @@ import (
 // workflow of type [wire.WorkflowSend] at each scheduled time; only workers have to run.
 type Schedule struct {
 	ContextName string
-	// ID in the context: 1-64 of A-Z a-z 0-9 . _ -, starting with a letter or digit. Empty:
-	// DefaultScheduleID.
+	// ID in the context: 1-64 of A-Z a-z 0-9 . _ -, first a letter or digit. Empty: DefaultScheduleID.
 	ID string
 	// Cron is a cron expression of Temporal, like "0 9 * * MON-FRI" or "@daily"; or set Every.
 	Cron string
@@ -159,22 +158,24 @@ func (c *Context) sendAction(s Schedule) (*sdkclient.ScheduleWorkflowAction, err
 	}, nil
 }
 
-// PauseSchedule stops a schedule until it is resumed. The error is ErrNoSchedule if there is none.
+// PauseSchedule stops a schedule (empty id: DefaultScheduleID) until it is resumed. The error is
+// ErrNoSchedule if there is none.
 func (c *Context) PauseSchedule(ctx context.Context, id string) error {
 	return c.changeSchedule(ctx, "pause a schedule of", id, func(h sdkclient.ScheduleHandle) error {
 		return h.Pause(ctx, sdkclient.SchedulePauseOptions{})
 	})
 }
 
-// ResumeSchedule resumes a schedule. Messages that were due during the pause are not sent. The error is
-// ErrNoSchedule if there is none.
+// ResumeSchedule resumes a schedule. Messages that were due during the pause are not sent. The id and
+// the error are as for [Context.PauseSchedule].
 func (c *Context) ResumeSchedule(ctx context.Context, id string) error {
 	return c.changeSchedule(ctx, "resume a schedule of", id, func(h sdkclient.ScheduleHandle) error {
 		return h.Unpause(ctx, sdkclient.ScheduleUnpauseOptions{})
 	})
 }
 
-// DeleteSchedule removes a schedule, but not a message being sent. It may return ErrNoSchedule.
+// DeleteSchedule removes a schedule. A message that is being sent is still sent. The id and the error
+// are as for [Context.PauseSchedule].
 func (c *Context) DeleteSchedule(ctx context.Context, id string) error {
 	return c.changeSchedule(ctx, "delete a schedule of", id, func(h sdkclient.ScheduleHandle) error { return h.Delete(ctx) })
 }

@@ -20,6 +20,7 @@ type Verification struct {
 	Problems    []Problem `json:"problems"`  // of the archive, then of the log in log order
 }
 
+// Problem is a defect of a log or of its archive.
 type Problem struct {
 	Place string `json:"place"` // id of an event, or key of an archive entry
 	Text  string `json:"text"`
