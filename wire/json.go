@@ -19,6 +19,7 @@ func JSON(value any) (converter.RawValue, error) {
 	return Payload(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))), nil
 }
 
+// Payload returns a json/plain payload of encoded JSON.
 func Payload(data []byte) converter.RawValue {
 	return converter.NewRawValue(&commonpb.Payload{
 		Metadata: map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingJSON)},

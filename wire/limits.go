@@ -21,6 +21,7 @@ const (
 // MaxSnapshotBytes bounds a [QuerySnapshot] approximately. Larger sessions are read from the log.
 const MaxSnapshotBytes = 1 << 20
 
+// Fits reports whether a session fits into [MaxSnapshotBytes].
 func Fits(s reducer.Session) bool {
 	size := 0
 	if s.Request != nil {

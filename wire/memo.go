@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
+// StoreOf returns the identity of the blob store in a workflow memo; "" for none.
 func StoreOf(memo *commonpb.Memo) (id string, err error) {
 	payload := memo.GetFields()[MemoStore]
 	if payload == nil {

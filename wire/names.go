@@ -8,6 +8,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// Names of the protocol.
 const (
 	WorkflowType = "Context"
 	// WorkflowSend is the type of the workflows that schedules start. Its input is a [Scheduled]. Its
@@ -23,15 +24,15 @@ const (
 	SignalRequestStarted = "request-started"
 
 	// UpdateAppend takes the input of [SignalEvent], up to [MaxAppendBytes], and returns an
-	// [Appended] once it is in the log. Invalid input fails with [ErrorInvalid] and does not enter
-	// the history. Input that the context rejects fails with [ErrorRefused], whose details contain
-	// the id of the recorded InputRejectedEvent.
+	// [Appended] once it is in the log. Invalid input fails with the error type [ErrorInvalid] and
+	// does not enter the history. Input that the context rejects fails with [ErrorRefused], whose
+	// details contain the id of the recorded InputRejectedEvent.
 	UpdateAppend = "append"
 	ErrorInvalid = "Invalid"
 	ErrorRefused = "Refused"
 
 	QueryState = "state" // returns a [State], for people and tools
-	// QuerySnapshot returns the [reducer.Session] that Generate needs, if it is small: see [Fits].
+	// QuerySnapshot returns the [reducer.Session] for Generate. It fails unless the session [Fits].
 	QuerySnapshot = "snapshot"
 	// QueryStopCheck returns a [StopCheck]. Its name is fixed: Generate may query an older worker.
 	QueryStopCheck = "wish"
@@ -50,6 +51,7 @@ const MemoStore = "chronicle-store"
 
 const workflowIDPrefix = "context:"
 
+// WorkflowID returns the id of a context's workflow: context:demo.
 func WorkflowID(contextName string) string { return workflowIDPrefix + contextName }
 
 // ContextName is the inverse of [WorkflowID]; ok is false for any other workflow id.
@@ -63,7 +65,7 @@ func ContextName(workflowID string) (name string, ok bool) {
 
 const schedulePrefix = "send:"
 
-// ScheduleID is the Temporal id of a schedule. Its workflow ids append "-" and the scheduled time.
+// ScheduleID is the Temporal id of a schedule. Its workflow ids are this id, "-" and the scheduled time.
 func ScheduleID(contextName, id string) string { return schedulePrefix + contextName + "/" + id }
 
 // ParseScheduleID is the inverse of [ScheduleID]; ok is false for any other id.
@@ -76,7 +78,8 @@ func ParseScheduleID(scheduleID string) (contextName, id string, ok bool) {
 	return contextName, id, event.ValidateContextName(contextName) == nil && id != ""
 }
 
-// ScheduledEventID is a client event id like "schedule:daily-2026-01-02T09:00:00Z".
+// ScheduledEventID is the client event id of the message that a [WorkflowSend] sends, like
+// "schedule:daily-2026-01-02T09:00:00Z"; a long one is hashed.
 func ScheduledEventID(contextName, workflowID string) string {
 	id := scheduledPrefix + strings.TrimPrefix(workflowID, ScheduleID(contextName, ""))
 	if len(id) > event.MaxClientEventID {
@@ -91,8 +94,9 @@ const scheduledPrefix = "schedule:"
 // reach an answer that the process is generating.
 func WorkerQueue(taskQueue, process string) string { return taskQueue + "/" + process }
 
+// IsWorkerQueue reports whether a name can be a [WorkerQueue] of a task queue.
 func IsWorkerQueue(name, taskQueue string) bool {
 	return len(name) <= MaxWorkerQueue && strings.HasPrefix(name, taskQueue+"/")
 }
 
-const MaxWorkerQueue = 1000
+const MaxWorkerQueue = 1000 // bytes of a [WorkerQueue]

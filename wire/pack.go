@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Pack favours speed over size, since it runs in workflow tasks.
+// Pack encodes a session as gzipped JSON, for speed rather than size: it runs in workflow tasks.
 func Pack(session reducer.Session) ([]byte, error) {
 	var buf bytes.Buffer
 	w, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
@@ -28,6 +28,7 @@ func Pack(session reducer.Session) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// Unpack decodes the output of [Pack].
 func Unpack(packed []byte) (reducer.Session, error) {
 	var session reducer.Session
 	r, err := gzip.NewReader(bytes.NewReader(packed))

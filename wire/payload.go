@@ -14,10 +14,12 @@ const (
 	MarkerData = "data"
 )
 
+// Record is the content of a marker: events appended to the log.
 type Record struct {
 	Events []event.Event `json:"events"`
 }
 
+// Close is the optional input of [SignalClose].
 type Close struct {
 	Reason string `json:"reason,omitempty"` // of the SessionEndedEvent; default "closed"
 }
@@ -30,8 +32,7 @@ type Scheduled struct {
 
 // Appended is the result of [UpdateAppend].
 type Appended struct {
-	// EventIDs are in the order of the events. A duplicate by clientEventId has the id of the
-	// first.
+	// EventIDs are in the order of the events. Duplicates by clientEventId have the id of the first.
 	EventIDs []string `json:"eventIds"`
 }
 
@@ -42,11 +43,12 @@ type RequestStarted struct {
 	Through    string       `json:"throughEventId"`
 	ProviderID string       `json:"providerId"`
 	Model      string       `json:"model"`
-	Worker     string       `json:"worker,omitempty"` // [WorkerQueue] of the process that makes the request, or ""
+	Worker     string       `json:"worker,omitempty"` // [WorkerQueue] of the process of the attempt, or ""
 	Ended      *AttemptEnd  `json:"ended,omitempty"`  // set if the attempt failed and another one follows
-	Lost       *LostAttempt `json:"lost,omitempty"`   // an earlier attempt, whose worker died before it reported its end
+	Lost       *LostAttempt `json:"lost,omitempty"`   // earlier attempt that did not report its end
 }
 
+// AttemptEnd is how an attempt ended, see [reducer.AttemptEnd].
 type AttemptEnd struct {
 	Kind       event.FailureKind `json:"kind,omitempty"`
 	Retryable  bool              `json:"retryable,omitempty"`
@@ -73,6 +75,7 @@ type StopCheck struct {
 	Trigger     string       `json:"trigger,omitempty"`    // newest event that requires an answer
 }
 
+// StopCheckOf returns the result of [QueryStopCheck].
 func StopCheckOf(s reducer.Session) StopCheck {
 	c := StopCheck{LastEventID: s.LastEventID(), LastEventAt: s.LastEventAt, Trigger: s.Trigger}
 	if s.Request != nil {
@@ -83,15 +86,15 @@ func StopCheckOf(s reducer.Session) StopCheck {
 
 // Delivery is the result of [QueryDelivery]: the outcome of events that were sent.
 type Delivery struct {
-	// EventIDs by clientEventId, among the newest [reducer.MaxRecent] events; others are missing.
+	// EventIDs maps clientEventIds to ids, among the newest [reducer.MaxRecent]; others are missing.
 	EventIDs map[string]string `json:"eventIds"`
-	// Pending: input is not in the log yet. If false, a missing event was rejected or never
-	// arrived.
+	// Pending: input is not in the log yet. If false, missing events were rejected or never arrived.
 	Pending     bool   `json:"pending,omitempty"`
 	LastEventID string `json:"lastEventId,omitempty"`
 	Status      Status `json:"status"`
 }
 
+// DeliveryOf returns the result of [QueryDelivery].
 func DeliveryOf(s reducer.Session, pending bool, clientEventIDs []string) Delivery {
 	d := Delivery{EventIDs: map[string]string{}, Pending: pending, LastEventID: s.LastEventID(), Status: StatusOf(s)}
 	for _, id := range clientEventIDs {

@@ -10,14 +10,17 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
+// Status is the status of a context.
 type Status string
 
+// Statuses of a context.
 const (
 	StatusIdle      Status = "idle"
 	StatusAnswering Status = "answering"
 	StatusClosed    Status = "closed"
 )
 
+// StatusOf returns the status of a session.
 func StatusOf(s reducer.Session) Status {
 	switch {
 	case s.Ended:
@@ -36,7 +39,7 @@ type State struct {
 	EventCount  int              `json:"eventCount"`
 	LastEventID string           `json:"lastEventId,omitempty"`
 	Turns       int              `json:"turns"`           // the number of requests that ended
-	Model       string           `json:"model,omitempty"` // that of the newest request; empty before the first
+	Model       string           `json:"model,omitempty"` // of the newest request; "" before the first
 	Usage       reducer.Usage    `json:"usage,omitzero"`  // sum over the ended attempts
 	Request     *reducer.Request `json:"request,omitempty"`
 	Config      reducer.Config   `json:"config"`
@@ -45,9 +48,10 @@ type State struct {
 	MessageCount       int                  `json:"messageCount"`
 	Messages           []reducer.Message    `json:"messages"`
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
-	UpdatedAt          time.Time            `json:"updatedAt,omitzero"` // the last change; zero before the first event
+	UpdatedAt          time.Time            `json:"updatedAt,omitzero"` // zero before the first event
 }
 
+// StateOf returns the result of [QueryState].
 func StateOf(s reducer.Session, updatedAt time.Time) State {
 	messages := []reducer.Message{}
 	config, request := s.Reduced.Config, shortened(s.Request)
