@@ -165,8 +165,10 @@ func TestAFloodedRunRecordsTheAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.registers()
 	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
-		w.SetCurrentHistoryLength(100)
-		w.SetCurrentHistorySize(17 << 20)
+		w.at(0, func() {
+			w.SetCurrentHistoryLength(100)
+			w.SetCurrentHistorySize(17 << 20)
+		})
 		for range 3 {
 			w.SignalWorkflowSkippingWorkflowTask(wire.SignalEvent, map[string]any{
 				"_tag": "UserMessage", "content": strings.Repeat("x", 3_500_000), "triggersTurn": false,

@@ -249,7 +249,7 @@ func TestTheResultOfACancelledCallIsAppliedBeforeContinueAsNew(t *testing.T) {
 			}, &stubborn{})
 			w.OnActivity(acts.CallTool, mock.Anything, mock.Anything).Return(func(context.Context, activities.CallToolInput) (activities.CallToolResult, error) {
 				w.notes("stop")
-				w.SetCurrentHistoryLength(test.length)
+				w.at(0, func() { w.SetCurrentHistoryLength(test.length) })
 				w.notes("hello") // the workflow receives it before the result
 				return activities.CallToolResult{Value: json.RawMessage(`1`)}, nil
 			}).Once()
