@@ -2,9 +2,9 @@ package stream
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
 
@@ -126,55 +126,15 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	if b.next == 0 {
 		return
 	}
-	limit := int(b.conn.nats.MaxPayload())
-	whole := b.delta(b.next-1, b.text.String(), b.reasoning.String(), true)
-	data, err := encodeDelta(whole)
-	if err == nil && len(data) > limit {
-		whole.Reasoning = ""
-		data, err = encodeDelta(whole)
+	data, err := encodeDelta(b.delta(b.next-1, b.text.String(), b.reasoning.String(), true))
+	if err != nil {
+		return
 	}
-	switch {
-	case err != nil:
-	case len(data) <= limit:
-		_ = msg.Respond(data)
-	default:
-		b.answerInParts(msg, split(whole.Delta, (limit-maxEnvelope)/maxEscape))
+	if limit := int(b.conn.nats.MaxPayload()); len(data) > limit {
+		_ = respondInParts(msg, data, limit, fmt.Sprintf("%s/%d/%d", b.attempt.RequestID, b.attempt.Number, b.next-1))
+		return
 	}
-}
-
-// Bounds of the JSON of a delta.
-const (
-	maxEnvelope = 2 << 10 // without the text
-	maxEscape   = 6       // bytes for one of the text
-)
-
-// answerInParts sends a text as a Reset and the deltas after it, which take the newest indexes.
-func (b *Broadcast) answerInParts(msg *nats.Msg, parts []string) {
-	for i, part := range parts {
-		index := b.next - len(parts) + i
-		if index < 0 {
-			return
-		}
-		data, err := encodeDelta(b.delta(index, part, "", i == 0))
-		if err != nil || msg.Respond(data) != nil {
-			return
-		}
-	}
-}
-
-// split cuts a text into parts of at most limit bytes.
-func split(text string, limit int) (parts []string) {
-	if limit < utf8.UTFMax {
-		return nil
-	}
-	for len(text) > limit {
-		end := limit
-		for !utf8.RuneStart(text[end]) && end > limit-utf8.UTFMax {
-			end--
-		}
-		parts, text = append(parts, text[:end]), text[end:]
-	}
-	return append(parts, text)
+	_ = msg.Respond(data)
 }
 
 func (b *Broadcast) Close() {

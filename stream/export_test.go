@@ -7,6 +7,11 @@ type Fence struct{ fence fence }
 
 func (f *Fence) Pass(d event.TextDelta) (out event.TextDelta, ok, gap bool) { return f.fence.pass(d) }
 
+// Parts exports parts.
+type Parts struct{ parts parts }
+
+func (p *Parts) Add(m Message) (data []byte, isComplete bool) { return p.parts.add(m) }
+
 var Token = token
 
 var Dial = dialer{}.Dial

@@ -176,22 +176,6 @@ func TestReasoningArrivesInOrderWithTheText(t *testing.T) {
 	require.Equal(t, stream.Delta{TextDelta: position, Reasoning: "Hm, yes"}, nextOfAnyKind(t, late), "a late subscriber gets both")
 }
 
-func TestALateSubscriberGetsTheTextWithoutReasoningThatExceedsAMessage(t *testing.T) {
-	server := startServer(t)
-	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
-	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	for range 11 {
-		b.PublishReasoning(strings.Repeat("x", 100<<10)) // 1.1 MiB; NATS carries 1 MiB by default
-	}
-	require.NoError(t, worker.Flush(within(t)))
-	late := subscribe(t, reader, "demo")
-	want := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: 10, Reset: true}
-	require.Equal(t, want, next(t, late))
-	b.Publish("Hello")
-	want.Index, want.Delta, want.Reset = 11, "Hello", false
-	require.Equal(t, want, next(t, late))
-}
-
 func nextOfAnyKind(t testing.TB, sub *stream.Subscription) stream.Delta {
 	t.Helper()
 	waited := within(t).Done()
@@ -256,22 +240,42 @@ func TestSlowReaderGetsTheTextSoFar(t *testing.T) {
 	s.until(t, sub, text.String())
 }
 
-// The JSON of the text has 4.5 MiB, and a message at most 1 MiB.
-func TestALateSubscriberGetsATextLargerThanAMessage(t *testing.T) {
+// The JSON of the text has 2.6 MiB, that of the reasoning 1.1 MiB, and a message at most 1 MiB.
+func TestASubscriberGetsATextLargerThanAMessage(t *testing.T) {
 	server := startServer(t)
 	worker, reader := connect(t, server, stream.Options{}), connect(t, server, stream.Options{})
+	early := subscribe(t, reader, "demo")
 	b := broadcast(t, worker, first("demo", 1), neverStopped(t))
-	b.PublishReasoning("Hm")
-	piece := strings.Repeat("<\u00e9>", 32<<10)
+	reasoning, piece := strings.Repeat("x", 550<<10), strings.Repeat("<\u00e9>", 32<<10)
+	for range 2 {
+		b.PublishReasoning(reasoning)
+		require.Equal(t, reasoning, nextOfAnyKind(t, early).Reasoning)
+	}
+	var s screen
+	whole := strings.Repeat(piece, 6)
 	for range 6 {
 		b.Publish(piece)
 	}
-	require.NoError(t, worker.Flush(within(t)))
-	sub := subscribe(t, reader, "demo")
-	var s screen
-	s.until(t, sub, strings.Repeat(piece, 6))
+	s.until(t, early, whole)
+
+	late := subscribe(t, reader, "demo")
+	want := event.TextDelta{RequestID: "demo:r0001", Attempt: 1, Index: 7, Reset: true, Delta: whole}
+	require.Equal(t, stream.Delta{TextDelta: want, Reasoning: reasoning + reasoning}, nextOfAnyKind(t, late))
+	b.Publish("missed")
+	want.Index, want.Reset, want.Delta = 8, false, "missed"
+	require.Equal(t, want, next(t, late))
+
+	for m := range early.Messages() {
+		if strings.Contains(string(m.Data), `"missed"`) {
+			break
+		}
+	}
 	b.Publish(" and that is all")
-	s.until(t, sub, strings.Repeat(piece, 6)+" and that is all")
+	want.Index, want.Reset, want.Delta = 9, true, whole+"missed and that is all"
+	require.Equal(t, stream.Delta{TextDelta: want, Reasoning: reasoning + reasoning}, nextOfAnyKind(t, early))
+	b.Publish("!")
+	want.Index, want.Reset, want.Delta = 10, false, "!"
+	require.Equal(t, want, next(t, early))
 }
 
 func TestTheProgressOfAToolIsDelivered(t *testing.T) {

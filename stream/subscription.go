@@ -20,6 +20,7 @@ type Subscription struct {
 	fence    fence
 	inbox    string    // subject of responses to ask, in order with the deltas
 	asked    time.Time // time of the pending ask; zero: none
+	response parts
 	subs     []*nats.Subscription
 }
 
@@ -47,10 +48,15 @@ func (s *Subscription) Messages() <-chan Message { return s.messages }
 
 // Delta decodes a message, in order. Not ok: the delta is stale, or earlier deltas are missing.
 func (s *Subscription) Delta(m Message) (d Delta, ok bool) {
+	data := m.Data
 	if m.Subject == s.inbox {
+		var isComplete bool
+		if data, isComplete = s.response.add(m); !isComplete {
+			return d, false
+		}
 		s.asked = time.Time{}
 	}
-	d, err := decodeDelta(m.Data) // without a delta: no worker is answering
+	d, err := decodeDelta(data) // without a delta: no worker is answering
 	if err != nil {
 		return d, false
 	}
