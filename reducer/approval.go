@@ -31,11 +31,13 @@ func (d *decision) resultProblem(callID string, isAnswered bool) string {
 	}
 	if d.Request != nil {
 		for _, c := range d.Request.Calls {
+			// The log does not show the end of a check, so a client may execute a call during it.
+			isClients := c.State == CallClient || c.State == CallChecking
 			switch {
-			case c.ID != callID || c.State == CallClient && !isAnswered:
+			case c.ID != callID || isClients && !isAnswered:
 			case c.State == CallApproval:
 				return "the tool call waits for an approval (send an ApprovalDecidedEvent)"
-			case c.State == CallClient:
+			case isClients:
 				return hasResult
 			default:
 				return "a worker executes the tool call, and only it can report the result"

@@ -325,6 +325,16 @@ func TestEditedArgumentsOfAClientsToolAreValidated(t *testing.T) {
 	_, effects = reducer.Step(s, ended)
 	require.Empty(t, effects, "a late check changes nothing")
 
+	result := event.ToolResult{ToolCallID: "c1", Value: []byte(`"answer"`)}
+	s, recorded := receive(checking, result)
+	require.Equal(t, []event.Tag{event.TagToolResult}, recorded, "a client may execute the call once it is approved")
+	for _, late := range []reducer.ToolEnded{ended, invalid, lost} {
+		_, effects = reducer.Step(s, late)
+		require.Empty(t, effects, "a late check changes nothing")
+	}
+	_, recorded = receive(checking, result, result)
+	require.Equal(t, []event.Tag{event.TagInputRejected}, recorded)
+
 	approved := event.New(event.ApprovalDecided{ToolCallID: "c1", Decision: event.Approve})
 	s, _ = reducer.Step(waiting, reducer.Received{At: eventtest.Epoch, Events: []event.Event{approved}})
 	require.Equal(t, reducer.CallClient, s.Request.Calls[0].State, "the arguments of the model are validated already")
