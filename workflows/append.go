@@ -21,20 +21,20 @@ type pendingAppend struct {
 	events     []event.Event
 	size       int // of the input, in bytes
 	isRecorded bool
-	known      map[string]string // ids in the log of repeated events, by ClientEventID
-	result     wire.Appended     // of the update, set when isRecorded is
+	known      map[string]string // log ids of repeated events, by ClientEventID
+	result     wire.Appended     // of the update; valid once isRecorded is true
 	err        error
 }
 
 func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended, error) {
 	events, err := r.appends.take(in, workflow.GetCurrentUpdateInfo(ctx).ID)
 	if err != nil {
-		return wire.Appended{}, err // the validator prevents it, unless it was of another version
+		return wire.Appended{}, err // possible only if another version validated the update
 	}
 	a := &pendingAppend{events: events, size: proto.Size(in.Payload())}
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a})
-	// Returns no error: the context of a handler is never cancelled.
+	// Fails if the workflow is cancelled before the events are recorded; the result is then unset.
 	_ = workflow.Await(ctx, func() bool { return a.isRecorded })
 	r.appends.unanswered--
 	return a.result, a.err
@@ -55,7 +55,7 @@ type validated struct {
 }
 
 // take returns the events of an update. A replay calls no validator, and an update may precede the
-// result of Open, which determines the rules. The update was accepted, so one of them fits.
+// result of Open, which determines the rules. take then tries all rules: some accepted the update.
 func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
 	v := a.validated
 	a.validated = validated{}
@@ -110,8 +110,8 @@ func (a *pendingAppend) payloads() *commonpb.Payloads {
 	return &commonpb.Payloads{Payloads: []*commonpb.Payload{value.Payload()}}
 }
 
-// findKnown finds repeated events. The step that applies the update may evict their ids. A nil
-// receiver is a signal.
+// findKnown finds repeated events before the step that applies the update, which may evict their
+// ids. The receiver is nil for a signal.
 func (a *pendingAppend) findKnown(session reducer.Session) {
 	if a == nil {
 		return

@@ -62,8 +62,8 @@ func newWorkflow(step reducer.Stepper, cache *activities.SessionCache, storeID s
 var acts *activities.Activities
 
 type run struct {
-	// ctx outlives cancellation of the workflow. cancellable does not; isClosing means that its
-	// cancellation has closed the session.
+	// ctx outlives cancellation of the workflow; cancellable is cancelled with it. isClosing means
+	// that the cancellation has closed the session.
 	ctx, cancellable workflow.Context
 	isClosing        bool
 
@@ -72,7 +72,7 @@ type run struct {
 	name    string // of the context
 	storeID string // Options.StoreID
 
-	// session is empty while the cache has it. Query handlers and coroutines use currentSession.
+	// session is empty while isReleased: query handlers and coroutines must use currentSession.
 	session    reducer.Session
 	updatedAt  time.Time // the last change of session
 	cacheEntry *activities.CacheEntry
@@ -121,7 +121,7 @@ type answer struct {
 	future  workflow.Future // nil: no request is running
 	cancel  workflow.CancelFunc
 	start   reducer.StartRequest
-	attempt workflow.Future // of adoptRequest, which its coroutine awaits; nil: none
+	attempt workflow.Future // that the coroutine of adoptRequest awaits; nil: none
 }
 
 type archived struct {

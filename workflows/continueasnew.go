@@ -25,8 +25,8 @@ import (
 // blocks.
 
 const (
-	// archiveWait bounds the wait for the archive when effects are pending. A later attempt to
-	// continue finds the archive complete.
+	// archiveWait bounds how long pending effects are delayed by the wait for the archive. If that
+	// is too short, a later attempt to continue as new finds the archive complete.
 	archiveWait        = 250 * time.Millisecond
 	maxContinuedInbox  = 24 << 20         // bytes of the backlog in the input of the next run
 	floodTaskTimeout   = 30 * time.Second // workflow task timeout of a run that begins with a backlog
@@ -45,8 +45,8 @@ func (u usage) reaches(limit usage) bool {
 }
 
 // With deploy/dynamicconfig.yaml, the server terminates a run at 51,200 entries or 100 MiB, and
-// rejects signals from 10,000 and updates from 2,000. The limits below leave room for later input;
-// in bytes, for two server buffers of 32 MiB: one for the task in which the run becomes urgent, one
+// accepts at most 10,000 signals and 2,000 updates. The limits below leave room for later input. In
+// bytes, that is two server buffers of 32 MiB: one for the task in which the run becomes urgent, one
 // for the first attempt to continue as new. A history has at most 80 MiB, plus the signals that
 // arrive before a task starts.
 var (
@@ -59,9 +59,10 @@ var (
 	urgentLimits = usage{entries: 45_000, bytes: 16 << 20, signals: 4_000, updates: 1_900}
 )
 
-// A flood of signals adds floodBytes to the history from one workflow task to the next, or
-// floodSignalBytes to a task. The server counts signals that it buffered one task late. Input that
-// is a reference in the history may count towards the second number.
+// Signals are a flood if the history grows by floodBytes from one workflow task to the next, or if a
+// task receives floodSignalBytes: the server counts the signals that it buffered during a task only
+// in the next one. floodSignalBytes is larger, as it may include input that the history stores as
+// a reference.
 const (
 	floodBytes       = 1 << 20
 	floodSignalBytes = 4 << 20
@@ -69,9 +70,11 @@ const (
 
 // task describes the current workflow task.
 type task struct {
-	length, size, grown     int // of the history at the start of the task; growth since the previous one
-	signalBytes, plainBytes int // of signals that arrived with the task, and with the run
-	recorded                int // bytes of events
+	// length and size are those of the history at the start of the task, in entries and bytes;
+	// grown is how much size grew since the start of the previous task.
+	length, size, grown     int
+	signalBytes, plainBytes int // inbox.plainBytes: growth with this task, and total
+	recorded                int // bytes of events that the task recorded
 }
 
 func (r *run) observeTask() {
@@ -95,13 +98,13 @@ func (r *run) isTaskFull() bool {
 
 // continuation is the input of a run that continues another.
 type continuation struct {
-	Session    []byte                `json:"session"`              // packed
+	Session    []byte                `json:"session"`              // for wire.Unpack
 	Start      *reducer.StartRequest `json:"start,omitempty"`      // not started yet; nil: none
 	Running    *reducer.StartRequest `json:"running,omitempty"`    // nil: none
 	NotStarted []string              `json:"notStarted,omitempty"` // ids of tool calls
 	Inbox      []continuedSignal     `json:"inbox,omitempty"`      // unprocessed, oldest first
 	UpdatedAt  time.Time             `json:"updatedAt,omitzero"`
-	Unarchived bool                  `json:"unarchived,omitempty"` // the archive may lack events of earlier runs
+	Unarchived bool                  `json:"unarchived,omitempty"` // the archive may lack earlier events
 	// Status and Turns are the search attributes, set at ShownAt.
 	Status  wire.Status `json:"status,omitempty"`
 	Turns   int         `json:"turns,omitempty"`
@@ -202,20 +205,20 @@ func (r *run) continueAsNew() error {
 	r.await(func() bool { return r.appends.unanswered == 0 })
 	r.awaitAdopted()
 	if r.inbox.hasUpdate() && !r.isUrgent() || r.hasResult() || r.isInboxTooLarge() || r.isCancelled() {
-		return nil // process it first
+		return nil // process those first
 	}
 	ctx := workflow.WithWorkflowTaskTimeout(r.ctx, r.taskTimeout())
 	return workflow.NewContinueAsNewError(ctx, wire.WorkflowType, r.continuation())
 }
 
-// isInboxTooLarge reports whether the run records signals before it continues as new. An urgent run
-// does so for one workflow task: the server accepts more signals before each further task.
+// isInboxTooLarge reports whether the run must record signals before it continues as new. An urgent
+// run does so in one workflow task only: the server accepts more signals before each further task.
 func (r *run) isInboxTooLarge() bool {
 	return r.inbox.size > maxContinuedInbox && !(r.isUrgent() && r.isTaskFull())
 }
 
-// taskTimeout is that of the next run. When a task times out, the server accepts more signals, and
-// the repetition starts from an empty cache.
+// taskTimeout is the workflow task timeout of the next run. It is longer after an urgent run: when a
+// task times out, the server accepts more signals, and the retry starts from an empty cache.
 func (r *run) taskTimeout() time.Duration {
 	switch current := workflow.GetInfo(r.ctx).WorkflowTaskTimeout; {
 	case r.isUrgent():
@@ -227,9 +230,9 @@ func (r *run) taskTimeout() time.Duration {
 	}
 }
 
-// isArchived reports whether the archive is close enough for the next run to complete it. If not,
-// it archives in the background. While the store is unavailable, no run can open, so none continues
-// as new.
+// isArchived reports whether the archive lags so little that the next run can complete it. If not,
+// it archives in the background, and waits up to archiveWait. While the store is unavailable, no run
+// continues as new, since the next run could not open.
 func (r *run) isArchived() bool {
 	if r.archived.running == nil && !r.isArchivedEnough(r.archived.through) {
 		r.startArchiving()

@@ -98,7 +98,7 @@ func decodeEvents(data []byte, rules reducer.Rules) ([]event.Event, error) {
 // Bounds of the JSON of a [wire.RequestStarted], in bytes.
 const (
 	maxRequestStarted  = 8 << 10
-	maxRequestStarted1 = 4 << 10
+	maxRequestStarted1 = 4 << 10 // with reducer.Rules1
 )
 
 func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {

@@ -11,10 +11,11 @@
 //
 // Guarantees:
 //   - Signals and updates are processed in history order, which requires [Interceptor].
-//   - Malformed input becomes an InputRejectedEvent. It never fails a workflow task.
-//   - Events are recorded once, before their effects are performed, possibly by the next run.
+//   - A malformed signal becomes an InputRejectedEvent, and a malformed update returns an error.
+//     Neither fails a workflow task.
+//   - Events are recorded once, before their effects are performed. The next run may perform them.
 //   - Generate receives a reference; the history contains no copy of the conversation.
 //   - A replay fails if the code would record other events than the history contains.
-//   - A run continues as new before it reaches a limit of the server. These thresholds depend on
-//     the history. [reducer.Step] makes all other decisions.
+//   - A run continues as new before it reaches a limit of the server. This decision depends on the
+//     history, so it is made here; [reducer.Step] makes all others.
 package workflows

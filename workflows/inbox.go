@@ -29,7 +29,7 @@ func (s signal) size() int {
 type inbox struct {
 	signals            []signal
 	size               int // of signals, in bytes
-	signalled, updated int // received by the run
+	signalled, updated int // numbers of signals and updates that the run received
 	plainBytes         int // of signals up to maxPlainBytes; larger ones are references in the history
 }
 

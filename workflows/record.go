@@ -25,12 +25,12 @@ func newPendingEvent(e event.Event) pendingEvent {
 	return pendingEvent{e, data}
 }
 
-// size is exact, in bytes: the server would reject a larger record and thereby block the context.
-// Estimates are wrong for control characters and for many small events.
+// size is exact, in bytes: the server would reject a record that is too large, which would block the
+// context. Estimates are wrong for control characters and for many small events.
 func (p pendingEvent) size() int { return len(p.json) + len(",") }
 
-// record writes events to markers, each a [wire.Record]. Before each marker it calls before with
-// the counter of the newest recorded event.
+// record writes events to SideEffect markers, each of which contains a [wire.Record]. Before each
+// marker, it calls before with the counter of the newest recorded event.
 func record(ctx workflow.Context, events []pendingEvent, before func(after int)) {
 	for len(events) > 0 {
 		before(event.Counter(events[0].ID) - 1)
@@ -83,7 +83,7 @@ const (
 	maxLastTaskBytes = 16 << 20
 )
 
-// endTask waits for the next workflow task, which the timer starts at the latest.
+// endTask waits for the next workflow task. The timer starts one if no signal does.
 func endTask(ctx workflow.Context) {
 	info := workflow.GetInfo(ctx)
 	length := info.GetCurrentHistoryLength()

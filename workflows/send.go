@@ -10,12 +10,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// Send is the workflow that a schedule starts. It sends one event to a context, which it creates if
-// needed, and retries until the context accepts or rejects it. The workflow id is the idempotency
-// key. Register it as [wire.WorkflowSend].
+// Send is the workflow that a schedule starts. It sends one event to a context, and creates the
+// context or starts its next session if needed. It retries until the context accepts or rejects the
+// event. The workflow id is the idempotency key. Register it as [wire.WorkflowSend].
 func Send(ctx workflow.Context, in wire.Scheduled) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 15 * time.Second, // also the time until a killed worker is replaced
+		StartToCloseTimeout: 15 * time.Second, // also the time until another worker retries for a killed one
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: time.Minute},
 		Summary:             "send to " + in.ContextName,
 	})

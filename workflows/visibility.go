@@ -18,12 +18,12 @@ var (
 	attributeModel  = temporal.NewSearchAttributeKeyKeyword(wire.AttributeModel)
 )
 
-// showTurnsEvery bounds the rate of updates that change only the number of turns.
+// showTurnsEvery is the minimum interval between updates that change only the number of turns.
 const showTurnsEvery = 5 * time.Second
 
 // updateVisibility sets the details and search attributes for the Temporal UI. An update of search
-// attributes costs a history event and a third of what the server spends on a turn. An answer that
-// ends before it is announced therefore never shows, and the number of turns lags.
+// attributes costs a history event and a third of what the server spends on a turn, so the status
+// does not show an answer that ends before it is announced, and the number of turns lags.
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)
@@ -45,10 +45,11 @@ func (r *run) updateVisibility() {
 	}
 }
 
+// Limits of what the Temporal UI shows.
 const (
 	shownMessages = 10
-	shownRunes    = 600
-	shownTags     = 150
+	shownRunes    = 600 // of a message
+	shownTags     = 150 // runes of the event types of a record
 	shownModel    = 200 // some databases limit a keyword to 255 characters
 )
 
