@@ -13,22 +13,22 @@ import (
 
 // Options configure [Activities].
 type Options struct {
-	Temporal  client.Client // for Namespace
+	Temporal  client.Client // a client of Namespace
 	Namespace string        // of the contexts; empty: "default"
 	Models    Models
 	Tools     Tools           // nil: none; tools of clients still work
-	Sender    Sender          // for schedules
+	Sender    Sender          // for [Activities.Send]
 	Stream    Stream          // nil: no deltas and no stop messages
 	Cache     *SessionCache   // of this process's workflows; nil: Generate queries workflows
 	Reduce    reducer.Reducer // nil: [reducer.Reduce]
 	// SearchAttributes means that the namespace has the search attributes of package wire. Setting
 	// unregistered ones would block contexts.
 	SearchAttributes bool
-	Archive          *archive.Archive
-	// ContinueAfter is the number of history events after which runs continue as new. 0: when the
-	// server suggests it, at 4,096.
+	Archive          *archive.Archive // of the logs of runs; required
+	// ContinueAfter is the number of history events after which runs continue as new, or earlier
+	// if the server suggests it. 0: 4,096.
 	ContinueAfter int
-	DefaultModel  string // shown in the Temporal UI; optional
+	DefaultModel  string // name that the Temporal UI shows for contexts without a model; optional
 	// WorkerQueue is a task queue that only this process polls, for [Activities.Generate] with
 	// Adopt. Empty: when a run continues as new, its request is sent again.
 	WorkerQueue string
@@ -43,7 +43,7 @@ type Activities struct {
 	running *attempts
 }
 
-// New returns the activities.
+// New returns the activities of a worker.
 func New(options Options) *Activities {
 	if options.Reduce == nil {
 		options.Reduce = reducer.Reduce
@@ -64,7 +64,7 @@ type StopInput struct {
 }
 
 // Stop sends a stop message, and reports whether the worker that runs the request acknowledged it.
-// It is false before the first attempt, between attempts and without NATS.
+// None does before the first attempt, between attempts and without NATS. The error is always nil.
 func (a *Activities) Stop(ctx context.Context, in StopInput) (acknowledged bool, err error) {
 	return a.options.Stream.Stop(ctx, in.ContextName, in.Stop), nil
 }

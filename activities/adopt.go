@@ -140,7 +140,7 @@ func isFinal(cause error) bool {
 		errors.As(cause, new(*serviceerror.NotFound))
 }
 
-// isContinued distinguishes a run that continued as new from one that cancelled the activity.
+// isContinued reports whether the run has continued as new, instead of cancelling the activity.
 func (a *attempt) isContinued(ctx context.Context, run workflow.Execution) bool {
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return false
@@ -160,7 +160,7 @@ func (a *attempt) progress(ctx context.Context) LostAttempt {
 	return LostAttempt{a.attempted, usage}
 }
 
-// heartbeat also cancels the attempt when the worker hands it back or a stop check says so.
+// heartbeat sends heartbeats, and cancels the attempt on hand-back or if a stop check says so.
 func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 	ctx, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup
@@ -193,7 +193,7 @@ func (a *attempt) heartbeat(ctx context.Context, run workflow.Execution) {
 	}
 }
 
-// checkStop ignores errors: the next check follows.
+// checkStop ignores the error of a stop check: another check follows.
 func (a *attempt) checkStop(ctx context.Context, run workflow.Execution) {
 	ctx, cancel := context.WithTimeout(ctx, heartbeatInterval)
 	defer cancel()

@@ -36,7 +36,7 @@ type attempt struct {
 	hasFallback  bool // another provider can take over
 	messages     int  // in the conversation
 	tools        toolbox
-	nextRepair   *repair // nil: none, or that of this attempt
+	nextRepair   *repair // that this attempt requests from the next one; nil: none
 	committed    logEnd  // newest known end of the log that the server has persisted
 	keep         event.Reasoning
 
@@ -144,7 +144,7 @@ func (a *attempt) setModel(providerID, model string) {
 	a.attempted.ProviderID, a.attempted.Model = providerID, model
 }
 
-// onStop ignores new input that the model was shown, or that a debounced attempt will include.
+// onStop ignores new input that the model was shown, or that an unsent attempt will include.
 func (a *attempt) onStop(stop Stop) {
 	if stop.Reason != event.ReasonNewUserInput || a.isOutdated(stop.Through) {
 		a.cancel(stopped{stop.Reason})

@@ -20,7 +20,7 @@ import (
 type SessionCache struct {
 	mu           sync.Mutex
 	runs         map[string]*CacheEntry
-	budget, size int64      // in bytes; no budget: 0
+	budget, size int64      // in bytes; budget 0: no bound
 	idle         *list.List // of *CacheEntry with a session in memory, least recently used first
 	spill        spillFile
 }
@@ -42,7 +42,7 @@ type CacheEntry struct {
 	size    int64
 	element *list.Element // in idle; nil: in use or spilled
 	spilled *region       // nil: in memory
-	uses    int           // counts changes of the fields above, for evictions
+	uses    int           // counts changes of the fields above, so that evict notices them
 }
 
 // Entry returns a new entry for a run. Its first Put replaces that of an earlier instance.
@@ -77,7 +77,7 @@ func (e *CacheEntry) Release(session reducer.Session) {
 	e.cache.evict(e)
 }
 
-// Acquire returns the session to a workflow that resumes.
+// Acquire returns the session to a workflow that resumes, or an error of reading the temporary file.
 func (e *CacheEntry) Acquire() (reducer.Session, error) {
 	session, err := e.Get()
 	if err == nil {
@@ -139,8 +139,8 @@ func (e *CacheEntry) load() (reducer.Session, error) {
 	return wire.Unpack(packed)
 }
 
-// evict spills sessions, except that of one entry, until the rest fits the budget. It releases the
-// lock while it packs.
+// evict spills sessions, except that of one entry, until the cache fits the budget. It releases the
+// lock while it packs a session.
 func (c *SessionCache) evict(except *CacheEntry) {
 	for c.budget > 0 && c.size > c.budget {
 		front := c.idle.Front()

@@ -50,7 +50,7 @@ func (a *Activities) CallTool(ctx context.Context, in CallToolInput) (CallToolRe
 
 var errToolTimeout = errors.New("the call took longer than the timeout of the tool")
 
-// Timeout bounds each attempt.
+// Timeout returns the timeout of each attempt.
 func (in CallToolInput) Timeout() time.Duration {
 	if in.TimeoutMs == 0 {
 		return DefaultToolTimeout

@@ -5,6 +5,7 @@
 //	Open      registers a run, and restores the session from the log
 //	Archive   writes the log of a run to the archive
 //	Stop      sends a stop message to the worker that runs a request
+//	Send      sends an event to a context, for schedules
 //
 // Workflows refer to them through a nil pointer:
 //
@@ -17,11 +18,11 @@
 //
 // Guarantees:
 //
-//   - An attempt is sent to the provider at most once. Temporal retries by the settings of the
-//     context; see [ModelError].
+//   - An attempt is sent to the provider at most once. Temporal retries as the settings of the
+//     context say; see [ModelError].
 //   - A stopped attempt is a result with the text so far, not an error.
 //   - A tool call is made at most once, unless its tool is idempotent. A failed call is a result.
-//   - When a run continues as new, the attempt keeps running for an activity of the next run.
-//     Without one, it stops after two minutes.
+//   - When a run continues as new, the attempt keeps running, and an activity of the next run
+//     adopts it. If none does, it stops after two minutes.
 //   - The package depends on neither a model library nor NATS: it declares [Models] and [Stream].
 package activities

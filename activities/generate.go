@@ -16,8 +16,8 @@ const (
 	heartbeatInterval = time.Second     // also of stop checks, in case a stop message was lost
 )
 
-// MaxAnswerBytes is the longest answer, which a history must be able to store. A longer one is
-// truncated and has the finish reason "length".
+// MaxAnswerBytes is the maximum length of an answer: a history must be able to store it. A longer
+// one is truncated and has the finish reason "length".
 const MaxAnswerBytes = 768 << 10
 
 // GenerateInput is the input of [Activities.Generate].
@@ -27,9 +27,9 @@ type GenerateInput struct {
 	FirstAttempt int       `json:"firstAttempt"`    // counted over all activities of the request
 	MaxAttempts  int       `json:"maxAttempts"`     // of this activity
 	Steps        int       `json:"steps,omitempty"` // as in [reducer.StartRequest]
-	Limit        string    `json:"limit,omitempty"`
+	Limit        string    `json:"limit,omitempty"` // as in [reducer.StartRequest]
 	Fallback     bool      `json:"fallback,omitempty"`
-	Through      string    `json:"throughEventId"`     // newest event when scheduled; a session without it is stale
+	Through      string    `json:"throughEventId"`     // newest event at scheduling; older sessions are stale
 	ThroughAt    time.Time `json:"throughAt,omitzero"` // when that event was recorded; zero: unknown
 	// TimeoutMs bounds each attempt. Later settings do not change it: the timeouts of the activity
 	// depend on it.
@@ -41,8 +41,8 @@ type GenerateInput struct {
 // Attempted describes an attempt. Unknown fields are zero.
 type Attempted struct {
 	Attempt    int    `json:"attempt"`
-	Sent       bool   `json:"sent,omitempty"` // to the provider
-	Through    string `json:"throughEventId,omitempty"`
+	Sent       bool   `json:"sent,omitempty"`           // to the provider
+	Through    string `json:"throughEventId,omitempty"` // newest event that the provider was shown
 	ProviderID string `json:"providerId,omitempty"`
 	Model      string `json:"model,omitempty"`
 }
@@ -52,7 +52,7 @@ type GenerateResult struct {
 	Attempted
 	Outcome       reducer.Outcome      `json:"outcome"`
 	Text          string               `json:"text,omitempty"`
-	Reasoning     string               `json:"reasoning,omitempty"`     // what [event.RequestSettings] keep of it
+	Reasoning     string               `json:"reasoning,omitempty"`     // the part that the settings keep
 	ProviderState *event.ProviderState `json:"providerState,omitempty"` // of a complete answer; nil: none
 	Calls         []CalledTool         `json:"calls,omitempty"`         // if the outcome is [reducer.Called]
 	Reason        event.Reason         `json:"reason,omitempty"`
@@ -62,7 +62,7 @@ type GenerateResult struct {
 	Lost         *LostAttempt `json:"lost,omitempty"` // a preceding attempt whose worker died; nil: none
 }
 
-// Failure has the details of the error of a failed attempt.
+// Failure is the detail of the application error that a failed attempt returns.
 type Failure struct {
 	Attempted
 	Kind       event.FailureKind `json:"kind,omitempty"`
@@ -93,8 +93,8 @@ func (s stopped) Error() string { return "stopped: " + string(s.reason) }
 
 // Generate debounces a request, sends it to the model and publishes the answer's deltas.
 // Interrupted and handed back attempts are results; an interrupted one has the text so far. A
-// failed attempt returns an error with a [Failure]; if it is retryable, Temporal schedules the next
-// attempt.
+// failed attempt returns an error whose detail is a [Failure]; if the error is retryable, Temporal
+// schedules the next attempt.
 func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateResult, error) {
 	info := activity.GetInfo(ctx)
 	number := in.FirstAttempt + int(info.Attempt) - 1
@@ -126,8 +126,7 @@ func (a *Activities) Generate(ctx context.Context, in GenerateInput) (GenerateRe
 	return started.wait(ctx, w)
 }
 
-// lostBefore returns the attempt in the last heartbeat if its request was sent. It may have ended
-// since.
+// lostBefore returns the attempt in the last heartbeat, if it was sent. It may have ended since.
 func lostBefore(ctx context.Context, number int) *LostAttempt {
 	var lost LostAttempt
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &lost) != nil || !lost.Sent || lost.Attempt >= number {

@@ -8,20 +8,22 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Models finds models. Its errors may be of type [*ModelError].
+// Models finds models.
 type Models interface {
+	// Resolve returns the model of a provider config. Errors may be of type [*ModelError].
 	Resolve(reducer.ProviderConfig) (Model, error)
 }
 
 // Model sends requests to one model of one provider.
 type Model interface {
+	// ID returns the provider and the model that receive the requests.
 	ID() (providerID, model string)
 	// Check returns an error if a request cannot be sent, such as one with an invalid schema.
 	Check(r ModelRequest) error
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before it
 	// returns. Errors are of type [*ModelError]; the answer is then the part received so far.
 	Stream(ctx context.Context, r ModelRequest, onDelta func(Delta)) (Answer, error)
-	// Usage is that of the newest request so far. It may run during Stream and take seconds.
+	// Usage returns that of the newest request so far. It may run during Stream and take seconds.
 	Usage() event.Usage
 }
 
@@ -35,17 +37,17 @@ type Delta struct {
 type ModelRequest struct {
 	Conversation      string // the same in all requests of a conversation
 	Messages          []reducer.Message
-	FirstToken, Stall time.Duration         // limits of the wait for the first token and of later pauses; 0: none
+	FirstToken, Stall time.Duration         // maximum waits: for the first token, later; 0: none
 	Settings          event.RequestSettings // override those of the provider config
-	Repair            *Repair               // nil: none
-	Tools             []ToolDefinition      // empty: none; Settings.ToolChoice and ParallelToolCalls have no effect
+	Repair            *Repair               // the invalid answer to correct; nil: none
+	Tools             []ToolDefinition      // empty: tool settings have no effect
 }
 
 // Answer is an answer, or its beginning.
 type Answer struct {
 	Text         string
 	Reasoning    string
-	State        *event.ProviderState // for further requests to the same model; nil: none, or incomplete answer
+	State        *event.ProviderState // for later requests to the same model; nil: none, or incomplete answer
 	FinishReason string               // of the provider; empty: incomplete answer
 	event.Usage                       // of the whole request
 	Calls        []ModelCall          // of a complete answer, in order
@@ -62,7 +64,7 @@ type ModelCall struct {
 type ModelError struct {
 	Kind    string            // type of the application error in the history
 	Failure event.FailureKind // in events; empty: [event.FailureUnavailable]
-	// The same request may succeed later (Retryable), but only in the next attempt (RetryOnce).
+	// Retryable: the same request may succeed later. RetryOnce: it is worth only one retry.
 	Retryable, RetryOnce bool
 	RetryAfter           time.Duration // requested by the provider; 0: none
 	Answer               string        // in an invalid format; empty: the answer was not invalid

@@ -115,8 +115,8 @@ type CalledTool struct {
 	Attempts   int             `json:"attempts,omitempty"`
 }
 
-// called resolves the calls of an answer, at most [reducer.MaxCalls]. The model reads its mistakes
-// as errors.
+// called resolves the calls of an answer, at most [reducer.MaxCalls]. A mistake of the model becomes
+// the error of the call, which the model reads.
 func (b toolbox) called(ctx context.Context, calls []ModelCall) []CalledTool {
 	var out []CalledTool
 	room := MaxAnswerBytes
@@ -159,7 +159,7 @@ func (b toolbox) resolve(ctx context.Context, call ModelCall, room int) CalledTo
 	return called
 }
 
-// arguments returns an object that an event can contain. With an error, it is empty.
+// arguments returns an object that an event can contain; {} for an empty text, and with an error.
 func arguments(text string, room int) (json.RawMessage, error) {
 	none := json.RawMessage(`{}`)
 	if strings.TrimSpace(text) == "" {
@@ -198,9 +198,9 @@ func matches(ctx context.Context, tool string, parameters event.Object, argument
 	return compiled.CheckNames(string(arguments))
 }
 
-// needsApproval reports whether a rule requires the approval of a call. A rule may name the tool as
-// models and the log do. A rule whose schema is invalid, or cannot be compared with the arguments,
-// requires it. The error is that of arguments that would avoid a rule by the case of a name.
+// needsApproval reports whether a rule requires the approval of a call. A rule may use either name
+// of the tool. A rule whose schema is invalid, or cannot be compared with the arguments, requires
+// approval. Arguments that would evade a rule by the case of a field name are an error.
 func (b toolbox) needsApproval(tool Tool, arguments json.RawMessage) (bool, error) {
 	for _, rule := range b.approve {
 		if !event.MatchTool(rule.Tool, tool.Canonical) && !event.MatchTool(rule.Tool, tool.Name) {

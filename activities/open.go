@@ -17,20 +17,20 @@ import (
 // OpenInput is the input of [Activities.Open].
 type OpenInput struct {
 	ContextName    string `json:"contextName"`
-	ContinuedRunID string `json:"continuedRunId,omitempty"` // "": the run starts a session and restores the log
-	After          int    `json:"after,omitempty"`          // counter of the newest event of the session, if the run has one
-	Unarchived     bool   `json:"unarchived,omitempty"`     // the run archives the log of ContinuedRunID later
-	Reset          bool   `json:"reset,omitempty"`          // a reset created the run; its history contains the session
-	HasSession     bool   `json:"hasSession,omitempty"`
+	ContinuedRunID string `json:"continuedRunId,omitempty"` // "": the run continues none
+	After          int    `json:"after,omitempty"`          // counter of the session's newest event
+	Unarchived     bool   `json:"unarchived,omitempty"`     // the log of ContinuedRunID is archived later
+	Reset          bool   `json:"reset,omitempty"`          // a reset created the run
+	HasSession     bool   `json:"hasSession,omitempty"`     // the run's history contains the session
 }
 
-// OpenResult is the result of [Activities.Open]. The history has it, so all workers use the same
-// settings for the run.
+// OpenResult is the result of [Activities.Open]. The history contains it, so all workers use the
+// same settings for the run.
 type OpenResult struct {
-	RunID         string        `json:"runId,omitempty"`         // registered
+	RunID         string        `json:"runId,omitempty"`         // that was registered
 	StoreID       string        `json:"storeId,omitempty"`       // identity of the blob store
 	PreviousRunID string        `json:"previousRunId,omitempty"` // of the previous session; "": none
-	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event; "": not a fork, or it had a session since
+	ForkedFrom    string        `json:"forkedFrom,omitempty"`    // event id; "": no fork, or a later session
 	Session       []byte        `json:"session,omitempty"`       // for [wire.Unpack]; empty without a log
 	Rules         reducer.Rules `json:"rules,omitempty"`
 	// SearchAttributes, DefaultModel and ContinueAfter are those of [Options].

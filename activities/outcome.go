@@ -17,7 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// maxRetryAfter is the longest delay that a provider may request. A longer one ends its attempts.
+// maxRetryAfter is the longest delay that a provider may request; a longer one ends the retries.
 const maxRetryAfter = 5 * time.Minute
 
 func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
@@ -33,7 +33,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	}
 	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
-		result.Text, result.FinishReason = text, "length" // even after an error: a single piece may be too long
+		result.Text, result.FinishReason = text, "length" // even with an error: one piece may be too long
 	}
 	room := wire.MaxEventBytes - envelopeBytes - jsonSize(result.Text)
 	if err == nil {
@@ -78,7 +78,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	return result, nil
 }
 
-// truncate bounds the length of a text, and the size of its JSON.
+// truncate bounds the length of a text, and the size of its JSON, in bytes.
 func truncate(text string, limit, jsonLimit int) (_ string, isCut bool) {
 	if jsonSize(text) > jsonLimit {
 		limit = min(limit, max(0, jsonLimit/6)) // escapes take up to six bytes per byte
@@ -89,7 +89,7 @@ func truncate(text string, limit, jsonLimit int) (_ string, isCut bool) {
 	return strings.ToValidUTF8(text[:limit], ""), true
 }
 
-// jsonSize is 0 for an empty text, which is omitted.
+// jsonSize returns the size of a text in JSON: 0 if it is empty, since the field is then omitted.
 func jsonSize(text string) int {
 	if text == "" {
 		return 0
@@ -124,8 +124,8 @@ func (a *attempt) kept(reasoning string, room int) string {
 	return text
 }
 
-// fittingState also returns the remaining room. It drops a state that is invalid or exceeds the
-// room: a truncated state is useless.
+// fittingState returns the state and the remaining room. It drops a state that is invalid or exceeds
+// the room: a truncated state is useless.
 func fittingState(state *event.ProviderState, room int) (*event.ProviderState, int) {
 	if state == nil || state.Validate() != nil || len(state.Data) > room {
 		return nil, room

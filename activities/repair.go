@@ -15,14 +15,14 @@ import (
 // Repair lets the next attempt correct an invalid answer.
 type Repair struct {
 	Answer  string `json:"answer,omitempty"` // invalid; empty: too long to send to the model
-	Problem string `json:"problem"`
+	Problem string `json:"problem"`          // what is wrong with the answer
 }
 
 // repair is the Repair of a request. A second invalid answer fails the request. Attempts in the
 // same process read it from memory, others from the last heartbeat.
 type repair struct {
 	Repair
-	Messages int `json:"messages"` // in the conversation; if it changes, there is no repair
+	Messages int `json:"messages"` // number in the conversation; if it changes, there is no repair
 }
 
 // maxRepairAnswer bounds the answer in a heartbeat, in bytes. If the worker dies, it becomes part
@@ -69,7 +69,7 @@ func (a *Activities) repairBefore(ctx context.Context, key attemptKey, fallback 
 	return nil
 }
 
-// takeRepair reports whether the next attempt repairs the answer, which does not count as a retry.
+// takeRepair stores the repair for the next attempt, if there is one. That attempt is not a retry.
 func (a *attempt) takeRepair(failed *ModelError) bool {
 	if failed.Repair == nil || a.repair != nil {
 		return false

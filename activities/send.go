@@ -13,11 +13,12 @@ import (
 
 // Sender sends events to contexts.
 type Sender interface {
-	// Send records an event once per client event id. [ErrNotAccepted]: repeating it is useless.
+	// Send sends an event, which a context records once per client event id. It returns an
+	// [ErrNotAccepted] if repeating it is useless.
 	Send(ctx context.Context, contextName string, e event.Event) error
 }
 
-// ErrNotAccepted: the event is invalid, or the context rejected it.
+// ErrNotAccepted means that the event is invalid, or that the context rejected it.
 var ErrNotAccepted = errors.New("not accepted")
 
 // SendInput is the input of [Activities.Send].
@@ -27,7 +28,7 @@ type SendInput struct {
 	Event         json.RawMessage `json:"event"`
 }
 
-// Send sends an event to a context, as clients do.
+// Send sends an event to a context, as clients do. An event that is not accepted is not retried.
 func (a *Activities) Send(ctx context.Context, in SendInput) error {
 	events, err := event.DecodeInput(in.Event)
 	switch {

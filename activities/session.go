@@ -17,10 +17,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// stickyQueryTimeout is how long only the worker that cached a workflow may answer a query.
+// stickyQueryTimeout is how long a query waits for the worker that cached the workflow.
 const stickyQueryTimeout = 300 * time.Millisecond
 
-// debounce returns the session after the quiet period without input, or the maximum wait.
+// debounce waits for a quiet period without input, or for the maximum wait, and returns the session.
 func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 	session, err := a.sessionOrLog(ctx)
 	for err == nil {
@@ -88,7 +88,7 @@ func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 	return session, nil
 }
 
-// logEnd identifies the log up to its newest event. Zero at: unknown.
+// logEnd identifies the log up to its newest event. If at is zero, it is unknown.
 type logEnd struct {
 	counter int
 	at      time.Time

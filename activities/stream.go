@@ -8,6 +8,7 @@ import (
 
 // Stream carries ephemeral messages between workers and followers.
 type Stream interface {
+	// Connected reports whether messages can be sent at present.
 	Connected() bool
 	// Broadcast begins to publish the deltas of an attempt. It calls onStop, on another goroutine,
 	// for each stop message to the attempt's request.
@@ -21,7 +22,7 @@ type Stream interface {
 // Broadcast publishes the deltas of one attempt. Its methods do not block on followers.
 type Broadcast interface {
 	SetThrough(throughEventID string) // newest event that the provider was shown
-	Publish(Delta)
+	Publish(Delta)                    // the next delta of the answer
 	Close()
 }
 
@@ -30,7 +31,7 @@ type StreamAttempt struct {
 	ContextName string
 	RequestID   string
 	Number      int    // among the attempts of the request, from 1
-	After       string // newest event when the attempt was enqueued, after the answers of earlier steps
+	After       string // newest event when the activity was scheduled; followers show it before the deltas
 }
 
 // Stop asks the worker that runs a request to stop it.

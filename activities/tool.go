@@ -27,26 +27,26 @@ type OfferRequest struct {
 // Tool is a tool that a worker offers to models.
 type Tool struct {
 	ToolDefinition
-	Canonical string // in [event.SetTools], such as mcp:files/read; empty: Name
+	Canonical string // name in [event.SetTools], such as mcp:files/read; empty: Name
 	// Idempotent means that a repeated call with the same id has no further effect. Only such a
 	// call is repeated when its worker dies.
 	Idempotent bool
 	Timeout    time.Duration // of a call; 0: [DefaultToolTimeout]
-	Attempts   int           // maximum for an idempotent call with retryable errors; 0: one
+	Attempts   int           // maximum for a call with retryable errors, if Idempotent; 0: one
 }
 
 // ToolDefinition describes a tool to a model.
 type ToolDefinition struct {
 	Name        string // unique in a request: 1 to 64 of A-Z a-z 0-9 _ -
 	Description string
-	Parameters  event.Object // JSON Schema of the arguments, an object
+	Parameters  event.Object // JSON Schema of the arguments, which are an object
 }
 
 // DefaultToolTimeout is the timeout of a tool without one.
 const DefaultToolTimeout = time.Minute
 
 // ToolCallRequest is a call of a worker's tool. Its arguments match the schema, unless an approval
-// edited them: validate them.
+// edited them, so validate them.
 type ToolCallRequest struct {
 	ContextName, RequestID string
 	ToolCallID             string // unique in the context, the same for all attempts
@@ -70,7 +70,7 @@ type CallToolInput struct {
 	Name        string          `json:"name"`
 	Arguments   json.RawMessage `json:"arguments,omitempty"`
 	TimeoutMs   int64           `json:"timeoutMs,omitempty"`   // of each attempt; 0: [DefaultToolTimeout]
-	MaxAttempts int             `json:"maxAttempts,omitempty"` // 0: one
+	MaxAttempts int             `json:"maxAttempts,omitempty"` // 0: one, for a tool that is not idempotent
 	// Schema is set to validate the arguments of a client's call instead of executing it.
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
