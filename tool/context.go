@@ -12,7 +12,7 @@ type call struct {
 
 type callKey struct{}
 
-// NewContext returns the context of a call, for tests of functions. Nil progress discards reports.
+// NewContext returns the context of a call, for tests. If progress is nil, Progress has no effect.
 func NewContext(ctx context.Context, contextName, callID string, progress func(text string)) context.Context {
 	return context.WithValue(ctx, callKey{}, call{contextName, callID, progress})
 }
@@ -41,8 +41,8 @@ type retryable struct{ error }
 
 func (r retryable) Unwrap() error { return r.error }
 
-// Retryable marks an error after which a later attempt may succeed. A call of an [Idempotent] tool
-// then has up to [Attempts]. Retryable(nil) is nil.
+// Retryable marks an error after which a later attempt may succeed. The call of an [Idempotent] tool
+// is then repeated, up to the number in [Attempts]. Retryable(nil) is nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil

@@ -10,11 +10,12 @@
 //	worker := contexts.NewWorker(temporal, contexts.Options{Tools: set, …})
 //
 // [New] derives the JSON Schema of the arguments from the input type: each field is required unless
-// it has omitempty or omitzero, and the struct tag jsonschema describes it. A context uses the
-// tools that it names in an event.SetTools. Package tool/builtin has tools that need no code.
+// it is a pointer or has omitempty or omitzero, and the struct tag jsonschema describes it. A
+// context uses the tools that it names in an event.SetTools. Package tool/builtin has tools that
+// need no code.
 //
-// Each call is a Temporal activity. Functions with effects use [CallID] as an idempotency key. Only
-// a call of an [Idempotent] tool is ever repeated. Guarantees:
+// Each call is a Temporal activity. Functions with effects use [CallID] with [ContextName] as an
+// idempotency key. Only a call of an [Idempotent] tool is ever repeated. Guarantees:
 //   - A function receives only arguments that match the schema.
 //   - An error, a panic or a timeout of a function is an error result for the model. It ends
 //     neither the request nor the worker. A function that ignores the end of its context is

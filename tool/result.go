@@ -37,7 +37,7 @@ func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, 
 	case len(text) <= t.maxResult:
 		return encoded, nil
 	}
-	// The worker redacts small results only: the text below is no JSON, and the store has a copy.
+	// The worker redacts JSON. What follows is an excerpt, and a copy in the store, so redact now.
 	if encoded, err = event.RedactJSON(encoded); err == nil {
 		_, text, err = encode(encoded)
 	}
@@ -55,7 +55,7 @@ func (s *Set) bounded(ctx context.Context, t Tool, value any) (json.RawMessage, 
 	return marshal(abridged(text, ref, t.maxResult))
 }
 
-// encode also returns the text that models read.
+// encode returns a value as JSON, and the text that models read.
 func encode(value any) (encoded json.RawMessage, text string, err error) {
 	if raw, ok := value.(json.RawMessage); ok && !json.Valid(raw) {
 		return nil, "", errors.New("invalid JSON")
@@ -82,7 +82,7 @@ func marshal(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// store returns "" without a store.
+// store returns the digits of the reference to a text; "" without a store.
 func (s *Set) store(ctx context.Context, text string) (string, error) {
 	if s.options.Store == nil {
 		return "", nil

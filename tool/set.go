@@ -18,7 +18,7 @@ var _ activities.Tools = (*Set)(nil)
 
 // Options configure a [Set].
 type Options struct {
-	Store    *blobs.Store      // of the worker; results above [MaxResult] lose their middle without it
+	Store    *blobs.Store      // of the worker; nil: results above [MaxResult] lose their middle
 	Sources  map[string]Source // further tools, by the prefix of their canonical names, such as "mcp:"
 	Disabled map[string]string // how to enable tools, by canonical name, for error messages
 	Logger   *slog.Logger      // of failures of the store; nil: [slog.Default]
@@ -54,7 +54,7 @@ func NewSet(options Options, tools ...Tool) (*Set, error) {
 	return s, nil
 }
 
-// Names returns canonical names, without those of sources and [ReadResult].
+// Names returns the canonical names of the tools, without those of sources and [ReadResult].
 func (s *Set) Names() (names []string) {
 	for _, t := range s.tools {
 		if t.spec.Canonical != ReadResult {
@@ -65,8 +65,8 @@ func (s *Set) Names() (names []string) {
 }
 
 // Offer returns the tools that a context names, in the order of its patterns and, within a pattern,
-// of their names. [ReadResult] follows if there are any. Names that the worker does not have are a
-// [*activities.ModelError] with [event.FailureBadRequest].
+// of their names. [ReadResult] follows if there are any. For a name that the worker does not have,
+// the error is a [*activities.ModelError] with [event.FailureBadRequest].
 func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activities.Tool, error) {
 	var patterns []string
 	for _, t := range r.Config.Tools {
@@ -113,8 +113,8 @@ func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activitie
 	return offered, nil
 }
 
-// candidates returns the tools of the set and of named sources, in the order of their canonical
-// names.
+// candidates returns the tools of the set, and those of sources that patterns may name, in the order
+// of their canonical names.
 func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, patterns []string) ([]Tool, error) {
 	known := slices.Clone(s.tools)
 	for _, prefix := range slices.Sorted(maps.Keys(s.options.Sources)) {
@@ -137,8 +137,8 @@ func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, pattern
 	return known, nil
 }
 
-// isOfSource reports whether a pattern may name tools of a source. The source itself reports unknown
-// names, and its tools may be missing at present.
+// isOfSource reports whether a pattern may name tools of a source. The source itself reports
+// unknown names, and its tools may be missing at present.
 func (s *Set) isOfSource(pattern string) bool {
 	for prefix := range s.options.Sources {
 		if mayName(pattern, prefix) {

@@ -23,7 +23,7 @@ const (
 	MaxAttempts      = 10             // of [Attempts]
 	DefaultMaxResult = 32 << 10       // of [MaxResult], in bytes
 	MinMaxResult     = 1 << 10        // of [MaxResult], in bytes
-	MaxMaxResult     = 256 << 10
+	MaxMaxResult     = 256 << 10      // of [MaxResult], in bytes
 )
 
 // Tool is a function that models may call. Create it with [New].
@@ -43,21 +43,21 @@ type Option func(*Tool)
 // Timeout bounds a call: 1 ms to [MaxTimeout]. Default: [activities.DefaultToolTimeout].
 func Timeout(timeout time.Duration) Option { return func(t *Tool) { t.spec.Timeout = timeout } }
 
-// Idempotent means that a repeated call with the same [CallID] has no further effect. Another
-// worker repeats the call of one that dies. Without it, the model reads that the outcome is
-// unknown.
+// Idempotent means that a repeated call with the same [CallID] has no further effect. If the worker
+// dies during a call, another one repeats it. Without this option, the model is told that the
+// outcome is unknown.
 func Idempotent() Option { return func(t *Tool) { t.spec.Idempotent = true } }
 
-// Attempts is the maximum for a call whose error is [Retryable]: 1, the default, to [MaxAttempts].
-// More than one requires [Idempotent].
+// Attempts is the maximum number of attempts of a call that returns a [Retryable] error: 1, the
+// default, to [MaxAttempts]. More than one requires [Idempotent].
 func Attempts(attempts int) Option { return func(t *Tool) { t.spec.Attempts = attempts } }
 
-// MaxResult is the size in bytes above which the model receives parts of a result: [MinMaxResult]
-// to [MaxMaxResult]. Default: [DefaultMaxResult].
+// MaxResult is the size in bytes up to which the model receives the whole result: [MinMaxResult] to
+// [MaxMaxResult]. Default: [DefaultMaxResult].
 func MaxResult(bytes int) Option { return func(t *Tool) { t.maxResult = bytes } }
 
 // Parameters replaces the JSON Schema of the input type, which may then be [json.RawMessage].
-// Names of fields match exactly.
+// The names of fields are case-sensitive.
 func Parameters(schema event.Object) Option { return func(t *Tool) { t.spec.Parameters = schema } }
 
 // Canonical is the name in event.SetTools. Default: the name for models.
@@ -65,8 +65,9 @@ func Canonical(name string) Option { return func(t *Tool) { t.spec.Canonical = n
 
 var namePattern = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) // accepted by all providers
 
-// New returns a tool that calls a function. The name is 1 to 64 of A-Z a-z 0-9 _ -. In is a struct,
-// or a map with string keys. The model receives a string as it is, any other value as JSON.
+// New returns a tool that calls a function. The name is 1 to 64 of A-Z a-z 0-9 _ -, and the
+// description must not be empty. In is a struct, or a map with string keys. The model receives a
+// string result as it is, any other value as JSON.
 func New[In, Out any](name, description string, function func(ctx context.Context, in In) (Out, error), options ...Option) (Tool, error) {
 	t := Tool{
 		spec:      activities.Tool{Canonical: name, Timeout: activities.DefaultToolTimeout, Attempts: 1},
@@ -100,7 +101,7 @@ func New[In, Out any](name, description string, function func(ctx context.Contex
 	return t, nil
 }
 
-// Must panics if err is not nil. It is for tools in package variables.
+// Must returns t, or panics if err is not nil. It is for tools in package variables.
 func Must(t Tool, err error) Tool {
 	if err != nil {
 		panic(err)
@@ -132,7 +133,7 @@ func (t Tool) validate() error {
 	return nil
 }
 
-// argumentsSchema checks arguments, concurrently.
+// argumentsSchema checks arguments. It is safe for concurrent use.
 type argumentsSchema struct {
 	mu     sync.Mutex
 	schema *schema.Schema

@@ -8,6 +8,6 @@
 // A context uses those that its event.SetTools names and that its worker has. Guarantees:
 //   - The tools change nothing, so a call is repeated if its worker dies.
 //   - fetch connects to public addresses only: see package internal/egress.
-//   - list_files and read_file reach no file outside their folder, even through symbolic links.
+//   - list_files and read_file reach no file outside their folder, not even through symbolic links.
 //   - search_log reads no other context.
 package builtin

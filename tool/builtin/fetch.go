@@ -35,8 +35,8 @@ const (
 
 // FetchOptions configure [Fetch].
 type FetchOptions struct {
-	// Client sends the requests. Nil: only to public addresses, on ports 80 and 443, without a
-	// proxy. With any other client, models reach every address that it reaches.
+	// Client sends the requests. Nil: a client that connects only to public addresses, on ports 80
+	// and 443, without a proxy. With any other client, models reach every address that it reaches.
 	Client *http.Client
 }
 
@@ -45,8 +45,8 @@ type fetchInput struct {
 	Raw bool   `json:"raw,omitempty" jsonschema:"return HTML as it is instead of as Markdown"`
 }
 
-// Fetch returns the tool fetch, which gets a URL and returns its text, HTML as Markdown. Other
-// content is an error.
+// Fetch returns the tool fetch, which gets a URL and returns at most 2 MiB of its text, HTML as
+// Markdown. Other content is an error.
 func Fetch(options FetchOptions) tool.Tool {
 	f := fetcher{client: options.Client, markdown: converter.NewConverter(converter.WithPlugins(
 		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))}

@@ -26,9 +26,10 @@ const (
 
 const searchName = "search_log"
 
-// Log is implemented by [github.com/seed-9ed7edd4/chronicle/eventlog.Log].
+// Log reads logs; see [github.com/seed-9ed7edd4/chronicle/eventlog.Log].
 type Log interface {
-	Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error] // after the id from; "": all
+	// Events yields the events of a context after the event id from; "": all.
+	Events(ctx context.Context, contextName, from string) iter.Seq2[event.Event, error]
 }
 
 type searchInput struct {

@@ -31,14 +31,15 @@ type Server struct {
 	// Name is part of the names of tools: 1 to 32 of A-Z a-z 0-9 _ -, without _ at an end and
 	// without two in a row.
 	Name string
-	// Command is a program on PATH that speaks MCP over its standard input and output. Empty: URL.
+	// Command is a program that speaks MCP over its standard input and output, looked up on PATH.
+	// Either Command or URL is set.
 	Command string
 	Args    []string
 	// Env is added to PATH and HOME. A value env:NAME or file:/absolute/path refers to a secret,
 	// read when the server starts.
 	Env map[string]string
 	Dir string // working directory; empty: that of this process
-	URL string // endpoint with the streamable HTTP transport; empty: Command
+	URL string // endpoint with the streamable HTTP transport
 	// Headers of all requests to the URL. The last word of a value may refer to a secret, as in
 	// "Bearer env:NAME".
 	Headers map[string]string

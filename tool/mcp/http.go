@@ -72,7 +72,7 @@ func (t *boundTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if originOf(r.URL) != t.origin {
 		return nil, errRedirect
 	}
-	// The SDK waits without a timeout for some responses, and for all of them when it closes a session.
+	// The SDK waits without a timeout for some responses, and for all when it closes a session.
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(t.life, cancel)
 	release := func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// link is a connection to a server.
 type link struct {
 	transport   sdk.Transport
 	secrets     *secrets

@@ -67,8 +67,8 @@ func (p *pins) lists(r tool.OfferRequest) map[string][]tool.Tool {
 	return lists
 }
 
-// Offer returns the tools that match one of the patterns. A pattern that names an unknown server is
-// a [*activities.ModelError]. The package documentation has the guarantees.
+// Offer returns the tools that match one of the patterns. If a pattern names an unknown server, the
+// error is a [*activities.ModelError]. The package documentation has the guarantees.
 func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, error) {
 	named := map[*server]bool{}
 	for _, pattern := range r.Patterns {

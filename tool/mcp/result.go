@@ -32,8 +32,8 @@ func valueOf(result *sdk.CallToolResult, known *secrets) (any, error) {
 	return text + "\n" + string(encoded), nil
 }
 
-// withDigits returns the structured value of a result. The SDK rounds its numbers, so they are those of
-// the text if it is the JSON of the value, as servers should send it.
+// withDigits returns the structured value of a result. The SDK rounds numbers, so if the text is the
+// JSON of the value, as servers should send it, the numbers are those of the text.
 func withDigits(result *sdk.CallToolResult) any {
 	if len(result.Content) != 1 {
 		return result.StructuredContent

@@ -70,7 +70,7 @@ func (s *secrets) headers(headers map[string]string) (http.Header, error) {
 	return out, nil
 }
 
-// resolve trims white space.
+// resolve returns what a reference refers to, without white space at the ends.
 func (s *secrets) resolve(ref string) (string, error) {
 	kind, place, _ := strings.Cut(ref, ":")
 	var text string

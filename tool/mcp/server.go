@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// exitWait is for a process to exit after it closed its output, and for an output or a session to end.
+	// exitWait is how long a process may take to exit after it closed its output, and an output or
+	// a session to end.
 	exitWait = 2 * time.Second
-	// maxBackoff bounds the delay between two starts. It doubles with each start that fails, and
-	// returns to the minimum when a server has run for maxBackoff.
+	// maxBackoff bounds the delay between two starts. The delay doubles with each start, and returns
+	// to the minimum when a server has run for maxBackoff.
 	maxBackoff    = time.Minute
 	maxErrorBytes = 2048 // in logs and for models
 )
@@ -36,7 +37,7 @@ type timing struct {
 	connect time.Duration // timeout of the start of a server, and of a list of its tools
 	ping    time.Duration // timeout of a ping after a call timed out
 	stop    time.Duration // for a process to exit after its input is closed, and again after SIGTERM
-	wait    time.Duration // of a request for the first start of a server, and of a call for a server that restarts
+	wait    time.Duration // for the first start of a server, in a request; for a restart, in a call
 }
 
 var defaultTiming = timing{backoff: time.Second, connect: 30 * time.Second, ping: 10 * time.Second, stop: 2 * time.Second, wait: 10 * time.Second}
@@ -44,7 +45,7 @@ var defaultTiming = timing{backoff: time.Second, connect: 30 * time.Second, ping
 // server runs one MCP server: it starts the server, lists its tools, and restarts it when it ends.
 type server struct {
 	config Server
-	dial   func(context.Context, *secrets) (*link, error) // connection; tests replace it
+	dial   func(context.Context, *secrets) (*link, error) // method connection; tests replace it
 	getenv func(string) string
 	http   http.RoundTripper
 	logger *slog.Logger
@@ -147,7 +148,7 @@ func (s *server) connect(ctx context.Context) (*link, error) {
 	return l, err
 }
 
-// connectAs takes a protocol version; empty: the newest that both know.
+// connectAs takes a protocol version; empty: the newest that both sides support.
 func (s *server) connectAs(ctx context.Context, version string) (*link, error) {
 	life, abort := context.WithCancel(context.Background())
 	l, err := s.dial(life, &secrets{getenv: s.getenv})
@@ -223,7 +224,7 @@ func (s *server) offered(ctx context.Context) ([]tool.Tool, error) {
 	return s.tools, nil
 }
 
-// connected returns a link other than before, which failed.
+// connected waits for a link other than before, which failed; nil: for any link.
 func (s *server) connected(ctx context.Context, before *link) (*link, error) {
 	var l *link
 	err := s.await(ctx, s.timing.wait, func() bool {
@@ -348,7 +349,7 @@ func (s *server) checkAlive(l *link) {
 type callError struct {
 	server               string
 	err                  error
-	isUnsent, isRejected bool // the server did not receive the call; it answered with an error
+	isUnsent, isRejected bool // the server did not receive the call, or answered with an error
 }
 
 func (e *callError) Error() string {
