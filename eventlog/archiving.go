@@ -29,6 +29,7 @@ func (l *Log) Archive(ctx context.Context, contextName string, through int) (run
 	return v.run, nil
 }
 
+// ArchiveRun archives the events of one run through a counter. It fails if the run ends before it.
 func (l *Log) ArchiveRun(ctx context.Context, contextName, runID string, through int) error {
 	archived, err := l.archiveOwn(ctx, contextName, runID, through)
 	if err == nil && archived < through {
@@ -63,8 +64,8 @@ func (l *Log) Archived(ctx context.Context, contextName string) (segments, throu
 	return segments, through, err
 }
 
-// archiveOwn archives what the server still has. It returns the counter that it reached, at least
-// that of the last event before the run.
+// archiveOwn archives what the server still has of a run. It returns the counter that it reached,
+// at least that of the last event before the run.
 func (l *Log) archiveOwn(ctx context.Context, contextName, runID string, through int) (archived int, err error) {
 	v, err := l.viewArchive(ctx, contextName, runID, math.MaxInt) // one part, that of the run
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 
 // bookmark is the position of a page in the history of a run.
 type bookmark struct {
-	counter int // of the event and of the history entry before the position; 0: none
-	entry   int64
+	counter int    // of the event before the position; 0: none
+	entry   int64  // number of the history entry before the position; 0: none
 	token   []byte // page token of the server; empty at the beginning
 }
 
 const (
 	// bookmarkBytes bounds all bookmarks: about 200 runs of 4,096 entries that were read completely.
 	bookmarkBytes    = 8 << 20
-	bookmarkOverhead = 64
-	bookmarkDistance = 32
+	bookmarkOverhead = 64 // bytes of a bookmark without its token
+	bookmarkDistance = 32 // minimum between two bookmarks, in history entries
 )
 
 type bookmarks struct {

@@ -16,11 +16,13 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
+// ErrNoContext means that neither the server nor the archive has the context.
 var ErrNoContext = errors.New("no such context")
 
 // StoreAdvice tells the user of a client what to do without a blob store.
 const StoreAdvice = "set --blob-url or BLOB_URL to the blob store of the workers, or use the gateway"
 
+// ErrNoArchive means that a record is in a blob store, and the [Log] has no archive to read it.
 var ErrNoArchive = errors.New("the client has no blob store (" + StoreAdvice + ")")
 
 // Log reads the contexts of a namespace. It is safe for concurrent use.
@@ -79,8 +81,8 @@ func yielding(yield func(event.Event, error) bool) func(event.Event) error {
 // After `temporal workflow reset`, it yields the events of the new branch from the reset point. An
 // event whose id was yielded before replaces that event and all later ones.
 //
-// Contexts that do not exist or have no session are polled, and at once on a value from wake, which
-// may be nil.
+// Contexts that do not exist or have no session are polled. A value from wake, which may be nil,
+// polls at once.
 func (l *Log) Follow(ctx context.Context, contextName, from string, wake <-chan struct{}) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		r := &reader{log: l, contextName: contextName, last: event.Counter(from), follow: true}

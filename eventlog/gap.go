@@ -6,8 +6,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// GapError reports events that neither a history nor the archive has. Only a [Log] with an archive
-// returns it.
+// GapError reports events that are in no history, and that the archive lacks or cannot read. Only a
+// [Log] with an archive returns it.
 type GapError struct {
 	ContextName string
 	First, Last int   // counters; Last is 0 if no later event is known

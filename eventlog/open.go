@@ -14,8 +14,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
+// Opening is the result of [Log.Open].
 type Opening struct {
-	Run    archive.Run
+	Run    archive.Run     // the registration
 	Events []event.Event   // the log before the run
 	Origin *archive.Origin // for the first session of a fork
 }
@@ -23,7 +24,7 @@ type Opening struct {
 var errNotCurrent = errors.New("the run was terminated")
 
 // Open registers a run that begins a session, and returns the log before it. It archives what the
-// preceding run has not archived. Base is [Log.Base] of a reset run, or else "". Open is idempotent.
+// preceding run has not archived. After a reset, base is the result of [Log.Base]. It is idempotent.
 func (l *Log) Open(ctx context.Context, contextName, runID, base string) (o Opening, err error) {
 	err = l.registering(ctx, contextName, func(folder *archive.Folder) error {
 		isRegistered := false
@@ -128,7 +129,8 @@ func (l *Log) register(ctx context.Context, folder *archive.Folder, contextName 
 	return folder.Register(ctx, run)
 }
 
-// Base returns the nearest registered run whose reset led to a run; "" if the server knows none.
+// Base follows the resets that led to a run, back to the first run that is registered, and returns
+// it; "" if the server knows none.
 func (l *Log) Base(ctx context.Context, contextName, runID string) (string, error) {
 	folder, err := l.archive.Folder(ctx, contextName)
 	if err != nil {

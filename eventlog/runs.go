@@ -96,7 +96,7 @@ func (l *Log) viewArchive(ctx context.Context, contextName, runID string, after 
 	return view{run: runID, parts: parts}, err
 }
 
-// viewHistories follows the runs that histories name, to what the server still has.
+// viewHistories follows the runs that histories name, back to the oldest that the server still has.
 func (l *Log) viewHistories(ctx context.Context, contextName, runID string, after int) (view, error) {
 	v := view{run: runID}
 	through := math.MaxInt
@@ -126,7 +126,7 @@ func (l *Log) viewHistories(ctx context.Context, contextName, runID string, afte
 	return v, nil
 }
 
-// beginning returns 0 for a run without events, and "" for a run that continues none.
+// beginning returns the counter of a run's first event, or 0, and the run that it continues, or "".
 func (l *Log) beginning(ctx context.Context, contextName, runID string, after int) (first int, previous string, err error) {
 	earlier := unreadable{after: after}
 	for page, err := range l.pages(ctx, contextName, runID, bookmark{}, 0) {

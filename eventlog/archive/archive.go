@@ -20,10 +20,11 @@ type Archive struct{ store *blobs.Store }
 // New returns the archive in a store. It does not close the store.
 func New(store *blobs.Store) *Archive { return &Archive{store} }
 
+// Store returns the store of the archive.
 func (a *Archive) Store() *blobs.Store { return a.store }
 
 // Write stores consecutive events of a run as one segment. Repeating it changes nothing. It rejects
-// events with a gap or of another context, and fails with [ErrConflict] if the ids have others.
+// events with a gap or of another context. [ErrConflict]: the segment exists with other events.
 func (a *Archive) Write(ctx context.Context, contextName, runID string, events []event.Event) (Segment, error) {
 	raw, err := encode(contextName, events)
 	if err != nil {

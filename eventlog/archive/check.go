@@ -13,6 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
+// Problem is a defect that [Archive.Check] has found.
 type Problem struct {
 	Place string // name of an object in the store, or of a folder
 	Text  string
@@ -20,10 +21,10 @@ type Problem struct {
 
 func (p Problem) String() string { return p.Place + ": " + p.Text }
 
-// Check reads all runs and segments of a context, including abandoned branches, but not the events
-// that a fork shares with its origin. It yields at most one problem per entry: an unreadable or
-// unknown entry, a missing or damaged blob, an id or parent out of sequence, or a gap. An error
-// means that the store is unavailable, and is the last element.
+// Check reads all runs and segments of a context, including abandoned branches. Of the events that a
+// fork shares with its origin, it checks only that their segments are listed. It yields at most one
+// problem per entry: an unreadable or unknown entry, a missing or damaged blob, an id or parent out
+// of sequence, or a gap. An error means that the store is unavailable, and is the last element.
 func (a *Archive) Check(ctx context.Context, contextName string) iter.Seq2[Problem, error] {
 	return func(yield func(Problem, error) bool) {
 		f, err := a.Folder(ctx, contextName)

@@ -82,6 +82,7 @@ func (a *Archive) Folder(ctx context.Context, contextName string) (*Folder, erro
 	return f, nil
 }
 
+// IsEmpty reports whether no run is registered.
 func (f *Folder) IsEmpty() bool { return f.newest == 0 }
 
 // cover returns the fewest spans that contain the events from one counter through another, up to

@@ -45,6 +45,7 @@ func (a *Archive) Read(ctx context.Context, parts []Part, after int) *Reader {
 	return r
 }
 
+// Close stops all reads.
 func (r *Reader) Close() { r.cancel() }
 
 // Part yields the archived events of parts[i], up to the first gap. Read parts in order, each once.

@@ -18,7 +18,7 @@ var ErrNoRun = errors.New("the run is not registered in the archive")
 // Run is the registration of a run. It precedes all events of the run and never changes.
 type Run struct {
 	Version int     `json:"version"`
-	ID      string  `json:"runId"`            // a Temporal run id, [ForkID], or an id that starts with [ImportID]
+	ID      string  `json:"runId"`            // from Temporal, or [ForkID], or [ImportID] and a suffix
 	After   int     `json:"after"`            // counter of the last event before the run's own
 	Behind  string  `json:"behind,omitempty"` // the run that it continues; "": the first
 	Origin  *Origin `json:"origin,omitempty"` // for the first run of a fork, which has no events of its own
@@ -36,8 +36,8 @@ const (
 	ImportID = "import-" // prefix of runs that represent imports
 )
 
-// Part is the range of events that a run contributes to a log: after the counter After through
-// Through, which is math.MaxInt for the newest run.
+// Part is the range of events that a run contributes to a log: those with counters above After, up
+// to Through, which is math.MaxInt for the newest run.
 type Part struct {
 	ContextName    string // of the run; the origin's in the shared part of a fork
 	RunID          string
@@ -46,7 +46,7 @@ type Part struct {
 	spans []span
 }
 
-// ArchivedThrough returns the counter up to which the archive is complete.
+// ArchivedThrough returns the counter up to which the archive has all events of the part.
 func (p Part) ArchivedThrough() int {
 	through := p.After
 	for _, s := range cover(p.spans, p.After+1, p.Through) {
@@ -60,8 +60,8 @@ func (p Part) Segments() int { return len(cover(p.spans, p.After+1, p.Through)) 
 
 const maxForkDepth = 100 // of forks of forks
 
-// Register registers a run as the successor of the newest one in the folder. It fails
-// with [blobs.ErrExists] if another run was registered after the folder was listed.
+// Register registers a run as the successor of the newest one in the folder. It fails with
+// [blobs.ErrExists] if another run was registered after the folder was listed.
 func (f *Folder) Register(ctx context.Context, run Run) error {
 	run.Version = version
 	data, err := json.Marshal(run)
@@ -74,7 +74,7 @@ func (f *Folder) Register(ctx context.Context, run Run) error {
 	return nil
 }
 
-// Run returns the registration of a run; "" is the newest. Without one, it fails with [ErrNoRun].
+// Run returns the registration of a run; "" is the newest run. [ErrNoRun]: there is no such run.
 func (f *Folder) Run(ctx context.Context, runID string) (Run, error) {
 	chain, err := f.chain(ctx, runID, math.MaxInt)
 	if err != nil {
@@ -84,8 +84,7 @@ func (f *Folder) Run(ctx context.Context, runID string) (Run, error) {
 }
 
 // View returns the parts of the log of a run, in order; "" is the newest run. They contain all
-// events after a counter, and may omit earlier ones. Without such a run, View fails with
-// [ErrNoRun].
+// events after a counter, and may omit earlier ones. [ErrNoRun]: there is no such run.
 func (f *Folder) View(ctx context.Context, runID string, after int) ([]Part, error) {
 	return f.view(ctx, runID, after, 0)
 }

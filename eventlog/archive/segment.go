@@ -19,15 +19,15 @@ type Segment struct {
 	Version  int       `json:"version"` // of the format: 1
 	First    int       `json:"first"`   // counter of the first event
 	Last     int       `json:"last"`
-	Blob     blobs.Ref `json:"blob"`  // JSON lines, compressed with zstd (RFC 8878)
-	Bytes    int       `json:"bytes"` // of the blob; RawBytes: of the JSON lines
-	RawBytes int       `json:"rawBytes"`
+	Blob     blobs.Ref `json:"blob"`     // JSON lines, compressed with zstd (RFC 8878)
+	Bytes    int       `json:"bytes"`    // of the blob
+	RawBytes int       `json:"rawBytes"` // of the JSON lines
 }
 
 const version = 1 // of all entries
 
-// SegmentError reports a segment that cannot be read. Err is [blobs.ErrNotFound],
-// [blobs.ErrCorrupt] or [blobs.ErrUnavailable].
+// SegmentError reports a segment that cannot be read. Err wraps [blobs.ErrNotFound],
+// [blobs.ErrCorrupt] or [blobs.ErrUnavailable], unless access is refused or the format is newer.
 type SegmentError struct {
 	ContextName string
 	First, Last int // event counters

@@ -62,7 +62,8 @@ func (s *Store) hasIdentity() bool {
 	return s.id != ""
 }
 
-// OtherStore returns an [ErrOtherStore] about store ids. Empty got: a store without one.
+// OtherStore returns an [ErrOtherStore]. Want is the id of the object's store, got the id of this
+// process's store; "" if it has none.
 func OtherStore(object, want, got string) error {
 	if got == "" {
 		got = "one without contexts"

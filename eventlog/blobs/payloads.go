@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// PayloadThreshold is the minimum size of a stored payload, in bytes. The Temporal UI shows smaller
-// ones.
+// PayloadThreshold is the minimum size of a stored payload, in bytes. Smaller ones stay in the
+// history, where the Temporal UI shows them.
 const PayloadThreshold = 64 << 10
 
 // ExternalStorage makes a Temporal client keep large payloads in a store; the history then contains
@@ -24,7 +24,7 @@ const PayloadThreshold = 64 << 10
 //
 //	options.ExternalStorage = blobs.ExternalStorage(store)
 //
-// The client resolves references in results and inputs; [Store.Inline] those in raw histories.
+// The client resolves references in results and inputs, and [Store.Inline] those in raw histories.
 func ExternalStorage(store *Store) converter.ExternalStorage {
 	threshold := PayloadThreshold
 	if store == nil {
@@ -38,7 +38,7 @@ func ExternalStorage(store *Store) converter.ExternalStorage {
 
 var errNoStore = errors.New("the payload is in a blob store, and this process has none (set --blob-url or BLOB_URL to the store of the workers, or use the gateway)")
 
-// In persisted references; they must not change.
+// These names are in persisted references and must not change.
 const (
 	driverName = "chronicle-blobs"
 	claimRef   = "ref"

@@ -14,6 +14,7 @@ type Ref string
 
 const refPrefix = "sha256/"
 
+// ParseRef returns a reference, or an error if it is malformed.
 func ParseRef(s string) (Ref, error) {
 	digits, ok := strings.CutPrefix(s, refPrefix)
 	sum, err := hex.DecodeString(digits)
@@ -28,6 +29,7 @@ func (r *Ref) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// RefOf returns the reference of bytes.
 func RefOf(data []byte) Ref {
 	sum := sha256.Sum256(data)
 	return Ref(refPrefix + hex.EncodeToString(sum[:]))

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 )
 
+// Errors of a [Store], about a blob or the store itself.
 var (
 	ErrNotFound    = errors.New("is not in the store")
 	ErrCorrupt     = errors.New("is damaged") // the bytes differ from those stored
@@ -43,9 +44,10 @@ type Store struct {
 // New returns a store on an open bucket, which the store closes. Use [Open] for a URL.
 func New(bucket *blob.Bucket) *Store { return &Store{bucket: bucket} }
 
+// Close closes the bucket.
 func (s *Store) Close() error { return s.bucket.Close() }
 
-// Put writes only bytes that the store does not have.
+// Put stores bytes, unless the store has them, and returns their reference.
 func (s *Store) Put(ctx context.Context, data []byte) (Ref, error) {
 	ref := RefOf(data)
 	existing, err := s.bucket.Attributes(ctx, string(ref))
@@ -72,8 +74,8 @@ func (s *Store) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	return data, err
 }
 
-// WriteOnce stores bytes under a name outside "sha256/". Repeating it changes nothing. It
-// fails with [ErrExists] if the name has other bytes.
+// WriteOnce stores bytes under a name outside "sha256/". Repeating it changes nothing. It fails with
+// [ErrExists] if the name has other bytes.
 func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 	for delay := firstWriteDelay; ; delay *= 2 {
 		taken, err := s.create(ctx, name, data)
@@ -172,7 +174,7 @@ func (s *Store) Read(ctx context.Context, name string) ([]byte, error) {
 	return data, explain("read", name, err)
 }
 
-// Names yields names in byte order. An error is always the last element.
+// Names yields the names that begin with a prefix, in byte order. An error is the last element.
 func (s *Store) Names(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	if s.root != "" {
 		return s.files(prefix)

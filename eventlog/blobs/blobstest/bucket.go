@@ -27,6 +27,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
 
+// Bucket is an in-memory bucket.
 type Bucket struct {
 	Store *blobs.Store
 
@@ -61,13 +62,14 @@ func (b *Bucket) Fail(err error) {
 	b.err = err
 }
 
+// SetLatency delays each later read and list.
 func (b *Bucket) SetLatency(latency time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.latency = latency
 }
 
-// Hide makes the next reads find nothing.
+// Hide makes a number of later reads find nothing.
 func (b *Bucket) Hide(reads int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,15 +83,17 @@ func (b *Bucket) wait() {
 	time.Sleep(latency)
 }
 
+// Set replaces the content of a name; nil removes it.
 func (b *Bucket) Set(name string, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.blobs[name] = data
-	if data == nil { // removes the name
+	if data == nil {
 		delete(b.blobs, name)
 	}
 }
 
+// Names returns all names, sorted.
 func (b *Bucket) Names() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,6 +107,7 @@ func (b *Bucket) Reads() int {
 	return b.reads
 }
 
+// Writes returns the number of completed writes.
 func (b *Bucket) Writes() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
