@@ -15,8 +15,8 @@ import (
 // the URL, with its user and password or token, and the CA certificates of the system. Secrets are
 // in files or in the environment, never on a command line.
 type Auth struct {
-	User, Password, PasswordFile string // PasswordFile: first line
-	Token, TokenFile             string // TokenFile: first line
+	User, Password, PasswordFile string // password: in Password, or the first line of PasswordFile
+	Token, TokenFile             string // token: in Token, or the first line of TokenFile
 	CredsFile                    string // a JWT and an nkey seed
 	NKeyFile                     string // an nkey seed
 	CAFile                       string // CA certificates in PEM; requires TLS; empty: those of the system
@@ -29,7 +29,7 @@ type AuthSetting struct {
 	Value            *string
 }
 
-// Settings returns the fields that flags and variables set, the latter as in the nats command.
+// Settings returns the fields that flags and variables set. The nats command has the same variables.
 func (a *Auth) Settings() []AuthSetting {
 	return []AuthSetting{
 		{"nats-user", "NATS_USER", "`NAME` of the NATS user, whose password is in --nats-password-file or $NATS_PASSWORD", &a.User},
@@ -62,7 +62,8 @@ func (a Auth) WithEnv(getenv func(string) string) Auth {
 	return a
 }
 
-// options reads credentials and nkeys at each attempt to connect, other files once.
+// options reads passwords, tokens and certificates; each attempt to connect reads CredsFile and
+// NKeyFile again.
 func (a Auth) options(urls string) ([]nats.Option, error) {
 	methods := 0
 	for _, isSet := range []bool{

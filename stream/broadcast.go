@@ -11,13 +11,14 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// Attempt identifies an attempt of a request.
 type Attempt struct {
 	ContextName string
 	RequestID   string
 	// Number counts the attempts of the request from 1.
 	Number int
-	// After is the newest event when the attempt was enqueued, after the answers of earlier steps; ""
-	// if unknown.
+	// After is the newest event when the attempt was enqueued, such as the answer of the previous
+	// step. Followers show the deltas after it. "": unknown.
 	After string
 }
 
@@ -72,8 +73,10 @@ func (b *Broadcast) SetThrough(throughEventID string) {
 	b.through = throughEventID
 }
 
+// Publish publishes the next piece of the answer's text.
 func (b *Broadcast) Publish(text string) { b.send(text, "", false) }
 
+// PublishReasoning publishes the next piece of the model's reasoning.
 func (b *Broadcast) PublishReasoning(text string) { b.send("", text, false) }
 
 func (b *Broadcast) send(text, reasoning string, reset bool) {
@@ -137,6 +140,7 @@ func (b *Broadcast) answer(msg *nats.Msg) {
 	_ = msg.Respond(data)
 }
 
+// Close ends the broadcast. Stop messages no longer reach it.
 func (b *Broadcast) Close() {
 	b.mu.Lock()
 	sub := b.sub

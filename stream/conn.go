@@ -15,10 +15,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
+// Options configure a [Conn].
 type Options struct {
 	Namespace string // Temporal namespace of the contexts; empty: "default"
 	Auth      Auth
-	Name      string
+	Name      string // of the connection, which the NATS server shows; optional
 	// OnDisconnect is called when the connection breaks; OnConnect when it is restored, or
 	// established after [Connect] returned without it. Optional.
 	OnDisconnect func(error)
@@ -36,8 +37,8 @@ type Conn struct {
 // ErrNoWorker means that no worker acknowledged a stop message.
 var ErrNoWorker = errors.New("no worker acknowledged the stop message")
 
-// Connect connects to one of several NATS servers, separated by commas. If none is reachable, it
-// keeps trying while the connection is open; see Connected.
+// Connect connects to one of several NATS servers, whose URLs are separated by commas. If none is
+// reachable, it returns a connection that keeps trying until it is closed; see [Conn.Connected].
 func Connect(url string, options Options) (*Conn, error) {
 	if options.Namespace == "" {
 		options.Namespace = "default"
@@ -108,6 +109,7 @@ func (c *Conn) handleConnect(options Options) {
 	}
 }
 
+// Close closes the connection.
 func (c *Conn) Close() {
 	if c != nil {
 		c.connected.Store(false)
@@ -123,6 +125,7 @@ func (c *Conn) ConnectError() error {
 	return c.connectErr
 }
 
+// Connected reports whether the connection is established at present.
 func (c *Conn) Connected() bool { return c != nil && c.connected.Load() }
 
 // inBackgroundIfDown does not wait for f while disconnected, since nats may block.
@@ -182,8 +185,8 @@ type ask struct {
 
 const askTimeout = 500 * time.Millisecond
 
-// Stop waits until the worker acknowledges the message. If not, it returns ErrNoWorker: at once if
-// NATS has no subscriber, and after half a second at the latest.
+// Stop sends a stop message and waits for a worker to acknowledge it. If none does, it returns
+// [ErrNoWorker]: at once if NATS has no subscriber, and after half a second at the latest.
 func (c *Conn) Stop(ctx context.Context, contextName string, stop Stop) error {
 	if !c.Connected() {
 		return ErrNoWorker

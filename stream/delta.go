@@ -12,9 +12,10 @@ import (
 // and reasoning so far.
 type Delta struct {
 	event.TextDelta
-	After     string              `json:"afterEventId,omitempty"` // followers show it first; "": ThroughEventID
-	Reasoning string              `json:"reasoning,omitempty"`    // a piece has either text or reasoning
-	Progress  *event.ToolProgress `json:"-"`                      // of a running tool call, without other fields; nil: a delta of an answer
+	After     string `json:"afterEventId,omitempty"` // event that followers show first; "": ThroughEventID
+	Reasoning string `json:"reasoning,omitempty"`    // a piece has either text or reasoning
+	// Progress of a running tool call; all other fields are zero. Nil: this is a delta of an answer.
+	Progress *event.ToolProgress `json:"-"`
 }
 
 // Bodies returns the events of a delta: one, or two for a Reset with reasoning and text.

@@ -7,9 +7,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// partHeader of a part of a response that exceeds a message: the id of the response, the number of
-// the part from 1, and the number of parts. The data of all parts together are the response.
-// Followers of release 0.1.0 ignore parts, which are not JSON.
+// partHeader is the header of each part of a response that exceeds a message: the id of the
+// response, the number of the part from 1, and the number of parts. The concatenated data of the
+// parts are the response. Followers of release 0.1.0 ignore parts, which are not JSON.
 const partHeader = "Chronicle-Part"
 
 const maxPartHeader = 1 << 10 // bytes
@@ -35,7 +35,8 @@ type parts struct {
 	data   []byte
 }
 
-// add returns the data of a response once it is complete. A response with a missing part never is.
+// add returns the data of a response once it is complete, never if a part is missing. A message
+// without the header is a complete response.
 func (p *parts) add(m Message) (data []byte, isComplete bool) {
 	var id string
 	var number, total int

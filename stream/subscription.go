@@ -9,6 +9,7 @@ import (
 
 const subscriptionBuffer = 4096 // deltas; a slower reader misses some and gets the whole text
 
+// Message is a message for [Subscription.Delta].
 type Message = *nats.Msg
 
 // Subscription receives the deltas of a context for one follower. It belongs to the goroutine that
@@ -43,10 +44,11 @@ func (c *Conn) Subscribe(contextName string) (*Subscription, error) {
 	return s, nil
 }
 
-// Messages returns the channel of messages for Delta. It is never closed; Close ends its messages.
+// Messages returns the channel of messages for Delta. It is never closed, but silent after Close.
 func (s *Subscription) Messages() <-chan Message { return s.messages }
 
-// Delta decodes a message, in order. Not ok: the delta is stale, or earlier deltas are missing.
+// Delta decodes a message; pass all messages in order. If ok is false, there is nothing to show: the
+// delta is stale or incomplete, or earlier deltas are missing.
 func (s *Subscription) Delta(m Message) (d Delta, ok bool) {
 	data := m.Data
 	if m.Subject == s.inbox {
@@ -81,6 +83,7 @@ func (s *Subscription) ask() {
 	}
 }
 
+// Close ends the subscription.
 func (s *Subscription) Close() {
 	for _, sub := range s.subs {
 		_ = sub.Unsubscribe()

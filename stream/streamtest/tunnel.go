@@ -42,8 +42,10 @@ func Start(t testing.TB, to string) *Tunnel {
 	return tunnel
 }
 
+// URL returns the NATS URL of the tunnel.
 func (t *Tunnel) URL() string { return "nats://" + t.listener.Addr().String() }
 
+// Silence stops all transfers, for good.
 func (t *Tunnel) Silence() { t.silent.Store(true) }
 
 func (t *Tunnel) serve(done <-chan struct{}) {
