@@ -181,8 +181,8 @@ func parseCursor(text string) (listCursor, error) {
 	return c, nil
 }
 
-// isBefore reports whether s precedes the position. Contexts with equal times do so
-// up to and including its name.
+// isBefore reports whether s precedes the position. Call it in the order of the list: contexts with
+// equal times precede the position up to and including the one with its name.
 func (c *listCursor) isBefore(s client.Summary) bool {
 	order := cmp.Or(-compareEnds(s.ClosedAt, c.Closed), -s.StartedAt.Compare(c.At))
 	if c.At.IsZero() || order > 0 || order == 0 && c.isPast {
@@ -192,7 +192,7 @@ func (c *listCursor) isBefore(s client.Summary) bool {
 	return true
 }
 
-// A session without an end ends last.
+// compareEnds compares the ends of two sessions. Zero, a session without an end, is the latest.
 func compareEnds(a, b time.Time) int {
 	switch {
 	case a.IsZero() && b.IsZero():

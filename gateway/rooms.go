@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A room ends linger after its last viewer has left, that of an unknown name after its first lookup
-// or with the last stream that waits.
+// rooms holds the open rooms. A room ends linger after its last viewer has left. The room of an
+// unknown name ends after its first lookup, or with the last stream that waits for the context.
 type rooms struct {
 	ctx    context.Context // parent of all rooms
 	linger time.Duration

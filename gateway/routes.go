@@ -112,7 +112,8 @@ func (r *refusal) Header() http.Header         { return r.header }
 func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }
 func (r *refusal) WriteHeader(int)             {}
 
-// The media type must be named, with a weight above zero (RFC 9110, section 12.4.2).
+// wantsStream reports whether the Accept header names text/event-stream, with a weight above zero
+// (RFC 9110, section 12.4.2).
 func wantsStream(r *http.Request) bool {
 	for accepted := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
 		if kind, parameters, _ := mime.ParseMediaType(accepted); kind == "text/event-stream" {

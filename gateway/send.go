@@ -85,8 +85,8 @@ func (g *Gateway) body(w http.ResponseWriter, r *http.Request, held *share) ([]b
 	return body, nil
 }
 
-// upload reads a body into a share of the budget. Each chunk may take bodyTimeout, all of it until
-// end.
+// upload reads a body into a share of the budget. Each chunk may take bodyTimeout, the whole body
+// until end.
 type upload struct {
 	from     io.Reader
 	held     *share

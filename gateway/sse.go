@@ -14,8 +14,8 @@ import (
 )
 
 // frame encodes a server-sent event
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Without an id, Last-Event-ID
-// stays; without a kind, it is a "message". Data is one line.
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). Without an id, the client keeps
+// its Last-Event-ID; without a kind, the type of the event is "message". Data is one line.
 func frame(id, kind string, data []byte) []byte {
 	var b bytes.Buffer
 	for _, field := range [...]struct{ name, value string }{{"id", id}, {"event", kind}} {

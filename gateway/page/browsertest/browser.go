@@ -127,6 +127,7 @@ func find(tb testing.TB) string {
 	return ""
 }
 
+// Tab is a page in a tab. Its methods fail the test on an error.
 type Tab struct {
 	tb  testing.TB
 	ctx context.Context
@@ -222,7 +223,7 @@ func (t *Tab) Await(expression string) {
 	t.await(expression, "scheduler.postTask(look, { delay: 15 })") // some tests replace setTimeout
 }
 
-// await returns the JSON of the value. The statement again schedules the next look.
+// await returns the JSON of the value. Again is a statement that schedules the next look.
 func (t *Tab) await(expression, again string) string {
 	t.tb.Helper()
 	value, err := t.promised(`new Promise((resolve) => {
@@ -332,6 +333,7 @@ func (t *Tab) Before(statements string) {
 	}
 }
 
+// Reload reloads the page.
 func (t *Tab) Reload() {
 	t.tb.Helper()
 	t.run(chromedp.Reload())
@@ -355,17 +357,18 @@ func (t *Tab) Do(statements string) {
 	}
 }
 
-// emulateMedia also reduces motion: an endless animation renders sixty frames per second, and
-// screenshots are reproducible without.
+// emulateMedia also reduces motion: an endless animation would render sixty frames per second and
+// change screenshots.
 func (t *Tab) emulateMedia(features ...*emulation.MediaFeature) {
 	t.tb.Helper()
 	features = append(features, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
 	call(t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
 }
 
+// Look is the appearance of a page.
 type Look struct {
-	Width, Height int64
-	Dark          bool // color scheme
+	Width, Height int64 // of the viewport, in pixels
+	Dark          bool  // color scheme
 }
 
 // As changes the look of the page and waits until it has changed.
@@ -380,6 +383,7 @@ func (t *Tab) As(l Look) {
 	t.Await(fmt.Sprintf("innerWidth === %d && innerHeight === %d && matchMedia('(prefers-color-scheme: %s)').matches", l.Width, l.Height, scheme))
 }
 
+// Screenshot writes the visible part of the page to a PNG file.
 func (t *Tab) Screenshot(path string) {
 	t.tb.Helper()
 	png, err := chromedp.Run(t.ctx, chromedp.CaptureScreenshot())
