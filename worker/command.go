@@ -66,8 +66,8 @@ type settings struct {
 	command                        []string
 }
 
-// defaultDrainTimeout plus [contexts.HandBack] is shorter than the usual termination grace
-// periods of orchestrators.
+// defaultDrainTimeout plus [contexts.HandBack] must be shorter than the grace period that
+// docker-compose.yml gives workers to stop.
 const defaultDrainTimeout = 30 * time.Second
 
 // minCacheBytes is enough to cache a few contexts.

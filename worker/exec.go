@@ -81,7 +81,7 @@ const (
 // variableEndsAll tells a COMMAND that everything stops when it exits.
 const variableEndsAll = "CHRONICLE_ENDS_WITH_COMMAND"
 
-// Keys of other servers must not be used with these.
+// commandEnvironment removes the settings of other servers, whose keys must not be sent to these.
 func commandEnvironment(environment []string, at endpoints) []string {
 	kept := slices.DeleteFunc(slices.Clone(environment), func(variable string) bool {
 		return strings.HasPrefix(variable, "TEMPORAL_") || strings.HasPrefix(variable, "NATS_") || strings.HasPrefix(variable, "BLOB_URL=")

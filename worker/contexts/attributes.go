@@ -19,10 +19,11 @@ var searchAttributes = map[string]enums.IndexedValueType{
 	wire.AttributeModel:  enums.INDEXED_VALUE_TYPE_KEYWORD,
 }
 
+// ErrAttributesRefused reports that the server does not allow or support the registration.
 var ErrAttributesRefused = errors.New("search attributes are not registered")
 
-// RegisterSearchAttributes registers missing search attributes. It returns ErrAttributesRefused
-// if the server does not allow or support it; then an administrator has to register them.
+// RegisterSearchAttributes registers missing search attributes. If it returns
+// [ErrAttributesRefused], an administrator has to register them.
 func RegisterSearchAttributes(ctx context.Context, c client.Client, namespace string) error {
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
 	if err != nil {

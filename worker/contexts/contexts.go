@@ -33,9 +33,10 @@ const (
 // HandBack is the time to hand running requests back to Temporal when the worker stops.
 const HandBack = 10 * time.Second
 
-// MinContinueAfter is the least Options.ContinueAfter. A run with one turn has fewer events.
+// MinContinueAfter is the minimum of Options.ContinueAfter. A run with one turn is shorter.
 const MinContinueAfter = 50
 
+// Options configure a [Worker].
 type Options struct {
 	Namespace string // of the Temporal client; empty: "default"
 	TaskQueue string // empty: wire.TaskQueue
@@ -46,17 +47,19 @@ type Options struct {
 	Stream *stream.Conn // live deltas; nil: none
 	// Reduce must be pure, and the same in all workers of a task queue. Nil: reducer.Reduce.
 	Reduce           reducer.Reducer
-	SearchAttributes bool // set by contexts; see [RegisterSearchAttributes]
+	SearchAttributes bool // whether contexts set them; see [RegisterSearchAttributes]
 	// Archive is required. Its store is also the ExternalStorage of the Temporal client.
 	Archive *archive.Archive
-	// StoreID is blobs.Store.Identity; tasks of contexts with another store fail. Empty: no check.
+	// StoreID is the result of blobs.Store.Identity. Workflow tasks of contexts with another store
+	// fail. Empty: no check.
 	StoreID string
-	// ContinueAfter is in history events, at least MinContinueAfter. 0: the server suggests 4,096.
+	// ContinueAfter is the number of history events after which a run continues as new, at least
+	// MinContinueAfter. 0: 4,096.
 	ContinueAfter int
 	// DefaultModel is shown in the Temporal UI for contexts without a provider of their own.
 	// Optional.
 	DefaultModel string
-	// CacheBytes is the approximate memory of cached contexts. 0: only the SDK bounds their number.
+	// CacheBytes approximately bounds the memory of cached contexts. 0: the SDK bounds their number.
 	CacheBytes int64
 	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
 	DrainTimeout time.Duration
@@ -64,7 +67,7 @@ type Options struct {
 	OnFatalError func(error)   // called when the worker fails; optional
 }
 
-// NewWorker returns a worker to start. You can register your own workflows and activities with it.
+// NewWorker returns a worker, not started. You can register your own workflows and activities too.
 func NewWorker(temporal client.Client, options Options) *Worker {
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue

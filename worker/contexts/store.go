@@ -78,7 +78,7 @@ func claims(data map[string]string, id string) (others []string) {
 	return others
 }
 
-// BoundStore returns "" if the namespace has recorded no store.
+// BoundStore returns the identity that BindStore recorded; "" if there is none.
 func BoundStore(ctx context.Context, c client.Client, namespaceName string) (string, error) {
 	data, err := namespaceData(ctx, c, namespaceName)
 	return data[wire.MemoStore], err

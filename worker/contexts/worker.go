@@ -18,6 +18,7 @@ type Worker struct {
 	stopped      chan struct{} // closed by Stop
 }
 
+// Start starts the worker and returns.
 func (w *Worker) Start() error {
 	if w.own != nil {
 		if err := w.own.Start(); err != nil {
@@ -31,6 +32,7 @@ func (w *Worker) Start() error {
 	return err
 }
 
+// Run runs the worker until interrupted delivers a value or is closed, or the worker fails.
 func (w *Worker) Run(interrupted <-chan any) error {
 	if w.own != nil {
 		if err := w.own.Start(); err != nil {
@@ -50,7 +52,8 @@ func (w *Worker) Run(interrupted <-chan any) error {
 	return err
 }
 
-// Stop stops polling, lets answers finish for Options.DrainTimeout and hands the others back.
+// Stop stops polling, lets answers finish for Options.DrainTimeout, and hands the others back to
+// Temporal. It returns when the worker has stopped.
 func (w *Worker) Stop() {
 	w.stop.Do(func() {
 		defer close(w.stopped)
