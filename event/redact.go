@@ -136,8 +136,11 @@ func redactNamed(text string) string {
 	end := 0
 	for _, at := range namedSecret.FindAllStringSubmatchIndex(text, -1) {
 		name, value := text[at[2]:at[3]], text[at[4]:at[5]]
-		before := text[strings.LastIndexAny(text[:at[0]], " \t\n\"'=,&?(")+1 : at[0]]
-		isPath := strings.Contains(before, "/") && strings.HasSuffix(name, ": ") || strings.HasSuffix(name, `": `)
+		start := strings.LastIndexAny(text[:at[0]], " \t\n\"'=,&?(") + 1
+		isPath := strings.HasSuffix(name, ": ") && strings.Contains(text[start:at[0]], "/")
+		if operation, ok := strings.CutSuffix(text[:start], ` "`); ok && strings.HasSuffix(name, `": `) {
+			isPath = operation != "" && isLetter(rune(operation[len(operation)-1])) // not a quoted name in JSON or YAML
+		}
 		if isPath && word.MatchString(value) {
 			continue
 		}

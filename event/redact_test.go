@@ -30,6 +30,7 @@ func TestRedactRemovesSecrets(t *testing.T) {
 		{"a bearer token alone", "with Bearer abcdefgh1 it works", "with Bearer [removed] it works"},
 		{"a basic token alone", "with Basic dXNlcjpwYXNz it works", "with Basic [removed] it works"},
 		{"a secret after a path", "kv/password: hunter2, kv/secret=abcdef", "kv/password: [removed], kv/secret=[removed]"},
+		{"a quoted name", "{ \"password\": swordfish }\n\"secret\": swordfish", "{ \"password\": [removed] }\n\"secret\": [removed]"},
 		{"a masked key", "Incorrect API key provided: sk-proj-****abcd", "Incorrect API key provided: [removed]"},
 		{"a sentence about a key", "UserMessageEvent.apiKey: a raw key is not allowed", "UserMessageEvent.apiKey: a raw key is not allowed"},
 		{"a word after bearer", "the bearer of news", "the bearer of news"},
