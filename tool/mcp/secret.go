@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -134,11 +135,16 @@ func (s *secrets) scrubAll(value any) any {
 	return mapStrings(value, s.replacer.Replace)
 }
 
-// mapStrings applies f to the strings and field names of a decoded JSON value.
+// mapStrings applies f to the strings and field names of a decoded JSON value, and to the digits of
+// its numbers. A number that f changes becomes a string.
 func mapStrings(value any, f func(string) string) any {
 	switch value := value.(type) {
 	case string:
 		return f(value)
+	case float64, json.Number:
+		if digits, err := json.Marshal(value); err == nil && f(string(digits)) != string(digits) {
+			return f(string(digits))
+		}
 	case []any:
 		out := make([]any, len(value))
 		for i, element := range value {
