@@ -34,8 +34,13 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	a := &pendingAppend{events: events, size: proto.Size(in.Payload())}
 	r.inbox.updated++
 	r.inbox.put(signal{name: wire.SignalEvent, append: a})
-	// Fails if the workflow is cancelled before the events are recorded; the result is then unset.
-	_ = workflow.Await(ctx, func() bool { return a.isRecorded })
+	isRecorded := func() bool { return a.isRecorded }
+	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 && r.opened.rules >= reducer.Rules2 {
+		// The workflow was cancelled, and still records its input. Runs of 0.1.0 return no ids, and
+		// before Open the rules of the run are unknown.
+		ctx, _ = workflow.NewDisconnectedContext(ctx)
+		_ = workflow.Await(ctx, isRecorded)
+	}
 	r.appends.unanswered--
 	return a.result, a.err
 }

@@ -246,6 +246,33 @@ func TestCancellingTheWorkflowKeepsThePartialAnswer(t *testing.T) {
 		"LLMRequestInterrupted cancelled", "SessionEnded the workflow was cancelled")
 }
 
+func TestAnAppendDuringACancellationReturnsItsIDs(t *testing.T) {
+	w := newWorld(t)
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{Rules: reducer.CurrentRules}, nil).Once()
+	note := event.New(event.UserMessage{Content: "Bye", TriggersTurn: new(false)})
+	note.ClientEventID = "bye"
+	var appended *update
+	stopped := make(chan struct{})
+	w.generates(func(_ context.Context, in activities.GenerateInput) (activities.GenerateResult, error) {
+		w.CancelWorkflow()
+		select {
+		case <-stopped:
+		case <-t.Context().Done():
+		}
+		return activities.GenerateResult{Attempted: attempted(in), Outcome: reducer.Interrupted, Reason: event.ReasonCancelled}, nil
+	})
+	w.OnActivity(acts.Stop, mock.Anything, mock.Anything).Return(func(context.Context, activities.StopInput) (bool, error) {
+		appended = w.appends(note)
+		close(stopped)
+		return true, nil
+	}).Once()
+	w.at(time.Minute, func() { w.says("Hello") })
+	w.ExecuteWorkflow(wire.WorkflowType)
+	require.NoError(t, w.GetWorkflowError())
+	require.Contains(t, w.log, "UserMessage Bye")
+	require.Len(t, appended.result.EventIDs, 1)
+}
+
 func TestARequestOfADeadWorkerIsRetried(t *testing.T) {
 	w := newWorld(t)
 	w.opens()
