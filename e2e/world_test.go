@@ -402,6 +402,8 @@ func describe(e event.Event) string {
 		line += fmt.Sprintf(" %d %s", number(b.RequestID), b.Outcome)
 	case event.InputRejected:
 		line += " " + b.Reason
+	case event.HookApplied:
+		line += " " + b.Hook + " " + b.String()
 	case event.SetTools:
 		line += " " + b.String()
 	case event.ToolCall:

@@ -34,6 +34,7 @@ const (
 	TagLLMRequestFellBack    Tag = "LLMRequestFellBackEvent"
 	TagLLMAttemptEnded       Tag = "LLMAttemptEndedEvent"
 	TagApprovalRequested     Tag = "ApprovalRequestedEvent"
+	TagHookApplied           Tag = "HookAppliedEvent"
 	TagInputRejected         Tag = "InputRejectedEvent"
 	TagTextDelta             Tag = "TextDeltaEvent"
 	TagReasoningDelta        Tag = "ReasoningDeltaEvent"
@@ -90,6 +91,7 @@ var catalog = []kind{
 	kindOf[LLMRequestFellBack](ClassLifecycle),
 	kindOf[LLMAttemptEnded](ClassLifecycle),
 	kindOf[ApprovalRequested](ClassLifecycle),
+	kindOf[HookApplied](ClassLifecycle),
 	kindOf[InputRejected](ClassLifecycle),
 	kindOf[TextDelta](ClassEphemeral),
 	kindOf[ReasoningDelta](ClassEphemeral),

@@ -81,6 +81,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"SetTimeout": event.SetTimeout{}, "SetDeliveryPolicy": event.SetDeliveryPolicy{},
 		"SetRequestSettings": event.SetRequestSettings{}, "RequestSettings": event.RequestSettings{},
 		"SetTools": event.SetTools{}, "ApprovalDecided": event.ApprovalDecided{}, "ApprovalRequested": event.ApprovalRequested{},
+		"HookApplied": event.HookApplied{}, "HookChange": event.HookChange{}, "ReplacedMessage": event.ReplacedMessage{},
 		"ToolProgress": event.ToolProgress{}, "Call": reducer.Call{},
 		"ResponseFormat": event.ResponseFormat{}, "SessionStarted": event.SessionStarted{},
 		"SessionEnded": event.SessionEnded{}, "LLMRequestStarted": event.LLMRequestStarted{},

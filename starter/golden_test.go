@@ -294,6 +294,11 @@ func TestMessages(t *testing.T) {
 		event.LLMAttemptEnded{Attempt: 3, Outcome: event.AttemptLost},
 		event.LLMAttemptEnded{Attempt: 4, Outcome: event.AttemptToolCalls, DurationMs: 700},
 		event.LLMRequestFellBack{FromProvider: "openai", ToProvider: "ollama", Error: "openai: 503", RetriesAttempted: 3},
+		event.HookApplied{Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed", Change: &event.HookChange{
+			Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "I am [name]"}}, Settings: &event.RequestSettings{Temperature: &temperature},
+		}},
+		event.HookApplied{Hook: "guard", Stage: event.HookBeside, Outcome: event.HookRefused, Reason: "off topic"},
+		event.HookApplied{Hook: "guard", Stage: event.HookAfter, Outcome: event.HookFailed, Reason: "timeout after 5s"},
 		event.InputRejected{Reason: "an answer is running"},
 		event.SessionEnded{Reason: "closed"},
 	} {

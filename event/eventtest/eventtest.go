@@ -351,10 +351,34 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 				ToolCallID: callID(t), RequestID: requestID(t), ExpiresAt: Epoch.Add(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "wait"))),
 			}
 		})),
+		erase(HookApplied()),
 		erase(rapid.Custom(func(t *rapid.T) event.InputRejected {
 			return event.InputRejected{Reason: text(t), Input: text(t)}
 		})),
 	)
+}
+
+// HookApplied generates reports of hooks about attempts of any request.
+func HookApplied() *rapid.Generator[event.HookApplied] {
+	return rapid.Custom(func(t *rapid.T) event.HookApplied {
+		b := event.HookApplied{
+			RequestID: requestID(t), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
+			Hook:    rapid.SampledFrom([]string{"pii", "guard"}).Draw(t, "hook"),
+			Stage:   rapid.SampledFrom([]event.HookStage{event.HookBefore, event.HookBeside, event.HookAfter}).Draw(t, "stage"),
+			Outcome: rapid.SampledFrom([]event.HookOutcome{event.HookChanged, event.HookRefused, event.HookFailed}).Draw(t, "outcome"),
+			Reason:  text(t),
+		}
+		if b.Stage == event.HookBefore && b.Outcome == event.HookChanged {
+			b.Change = &event.HookChange{Instructions: text(t)}
+			if rapid.Bool().Draw(t, "replaces") {
+				b.Change.Messages = []event.ReplacedMessage{{EventID: "demo:0001", Content: text(t)}}
+			}
+			if rapid.Bool().Draw(t, "has settings") {
+				b.Change.Settings = new(RequestSettings().Draw(t, "settings"))
+			}
+		}
+		return b
+	})
 }
 
 // Usage generates valid usages.

@@ -63,6 +63,11 @@ func Examples() []event.Body {
 		event.LLMAttemptEnded{RequestID: request, Attempt: 1, Outcome: event.AttemptFailed, Kind: event.FailureTimeout, Retryable: true,
 			Error: "no token for 5s", DurationMs: 5200, Usage: event.Usage{InputTokens: 3, OutputTokens: 1, Estimated: true}},
 		event.ApprovalRequested{ToolCallID: "call_0", RequestID: request, ExpiresAt: Epoch},
+		event.HookApplied{RequestID: request, Attempt: 1, Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed",
+			Change: &event.HookChange{
+				Instructions: "Do not guess names.", Messages: []event.ReplacedMessage{{EventID: through, Content: "Hello from [name]"}},
+				Settings: &event.RequestSettings{Temperature: new(0.0)},
+			}},
 		event.InputRejected{Reason: "UserMessageEvent.content: missing", Input: `{"_tag":"UserMessage"}`},
 		event.TextDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "Hi", ThroughEventID: through},
 		event.ReasoningDelta{RequestID: request, Attempt: 1, Index: 0, Delta: "The user", ThroughEventID: through},

@@ -38,6 +38,10 @@ const views = {
     if (subtype === "prompt") {
       return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain" }, entry.content))] };
     }
+    if (subtype === "hook" && entry.content.includes("\n")) {
+      const [did, ...changes] = entry.content.split("\n");
+      return { children: [h("details", null, h("summary", null, did), h("div", { class: "plain" }, changes.join("\n"))), time(entry)] };
+    }
     const line = output(entry.metadata?.line); // malformed input of an agent
     return {
       class: level === "warning" && "warning",

@@ -53,6 +53,7 @@ var handled = map[event.Tag]struct {
 	event.TagLLMRequestFellBack:    {session: true, entry: true},
 	event.TagLLMAttemptEnded:       {session: true},
 	event.TagApprovalRequested:     {session: true, entry: true},
+	event.TagHookApplied:           {session: true, entry: true},
 	event.TagInputRejected:         {entry: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
 	event.TagReasoningDelta:        {entry: true}, // as above

@@ -141,6 +141,7 @@ const (
 	SubtypeFellBack       Subtype = "fell_back"
 	SubtypeRequestFailed  Subtype = "request_failed"
 	SubtypeRejected       Subtype = "rejected"
+	SubtypeHook           Subtype = "hook" // Content has what it changed in further lines
 	SubtypeNote           Subtype = "note"
 	SubtypeTranscript     Subtype = "transcript" // [EmitWarning]
 )

@@ -121,7 +121,7 @@ func anyEvents(t *rapid.T) []event.Event {
 		switch rapid.SampledFrom([]string{
 			"user", "file", "note", "settings", "started", "delta", "next delta", "next delta", "next delta", "next delta", "answer",
 			"completed", "interrupted", "failed", "fell back", "call", "result", "again",
-			"tool calls", "tools", "approval", "decision", "progress",
+			"tool calls", "tools", "approval", "decision", "progress", "hook",
 		}).Draw(t, "step") {
 		case "user":
 			e.Body = event.UserMessage{Content: text()}
@@ -193,6 +193,10 @@ func anyEvents(t *rapid.T) []event.Event {
 			e.Body = event.LLMAttemptEnded{RequestID: request(), Attempt: attempt(), Outcome: outcome, Usage: usage, DurationMs: 5}
 		case "tools":
 			e.Body = rapid.SampledFrom([]event.Body{event.SetTools{}, event.SetTools{Tools: event.ToolList{{Name: "weather"}, {Pattern: "time"}}}}).Draw(t, "tools")
+		case "hook":
+			body := eventtest.HookApplied().Draw(t, "hook")
+			body.RequestID = request()
+			e.Body = body
 		case "approval":
 			e.Body = event.ApprovalRequested{ToolCallID: call(), RequestID: maybeRequest(), ExpiresAt: eventtest.Epoch}
 		case "decision":
@@ -440,6 +444,8 @@ func (o oracle) position(i int) int {
 	case event.LLMRequestFailed:
 		return o.requestPosition(i, body.RequestID)
 	case event.LLMRequestFellBack:
+		return o.requestPosition(i, body.RequestID)
+	case event.HookApplied:
 		return o.requestPosition(i, body.RequestID)
 	case event.ToolCall:
 		for j := i - 1; j >= 0; j-- {

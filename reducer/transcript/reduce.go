@@ -140,6 +140,8 @@ func (f *fold) apply() {
 		f.endFailed(body.RequestID, body.Usage)
 		f.appendSystem(f.positionOf(body.RequestID), SubtypeFellBack, Warning, fmt.Sprintf("Fell back to %s from %s%s: %s",
 			body.ToProvider, body.FromProvider, afterRetries(body.RetriesAttempted), body.Error))
+	case event.HookApplied:
+		f.appendHook(body)
 	case event.InputRejected:
 		f.appendSystem("", SubtypeRejected, Warning, strings.TrimRight("Input rejected: "+body.Reason+"\n"+body.Input, "\n"))
 	case event.SessionStarted:
@@ -155,6 +157,22 @@ func (f *fold) apply() {
 			f.appendSystem("", SubtypeSettings, Info, text)
 		}
 	}
+}
+
+func (f *fold) appendHook(body event.HookApplied) {
+	level, content := Warning, "Hook "+body.Hook+" "+body.String()
+	if body.Outcome == event.HookChanged {
+		level = Info
+	}
+	if c := body.Change; c != nil {
+		if c.Instructions != "" {
+			content += "\nAdded instructions: " + c.Instructions
+		}
+		for _, m := range c.Messages {
+			content += "\nReplaced the content of " + m.EventID + ": " + m.Content
+		}
+	}
+	f.appendSystem(f.positionOf(body.RequestID), SubtypeHook, level, content)
 }
 
 func (f *fold) appendAnswer(body event.AssistantMessage) {

@@ -104,6 +104,8 @@ func lifecycle(body event.Body) (subject, text string) {
 		return fmt.Sprintf("attempt %d %s", b.Attempt, strings.ReplaceAll(string(b.Outcome), "_", " ")), attemptEnd(b)
 	case event.ApprovalRequested:
 		return "approval requested", b.ToolCallID + ", until " + b.ExpiresAt.Local().Format(time.DateTime)
+	case event.HookApplied:
+		return "hook " + b.Hook, b.String()
 	case event.InputRejected:
 		return "input rejected", b.Reason
 	case event.TextDelta:

@@ -1,0 +1,172 @@
+package event
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// HookApplied records what a hook of the operator did to an attempt. A hook that let the attempt
+// pass unchanged is not recorded.
+type HookApplied struct {
+	RequestID string      `json:"requestId"`
+	Attempt   int         `json:"attempt"`
+	Hook      string      `json:"hook"` // its name
+	Stage     HookStage   `json:"stage"`
+	Outcome   HookOutcome `json:"outcome"`
+	Reason    string      `json:"reason,omitempty"` // at most [MaxHookReasonBytes]
+	// Change is set if the hook changed the request. A changed answer is recorded as its
+	// [AssistantMessage] only: a hook may remove what no log should contain.
+	Change *HookChange `json:"change,omitempty"`
+}
+
+// HookStage is when a hook runs.
+type HookStage string
+
+const (
+	HookBefore HookStage = "before" // the request is sent
+	HookBeside HookStage = "beside" // the model answers
+	HookAfter  HookStage = "after"  // the answer is complete or interrupted
+)
+
+var hookStages = []HookStage{HookBefore, HookBeside, HookAfter}
+
+// HookOutcome is what a hook did.
+type HookOutcome string
+
+const (
+	HookChanged HookOutcome = "changed"
+	HookRefused HookOutcome = "refused" // the request or the answer
+	HookFailed  HookOutcome = "failed"  // it did not work, and the operator lets attempts pass without it
+)
+
+var hookOutcomes = []HookOutcome{HookChanged, HookRefused, HookFailed}
+
+// HookChange is a change of the request of one attempt. Unset fields change nothing.
+type HookChange struct {
+	Instructions string            `json:"instructions,omitempty"` // added at the end of the system message
+	Messages     []ReplacedMessage `json:"messages,omitempty"`
+	Settings     *RequestSettings  `json:"settings,omitempty"` // override those of the attempt
+}
+
+// ReplacedMessage replaces the content of the message of an event.
+type ReplacedMessage struct {
+	EventID string `json:"eventId"`
+	Content string `json:"content"`
+}
+
+const (
+	MaxHookReasonBytes = 1 << 10
+	MaxHookChangeBytes = 16 << 10 // of the JSON of a change
+)
+
+// IsZero reports whether the change changes nothing.
+func (c HookChange) IsZero() bool {
+	return c.Instructions == "" && len(c.Messages) == 0 && (c.Settings == nil || c.Settings.IsZero())
+}
+
+// Validate returns a [*FieldError] for the first invalid field.
+func (c HookChange) Validate() error {
+	if err := text("instructions", c.Instructions); err != nil {
+		return err
+	}
+	for i, m := range c.Messages {
+		field := fmt.Sprintf("messages.%d.", i)
+		if Counter(m.EventID) == 0 {
+			return fieldf(field+"eventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(m.EventID))
+		}
+		if err := text(field+"content", m.Content); err != nil {
+			return err
+		}
+	}
+	if c.Settings != nil {
+		if err := c.Settings.validate(); err != nil {
+			return within("settings", err)
+		}
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return fieldf("", "no JSON: %v", err)
+	}
+	if len(data) > MaxHookChangeBytes {
+		return fieldf("", "%d bytes of JSON (at most %d)", len(data), MaxHookChangeBytes)
+	}
+	return nil
+}
+
+// String describes the fields that are set: "instructions, demo:0002, temperature 0".
+func (c HookChange) String() string {
+	var parts []string
+	if c.Instructions != "" {
+		parts = append(parts, "instructions")
+	}
+	for _, m := range c.Messages {
+		parts = append(parts, m.EventID)
+	}
+	if c.Settings != nil && !c.Settings.IsZero() {
+		parts = append(parts, c.Settings.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// String describes what the hook did: "changed the request (demo:0002): names removed".
+func (b HookApplied) String() string {
+	what, done := "the request", string(b.Outcome)
+	if b.Stage == HookAfter {
+		what = "the answer"
+	}
+	if b.Outcome == HookFailed {
+		what, done = what+" unchecked", "failed and left"
+	}
+	words := done + " " + what
+	if b.Change != nil {
+		words += " (" + cmp.Or(b.Change.String(), "nothing") + ")"
+	}
+	if b.Reason != "" {
+		words += ": " + b.Reason
+	}
+	return words
+}
+
+func (b HookApplied) validate() error {
+	if b.Attempt < 1 {
+		return fieldf("attempt", "want 1 or more, got %d", b.Attempt)
+	}
+	if err := cmp.Or(requestID(b.RequestID), ValidateName("hook", b.Hook)); err != nil {
+		return err
+	}
+	if !slices.Contains(hookStages, b.Stage) {
+		return fieldf("stage", "want %s, got %s", oneOf(hookStages), quote(string(b.Stage)))
+	}
+	if !slices.Contains(hookOutcomes, b.Outcome) {
+		return fieldf("outcome", "want %s, got %s", oneOf(hookOutcomes), quote(string(b.Outcome)))
+	}
+	if err := text("reason", b.Reason); err != nil {
+		return err
+	}
+	if len(b.Reason) > MaxHookReasonBytes {
+		return fieldf("reason", "%d bytes (at most %d)", len(b.Reason), MaxHookReasonBytes)
+	}
+	if b.Change == nil {
+		return nil
+	}
+	return within("change", b.Change.Validate())
+}
+
+func (HookApplied) Tag() Tag          { return TagHookApplied }
+func (b HookApplied) Request() string { return b.RequestID }
+
+func (b HookApplied) mapIDs(f func(string) string) Body {
+	b.RequestID = f(b.RequestID)
+	if b.Change != nil && len(b.Change.Messages) > 0 {
+		change := *b.Change
+		change.Messages = slices.Clone(change.Messages)
+		for i := range change.Messages {
+			change.Messages[i].EventID = f(change.Messages[i].EventID)
+		}
+		b.Change = &change
+	}
+	return b
+}
