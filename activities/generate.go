@@ -58,8 +58,9 @@ type GenerateResult struct {
 	Reason        event.Reason         `json:"reason,omitempty"`
 	DurationMs    int64                `json:"durationMs,omitempty"`
 	event.Usage
-	FinishReason string       `json:"finishReason,omitempty"`
-	Lost         *LostAttempt `json:"lost,omitempty"` // a preceding attempt whose worker died; nil: none
+	FinishReason string              `json:"finishReason,omitempty"`
+	Lost         *LostAttempt        `json:"lost,omitempty"` // a preceding attempt whose worker died; nil: none
+	Hooks        []event.HookApplied `json:"hooks,omitempty"`
 }
 
 // Failure is the detail of the application error that a failed attempt returns.
@@ -69,8 +70,9 @@ type Failure struct {
 	Retryable  bool              `json:"retryable,omitempty"` // the same request may succeed later
 	DurationMs int64             `json:"durationMs,omitempty"`
 	event.Usage
-	Repairs bool         `json:"repairs,omitempty"` // the next attempt repairs the answer and is not a retry
-	Lost    *LostAttempt `json:"lost,omitempty"`    // as in [GenerateResult]
+	Repairs bool                `json:"repairs,omitempty"` // the next attempt repairs the answer and is not a retry
+	Lost    *LostAttempt        `json:"lost,omitempty"`    // as in [GenerateResult]
+	Hooks   []event.HookApplied `json:"hooks,omitempty"`   // as in [GenerateResult]
 }
 
 // LostAttempt is the last heartbeat of an attempt whose worker died.

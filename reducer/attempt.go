@@ -8,6 +8,9 @@ import (
 
 func (d *decision) attemptStarted(in RequestStarted) {
 	isNew := d.recordAttempt(in.Attempted, in.Lost)
+	if in.Attempt == d.Request.Attempt {
+		d.recordHooks(in.Hooks, in.Attempt, "")
+	}
 	if in.Ended != nil && in.Attempt == d.Request.Attempt {
 		d.recordAttemptEnd(event.AttemptFailed, *in.Ended)
 	}

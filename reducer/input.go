@@ -37,6 +37,7 @@ type (
 		Attempted
 		Ended *AttemptEnd // set if the attempt failed and another one follows
 		Lost  *LostAttempt
+		Hooks []event.HookApplied // so far; of any request and attempt
 	}
 	// RequestEnded reports the result of a request.
 	RequestEnded struct {
@@ -50,6 +51,7 @@ type (
 		FinishReason string
 		Lost         *LostAttempt
 		Calls        []CalledTool // set for the outcome [Called]
+		Hooks        []event.HookApplied
 	}
 	// ToolEnded reports the end of a call that [CallTool] started.
 	ToolEnded struct {

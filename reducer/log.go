@@ -95,6 +95,8 @@ func (d *decision) follow(e event.Event) {
 			r.Settings = d.TriggerSettings
 		}
 		d.Model = body.Model
+	case event.HookApplied:
+		d.followHook(body)
 	case event.LLMRequestFellBack:
 		d.openRequest(body.RequestID)
 		d.endAttempt(body.RequestID, body.Usage)

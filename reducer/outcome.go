@@ -26,6 +26,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 	if !d.hasOpenAttempt() || in.Outcome == Lost && in.Attempt != d.Request.Attempt {
 		in.Usage = event.Usage{} // it belongs to another attempt
 	}
+	d.recordHooks(in.Hooks, in.Attempt, in.Kind)
 	if in.Reason == event.ReasonNewUserInput && d.Phase() == PhaseAnswering && d.isOutdated() {
 		// The request stopped by itself after TellRequest.
 		d.Request.Stop = in.Reason
@@ -44,7 +45,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 		d.recordInterruption(in, r.Stop)
 	case d.Phase().IsStopping():
 		d.recordInterruption(in, r.Stop)
-	case in.Outcome == Failed && d.hasFallback():
+	case in.Outcome == Failed && d.hasFallback() && allowsFallback(in.Kind):
 		d.fallBack(in)
 		return
 	case in.Outcome == Failed:

@@ -13,8 +13,8 @@ type Rules int
 const (
 	Rules1 Rules = 1 // of release 0.1.0
 	// Rules2 are the rules of release 0.2.0. They accept [event.SetRequestSettings], execute tool
-	// calls, record the end of every attempt and answers interrupted during reasoning, and reject
-	// invalid values of fields that 0.1.0 did not define.
+	// calls, record the end of every attempt, what hooks did, and answers interrupted during
+	// reasoning, and reject invalid values of fields that 0.1.0 did not define.
 	Rules2 Rules = 2
 
 	CurrentRules = Rules2 // of new runs
@@ -69,6 +69,8 @@ type Request struct {
 	Limit    string                 `json:"limit,omitempty"`
 	Settings *event.RequestSettings `json:"settings,omitempty"` // of its newest message; nil for none
 	Calls    []Call                 `json:"calls,omitempty"`    // of the newest answer, without a result
+	// Hooks identify the recorded reports of hooks about the newest attempt with one.
+	Hooks []string `json:"hooks,omitempty"`
 }
 
 // MaxReturns bounds how often a request is handed back, since a request may crash its workers.

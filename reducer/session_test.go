@@ -106,10 +106,10 @@ func (s *story) input(command, rest string) reducer.Input {
 	}
 	switch in.Outcome {
 	case "started":
-		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost}
+		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost, Hooks: in.Hooks}
 	case "retried":
 		in.Error, in.Text = in.Text, ""
-		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost, Ended: &in.AttemptEnd}
+		return reducer.RequestStarted{At: s.now, Attempted: in.Attempted, Lost: in.Lost, Ended: &in.AttemptEnd, Hooks: in.Hooks}
 	case reducer.Completed:
 		in.FinishReason = "stop"
 	case reducer.Called:
@@ -173,6 +173,8 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			attempt, tokens, _ := strings.Cut(value, ":")
 			in.Lost = &reducer.LostAttempt{Attempted: *a, Usage: s.tokens(tokens)}
 			in.Lost.Attempt = s.number(attempt)
+		case "hook":
+			in.Hooks = append(in.Hooks, s.hook(value))
 		case "reasoning":
 			in.Reasoning = value
 		case "says":
@@ -181,6 +183,17 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			require.Fail(s, "unknown option", word)
 		}
 	}
+}
+
+// hook parses a report like pii/before/changed, of a hook that replaces the message demo:0002.
+func (s *story) hook(text string) event.HookApplied {
+	parts := strings.Split(text, "/")
+	require.Len(s, parts, 3, text)
+	h := event.HookApplied{Hook: parts[0], Stage: event.HookStage(parts[1]), Outcome: event.HookOutcome(parts[2])}
+	if h.Stage == event.HookBefore && h.Outcome == event.HookChanged {
+		h.Change = &event.HookChange{Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "[name]"}}}
+	}
+	return h
 }
 
 func (s *story) toolEnded(rest string) reducer.ToolEnded {

@@ -85,6 +85,7 @@ type activity struct {
 	through string // "" in the quiet period
 	model   string
 	stop    event.Reason // "" if it was not asked to stop
+	hooks   []event.HookApplied
 	// heartbeat is the newest attempt that sent a heartbeat; nil for none.
 	heartbeat *reducer.LostAttempt
 }
@@ -285,9 +286,10 @@ func (w *world) send() {
 		return
 	}
 	w.running.through = reducer.ThroughOf(w.session)
+	w.running.hooks = rapid.SliceOfN(eventtest.HookApplied(), 0, 3).Draw(w.T, "hooks")
 	w.running.model = rapid.SampledFrom([]string{"m", "n"}).Draw(w.T, "model")
 	if rapid.IntRange(0, 3).Draw(w.T, "lost") > 0 {
-		w.signals = append(w.signals, reducer.RequestStarted{Attempted: w.running.attempted(), Lost: w.running.heartbeat})
+		w.signals = append(w.signals, reducer.RequestStarted{Attempted: w.running.attempted(), Lost: w.running.heartbeat, Hooks: w.running.hooks})
 	}
 	if rapid.Bool().Draw(w.T, "heartbeat") {
 		w.running.heartbeat = &reducer.LostAttempt{Attempted: w.running.attempted(), Usage: eventtest.Usage().Draw(w.T, "usage so far")}
@@ -302,10 +304,10 @@ func (w *world) retry() {
 	if w.running.through != "" && rapid.IntRange(0, 3).Draw(w.T, "lost") > 0 {
 		w.signals = append(w.signals, reducer.RequestStarted{Attempted: w.running.attempted(), Ended: &reducer.AttemptEnd{
 			Kind: event.FailureUnavailable, Retryable: true, Error: "busy", Usage: eventtest.Usage().Draw(w.T, "usage"),
-		}})
+		}, Hooks: w.running.hooks})
 	}
 	w.running.attempt++
-	w.running.through = ""
+	w.running.through, w.running.hooks = "", nil
 }
 
 // signal delivers a signal.
@@ -335,7 +337,8 @@ func (w *world) end() {
 }
 
 func (w *world) endBy(way string) {
-	in := reducer.RequestEnded{At: w.now, Attempted: w.running.attempted(), Text: "text", Lost: w.running.heartbeat}
+	in := reducer.RequestEnded{At: w.now, Attempted: w.running.attempted(), Text: "text", Lost: w.running.heartbeat, Hooks: w.running.hooks}
+	in.Hooks = append(slices.Clip(in.Hooks), rapid.SliceOfN(eventtest.HookApplied(), 0, 2).Draw(w.T, "hooks")...)
 	if in.Lost != nil && in.Lost.Attempt == in.Attempt {
 		in.Lost = nil
 	}
@@ -351,7 +354,8 @@ func (w *world) endBy(way string) {
 	case "called":
 		in.Outcome, in.FinishReason, in.Calls = reducer.Called, "tool_calls", rapid.SliceOfN(calledTool(), 0, 5).Draw(w.T, "calls")
 	case "failed":
-		in.Outcome, in.Error, in.Text, in.Kind = reducer.Failed, "no", "", event.FailureBadRequest
+		in.Outcome, in.Error, in.Text = reducer.Failed, "no", ""
+		in.Kind = rapid.SampledFrom([]event.FailureKind{event.FailureBadRequest, event.FailureRefusedByHook}).Draw(w.T, "kind")
 	case "returned":
 		in.Outcome, in.Text = reducer.HandedBack, ""
 	case "died": // without a result
@@ -408,6 +412,7 @@ func (w *world) check() {
 			require.Equal(w, s.Request.Attempt, loaded.Request.Attempt)
 			require.Equal(w, s.Request.AttemptEnded, loaded.Request.AttemptEnded)
 			require.Equal(w, s.Request.Steps, loaded.Request.Steps)
+			require.Equal(w, s.Request.Hooks, loaded.Request.Hooks)
 			require.Equal(w, idsOf(s.Request.Calls), idsOf(loaded.Request.Calls))
 		}
 		require.False(w, s.Ended, "a request runs in an ended session")
@@ -415,6 +420,7 @@ func (w *world) check() {
 	require.NoError(w, reducer.Validate(s.Reduced))
 	w.checkRequests()
 	w.checkAttempts()
+	w.checkHooks()
 	w.checkConversation()
 }
 
@@ -453,6 +459,28 @@ func (w *world) checkAttempts() {
 		require.Empty(w, running, "the end of an attempt is missing")
 	}
 	require.Equal(w, ended, w.session.Usage)
+}
+
+// checkHooks requires that each hook is recorded once per attempt and stage, with its attempt, and
+// that no fallback follows a refusal.
+func (w *world) checkHooks() {
+	recorded, sent, refused := map[string]bool{}, map[string]int{}, ""
+	for _, e := range w.log {
+		switch body := e.Body.(type) {
+		case event.LLMRequestStarted:
+			sent[body.RequestID] = body.Attempt
+		case event.HookApplied:
+			key := fmt.Sprint(body.RequestID, body.Attempt, body.Stage, body.Hook)
+			require.False(w, recorded[key], "%s repeats a report", e.ID)
+			recorded[key] = true
+			if body.Attempt > sent[body.RequestID] {
+				refused = body.RequestID
+			}
+		case event.LLMRequestFellBack:
+			require.NotEqual(w, event.FailureRefusedByHook, body.Kind)
+			require.NotEqual(w, refused, body.RequestID, "a fallback follows the report of an attempt that was not sent")
+		}
+	}
 }
 
 // checkReasons requires an event with the outcome of each message that wants an answer.

@@ -46,6 +46,8 @@ type RequestStarted struct {
 	Worker     string       `json:"worker,omitempty"` // [WorkerQueue] of the process of the attempt, or ""
 	Ended      *AttemptEnd  `json:"ended,omitempty"`  // set if the attempt failed and another one follows
 	Lost       *LostAttempt `json:"lost,omitempty"`   // earlier attempt that did not report its end
+	// Hooks are the reports so far. The request and the attempt in them have no effect.
+	Hooks []event.HookApplied `json:"hooks,omitempty"`
 }
 
 // AttemptEnd is how an attempt ended, see [reducer.AttemptEnd].

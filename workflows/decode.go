@@ -75,6 +75,10 @@ func decode(s signal, now time.Time, taskQueue string, rules reducer.Rules) redu
 				RequestID: in.RequestID, Attempt: l.Attempt, Through: l.Through, ProviderID: l.ProviderID, Model: l.Model,
 			}, Usage: l.Usage}
 		}
+		for _, h := range in.Hooks {
+			h.Reason = event.Redact(h.Reason, 0)
+			started.Hooks = append(started.Hooks, h)
+		}
 		return started
 	default:
 		return refused(now, s, data, fmt.Errorf("want one of %s", strings.Join([]string{
@@ -97,8 +101,8 @@ func decodeEvents(data []byte, rules reducer.Rules) ([]event.Event, error) {
 
 // Bounds of the JSON of a [wire.RequestStarted], in bytes.
 const (
-	maxRequestStarted  = 8 << 10
-	maxRequestStarted1 = 4 << 10 // with reducer.Rules1
+	maxRequestStarted  = 48 << 10 // most are below 1 KiB; changes of hooks have up to 32 KiB
+	maxRequestStarted1 = 4 << 10  // with reducer.Rules1
 )
 
 func refused(now time.Time, s signal, data []byte, err error) reducer.Refused {

@@ -21,6 +21,7 @@ func (r *run) result() reducer.RequestEnded {
 		AttemptEnd:   reducer.AttemptEnd{Duration: milliseconds(result.DurationMs), Usage: result.Usage},
 		FinishReason: result.FinishReason,
 	}
+	ended.Hooks = result.Hooks
 	for _, call := range result.Calls {
 		ended.Calls = append(ended.Calls, reducer.CalledTool(call))
 	}
@@ -30,6 +31,7 @@ func (r *run) result() reducer.RequestEnded {
 		ended.Outcome, ended.Error, failure = classify(err, r.opened.rules)
 		attempted, lost = failure.Attempted, failure.Lost
 		ended.Kind, ended.Retryable, ended.Usage = failure.Kind, failure.Retryable, failure.Usage
+		ended.Hooks = failure.Hooks
 	}
 	requestID := r.answer.start.RequestID
 	ended.Attempted = attemptedOf(requestID, attempted)
