@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
@@ -17,6 +18,7 @@ type Options struct {
 	Namespace string        // of the contexts; empty: "default"
 	Models    Models
 	Tools     Tools           // nil: none; tools of clients still work
+	Hooks     []hook.Hook     // in order, see [hook.Validate]; nil: none
 	Sender    Sender          // for [Activities.Send]
 	Stream    Stream          // nil: no deltas and no stop messages
 	Cache     *SessionCache   // of this process's workflows; nil: Generate queries workflows

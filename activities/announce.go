@@ -28,6 +28,7 @@ type announcement struct {
 	sender      sync.WaitGroup
 	now, cancel context.CancelFunc
 	started     wire.RequestStarted
+	guard       *guard
 
 	mu       sync.Mutex
 	ended    *wire.AttemptEnd // nil: its result reports the end
@@ -39,6 +40,7 @@ func (n *announcement) signal() wire.RequestStarted {
 	defer n.mu.Unlock()
 	started := n.started
 	started.Ended, n.hasEnded = n.ended, n.ended != nil
+	started.Hooks = n.guard.reported()
 	return started
 }
 
@@ -57,7 +59,7 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	// The signal is not delayed for a retry, which should show its reason, for policies that depend
 	// on whether the first attempt was sent, and if a stop message can be lost or came too early.
 	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
-		!a.options.Stream.Connected() || a.newestInput > event.Counter(a.attempted.Through)
+		!a.options.Stream.Connected() || len(a.guard.reported()) > 0 || a.newestInput > event.Counter(a.attempted.Through)
 	started := wire.RequestStarted{
 		RequestID: a.in.RequestID, Attempt: a.attempted.Attempt, Through: a.attempted.Through,
 		ProviderID: a.attempted.ProviderID, Model: a.attempted.Model, Worker: a.options.WorkerQueue,
@@ -73,8 +75,11 @@ func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	ctx = context.WithoutCancel(ctx)
 	delay, now := context.WithTimeout(ctx, announceAfter)
 	ctx, cancel := context.WithTimeout(ctx, announceAfter+announceTimeout)
-	n := &announcement{now: now, cancel: cancel, started: started}
+	n := &announcement{now: now, cancel: cancel, started: started, guard: a.guard}
 	a.announcement = n
+	if len(a.guard.reported()) > 0 {
+		defer n.sender.Wait() // the log explains what the model receives, even if this worker dies
+	}
 	if isUrgent {
 		now()
 	}

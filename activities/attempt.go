@@ -39,12 +39,14 @@ type attempt struct {
 	nextRepair   *repair // that this attempt requests from the next one; nil: none
 	committed    logEnd  // newest known end of the log that the server has persisted
 	keep         event.Reasoning
+	guard        *guard // nil: no hooks
 
 	usage usageMeter
 
 	mu          sync.Mutex // guards the fields below
 	attempted   Attempted
 	newestInput int                   // counter of the newest input of stop messages
+	stopHooks   context.CancelFunc    // cancels the hooks before the request; nil while none run
 	waiters     []*workflow.Execution // runs whose activities wait for the result
 	current     workflow.Execution    // the newest waiter
 	changed     chan struct{}         // closed when current changes
@@ -69,44 +71,22 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		StreamAttempt{ContextName: a.in.ContextName, RequestID: a.in.RequestID, Number: a.attempted.Attempt, After: a.in.Through}, a.onStop)
 	defer a.broadcast.Close()
 	defer func() { a.finishAnnouncement(ctx, err) }()
-	session, err := a.debounce(ctx)
-	if err != nil {
-		return a.outcome(ctx, Answer{}, err)
-	}
-	config := session.Reduced.Config
-	model, err := a.resolve(config)
-	if err != nil {
-		return a.outcome(ctx, Answer{}, err)
-	}
-
-	if a.tools, err = a.offer(ctx, config.Tools); err != nil {
-		return a.outcome(ctx, Answer{}, err)
-	}
-	settings, err := a.tools.choose(reducer.SettingsOf(session))
-	if err != nil {
-		return a.outcome(ctx, Answer{}, err)
-	}
-	messages := reducer.MessagesOf(session)
-	request := ModelRequest{
-		Conversation: a.in.ContextName,
-		Messages:     messages,
-		FirstToken:   milliseconds(config.FirstTokenMs),
-		Stall:        milliseconds(config.StallMs),
-		Settings:     settings,
-		Repair:       a.repair.of(messages),
-		Tools:        a.tools.definitions(),
-	}
-	if err := model.Check(request); err != nil {
-		return a.outcome(ctx, Answer{}, err)
-	}
-	a.usage.start(model)
-	a.announce(ctx, config.Delivery.Policy)
-	ctx, cancel := context.WithTimeoutCause(ctx, milliseconds(a.in.TimeoutMs), errTimeout)
+	p, err := a.prepare(ctx)
+	ctx, cancel := context.WithDeadlineCause(ctx, p.deadline, errTimeout)
 	defer cancel()
+	if err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
+	a.usage.start(p.model)
+	a.announce(ctx, p.policy)
 	size, reasoned := 0, 0
-	a.keep = request.Settings.Reasoning
-	a.messages = len(request.Messages)
-	answer, err := model.Stream(ctx, request, func(delta Delta) {
+	a.keep = p.request.Settings.Reasoning
+	a.messages = len(p.request.Messages)
+	streaming, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	publish, passed := a.deltas()
+	defer a.guard.startBeside(ctx, stop, passed)()
+	answer, err := p.model.Stream(streaming, p.request, func(delta Delta) {
 		if delta.IsReasoning {
 			if reasoned += len(delta.Text); a.keep == event.ReasoningOff || reasoned > event.MaxReasoningBytes {
 				return
@@ -115,9 +95,65 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 			a.cancel(errTooLong)
 			return
 		}
-		a.broadcast.Publish(delta)
+		publish(delta)
 	})
-	return a.outcome(ctx, answer, err)
+	return a.conclude(ctx, answer, err)
+}
+
+type prepared struct {
+	deadline time.Time // of the attempt
+	policy   event.Policy
+	model    Model
+	request  ModelRequest
+}
+
+// prepare debounces the request and runs the hooks before it, again if input arrives meanwhile.
+func (a *attempt) prepare(ctx context.Context) (p prepared, err error) {
+	p.deadline = time.Now().Add(milliseconds(a.in.TimeoutMs))
+	for n := range maxPreparations {
+		var session reducer.Session
+		if session, err = a.debounce(ctx); err != nil {
+			return p, err
+		}
+		if n == 0 {
+			p.deadline = time.Now().Add(milliseconds(a.in.TimeoutMs)) // the quiet period does not count
+		}
+		if err = a.prepareFrom(ctx, session, &p); !a.hasNewInput() {
+			break
+		}
+	}
+	return p, err
+}
+
+// maxPreparations bounds the work for a sender that writes faster than the hooks answer.
+const maxPreparations = 10
+
+func (a *attempt) prepareFrom(ctx context.Context, session reducer.Session, p *prepared) (err error) {
+	config := session.Reduced.Config
+	p.policy = config.Delivery.Policy
+	if p.model, err = a.resolve(config); err != nil {
+		return err
+	}
+	if a.tools, err = a.offer(ctx, config.Tools); err != nil {
+		return err
+	}
+	messages, settings := reducer.MessagesOf(session), reducer.SettingsOf(session)
+	if messages, settings, err = a.runBefore(ctx, p.deadline, messages, settings); err != nil {
+		return err
+	}
+	if settings, err = a.tools.choose(settings); err != nil {
+		return err
+	}
+	p.request = ModelRequest{
+		Conversation: a.in.ContextName,
+		Messages:     messages,
+		FirstToken:   milliseconds(config.FirstTokenMs),
+		Stall:        milliseconds(config.StallMs),
+		Settings:     settings,
+		Repair:       a.repair.of(messages),
+		Tools:        a.tools.definitions(),
+	}
+	return p.model.Check(p.request)
 }
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -155,6 +191,9 @@ func (a *attempt) isOutdated(through string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.newestInput = max(a.newestInput, event.Counter(through))
+	if a.stopHooks != nil && a.newestInput > event.Counter(a.attempted.Through) {
+		a.stopHooks()
+	}
 	return a.attempted.Sent && event.Counter(through) > event.Counter(a.attempted.Through)
 }
 

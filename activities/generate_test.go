@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
 	"github.com/seed-9ed7edd4/chronicle/internal/natsserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
@@ -126,6 +127,7 @@ type world struct {
 	providerID string
 	// handBack is Options.HandBack.
 	handBack chan struct{}
+	hooks    []hook.Hook
 }
 
 func newWorld(t *testing.T, session reducer.Session, steps ...llmtest.Step) *world {
@@ -152,7 +154,7 @@ func (w *world) reset(cache *activities.SessionCache) {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	w.env = suite.NewTestActivityEnvironment()
 	w.env.RegisterActivity(activities.New(activities.Options{
-		Temporal: w.server, Cache: cache, Stream: backend.Stream(w.stream), HandBack: w.handBack,
+		Temporal: w.server, Cache: cache, Stream: backend.Stream(w.stream), HandBack: w.handBack, Hooks: w.hooks,
 		Models: backend.Models(llm.New(llm.Options{
 			Getenv:        func(string) string { return "" },
 			AllowLoopback: true,

@@ -74,13 +74,14 @@ func (b toolbox) definitions() []ToolDefinition {
 	return out
 }
 
-func (b toolbox) names() string {
-	var names []string
+func (b toolbox) list() (names []string) {
 	for _, t := range b.tools {
 		names = append(names, t.Name)
 	}
-	return cmp.Or(strings.Join(names, ", "), "none")
+	return names
 }
+
+func (b toolbox) names() string { return cmp.Or(strings.Join(b.list(), ", "), "none") }
 
 // choose replaces a canonical name in the tool choice by the name that models know.
 func (b toolbox) choose(settings event.RequestSettings) (event.RequestSettings, error) {

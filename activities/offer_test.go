@@ -53,13 +53,17 @@ var ask = event.Tool{Name: "ask", Description: "Ask", Parameters: event.Object(`
 // answered returns the result of Generate in a context with settings.
 func answered(t *testing.T, tools activities.Tools, model *caller, settings ...event.Body) (activities.GenerateResult, error) {
 	t.Helper()
+	return answeredWith(t, activities.Options{Models: model, Tools: tools}, settings...)
+}
+
+func answeredWith(t *testing.T, options activities.Options, settings ...event.Body) (activities.GenerateResult, error) {
+	t.Helper()
 	session := newSession(settings...)
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
-	env.RegisterActivity(activities.New(activities.Options{
-		Temporal: &server{session: func(int) (reducer.Session, error) { return session, nil }}, Models: model, Tools: tools,
-	}))
+	options.Temporal = &server{session: func(int) (reducer.Session, error) { return session, nil }}
+	env.RegisterActivity(activities.New(options))
 	var result activities.GenerateResult
 	value, err := env.ExecuteActivity(acts.Generate, activities.GenerateInput{
 		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: 30_000,

@@ -30,6 +30,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		Usage:        answer.Usage,
 		FinishReason: answer.FinishReason,
 		Lost:         a.lost,
+		Hooks:        a.guard.reported(),
 	}
 	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
@@ -54,13 +55,14 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	var stop stopped
 	var modelErr *ModelError
 	isTimeout := errors.As(err, &modelErr) && errors.Is(err, context.DeadlineExceeded)
+	isHookError := modelErr != nil && modelErr.Kind == hookError
 	isLast := int(a.info.Attempt) >= a.maxAttempts() && !a.hasFallback
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &stop):
 		result.Outcome, result.Reason = reducer.Interrupted, stop.reason
 	case errors.Is(cause, errShutdown):
 		result.Outcome, result.Text, result.Reasoning = reducer.HandedBack, "", ""
-	case errors.Is(cause, errTooLong):
+	case errors.Is(cause, errTooLong) && !isHookError:
 		result.Outcome = reducer.Completed
 	case isTimeout && isLast && answer.Text != "":
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonTimeout
@@ -69,7 +71,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 			Kind: "timeout", Failure: event.FailureTimeout, Retryable: true,
 			Err: fmt.Errorf("%s: timeout: %w (%v)", a.attempted.ProviderID, errTimeout, time.Since(a.startedAt).Round(time.Millisecond)),
 		}, answer.Usage)
-	case cause != nil:
+	case cause != nil && !errors.Is(cause, errTooLong):
 		// Temporal cancelled the activity, or the result is obsolete.
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonCancelled
 	default:
@@ -136,13 +138,16 @@ func fittingState(state *event.ProviderState, room int) (*event.ProviderState, i
 func (a *attempt) failure(err error, usage event.Usage) error {
 	details := Failure{
 		Attempted: a.attempted, Kind: event.FailureUnavailable, Retryable: true,
-		DurationMs: time.Since(a.startedAt).Milliseconds(), Usage: usage, Lost: a.lost,
+		DurationMs: time.Since(a.startedAt).Milliseconds(), Usage: usage, Lost: a.lost, Hooks: a.guard.reported(),
 	}
 	var options temporal.ApplicationErrorOptions
 	kind, text := "internal", err.Error()
 	var modelErr *ModelError
 	if errors.As(err, &modelErr) {
-		kind, text = modelErr.Kind, text+modelErr.excerpt()
+		kind = modelErr.Kind
+		if !a.guard.checksAnswers() {
+			text += modelErr.excerpt()
+		}
 		details.Kind = cmp.Or(modelErr.Failure, details.Kind)
 		details.Retryable = modelErr.Retryable && !(modelErr.RetryOnce && a.info.Attempt > 1)
 		options.NonRetryable = !details.Retryable || modelErr.RetryAfter > maxRetryAfter

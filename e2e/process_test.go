@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
@@ -40,6 +41,8 @@ type workerSettings struct {
 	DrainTimeout time.Duration `json:"drainTimeout"`
 	// HangOnSignal makes the process hang when it signals a context.
 	HangOnSignal bool `json:"hangOnSignal"`
+	// HookURL enables [remoteHook].
+	HookURL string `json:"hookUrl"`
 }
 
 type hangOnSignal struct {
@@ -95,10 +98,14 @@ func runWorker(settings string, logger *slog.Logger) error {
 		return err
 	}
 	defer conn.Close()
+	var hooks []hook.Hook
+	if s.HookURL != "" {
+		hooks = append(hooks, remoteHook(s.HookURL))
+	}
 	return contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: probes{}, Stream: conn,
 		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
-		DrainTimeout: s.DrainTimeout,
+		DrainTimeout: s.DrainTimeout, Hooks: hooks,
 	}).Run(worker.InterruptCh())
 }
 

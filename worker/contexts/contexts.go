@@ -12,6 +12,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	chronicle "github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/backend"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -45,6 +46,9 @@ type Options struct {
 	// Tools are the same in all workers of a task queue. Nil: none; tools of clients still work.
 	Tools  activities.Tools
 	Stream *stream.Conn // live deltas; nil: none
+	// Hooks check all requests and answers, in this order. They are the same in all workers of a
+	// task queue. Start returns an error if they are invalid.
+	Hooks []hook.Hook
 	// Reduce must be pure, and the same in all workers of a task queue. Nil: reducer.Reduce.
 	Reduce           reducer.Reducer
 	SearchAttributes bool // whether contexts set them; see [RegisterSearchAttributes]
@@ -76,6 +80,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		options.ContinueAfter = max(options.ContinueAfter, MinContinueAfter)
 	}
 	w := &Worker{drainTimeout: options.DrainTimeout, handBack: make(chan struct{}), stopped: make(chan struct{})}
+	w.invalid = hook.Validate(options.Hooks)
 	cache := activities.NewSessionCache(options.CacheBytes)
 	// Spare pollers save time: the server writes a task without a waiting poller to its database.
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
@@ -114,6 +119,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		Namespace: options.Namespace,
 		Models:    backend.Models(options.Models),
 		Tools:     options.Tools,
+		Hooks:     options.Hooks,
 		Sender: backend.Sender(chronicle.New(chronicle.Options{
 			Temporal: temporal, Namespace: options.Namespace, TaskQueue: options.TaskQueue, Archive: options.Archive,
 		})),

@@ -12,6 +12,7 @@ import (
 type Worker struct {
 	worker.Worker
 	own          worker.Worker // nil without activities
+	invalid      error         // of the options; nil: they are valid
 	drainTimeout time.Duration
 	handBack     chan struct{} // closed to hand running answers back
 	stop         sync.Once
@@ -20,6 +21,9 @@ type Worker struct {
 
 // Start starts the worker and returns.
 func (w *Worker) Start() error {
+	if w.invalid != nil {
+		return w.invalid
+	}
 	if w.own != nil {
 		if err := w.own.Start(); err != nil {
 			return err
@@ -34,6 +38,9 @@ func (w *Worker) Start() error {
 
 // Run runs the worker until interrupted delivers a value or is closed, or the worker fails.
 func (w *Worker) Run(interrupted <-chan any) error {
+	if w.invalid != nil {
+		return w.invalid
+	}
 	if w.own != nil {
 		if err := w.own.Start(); err != nil {
 			return err

@@ -1,0 +1,416 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// guard runs the hooks of an attempt and keeps their reports. Nil: there are no hooks.
+type guard struct {
+	hooks   []hook.Hook
+	request hook.Request
+
+	beside chan struct{} // closed when all hooks beside the answer have ended; nil: none
+
+	mu      sync.Mutex
+	err     error // of the first hook beside the answer that refused it or failed
+	reports []event.HookApplied
+	// unchecked are the reports for a partial answer, which is dropped if a hook failed.
+	unchecked []event.HookApplied
+	bytes     int // of the changes
+}
+
+// hookError is the kind of errors of hooks.
+const hookError = "hook"
+
+var errHookTimeout = errors.New("the hook did not answer in time")
+
+func (a *attempt) newGuard(request hook.Request) *guard {
+	if len(a.options.Hooks) == 0 {
+		return nil
+	}
+	request.ContextName, request.RequestID, request.Attempt = a.in.ContextName, a.in.RequestID, a.attempted.Attempt
+	request.ProviderID, request.Model = a.attempted.ProviderID, a.attempted.Model
+	request.Messages = slices.Clone(request.Messages) // the original belongs to the cache of sessions
+	return &guard{hooks: a.options.Hooks, request: request}
+}
+
+// before runs the hooks before the request, which changes as they say.
+func (g *guard) before(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+	for _, h := range g.hooks {
+		if h.Before == nil || h.Beside {
+			continue
+		}
+		request := g.request
+		verdict, err := g.ask(ctx, h, event.HookBefore, func(ctx context.Context) (hook.Verdict, error) { return h.Before(ctx, request) })
+		if err != nil {
+			return err
+		}
+		if verdict.Change != nil && !verdict.Change.IsZero() {
+			g.report(h, event.HookBefore, event.HookChanged, verdict.Reason, &verdict.Change.HookChange)
+		}
+	}
+	return nil
+}
+
+func (g *guard) apply(change event.HookChange) error {
+	messages, settings, err := hook.Apply(change, g.request.Messages, g.request.Settings)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	if g.bytes += len(data); g.bytes > hook.MaxChangeBytes {
+		return fmt.Errorf("all changes of the request have %d bytes of JSON (at most %d)", g.bytes, hook.MaxChangeBytes)
+	}
+	g.request.Messages, g.request.Settings = messages, settings
+	return nil
+}
+
+// startBeside runs the hooks beside the answer until they end, end is called, or PartialTimeout
+// after ctx. It calls stop if one refuses the answer or fails, and pass if none does.
+func (g *guard) startBeside(ctx context.Context, stop context.CancelCauseFunc, pass func()) (end func()) {
+	var hooks []hook.Hook
+	if g != nil {
+		hooks = slices.DeleteFunc(slices.Clone(g.hooks), func(h hook.Hook) bool { return !h.Beside })
+	}
+	if len(hooks) == 0 {
+		pass()
+		return func() {}
+	}
+	g.beside = make(chan struct{})
+	ctx, cancel := lasting(ctx, hook.PartialTimeout)
+	var running sync.WaitGroup
+	request := g.request
+	for _, h := range hooks {
+		running.Go(func() {
+			_, err := g.ask(ctx, h, event.HookBeside, func(ctx context.Context) (hook.Verdict, error) { return h.Before(ctx, request) })
+			if err != nil && g.fail(err) {
+				stop(err)
+				cancel()
+			}
+		})
+	}
+	go func() {
+		running.Wait()
+		cancel()
+		if g.failure() == nil {
+			pass()
+		}
+		close(g.beside)
+	}()
+	return func() {
+		cancel()
+		<-g.beside
+	}
+}
+
+// fail reports whether err is the first failure beside the answer.
+func (g *guard) fail(err error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return false
+	}
+	g.err = err
+	return true
+}
+
+// failure returns the first refusal or failure beside the answer so far.
+func (g *guard) failure() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// after waits for the hooks beside the answer and runs those after it. It returns the answer as
+// they changed it.
+func (g *guard) after(ctx context.Context, response hook.Response) (hook.Response, error) {
+	if g.beside != nil {
+		<-g.beside
+		if err := g.failure(); err != nil {
+			return response, err
+		}
+	}
+	ctx, cancel := lasting(ctx, hook.PartialTimeout)
+	defer cancel()
+	for _, h := range g.hooks {
+		if h.After == nil {
+			continue
+		}
+		request, checked := g.request, response
+		verdict, err := g.ask(ctx, h, event.HookAfter, func(ctx context.Context) (hook.Verdict, error) { return h.After(ctx, request, checked) })
+		if err != nil {
+			return response, err
+		}
+		if verdict.Change != nil && verdict.Change.Text != nil && *verdict.Change.Text != response.Text {
+			response.Text, response.Reasoning = validText(*verdict.Change.Text), ""
+			g.report(h, event.HookAfter, event.HookChanged, verdict.Reason, nil)
+		}
+	}
+	return response, nil
+}
+
+// ask returns a verdict that passes, or an error: a refusal, a failure of the hook, or the cause of
+// the end of ctx. The failure of an open hook is recorded and passes.
+func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (hook.Verdict, error) {
+	verdict, err := call(ctx, cmp.Or(h.Timeout, hook.DefaultTimeout), check)
+	if err == nil {
+		err = verdict.Validate(stage)
+	}
+	if err == nil && stage == event.HookBefore && verdict.Refuse == "" && verdict.Change != nil {
+		err = g.apply(verdict.Change.HookChange)
+	}
+	switch {
+	case err == nil && verdict.Refuse == "":
+		return verdict, nil
+	case err == nil:
+		reason := redactedReason(verdict.Refuse)
+		g.report(h, stage, event.HookRefused, reason, nil)
+		return hook.Verdict{}, &ModelError{Kind: hookError, Failure: event.FailureRefusedByHook, Err: fmt.Errorf("hook %s: %s", h.Name, reason)}
+	case ctx.Err() != nil && (stage == event.HookBefore || context.Cause(ctx) == context.Canceled):
+		return hook.Verdict{}, context.Cause(ctx) // no failure of the hook
+	}
+	activity.GetLogger(ctx).Warn("A hook failed", "hook", h.Name, "stage", stage, "error", event.Redact(err.Error(), maxHookError))
+	if h.OnFailure == hook.Open {
+		g.report(h, stage, event.HookFailed, err.Error(), nil)
+		return hook.Verdict{}, nil
+	}
+	g.setUnchecked(h, stage, err)
+	return hook.Verdict{}, &ModelError{Kind: hookError, Failure: event.FailureUnavailable, Retryable: true, Err: fmt.Errorf("hook %s: %w", h.Name, err)}
+}
+
+// call abandons a function that ignores the end of its context.
+func call(ctx context.Context, timeout time.Duration, check func(context.Context) (hook.Verdict, error)) (hook.Verdict, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errHookTimeout)
+	defer cancel()
+	type outcome struct {
+		verdict hook.Verdict
+		err     error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				activity.GetLogger(ctx).Error("A hook panicked", "panic", event.Redact(fmt.Sprint(p), 2000), "stack", string(debug.Stack()))
+				ended <- outcome{err: fmt.Errorf("the hook panicked: %v", p)}
+			}
+		}()
+		verdict, err := check(ctx)
+		ended <- outcome{verdict, err}
+	}()
+	select {
+	case out := <-ended:
+		if out.err != nil && ctx.Err() != nil {
+			out.err = context.Cause(ctx)
+		}
+		return out.verdict, out.err
+	case <-ctx.Done():
+		return hook.Verdict{}, context.Cause(ctx)
+	}
+}
+
+const maxHookError = 400 // bytes
+
+func redactedReason(reason string) string { return event.Redact(validText(reason), maxHookError) }
+
+func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// setUnchecked notes why the answer was not checked.
+func (g *guard) setUnchecked(h hook.Hook, stage event.HookStage, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unchecked = append(g.unchecked, g.reportOf(h, stage, event.HookRefused, "not checked: "+err.Error()))
+}
+
+// refuseUnchecked reports the hooks that did not check a partial answer.
+func (g *guard) refuseUnchecked() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reports, g.unchecked = append(g.reports, g.unchecked...), nil
+}
+
+func (g *guard) report(h hook.Hook, stage event.HookStage, outcome event.HookOutcome, reason string, change *event.HookChange) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.reportOf(h, stage, outcome, reason)
+	r.Change = change
+	g.reports = append(g.reports, r)
+}
+
+func (g *guard) reportOf(h hook.Hook, stage event.HookStage, outcome event.HookOutcome, reason string) event.HookApplied {
+	return event.HookApplied{
+		RequestID: g.request.RequestID, Attempt: g.request.Attempt, Hook: h.Name, Stage: stage, Outcome: outcome, Reason: redactedReason(reason),
+	}
+}
+
+func (g *guard) reported() []event.HookApplied {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.reports)
+}
+
+func (g *guard) withholds() (untilVerdict, forever bool) {
+	if g == nil {
+		return false, false
+	}
+	for _, h := range g.hooks {
+		untilVerdict = untilVerdict || h.Withhold && h.Beside
+		forever = forever || h.Withhold && h.After != nil
+	}
+	return untilVerdict, forever
+}
+
+// checksAnswers reports whether no unchecked text of an answer may be recorded.
+func (g *guard) checksAnswers() bool {
+	return g != nil && slices.ContainsFunc(g.hooks, func(h hook.Hook) bool { return h.After != nil || h.Beside })
+}
+
+// conclude returns the outcome of an attempt with the text that the hooks let pass.
+func (a *attempt) conclude(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
+	if refusal := a.guard.failure(); refusal != nil {
+		return a.withoutAnswer(ctx, answer, refusal)
+	}
+	result, err := a.outcome(ctx, answer, err)
+	isEmpty := result.Outcome == reducer.HandedBack || result.Outcome == reducer.Interrupted && result.Text == "" && result.Reasoning == ""
+	if err != nil || isEmpty || !a.guard.checksAnswers() {
+		return result, err
+	}
+	response := hook.Response{Text: result.Text, Reasoning: result.Reasoning, Partial: result.Outcome == reducer.Interrupted}
+	for _, c := range result.Calls {
+		response.Calls = append(response.Calls, hook.Call{Name: c.Name, Arguments: c.Arguments})
+	}
+	checked, err := a.guard.after(ctx, response)
+	if err != nil {
+		return a.withoutAnswer(ctx, answer, err)
+	}
+	result.Hooks = a.guard.reported()
+	if checked.Text != response.Text {
+		result.Text, _ = truncate(checked.Text, MaxAnswerBytes, wire.MaxEventBytes-envelopeBytes)
+		result.Reasoning, result.ProviderState = "", nil
+	}
+	return result, nil
+}
+
+// withoutAnswer returns the outcome of an attempt whose answer a hook refused or did not check.
+func (a *attempt) withoutAnswer(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
+	result, err := a.outcome(ctx, Answer{Usage: answer.Usage}, err)
+	if err == nil && result.Outcome == reducer.Interrupted {
+		a.guard.refuseUnchecked()
+		result.Hooks = a.guard.reported()
+	}
+	return result, err
+}
+
+// runBefore runs the hooks before the request until deadline, or until new input arrives.
+func (a *attempt) runBefore(ctx context.Context, deadline time.Time, messages []reducer.Message, settings event.RequestSettings) ([]reducer.Message, event.RequestSettings, error) {
+	a.guard = a.newGuard(hook.Request{Messages: messages, Settings: settings, Tools: a.tools.list()})
+	if a.guard == nil {
+		return messages, settings, nil
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, deadline, errTimeout)
+	defer cancel()
+	a.setStopHooks(cancel)
+	defer a.setStopHooks(nil)
+	err := a.guard.before(ctx)
+	return a.guard.request.Messages, a.guard.request.Settings, err
+}
+
+func (a *attempt) setStopHooks(stop context.CancelFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stopHooks = stop
+}
+
+// hasNewInput reports whether the request lacks input that arrived while its hooks ran.
+func (a *attempt) hasNewInput() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.guard != nil && a.newestInput > event.Counter(a.attempted.Through)
+}
+
+// deltas returns a function that publishes deltas as the hooks allow, and one to call when those
+// beside the answer let it pass.
+func (a *attempt) deltas() (publish func(Delta), passed func()) {
+	switch untilVerdict, forever := a.guard.withholds(); {
+	case forever:
+		return func(Delta) {}, func() {}
+	case untilVerdict:
+		g := &gate{publish: a.broadcast.Publish}
+		return g.take, g.open
+	default:
+		return a.broadcast.Publish, func() {}
+	}
+}
+
+// lasting returns a context that ends d after ctx, with its cause.
+func lasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(fmt.Errorf("%w (%v after the end of the answer: %w)", errHookTimeout, d, context.Cause(ctx)))
+		case <-out.Done():
+		}
+	})
+	return out, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// gate publishes deltas, or withholds them until it opens.
+type gate struct {
+	publish func(Delta)
+
+	mu     sync.Mutex
+	isOpen bool
+	held   []Delta
+}
+
+func (g *gate) take(d Delta) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.isOpen {
+		g.publish(d)
+	} else {
+		g.held = append(g.held, d)
+	}
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, d := range g.held {
+		g.publish(d)
+	}
+	g.isOpen, g.held = true, nil
+}

@@ -1,0 +1,414 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/stream"
+)
+
+type (
+	before = func(context.Context, hook.Request) (hook.Verdict, error)
+	after  = func(context.Context, hook.Request, hook.Response) (hook.Verdict, error)
+)
+
+func says(v hook.Verdict) before {
+	return func(context.Context, hook.Request) (hook.Verdict, error) { return v, nil }
+}
+
+func saysAfter(v hook.Verdict) after {
+	return func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) { return v, nil }
+}
+
+func (w *world) use(hooks ...hook.Hook) {
+	w.t.Helper()
+	require.NoError(w.t, hook.Validate(hooks))
+	w.hooks = hooks
+	w.reset(nil)
+}
+
+// published returns the text of all deltas of an attempt that has ended.
+func (w *world) published(sub *stream.Subscription) (text string) {
+	w.t.Helper()
+	w.stream.PublishProgress("demo", event.ToolProgress{RequestID: "demo:r0001", ToolCallID: "end"})
+	waited := time.After(10 * time.Second)
+	for {
+		select {
+		case m := <-sub.Messages():
+			d, ok := sub.Delta(m)
+			if ok && d.Progress != nil {
+				return text
+			}
+			text += d.Delta + d.Reasoning
+		case <-waited:
+			require.FailNow(w.t, "the end of the deltas is missing")
+		}
+	}
+}
+
+func TestHooksChangeTheRequestInOrder(t *testing.T) {
+	w := newWorld(t, newSession(event.SystemPrompt{Content: "Be brief."}), llmtest.Answer("Hi").Expect(func(r llmtest.Request) error {
+		if got := fmt.Sprint(r.Messages[0].Content, "|", r.LastUser(), "|", r.Temperature); got != "Be brief.\n\nNo names.|[name]!|0.5" {
+			return errors.New(got)
+		}
+		return nil
+	}))
+	change := event.HookChange{
+		Instructions: "No names.", Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "[name]"}},
+		Settings: &event.RequestSettings{Temperature: new(0.5)},
+	}
+	var seen hook.Request
+	w.use(
+		hook.Hook{Name: "pii", Before: says(hook.Verdict{Change: &hook.Change{HookChange: change}, Reason: "a name"})},
+		hook.Hook{Name: "passes", Before: says(hook.Verdict{})},
+		hook.Hook{Name: "marks", Before: func(_ context.Context, r hook.Request) (hook.Verdict, error) {
+			seen = r
+			return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{
+				Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: r.Messages[1].Content + "!"}},
+			}}}, nil
+		}},
+	)
+	reported := false
+	w.server.onSignal = func() { reported = len(w.model.Requests()) == 0 }
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.True(t, reported, "the workflow knows the changes before the model does")
+	want := []event.HookApplied{
+		{RequestID: "demo:r0001", Attempt: 1, Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "a name", Change: &change},
+		{RequestID: "demo:r0001", Attempt: 1, Hook: "marks", Stage: event.HookBefore, Outcome: event.HookChanged,
+			Change: &event.HookChange{Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "[name]!"}}}},
+	}
+	require.Equal(t, want, result.Hooks)
+	require.Equal(t, want, w.server.started[0].Hooks)
+	require.Equal(t, "demo demo:r0001 1 openai scripted", fmt.Sprint(seen.ContextName, " ", seen.RequestID, " ", seen.Attempt, " ", seen.ProviderID, " ", seen.Model))
+	require.Equal(t, "Be brief.\n\nNo names.", seen.Messages[0].Content)
+}
+
+func TestARefusedRequestIsNotSent(t *testing.T) {
+	w := newWorld(t, newSession())
+	w.use(hook.Hook{Name: "guard", Before: says(hook.Refuse("it contains password=hunter2"))},
+		hook.Hook{Name: "never", Before: func(context.Context, hook.Request) (hook.Verdict, error) { panic("asked") }})
+	_, err := w.generate()
+	failed, attempt := failure(t, err)
+	require.True(t, failed.NonRetryable())
+	require.Equal(t, "hook guard: it contains password=[removed]", failed.Message())
+	require.False(t, attempt.Sent)
+	var details activities.Failure
+	require.NoError(t, failed.Details(&details))
+	require.Equal(t, event.FailureRefusedByHook, details.Kind)
+	require.False(t, details.Retryable)
+	require.Equal(t, []event.HookApplied{{
+		RequestID: "demo:r0001", Attempt: 1, Hook: "guard", Stage: event.HookBefore, Outcome: event.HookRefused, Reason: "it contains password=[removed]",
+	}}, details.Hooks)
+	require.Empty(t, w.model.Requests())
+	require.Empty(t, w.server.started)
+}
+
+func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	change := func(c hook.Change) before { return says(hook.Verdict{Change: &c}) }
+	for name, test := range map[string]struct {
+		before before
+		want   string
+	}{
+		"an error": {func(context.Context, hook.Request) (hook.Verdict, error) { return hook.Verdict{}, errors.New("down") }, "down"},
+		"a panic":  {func(context.Context, hook.Request) (hook.Verdict, error) { panic("oh") }, "the hook panicked: oh"},
+		"no verdict": {func(context.Context, hook.Request) (hook.Verdict, error) {
+			<-never
+			return hook.Verdict{}, nil
+		}, "the hook did not answer in time"},
+		"an unknown message": {change(hook.Change{HookChange: event.HookChange{Messages: []event.ReplacedMessage{{EventID: "demo:0009", Content: "x"}}}}),
+			"change: the request has no message demo:0009"},
+		"an invalid change": {change(hook.Change{HookChange: event.HookChange{Settings: &event.RequestSettings{Temperature: new(9.0)}}}),
+			"change: settings.temperature: want 0 to 2, got 9"},
+		"a large change": {change(hook.Change{HookChange: event.HookChange{Instructions: strings.Repeat("x", event.MaxHookChangeBytes)}}),
+			"change: 16403 bytes of JSON (at most 16384)"},
+		"a change of an answer": {change(hook.Change{Text: new("x")}), "the change of a request contains a text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hook.Hook{Name: "guard", Before: test.before, Timeout: 200 * time.Millisecond}
+			w := newWorld(t, newSession())
+			w.use(h)
+			_, err := w.generate()
+			failed, _ := failure(t, err)
+			require.False(t, failed.NonRetryable())
+			require.Equal(t, "hook guard: "+test.want, failed.Message())
+			var details activities.Failure
+			require.NoError(t, failed.Details(&details))
+			require.Equal(t, event.FailureUnavailable, details.Kind)
+			require.True(t, details.Retryable)
+			require.Empty(t, details.Hooks)
+			require.Empty(t, w.model.Requests())
+
+			h.OnFailure = hook.Open
+			w = newWorld(t, newSession(), llmtest.Answer("Hi"))
+			w.use(h)
+			result, err := w.generate()
+			require.NoError(t, err)
+			require.Equal(t, "Hello", w.model.Requests()[0].LastUser())
+			require.Equal(t, []event.HookApplied{{
+				RequestID: "demo:r0001", Attempt: 1, Hook: "guard", Stage: event.HookBefore, Outcome: event.HookFailed, Reason: test.want,
+			}}, result.Hooks)
+		})
+	}
+}
+
+func TestTheChangesOfARequestAreBounded(t *testing.T) {
+	w := newWorld(t, newSession())
+	large := says(hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: strings.Repeat("x", 15<<10)}}})
+	w.use(hook.Hook{Name: "a", Before: large}, hook.Hook{Name: "b", Before: large}, hook.Hook{Name: "c", Before: large})
+	_, err := w.generate()
+	failed, _ := failure(t, err)
+	require.Contains(t, failed.Message(), "hook c: all changes of the request have 46137 bytes of JSON (at most 32768)")
+}
+
+func TestAHookBesideTheAnswerStopsIt(t *testing.T) {
+	gate := llmtest.NewGate()
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+	sub := w.connect()
+	w.use(hook.Hook{Name: "guard", Beside: true, Withhold: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
+		return hook.Refuse("off topic"), gate.Reached(ctx)
+	}})
+	_, err := w.generate()
+	failed, attempt := failure(t, err)
+	require.True(t, failed.NonRetryable())
+	require.Equal(t, "hook guard: off topic", failed.Message())
+	require.Equal(t, sent, attempt)
+	var details activities.Failure
+	require.NoError(t, failed.Details(&details))
+	require.Equal(t, 8, details.InputTokens, "the usage is that of the beginning of the answer")
+	require.Equal(t, event.HookBeside, details.Hooks[0].Stage)
+	require.NoError(t, w.model.Aborted(t.Context(), 1))
+	require.Empty(t, w.published(sub), "a delta was published before the verdict")
+}
+
+func TestAnAnswerWaitsForTheHookBesideIt(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("One", " two"))
+	sub := w.connect()
+	w.use(hook.Hook{Name: "guard", Beside: true, Withhold: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
+		_, err := w.model.Request(ctx, 1)
+		return hook.Verdict{}, err
+	}})
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, "One two", result.Text)
+	require.Empty(t, result.Hooks)
+	require.Equal(t, "One two", w.published(sub))
+}
+
+func TestAHookBesideTheAnswerCannotChangeIt(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("One"))
+	w.use(hook.Hook{Name: "guard", Beside: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
+		_, err := w.model.Request(ctx, 1)
+		return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: "x"}}}, err
+	}})
+	_, err := w.generate()
+	failed, _ := failure(t, err)
+	require.Equal(t, "hook guard: a hook beside the answer changes the request (it was sent)", failed.Message())
+}
+
+func TestAHookChangesTheAnswer(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("I am", " Ann").Thinking("Ann asks"))
+	sub := w.connect()
+	w.use(hook.Hook{Name: "pii", After: func(_ context.Context, _ hook.Request, r hook.Response) (hook.Verdict, error) {
+		return hook.ReplaceText(strings.ReplaceAll(r.Text, "Ann", "[name]"), r.Reasoning), nil
+	}}, hook.Hook{Name: "marks", Withhold: true, After: func(_ context.Context, _ hook.Request, r hook.Response) (hook.Verdict, error) {
+		return hook.ReplaceText(r.Text+"!", ""), nil
+	}})
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, reducer.Completed, result.Outcome)
+	require.Equal(t, "I am [name]!", result.Text)
+	require.Empty(t, result.Reasoning)
+	require.Nil(t, result.ProviderState)
+	require.Equal(t, []event.HookApplied{
+		{RequestID: "demo:r0001", Attempt: 1, Hook: "pii", Stage: event.HookAfter, Outcome: event.HookChanged, Reason: "Ann asks"},
+		{RequestID: "demo:r0001", Attempt: 1, Hook: "marks", Stage: event.HookAfter, Outcome: event.HookChanged},
+	}, result.Hooks)
+	require.Empty(t, w.published(sub), "a delta was published although a hook withholds them")
+}
+
+func TestARefusedAnswerIsNotRecorded(t *testing.T) {
+	model := &caller{answer: activities.Answer{
+		Text: "Let me look", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "tool_calls",
+		Calls: []activities.ModelCall{{ID: "call_1", Name: "ask", Arguments: `{"question":"who?"}`}},
+	}}
+	var seen hook.Response
+	guard := hook.Hook{Name: "guard", After: func(_ context.Context, _ hook.Request, r hook.Response) (hook.Verdict, error) {
+		seen = r
+		return hook.Refuse("no questions"), nil
+	}}
+	_, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTools{Tools: event.ToolList{ask}})
+	failed, _ := failure(t, err)
+	require.True(t, failed.NonRetryable())
+	var details activities.Failure
+	require.NoError(t, failed.Details(&details))
+	require.Equal(t, event.FailureRefusedByHook, details.Kind)
+	require.Equal(t, event.Usage{InputTokens: 7, OutputTokens: 2}, details.Usage)
+	require.Equal(t, hook.Response{Text: "Let me look", Calls: []hook.Call{{Name: "ask", Arguments: []byte(`{"question":"who?"}`)}}}, seen)
+}
+
+func TestHooksCheckAPartialAnswer(t *testing.T) {
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	for name, test := range map[string]struct {
+		hook   hook.Hook
+		text   string
+		report string // outcome and reason
+	}{
+		"passes":  {hook.Hook{After: saysAfter(hook.Verdict{})}, "One", ""},
+		"changes": {hook.Hook{After: saysAfter(hook.ReplaceText("1", ""))}, "1", "changed "},
+		"refuses": {hook.Hook{After: saysAfter(hook.Refuse("no"))}, "", "refused no"},
+		"fails": {hook.Hook{After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {
+			return hook.Verdict{}, errors.New("down")
+		}}, "", "refused not checked: down"},
+		"fails open": {hook.Hook{OnFailure: hook.Open, After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {
+			return hook.Verdict{}, errors.New("down")
+		}}, "One", "failed down"},
+		"refuses beside": {hook.Hook{Beside: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
+			return hook.Refuse("no"), nil
+		}}, "", "refused no"},
+		"does not answer beside": {hook.Hook{Beside: true, Timeout: time.Minute, Before: func(context.Context, hook.Request) (hook.Verdict, error) {
+			<-never
+			return hook.Verdict{}, nil
+		}}, "", "refused not checked: the hook did not answer in time (3s after the end of the answer: stopped: cancelled)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gate := llmtest.NewGate()
+			w := newWorld(t, newSession(), llmtest.Answer("One", " two").HoldAfter(1, gate))
+			sub := w.connect()
+			partial, isStopped := false, make(chan struct{})
+			h := test.hook
+			h.Name = "guard"
+			if check := h.After; check != nil {
+				h.After = func(ctx context.Context, r hook.Request, response hook.Response) (hook.Verdict, error) {
+					partial = response.Partial && response.Text == "One"
+					return check(ctx, r, response)
+				}
+			} else if check := h.Before; test.report == "refused no" {
+				h.Before = func(ctx context.Context, r hook.Request) (hook.Verdict, error) {
+					<-isStopped
+					partial = true
+					return check(ctx, r)
+				}
+			} else {
+				partial = true
+			}
+			w.use(h)
+			stopped := make(chan error, 1)
+			go func() {
+				awaitDelta(t, sub, "One")
+				stopped <- w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+				close(isStopped)
+			}()
+			result, err := w.generate()
+			require.NoError(t, err)
+			require.NoError(t, <-stopped)
+			require.True(t, partial)
+			require.Equal(t, reducer.Interrupted, result.Outcome)
+			require.Equal(t, event.ReasonCancelled, result.Reason)
+			require.Equal(t, test.text, result.Text)
+			report := ""
+			for _, r := range result.Hooks {
+				report += fmt.Sprint(r.Outcome, " ", r.Reason)
+			}
+			require.Equal(t, test.report, report)
+		})
+	}
+}
+
+func TestARequestIsInterruptedWhileAHookRuns(t *testing.T) {
+	for name, stop := range map[string]func(w *world) error{
+		"by a person": func(w *world) error {
+			return w.stream.Stop(t.Context(), "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonCancelled})
+		},
+		"by a shutdown": func(w *world) error {
+			close(w.handBack)
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newSession())
+			w.handBack = make(chan struct{})
+			w.connect()
+			ended := make(chan error, 1)
+			stopped := make(chan error, 1)
+			w.use(hook.Hook{Name: "slow", Timeout: time.Minute, OnFailure: hook.Open, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
+				go func() { stopped <- stop(w) }()
+				<-ctx.Done()
+				ended <- nil
+				return hook.Verdict{}, ctx.Err()
+			}})
+			result, err := w.generate()
+			require.NoError(t, err)
+			require.NoError(t, <-stopped)
+			require.NoError(t, <-ended)
+			require.False(t, result.Sent)
+			require.Empty(t, result.Hooks, "the hook did not fail")
+			want := reducer.Interrupted
+			if name == "by a shutdown" {
+				want = reducer.HandedBack
+			}
+			require.Equal(t, want, result.Outcome)
+			require.Empty(t, w.model.Requests())
+		})
+	}
+}
+
+func TestInputThatArrivesWhileAHookRunsIsPartOfTheRequest(t *testing.T) {
+	session := newSession()
+	newer := withInput(session, "and you?")
+	w := newWorld(t, session, llmtest.Answer("Both."))
+	w.connect()
+	var checked []string
+	w.use(hook.Hook{Name: "slow", Timeout: time.Minute, Before: func(ctx context.Context, r hook.Request) (hook.Verdict, error) {
+		checked = append(checked, r.Messages[len(r.Messages)-1].Content)
+		if len(checked) > 1 {
+			return hook.Verdict{}, nil
+		}
+		w.server.mu.Lock()
+		w.server.session = func(int) (reducer.Session, error) { return newer, nil }
+		w.server.mu.Unlock()
+		err := w.stream.Stop(ctx, "demo", stream.Stop{RequestID: "demo:r0001", Reason: event.ReasonNewUserInput, Through: newer.LastEventID()})
+		<-ctx.Done()
+		return hook.Verdict{}, err
+	}})
+	result, err := w.generate()
+	require.NoError(t, err)
+	require.Equal(t, []string{"Hello", "and you?"}, checked)
+	require.Equal(t, newer.LastEventID(), result.Through)
+	require.Len(t, w.model.Requests(), 1)
+}
+
+func TestHooksCountTowardsTheTimeoutOfTheAttempt(t *testing.T) {
+	w := newWorld(t, newSession(event.SetTimeout{TimeoutMs: 100}))
+	w.use(hook.Hook{Name: "slow", Timeout: time.Minute, OnFailure: hook.Open, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
+		<-ctx.Done()
+		return hook.Verdict{}, nil
+	}})
+	_, err := w.generate()
+	failed, _ := failure(t, err)
+	require.Equal(t, "timeout", failed.Type())
+	require.Empty(t, w.model.Requests())
+}
+
+func TestNoPartOfAnUncheckedAnswerIsInAnError(t *testing.T) {
+	format := event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject}}
+	w := newWorld(t, newSession(format), llmtest.Answer("I am Ann"))
+	w.use(hook.Hook{Name: "pii", After: saysAfter(hook.Verdict{})})
+	_, err := w.generate()
+	failed, _ := failure(t, err)
+	require.NotContains(t, failed.Message(), "Ann")
+}

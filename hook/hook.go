@@ -1,0 +1,192 @@
+package hook
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+const (
+	DefaultTimeout = 10 * time.Second
+	// PartialTimeout is how long hooks check an answer after it was interrupted.
+	PartialTimeout = 3 * time.Second
+	MaxHooks       = 16 // of a worker
+	// MaxChangeBytes bounds the JSON of all changes of a request. One change has up to
+	// [event.MaxHookChangeBytes].
+	MaxChangeBytes = 32 << 10
+	MaxTextBytes   = 512 << 10 // of a changed answer
+)
+
+// Hook checks the attempts of all contexts of a worker. Its functions are called concurrently.
+type Hook struct {
+	Name string // in events and errors; unique in a worker
+	// Before checks a request, and After an answer. At least one of them is set.
+	Before func(context.Context, Request) (Verdict, error)
+	After  func(context.Context, Request, Response) (Verdict, error)
+	// Beside runs Before at the same time as the model. It then cannot change the request.
+	Beside bool
+	// Withhold publishes no delta before the verdict. It requires Beside or After.
+	Withhold bool
+	// Timeout bounds each call. 0: [DefaultTimeout].
+	Timeout time.Duration
+	// OnFailure is what happens if the hook fails. Empty: [Closed].
+	OnFailure OnFailure
+}
+
+// OnFailure is the effect of a hook that does not work.
+type OnFailure string
+
+const (
+	Closed OnFailure = "closed" // the attempt fails and is retried
+	Open   OnFailure = "open"   // the attempt passes, which is recorded
+)
+
+// Request is the request of an attempt. It must not be modified.
+type Request struct {
+	ContextName string                `json:"contextName"`
+	RequestID   string                `json:"requestId"` // unique in the context
+	Attempt     int                   `json:"attempt"`   // counts from 1, over all steps of a turn
+	ProviderID  string                `json:"providerId"`
+	Model       string                `json:"model"`
+	Messages    []reducer.Message     `json:"messages"` // the system message first, if there is one
+	Settings    event.RequestSettings `json:"settings"`
+	Tools       []string              `json:"tools,omitempty"` // names of the offered tools
+}
+
+// Response is the answer of an attempt.
+type Response struct {
+	Text      string `json:"text"`
+	Reasoning string `json:"reasoning,omitempty"` // what the context keeps of it
+	Calls     []Call `json:"toolCalls,omitempty"`
+	Partial   bool   `json:"partial,omitempty"` // interrupted
+}
+
+// Call is a tool call of an answer. Hooks cannot change it, but refuse the answer.
+type Call struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+}
+
+// Verdict is the decision of a hook. Its zero value lets the attempt pass.
+type Verdict struct {
+	Refuse string  `json:"refuse,omitempty"` // why the attempt is refused; empty: it is not
+	Change *Change `json:"change,omitempty"` // nil: none
+	Reason string  `json:"reason,omitempty"` // of the change
+}
+
+// Change is a change of a request, or of an answer.
+type Change struct {
+	event.HookChange         // of a request
+	Text             *string `json:"text,omitempty"` // of an answer, up to [MaxTextBytes]; nil: unchanged
+}
+
+// Refuse returns a verdict that refuses an attempt.
+func Refuse(reason string) Verdict { return Verdict{Refuse: cmp.Or(reason, "no reason given")} }
+
+// ReplaceText returns a verdict that replaces the text of an answer.
+func ReplaceText(text, reason string) Verdict {
+	return Verdict{Change: &Change{Text: &text}, Reason: reason}
+}
+
+// Validate returns an error for an invalid hook, a repeated name, or more than [MaxHooks] hooks.
+func Validate(hooks []Hook) error {
+	if n := len(hooks); n > MaxHooks {
+		return fmt.Errorf("%d hooks (at most %d)", n, MaxHooks)
+	}
+	names := map[string]bool{}
+	for _, h := range hooks {
+		if err := event.ValidateName("name", h.Name); err != nil {
+			return fmt.Errorf("hook %q: %w", event.Redact(h.Name, 64), err)
+		}
+		if names[h.Name] {
+			return fmt.Errorf("hook %s: another hook has the same name", h.Name)
+		}
+		names[h.Name] = true
+		if err := h.validate(); err != nil {
+			return fmt.Errorf("hook %s: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+func (h Hook) validate() error {
+	switch {
+	case h.Before == nil && h.After == nil:
+		return fmt.Errorf("neither Before nor After is set")
+	case h.Beside && h.Before == nil:
+		return fmt.Errorf("field Beside requires Before")
+	case h.Withhold && !h.Beside && h.After == nil:
+		return fmt.Errorf("field Withhold requires Beside or After (no delta precedes the verdict of Before)")
+	case h.Timeout < 0:
+		return fmt.Errorf("timeout %v: want 0s or more", h.Timeout)
+	case h.OnFailure != "" && h.OnFailure != Closed && h.OnFailure != Open:
+		return fmt.Errorf("field OnFailure %q: want %s or %s", h.OnFailure, Closed, Open)
+	}
+	return nil
+}
+
+// Validate returns an error for a verdict that is invalid at a stage.
+func (v Verdict) Validate(stage event.HookStage) error {
+	if v.Change == nil || v.Refuse != "" {
+		return nil
+	}
+	switch stage {
+	case event.HookBefore:
+		if v.Change.Text != nil {
+			return fmt.Errorf("the change of a request contains a text")
+		}
+		if err := v.Change.Validate(); err != nil {
+			return fmt.Errorf("change: %w", err)
+		}
+	case event.HookBeside:
+		return fmt.Errorf("a hook beside the answer changes the request (it was sent)")
+	case event.HookAfter:
+		if !v.Change.IsZero() {
+			return fmt.Errorf("the change of an answer contains more than a text")
+		}
+		if v.Change.Text != nil && len(*v.Change.Text) > MaxTextBytes {
+			return fmt.Errorf("the text has %d bytes (at most %d)", len(*v.Change.Text), MaxTextBytes)
+		}
+	}
+	return nil
+}
+
+// Apply returns messages and settings with a change. It fails if the change replaces the content of
+// a message that is missing.
+func Apply(c event.HookChange, messages []reducer.Message, settings event.RequestSettings) ([]reducer.Message, event.RequestSettings, error) {
+	if c.Settings != nil {
+		settings = settings.Override(*c.Settings)
+	}
+	if c.Instructions == "" && len(c.Messages) == 0 {
+		return messages, settings, nil
+	}
+	changed := make([]reducer.Message, 0, len(messages)+1)
+	if c.Instructions != "" && (len(messages) == 0 || messages[0].Role != reducer.RoleSystem) {
+		changed = append(changed, reducer.Message{Role: reducer.RoleSystem})
+	}
+	changed = append(changed, messages...)
+	for _, replaced := range c.Messages {
+		found := false
+		for i := range changed {
+			if changed[i].EventID == replaced.EventID {
+				// The provider state could repeat the content.
+				changed[i].Content, changed[i].ProviderState, found = replaced.Content, nil, true
+			}
+		}
+		if !found {
+			return nil, settings, fmt.Errorf("change: the request has no message %s", replaced.EventID)
+		}
+	}
+	if c.Instructions != "" {
+		if changed[0].Content != "" {
+			changed[0].Content += "\n\n"
+		}
+		changed[0].Content += c.Instructions
+	}
+	return changed, settings, nil
+}
