@@ -14,6 +14,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -255,7 +256,7 @@ func TestAContextBeforeItsFirstRegistrationHasNoEvents(t *testing.T) {
 func TestAnUnavailableServerIsAnErrorAfterArchivedEvents(t *testing.T) {
 	a, _ := archived(t, [2]int{1, 6})
 	s := threeRuns(t)
-	unreachable := errors.New("no route")
+	unreachable := serviceerror.NewPermissionDenied("no route", "")
 	s.fail = func(string) error { return unreachable }
 	read, err := formatUntil(t, eventlog.New(s, "", a), "")
 	require.Equal(t, lines(1, 6), read)
@@ -611,7 +612,7 @@ func TestContinueRetriesArchiving(t *testing.T) {
 	a, _ := archived(t, [2]int{1, 6})
 	s := threeRuns(t)
 	s.runs = append(s.runs, newRun("D", "C"))
-	unreachable := errors.New("no route")
+	unreachable := serviceerror.NewPermissionDenied("no route", "")
 	s.fail = func(runID string) error { return unreachable }
 	log := eventlog.New(s, "", a)
 	next := archive.Run{ID: "D", After: 9, Behind: "C"}

@@ -20,6 +20,8 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog"
@@ -379,6 +381,7 @@ func TestFollowYieldsEachEventOnceDespiteOutages(t *testing.T) {
 	failures := []error{
 		serviceerror.NewUnavailable("refused"), nil, serviceerror.NewDeadlineExceeded("slow"),
 		nil, serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "busy"),
+		serviceerror.FromStatus(status.New(codes.Unknown, "interrupted (9)")),
 	}
 	s.fail = func(string) (err error) {
 		if len(failures) > 0 {
@@ -408,7 +411,8 @@ func (s *restarting) DescribeWorkflowExecution(ctx context.Context, workflowID, 
 
 func TestFollowWaitsForTheNamespaceOfARestartedServer(t *testing.T) {
 	unknown := serviceerror.NewNamespaceNotFound("default")
-	s := &restarting{newServer(t, newRun("A", "", record(t, 1, says("a")...))), []error{nil, unknown, unknown}}
+	interrupted := serviceerror.FromStatus(status.New(codes.Unknown, "interrupted (9)"))
+	s := &restarting{newServer(t, newRun("A", "", record(t, 1, says("a")...))), []error{nil, unknown, interrupted, unknown}}
 	s.runs[0].onEnd = func() { s.runs = append(s.runs, newRun("B", "A", record(t, 2, says("b")...))) }
 	require.Equal(t, "1:a 2:b", followed(t, eventlog.New(s, "", nil), "", 2))
 	require.Empty(t, s.errs)

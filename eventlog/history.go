@@ -49,7 +49,7 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 		case length == 0 && from.entry == 0:
 			wait, length = false, math.MaxInt64
 		case length == 0:
-			d, err := l.temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(contextName), runID)
+			d, err := l.describe(ctx, contextName, runID)
 			if err != nil {
 				yield(page{}, notFound(err))
 				return
@@ -93,7 +93,7 @@ func (l *Log) page(ctx context.Context, isLongPoll bool, request *workflowservic
 	defer cancel()
 	for b := (backoff{}); ; b.wait(ctx, nil, false) {
 		response, err := l.temporal.WorkflowService().GetWorkflowExecutionHistory(ctx, request)
-		if err != nil {
+		if err = typed(err); err != nil {
 			if isLongPoll || ctx.Err() != nil || !isTransient(err) {
 				return nil, err
 			}
@@ -184,6 +184,20 @@ func (u *unreadable) check(counter int, events []event.Event, err error) error {
 
 func readError(contextName, runID string, err error) error {
 	return fmt.Errorf("read the log of context %s, run %s: %w", contextName, runID, err)
+}
+
+func (l *Log) describe(ctx context.Context, contextName, runID string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	d, err := l.temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(contextName), runID)
+	return d, typed(err)
+}
+
+// typed converts errors with the gRPC code Unknown, for which package serviceerror has no type. The
+// server returns them for failures of its own, such as a database read that its timeout interrupted.
+func typed(err error) error {
+	if err == nil || errors.As(err, new(serviceerror.ServiceError)) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return serviceerror.NewInternal(err.Error())
 }
 
 // notFound converts "not found" errors to ErrNoContext. While a server with an SQL database deletes

@@ -16,7 +16,7 @@ import (
 // currentRun returns the newest run of a context and the length of its history.
 // It fails with blobs.ErrOtherStore if the context has another store than the archive.
 func (l *Log) currentRun(ctx context.Context, contextName string) (runID string, length int64, err error) {
-	d, err := l.temporal.DescribeWorkflowExecution(ctx, wire.WorkflowID(contextName), "")
+	d, err := l.describe(ctx, contextName, "")
 	if err != nil {
 		return "", 0, fmt.Errorf("look for context %s: %w", contextName, notFound(err))
 	}
