@@ -13,6 +13,8 @@
 //	}
 //	worker := contexts.NewWorker(temporal, contexts.Options{Hooks: []hook.Hook{guard}, …})
 //
+// Package hook/webhook makes hooks from HTTPS endpoints.
+//
 // # When hooks run
 //
 // Hooks run on the worker, for every attempt of every context: the first one, retries, those of the

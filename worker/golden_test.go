@@ -96,6 +96,7 @@ func TestMessages(t *testing.T) {
 	run("--attachments-dir", "missing")
 	run("--tool-files-root", "missing")
 	run("--mcp", "missing.json")
+	run("--hooks", "missing.toml")
 	run("--allow-base-url", "ftp://host/v1")
 	run("--providers", "missing.toml")
 	run("--providers", "house.toml")

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 	"github.com/seed-9ed7edd4/chronicle/llm"
@@ -35,6 +36,7 @@ type endpoints struct {
 	blobURL  string
 	models   llm.Options
 	mcp      []mcp.Server
+	hooks    []hook.Hook
 	// modelURL is the URL of the built-in stand-in for a model; empty without it.
 	modelURL string
 }
@@ -51,6 +53,10 @@ func (a *app) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	hooks, err := a.hooks()
+	if err != nil {
+		return err
+	}
 	var at endpoints
 	var dev *local
 	if a.settings.dev {
@@ -62,7 +68,7 @@ func (a *app) run(ctx context.Context) (err error) {
 	} else if at, err = a.configured(log); err != nil {
 		return err
 	}
-	at.mcp = servers
+	at.mcp, at.hooks = servers, hooks
 	running, err := a.startWorker(life, end, at, log)
 	if err != nil {
 		return causeOf(life, err)

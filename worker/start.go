@@ -87,6 +87,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		Part:             s.only,
 		Models:           llm.New(models),
 		Tools:            r.tools,
+		Hooks:            at.hooks,
 		Stream:           conn,
 		Archive:          logs,
 		StoreID:          storeID,

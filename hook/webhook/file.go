@@ -1,0 +1,185 @@
+package webhook
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+)
+
+// Options configure the reading of a file.
+type Options struct {
+	Getenv        func(string) string // nil: [os.Getenv]
+	AllowLoopback bool                // accept http URLs of this machine
+}
+
+const (
+	maxTimeout = time.Minute
+	maxRetries = 10
+)
+
+// table is an element of [[hooks]].
+type table struct {
+	Name      string   `toml:"name"`
+	URL       string   `toml:"url"`
+	Stages    []string `toml:"stages"`
+	Beside    bool     `toml:"beside"`
+	Deltas    string   `toml:"deltas"`
+	Timeout   string   `toml:"timeout"`
+	Retries   int      `toml:"retries"`
+	OnFailure string   `toml:"on_failure"`
+	Secret    string   `toml:"secret"`
+}
+
+// ReadFile reads a file like hooks.example.toml and the secrets that it refers to. Errors name file,
+// hook and field.
+func ReadFile(name string, options Options) ([]hook.Hook, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if options.Getenv == nil {
+		options.Getenv = os.Getenv
+	}
+	hooks, err := options.parse(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return hooks, nil
+}
+
+func (o Options) parse(text string) (hooks []hook.Hook, err error) {
+	var file struct {
+		Hooks []table `toml:"hooks"`
+	}
+	meta, err := toml.Decode(text, &file)
+	if err != nil {
+		// Error names the line; other formats of the error repeat its content.
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		return nil, fmt.Errorf("unknown key %q (want [[hooks]] with name, url, stages, beside, deltas, timeout, retries, on_failure and secret)", unknown[0].String())
+	}
+	if len(file.Hooks) == 0 {
+		return nil, errors.New("no hook (each is a table [[hooks]])")
+	}
+	for i, t := range file.Hooks {
+		h, err := o.hookOf(t)
+		if err != nil {
+			return nil, fmt.Errorf("hook %s: %w", cmp.Or(event.Redact(t.Name, 64), fmt.Sprintf("number %d", i+1)), err)
+		}
+		hooks = append(hooks, h)
+	}
+	return hooks, hook.Validate(hooks)
+}
+
+func (o Options) hookOf(t table) (h hook.Hook, err error) {
+	if err := event.ValidateName("name", t.Name); err != nil {
+		return h, err
+	}
+	if err := o.checkURL(t.URL); err != nil {
+		return h, fmt.Errorf("url: %w", err)
+	}
+	e := endpoint{name: t.Name, url: t.URL, retries: t.Retries, client: newClient()}
+	if e.signer, err = o.signer(t.Secret); err != nil {
+		return h, fmt.Errorf("secret: %w", err)
+	}
+	if t.Retries < 0 || t.Retries > maxRetries {
+		return h, fmt.Errorf("retries: want 0 to %d, got %d", maxRetries, t.Retries)
+	}
+	h = hook.Hook{Name: t.Name, Beside: t.Beside, OnFailure: hook.OnFailure(t.OnFailure)}
+	if !slices.Contains([]string{"", "open", "closed"}, t.OnFailure) {
+		return h, fmt.Errorf(`on_failure: want "closed" or "open", got %q`, t.OnFailure)
+	}
+	switch t.Deltas {
+	case "", "show":
+	case "withhold":
+		h.Withhold = true
+	default:
+		return h, fmt.Errorf(`deltas: want "show" or "withhold", got %q`, t.Deltas)
+	}
+	if t.Timeout != "" {
+		if h.Timeout, err = time.ParseDuration(t.Timeout); err != nil || h.Timeout <= 0 || h.Timeout > maxTimeout {
+			return h, fmt.Errorf("timeout: want a duration like 5s, at most %v, got %q", maxTimeout, t.Timeout)
+		}
+	}
+	if len(t.Stages) == 0 {
+		return h, errors.New(`stages: missing (want "before", "after" or both)`)
+	}
+	for _, stage := range t.Stages {
+		switch {
+		case stage == string(event.HookAfter):
+			h.After = e.after
+		case stage == string(event.HookBefore) && t.Beside:
+			h.Before = e.before(event.HookBeside)
+		case stage == string(event.HookBefore):
+			h.Before = e.before(event.HookBefore)
+		default:
+			return h, fmt.Errorf(`stages: want "before" or "after", got %q`, stage)
+		}
+	}
+	return h, nil
+}
+
+func (o Options) checkURL(raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return errors.New("want an https URL like https://guard.example.com/check")
+	case u.User != nil || u.Fragment != "":
+		return errors.New("contains a user or fragment")
+	case u.Scheme == "http" && !(o.AllowLoopback && isLoopback(u.Hostname())):
+		return errors.New("want https (http is allowed with --dev, for 127.0.0.1, [::1] and localhost)")
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && net.IP(address.AsSlice()).IsLoopback()
+}
+
+// minKeyBytes is the least length of a key in the specification.
+const minKeyBytes = 24
+
+// signer reads a secret like whsec_ and a key in base64.
+func (o Options) signer(ref string) (*standardwebhooks.Webhook, error) {
+	kind, place, _ := strings.Cut(ref, ":")
+	var secret string
+	switch kind {
+	case "env":
+		secret = o.Getenv(place)
+	case "file":
+		data, err := os.ReadFile(place)
+		if err != nil {
+			return nil, err
+		}
+		secret = string(data)
+	default:
+		return nil, errors.New("want env:NAME or file:/absolute/path")
+	}
+	secret = strings.TrimSpace(secret)
+	if secret == "" {
+		return nil, fmt.Errorf("%s is empty", ref)
+	}
+	signer, err := standardwebhooks.NewWebhook(secret)
+	if err != nil || len(strings.TrimPrefix(secret, "whsec_")) < minKeyBytes*4/3 {
+		return nil, fmt.Errorf("%s: want whsec_ and a key of at least %d bytes in base64", ref, minKeyBytes)
+	}
+	return signer, nil
+}

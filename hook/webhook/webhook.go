@@ -1,0 +1,161 @@
+// Package webhook makes hooks from HTTPS endpoints, for worker --hooks.
+//
+// A call is a POST request signed by the Standard Webhooks specification with HMAC-SHA256:
+// https://www.standardwebhooks.com. Its body is a [Message]. An endpoint answers with status 204 or
+// an empty body to let the attempt pass, or with status 200 and a [hook.Verdict] as JSON:
+//
+//	{"refuse": "off topic"}
+//	{"reason": "a name", "change": {"messages": [{"eventId": "demo:0002", "content": "I am [name]"}]}}
+//	{"reason": "a name", "change": {"text": "I am [name]"}}
+//
+// Guarantees:
+//   - Requests go to the configured URL only: redirects are not followed.
+//   - The body contains no key of a provider, no bytes of attachments and no provider state.
+//   - Errors contain neither the URL, the secret nor the response.
+//   - Retries of a call have the same webhook-id.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+)
+
+const (
+	maxResponseBytes = 1 << 20
+	firstDelay       = 100 * time.Millisecond // before the first retry; doubles
+)
+
+// Message is the body of a call.
+type Message struct {
+	Type      event.HookStage `json:"type"` // before, beside or after
+	Timestamp time.Time       `json:"timestamp"`
+	Data      Data            `json:"data"`
+}
+
+// Data is what a hook checks.
+type Data struct {
+	hook.Request
+	Response *hook.Response `json:"response,omitempty"` // set if the type is after
+}
+
+type endpoint struct {
+	name    string
+	url     string
+	retries int
+	signer  *standardwebhooks.Webhook
+	client  *http.Client
+}
+
+func newClient() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+func (e endpoint) before(stage event.HookStage) func(context.Context, hook.Request) (hook.Verdict, error) {
+	return func(ctx context.Context, r hook.Request) (hook.Verdict, error) {
+		return e.call(ctx, Message{Type: stage, Data: Data{Request: r}})
+	}
+}
+
+func (e endpoint) after(ctx context.Context, r hook.Request, answer hook.Response) (hook.Verdict, error) {
+	return e.call(ctx, Message{Type: event.HookAfter, Data: Data{Request: r, Response: &answer}})
+}
+
+func (e endpoint) call(ctx context.Context, m Message) (verdict hook.Verdict, err error) {
+	m.Timestamp = time.Now().UTC()
+	m.Data.Messages = slices.Clone(m.Data.Messages)
+	for i := range m.Data.Messages {
+		message := &m.Data.Messages[i]
+		message.ProviderState = nil
+		message.Attachments = slices.Clone(message.Attachments)
+		for k := range message.Attachments {
+			source := &message.Attachments[k].Source
+			if source.Data = nil; source.Type == event.SourceURL {
+				source.URL = source.String() // without the data of a data URL
+			}
+		}
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return verdict, err
+	}
+	key := fmt.Sprint(m.Data.ContextName, "/", m.Data.RequestID, "/", m.Data.Attempt, "/", m.Type, "/", e.name)
+	id := fmt.Sprintf("msg_%x", sha256.Sum256([]byte(key)))[:36]
+	delay := firstDelay
+	for n := 0; ; n++ {
+		isTemporary := false
+		verdict, isTemporary, err = e.post(ctx, id, body)
+		if err == nil || !isTemporary || n == e.retries {
+			return verdict, err
+		}
+		select {
+		case <-time.After(delay):
+			delay *= 2
+		case <-ctx.Done():
+			return verdict, err
+		}
+	}
+}
+
+// post reports whether another call may succeed after an error.
+func (e endpoint) post(ctx context.Context, id string, body []byte) (verdict hook.Verdict, isTemporary bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	if err != nil {
+		return verdict, false, errors.New("invalid URL")
+	}
+	now := time.Now()
+	signature, err := e.signer.Sign(id, now, body)
+	if err != nil {
+		return verdict, false, errors.New("cannot sign the request")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	request.Header.Set(standardwebhooks.HeaderWebhookSignature, signature)
+	response, err := e.client.Do(request)
+	if err != nil {
+		var withURL *url.Error
+		if errors.As(err, &withURL) {
+			err = withURL.Err
+		}
+		return verdict, true, fmt.Errorf("connection failed: %w", err)
+	}
+	defer response.Body.Close()
+	switch {
+	case response.StatusCode == http.StatusNoContent:
+		return verdict, false, nil
+	case response.StatusCode != http.StatusOK:
+		isTemporary = response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500
+		return verdict, isTemporary, fmt.Errorf("status %d (want 200 or 204)", response.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes+1))
+	if err != nil {
+		return verdict, true, fmt.Errorf("read the response: %w", err)
+	}
+	if len(data) > maxResponseBytes {
+		return verdict, false, fmt.Errorf("the response exceeds %d bytes", maxResponseBytes)
+	}
+	if data = bytes.TrimSpace(data); len(data) == 0 {
+		return verdict, false, nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if decoder.Decode(&verdict) != nil || decoder.More() {
+		return hook.Verdict{}, false, errors.New(`the response is no verdict (want JSON like {"refuse":"…"}, {"change":{…}} or nothing)`)
+	}
+	return verdict, false, nil
+}
