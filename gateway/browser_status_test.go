@@ -130,3 +130,21 @@ func TestThePageReportsAFailedList(t *testing.T) {
 	tab.Do(`window.fetch = window.works`)
 	tab.Await(`document.querySelector("#list-note").hidden && document.querySelector("#banner").hidden`)
 }
+
+func TestAHookShowsWhatItChanged(t *testing.T) {
+	l := newLog(event.UserMessage{Content: "I am Ann"}, event.LLMRequestStarted{RequestID: "demo:r0001", Attempt: 1}, event.HookApplied{
+		RequestID: "demo:r0001", Attempt: 1, Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "a name",
+		Change: &event.HookChange{Messages: []event.ReplacedMessage{{EventID: "demo:0001", Content: "I am <b>[name]</b>"}}},
+	}, event.HookApplied{
+		RequestID: "demo:r0001", Attempt: 1, Hook: "guard", Stage: event.HookAfter, Outcome: event.HookRefused, Reason: "off topic",
+	})
+	tab := show(t, l)
+	tab.Await(`document.querySelectorAll(".system-message").length === 2`)
+	var shown []string
+	tab.Eval(`[document.querySelector(".system-message summary").textContent, document.querySelector(".system-message details .plain").textContent,
+		document.querySelector(".system-message.warning p").textContent]`, &shown)
+	require.Equal(t, []string{
+		"Hook pii changed the request (demo:0001): a name", "Replaced the content of demo:0001: I am <b>[name]</b>",
+		"Hook guard refused the answer: off topic",
+	}, shown)
+}
