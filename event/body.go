@@ -351,6 +351,7 @@ func (SetTimeout) Tag() Tag            { return TagSetTimeout }
 func (SetDeliveryPolicy) Tag() Tag     { return TagSetDeliveryPolicy }
 func (SetRequestSettings) Tag() Tag    { return TagSetRequestSettings }
 func (SetTools) Tag() Tag              { return TagSetTools }
+func (BudgetSet) Tag() Tag             { return TagBudgetSet }
 func (ApprovalDecided) Tag() Tag       { return TagApprovalDecided }
 func (SessionStarted) Tag() Tag        { return TagSessionStarted }
 func (SessionEnded) Tag() Tag          { return TagSessionEnded }
@@ -360,6 +361,7 @@ func (LLMRequestInterrupted) Tag() Tag { return TagLLMRequestInterrupted }
 func (LLMRequestFailed) Tag() Tag      { return TagLLMRequestFailed }
 func (LLMRequestFellBack) Tag() Tag    { return TagLLMRequestFellBack }
 func (LLMAttemptEnded) Tag() Tag       { return TagLLMAttemptEnded }
+func (BudgetExceeded) Tag() Tag        { return TagBudgetExceeded }
 func (ApprovalRequested) Tag() Tag     { return TagApprovalRequested }
 func (InputRejected) Tag() Tag         { return TagInputRejected }
 func (TextDelta) Tag() Tag             { return TagTextDelta }

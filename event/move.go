@@ -61,6 +61,11 @@ func (b LLMAttemptEnded) mapIDs(f func(string) string) Body {
 	return b
 }
 
+func (b BudgetExceeded) mapIDs(f func(string) string) Body {
+	b.RequestID = f(b.RequestID)
+	return b
+}
+
 func (b AssistantMessage) mapIDs(f func(string) string) Body {
 	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
 	return b

@@ -30,6 +30,7 @@ func (b LLMRequestInterrupted) Request() string { return b.RequestID }
 func (b LLMRequestFailed) Request() string      { return b.RequestID }
 func (b LLMRequestFellBack) Request() string    { return b.RequestID }
 func (b LLMAttemptEnded) Request() string       { return b.RequestID }
+func (b BudgetExceeded) Request() string        { return b.RequestID }
 func (b ToolCall) Request() string              { return b.RequestID }
 func (b ApprovalRequested) Request() string     { return b.RequestID }
 func (b ToolProgress) Request() string          { return b.RequestID }

@@ -24,6 +24,7 @@ const (
 	TagSetDeliveryPolicy     Tag = "SetDeliveryPolicyEvent"
 	TagSetRequestSettings    Tag = "SetRequestSettingsEvent"
 	TagSetTools              Tag = "SetToolsEvent"
+	TagBudgetSet             Tag = "BudgetSetEvent"
 	TagApprovalDecided       Tag = "ApprovalDecidedEvent"
 	TagSessionStarted        Tag = "SessionStartedEvent"
 	TagSessionEnded          Tag = "SessionEndedEvent"
@@ -33,6 +34,7 @@ const (
 	TagLLMRequestFailed      Tag = "LLMRequestFailedEvent"
 	TagLLMRequestFellBack    Tag = "LLMRequestFellBackEvent"
 	TagLLMAttemptEnded       Tag = "LLMAttemptEndedEvent"
+	TagBudgetExceeded        Tag = "BudgetExceededEvent"
 	TagApprovalRequested     Tag = "ApprovalRequestedEvent"
 	TagHookApplied           Tag = "HookAppliedEvent"
 	TagInputRejected         Tag = "InputRejectedEvent"
@@ -81,6 +83,7 @@ var catalog = []kind{
 	kindOf[SetDeliveryPolicy](ClassInput),
 	kindOf[SetRequestSettings](ClassInput),
 	kindOf[SetTools](ClassInput),
+	kindOf[BudgetSet](ClassInput),
 	kindOf[ApprovalDecided](ClassInput),
 	kindOf[SessionStarted](ClassLifecycle),
 	kindOf[SessionEnded](ClassLifecycle),
@@ -90,6 +93,7 @@ var catalog = []kind{
 	kindOf[LLMRequestFailed](ClassLifecycle),
 	kindOf[LLMRequestFellBack](ClassLifecycle),
 	kindOf[LLMAttemptEnded](ClassLifecycle),
+	kindOf[BudgetExceeded](ClassLifecycle),
 	kindOf[ApprovalRequested](ClassLifecycle),
 	kindOf[HookApplied](ClassLifecycle),
 	kindOf[InputRejected](ClassLifecycle),

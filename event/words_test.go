@@ -28,7 +28,18 @@ func TestSettingsInWords(t *testing.T) {
 		"reject, quiet period 300ms, maximum wait 2s": event.SetDeliveryPolicy{
 			Policy: event.PolicyReject, QuietPeriodMs: new(int64(300)), MaxWaitMs: new(int64(2000)),
 		},
-		"the defaults of the provider": event.SetRequestSettings{},
+		"the defaults of the provider":       event.SetRequestSettings{},
+		"no limit":                           event.BudgetSet{},
+		"at most 0 tokens":                   event.BudgetSet{Tokens: new(int64(0))},
+		"at most 5000 tokens, at most $2.50": event.BudgetSet{Tokens: new(int64(5000)), CostMicros: new(int64(2_500_000))},
+		"context: limit 5000 tokens, used 4100, wanted 1200; limit $0.01, used $0.0099, wanted $0.0002": event.BudgetExceeded{
+			Budget: event.BudgetOfContext, Limit: event.Budget{Tokens: new(int64(5000)), CostMicros: new(int64(10_000))},
+			Used: event.Amount{Tokens: 4100, CostMicros: 9900}, Wanted: event.Amount{Tokens: 1200, CostMicros: 200},
+		},
+		"team=support on 2026-01-02: limit 5000 tokens, used 5000, wanted 1": event.BudgetExceeded{
+			Budget: "team=support", Day: "2026-01-02", Limit: event.Budget{Tokens: new(int64(5000)), CostMicros: new(int64(10_000))},
+			Used: event.Amount{Tokens: 5000}, Wanted: event.Amount{Tokens: 1},
+		},
 		`temperature 0, at most 100 tokens, top_p 0.9, stop at "END", stop at "\n", seed 7, frequency penalty 0.5, presence penalty -0.5, ` +
 			`reasoning effort low, tool choice weather, parallel tool calls false, answers in json_schema person, with the fields min_p top_k, ` +
 			`label team "a b", label user "u-17"`: event.RequestSettings{

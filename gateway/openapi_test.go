@@ -82,6 +82,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"SetRequestSettings": event.SetRequestSettings{}, "RequestSettings": event.RequestSettings{},
 		"SetTools": event.SetTools{}, "ApprovalDecided": event.ApprovalDecided{}, "ApprovalRequested": event.ApprovalRequested{},
 		"HookApplied": event.HookApplied{}, "HookChange": event.HookChange{}, "ReplacedMessage": event.ReplacedMessage{},
+		"BudgetSet": event.BudgetSet{}, "BudgetExceeded": event.BudgetExceeded{},
 		"ToolProgress": event.ToolProgress{}, "Call": reducer.Call{},
 		"ResponseFormat": event.ResponseFormat{}, "SessionStarted": event.SessionStarted{},
 		"SessionEnded": event.SessionEnded{}, "LLMRequestStarted": event.LLMRequestStarted{},
@@ -93,6 +94,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"State": wire.State{}, "Usage": reducer.Usage{}, "Request": reducer.Request{}, "Config": reducer.Config{}, "ProviderConfig": reducer.ProviderConfig{},
 		"RetryConfig": reducer.RetryConfig{}, "Delivery": reducer.Delivery{}, "Message": reducer.Message{},
 		"MessageAttachment": reducer.Attachment{}, "MessageToolCall": reducer.ToolCall{},
+		"Budget": event.Budget{}, "Amount": event.Amount{},
 
 		"Document": folded.Document{}, "Item": folded.Item{}, "Entry": folded.Entry{}, "EntryType": folded.EntryType{},
 		"ActionType": folded.ActionType{}, "FileChange": folded.FileChange{}, "Todo": folded.Todo{},

@@ -18,6 +18,7 @@ type Config struct {
 	Delivery     Delivery              `json:"delivery"`
 	Request      event.RequestSettings `json:"request,omitzero"`
 	Tools        *event.SetTools       `json:"tools,omitempty"` // nil: none
+	Budget       *event.Budget         `json:"budget,omitempty"` // limits [Session].Usage; nil: none
 }
 
 // ProviderConfig is a provider and a model ([event.SetProviderConfig]).
@@ -108,6 +109,11 @@ func (c Config) apply(body event.Body) Config {
 		if len(body.Tools) > 0 {
 			c.Tools = &body
 		}
+	case event.BudgetSet:
+		c.Budget = nil
+		if budget := event.Budget(body); !budget.IsZero() {
+			c.Budget = &budget
+		}
 	}
 	return c
 }
@@ -166,6 +172,9 @@ func Validate(r ReducedContext) error {
 	}
 	if r.Config.Tools != nil {
 		settings = append(settings, event.New(*r.Config.Tools))
+	}
+	if r.Config.Budget != nil {
+		settings = append(settings, event.New(event.BudgetSet(*r.Config.Budget)))
 	}
 	if r.Config.Fallback != nil {
 		settings = append(settings, r.Config.Fallback.event())

@@ -182,7 +182,22 @@ func ConfigBody() *rapid.Generator[event.Body] {
 		})),
 		erase(rapid.Map(RequestSettings(), func(s event.RequestSettings) event.SetRequestSettings { return event.SetRequestSettings(s) })),
 		erase(SetTools()),
+		erase(rapid.Map(Budget(), func(b event.Budget) event.BudgetSet { return event.BudgetSet(b) })),
 	)
+}
+
+// Budget generates valid budgets; some are empty.
+func Budget() *rapid.Generator[event.Budget] {
+	return rapid.Custom(func(t *rapid.T) event.Budget {
+		return event.Budget{
+			Tokens:     optional(t, rapid.Int64Range(0, event.MaxBudgetTokens)),
+			CostMicros: optional(t, rapid.Int64Range(0, event.MaxCostMicros)),
+		}
+	})
+}
+
+func amount(t *rapid.T) event.Amount {
+	return event.Amount{Tokens: rapid.Int64Range(0, 1e6).Draw(t, "tokens"), CostMicros: rapid.Int64Range(0, 1e6).Draw(t, "cost")}
 }
 
 // RequestSettings generates valid settings; some are empty.
@@ -345,6 +360,15 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 				Kind:    failureKind(t), Retryable: rapid.Bool().Draw(t, "retryable"), Error: text(t),
 				DurationMs: rapid.Int64Range(0, 1e6).Draw(t, "duration"), Usage: Usage().Draw(t, "usage"),
 			}
+		})),
+		erase(rapid.Custom(func(t *rapid.T) event.BudgetExceeded {
+			b := event.BudgetExceeded{
+				RequestID: requestID(t), Budget: event.BudgetOfContext, Limit: Budget().Draw(t, "limit"), Used: amount(t), Wanted: amount(t),
+			}
+			if rapid.Bool().Draw(t, "is of a label") {
+				b.Budget, b.Day = "team=support", "2026-01-02"
+			}
+			return b
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.ApprovalRequested {
 			return event.ApprovalRequested{

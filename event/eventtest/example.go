@@ -48,6 +48,7 @@ func Examples() []event.Body {
 			},
 			MaxSteps: new(8), Parallel: new(2), MaxRepeats: new(4), ExpiryMs: new(int64(3_600_000)),
 		},
+		event.BudgetSet{Tokens: new(int64(100_000)), CostMicros: new(int64(2_500_000))},
 		event.ApprovalDecided{ToolCallID: "call_0", Decision: event.Approve, Reason: "looks fine", Parameters: []byte(`{"city":"Rome"}`),
 			DecidedBy: "ann@example.com"},
 		event.SessionStarted{LoadedEventCount: 2, PreviousRunID: "run-1", ForkedFrom: "other:0007"},
@@ -62,6 +63,8 @@ func Examples() []event.Body {
 			Kind: event.FailureUnauthorized},
 		event.LLMAttemptEnded{RequestID: request, Attempt: 1, Outcome: event.AttemptFailed, Kind: event.FailureTimeout, Retryable: true,
 			Error: "no token for 5s", DurationMs: 5200, Usage: event.Usage{InputTokens: 3, OutputTokens: 1, Estimated: true}},
+		event.BudgetExceeded{RequestID: request, Budget: "team=support", Day: "2026-01-02", Limit: event.Budget{Tokens: new(int64(100_000))},
+			Used: event.Amount{Tokens: 98_200, CostMicros: 42}, Wanted: event.Amount{Tokens: 4_800, CostMicros: 7}},
 		event.ApprovalRequested{ToolCallID: "call_0", RequestID: request, ExpiresAt: Epoch},
 		event.HookApplied{RequestID: request, Attempt: 1, Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed",
 			Change: &event.HookChange{

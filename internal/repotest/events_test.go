@@ -43,6 +43,7 @@ var handled = map[event.Tag]struct {
 	event.TagSetDeliveryPolicy:     {model: "Config", entry: true},
 	event.TagSetRequestSettings:    {model: "Config", entry: true},
 	event.TagSetTools:              {model: "Config", entry: true},
+	event.TagBudgetSet:             {model: "Config", entry: true},
 	event.TagApprovalDecided:       {model: "Messages", session: true, entry: true},
 	event.TagSessionStarted:        {session: true, entry: true},
 	event.TagSessionEnded:          {session: true, entry: true},
@@ -52,6 +53,7 @@ var handled = map[event.Tag]struct {
 	event.TagLLMRequestFailed:      {session: true, entry: true},
 	event.TagLLMRequestFellBack:    {session: true, entry: true},
 	event.TagLLMAttemptEnded:       {session: true},
+	event.TagBudgetExceeded:        {}, // the failure of the request is shown
 	event.TagApprovalRequested:     {session: true, entry: true},
 	event.TagHookApplied:           {session: true, entry: true},
 	event.TagInputRejected:         {entry: true},

@@ -43,6 +43,8 @@ func settings(body event.Body) string {
 		return "Requests: " + body.String()
 	case event.SetTools:
 		return "Tools: " + body.String()
+	case event.BudgetSet:
+		return "Budget: " + body.String()
 	}
 	return ""
 }

@@ -162,7 +162,7 @@ func (t *transcript) take(e event.Event) {
 	case event.SetTools:
 		t.takeTools(body)
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
-	case event.SessionStarted:
+	case event.SessionStarted, event.BudgetExceeded: // the failure of the request follows
 	default:
 		t.printAfterAnswer(e.ID, t.style.Dim(show.Note(body)))
 	}

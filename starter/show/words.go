@@ -72,6 +72,8 @@ func Words(body event.Body) (subject, text string) {
 		return "set request", b.String()
 	case event.SetTools:
 		return "set tools", b.String()
+	case event.BudgetSet:
+		return "set budget", b.String()
 	case event.ApprovalDecided:
 		return decision(b)
 	}
@@ -102,6 +104,8 @@ func lifecycle(body event.Body) (subject, text string) {
 		return "fell back", fmt.Sprintf("from %s to %s: %s%s%s", b.FromProvider, b.ToProvider, b.Error, retries(b.RetriesAttempted), used(b.Usage))
 	case event.LLMAttemptEnded:
 		return fmt.Sprintf("attempt %d %s", b.Attempt, strings.ReplaceAll(string(b.Outcome), "_", " ")), attemptEnd(b)
+	case event.BudgetExceeded:
+		return "budget exceeded", b.String()
 	case event.ApprovalRequested:
 		return "approval requested", b.ToolCallID + ", until " + b.ExpiresAt.Local().Format(time.DateTime)
 	case event.HookApplied:

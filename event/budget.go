@@ -1,0 +1,137 @@
+package event
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// Budget limits a sum of usage. Unset fields are unlimited.
+type Budget struct {
+	Tokens     *int64 `json:"tokens,omitempty"`     // of input and output, 0 to [MaxBudgetTokens]
+	CostMicros *int64 `json:"costMicros,omitempty"` // in millionths of a US dollar, 0 to [MaxCostMicros]
+}
+
+// MaxBudgetTokens is the highest limit of tokens.
+const MaxBudgetTokens = 1_000_000_000_000
+
+// BudgetSet replaces the budget of the context, which limits the usage of all its attempts; in a
+// fork, of those since the fork. Without fields, it removes the budget.
+type BudgetSet Budget
+
+// BudgetExceeded records that an attempt of a request was not sent, because its usage could have
+// exceeded a budget. The request fails.
+type BudgetExceeded struct {
+	RequestID string `json:"requestId"`
+	Budget    string `json:"budget"`        // [BudgetOfContext], or the label as LABEL=VALUE
+	Day       string `json:"day,omitempty"` // of the budget of a label, in UTC, like "2026-01-02"
+	Limit     Budget `json:"limit"`
+	Used      Amount `json:"used"`   // including the reservations of running attempts
+	Wanted    Amount `json:"wanted"` // estimated input and maximum output of the attempt
+}
+
+// BudgetOfContext names the budget of the context. Names of other budgets contain "=".
+const BudgetOfContext = "context"
+
+const maxBudgetName = maxLabelName + 1 + MaxLabelBytes
+
+// Amount is a usage as budgets count it.
+type Amount struct {
+	Tokens     int64 `json:"tokens,omitempty"`     // of input and output
+	CostMicros int64 `json:"costMicros,omitempty"` // 0 if no price is known
+}
+
+// AmountOf returns the amount of a usage.
+func AmountOf(u Usage) Amount {
+	a := Amount{Tokens: int64(u.InputTokens) + int64(u.OutputTokens)}
+	if u.CostMicros != nil {
+		a.CostMicros = *u.CostMicros
+	}
+	return a
+}
+
+// Plus returns the sum of amounts that are not negative. It saturates.
+func (a Amount) Plus(other Amount) Amount {
+	plus := func(a, b int64) int64 {
+		if a > math.MaxInt64-b {
+			return math.MaxInt64
+		}
+		return a + b
+	}
+	return Amount{plus(a.Tokens, other.Tokens), plus(a.CostMicros, other.CostMicros)}
+}
+
+// IsZero reports whether nothing is limited.
+func (b Budget) IsZero() bool { return b == Budget{} }
+
+// Allows reports whether a sum of usage is within the limits.
+func (b Budget) Allows(sum Amount) bool {
+	return (b.Tokens == nil || sum.Tokens <= *b.Tokens) && (b.CostMicros == nil || sum.CostMicros <= *b.CostMicros)
+}
+
+// Validate returns a [*FieldError] for the first invalid field.
+func (b Budget) Validate() error {
+	if b.Tokens != nil {
+		if err := between("tokens", *b.Tokens, 0, MaxBudgetTokens); err != nil {
+			return err
+		}
+	}
+	if b.CostMicros != nil {
+		return between("costMicros", *b.CostMicros, 0, MaxCostMicros)
+	}
+	return nil
+}
+
+func (b BudgetSet) validate() error { return Budget(b).Validate() }
+
+func (b BudgetExceeded) validate() error {
+	if err := cmp.Or(requestID(b.RequestID), text("budget", b.Budget), within("limit", b.Limit.Validate())); err != nil {
+		return err
+	}
+	if b.Budget == "" || len(b.Budget) > maxBudgetName {
+		return fieldf("budget", "want 1 to %d bytes, got %d", maxBudgetName, len(b.Budget))
+	}
+	if _, err := time.Parse(time.DateOnly, b.Day); b.Day != "" && err != nil {
+		return fieldf("day", "want a day like 2026-01-02, got %s", quote(b.Day))
+	}
+	return cmp.Or(within("used", b.Used.validate()), within("wanted", b.Wanted.validate()))
+}
+
+func (a Amount) validate() error {
+	return cmp.Or(between("tokens", a.Tokens, 0, math.MaxInt64), between("costMicros", a.CostMicros, 0, math.MaxInt64))
+}
+
+// String describes the limits: "at most 5000 tokens, at most $1.50".
+func (b Budget) String() string {
+	var parts []string
+	if b.Tokens != nil {
+		parts = append(parts, fmt.Sprintf("at most %d tokens", *b.Tokens))
+	}
+	if b.CostMicros != nil {
+		parts = append(parts, "at most "+FormatCost(*b.CostMicros))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "no limit")
+}
+
+// String describes the limits as [Budget.String] does.
+func (b BudgetSet) String() string { return Budget(b).String() }
+
+// String describes the exceeded limits: "context: limit 5000 tokens, used 4100, wanted 1200".
+func (b BudgetExceeded) String() string {
+	text := b.Budget
+	if b.Day != "" {
+		text += " on " + b.Day
+	}
+	var parts []string
+	sum := b.Used.Plus(b.Wanted)
+	if limit := b.Limit.Tokens; limit != nil && sum.Tokens > *limit {
+		parts = append(parts, fmt.Sprintf("limit %d tokens, used %d, wanted %d", *limit, b.Used.Tokens, b.Wanted.Tokens))
+	}
+	if limit := b.Limit.CostMicros; limit != nil && sum.CostMicros > *limit {
+		parts = append(parts, fmt.Sprintf("limit %s, used %s, wanted %s",
+			FormatCost(*limit), FormatCost(b.Used.CostMicros), FormatCost(b.Wanted.CostMicros)))
+	}
+	return strings.TrimSuffix(text+": "+strings.Join(parts, "; "), ": ")
+}
