@@ -52,6 +52,8 @@ type (
 		Lost         *LostAttempt
 		Calls        []CalledTool // set for the outcome [Called]
 		Hooks        []event.HookApplied
+		// Exceeded is the budget because of which the attempt was not sent; nil for none.
+		Exceeded *event.BudgetExceeded
 	}
 	// ToolEnded reports the end of a call that [CallTool] started.
 	ToolEnded struct {

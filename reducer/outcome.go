@@ -49,6 +49,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 		d.fallBack(in)
 		return
 	case in.Outcome == Failed:
+		d.recordExceeded(in.Exceeded)
 		d.fail(in.AttemptEnd, d.retries(max(in.Attempt, r.Attempt)))
 	case in.Outcome == HandedBack || in.Outcome == Lost || in.Outcome == Interrupted && in.Reason != event.ReasonTimeout:
 		// The worker handed the request back, or an obsolete stop reached the newest attempt.

@@ -33,9 +33,10 @@ import (
 //	continue [ID]…              the next run; the calls with the ids were not started
 //	interrupt, close [REASON]
 //	terminate                   load the session from its log
+//	afford TOKENS               print whether the budget allows an attempt
 //	show                        print the conversation and the state of the session
 //
-// with the options request=r0001, attempt=1, through=2, provider=openai, reason=timeout,
+// with the options exceeded=TOKENS, which an attempt wanted, request=r0001, attempt=1, through=2, provider=openai, reason=timeout,
 // kind=timeout, retryable=true, says=WORD of a called, reasoning=WORD, which comes with a state, and tokens=12/3 or
 // tokens=~12/3 (estimated). lost=9 is through=9 for an event that is not in the log. before=1:~12/3 is the last heartbeat of attempt 1. The
 // defaults are those of the session; through=end is what the next attempt includes, and through=0 means that no attempt was sent. Inputs are one
@@ -66,6 +67,8 @@ func tell(t *testing.T, script string) string {
 			s.show()
 		case "sleep":
 			s.sleep(rest)
+		case "afford":
+			s.afford(rest)
 		case "terminate":
 			s.timer = time.Time{}
 			s.session = reducer.Load("demo", reducer.Reduce, s.log...)
@@ -167,6 +170,8 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			in.Kind = event.FailureKind(value)
 		case "retryable":
 			in.Retryable = value == "true"
+		case "exceeded":
+			in.Exceeded, in.Kind = s.exceeded(value), event.FailureBudgetExceeded
 		case "tokens":
 			in.Usage = s.tokens(value)
 		case "before":
@@ -246,6 +251,18 @@ func (s *story) tokens(text string) (u event.Usage) {
 	input, output, _ := strings.Cut(text, "/")
 	u.InputTokens, u.OutputTokens = s.number(input), s.number(output)
 	return u
+}
+
+func (s *story) exceeded(tokens string) *event.BudgetExceeded {
+	return reducer.Afford(s.session, event.Amount{Tokens: int64(s.number(tokens))})
+}
+
+func (s *story) afford(tokens string) {
+	if exceeded := s.exceeded(tokens); exceeded != nil {
+		fmt.Fprintf(&s.out, "  no: %s\n", exceeded)
+		return
+	}
+	s.out.WriteString("  yes\n")
 }
 
 func (s *story) number(text string) int {

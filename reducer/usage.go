@@ -43,6 +43,11 @@ func sumOf(a, b int64) int64 {
 	return a + b
 }
 
+// Amount returns the sum as budgets count it. Attempts without a known price cost nothing.
+func (u Usage) Amount() event.Amount {
+	return event.Amount{Tokens: int64(u.InputTokens) + int64(u.OutputTokens), CostMicros: u.CostMicros}
+}
+
 // Plus returns the sum of two sums.
 func (u Usage) Plus(other Usage) Usage {
 	return Usage{

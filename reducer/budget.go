@@ -1,0 +1,33 @@
+package reducer
+
+import "github.com/seed-9ed7edd4/chronicle/event"
+
+// Afford returns nil if the budget of the context allows an attempt that wants at most an amount,
+// else what it lacks. A session runs one attempt at a time, so its usage must include all earlier
+// attempts: see [Session.HasEnd].
+func Afford(s Session, wanted event.Amount) *event.BudgetExceeded {
+	limit, used := s.Reduced.Config.Budget, s.Usage.Amount()
+	if limit == nil || limit.Allows(used.Plus(wanted)) {
+		return nil
+	}
+	return &event.BudgetExceeded{Budget: event.BudgetOfContext, Limit: *limit, Used: used, Wanted: wanted}
+}
+
+// HasEnd reports whether the usage of the session includes that of an attempt of the running
+// request, and of those before it.
+func (s Session) HasEnd(attempt int) bool {
+	r := s.Request
+	return r == nil || attempt < r.FirstAttempt || attempt < r.Attempt || attempt == r.Attempt && r.AttemptEnded
+}
+
+// recordExceeded records why a request fails without another attempt; nil for another reason.
+func (d *decision) recordExceeded(exceeded *event.BudgetExceeded) {
+	if exceeded == nil || d.Rules < Rules2 {
+		return
+	}
+	body := *exceeded
+	body.RequestID = d.Request.ID
+	if e := event.New(body); e.Validate() == nil {
+		d.recordEvents(e)
+	}
+}
