@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -113,9 +114,9 @@ func (a *attempt) wait(ctx context.Context, w *workflow.Execution) (GenerateResu
 	for {
 		select {
 		case <-a.done:
-			if a.nextRepair != nil {
+			if a.nextRepair != nil || a.err != nil && a.isBudgeted {
 				heartbeats.Wait()
-				a.recordHeartbeat(ctx, a.nextRepair) // for the worker of the next attempt
+				a.recordHeartbeat(ctx, cmp.Or(a.nextRepair, a.repair)) // for the worker of the next attempt
 			}
 			return a.result, a.err
 		case <-cancelled:

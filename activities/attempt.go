@@ -40,6 +40,7 @@ type attempt struct {
 	committed    logEnd  // newest known end of the log that the server has persisted
 	keep         event.Reasoning
 	guard        *guard // nil: no hooks
+	isBudgeted   bool   // a budget allowed the request
 
 	usage usageMeter
 
@@ -77,6 +78,10 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	if err != nil {
 		return a.outcome(ctx, Answer{}, err)
 	}
+	settle, err := a.reserve(ctx, p.session, p.model, &p.request)
+	if err != nil {
+		return a.outcome(ctx, Answer{}, err)
+	}
 	a.usage.start(p.model)
 	a.announce(ctx, p.policy)
 	size, reasoned := 0, 0
@@ -97,12 +102,14 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 		}
 		publish(delta)
 	})
+	settle(answer.Usage)
 	return a.conclude(ctx, answer, err)
 }
 
 type prepared struct {
 	deadline time.Time // of the attempt
 	policy   event.Policy
+	session  reducer.Session
 	model    Model
 	request  ModelRequest
 }
@@ -130,7 +137,7 @@ const maxPreparations = 10
 
 func (a *attempt) prepareFrom(ctx context.Context, session reducer.Session, p *prepared) (err error) {
 	config := session.Reduced.Config
-	p.policy = config.Delivery.Policy
+	p.policy, p.session = config.Delivery.Policy, session
 	if p.model, err = a.resolve(config); err != nil {
 		return err
 	}

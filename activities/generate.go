@@ -70,9 +70,10 @@ type Failure struct {
 	Retryable  bool              `json:"retryable,omitempty"` // the same request may succeed later
 	DurationMs int64             `json:"durationMs,omitempty"`
 	event.Usage
-	Repairs bool                `json:"repairs,omitempty"` // the next attempt repairs the answer and is not a retry
-	Lost    *LostAttempt        `json:"lost,omitempty"`    // as in [GenerateResult]
-	Hooks   []event.HookApplied `json:"hooks,omitempty"`   // as in [GenerateResult]
+	Exceeded *event.BudgetExceeded `json:"exceeded,omitempty"` // a budget that prevented the attempt; nil: none
+	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer and is not a retry
+	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]
+	Hooks    []event.HookApplied   `json:"hooks,omitempty"`    // as in [GenerateResult]
 }
 
 // LostAttempt is the last heartbeat of an attempt whose worker died.

@@ -20,6 +20,9 @@ type Model interface {
 	ID() (providerID, model string)
 	// Check returns an error if a request cannot be sent, such as one with an invalid schema.
 	Check(r ModelRequest) error
+	// Reservation estimates the input of a request, and returns its maximum output. CostMicros is
+	// nil if no price is known.
+	Reservation(ctx context.Context, r ModelRequest) (event.Usage, error)
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before it
 	// returns. Errors are of type [*ModelError]; the answer is then the part received so far.
 	Stream(ctx context.Context, r ModelRequest, onDelta func(Delta)) (Answer, error)
@@ -40,6 +43,7 @@ type ModelRequest struct {
 	FirstToken, Stall time.Duration         // maximum waits: for the first token, later; 0: none
 	Settings          event.RequestSettings // override those of the provider config
 	Repair            *Repair               // the invalid answer to correct; nil: none
+	MaxOutput         int                   // maximum tokens of the answer if no setting limits it; 0: unlimited
 	Tools             []ToolDefinition      // empty: tool settings have no effect
 }
 

@@ -24,12 +24,16 @@ import (
 type caller struct {
 	answer  activities.Answer
 	request activities.ModelRequest
+	needs   event.Usage // the reservation
 }
 
 func (c *caller) Resolve(reducer.ProviderConfig) (activities.Model, error) { return c, nil }
 func (*caller) ID() (providerID, model string)                             { return "openai", "scripted" }
 func (*caller) Usage() event.Usage                                         { return event.Usage{} }
-func (*caller) Check(activities.ModelRequest) error                        { return nil }
+func (c *caller) Reservation(context.Context, activities.ModelRequest) (event.Usage, error) {
+	return c.needs, nil
+}
+func (*caller) Check(activities.ModelRequest) error { return nil }
 
 func (c *caller) Stream(_ context.Context, r activities.ModelRequest, _ func(activities.Delta)) (activities.Answer, error) {
 	c.request = r

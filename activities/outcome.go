@@ -153,6 +153,10 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 		options.NonRetryable = !details.Retryable || modelErr.RetryAfter > maxRetryAfter
 		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
 	}
+	var refused *exceededError
+	if errors.As(err, &refused) {
+		details.Exceeded = &refused.BudgetExceeded
+	}
 	// Spare attempts of the activity replace those of workers that died.
 	options.NonRetryable = options.NonRetryable || int(a.info.Attempt) >= a.maxAttempts()
 	if options.NonRetryable && modelErr != nil && modelErr.RetryAfter > 0 {

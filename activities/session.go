@@ -36,6 +36,9 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 			session, err = a.sessionOrLog(ctx)
 		}
 	}
+	if err == nil && session.Reduced.Config.Budget != nil && !session.HasEnd(a.attempted.Attempt-1) {
+		session, err = a.sessionAfterSignals(ctx)
+	}
 	if err == nil {
 		a.retry = session.Reduced.Config.Retry
 		a.hasFallback = session.Reduced.Config.Fallback != nil && !a.in.Fallback
@@ -44,6 +47,18 @@ func (a *attempt) debounce(ctx context.Context) (reducer.Session, error) {
 		a.mu.Unlock()
 	}
 	return session, err
+}
+
+// sessionAfterSignals includes the signals that the server has accepted, such as the end of the
+// previous attempt: the server answers queries after them.
+func (a *attempt) sessionAfterSignals(ctx context.Context) (reducer.Session, error) {
+	run, _ := a.currentRun()
+	check, err := a.queryStopCheck(ctx, run)
+	if err != nil {
+		return reducer.Session{}, fmt.Errorf("query the usage of context %s: %w", a.in.ContextName, err)
+	}
+	a.committed = logEnd{event.Counter(check.LastEventID), check.LastEventAt}
+	return a.sessionOrLog(ctx)
 }
 
 // serverNow is the time of the server, whose clock dates events.

@@ -38,11 +38,7 @@ func (t *Target) parameters() ([]byte, error) {
 	s := t.settings()
 	fields := map[string]any{}
 	add(fields, parameterTemperature, s.Temperature)
-	if t.quirks.maxCompletionTokens {
-		add(fields, parameterMaxCompletion, s.MaxTokens)
-	} else {
-		add(fields, parameterMaxTokens, s.MaxTokens)
-	}
+	add(fields, t.outputParameter(), s.MaxTokens)
 	add(fields, parameterTopP, s.TopP)
 	if s.Stop != nil {
 		fields[parameterStop] = s.Stop
@@ -73,7 +69,21 @@ func (t *Target) parameters() ([]byte, error) {
 	for name, value := range s.Extra.Fields() {
 		fields[name] = value
 	}
+	parameters, err := encode(fields)
+	if err != nil || t.MaxOutput == 0 || outputLimit(parameters) > 0 {
+		return parameters, err
+	}
+	delete(fields, parameterMaxTokens) // an extra field without a limit, such as null
+	delete(fields, parameterMaxCompletion)
+	fields[t.outputParameter()] = t.MaxOutput
 	return encode(fields)
+}
+
+func (t *Target) outputParameter() string {
+	if t.quirks.maxCompletionTokens {
+		return parameterMaxCompletion
+	}
+	return parameterMaxTokens
 }
 
 func add[T any](fields map[string]any, name string, value *T) {

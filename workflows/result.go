@@ -32,6 +32,7 @@ func (r *run) result() reducer.RequestEnded {
 		attempted, lost = failure.Attempted, failure.Lost
 		ended.Kind, ended.Retryable, ended.Usage = failure.Kind, failure.Retryable, failure.Usage
 		ended.Hooks = failure.Hooks
+		ended.Exceeded = failure.Exceeded
 	}
 	requestID := r.answer.start.RequestID
 	ended.Attempted = attemptedOf(requestID, attempted)

@@ -38,7 +38,7 @@ func (m model) Check(r activities.ModelRequest) error {
 func (m model) prepare(r activities.ModelRequest) {
 	m.target.Conversation, m.target.FirstToken, m.target.Stall = r.Conversation, r.FirstToken, r.Stall
 	m.target.Settings, m.target.Repair = r.Settings, (*llm.Repair)(r.Repair)
-	m.target.Tools = nil
+	m.target.MaxOutput, m.target.Tools = r.MaxOutput, nil
 	for _, tool := range r.Tools {
 		m.target.Tools = append(m.target.Tools, llm.Tool(tool))
 	}
@@ -63,6 +63,12 @@ func (m model) Stream(ctx context.Context, r activities.ModelRequest, onDelta fu
 		answer.Calls = append(answer.Calls, activities.ModelCall(call))
 	}
 	return answer, err
+}
+
+func (m model) Reservation(ctx context.Context, r activities.ModelRequest) (event.Usage, error) {
+	m.prepare(r)
+	usage, err := m.target.Reservation(ctx, r.Messages)
+	return usage, modelError(err)
 }
 
 func (m model) Usage() event.Usage { return m.target.Usage() }
