@@ -1,0 +1,73 @@
+package reducer
+
+import (
+	"maps"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// Ledger is the usage that counts against the daily budget of a label. It is immutable, and its JSON
+// is persisted. The zero value is empty.
+type Ledger struct {
+	Day      string                  `json:"day,omitempty"` // in UTC, like "2026-01-02"; "" before the first reservation
+	Spent    event.Amount            `json:"spent,omitzero"`
+	Reserved map[string]event.Amount `json:"reserved,omitempty"` // of attempts that are not settled, by key
+}
+
+// Reservation asks for an amount before an attempt is sent.
+type Reservation struct {
+	Key    string       `json:"key"` // identifies the attempt
+	Wanted event.Amount `json:"wanted"`
+	Limit  event.Budget `json:"limit"` // of the day
+}
+
+// On returns the ledger on a day: empty unless it is the day of the ledger. Reservations of an
+// earlier day belong to that day.
+func (l Ledger) On(day string) Ledger {
+	if l.Day != day {
+		return Ledger{Day: day}
+	}
+	return l
+}
+
+// IsEmpty reports whether nothing is spent or reserved.
+func (l Ledger) IsEmpty() bool { return l.Spent == event.Amount{} && len(l.Reserved) == 0 }
+
+// Used returns what is spent and reserved.
+func (l Ledger) Used() event.Amount {
+	used := l.Spent
+	for _, amount := range l.Reserved {
+		used = used.Plus(amount)
+	}
+	return used
+}
+
+// Reserve grants a reservation if the limit allows it in addition to all usage. A repeated key that
+// is not settled is granted again without an effect. An attempt that is never settled counts in full.
+func (l Ledger) Reserve(r Reservation) (_ Ledger, isGranted bool) {
+	if _, ok := l.Reserved[r.Key]; ok {
+		return l, true
+	}
+	if !r.Limit.Allows(l.Used().Plus(r.Wanted)) {
+		return l, false
+	}
+	reserved := maps.Clone(l.Reserved)
+	if reserved == nil {
+		reserved = map[string]event.Amount{}
+	}
+	reserved[r.Key] = r.Wanted
+	l.Reserved = reserved
+	return l, true
+}
+
+// Settle replaces a reservation by the actual usage. It ignores unknown keys, such as those of an
+// earlier day.
+func (l Ledger) Settle(key string, used event.Amount) Ledger {
+	if _, ok := l.Reserved[key]; !ok {
+		return l
+	}
+	l.Reserved = maps.Clone(l.Reserved)
+	delete(l.Reserved, key)
+	l.Spent = l.Spent.Plus(used)
+	return l
+}
