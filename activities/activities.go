@@ -22,6 +22,7 @@ type Options struct {
 	Sender    Sender          // for [Activities.Send]
 	Stream    Stream          // nil: no deltas and no stop messages
 	Cache     *SessionCache   // of this process's workflows; nil: Generate queries workflows
+	Budgets   []LabelBudget   // of the requests with a label; nil: none
 	Reduce    reducer.Reducer // nil: [reducer.Reduce]
 	// SearchAttributes means that the namespace has the search attributes of package wire. Setting
 	// unregistered ones would block contexts.
@@ -43,6 +44,7 @@ type Activities struct {
 	options Options
 	log     *eventlog.Log
 	running *attempts
+	ledgers *ledgers
 }
 
 // New returns the activities of a worker.
@@ -56,6 +58,7 @@ func New(options Options) *Activities {
 	options.Rules = cmp.Or(options.Rules, reducer.CurrentRules)
 	return &Activities{
 		options: options, log: eventlog.New(options.Temporal, options.Namespace, options.Archive), running: newAttempts(),
+		ledgers: newLedgers(options.Temporal),
 	}
 }
 

@@ -3,10 +3,21 @@ package activities
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
+
+// LabelBudget limits the usage per day of the requests with a label ([event.RequestSettings]). A day
+// is one in UTC by the clock of the Temporal server.
+type LabelBudget struct {
+	Label string
+	Value string       // empty: each value that has no budget of its own
+	Limit event.Budget // of the day
+}
 
 // maxBudgetedOutput limits an answer under a budget if no setting does, in tokens.
 const maxBudgetedOutput = 4096
@@ -21,34 +32,9 @@ func (e *exceededError) Error() string {
 	return fmt.Sprintf("budget exceeded: %s (%s)", e.BudgetExceeded, advice)
 }
 
-func (e *exceededError) asModelError() error {
-	return &ModelError{Kind: "budget", Failure: event.FailureBudgetExceeded, Err: e}
-}
-
-// reserve returns an error unless all budgets of the attempt allow the request, which it limits. The
-// caller settles the actual usage.
-func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Model, request *ModelRequest) (settle func(event.Usage), err error) {
-	own := session.Reduced.Config.Budget
-	if own == nil {
-		return func(event.Usage) {}, nil
-	}
-	request.MaxOutput = maxBudgetedOutput
-	usage, err := model.Reservation(ctx, *request)
-	if err != nil {
-		return nil, err
-	}
-	if own.CostMicros != nil && usage.CostMicros == nil {
-		return nil, unpriced(event.BudgetOfContext, model)
-	}
-	if a.lost != nil && !session.HasEnd(a.lost.Attempt) {
-		session.Usage = session.Usage.Add(a.lost.Usage)
-	}
-	if exceeded := reducer.Afford(session, event.AmountOf(usage)); exceeded != nil {
-		exceeded.RequestID = a.in.RequestID
-		return nil, (&exceededError{*exceeded}).asModelError()
-	}
-	a.isBudgeted = true
-	return func(event.Usage) {}, nil
+func (a *attempt) exceeded(e event.BudgetExceeded) error {
+	e.RequestID = a.in.RequestID
+	return &ModelError{Kind: "budget", Failure: event.FailureBudgetExceeded, Err: &exceededError{e}}
 }
 
 func unpriced(budget string, model Model) error {
@@ -57,3 +43,91 @@ func unpriced(budget string, model Model) error {
 		"budget %s: the price of %s %s is unknown (let the worker's operator add it to the file of --providers, or limit tokens instead of the cost)",
 		budget, providerID, name)}
 }
+
+// reserve returns an error unless all budgets of the attempt allow the request, whose answer it
+// limits. The caller settles the actual usage.
+func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Model, request *ModelRequest) (settle func(event.Usage), err error) {
+	own, ofLabels := session.Reduced.Config.Budget, budgetsOf(a.options.Budgets, request.Settings.Labels)
+	if own == nil && len(ofLabels) == 0 {
+		return func(event.Usage) {}, nil
+	}
+	request.MaxOutput = maxBudgetedOutput
+	usage, err := model.Reservation(ctx, *request)
+	if err != nil {
+		return nil, err
+	}
+	wanted := event.AmountOf(usage)
+	if own != nil {
+		if own.CostMicros != nil && usage.CostMicros == nil {
+			return nil, unpriced(event.BudgetOfContext, model)
+		}
+		if a.lost != nil && !session.HasEnd(a.lost.Attempt) {
+			session.Usage = session.Usage.Add(a.lost.Usage)
+		}
+		if exceeded := reducer.Afford(session, wanted); exceeded != nil {
+			return nil, a.exceeded(*exceeded)
+		}
+	}
+	reserved := 0
+	settle = func(used event.Usage) {
+		for _, b := range ofLabels[:reserved] {
+			a.ledgers.settle(ctx, b.id(), a.reservationKey(a.attempted.Attempt), event.AmountOf(used))
+		}
+	}
+	for _, b := range ofLabels {
+		if b.Limit.CostMicros != nil && usage.CostMicros == nil {
+			err = unpriced(b.name(), model)
+		} else {
+			err = a.reserveOf(ctx, b, wanted)
+		}
+		if err != nil {
+			settle(event.Usage{})
+			return nil, err
+		}
+		reserved++
+	}
+	a.isBudgeted = true
+	return settle, nil
+}
+
+func (a *attempt) reserveOf(ctx context.Context, b LabelBudget, wanted event.Amount) error {
+	if a.lost != nil {
+		a.ledgers.settle(ctx, b.id(), a.reservationKey(a.lost.Attempt), event.AmountOf(a.lost.Usage))
+	}
+	day, answer, err := a.ledgers.reserve(ctx, b.id(), a.info.TaskQueue, reducer.Reservation{
+		Key: a.reservationKey(a.attempted.Attempt), Wanted: wanted, Limit: b.Limit,
+	})
+	if err != nil {
+		return fmt.Errorf("reserve the budget %s: %w", b.name(), err)
+	}
+	if !answer.Granted {
+		return a.exceeded(event.BudgetExceeded{Budget: b.name(), Day: day, Limit: b.Limit, Used: answer.Used, Wanted: wanted})
+	}
+	return nil
+}
+
+// reservationKey contains the run, because a reset run makes requests again.
+func (a *attempt) reservationKey(number int) string {
+	return fmt.Sprintf("%s/%d@%s", a.in.RequestID, number, a.info.WorkflowExecution.RunID)
+}
+
+// budgetsOf returns the budgets of labels, each with a value, in the order of their names.
+func budgetsOf(all []LabelBudget, labels map[string]string) (budgets []LabelBudget) {
+	if len(all) == 0 {
+		return nil
+	}
+	for _, label := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[label]
+		i := slices.IndexFunc(all, func(b LabelBudget) bool { return b.Label == label && b.Value == value })
+		if i < 0 {
+			i = slices.IndexFunc(all, func(b LabelBudget) bool { return b.Label == label && b.Value == "" })
+		}
+		if i >= 0 {
+			budgets = append(budgets, LabelBudget{label, value, all[i].Limit})
+		}
+	}
+	return budgets
+}
+
+func (b LabelBudget) name() string { return b.Label + "=" + b.Value }
+func (b LabelBudget) id() string   { return wire.BudgetID(b.Label, b.Value) }

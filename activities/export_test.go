@@ -1,6 +1,11 @@
 package activities
 
-import "github.com/seed-9ed7edd4/chronicle/reducer"
+import (
+	"context"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
 
 func (c *SessionCache) Get(runID string) (reducer.Session, bool) { return c.get(runID) }
 
@@ -18,3 +23,22 @@ func Spilled(c *SessionCache) (n int) {
 }
 
 var WithHeartbeats = withHeartbeats
+
+type Ledgers = ledgers
+
+var NewLedgers = newLedgers
+
+// Reserve reserves tokens under a key, of at most 100.
+func (l *ledgers) Reserve(ctx context.Context, id, key string, tokens int64) (isGranted bool, err error) {
+	_, answer, err := l.reserve(ctx, id, "queue", reducer.Reservation{
+		Key: key, Wanted: event.Amount{Tokens: tokens}, Limit: event.Budget{Tokens: new(int64(100))},
+	})
+	return answer.Granted, err
+}
+
+// Waiting returns the number of reservations without an update.
+func (l *ledgers) Waiting(id string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting[id])
+}

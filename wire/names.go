@@ -3,6 +3,7 @@ package wire
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -14,7 +15,10 @@ const (
 	// WorkflowSend is the type of the workflows that schedules start. Its input is a [Scheduled]. Its
 	// id is the idempotency key: a workflow that is started again with the same id sends nothing.
 	WorkflowSend = "Send"
-	TaskQueue    = "contexts" // default task queue of contexts
+	// WorkflowBudget is the type of the workflows that keep the daily budgets of labels ([BudgetID]).
+	// Its input is the [reducer.Ledger] of the run before; none at first.
+	WorkflowBudget = "Budget"
+	TaskQueue      = "contexts" // default task queue of contexts
 
 	SignalEvent     = "event"     // one event object or an array of them
 	SignalInterrupt = "interrupt" // stops the running answer
@@ -30,6 +34,10 @@ const (
 	UpdateAppend = "append"
 	ErrorInvalid = "Invalid"
 	ErrorRefused = "Refused"
+
+	UpdateReserve = "reserve" // of a [WorkflowBudget]; takes a [Reserve], returns a [Reserved]
+	SignalSettle  = "settle"  // of a [WorkflowBudget]; carries a [Settle]
+	QueryBudget   = "budget"  // of a [WorkflowBudget]; returns a [BudgetState]
 
 	QueryState = "state" // returns a [State], for people and tools
 	// QuerySnapshot returns the [reducer.Session] for Generate. It fails unless the session [Fits].
@@ -62,6 +70,19 @@ func ContextName(workflowID string) (name string, ok bool) {
 	name = workflowID[len(workflowIDPrefix):]
 	return name, event.ValidateContextName(name) == nil
 }
+
+const budgetPrefix = "budget:"
+
+// BudgetID is the workflow id of the budget of a label and a value, like "budget:team=support".
+func BudgetID(label, value string) string {
+	id := budgetPrefix + url.QueryEscape(label) + "=" + url.QueryEscape(value)
+	if len(id) > maxBudgetID {
+		return fmt.Sprintf("%s%x", budgetPrefix, sha256.Sum256([]byte(id)))
+	}
+	return id
+}
+
+const maxBudgetID = 500 // the server accepts 1,000 bytes
 
 const schedulePrefix = "send:"
 

@@ -68,6 +68,39 @@ type LostAttempt struct {
 	event.Usage
 }
 
+// Reserve is the input of [UpdateReserve]: 1 to [MaxReservations] reservations, which are decided in
+// order.
+type Reserve struct {
+	Reservations []reducer.Reservation `json:"reservations"`
+}
+
+const MaxReservations = 100
+
+// Reserved is the result of [UpdateReserve].
+type Reserved struct {
+	Day     string             `json:"day"`     // in UTC
+	Answers []ReservationState `json:"answers"` // in the order of the reservations
+}
+
+type ReservationState struct {
+	Granted bool         `json:"granted,omitempty"`
+	Used    event.Amount `json:"used,omitzero"` // before the reservation
+}
+
+// Settle reports the actual usage of a reservation.
+type Settle struct {
+	Key  string       `json:"key"`
+	Used event.Amount `json:"used,omitzero"`
+}
+
+// BudgetState is the result of [QueryBudget].
+type BudgetState struct {
+	Day      string       `json:"day,omitempty"`  // in UTC; "" before the first reservation
+	Limit    event.Budget `json:"limit,omitzero"` // of the newest reservation
+	Spent    event.Amount `json:"spent"`
+	Reserved event.Amount `json:"reserved"` // by attempts that run or whose worker died
+}
+
 // StopCheck is the result of [QueryStopCheck]: whether a running request must stop.
 type StopCheck struct {
 	LastEventID string       `json:"lastEventId"`

@@ -63,6 +63,9 @@ type Options struct {
 	// DefaultModel is shown in the Temporal UI for contexts without a provider of their own.
 	// Optional.
 	DefaultModel string
+	// Budgets limit the daily usage of the requests with a label. They are the same in all workers
+	// of a task queue. Nil: none.
+	Budgets []activities.LabelBudget
 	// CacheBytes approximately bounds the memory of cached contexts. 0: the SDK bounds their number.
 	CacheBytes int64
 	// DrainTimeout is how long Stop lets answers finish before it hands them back. 0: at once.
@@ -113,6 +116,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 			workflows.New(workflows.Options{Reduce: options.Reduce, Cache: cache, StoreID: options.StoreID}),
 			workflow.RegisterOptions{Name: wire.WorkflowType})
 		w.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
+		w.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
 	}
 	all := activities.Options{
 		Temporal:  temporal,
@@ -128,6 +132,7 @@ func NewWorker(temporal client.Client, options Options) *Worker {
 		Reduce:           options.Reduce,
 		SearchAttributes: options.SearchAttributes,
 		DefaultModel:     options.DefaultModel,
+		Budgets:          options.Budgets,
 		Archive:          options.Archive,
 		ContinueAfter:    options.ContinueAfter,
 		HandBack:         w.handBack,

@@ -42,6 +42,7 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 	}
 	replayer.RegisterWorkflowWithOptions(workflows.Context, workflow.RegisterOptions{Name: wire.WorkflowType})
 	replayer.RegisterWorkflowWithOptions(workflows.Send, workflow.RegisterOptions{Name: wire.WorkflowSend})
+	replayer.RegisterWorkflowWithOptions(workflows.Budget, workflow.RegisterOptions{Name: wire.WorkflowBudget})
 	return replayer.ReplayWorkflowHistoryWithOptions(
 		log.NewStructuredLogger(slog.New(slog.DiscardHandler)), history,
 		worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{

@@ -1,0 +1,142 @@
+package activities
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+const (
+	reserveTimeout = 10 * time.Second // after which the attempt fails
+	reserveRetry   = 100 * time.Millisecond
+	settleTimeout  = 5 * time.Second // after which the reservation counts in full
+)
+
+// ledgers reserves usage in workflows of type Budget. A workflow accepts few updates at a time, so
+// the reservations of a process that wait for the same workflow share one.
+type ledgers struct {
+	temporal client.Client
+
+	mu      sync.Mutex
+	waiting map[string][]*reservation // by workflow id; an entry exists while an update runs
+}
+
+type reservation struct {
+	reducer.Reservation
+	taskQueue string
+	done      chan struct{} // closed when the fields below are set
+	day       string
+	answer    wire.ReservationState
+	err       error
+}
+
+func newLedgers(temporal client.Client) *ledgers {
+	return &ledgers{temporal: temporal, waiting: map[string][]*reservation{}}
+}
+
+// reserve returns the answer of a workflow, which it starts if there is none. If ctx ends before, it
+// releases the reservation later.
+func (l *ledgers) reserve(ctx context.Context, id, taskQueue string, wanted reducer.Reservation) (day string, answer wire.ReservationState, err error) {
+	r := &reservation{Reservation: wanted, taskQueue: taskQueue, done: make(chan struct{})}
+	l.mu.Lock()
+	others, isRunning := l.waiting[id]
+	l.waiting[id] = append(others, r)
+	l.mu.Unlock()
+	if !isRunning {
+		go l.run(id)
+	}
+	select {
+	case <-r.done:
+		return r.day, r.answer, r.err
+	case <-ctx.Done():
+		go func() {
+			<-r.done
+			l.settle(context.WithoutCancel(ctx), id, r.Key, event.Amount{})
+		}()
+		return "", answer, context.Cause(ctx)
+	}
+}
+
+func (l *ledgers) run(id string) {
+	for {
+		l.mu.Lock()
+		all := l.waiting[id]
+		batch := all[:min(len(all), wire.MaxReservations)]
+		l.waiting[id] = all[len(batch):]
+		if len(batch) == 0 {
+			delete(l.waiting, id)
+		}
+		l.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		reserved, err := l.update(id, batch)
+		for i, r := range batch {
+			r.day, r.err = reserved.Day, err
+			if err == nil {
+				r.answer = reserved.Answers[i]
+			}
+			close(r.done)
+		}
+	}
+}
+
+// update repeats an update that failed, for example because the workflow completed at midnight. The
+// server answers a repeated update id with the first result.
+func (l *ledgers) update(id string, batch []*reservation) (reserved wire.Reserved, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), reserveTimeout)
+	defer cancel()
+	var in wire.Reserve
+	for _, r := range batch {
+		in.Reservations = append(in.Reservations, r.Reservation)
+	}
+	updateID := rand.Text()
+	for {
+		var handle client.WorkflowUpdateHandle
+		handle, err = l.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+			StartWorkflowOperation: l.temporal.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+				ID: id, TaskQueue: batch[0].taskQueue, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+			}, wire.WorkflowBudget, reducer.Ledger{}),
+			UpdateOptions: client.UpdateWorkflowOptions{
+				UpdateID: updateID, WorkflowID: id, UpdateName: wire.UpdateReserve, Args: []any{in},
+				WaitForStage: client.WorkflowUpdateStageCompleted,
+			},
+		})
+		if err == nil {
+			err = handle.Get(ctx, &reserved)
+		}
+		switch {
+		case err == nil && len(reserved.Answers) != len(batch):
+			return reserved, fmt.Errorf("%d answers to %d reservations", len(reserved.Answers), len(batch))
+		case err == nil:
+			return reserved, nil
+		}
+		if pause.For(ctx, reserveRetry); ctx.Err() != nil {
+			return reserved, err
+		}
+	}
+}
+
+// settle reports the usage of an attempt. It fails silently on a workflow that has completed, whose
+// day is over.
+func (l *ledgers) settle(ctx context.Context, id, key string, used event.Amount) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	err := l.temporal.SignalWorkflow(ctx, id, "", wire.SignalSettle, wire.Settle{Key: key, Used: used})
+	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
+		activity.GetLogger(ctx).Warn("Cannot settle the usage of an attempt: its reservation counts for the rest of the day", "budget", id, "key", key, "error", err)
+	}
+}

@@ -1,0 +1,261 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/seed-9ed7edd4/chronicle/activities"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// bank is a server with the workflows of budgets, on one day.
+type bank struct {
+	server
+	mu       sync.Mutex
+	ledgers  map[string]reducer.Ledger
+	updates  int
+	settled  int
+	failures int           // of the next updates
+	gate     chan struct{} // holds updates until it is closed; nil: none
+	running  chan struct{} // receives when an update is held; nil: none
+}
+
+const bankDay = "2026-01-02"
+
+func newBank(session reducer.Session) *bank {
+	b := &bank{ledgers: map[string]reducer.Ledger{}}
+	b.session = func(int) (reducer.Session, error) { return session, nil }
+	return b
+}
+
+func (b *bank) NewWithStartWorkflowOperation(client.StartWorkflowOptions, any, ...any) client.WithStartWorkflowOperation {
+	return nil
+}
+
+func (b *bank) UpdateWithStartWorkflow(ctx context.Context, o client.UpdateWithStartWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	if b.gate != nil {
+		b.running <- struct{}{}
+		select {
+		case <-b.gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.updates++
+	if b.failures > 0 {
+		b.failures--
+		return nil, errors.New("the workflow has completed")
+	}
+	out := wire.Reserved{Day: bankDay}
+	ledger := b.ledgers[o.UpdateOptions.WorkflowID].On(bankDay)
+	for _, r := range o.UpdateOptions.Args[0].(wire.Reserve).Reservations {
+		answer := wire.ReservationState{Used: ledger.Used()}
+		ledger, answer.Granted = ledger.Reserve(r)
+		out.Answers = append(out.Answers, answer)
+	}
+	b.ledgers[o.UpdateOptions.WorkflowID] = ledger
+	return reservedHandle{result: out}, nil
+}
+
+type reservedHandle struct {
+	client.WorkflowUpdateHandle
+	result wire.Reserved
+}
+
+func (h reservedHandle) Get(_ context.Context, out any) error {
+	*out.(*wire.Reserved) = h.result
+	return nil
+}
+
+func (b *bank) SignalWorkflow(ctx context.Context, id, run, name string, input any) error {
+	if name != wire.SignalSettle {
+		return b.server.SignalWorkflow(ctx, id, run, name, input)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	in := input.(wire.Settle)
+	b.ledgers[id] = b.ledgers[id].Settle(in.Key, in.Used)
+	b.settled++
+	return nil
+}
+
+// used returns what is spent, and requires that nothing is reserved.
+func (b *bank) used(t *testing.T, id string) int64 {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	require.Empty(t, b.ledgers[id].Reserved)
+	return b.ledgers[id].Spent.Tokens
+}
+
+// generate makes an attempt with labels, for a model that needs and uses tokens.
+func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, change ...func(*activities.GenerateInput, *testsuite.TestActivityEnvironment)) error {
+	session, _ := b.session(0)
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(time.Minute)
+	model := &caller{needs: event.Usage{InputTokens: needs}, answer: activities.Answer{Text: "Hi", FinishReason: "stop", Usage: event.Usage{InputTokens: uses}}}
+	env.RegisterActivity(activities.New(activities.Options{Temporal: b, Models: model, Budgets: budgets}))
+	in := activities.GenerateInput{
+		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: 30_000,
+	}
+	for _, c := range change {
+		c(&in, env)
+	}
+	_, err := env.ExecuteActivity(acts.Generate, in)
+	return err
+}
+
+func labelled(labels map[string]string) reducer.Session {
+	return newSession(event.SetRequestSettings{Labels: labels})
+}
+
+func limited(label, value string, tokens int64) activities.LabelBudget {
+	return activities.LabelBudget{Label: label, Value: value, Limit: event.Budget{Tokens: &tokens}}
+}
+
+func TestTheUsageOfALabelIsReservedAndSettled(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
+	budgets := []activities.LabelBudget{limited("team", "", 1), limited("team", "support", 100), limited("user", "", 1000), limited("room", "", 0)}
+	require.NoError(t, b.generate(budgets, 100, 30))
+	require.Equal(t, int64(30), b.used(t, "budget:team=support"))
+	require.Equal(t, int64(30), b.used(t, "budget:user=ann"))
+	require.Len(t, b.ledgers, 2)
+
+	err := b.generate(budgets, 71, 30)
+	failed, details := refusal(t, err)
+	require.Equal(t, event.FailureBudgetExceeded, details.Kind)
+	require.Equal(t, &event.BudgetExceeded{
+		RequestID: "demo:r0001", Budget: "team=support", Day: bankDay, Limit: event.Budget{Tokens: new(int64(100))},
+		Used: event.Amount{Tokens: 30}, Wanted: event.Amount{Tokens: 71},
+	}, details.Exceeded)
+	require.Contains(t, failed.Message(), "budget exceeded: team=support on 2026-01-02: limit 100 tokens, used 30, wanted 71 (lower maxTokens, wait until")
+	require.Equal(t, int64(30), b.used(t, "budget:team=support"))
+}
+
+func TestAnAttemptThatOneBudgetDeniesUsesNoOther(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
+	err := b.generate([]activities.LabelBudget{limited("team", "", 100), limited("user", "", 10)}, 50, 30)
+	_, details := refusal(t, err)
+	require.Equal(t, "user=ann", details.Exceeded.Budget)
+	require.Zero(t, b.used(t, "budget:team=support"))
+}
+
+func TestRequestsWithoutALimitedLabelReserveNothing(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "sales", "other": "x"}))
+	require.NoError(t, b.generate([]activities.LabelBudget{limited("team", "support", 0)}, 50, 30))
+	require.Zero(t, b.updates)
+}
+
+func TestALimitOfTheCostOfALabelRequiresAPrice(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
+	err := b.generate([]activities.LabelBudget{limited("team", "", 100), {Label: "user", Limit: event.Budget{CostMicros: new(int64(5))}}}, 50, 30)
+	failed, details := refusal(t, err)
+	require.Equal(t, event.FailureConfiguration, details.Kind)
+	require.Contains(t, failed.Message(), "budget user=ann: the price of openai scripted is unknown")
+	require.Zero(t, b.used(t, "budget:team=support"))
+}
+
+func TestAReservationIsRepeatedWhenTheWorkflowCompletes(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "support"}))
+	b.failures = 2
+	require.NoError(t, b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30))
+	require.Equal(t, 3, b.updates)
+	require.Equal(t, int64(30), b.used(t, "budget:team=support"))
+}
+
+func TestAnAttemptIsRetriedIfTheBudgetCannotBeReached(t *testing.T) {
+	t.Parallel() // it waits for a timeout
+	b := newBank(labelled(map[string]string{"team": "support"}))
+	b.failures = 1 << 30 // until the timeout
+	err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.False(t, failed.NonRetryable())
+	require.Contains(t, failed.Message(), "reserve the budget team=support: the workflow has completed")
+}
+
+func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "support"}))
+	key := "demo:r0001/1@" + runID
+	b.ledgers["budget:team=support"] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
+	err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.GenerateInput, env *testsuite.TestActivityEnvironment) {
+		in.FirstAttempt = 2
+		env.SetHeartbeatDetails(activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 20}})
+	})
+	require.NoError(t, err)
+	require.Equal(t, int64(50), b.used(t, "budget:team=support"))
+}
+
+// held returns ledgers whose first update waits until the gate opens.
+func held(t *testing.T) (*bank, *activities.Ledgers) {
+	b := newBank(reducer.Session{})
+	b.gate, b.running = make(chan struct{}), make(chan struct{}, 100)
+	l := activities.NewLedgers(b)
+	go func() {
+		isGranted, err := l.Reserve(t.Context(), "budget:x=y", "first", 1)
+		assert.NoError(t, err)
+		assert.True(t, isGranted)
+	}()
+	<-b.running
+	return b, l
+}
+
+func TestReservationsThatWaitShareAnUpdate(t *testing.T) {
+	b, l := held(t)
+	const n = 50
+	var all sync.WaitGroup
+	var granted atomic.Int64
+	for i := range n {
+		all.Go(func() {
+			isGranted, err := l.Reserve(t.Context(), "budget:x=y", fmt.Sprint(i), 10)
+			assert.NoError(t, err)
+			if isGranted {
+				granted.Add(1)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return l.Waiting("budget:x=y") == n }, 10*time.Second, time.Millisecond)
+	close(b.gate)
+	all.Wait()
+	require.Equal(t, int64(9), granted.Load())
+	require.Equal(t, 2, b.updates)
+}
+
+func TestAReservationThatIsNotAwaitedIsReleased(t *testing.T) {
+	b, l := held(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := l.Reserve(ctx, "budget:x=y", "second", 10)
+		ended <- err
+	}()
+	require.Eventually(t, func() bool { return l.Waiting("budget:x=y") == 1 }, 10*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	close(b.gate)
+	require.Eventually(t, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.updates == 2 && b.settled == 1
+	}, 10*time.Second, time.Millisecond)
+	require.Equal(t, int64(1), b.ledgers["budget:x=y"].Used().Tokens)
+}
