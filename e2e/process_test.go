@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/hook"
@@ -42,7 +43,8 @@ type workerSettings struct {
 	// HangOnSignal makes the process hang when it signals a context.
 	HangOnSignal bool `json:"hangOnSignal"`
 	// HookURL enables [remoteHook].
-	HookURL string `json:"hookUrl"`
+	HookURL string                   `json:"hookUrl"`
+	Budgets []activities.LabelBudget `json:"budgets"`
 }
 
 type hangOnSignal struct {
@@ -105,7 +107,7 @@ func runWorker(settings string, logger *slog.Logger) error {
 	return contexts.NewWorker(temporal, contexts.Options{
 		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: probes{}, Stream: conn,
 		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
-		DrainTimeout: s.DrainTimeout, Hooks: hooks,
+		DrainTimeout: s.DrainTimeout, Hooks: hooks, Budgets: s.Budgets,
 	}).Run(worker.InterruptCh())
 }
 

@@ -406,6 +406,10 @@ func describe(e event.Event) string {
 		line += " " + b.Hook + " " + b.String()
 	case event.SetTools:
 		line += " " + b.String()
+	case event.BudgetSet:
+		line += " " + b.String()
+	case event.BudgetExceeded:
+		line += fmt.Sprintf(" %d %s", number(b.RequestID), b.Budget)
 	case event.ToolCall:
 		line += fmt.Sprintf(" %s %s", b.ToolCallID, b.ToolName)
 	case event.ToolResult:

@@ -43,11 +43,27 @@ type priceTable struct {
 	Output      *float64 `toml:"output"`
 }
 
+// Budget limits the usage per day of the requests with a label ([event.RequestSettings]).
+type Budget struct {
+	Label string
+	Value string // empty: each value that has no budget of its own
+	Limit event.Budget
+}
+
+type budgetTable struct {
+	Label        string   `toml:"label"`
+	Value        string   `toml:"value"`
+	TokensPerDay *int64   `toml:"tokens_per_day"`
+	USDPerDay    *float64 `toml:"usd_per_day"`
+}
+
 func knownKeys(key toml.Key) []string {
 	modelKeys, priceKeys := []string{"context_window", "price"}, []string{"input", "cached_input", "output"}
 	switch {
 	case len(key) == 1:
-		return []string{"providers", "price_version"}
+		return []string{"providers", "price_version", "budgets"}
+	case key[0] == "budgets":
+		return []string{"label", "value", "tokens_per_day", "usd_per_day"}
 	case len(key) == 3:
 		return slices.Concat([]string{"base_url", "key", "text_only", "accepts", "tools", "think_tags"}, modelKeys, []string{"models"})
 	case len(key) == 4 && key[2] == "price", len(key) == 6 && key[4] == "price":
@@ -62,6 +78,7 @@ func knownKeys(key toml.Key) []string {
 type ProviderFile struct {
 	Providers    []Provider // sorted by id
 	PriceVersion string     // of the prices, see [Options]
+	Budgets      []Budget
 }
 
 // ReadProviders reads a file like providers.example.toml. Errors name file, provider and field.
@@ -81,6 +98,7 @@ func parseProviders(text string) (ProviderFile, error) {
 	var file struct {
 		PriceVersion *string                  `toml:"price_version"`
 		Providers    map[string]providerTable `toml:"providers"`
+		Budgets      []budgetTable            `toml:"budgets"`
 	}
 	meta, err := toml.Decode(text, &file)
 	if err != nil {
@@ -90,8 +108,8 @@ func parseProviders(text string) (ProviderFile, error) {
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		return ProviderFile{}, unknownKey(unknown[0])
 	}
-	if len(file.Providers) == 0 {
-		return ProviderFile{}, errors.New("no provider (each is a table [providers.ID])")
+	if len(file.Providers)+len(file.Budgets) == 0 {
+		return ProviderFile{}, errors.New("no provider and no budget (each is a table [providers.ID] or [[budgets]])")
 	}
 	var out ProviderFile
 	if v := file.PriceVersion; v != nil {
@@ -110,7 +128,44 @@ func parseProviders(text string) (ProviderFile, error) {
 		}
 		out.Providers = append(out.Providers, p)
 	}
-	return out, nil
+	out.Budgets, err = budgetsOf(file.Budgets)
+	return out, err
+}
+
+func budgetsOf(tables []budgetTable) (budgets []Budget, err error) {
+	for i, table := range tables {
+		b, err := table.budget()
+		if err == nil && slices.ContainsFunc(budgets, func(other Budget) bool { return other.Label == b.Label && other.Value == b.Value }) {
+			err = fmt.Errorf("label %q has two budgets for the value %q (want one)", b.Label, b.Value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("budget %d: %w", i+1, err)
+		}
+		budgets = append(budgets, b)
+	}
+	return budgets, nil
+}
+
+func (table budgetTable) budget() (Budget, error) {
+	b := Budget{Label: table.Label, Value: table.Value, Limit: event.Budget{Tokens: table.TokensPerDay}}
+	if err := event.New(event.SetRequestSettings{Labels: map[string]string{b.Label: b.Value}}).Validate(); err != nil {
+		var field *event.FieldError
+		errors.As(err, &field)
+		return b, fmt.Errorf("label: %s", field.Problem)
+	}
+	if usd := table.USDPerDay; usd != nil {
+		if !(*usd >= 0 && *usd <= event.MaxCostMicros/1e6) {
+			return b, fmt.Errorf("usd_per_day: %v is out of range (0 to %d US dollars)", *usd, event.MaxCostMicros/1_000_000)
+		}
+		b.Limit.CostMicros = new(int64(math.Round(*usd * 1e6)))
+	}
+	if b.Limit.IsZero() {
+		return b, errors.New("tokens_per_day: missing (want tokens_per_day, usd_per_day or both)")
+	}
+	if n := table.TokensPerDay; n != nil && (*n < 0 || *n > event.MaxBudgetTokens) {
+		return b, fmt.Errorf("tokens_per_day: %d is out of range (0 to %d)", *n, int64(event.MaxBudgetTokens))
+	}
+	return b, nil
 }
 
 func (table providerTable) provider(id string) (Provider, error) {
@@ -222,12 +277,15 @@ func (table priceTable) price() (Price, error) {
 
 // unknownKey suggests a known key that resembles the unknown one.
 func unknownKey(key toml.Key) error {
-	if key[0] != "providers" {
+	if key[0] != "providers" && key[0] != "budgets" {
 		key = key[:1]
 	}
 	problem := fmt.Sprintf("unknown key %q", key[len(key)-1])
-	if len(key) > 2 {
+	if len(key) > 2 && key[0] == "providers" {
 		problem = fmt.Sprintf("provider %q: unknown key %q", key[1], strings.Join(key[2:], "."))
+	}
+	if len(key) > 1 && key[0] == "budgets" {
+		problem = fmt.Sprintf("budgets: unknown key %q", key[1])
 	}
 	known := knownKeys(key)
 	if len(known) == 0 {

@@ -29,6 +29,10 @@ func TestExampleOfAProvidersFile(t *testing.T) {
 		{ID: "mistral", BaseURL: baseurl.MustParse("https://api.mistral.ai/v1"), KeyRef: "file:/run/secrets/mistral"},
 		{ID: "ollama", BaseURL: baseurl.MustParse("http://localhost:11434/v1")},
 	}, file.Providers)
+	require.Equal(t, []llm.Budget{
+		{Label: "team", Value: "support", Limit: event.Budget{Tokens: new(int64(5_000_000)), CostMicros: new(int64(20_000_000))}},
+		{Label: "user", Limit: event.Budget{Tokens: new(int64(200_000))}},
+	}, file.Budgets)
 }
 
 func TestAModelHasTheSettingsOfItsProviderUnlessItHasItsOwn(t *testing.T) {
@@ -45,7 +49,7 @@ func TestAModelHasTheSettingsOfItsProviderUnlessItHasItsOwn(t *testing.T) {
 func TestProvidersFile(t *testing.T) {
 	const house = "[providers.house]\nbase_url = \"https://llm.example.com/v1\"\n"
 	tests := map[string]struct{ text, want string }{
-		"empty":                    {"", "no provider (each is a table [providers.ID])"},
+		"empty":                    {"", "no provider and no budget (each is a table [providers.ID] or [[budgets]])"},
 		"invalid TOML":             {"[providers.house\n", "line 2: "},
 		"twice":                    {house + house, "Key 'providers.house' has already been defined"},
 		"an unknown table":         {"[provider.house]\n", `unknown key "provider" (did you mean "providers"?)`},
@@ -78,6 +82,14 @@ func TestProvidersFile(t *testing.T) {
 		"no window of a model":     {house + "models.x.context_window = 0", `provider "house": model "x": context_window: 0 is out of range`},
 		"a blank model":            {house + "models.\" \".context_window = 1", `provider "house": model " ": name: empty`},
 		"a blank id":               {"[providers.\" \"]\n", `provider " ": id: empty`},
+		"a budget without a label": {"[[budgets]]\ntokens_per_day = 1", `budget 1: label: want names of 1 to 64 bytes without control characters, got ""`},
+		"a budget without a limit": {"[[budgets]]\nlabel = \"x\"", `budget 1: tokens_per_day: missing (want tokens_per_day, usd_per_day or both)`},
+		"a negative budget":        {"[[budgets]]\nlabel = \"x\"\ntokens_per_day = -1", `budget 1: tokens_per_day: -1 is out of range (0 to 1000000000000)`},
+		"a negative cost":          {"[[budgets]]\nlabel = \"x\"\nusd_per_day = -0.5", `budget 1: usd_per_day: -0.5 is out of range (0 to 1000000000 US dollars)`},
+		"an invalid cost":          {"[[budgets]]\nlabel = \"x\"\nusd_per_day = nan", `budget 1: usd_per_day: NaN is out of range`},
+		"two budgets of a value":   {strings.Repeat("[[budgets]]\nlabel = \"x\"\ntokens_per_day = 1\n", 2), `budget 2: label "x" has two budgets for the value "" (want one)`},
+		"an unknown budget key":    {"[[budgets]]\nlabel = \"x\"\ntokens_per_dya = 1", `budgets: unknown key "tokens_per_dya" (did you mean "tokens_per_day"?)`},
+		"a long value":             {"[[budgets]]\nlabel = \"x\"\nvalue = \"" + strings.Repeat("x", 513) + "\"\ntokens_per_day = 1", `budget 1: label: want values of at most 512 bytes`},
 		"a control character":      {"[providers.\"a\\u0085b\"]\n", `provider "a\u0085b": id: `},
 	}
 	for name, test := range tests {

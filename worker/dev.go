@@ -111,7 +111,7 @@ func (a *app) startLocal(ctx context.Context, end context.CancelCauseFunc, log *
 
 func (l *local) chooseModel(a *app) error {
 	var err error
-	if l.models, err = a.modelOptions(); err != nil {
+	if l.models, l.budgets, err = a.modelOptions(); err != nil {
 		return err
 	}
 	if l.models.Defaults.APIKeyRef != "" || l.models.Defaults.BaseURL != "" {

@@ -17,6 +17,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/connect"
@@ -35,6 +36,7 @@ type endpoints struct {
 	natsAuth stream.Auth
 	blobURL  string
 	models   llm.Options
+	budgets  []activities.LabelBudget
 	mcp      []mcp.Server
 	hooks    []hook.Hook
 	// modelURL is the URL of the built-in stand-in for a model; empty without it.
@@ -133,8 +135,8 @@ func (a *app) configured(log *zap.Logger) (endpoints, error) {
 	if err != nil {
 		return endpoints{}, err
 	}
-	models, err := a.modelOptions()
-	return endpoints{temporal: options, natsURL: connect.NATSURL(s.natsURL, a.getenv), natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models}, err
+	models, budgets, err := a.modelOptions()
+	return endpoints{temporal: options, natsURL: connect.NATSURL(s.natsURL, a.getenv), natsAuth: s.natsAuth.WithEnv(a.getenv), blobURL: blobURL, models: models, budgets: budgets}, err
 }
 
 func (a *app) blobURL(dataDir string) (string, error) {

@@ -96,6 +96,7 @@ func (a *app) startWorker(ctx context.Context, end context.CancelCauseFunc, at e
 		CacheBytes:       cacheBytes,
 		SearchAttributes: attributes,
 		DefaultModel:     at.model(),
+		Budgets:          at.budgets,
 		OnFatalError:     func(err error) { end(fmt.Errorf("worker failed: %w", err)) },
 	})
 	probe := &probe{modelURL: at.modelURL}
