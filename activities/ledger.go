@@ -20,7 +20,9 @@ import (
 )
 
 const (
-	reserveTimeout = 10 * time.Second // after which the attempt fails
+	// After a worker has died, its workflows continue on others within ten seconds. The attempt is
+	// retried after the timeout.
+	reserveTimeout = 20 * time.Second
 	reserveRetry   = 100 * time.Millisecond
 	settleTimeout  = 5 * time.Second // after which the reservation counts in full
 )

@@ -91,7 +91,6 @@ func TestAContextStaysWithinItsBudget(t *testing.T) {
 
 // Fifty contexts of one label ask at the same time. The model uses as much as a request may.
 func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel(t *testing.T) {
-	t.Parallel()
 	const asked, maxTokens, limit = 50, 100, 2000
 	var used atomic.Int64
 	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
@@ -169,7 +168,10 @@ func TestARequestIsHandedBackAndFallsBackWithinTheBudgetOfItsLabel(t *testing.T)
 	c := w.open("budget-fallback")
 	w.send(c, w.labelled(100), event.New(event.SetProviderConfig{ProviderID: "openai", Model: "other", AsFallback: true}))
 	turn := w.ask(c, "Hello")
-	turn.underWay()
+	turn.until(func(e event.Event) bool {
+		delta, ok := e.Body.(event.TextDelta)
+		return ok && delta.Delta == "One"
+	})
 	w.worker(budget)
 	stop()
 	require.Equal(t, event.TagLLMRequestCompleted, turn.rest().Tag())
