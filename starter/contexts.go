@@ -18,6 +18,7 @@ type contextClient interface {
 	Open(name string) (conversation, error)
 	List(ctx context.Context, query string) iter.Seq2[client.Summary, error]
 	Schedules(ctx context.Context, contextName string) iter.Seq2[client.Schedule, error]
+	LabelBudget(ctx context.Context, label, value string) (wire.BudgetState, error)
 	Live() bool
 	Ping(ctx context.Context) error
 	Limits() client.Limits

@@ -327,6 +327,7 @@ func (f *fakeContext) DeleteSchedule(_ context.Context, id string) error {
 
 // fakeClient has one or more contexts and a list.
 type fakeClient struct {
+	budgets map[string]wire.BudgetState
 	context *fakeContext
 	others  []*fakeContext
 	list    []client.Summary
@@ -374,6 +375,10 @@ func (c *fakeClient) Schedules(_ context.Context, contextName string) iter.Seq2[
 }
 
 func (c *fakeClient) dial(context.Context, client.Config) (contextClient, error) { return c, nil }
+
+func (c *fakeClient) LabelBudget(_ context.Context, label, value string) (wire.BudgetState, error) {
+	return c.budgets[label+"="+value], nil
+}
 
 func (c *fakeClient) Live() bool { return !c.dead }
 func (c *fakeClient) Shutdown()  {}

@@ -134,7 +134,7 @@ temporal command.
 		"`URL` of the workers' blob store; \"none\": send at most 60 KiB and read only what Temporal holds (default: $BLOB_URL, or "+devBlobs+" if it exists and Temporal runs on this machine)")
 	root.AddCommand(
 		newChatCommand(a), newSendCommand(a), newScriptCommand(a),
-		newEventsCommand(a), newStateCommand(a), newListCommand(a), newUsageCommand(a),
+		newEventsCommand(a), newStateCommand(a), newListCommand(a), newUsageCommand(a), newBudgetCommand(a),
 		newSetCommand(a), newScheduleCommand(a), newInterruptCommand(a), newCloseCommand(a),
 		newToolsCommand(a), newApproveCommand(a), newDenyCommand(a), newResultCommand(a),
 		newExportCommand(a), newImportCommand(a), newIngestCommand(a), newVerifyCommand(a), newForkCommand(a), newRerunCommand(a),

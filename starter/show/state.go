@@ -26,6 +26,9 @@ func State(w io.Writer, s wire.State) error {
 	if s.Usage.Attempts > 0 {
 		row("usage", "%s", Usage(s.Usage))
 	}
+	if s.Config.Budget != nil {
+		row("budget", "%s", Spent(*s.Config.Budget, s.Usage.Amount()))
+	}
 	if !s.UpdatedAt.IsZero() {
 		row("updated", "%s", s.UpdatedAt.Local().Format(time.DateTime))
 	}

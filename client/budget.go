@@ -1,0 +1,37 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/seed-9ed7edd4/chronicle/wire"
+)
+
+// LabelBudget returns today's state of the daily budget of a label, in UTC by the clock of this
+// machine. It has no limit before the first reservation of the day. A worker must be running.
+func (c *Client) LabelBudget(ctx context.Context, label, value string) (wire.BudgetState, error) {
+	today := wire.BudgetState{Day: time.Now().UTC().Format(time.DateOnly)}
+	query, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	var state wire.BudgetState
+	answer, err := c.options.Temporal.QueryWorkflow(query, wire.BudgetID(label, value), "", wire.QueryBudget)
+	if err == nil {
+		err = answer.Get(&state)
+	}
+	switch {
+	case errors.As(err, new(*serviceerror.NotFound)), err == nil && state.Day != today.Day:
+		return today, nil
+	case err != nil && query.Err() != nil && ctx.Err() == nil:
+		err = ErrNoWorker
+	case err != nil:
+		err = unreachable(ctx, err)
+	}
+	if err != nil {
+		return state, fmt.Errorf("get the budget %s=%s: %w", label, value, err)
+	}
+	return state, nil
+}

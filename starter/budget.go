@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/starter/show"
+)
+
+type budgetOptions struct {
+	setOptions
+	label  string
+	tokens int64
+	cost   float64
+	none   bool
+}
+
+func newBudgetCommand(a *app) *cobra.Command {
+	o := budgetOptions{setOptions: setOptions{app: a}}
+	command := &cobra.Command{
+		Use:   "budget (-n NAME [--tokens N] [--cost USD] [--none] | --label LABEL=VALUE) [--json]",
+		Short: "Show or set the budget of a context, or show that of a label",
+		Long: `With --tokens, --cost or --none, set the budget of a context, which limits the
+usage of all its requests, and show the event as recorded. The command replaces
+both limits. A request that could exceed a limit fails before it is sent; its
+answer has at most 4,096 tokens unless its settings say otherwise. The context is
+created if it does not exist.
+
+Otherwise, show the budget of a context and its usage or, with --label, today's
+usage of a label whose daily budget the worker's operator has set. A day is one in
+UTC. A worker must be running.
+
+` + exitReference,
+		Example: `  starter budget -n demo --tokens 100000 --cost 2.50
+  starter budget -n demo
+  starter budget --label team=support`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			body, isSet, err := o.body(command)
+			switch {
+			case err != nil:
+				return err
+			case isSet:
+				return runSet(command.Context(), o.setOptions, body)
+			case o.label != "":
+				return showLabelBudget(command.Context(), o)
+			default:
+				return showBudget(command.Context(), o)
+			}
+		},
+	}
+	flags := command.Flags()
+	flags.StringVarP(&o.name, "name", "n", "", nameUsage)
+	flags.StringVar(&o.label, "label", "", "show the daily budget of a label, `LABEL=VALUE`")
+	flags.Int64Var(&o.tokens, "tokens", 0, "maximum `NUMBER` of input and output tokens, 0 to 1,000,000,000,000 (default: no limit)")
+	flags.Float64Var(&o.cost, "cost", 0, "maximum cost in `USD`, 0 to 1,000,000,000; requires prices of the models (default: no limit)")
+	flags.BoolVar(&o.none, "none", false, "remove the budget")
+	flags.BoolVar(&o.json, "json", false, "print the budget, or the recorded event, as one line of JSON")
+	return command
+}
+
+func (o *budgetOptions) body(command *cobra.Command) (body event.BudgetSet, isSet bool, err error) {
+	ifChanged(command, "tokens", &body.Tokens, &o.tokens)
+	if command.Flags().Changed("cost") {
+		if !(o.cost >= 0 && o.cost <= event.MaxCostMicros/1e6) {
+			return body, false, usagef("--cost %v: out of range (0 to 1,000,000,000)", o.cost)
+		}
+		body.CostMicros = new(int64(math.Round(o.cost * 1e6)))
+	}
+	isLimited := !event.Budget(body).IsZero()
+	switch {
+	case o.none && isLimited:
+		return body, false, usagef("--none: cannot be used with --tokens and --cost")
+	case o.label != "" && (o.name != "" || isLimited || o.none):
+		return body, false, usagef("--label: cannot be used with other flags (the worker's operator sets the budgets of labels)")
+	case o.label != "" && strings.IndexByte(o.label, '=') < 1:
+		return body, false, usagef("--label %q: want LABEL=VALUE", o.label)
+	}
+	return body, isLimited || o.none, nil
+}
+
+// budget is what "starter budget" shows about a context.
+type budget struct {
+	ContextName string        `json:"contextName"`
+	Budget      *event.Budget `json:"budget"`
+	Used        event.Amount  `json:"used"`
+}
+
+func showBudget(ctx context.Context, o budgetOptions) error {
+	c, of, err := o.open(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	state, err := of.State(ctx)
+	if err != nil {
+		return err
+	}
+	found := budget{ContextName: o.name, Budget: state.Config.Budget, Used: state.Usage.Amount()}
+	switch {
+	case o.json:
+		return o.printJSON(found)
+	case found.Budget == nil:
+		o.note("context %s has no budget", o.name)
+		return nil
+	default:
+		return show.Budget(o.out, o.name, *found.Budget, found.Used, event.Amount{})
+	}
+}
+
+func showLabelBudget(ctx context.Context, o budgetOptions) error {
+	c, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Shutdown()
+	label, value, _ := strings.Cut(o.label, "=")
+	state, err := c.LabelBudget(ctx, label, value)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return o.printJSON(state)
+	}
+	return show.Budget(o.out, o.label+" on "+state.Day, state.Limit, state.Spent, state.Reserved)
+}
