@@ -377,6 +377,9 @@ func (c *fakeClient) Schedules(_ context.Context, contextName string) iter.Seq2[
 func (c *fakeClient) dial(context.Context, client.Config) (contextClient, error) { return c, nil }
 
 func (c *fakeClient) LabelBudget(_ context.Context, label, value string) (wire.BudgetState, error) {
+	if c.context != nil && c.context.err != nil {
+		return wire.BudgetState{}, c.context.err
+	}
 	return c.budgets[label+"="+value], nil
 }
 
