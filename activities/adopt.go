@@ -54,6 +54,21 @@ func (r *attempts) find(key attemptKey) *attempt {
 	return r.byKey[key]
 }
 
+// isRunning reports whether an attempt runs in this process. The server can give up on it before it
+// ends.
+func (r *attempts) isRunning(key attemptKey) bool {
+	a := r.find(key)
+	if a == nil {
+		return false
+	}
+	select {
+	case <-a.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // removeLater keeps a finished attempt for adoption: the run may have closed just before it
 // received the result.
 func (r *attempts) removeLater(a *attempt) {

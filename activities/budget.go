@@ -91,7 +91,7 @@ func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Mo
 }
 
 func (a *attempt) reserveOf(ctx context.Context, b LabelBudget, wanted event.Amount) error {
-	if a.lost != nil {
+	if a.lost != nil && !a.running.isRunning(attemptKey{a.key.contextName, a.key.requestID, a.lost.Attempt}) {
 		a.ledgers.settle(ctx, b.id(), a.reservationKey(a.lost.Attempt), event.AmountOf(a.lost.Usage))
 	}
 	day, answer, err := a.ledgers.reserve(ctx, b.id(), a.info.TaskQueue, reducer.Reservation{
