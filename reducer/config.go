@@ -17,7 +17,7 @@ type Config struct {
 	StallMs      int64                 `json:"stallMs,omitempty"`
 	Delivery     Delivery              `json:"delivery"`
 	Request      event.RequestSettings `json:"request,omitzero"`
-	Tools        *event.SetTools       `json:"tools,omitempty"` // nil: none
+	Tools        *event.SetTools       `json:"tools,omitempty"`  // nil: none
 	Budget       *event.Budget         `json:"budget,omitempty"` // limits [Session].Usage; nil: none
 }
 
