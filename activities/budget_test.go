@@ -40,7 +40,7 @@ func TestAnAnswerUnderABudgetHasALimitedLength(t *testing.T) {
 	result, err := w.generate()
 	require.NoError(t, err)
 	require.Equal(t, reducer.Completed, result.Outcome)
-	require.Equal(t, 4096, w.model.Requests()[0].MaxTokens)
+	require.Contains(t, string(w.model.Requests()[0].Body), `"max_tokens":4096`)
 }
 
 func TestAnAttemptThatCouldExceedTheBudgetIsNotSent(t *testing.T) {
@@ -61,7 +61,7 @@ func TestMaxTokensMakesAnAttemptAffordable(t *testing.T) {
 	w := newWorld(t, newSession(tokens(100), event.SetRequestSettings{MaxTokens: new(50)}), llmtest.Answer("Hi"))
 	_, err := w.generate()
 	require.NoError(t, err)
-	require.Equal(t, 50, w.model.Requests()[0].MaxTokens)
+	require.Contains(t, string(w.model.Requests()[0].Body), `"max_tokens":50`)
 }
 
 func TestALimitOfTheCostRequiresAPrice(t *testing.T) {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -94,9 +95,15 @@ func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel(t *testing.T) {
 	const asked, maxTokens, limit = 50, 100, 2000
 	var used atomic.Int64
 	w := newWorld(t, llmtest.Func(func(r llmtest.Request) llmtest.Step {
-		input := int64(10)
-		used.Add(input + int64(r.MaxTokens))
-		return llmtest.Answer("Hi").Usage(int(input), r.MaxTokens)
+		const input = 10
+		var output struct {
+			Limit int `json:"max_tokens"`
+		}
+		if err := json.Unmarshal(r.Body, &output); err != nil {
+			t.Error(err)
+		}
+		used.Add(int64(input + output.Limit))
+		return llmtest.Answer("Hi").Usage(input, output.Limit)
 	}))
 	for range 2 {
 		w.worker(func(o *contexts.Options) { o.Budgets = []activities.LabelBudget{w.labelBudget(limit)} })
