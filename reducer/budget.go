@@ -31,6 +31,3 @@ func (d *decision) recordExceeded(exceeded *event.BudgetExceeded) {
 		d.recordEvents(e)
 	}
 }
-
-// allowsFallback is false for failures that another provider must not bypass.
-func allowsFallback(kind event.FailureKind) bool { return kind != event.FailureBudgetExceeded }
