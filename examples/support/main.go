@@ -1,0 +1,150 @@
+// Command support answers the customers of a shop. It is an agent with Go functions as tools, an
+// approval for large refunds, a guard beside the answers, a budget and a fallback model.
+//
+// Run it with make example, with a key in OPENAI_API_KEY, or the URL of another server in
+// OPENAI_BASE_URL. It falls back to Anthropic, with the key in ANTHROPIC_API_KEY.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+
+	sdkclient "go.temporal.io/sdk/client"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "support:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	store, err := blobs.Open(ctx, os.Getenv("BLOB_URL"), "default")
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	options := sdkclient.Options{HostPort: os.Getenv("TEMPORAL_ADDRESS"), ExternalStorage: blobs.ExternalStorage(store)}
+	temporal, err := sdkclient.Dial(options)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	models := llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)})
+	stop, err := startWorker(temporal, archive.New(store), models)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	customer, err := client.New(client.Options{Temporal: temporal, Archive: archive.New(store), TaskQueue: taskQueue}).Open("support-demo")
+	if err != nil {
+		return err
+	}
+	return talk(ctx, customer, os.Stdin, os.Stdout, settings("anthropic", "claude-haiku-4-5")...)
+}
+
+const taskQueue = "support"
+
+func startWorker(temporal sdkclient.Client, logs *archive.Archive, models *llm.Adapter) (stop func(), err error) {
+	findOrder, findErr := tool.New("find_order", "Find an order of the customer", find)
+	refundOrder, refundErr := tool.New("refund_order", "Refund an order to the customer", refund, tool.Idempotent())
+	tools, setErr := tool.NewSet(tool.Options{}, findOrder, refundOrder)
+	if err = errors.Join(findErr, refundErr, setErr); err != nil {
+		return nil, err
+	}
+	guards := []hook.Hook{{Name: "card-numbers", Before: guard, Beside: true, Withhold: true}}
+	w := contexts.NewWorker(temporal, contexts.Options{TaskQueue: taskQueue, Archive: logs, Models: models, Tools: tools, Hooks: guards})
+	return w.Stop, w.Start()
+}
+
+// settings of a customer's context.
+func settings(fallback, fallbackModel string) []event.Event {
+	tokens := int64(50_000)
+	return []event.Event{
+		event.New(event.SystemPrompt{Content: "You support the customers of a shop. Look orders up before you answer."}),
+		event.New(event.SetProviderConfig{ProviderID: fallback, Model: fallbackModel, AsFallback: true}),
+		event.New(event.SetTools{
+			Tools:   event.ToolList{{Pattern: "find_order"}, {Pattern: "refund_order"}},
+			Approve: event.ApprovalRules{{Tool: "refund_order", When: event.Object(`{"properties":{"cents":{"minimum":5001}}}`)}},
+		}),
+		event.New(event.BudgetSet{Tokens: &tokens}),
+	}
+}
+
+type order struct {
+	Number string `json:"number" jsonschema:"the number of the order, like A-1001"`
+	Cents  int    `json:"cents,omitempty" jsonschema:"the amount"`
+}
+
+var orders = map[string]int{"A-1001": 4200, "A-1002": 99_00}
+
+func find(_ context.Context, in order) (order, error) {
+	cents, ok := orders[in.Number]
+	if !ok {
+		return order{}, errors.New("no such order")
+	}
+	return order{in.Number, cents}, nil
+}
+
+// refund pays once for each call: a bank accepts the id of the call as its idempotency key.
+func refund(ctx context.Context, in order) (string, error) {
+	if in.Cents < 1 || in.Cents > orders[in.Number] {
+		return "", errors.New("the order costs less")
+	}
+	return fmt.Sprintf("refunded %d cents (%s/%s)", in.Cents, tool.ContextName(ctx), tool.CallID(ctx)), nil
+}
+
+var cardNumber = regexp.MustCompile(`\b\d{4}([ -]?\d{4}){3}\b`)
+
+// guard stops the answer to a message with a card number.
+func guard(_ context.Context, r hook.Request) (hook.Verdict, error) {
+	if cardNumber.MatchString(r.Messages[len(r.Messages)-1].Content) {
+		return hook.Refuse("please do not send card numbers"), nil
+	}
+	return hook.Verdict{}, nil
+}
+
+// talk sends each line as a message, preceded by the settings, and asks for approvals.
+func talk(ctx context.Context, c *client.Context, in io.Reader, out io.Writer, settings ...event.Event) error {
+	for lines := bufio.NewScanner(in); lines.Scan(); settings = nil {
+		for e, err := range c.Ask(ctx, append(settings, event.New(event.UserMessage{Content: lines.Text()}))...) {
+			if err != nil {
+				return err
+			}
+			switch body := e.Body.(type) {
+			case event.AssistantMessage:
+				fmt.Fprintln(out, body.Content)
+			case event.ApprovalRequested:
+				fmt.Fprintln(out, "Approve the refund? (y/n)")
+				decided := event.ApprovalDecided{ToolCallID: body.ToolCallID, Decision: event.Deny, Reason: "the customer service declined"}
+				if lines.Scan() && lines.Text() == "y" {
+					decided.Decision, decided.Reason = event.Approve, ""
+				}
+				if _, err := c.Send(ctx, event.New(decided)); err != nil {
+					return err
+				}
+			case event.LLMRequestFailed:
+				fmt.Fprintln(out, "Sorry:", body.Error)
+			}
+		}
+	}
+	return nil
+}

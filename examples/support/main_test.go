@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdkclient "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/seed-9ed7edd4/chronicle/client"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/archive"
+	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
+	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
+	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+)
+
+// The model answers the newest message of the customer, or the result of the call for it.
+func answer(r llmtest.Request) llmtest.Step {
+	call := func(name, arguments string) llmtest.Step {
+		return llmtest.Calls(llmtest.Call{ID: "call_" + name, Name: name, Arguments: arguments})
+	}
+	last, text := r.Messages[len(r.Messages)-1], r.LastUser()
+	switch {
+	case last.Role == "tool":
+		return llmtest.Answer("I see: ", last.Content)
+	case strings.Contains(text, "1111"):
+		return llmtest.Answer("Thank you for your card number")
+	case strings.Contains(text, "Where"):
+		return call("find_order", `{"number":"A-1001"}`)
+	case strings.Contains(text, "little"):
+		return call("refund_order", `{"number":"A-1001","cents":100}`)
+	case strings.Contains(text, "refund"):
+		return call("refund_order", `{"number":"A-1002","cents":9900}`)
+	case strings.Contains(text, "Goodbye"):
+		return llmtest.Answer("Goodbye!").Usage(60_000, 10)
+	default:
+		return llmtest.Error(401, "invalid_api_key", "no")
+	}
+}
+
+func TestAConversationWithACustomer(t *testing.T) {
+	dir := t.TempDir()
+	command, err := devserver.Find(t.Context(), nil)
+	require.NoError(t, err)
+	server, err := devserver.Start(t.Context(), devserver.Options{Command: command, DataDir: dir, Unsynced: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, server.Stop()) }()
+	store, err := blobs.Open(t.Context(), "file://"+filepath.ToSlash(t.TempDir()), "default")
+	require.NoError(t, err)
+	defer store.Close()
+	temporal, err := sdkclient.Dial(sdkclient.Options{
+		HostPort: server.Address(), ExternalStorage: blobs.ExternalStorage(store),
+		Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	require.NoError(t, err)
+	defer temporal.Close()
+	model, backup := llmtest.Start(t, llmtest.Func(answer)), llmtest.Start(t, llmtest.Answer("I am the other model"))
+	stop, err := startWorker(temporal, archive.New(store), llm.New(llm.Options{
+		Providers: []llm.Provider{{ID: "backup", BaseURL: backup.URL}},
+		Defaults:  llm.Defaults{ProviderID: "openai", BaseURL: model.URL, Model: "scripted"},
+	}))
+	require.NoError(t, err)
+	defer stop()
+	customer, err := client.New(client.Options{Temporal: temporal, Archive: archive.New(store), TaskQueue: taskQueue}).Open("customer")
+	require.NoError(t, err)
+
+	says := func(lines ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		require.NoError(t, talk(t.Context(), customer, strings.NewReader(strings.Join(lines, "\n")), &out, settings("backup", "other")...))
+		return out.String()
+	}
+	require.Contains(t, says("Where is my order?"), `I see: {"number":"A-1001","cents":4200}`)
+	require.Contains(t, says("I want a little back"), "refunded 100 cents (customer/call_refund_order")
+	require.Equal(t, "Approve the refund? (y/n)\n", firstLine(says("I want a refund", "n")))
+	require.Contains(t, says("Now refund it", "y"), "refunded 9900 cents")
+	require.Contains(t, says("My card is 4111 1111 1111 1111"), "Sorry: hook card-numbers: please do not send card numbers")
+	require.Equal(t, "I am the other model\n", says("Is anybody there?"))
+	require.Equal(t, "Goodbye!\n", says("Goodbye"))
+	require.Contains(t, says("Where is my order?"), "Sorry: budget exceeded: context: limit 50000 tokens")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line + "\n"
+}
