@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run dev up down build test test-long e2e-s3 e2e-postgres check histories golden bench soak clean binaries
+.PHONY: help run dev example up down build test test-long e2e-s3 e2e-postgres check histories golden bench soak clean binaries
 
 # Tests to run: make test T=TestName P=./pkg
 P ?= ./...
@@ -47,6 +47,10 @@ up: ## Start docker-compose.yml and wait until the workers are ready; Temporal i
 
 down: ## Stop docker-compose.yml; the database is kept
 	docker compose down
+
+example: bin/temporal binaries ## Talk to the agent in examples/support, with a key in OPENAI_API_KEY or another server in OPENAI_BASE_URL
+	@go build -o bin/ ./examples/support
+	@bin/worker --dev $(W) -- bin/support
 
 build: bin/temporal binaries ## Build bin/worker, bin/starter and bin/temporal
 

@@ -1,8 +1,6 @@
 // Command support answers the customers of a shop. It is an agent with Go functions as tools, an
-// approval for large refunds, a guard beside the answers, a budget and a fallback model.
-//
-// Run it with make example, with a key in OPENAI_API_KEY, or the URL of another server in
-// OPENAI_BASE_URL. It falls back to Anthropic, with the key in ANTHROPIC_API_KEY.
+// approval for large refunds, a guard beside the answers, a budget and a fallback model: make example
+// runs it with OPENAI_API_KEY or OPENAI_BASE_URL, and ANTHROPIC_API_KEY for the fallback.
 package main
 
 import (
@@ -11,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"regexp"
 
 	sdkclient "go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
@@ -31,8 +32,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx); err != nil && ctx.Err() == nil {
-		fmt.Fprintln(os.Stderr, "support:", err)
-		os.Exit(1)
+		log.Fatalln("support:", err)
 	}
 }
 
@@ -42,19 +42,21 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	options := sdkclient.Options{HostPort: os.Getenv("TEMPORAL_ADDRESS"), ExternalStorage: blobs.ExternalStorage(store)}
-	temporal, err := sdkclient.Dial(options)
+	temporal, err := sdkclient.Dial(sdkclient.Options{
+		HostPort: os.Getenv("TEMPORAL_ADDRESS"), ExternalStorage: blobs.ExternalStorage(store),
+		Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
-	models := llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)})
-	stop, err := startWorker(temporal, archive.New(store), models)
+	logs := archive.New(store)
+	stop, err := startWorker(temporal, logs, llm.New(llm.Options{Defaults: llm.DefaultsFromEnv(os.Getenv)}))
 	if err != nil {
 		return err
 	}
 	defer stop()
-	customer, err := client.New(client.Options{Temporal: temporal, Archive: archive.New(store), TaskQueue: taskQueue}).Open("support-demo")
+	customer, err := client.New(client.Options{Temporal: temporal, Archive: logs, TaskQueue: taskQueue}).Open("support-demo")
 	if err != nil {
 		return err
 	}
@@ -64,10 +66,10 @@ func run(ctx context.Context) error {
 const taskQueue = "support"
 
 func startWorker(temporal sdkclient.Client, logs *archive.Archive, models *llm.Adapter) (stop func(), err error) {
-	findOrder, findErr := tool.New("find_order", "Find an order of the customer", find)
-	refundOrder, refundErr := tool.New("refund_order", "Refund an order to the customer", refund, tool.Idempotent())
-	tools, setErr := tool.NewSet(tool.Options{}, findOrder, refundOrder)
-	if err = errors.Join(findErr, refundErr, setErr); err != nil {
+	findOrder, err1 := tool.New("find_order", "Find an order of the customer", find)
+	refundOrder, err2 := tool.New("refund_order", "Refund an order to the customer", refund, tool.Idempotent())
+	tools, err3 := tool.NewSet(tool.Options{}, findOrder, refundOrder)
+	if err = errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	guards := []hook.Hook{{Name: "card-numbers", Before: guard, Beside: true, Withhold: true}}
@@ -75,9 +77,7 @@ func startWorker(temporal sdkclient.Client, logs *archive.Archive, models *llm.A
 	return w.Stop, w.Start()
 }
 
-// settings of a customer's context.
 func settings(fallback, fallbackModel string) []event.Event {
-	tokens := int64(50_000)
 	return []event.Event{
 		event.New(event.SystemPrompt{Content: "You support the customers of a shop. Look orders up before you answer."}),
 		event.New(event.SetProviderConfig{ProviderID: fallback, Model: fallbackModel, AsFallback: true}),
@@ -85,7 +85,7 @@ func settings(fallback, fallbackModel string) []event.Event {
 			Tools:   event.ToolList{{Pattern: "find_order"}, {Pattern: "refund_order"}},
 			Approve: event.ApprovalRules{{Tool: "refund_order", When: event.Object(`{"properties":{"cents":{"minimum":5001}}}`)}},
 		}),
-		event.New(event.BudgetSet{Tokens: &tokens}),
+		event.New(event.BudgetSet{Tokens: new(int64(50_000))}),
 	}
 }
 
@@ -97,11 +97,10 @@ type order struct {
 var orders = map[string]int{"A-1001": 4200, "A-1002": 99_00}
 
 func find(_ context.Context, in order) (order, error) {
-	cents, ok := orders[in.Number]
-	if !ok {
-		return order{}, errors.New("no such order")
+	if cents, ok := orders[in.Number]; ok {
+		return order{in.Number, cents}, nil
 	}
-	return order{in.Number, cents}, nil
+	return order{}, errors.New("no such order")
 }
 
 // refund pays once for each call: a bank accepts the id of the call as its idempotency key.
@@ -116,10 +115,10 @@ var cardNumber = regexp.MustCompile(`\b\d{4}([ -]?\d{4}){3}\b`)
 
 // guard stops the answer to a message with a card number.
 func guard(_ context.Context, r hook.Request) (hook.Verdict, error) {
-	if cardNumber.MatchString(r.Messages[len(r.Messages)-1].Content) {
-		return hook.Refuse("please do not send card numbers"), nil
+	if newest := r.Messages[len(r.Messages)-1]; !cardNumber.MatchString(newest.Content) {
+		return hook.Verdict{}, nil
 	}
-	return hook.Verdict{}, nil
+	return hook.Refuse("please do not send card numbers"), nil
 }
 
 // talk sends each line as a message, preceded by the settings, and asks for approvals.
@@ -130,13 +129,13 @@ func talk(ctx context.Context, c *client.Context, in io.Reader, out io.Writer, s
 				return err
 			}
 			switch body := e.Body.(type) {
-			case event.AssistantMessage:
+			case event.AssistantMessage: // empty if it only calls tools
 				fmt.Fprintln(out, body.Content)
 			case event.ApprovalRequested:
 				fmt.Fprintln(out, "Approve the refund? (y/n)")
-				decided := event.ApprovalDecided{ToolCallID: body.ToolCallID, Decision: event.Deny, Reason: "the customer service declined"}
+				decided := event.ApprovalDecided{ToolCallID: body.ToolCallID, Decision: event.Deny}
 				if lines.Scan() && lines.Text() == "y" {
-					decided.Decision, decided.Reason = event.Approve, ""
+					decided.Decision = event.Approve
 				}
 				if _, err := c.Send(ctx, event.New(decided)); err != nil {
 					return err

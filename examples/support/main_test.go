@@ -16,6 +16,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/internal/devserver"
 	"github.com/seed-9ed7edd4/chronicle/llm"
+	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 )
 
@@ -61,7 +62,7 @@ func TestAConversationWithACustomer(t *testing.T) {
 	defer temporal.Close()
 	model, backup := llmtest.Start(t, llmtest.Func(answer)), llmtest.Start(t, llmtest.Answer("I am the other model"))
 	stop, err := startWorker(temporal, archive.New(store), llm.New(llm.Options{
-		Providers: []llm.Provider{{ID: "backup", BaseURL: backup.URL}},
+		Providers: []llm.Provider{{ID: "backup", BaseURL: baseurl.MustParse(backup.URL)}},
 		Defaults:  llm.Defaults{ProviderID: "openai", BaseURL: model.URL, Model: "scripted"},
 	}))
 	require.NoError(t, err)
@@ -75,7 +76,7 @@ func TestAConversationWithACustomer(t *testing.T) {
 		require.NoError(t, talk(t.Context(), customer, strings.NewReader(strings.Join(lines, "\n")), &out, settings("backup", "other")...))
 		return out.String()
 	}
-	require.Contains(t, says("Where is my order?"), `I see: {"number":"A-1001","cents":4200}`)
+	require.Contains(t, says("Where is my order?"), `I see: {"cents":4200,"number":"A-1001"}`)
 	require.Contains(t, says("I want a little back"), "refunded 100 cents (customer/call_refund_order")
 	require.Equal(t, "Approve the refund? (y/n)\n", firstLine(says("I want a refund", "n")))
 	require.Contains(t, says("Now refund it", "y"), "refunded 9900 cents")
