@@ -78,15 +78,10 @@ func TestAConversationWithACustomer(t *testing.T) {
 	}
 	require.Contains(t, says("Where is my order?"), `I see: {"cents":4200,"number":"A-1001"}`)
 	require.Contains(t, says("I want a little back"), "refunded 100 cents (customer/call_refund_order")
-	require.Equal(t, "Approve the refund? (y/n)\n", firstLine(says("I want a refund", "n")))
+	require.Regexp(t, `Approve the refund\? \(y/n\)\nI see: "?denied`, says("I want a refund", "n"))
 	require.Contains(t, says("Now refund it", "y"), "refunded 9900 cents")
 	require.Contains(t, says("My card is 4111 1111 1111 1111"), "Sorry: hook card-numbers: please do not send card numbers")
 	require.Equal(t, "I am the other model\n", says("Is anybody there?"))
 	require.Equal(t, "Goodbye!\n", says("Goodbye"))
 	require.Contains(t, says("Where is my order?"), "Sorry: budget exceeded: context: limit 50000 tokens")
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line + "\n"
 }
