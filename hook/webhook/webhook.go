@@ -12,13 +12,13 @@
 //   - Requests go to the configured URL only: redirects are not followed.
 //   - The body contains no key of a provider, no bytes of attachments and no provider state.
 //   - Errors contain neither the URL, the secret nor the response.
-//   - Retries of a call have the same webhook-id.
+//   - Retries of a call have the same webhook-id, and other calls another one.
 package webhook
 
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,8 +93,7 @@ func (e endpoint) call(ctx context.Context, m Message) (verdict hook.Verdict, er
 	if err != nil {
 		return verdict, err
 	}
-	key := fmt.Sprint(m.Data.ContextName, "/", m.Data.RequestID, "/", m.Data.Attempt, "/", m.Type, "/", e.name)
-	id := fmt.Sprintf("msg_%x", sha256.Sum256([]byte(key)))[:36]
+	id := "msg_" + rand.Text()
 	delay := firstDelay
 	for n := 0; ; n++ {
 		isTemporary := false

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,19 @@ func TestACallIsRetriedWithTheSameID(t *testing.T) {
 	require.Equal(t, hook.Refuse("no"), verdict)
 	require.Len(t, calls(), 3)
 	require.Equal(t, calls()[0].id, calls()[2].id)
+}
+
+// An endpoint that deduplicates by the id must not answer for content that it has not seen: hooks
+// run again with the input that arrives meanwhile, and a reset run makes attempts again.
+func TestOtherContentHasAnotherID(t *testing.T) {
+	h, calls := endpoint(t, `stages = ["before"]`, status(204), status(204))
+	_, err := h.Before(t.Context(), request)
+	require.NoError(t, err)
+	other := request
+	other.Messages = append(slices.Clone(request.Messages), reducer.Message{Role: reducer.RoleUser, Content: "and you?", EventID: "demo:0003"})
+	_, err = h.Before(t.Context(), other)
+	require.NoError(t, err)
+	require.NotEqual(t, calls()[0].id, calls()[1].id)
 }
 
 func TestFailuresOfAnEndpoint(t *testing.T) {
