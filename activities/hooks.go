@@ -288,8 +288,8 @@ func (g *guard) withholds() (untilVerdict, forever bool) {
 }
 
 // checksAnswers reports whether no unchecked text of an answer may be recorded.
-func (g *guard) checksAnswers() bool {
-	return g != nil && slices.ContainsFunc(g.hooks, func(h hook.Hook) bool { return h.After != nil || h.Beside })
+func (a *Activities) checksAnswers() bool {
+	return slices.ContainsFunc(a.options.Hooks, func(h hook.Hook) bool { return h.After != nil || h.Beside })
 }
 
 // conclude returns the outcome of an attempt with the text that the hooks let pass.
@@ -299,12 +299,12 @@ func (a *attempt) conclude(ctx context.Context, answer Answer, err error) (Gener
 	}
 	result, err := a.outcome(ctx, answer, err)
 	isEmpty := result.Outcome == reducer.HandedBack || result.Outcome == reducer.Interrupted && result.Text == "" && result.Reasoning == ""
-	if err != nil || isEmpty || !a.guard.checksAnswers() {
+	if err != nil || isEmpty || !a.checksAnswers() {
 		return result, err
 	}
 	response := hook.Response{Text: result.Text, Reasoning: result.Reasoning, Partial: result.Outcome == reducer.Interrupted}
 	for _, c := range result.Calls {
-		response.Calls = append(response.Calls, hook.Call{Name: c.Name, Arguments: c.Arguments})
+		response.Calls = append(response.Calls, hook.Call{Name: c.Name, Arguments: c.Arguments, Error: c.Error})
 	}
 	checked, err := a.guard.after(ctx, response)
 	if err != nil {

@@ -260,6 +260,33 @@ func TestARefusedAnswerIsNotRecorded(t *testing.T) {
 	require.Equal(t, hook.Response{Text: "Let me look", Calls: []hook.Call{{Name: "ask", Arguments: []byte(`{"question":"who?"}`)}}}, seen)
 }
 
+// An answer can complete just before the timeout, and its hooks refuse it after.
+func TestARefusalAfterTheTimeoutIsFinal(t *testing.T) {
+	model := &caller{answer: activities.Answer{Text: "One", FinishReason: "stop"}}
+	guard := hook.Hook{Name: "guard", After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {
+		<-model.ctx.Done()
+		return hook.Refuse("no"), nil
+	}}
+	_, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTimeout{TimeoutMs: 1000})
+	failed, _ := failure(t, err)
+	require.Equal(t, "hook guard: no", failed.Message())
+	require.True(t, failed.NonRetryable())
+}
+
+// The log contains the beginning of invalid arguments.
+func TestHooksSeeTheErrorOfAnInvalidCall(t *testing.T) {
+	model := &caller{answer: activities.Answer{FinishReason: "tool_calls", Calls: []activities.ModelCall{{ID: "call_1", Name: "ask", Arguments: `I am Ann`}}}}
+	guard := hook.Hook{Name: "pii", After: func(_ context.Context, _ hook.Request, r hook.Response) (hook.Verdict, error) {
+		if strings.Contains(r.Calls[0].Error, "Ann") {
+			return hook.Refuse("a name"), nil
+		}
+		return hook.Verdict{}, nil
+	}}
+	_, err := answeredWith(t, activities.Options{Models: model, Hooks: []hook.Hook{guard}}, event.SetTools{Tools: event.ToolList{ask}})
+	failed, _ := failure(t, err)
+	require.Equal(t, "hook pii: a name", failed.Message())
+}
+
 func TestHooksCheckAPartialAnswer(t *testing.T) {
 	never := make(chan struct{})
 	t.Cleanup(func() { close(never) })
@@ -405,10 +432,15 @@ func TestHooksCountTowardsTheTimeoutOfTheAttempt(t *testing.T) {
 }
 
 func TestNoPartOfAnUncheckedAnswerIsInAnError(t *testing.T) {
-	format := event.SetRequestSettings{ResponseFormat: &event.ResponseFormat{Type: event.FormatJSONObject}}
-	w := newWorld(t, newSession(format), llmtest.Answer("I am Ann"))
-	w.use(hook.Hook{Name: "pii", After: saysAfter(hook.Verdict{})})
-	_, err := w.generate()
-	failed, _ := failure(t, err)
-	require.NotContains(t, failed.Message(), "Ann")
+	for answer, format := range map[string]event.ResponseFormat{
+		"I am Ann":         {Type: event.FormatJSONObject},
+		`{"name":"Ann"}`:   {Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"object","properties":{"name":{"type":"string","pattern":"^$"}}}`)},
+		`{"Ann":"a name"}`: {Type: event.FormatJSONSchema, Schema: event.Object(`{"type":"object","additionalProperties":false}`)},
+	} {
+		w := newWorld(t, newSession(event.SetRequestSettings{ResponseFormat: &format}), llmtest.Answer(answer))
+		w.use(hook.Hook{Name: "pii", After: saysAfter(hook.Verdict{})})
+		_, err := w.generate()
+		failed, _ := failure(t, err)
+		require.Equal(t, "openai: invalid answer: it does not have the response format", failed.Message())
+	}
 }

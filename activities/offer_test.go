@@ -24,7 +24,8 @@ import (
 type caller struct {
 	answer  activities.Answer
 	request activities.ModelRequest
-	needs   event.Usage // the reservation
+	ctx     context.Context // of the request
+	needs   event.Usage     // the reservation
 }
 
 func (c *caller) Resolve(reducer.ProviderConfig) (activities.Model, error) { return c, nil }
@@ -35,8 +36,8 @@ func (c *caller) Reservation(context.Context, activities.ModelRequest) (event.Us
 }
 func (*caller) Check(activities.ModelRequest) error { return nil }
 
-func (c *caller) Stream(_ context.Context, r activities.ModelRequest, _ func(activities.Delta)) (activities.Answer, error) {
-	c.request = r
+func (c *caller) Stream(ctx context.Context, r activities.ModelRequest, _ func(activities.Delta)) (activities.Answer, error) {
+	c.ctx, c.request = ctx, r
 	return c.answer, nil
 }
 
@@ -70,7 +71,7 @@ func answeredWith(t *testing.T, options activities.Options, settings ...event.Bo
 	env.RegisterActivity(activities.New(options))
 	var result activities.GenerateResult
 	value, err := env.ExecuteActivity(acts.Generate, activities.GenerateInput{
-		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: 30_000,
+		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: session.Reduced.Config.TimeoutMs,
 	})
 	if err == nil {
 		err = value.Get(&result)

@@ -56,6 +56,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 	var modelErr *ModelError
 	isTimeout := errors.As(err, &modelErr) && errors.Is(err, context.DeadlineExceeded)
 	isHookError := modelErr != nil && modelErr.Kind == hookError
+	isRefusal := modelErr != nil && modelErr.Failure == event.FailureRefusedByHook
 	isLast := int(a.info.Attempt) >= a.maxAttempts() && !a.hasFallback
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &stop):
@@ -66,12 +67,12 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		result.Outcome = reducer.Completed
 	case isTimeout && isLast && answer.Text != "":
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonTimeout
-	case errors.Is(cause, errTimeout):
+	case errors.Is(cause, errTimeout) && !isRefusal:
 		return GenerateResult{}, a.failure(&ModelError{
 			Kind: "timeout", Failure: event.FailureTimeout, Retryable: true,
 			Err: fmt.Errorf("%s: timeout: %w (%v)", a.attempted.ProviderID, errTimeout, time.Since(a.startedAt).Round(time.Millisecond)),
 		}, answer.Usage)
-	case cause != nil && !errors.Is(cause, errTooLong):
+	case cause != nil && !errors.Is(cause, errTooLong) && !errors.Is(cause, errTimeout):
 		// Temporal cancelled the activity, or the result is obsolete.
 		result.Outcome, result.Reason = reducer.Interrupted, event.ReasonCancelled
 	default:
@@ -145,8 +146,11 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 	var modelErr *ModelError
 	if errors.As(err, &modelErr) {
 		kind = modelErr.Kind
-		if !a.guard.checksAnswers() {
+		switch {
+		case !a.checksAnswers():
 			text += modelErr.excerpt()
+		case modelErr.Answer != "":
+			text = fmt.Sprintf("%s: %s: %s", a.attempted.ProviderID, kind, uncheckedProblem)
 		}
 		details.Kind = cmp.Or(modelErr.Failure, details.Kind)
 		details.Retryable = modelErr.Retryable && !(modelErr.RetryOnce && a.info.Attempt > 1)

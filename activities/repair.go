@@ -29,12 +29,19 @@ type repair struct {
 // of the history.
 const maxRepairAnswer = 32 << 10
 
-func (r *repair) details() *repair {
-	if r == nil || len(r.Answer) <= maxRepairAnswer {
+// uncheckedProblem replaces the problem of an answer that hooks check: a problem can quote the answer.
+const uncheckedProblem = "it does not have the response format"
+
+// details returns what the history may contain.
+func (r *repair) details(checksAnswers bool) *repair {
+	if r == nil || !checksAnswers && len(r.Answer) <= maxRepairAnswer {
 		return r
 	}
 	short := *r
 	short.Answer = ""
+	if checksAnswers {
+		short.Problem = uncheckedProblem
+	}
 	return &short
 }
 
@@ -100,5 +107,5 @@ type heartbeatDetails struct {
 }
 
 func (a *attempt) recordHeartbeat(ctx context.Context, next *repair) {
-	activity.RecordHeartbeat(ctx, heartbeatDetails{a.progress(ctx), next.details()})
+	activity.RecordHeartbeat(ctx, heartbeatDetails{a.progress(ctx), next.details(a.checksAnswers())})
 }

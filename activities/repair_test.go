@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
@@ -73,6 +75,17 @@ func TestAnInvalidAnswerIsRepairedOnce(t *testing.T) {
 	require.Equal(t, `{"name":"Ann"}`, result.Text)
 	require.Equal(t, 2, result.Attempt)
 	require.Equal(t, repaired, prompt(w.model.Requests()[1]))
+}
+
+// Details of heartbeats become part of the history if the worker dies.
+func TestTheHeartbeatOfARepairOmitsAnAnswerThatHooksCheck(t *testing.T) {
+	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"nick":"A"}`))
+	w.use(hook.Hook{Name: "pii", After: saysAfter(hook.Verdict{})})
+	last := w.heartbeats()
+	_, err := w.generate()
+	requireInvalid(t, err, true)
+	require.NotContains(t, fmt.Sprint(last()), "nick")
+	require.Contains(t, fmt.Sprint(last()), "problem:it does not have the response format")
 }
 
 func TestASecondInvalidAnswerFails(t *testing.T) {

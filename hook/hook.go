@@ -70,6 +70,7 @@ type Response struct {
 type Call struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Error     string          `json:"error,omitempty"` // of an invalid call, which is not executed; may quote its arguments
 }
 
 // Verdict is the decision of a hook. Its zero value lets the attempt pass.
