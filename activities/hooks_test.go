@@ -135,7 +135,7 @@ func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
 			"change: settings.temperature: want 0 to 2, got 9"},
 		"a large change": {change(hook.Change{HookChange: event.HookChange{Instructions: strings.Repeat("x", event.MaxHookChangeBytes)}}),
 			"change: 16403 bytes of JSON (at most 16384)"},
-		"a change of an answer": {change(hook.Change{Text: new("x")}), "the change of a request contains a text"},
+		"a change of an answer": {change(hook.Change{Text: new("x")}), "the change of a request cannot contain a text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := hook.Hook{Name: "guard", Before: test.before, Timeout: 200 * time.Millisecond}
@@ -216,7 +216,7 @@ func TestAHookBesideTheAnswerCannotChangeIt(t *testing.T) {
 	}})
 	_, err := w.generate()
 	failed, _ := failure(t, err)
-	require.Equal(t, "hook guard: a hook beside the answer changes the request (it was sent)", failed.Message())
+	require.Equal(t, "hook guard: a Beside hook cannot change the request (it was already sent)", failed.Message())
 }
 
 func TestAHookChangesTheAnswer(t *testing.T) {

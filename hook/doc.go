@@ -17,22 +17,25 @@
 //
 // # When hooks run
 //
-// Hooks run on the worker, for every attempt of every context: the first one, retries, those of the
-// fallback, and each step with tools. [Hook.Before] hooks run in order before the request is sent,
-// and each sees the changes of those before it. [Hook.After] hooks run in order when the answer is
-// complete, before anything of it is recorded and before its tool calls are executed. Hooks with
-// [Hook.Beside] run at the same time as the model, all at once, and see the changes of all Before
-// hooks. They cannot change the request, but stop the answer when they refuse it.
+// Hooks run on the worker, for every attempt of every context: the first one, retries, attempts of
+// the fallback, and each step with tools.
+//   - [Hook.Before] hooks run in order before the request is sent. Each sees the changes of the
+//     hooks before it. They run again if a message arrives in the meantime.
+//   - Hooks with [Hook.Beside] run concurrently while the model answers. They see the changes of all
+//     Before hooks. They cannot change the request; their refusal stops the answer.
+//   - [Hook.After] hooks run in order when the answer is complete, before any of it is recorded and
+//     before its tool calls are executed.
 //
-// A message that a hook refused stays in the conversation, and the next request contains it. A hook
-// that refuses by content checks the messages after the newest answer, or replaces the content of
-// older ones.
+// A refused message stays in the conversation, and the next request contains it. A hook that refuses
+// it again refuses all later requests. To prevent that, refuse only because of the newest message,
+// and replace the content of older ones.
 //
 // # What is recorded
 //
-// The log has an [event.HookApplied] for each hook that changed or refused something, or that failed
-// and let the attempt pass. The change of a request is in the log before the model receives it. A
-// hook that lets an attempt pass unchanged costs no event.
+// The log has an [event.HookApplied] for each hook that changed or refused a request or an answer, or
+// that failed and let the attempt pass. The worker reports the change of a request before it sends
+// the request, and waits up to 5 s until Temporal has stored the report. A hook that lets an attempt
+// pass unchanged causes no event.
 //
 // A refusal ends the request with an event.LLMRequestFailed of the kind event.FailureRefusedByHook.
 // There is no retry and no fallback.
@@ -42,22 +45,22 @@
 //
 // # Partial answers
 //
-// After hooks also check the text of an interrupted answer ([Response.Partial]), and Beside hooks
-// complete their check of it. They have up to [PartialTimeout] for that. If they refuse the text or
-// do not answer in time, nothing of it is recorded. [Hook.OnFailure] Open keeps the text if a hook
-// does not answer.
+// After hooks also check the text of an interrupted answer ([Response.Partial]), and running Beside
+// hooks complete their check. They have up to [PartialTimeout] for that. If one refuses or fails,
+// none of the text is recorded; with [Hook.OnFailure] Open, a failure keeps it.
 //
 // # Streaming
 //
-// Without [Hook.Withhold], viewers see the answer while it streams, and then the recorded one. With
-// it, nobody sees a delta before the verdict: the answer of a Beside hook starts to stream when the
-// hook has let it pass, and that of an After hook appears when it is complete.
+// Without [Hook.Withhold], viewers see the original answer while it streams, and then the recorded
+// one. With it, no delta is published before the verdict. If a Beside hook withholds, the answer
+// starts to stream when all Beside hooks have let it pass. If an After hook withholds, viewers see
+// only the recorded answer.
 //
 // # Failures
 //
 // An error, a panic, an invalid verdict and a timeout are failures of the hook. [Hook.OnFailure]
-// decides whether the attempt fails, to be retried by the settings of the context, or passes. Hooks
-// count towards the timeout of the attempt. When a request is interrupted or its worker stops, the
-// context of a Before hook is cancelled at once. A function that ignores the end of its context is
-// abandoned.
+// decides whether the attempt fails, and is retried by the settings of the context, or passes. The
+// time of hooks counts towards the timeout of the attempt. When a request is interrupted or its
+// worker stops, the context of a Before hook is cancelled at once. The worker does not wait for a
+// function that ignores the end of its context.
 package hook

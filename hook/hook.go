@@ -13,7 +13,7 @@ import (
 
 const (
 	DefaultTimeout = 10 * time.Second
-	// PartialTimeout is how long hooks check an answer after it was interrupted.
+	// PartialTimeout bounds the checks of an answer after it was interrupted.
 	PartialTimeout = 3 * time.Second
 	MaxHooks       = 16 // of a worker
 	// MaxChangeBytes bounds the JSON of all changes of a request. One change has up to
@@ -28,17 +28,17 @@ type Hook struct {
 	// Before checks a request, and After an answer. At least one of them is set.
 	Before func(context.Context, Request) (Verdict, error)
 	After  func(context.Context, Request, Response) (Verdict, error)
-	// Beside runs Before at the same time as the model. It then cannot change the request.
+	// Beside runs Before while the model answers. Before then cannot change the request.
 	Beside bool
 	// Withhold publishes no delta before the verdict. It requires Beside or After.
 	Withhold bool
 	// Timeout bounds each call. 0: [DefaultTimeout].
 	Timeout time.Duration
-	// OnFailure is what happens if the hook fails. Empty: [Closed].
+	// OnFailure is what happens to the attempt if the hook fails. Empty: [Closed].
 	OnFailure OnFailure
 }
 
-// OnFailure is the effect of a hook that does not work.
+// OnFailure is what happens to an attempt if a hook fails.
 type OnFailure string
 
 const (
@@ -61,26 +61,27 @@ type Request struct {
 // Response is the answer of an attempt.
 type Response struct {
 	Text      string `json:"text"`
-	Reasoning string `json:"reasoning,omitempty"` // what the context keeps of it
+	Reasoning string `json:"reasoning,omitempty"` // the part that the settings keep
 	Calls     []Call `json:"toolCalls,omitempty"`
 	Partial   bool   `json:"partial,omitempty"` // interrupted
 }
 
-// Call is a tool call of an answer. Hooks cannot change it, but refuse the answer.
+// Call is a tool call of an answer. Hooks cannot change it; they can only refuse the answer.
 type Call struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Error     string          `json:"error,omitempty"` // of an invalid call, which is not executed; may quote its arguments
 }
 
-// Verdict is the decision of a hook. Its zero value lets the attempt pass.
+// Verdict is the decision of a hook. Its zero value lets the attempt pass. Refuse and Reason are
+// recorded without secrets, and truncated to 400 bytes.
 type Verdict struct {
-	Refuse string  `json:"refuse,omitempty"` // why the attempt is refused; empty: it is not
+	Refuse string  `json:"refuse,omitempty"` // why the request or answer is refused; empty: it passes
 	Change *Change `json:"change,omitempty"` // nil: none
 	Reason string  `json:"reason,omitempty"` // of the change
 }
 
-// Change is a change of a request, or of an answer.
+// Change is a change of a request or of an answer: either HookChange or Text is set.
 type Change struct {
 	event.HookChange         // of a request
 	Text             *string `json:"text,omitempty"` // of an answer, up to [MaxTextBytes]; nil: unchanged
@@ -122,7 +123,7 @@ func (h Hook) validate() error {
 	case h.Beside && h.Before == nil:
 		return fmt.Errorf("field Beside requires Before")
 	case h.Withhold && !h.Beside && h.After == nil:
-		return fmt.Errorf("field Withhold requires Beside or After (no delta precedes the verdict of Before)")
+		return fmt.Errorf("field Withhold requires Beside or After (deltas always follow the verdict of Before)")
 	case h.Timeout < 0:
 		return fmt.Errorf("timeout %v: want 0s or more", h.Timeout)
 	case h.OnFailure != "" && h.OnFailure != Closed && h.OnFailure != Open:
@@ -139,16 +140,16 @@ func (v Verdict) Validate(stage event.HookStage) error {
 	switch stage {
 	case event.HookBefore:
 		if v.Change.Text != nil {
-			return fmt.Errorf("the change of a request contains a text")
+			return fmt.Errorf("the change of a request cannot contain a text")
 		}
 		if err := v.Change.Validate(); err != nil {
 			return fmt.Errorf("change: %w", err)
 		}
 	case event.HookBeside:
-		return fmt.Errorf("a hook beside the answer changes the request (it was sent)")
+		return fmt.Errorf("a Beside hook cannot change the request (it was already sent)")
 	case event.HookAfter:
 		if !v.Change.IsZero() {
-			return fmt.Errorf("the change of an answer contains more than a text")
+			return fmt.Errorf("the change of an answer can contain only a text")
 		}
 		if v.Change.Text != nil && len(*v.Change.Text) > MaxTextBytes {
 			return fmt.Errorf("the text has %d bytes (at most %d)", len(*v.Change.Text), MaxTextBytes)
@@ -157,8 +158,8 @@ func (v Verdict) Validate(stage event.HookStage) error {
 	return nil
 }
 
-// Apply returns messages and settings with a change. It fails if the change replaces the content of
-// a message that is missing.
+// Apply returns messages and settings with a change applied, and does not modify its arguments. It
+// returns an error if the change replaces the content of a message that messages does not contain.
 func Apply(c event.HookChange, messages []reducer.Message, settings event.RequestSettings) ([]reducer.Message, event.RequestSettings, error) {
 	if c.Settings != nil {
 		settings = settings.Override(*c.Settings)

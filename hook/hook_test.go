@@ -42,10 +42,10 @@ func TestAVerdictMustFitItsStage(t *testing.T) {
 	request := hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: "x"}}}
 	answer := hook.ReplaceText("x", "")
 	require.NoError(t, request.Validate(event.HookBefore))
-	require.ErrorContains(t, request.Validate(event.HookBeside), "it was sent")
-	require.ErrorContains(t, request.Validate(event.HookAfter), "more than a text")
+	require.ErrorContains(t, request.Validate(event.HookBeside), "it was already sent")
+	require.ErrorContains(t, request.Validate(event.HookAfter), "only a text")
 	require.NoError(t, answer.Validate(event.HookAfter))
-	require.ErrorContains(t, answer.Validate(event.HookBefore), "contains a text")
+	require.ErrorContains(t, answer.Validate(event.HookBefore), "cannot contain a text")
 	require.ErrorContains(t, hook.ReplaceText(strings.Repeat("x", hook.MaxTextBytes+1), "").Validate(event.HookAfter), "524289 bytes")
 	require.NoError(t, hook.Refuse("").Validate(event.HookBeside))
 	require.NotEmpty(t, hook.Refuse("").Refuse, "a refusal without a reason refuses")

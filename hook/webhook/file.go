@@ -19,10 +19,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/hook"
 )
 
-// Options configure the reading of a file.
+// Options configure [ReadFile].
 type Options struct {
 	Getenv        func(string) string // nil: [os.Getenv]
-	AllowLoopback bool                // accept http URLs of this machine
+	AllowLoopback bool                // also accept http URLs of this machine
 }
 
 const (
@@ -66,7 +66,7 @@ func (o Options) parse(text string) (hooks []hook.Hook, err error) {
 	}
 	meta, err := toml.Decode(text, &file)
 	if err != nil {
-		// Error names the line; other formats of the error repeat its content.
+		// Error names the line; other formats of the error repeat the content of the line.
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
@@ -154,10 +154,10 @@ func isLoopback(host string) bool {
 	return err == nil && net.IP(address.AsSlice()).IsLoopback()
 }
 
-// minKeyBytes is the least length of a key in the specification.
+// minKeyBytes is the minimum length of a key in the Standard Webhooks specification.
 const minKeyBytes = 24
 
-// signer reads a secret like whsec_ and a key in base64.
+// signer reads the secret that ref names: whsec_ and a key in base64.
 func (o Options) signer(ref string) (*standardwebhooks.Webhook, error) {
 	kind, place, _ := strings.Cut(ref, ":")
 	var secret string

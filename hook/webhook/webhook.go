@@ -1,8 +1,9 @@
 // Package webhook makes hooks from HTTPS endpoints, for worker --hooks.
 //
-// A call is a POST request signed by the Standard Webhooks specification with HMAC-SHA256:
-// https://www.standardwebhooks.com. Its body is a [Message]. An endpoint answers with status 204 or
-// an empty body to let the attempt pass, or with status 200 and a [hook.Verdict] as JSON:
+// A call is a POST request, signed with HMAC-SHA256 as in the Standard Webhooks specification:
+// https://www.standardwebhooks.com. Its body is a [Message]. To let the attempt pass, an endpoint
+// answers with status 204, or with status 200 and an empty body. Otherwise it answers with status
+// 200 and a [hook.Verdict] as JSON:
 //
 //	{"refuse": "off topic"}
 //	{"reason": "a name", "change": {"messages": [{"eventId": "demo:0002", "content": "I am [name]"}]}}
@@ -11,8 +12,8 @@
 // Guarantees:
 //   - Requests go to the configured URL only: redirects are not followed.
 //   - The body contains no key of a provider, no bytes of attachments and no provider state.
-//   - Errors contain neither the URL, the secret nor the response.
-//   - Retries of a call have the same webhook-id, and other calls another one.
+//   - Errors contain neither the secret nor the response body, and of the URL at most the host.
+//   - Retries of a call have the same webhook-id; each other call has its own.
 package webhook
 
 import (
@@ -47,10 +48,10 @@ type Message struct {
 	Data      Data            `json:"data"`
 }
 
-// Data is what a hook checks.
+// Data is the request of an attempt and, after the answer, its response.
 type Data struct {
 	hook.Request
-	Response *hook.Response `json:"response,omitempty"` // set if the type is after
+	Response *hook.Response `json:"response,omitempty"` // set if the type of the message is after
 }
 
 type endpoint struct {
@@ -154,7 +155,7 @@ func (e endpoint) post(ctx context.Context, id string, body []byte) (verdict hoo
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if decoder.Decode(&verdict) != nil || decoder.More() {
-		return hook.Verdict{}, false, errors.New(`the response is no verdict (want JSON like {"refuse":"…"}, {"change":{…}} or nothing)`)
+		return hook.Verdict{}, false, errors.New(`the response is not a verdict (want JSON like {"refuse":"…"}, {"change":{…}} or nothing)`)
 	}
 	return verdict, false, nil
 }

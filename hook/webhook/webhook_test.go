@@ -150,9 +150,9 @@ func TestFailuresOfAnEndpoint(t *testing.T) {
 		"a rejection":         {status(401), "status 401 (want 200 or 204)"},
 		"a redirect":          {redirect, "status 307 (want 200 or 204)"},
 		"the last attempt":    {status(503), "status 503 (want 200 or 204)"},
-		"an unknown field":    {body(`{"refused":"x"}`), "the response is no verdict"},
-		"no JSON":             {body(`sorry, secret=hunter2`), "the response is no verdict"},
-		"more than one value": {body(`{} {}`), "the response is no verdict"},
+		"an unknown field":    {body(`{"refused":"x"}`), "the response is not a verdict"},
+		"no JSON":             {body(`sorry, secret=hunter2`), "the response is not a verdict"},
+		"more than one value": {body(`{} {}`), "the response is not a verdict"},
 		"a large response":    {body(strings.Repeat(" ", 1<<20+1)), "the response exceeds 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
