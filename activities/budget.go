@@ -11,11 +11,11 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// LabelBudget limits the usage per day of the requests with a label ([event.RequestSettings]). A day
-// is one in UTC by the clock of the Temporal server.
+// LabelBudget limits the daily usage of the requests with a label ([event.RequestSettings]). Days are
+// in UTC, by the clock of the Temporal server.
 type LabelBudget struct {
 	Label string
-	Value string       // empty: each value that has no budget of its own
+	Value string       // empty: a budget for each value that no other LabelBudget names
 	Limit event.Budget // of the day
 }
 
@@ -44,8 +44,9 @@ func unpriced(budget string, model Model) error {
 		budget, providerID, name)}
 }
 
-// reserve returns an error unless all budgets of the attempt allow the request, whose answer it
-// limits. The caller settles the actual usage.
+// reserve reserves the usage of the request in all budgets of the attempt, and limits the output of
+// the request. It returns an error if a budget does not allow it. The caller calls settle with the
+// actual usage.
 func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Model, request *ModelRequest) (settle func(event.Usage), err error) {
 	own, ofLabels := session.Reduced.Config.Budget, budgetsOf(a.options.Budgets, request.Settings.Labels)
 	if own == nil && len(ofLabels) == 0 {
@@ -106,12 +107,13 @@ func (a *attempt) reserveOf(ctx context.Context, b LabelBudget, wanted event.Amo
 	return nil
 }
 
-// reservationKey contains the run, because a reset run makes requests again.
+// reservationKey contains the run, because a reset run sends its requests again.
 func (a *attempt) reservationKey(number int) string {
 	return fmt.Sprintf("%s/%d@%s", a.in.RequestID, number, a.info.WorkflowExecution.RunID)
 }
 
-// budgetsOf returns the budgets of labels, each with a value, in the order of their names.
+// budgetsOf returns the budgets that apply to labels, each with its value set, in the order of the
+// label names.
 func budgetsOf(all []LabelBudget, labels map[string]string) (budgets []LabelBudget) {
 	if len(all) == 0 {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// guard runs the hooks of an attempt and keeps their reports. Nil: there are no hooks.
+// guard runs the hooks for an attempt and collects their reports. Nil: there are no hooks.
 type guard struct {
 	hooks   []hook.Hook
 	request hook.Request
@@ -28,14 +28,15 @@ type guard struct {
 	beside chan struct{} // closed when all hooks beside the answer have ended; nil: none
 
 	mu      sync.Mutex
-	err     error // of the first hook beside the answer that refused it or failed
+	err     error // the first refusal or failure beside the answer
 	reports []event.HookApplied
-	// unchecked are the reports for a partial answer, which is dropped if a hook failed.
+	// unchecked are reported if the answer was interrupted: a partial answer that a hook failed to
+	// check is dropped.
 	unchecked []event.HookApplied
-	bytes     int // of the changes
+	bytes     int // of the JSON of the changes
 }
 
-// hookError is the kind of errors of hooks.
+// hookError is the [ModelError] kind of refusals and failures of hooks.
 const hookError = "hook"
 
 var errHookTimeout = errors.New("the hook did not answer in time")
@@ -50,7 +51,7 @@ func (a *attempt) newGuard(request hook.Request) *guard {
 	return &guard{hooks: a.options.Hooks, request: request}
 }
 
-// before runs the hooks before the request, which changes as they say.
+// before runs the hooks before the request, and applies their changes to it.
 func (g *guard) before(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -87,8 +88,9 @@ func (g *guard) apply(change event.HookChange) error {
 	return nil
 }
 
-// startBeside runs the hooks beside the answer until they end, end is called, or PartialTimeout
-// after ctx. It calls stop if one refuses the answer or fails, and pass if none does.
+// startBeside starts the hooks beside the answer. They run until they return, end is called, or
+// PartialTimeout has passed since the end of ctx. It calls stop if one refuses the answer or fails,
+// and pass if none does.
 func (g *guard) startBeside(ctx context.Context, stop context.CancelCauseFunc, pass func()) (end func()) {
 	var hooks []hook.Hook
 	if g != nil {
@@ -125,7 +127,7 @@ func (g *guard) startBeside(ctx context.Context, stop context.CancelCauseFunc, p
 	}
 }
 
-// fail reports whether err is the first failure beside the answer.
+// fail stores err and returns true if it is the first refusal or failure beside the answer.
 func (g *guard) fail(err error) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,8 +148,8 @@ func (g *guard) failure() error {
 	return g.err
 }
 
-// after waits for the hooks beside the answer and runs those after it. It returns the answer as
-// they changed it.
+// after waits for the hooks beside the answer and runs those after it. It returns the answer with
+// their changes.
 func (g *guard) after(ctx context.Context, response hook.Response) (hook.Response, error) {
 	if g.beside != nil {
 		<-g.beside
@@ -174,8 +176,8 @@ func (g *guard) after(ctx context.Context, response hook.Response) (hook.Respons
 	return response, nil
 }
 
-// ask returns a verdict that passes, or an error: a refusal, a failure of the hook, or the cause of
-// the end of ctx. The failure of an open hook is recorded and passes.
+// ask returns a verdict that lets the attempt pass, or an error: a refusal, a failure of the hook, or
+// the cause of the end of ctx. A failure of an [hook.Open] hook is reported and passes.
 func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (hook.Verdict, error) {
 	verdict, err := call(ctx, cmp.Or(h.Timeout, hook.DefaultTimeout), check)
 	if err == nil {
@@ -192,7 +194,7 @@ func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, che
 		g.report(h, stage, event.HookRefused, reason, nil)
 		return hook.Verdict{}, &ModelError{Kind: hookError, Failure: event.FailureRefusedByHook, Err: fmt.Errorf("hook %s: %s", h.Name, reason)}
 	case ctx.Err() != nil && (stage == event.HookBefore || context.Cause(ctx) == context.Canceled):
-		return hook.Verdict{}, context.Cause(ctx) // no failure of the hook
+		return hook.Verdict{}, context.Cause(ctx) // not a failure of the hook
 	}
 	activity.GetLogger(ctx).Warn("A hook failed", "hook", h.Name, "stage", stage, "error", event.Redact(err.Error(), maxHookError))
 	if h.OnFailure == hook.Open {
@@ -203,7 +205,7 @@ func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, che
 	return hook.Verdict{}, &ModelError{Kind: hookError, Failure: event.FailureUnavailable, Retryable: true, Err: fmt.Errorf("hook %s: %w", h.Name, err)}
 }
 
-// call abandons a function that ignores the end of its context.
+// call does not wait for a function that ignores the end of its context.
 func call(ctx context.Context, timeout time.Duration, check func(context.Context) (hook.Verdict, error)) (hook.Verdict, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errHookTimeout)
 	defer cancel()
@@ -239,7 +241,7 @@ func redactedReason(reason string) string { return event.Redact(validText(reason
 
 func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// setUnchecked notes why the answer was not checked.
+// setUnchecked stores why a hook did not check the answer.
 func (g *guard) setUnchecked(h hook.Hook, stage event.HookStage, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -287,12 +289,12 @@ func (g *guard) withholds() (untilVerdict, forever bool) {
 	return untilVerdict, forever
 }
 
-// checksAnswers reports whether no unchecked text of an answer may be recorded.
+// checksAnswers reports whether hooks check answers. Unchecked text must then not be recorded.
 func (a *Activities) checksAnswers() bool {
 	return slices.ContainsFunc(a.options.Hooks, func(h hook.Hook) bool { return h.After != nil || h.Beside })
 }
 
-// conclude returns the outcome of an attempt with the text that the hooks let pass.
+// conclude returns the outcome of an attempt, with the answer as the hooks left it.
 func (a *attempt) conclude(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
 	if refusal := a.guard.failure(); refusal != nil {
 		return a.withoutAnswer(ctx, answer, refusal)
@@ -318,7 +320,7 @@ func (a *attempt) conclude(ctx context.Context, answer Answer, err error) (Gener
 	return result, nil
 }
 
-// withoutAnswer returns the outcome of an attempt whose answer a hook refused or did not check.
+// withoutAnswer returns the outcome of an attempt whose answer a hook refused or failed to check.
 func (a *attempt) withoutAnswer(ctx context.Context, answer Answer, err error) (GenerateResult, error) {
 	result, err := a.outcome(ctx, Answer{Usage: answer.Usage}, err)
 	if err == nil && result.Outcome == reducer.Interrupted {
@@ -328,7 +330,8 @@ func (a *attempt) withoutAnswer(ctx context.Context, answer Answer, err error) (
 	return result, err
 }
 
-// runBefore runs the hooks before the request until deadline, or until new input arrives.
+// runBefore runs the hooks before the request. It cancels them at the deadline and when new input
+// arrives.
 func (a *attempt) runBefore(ctx context.Context, deadline time.Time, messages []reducer.Message, settings event.RequestSettings) ([]reducer.Message, event.RequestSettings, error) {
 	a.guard = a.newGuard(hook.Request{Messages: messages, Settings: settings, Tools: a.tools.list()})
 	if a.guard == nil {
@@ -355,8 +358,8 @@ func (a *attempt) hasNewInput() bool {
 	return a.guard != nil && a.newestInput > event.Counter(a.attempted.Through)
 }
 
-// deltas returns a function that publishes deltas as the hooks allow, and one to call when those
-// beside the answer let it pass.
+// deltas returns a function that publishes deltas as the hooks allow, and a function to call when
+// the hooks beside the answer have let it pass.
 func (a *attempt) deltas() (publish func(Delta), passed func()) {
 	switch untilVerdict, forever := a.guard.withholds(); {
 	case forever:
@@ -369,7 +372,7 @@ func (a *attempt) deltas() (publish func(Delta), passed func()) {
 	}
 }
 
-// lasting returns a context that ends d after ctx, with its cause.
+// lasting returns a context that outlives ctx by d. The cause of its end contains that of ctx.
 func lasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// After a worker has died, its workflows continue on others within ten seconds. The attempt is
-	// retried after the timeout.
+	// If the worker of the workflow dies, another continues it within ten seconds. After this timeout,
+	// the attempt fails and is retried.
 	reserveTimeout = 20 * time.Second
 	reserveRetry   = 100 * time.Millisecond
-	settleTimeout  = 5 * time.Second // after which the reservation counts in full
+	settleTimeout  = 5 * time.Second // if it expires, the reservation counts in full
 )
 
 // ledgers reserves usage in workflows of type Budget. A workflow accepts few updates at a time, so
-// the reservations of a process that wait for the same workflow share one.
+// reservations of this process that wait for the same workflow share one update.
 type ledgers struct {
 	temporal client.Client
 
@@ -49,8 +49,8 @@ func newLedgers(temporal client.Client) *ledgers {
 	return &ledgers{temporal: temporal, waiting: map[string][]*reservation{}}
 }
 
-// reserve returns the answer of a workflow, which it starts if there is none. If ctx ends before, it
-// releases the reservation later.
+// reserve returns the answer of the workflow with an id, and starts the workflow if it is not running.
+// If ctx ends first, the reservation is released when the answer arrives.
 func (l *ledgers) reserve(ctx context.Context, id, taskQueue string, wanted reducer.Reservation) (day string, answer wire.ReservationState, err error) {
 	r := &reservation{Reservation: wanted, taskQueue: taskQueue, done: make(chan struct{})}
 	l.mu.Lock()
@@ -96,8 +96,8 @@ func (l *ledgers) run(id string) {
 	}
 }
 
-// update repeats an update that failed, for example because the workflow completed at midnight. The
-// server answers a repeated update id with the first result.
+// update repeats a failed update, for example if the workflow completed at midnight, until
+// reserveTimeout. The server answers a repeated update id with the first result.
 func (l *ledgers) update(id string, batch []*reservation) (reserved wire.Reserved, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), reserveTimeout)
 	defer cancel()
@@ -132,8 +132,8 @@ func (l *ledgers) update(id string, batch []*reservation) (reserved wire.Reserve
 	}
 }
 
-// settle reports the usage of an attempt. It fails silently on a workflow that has completed, whose
-// day is over.
+// settle reports the usage of an attempt. It ignores that a workflow has completed: the day of the
+// reservation is over.
 func (l *ledgers) settle(ctx context.Context, id, key string, used event.Amount) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
