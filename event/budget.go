@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Budget limits a sum of usage. Unset fields are unlimited.
+// Budget limits a sum of usage. An unset field means no limit.
 type Budget struct {
 	Tokens     *int64 `json:"tokens,omitempty"`     // of input and output, 0 to [MaxBudgetTokens]
 	CostMicros *int64 `json:"costMicros,omitempty"` // in millionths of a US dollar, 0 to [MaxCostMicros]
 }
 
-// MaxBudgetTokens is the highest limit of tokens.
+// MaxBudgetTokens is the maximum of Budget.Tokens.
 const MaxBudgetTokens = 1_000_000_000_000
 
 // BudgetSet replaces the budget of the context, which limits the usage of all its attempts; in a
@@ -26,7 +26,7 @@ type BudgetSet Budget
 type BudgetExceeded struct {
 	RequestID string `json:"requestId"`
 	Budget    string `json:"budget"`        // [BudgetOfContext], or the label as LABEL=VALUE
-	Day       string `json:"day,omitempty"` // of the budget of a label, in UTC, like "2026-01-02"
+	Day       string `json:"day,omitempty"` // if it is the budget of a label, in UTC, like "2026-01-02"
 	Limit     Budget `json:"limit"`
 	Used      Amount `json:"used"`   // including the reservations of running attempts
 	Wanted    Amount `json:"wanted"` // estimated input and maximum output of the attempt
@@ -52,7 +52,7 @@ func AmountOf(u Usage) Amount {
 	return a
 }
 
-// Plus returns the sum of amounts that are not negative. It saturates.
+// Plus returns the sum. Both amounts must not be negative. It saturates instead of overflowing.
 func (a Amount) Plus(other Amount) Amount {
 	plus := func(a, b int64) int64 {
 		if a > math.MaxInt64-b {
@@ -63,7 +63,7 @@ func (a Amount) Plus(other Amount) Amount {
 	return Amount{plus(a.Tokens, other.Tokens), plus(a.CostMicros, other.CostMicros)}
 }
 
-// IsZero reports whether nothing is limited.
+// IsZero reports whether the budget has no limit.
 func (b Budget) IsZero() bool { return b == Budget{} }
 
 // Allows reports whether a sum of usage is within the limits.

@@ -17,18 +17,18 @@ type HookApplied struct {
 	Stage     HookStage   `json:"stage"`
 	Outcome   HookOutcome `json:"outcome"`
 	Reason    string      `json:"reason,omitempty"` // at most [MaxHookReasonBytes]
-	// Change is set if the hook changed the request. A changed answer is recorded as its
-	// [AssistantMessage] only: a hook may remove what no log should contain.
+	// Change is set if the hook changed the request. A changed answer is recorded only as its
+	// [AssistantMessage]: a hook may remove content that the log should not contain.
 	Change *HookChange `json:"change,omitempty"`
 }
 
-// HookStage is when a hook runs.
+// HookStage is when a hook runs: before the request is sent, while the model answers, or after that.
 type HookStage string
 
 const (
-	HookBefore HookStage = "before" // the request is sent
-	HookBeside HookStage = "beside" // the model answers
-	HookAfter  HookStage = "after"  // the answer is complete or interrupted
+	HookBefore HookStage = "before" // before the request is sent
+	HookBeside HookStage = "beside" // while the model answers
+	HookAfter  HookStage = "after"  // after the answer is complete or interrupted
 )
 
 var hookStages = []HookStage{HookBefore, HookBeside, HookAfter}
@@ -39,7 +39,7 @@ type HookOutcome string
 const (
 	HookChanged HookOutcome = "changed"
 	HookRefused HookOutcome = "refused" // the request or the answer
-	HookFailed  HookOutcome = "failed"  // it did not work, and the operator lets attempts pass without it
+	HookFailed  HookOutcome = "failed"  // the hook failed, and its configuration lets attempts pass without it
 )
 
 var hookOutcomes = []HookOutcome{HookChanged, HookRefused, HookFailed}
@@ -48,10 +48,10 @@ var hookOutcomes = []HookOutcome{HookChanged, HookRefused, HookFailed}
 type HookChange struct {
 	Instructions string            `json:"instructions,omitempty"` // added at the end of the system message
 	Messages     []ReplacedMessage `json:"messages,omitempty"`
-	Settings     *RequestSettings  `json:"settings,omitempty"` // override those of the attempt
+	Settings     *RequestSettings  `json:"settings,omitempty"` // these override those of the attempt
 }
 
-// ReplacedMessage replaces the content of the message of an event.
+// ReplacedMessage replaces the content of the message of the event EventID.
 type ReplacedMessage struct {
 	EventID string `json:"eventId"`
 	Content string `json:"content"`
