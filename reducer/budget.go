@@ -2,9 +2,9 @@ package reducer
 
 import "github.com/seed-9ed7edd4/chronicle/event"
 
-// Afford returns nil if the budget of the context allows an attempt that wants at most an amount,
-// else what it lacks. A session runs one attempt at a time, so its usage must include all earlier
-// attempts: see [Session.HasEnd].
+// Afford returns nil if the budget of the context allows an attempt that uses up to the wanted amount,
+// and otherwise the exceeded budget. The usage of the session must include all earlier attempts: see
+// [Session.HasEnd]. There are no concurrent ones, because a session runs one attempt at a time.
 func Afford(s Session, wanted event.Amount) *event.BudgetExceeded {
 	limit, used := s.Reduced.Config.Budget, s.Usage.Amount()
 	if limit == nil || limit.Allows(used.Plus(wanted)) {
@@ -20,7 +20,7 @@ func (s Session) HasEnd(attempt int) bool {
 	return r == nil || attempt < r.FirstAttempt || attempt < r.Attempt || attempt == r.Attempt && r.AttemptEnded
 }
 
-// recordExceeded records why a request fails without another attempt; nil for another reason.
+// recordExceeded records the budget because of which a request fails. Nil: it fails for another reason.
 func (d *decision) recordExceeded(exceeded *event.BudgetExceeded) {
 	if exceeded == nil || d.Rules < Rules2 {
 		return

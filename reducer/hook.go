@@ -8,11 +8,12 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// MaxHookReports bounds the reports of hooks about an attempt: any client can send the signal.
+// MaxHookReports bounds the recorded reports of hooks about an attempt: any client can send reports.
 const MaxHookReports = 32
 
-// recordHooks records the reports about the newest attempt, each once: the signal and the result of
-// an attempt both contain them. An attempt that was not sent is reported only if a hook refused it.
+// recordHooks records each report about the newest attempt once: the signal and the result of an
+// attempt both contain them. For an attempt that was not sent, it records reports only if a hook
+// refused the request.
 func (d *decision) recordHooks(hooks []event.HookApplied, attempt int, kind event.FailureKind) {
 	switch {
 	case d.Rules < Rules2:

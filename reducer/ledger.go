@@ -14,15 +14,15 @@ type Ledger struct {
 	Reserved map[string]event.Amount `json:"reserved,omitempty"` // of attempts that are not settled, by key
 }
 
-// Reservation asks for an amount before an attempt is sent.
+// Reservation asks to reserve an amount before an attempt is sent.
 type Reservation struct {
 	Key    string       `json:"key"` // identifies the attempt
 	Wanted event.Amount `json:"wanted"`
 	Limit  event.Budget `json:"limit"` // of the day
 }
 
-// On returns the ledger on a day: empty unless it is the day of the ledger. Reservations of an
-// earlier day belong to that day.
+// On returns the ledger for a day: an empty one if its day differs. Reservations of an earlier day do
+// not count on the next.
 func (l Ledger) On(day string) Ledger {
 	if l.Day != day {
 		return Ledger{Day: day}
@@ -33,7 +33,7 @@ func (l Ledger) On(day string) Ledger {
 // IsEmpty reports whether nothing is spent or reserved.
 func (l Ledger) IsEmpty() bool { return l.Spent == event.Amount{} && len(l.Reserved) == 0 }
 
-// Used returns what is spent and reserved.
+// Used returns the sum of what is spent and what is reserved.
 func (l Ledger) Used() event.Amount {
 	used := l.Spent
 	for _, amount := range l.Reserved {
@@ -42,8 +42,8 @@ func (l Ledger) Used() event.Amount {
 	return used
 }
 
-// Reserve grants a reservation if the limit allows it in addition to all usage. A repeated key that
-// is not settled is granted again without an effect. An attempt that is never settled counts in full.
+// Reserve grants a reservation if the limit allows it in addition to [Ledger.Used]. A key that is
+// already reserved is granted again without effect. A reservation counts in full until it is settled.
 func (l Ledger) Reserve(r Reservation) (_ Ledger, isGranted bool) {
 	if _, ok := l.Reserved[r.Key]; ok {
 		return l, true
