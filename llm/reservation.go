@@ -8,9 +8,9 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Reservation returns the usage that a request needs at most: its input, estimated as by
-// [Target.Usage], and the longest output that it allows. CostMicros is nil if no price is known.
-// Set MaxOutput: without a bound, the output counts as 0. Errors are of type [*Error].
+// Reservation returns the usage to reserve for a request: its input, estimated as by [Target.Usage],
+// and the maximum output that its parameters allow. CostMicros is nil if no price is known. Callers
+// set MaxOutput: an unlimited output counts as 0. Errors are of type [*Error].
 func (t *Target) Reservation(ctx context.Context, messages []reducer.Message) (event.Usage, error) {
 	sent, err := t.render(ctx, t.prompt(messages))
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *Target) Reservation(ctx context.Context, messages []reducer.Message) (e
 	return usage, nil
 }
 
-// outputLimit returns the larger of the limits in a request; 0 without one.
+// outputLimit returns the larger of the output limits in the parameters of a request. 0: none.
 func outputLimit(parameters []byte) int {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(parameters, &fields) // it is an object
