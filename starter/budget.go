@@ -23,16 +23,16 @@ func newBudgetCommand(a *app) *cobra.Command {
 	o := budgetOptions{setOptions: setOptions{app: a}}
 	command := &cobra.Command{
 		Use:   "budget (-n NAME [--tokens N] [--cost USD] [--none] | --label LABEL=VALUE) [--json]",
-		Short: "Show or set the budget of a context, or show that of a label",
+		Short: "Show or set the budget of a context, or show the budget of a label",
 		Long: `With --tokens, --cost or --none, set the budget of a context, which limits the
 usage of all its requests, and show the event as recorded. The command replaces
-both limits. A request that could exceed a limit fails before it is sent; its
-answer has at most 4,096 tokens unless its settings say otherwise. The context is
-created if it does not exist.
+both limits. A request that could exceed a limit fails before it is sent. Answers
+under a budget have at most 4,096 tokens, unless the request settings set another
+limit. The context is created if it does not exist.
 
-Otherwise, show the budget of a context and its usage or, with --label, today's
-usage of a label whose daily budget the worker's operator has set. A day is one in
-UTC. A worker must be running.
+Otherwise, show the budget of a context and its usage. With --label, show today's
+usage of a label and its daily budget, which the worker's operator sets. Days are
+in UTC. A worker must be running.
 
 ` + exitReference,
 		Example: `  starter budget -n demo --tokens 100000 --cost 2.50
@@ -74,9 +74,9 @@ func (o *budgetOptions) body(command *cobra.Command) (body event.BudgetSet, isSe
 	isLimited := !event.Budget(body).IsZero()
 	switch {
 	case o.none && isLimited:
-		return body, false, usagef("--none: cannot be used with --tokens and --cost")
+		return body, false, usagef("--none: cannot be used with --tokens or --cost")
 	case o.label != "" && (o.name != "" || isLimited || o.none):
-		return body, false, usagef("--label: cannot be used with other flags (the worker's operator sets the budgets of labels)")
+		return body, false, usagef("--label: cannot be used with --name, --tokens, --cost or --none (the worker's operator sets the budgets of labels)")
 	case o.label != "" && strings.IndexByte(o.label, '=') < 1:
 		return body, false, usagef("--label %q: want LABEL=VALUE", o.label)
 	}

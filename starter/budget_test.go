@@ -53,7 +53,7 @@ func TestBudget(t *testing.T) {
 		"--cost -1: out of range":             {"-n", "demo", "--cost", "-1"},
 		"--tokens: want 0 to 1000000000000":   {"-n", "demo", "--tokens", "-1"},
 		"--none: cannot be used with":         {"-n", "demo", "--none", "--tokens", "1"},
-		"--label: cannot be used with other":  {"-n", "demo", "--label", "team=support"},
+		"--label: cannot be used with --name": {"-n", "demo", "--label", "team=support"},
 		`--label "support": want LABEL=VALUE`: {"--label", "support"},
 	} {
 		got := starter(t, newFake(t), "", append([]string{"budget"}, args...)...)
