@@ -151,6 +151,28 @@ func TestTheUsageOfALabelIsReservedAndSettled(t *testing.T) {
 	require.Equal(t, int64(30), b.used(t, "budget:team=support"))
 }
 
+// Each attempt has its own process, and uses what it reserved, so the order does not matter.
+func TestConcurrentAttemptsUseABudgetUpAndNoMore(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "support"}))
+	var all sync.WaitGroup
+	var answered atomic.Int64
+	for i := range 50 {
+		all.Go(func() {
+			err := b.generate([]activities.LabelBudget{limited("team", "", 1050)}, 100, 100, func(in *activities.GenerateInput, _ *testsuite.TestActivityEnvironment) {
+				in.FirstAttempt = i + 1
+			})
+			if err == nil {
+				answered.Add(1)
+				return
+			}
+			assert.ErrorContains(t, err, "budget exceeded: team=support on 2026-01-02: limit 1050 tokens")
+		})
+	}
+	all.Wait()
+	require.Equal(t, int64(10), answered.Load())
+	require.Equal(t, int64(1000), b.used(t, "budget:team=support"))
+}
+
 func TestAnAttemptThatOneBudgetDeniesUsesNoOther(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support", "user": "ann"}))
 	err := b.generate([]activities.LabelBudget{limited("team", "", 100), limited("user", "", 10)}, 50, 30)
