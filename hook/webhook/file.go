@@ -92,7 +92,7 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 	if err := o.checkURL(t.URL); err != nil {
 		return h, fmt.Errorf("url: %w", err)
 	}
-	e := endpoint{name: t.Name, url: t.URL, retries: t.Retries, client: newClient()}
+	e := endpoint{url: t.URL, retries: t.Retries, client: newClient()}
 	if e.signer, err = o.signer(t.Secret); err != nil {
 		return h, fmt.Errorf("secret: %w", err)
 	}

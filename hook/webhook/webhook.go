@@ -55,7 +55,6 @@ type Data struct {
 }
 
 type endpoint struct {
-	name    string
 	url     string
 	retries int
 	signer  *standardwebhooks.Webhook
