@@ -173,7 +173,11 @@ func (a *attempt) progress(ctx context.Context) LostAttempt {
 	usage := a.usage.get(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return LostAttempt{a.attempted, usage}
+	lost := LostAttempt{Attempted: a.attempted, Usage: usage}
+	if len(a.options.Budgets) > 0 {
+		lost.RunID = a.info.WorkflowExecution.RunID
+	}
+	return lost
 }
 
 // heartbeat sends heartbeats, and cancels the attempt on hand-back or if a stop check says so.

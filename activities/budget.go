@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -72,7 +73,7 @@ func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Mo
 	reserved := 0
 	settle = func(used event.Usage) {
 		for _, b := range ofLabels[:reserved] {
-			a.ledgers.settle(ctx, b.id(), a.reservationKey(a.attempted.Attempt), event.AmountOf(used))
+			a.ledgers.settle(ctx, b.id(), a.reservationKey(a.attempted.Attempt, ""), event.AmountOf(used))
 		}
 	}
 	for _, b := range ofLabels {
@@ -93,10 +94,10 @@ func (a *attempt) reserve(ctx context.Context, session reducer.Session, model Mo
 
 func (a *attempt) reserveOf(ctx context.Context, b LabelBudget, wanted event.Amount) error {
 	if a.lost != nil && !a.running.isRunning(attemptKey{a.key.contextName, a.key.requestID, a.lost.Attempt}) {
-		a.ledgers.settle(ctx, b.id(), a.reservationKey(a.lost.Attempt), event.AmountOf(a.lost.Usage))
+		a.ledgers.settle(ctx, b.id(), a.reservationKey(a.lost.Attempt, a.lost.RunID), event.AmountOf(a.lost.Usage))
 	}
 	day, answer, err := a.ledgers.reserve(ctx, b.id(), a.info.TaskQueue, reducer.Reservation{
-		Key: a.reservationKey(a.attempted.Attempt), Wanted: wanted, Limit: b.Limit,
+		Key: a.reservationKey(a.attempted.Attempt, ""), Wanted: wanted, Limit: b.Limit,
 	})
 	if err != nil {
 		return fmt.Errorf("reserve the budget %s: %w", b.name(), err)
@@ -108,8 +109,8 @@ func (a *attempt) reserveOf(ctx context.Context, b LabelBudget, wanted event.Amo
 }
 
 // reservationKey contains the run, because a reset run sends its requests again.
-func (a *attempt) reservationKey(number int) string {
-	return fmt.Sprintf("%s/%d@%s", a.in.RequestID, number, a.info.WorkflowExecution.RunID)
+func (a *attempt) reservationKey(number int, runID string) string {
+	return fmt.Sprintf("%s/%d@%s", a.in.RequestID, number, cmp.Or(runID, a.info.WorkflowExecution.RunID))
 }
 
 // budgetsOf returns the budgets that apply to labels, each with its value set, in the order of the

@@ -80,6 +80,7 @@ type Failure struct {
 type LostAttempt struct {
 	Attempted
 	event.Usage
+	RunID string `json:"runId,omitempty"` // that started it; empty: the worker has no budgets of labels
 }
 
 var (

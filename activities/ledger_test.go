@@ -217,11 +217,11 @@ func TestAnAttemptIsRetriedIfTheBudgetCannotBeReached(t *testing.T) {
 
 func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
 	b := newBank(labelled(map[string]string{"team": "support"}))
-	key := "demo:r0001/1@" + runID
+	key := "demo:r0001/1@earlier-run" // the run continued as new before the worker died
 	b.ledgers["budget:team=support"] = reducer.Ledger{Day: bankDay, Reserved: map[string]event.Amount{key: {Tokens: 80}}}
 	err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30, func(in *activities.GenerateInput, env *testsuite.TestActivityEnvironment) {
 		in.FirstAttempt = 2
-		env.SetHeartbeatDetails(activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 20}})
+		env.SetHeartbeatDetails(activities.LostAttempt{Attempted: sent, Usage: event.Usage{InputTokens: 20}, RunID: "earlier-run"})
 	})
 	require.NoError(t, err)
 	require.Equal(t, int64(50), b.used(t, "budget:team=support"))
