@@ -50,7 +50,8 @@ down: ## Stop docker-compose.yml; the database is kept
 
 example: bin/temporal binaries ## Talk to the agent in examples/support, with a key in OPENAI_API_KEY or another server in OPENAI_BASE_URL
 	@go build -o bin/ ./examples/support
-	@bin/worker --dev $(W) -- bin/support
+	@echo "Write to the shop as a customer, for example about your order A-1001; Ctrl-D exits"
+	@bin/worker --dev $(W) -- bin/support || test $$? -eq 130
 
 build: bin/temporal binaries ## Build bin/worker, bin/starter and bin/temporal
 

@@ -12,7 +12,6 @@ import (
 	"log"
 	"log/slog"
 	"os"
-	"os/signal"
 	"regexp"
 
 	sdkclient "go.temporal.io/sdk/client"
@@ -29,9 +28,10 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil && ctx.Err() == nil {
+	if os.Getenv("OPENAI_API_KEY")+os.Getenv("OPENAI_BASE_URL") == "" {
+		log.Fatalln("support: no model: set OPENAI_API_KEY, or OPENAI_BASE_URL for another server")
+	}
+	if err := run(context.Background()); err != nil {
 		log.Fatalln("support:", err)
 	}
 }
