@@ -114,16 +114,17 @@ type prepared struct {
 	request  ModelRequest
 }
 
-// prepare debounces the request and runs the hooks before it, again if input arrives meanwhile.
+// prepare debounces the request and runs the hooks before it. It repeats both if input arrives while
+// the hooks run.
 func (a *attempt) prepare(ctx context.Context) (p prepared, err error) {
-	p.deadline = time.Now().Add(milliseconds(a.in.TimeoutMs))
 	for n := range maxPreparations {
 		var session reducer.Session
-		if session, err = a.debounce(ctx); err != nil {
-			return p, err
-		}
+		session, err = a.debounce(ctx)
 		if n == 0 {
 			p.deadline = time.Now().Add(milliseconds(a.in.TimeoutMs)) // the quiet period does not count
+		}
+		if err != nil {
+			return p, err
 		}
 		if err = a.prepareFrom(ctx, session, &p); !a.hasNewInput() {
 			break

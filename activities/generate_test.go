@@ -77,7 +77,7 @@ type noHistory struct {
 }
 
 func (noHistory) GetWorkflowExecutionHistory(context.Context, *workflowservice.GetWorkflowExecutionHistoryRequest, ...grpc.CallOption) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
-	return nil, errors.New("no history")
+	return nil, serviceerror.NewPermissionDenied("no history", "")
 }
 
 func (s *server) SignalWorkflow(_ context.Context, _, run, name string, input any) error {
@@ -755,6 +755,20 @@ func TestFailedSessionQueryIsRetried(t *testing.T) {
 	require.False(t, failed.NonRetryable())
 	require.Equal(t, "query the session of context demo: away, with key [removed]\nread the log of context demo, run default-test-run-id: no history", failed.Message())
 	require.Equal(t, activities.Attempted{Attempt: 1}, attempt)
+}
+
+// The timeout begins after the quiet period and the query.
+func TestAFailedSessionQueryIsNoTimeout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, newSession())
+	w.in.TimeoutMs = 1000
+	w.server.session = func(int) (reducer.Session, error) {
+		<-time.After(time.Second + 10*time.Millisecond) // the query takes longer than the timeout
+		return reducer.Session{}, serviceerror.NewUnavailable("away")
+	}
+	_, err := w.generate()
+	failed, _ := failure(t, err)
+	require.Contains(t, failed.Message(), "query the session of context demo: away")
 }
 
 func TestLongAnswerIsTruncated(t *testing.T) {
