@@ -17,7 +17,7 @@ import (
 type FieldError struct {
 	Tag     Tag    // empty if unknown
 	Field   string // JSON name, dotted if nested; empty for the whole event
-	Problem string // what was found and what is allowed
+	Problem string // the invalid value, and the values allowed
 	Range   *Range // set if an integer is out of range
 }
 

@@ -33,7 +33,7 @@ func (l Ledger) On(day string) Ledger {
 // IsEmpty reports whether nothing is spent or reserved.
 func (l Ledger) IsEmpty() bool { return l.Spent == event.Amount{} && len(l.Reserved) == 0 }
 
-// Used returns the sum of what is spent and what is reserved.
+// Used returns the spent amount plus all reservations.
 func (l Ledger) Used() event.Amount {
 	used := l.Spent
 	for _, amount := range l.Reserved {

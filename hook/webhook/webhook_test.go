@@ -126,7 +126,7 @@ func TestACallIsRetriedWithTheSameID(t *testing.T) {
 }
 
 // An endpoint that deduplicates by the id must not answer for content that it has not seen: hooks
-// run again with the input that arrives meanwhile, and a reset run makes attempts again.
+// run again when input arrives while they run, and a reset run makes attempts again.
 func TestOtherContentHasAnotherID(t *testing.T) {
 	h, calls := endpoint(t, `stages = ["before"]`, status(204), status(204))
 	_, err := h.Before(t.Context(), request)
