@@ -21,14 +21,14 @@ var decisions = []Decision{Approve, Deny}
 type ApprovalRequested struct {
 	ToolCallID string    `json:"toolCallId"`
 	RequestID  string    `json:"requestId"`
-	ExpiresAt  time.Time `json:"expiresAt"` // without a decision, the call then gets an error result
+	ExpiresAt  time.Time `json:"expiresAt"` // a call without a decision by then gets an error result
 }
 
 // ApprovalDecided decides about a tool call that waits for an approval.
 type ApprovalDecided struct {
 	ToolCallID string          `json:"toolCallId,omitempty"` // empty: all calls that wait
 	Decision   Decision        `json:"decision"`
-	Reason     string          `json:"reason,omitempty"`     // at most 4 KiB; the model gets that of a denial
+	Reason     string          `json:"reason,omitempty"`     // at most 4 KiB; models read the reason of a denial
 	Parameters json.RawMessage `json:"parameters,omitempty"` // new arguments if approved; unset: unchanged
 	DecidedBy  string          `json:"decidedBy,omitempty"`  // not verified
 }

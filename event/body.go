@@ -25,7 +25,7 @@ func (m UserMessage) Triggers() bool { return m.TriggersTurn == nil || *m.Trigge
 type AssistantMessage struct {
 	Content   string `json:"content"`
 	RequestID string `json:"requestId,omitempty"` // empty if a client sent the message
-	// ThroughEventID is the newest event in the request. The message is placed after it; empty: last.
+	// ThroughEventID is the newest event in the request. The message follows it; if empty, all others.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 	// Partial marks an interrupted answer. Its content is empty if only reasoning was received.
 	Partial bool `json:"partial,omitempty"`
@@ -171,7 +171,7 @@ type SetRetryConfig struct {
 	InitialDelayMs int64 `json:"initialDelayMs"` // before the first retry: 1 to [MaxDelayMs]
 	// BackoffFactor multiplies the delay after each retry: 1 to [MaxBackoffFactor]; unset means 2.
 	BackoffFactor *float64 `json:"backoffFactor,omitempty"`
-	// MaxDelayMs is between InitialDelayMs and [MaxDelayMs]; unset: 60,000, at least InitialDelayMs.
+	// MaxDelayMs is between InitialDelayMs and [MaxDelayMs]; unset: 60,000 or a greater InitialDelayMs.
 	MaxDelayMs *int64 `json:"maxDelayMs,omitempty"`
 	Jitter     bool   `json:"jitter,omitempty"` // shortens each delay by a random part, at most half
 }
@@ -184,14 +184,14 @@ type SetProviderConfig struct {
 	// APIKeyRef locates the key on the worker: "env:NAME" or "file:/absolute/path". The worker's
 	// operator must configure it for the URL. Empty means the provider's default.
 	APIKeyRef string `json:"apiKeyRef,omitempty"`
-	// BaseURL includes the version, like "https://api.openai.com/v1". It is that of a configured
-	// provider, or one that the operator allows, which gets no key. Empty: the provider's default.
+	// BaseURL includes the version, like "https://api.openai.com/v1". It must belong to a configured
+	// provider or be allowed by the operator, then without a key. Empty: the provider's default.
 	BaseURL     string   `json:"baseUrl,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2; unset means the provider's default
 	MaxTokens   *int     `json:"maxTokens,omitempty"`   // unset means the provider's default
 	// TextOnly replaces attachments, including text files, by notes, for models that accept only text.
 	TextOnly bool `json:"textOnly,omitempty"`
-	// AsFallback sets the fallback, used when the primary provider refuses or no attempt is left.
+	// AsFallback sets the fallback provider, used when the primary one refuses or has no attempt left.
 	AsFallback bool `json:"asFallback,omitempty"`
 }
 
@@ -256,7 +256,8 @@ type LLMRequestCompleted struct {
 	DurationMs int64 `json:"durationMs"`
 	Usage
 	FinishReason string `json:"finishReason"`
-	// ThroughEventID is the newest event that a late cancellation leaves unanswered; empty: none.
+	// ThroughEventID is the newest event that a cancellation, too late to stop the answer, leaves
+	// unanswered; empty: none.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 }
 
@@ -277,7 +278,7 @@ type LLMRequestInterrupted struct {
 	RequestID       string `json:"requestId"`
 	PartialResponse string `json:"partialResponse"`
 	Reason          Reason `json:"reason"`
-	// ThroughEventID is the newest unanswered event; empty: the newest one in the request.
+	// ThroughEventID is the newest event that stays unanswered; empty: the newest one in the request.
 	ThroughEventID string `json:"throughEventId,omitempty"`
 	Usage
 }

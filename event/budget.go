@@ -52,7 +52,7 @@ func AmountOf(u Usage) Amount {
 	return a
 }
 
-// Plus returns the sum. Both amounts must not be negative. It saturates instead of overflowing.
+// Plus returns the sum. Neither amount may be negative. It saturates instead of overflowing.
 func (a Amount) Plus(other Amount) Amount {
 	plus := func(a, b int64) int64 {
 		if a > math.MaxInt64-b {

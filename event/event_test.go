@@ -64,7 +64,7 @@ func TestInputIsDecoded(t *testing.T) {
 			}}},
 		{"the largest extra", `{"_tag":"SetRequestSettings","extra":` + object(event.MaxExtraBytes) + `}`,
 			event.SetRequestSettings{Extra: event.Object(object(event.MaxExtraBytes))}},
-		{"parameters, brought into one form", `{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{ "b":"\u003c","a":1.50 }}`,
+		{"parameters, canonicalized", `{"_tag":"ToolCall","toolCallId":"c","toolName":"n","parameters":{ "b":"\u003c","a":1.50 }}`,
 			event.ToolCall{ToolCallID: "c", ToolName: "n", Parameters: json.RawMessage(`{"a":1.50,"b":"<"}`)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -75,8 +75,7 @@ func TestInputIsDecoded(t *testing.T) {
 	}
 }
 
-// The cases name the invalid field. Values that the error must not repeat contain
-// "s3cr3t".
+// Each case names the invalid field. The error must not contain "s3cr3t".
 func TestInvalidInputIsRejected(t *testing.T) {
 	const retry = `"_tag":"SetRetryConfig","maxRetries":3,"initialDelayMs":100`
 	const provider = `"_tag":"SetProviderConfig","providerId":"openai","model":"m"`
@@ -99,7 +98,7 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"an empty tag", `{"_tag":""}`, "_tag"},
 		{"a tag in another case", `{"_tag":"usermessage","content":"x"}`, "_tag"},
 		{"a tag that is a number", `{"_tag":1}`, "_tag"},
-		{"a key for a tag", `{"_tag":"sk-s3cr3t-0123456789"}`, "_tag"},
+		{"an API key as the tag", `{"_tag":"sk-s3cr3t-0123456789"}`, "_tag"},
 		{"a missing field", `{"_tag":"UserMessage"}`, "content"},
 		{"a required field that is null", `{"_tag":"UserMessage","content":null}`, "content"},
 		{"a field in another case", `{"_tag":"UserMessage","Content":"x"}`, "content"},
@@ -107,12 +106,12 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"a string for a bool", `{"_tag":"UserMessage","content":"x","triggersTurn":"s3cr3t"}`, "triggersTurn"},
 		{"an id of the wrong type", `{"_tag":"UserMessage","content":"x","id":["s3cr3t"]}`, "id"},
 		{"a client id that is too long", `{"_tag":"UserMessage","content":"x","clientEventId":"` + strings.Repeat("s3cr3t", 22) + `"}`, "clientEventId"},
-		{"a time that is no RFC 3339", `{"_tag":"UserMessage","content":"x","timestamp":"yesterday s3cr3t"}`, "timestamp"},
+		{"a time that is not RFC 3339", `{"_tag":"UserMessage","content":"x","timestamp":"yesterday s3cr3t"}`, "timestamp"},
 		{"a time that is a number", `{"_tag":"UserMessage","content":"x","timestamp":1767366245}`, "timestamp"},
 		{"a time after the year 9999 of UTC", `{"_tag":"UserMessage","content":"x","timestamp":"9999-12-31T23:59:59-01:00"}`, "timestamp"},
 		{"a time before the year 0 of UTC", `{"_tag":"UserMessage","content":"x","timestamp":"0000-01-01T00:00:00+01:00"}`, "timestamp"},
 
-		{"a note of no kind", `{"_tag":"Note","content":"x"}`, "kind"},
+		{"a note without a kind", `{"_tag":"Note","content":"x"}`, "kind"},
 		{"a note of an unknown kind", `{"_tag":"Note","kind":"loud","content":"s3cr3t"}`, "kind"},
 		{"a note without content", `{"_tag":"Note","kind":"error"}`, "content"},
 
@@ -140,7 +139,7 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"a stall timeout beyond the timeout", `{"_tag":"SetTimeout","timeoutMs":5,"stallMs":6}`, "stallMs"},
 		{"a stall timeout of another type", `{"_tag":"SetTimeout","timeoutMs":5,"stallMs":"1s"}`, "stallMs"},
 		{"an unknown policy", `{"_tag":"SetDeliveryPolicy","policy":"shout"}`, "policy"},
-		{"a policy of nothing", `{"_tag":"SetDeliveryPolicy"}`, "policy"},
+		{"a policy event without fields", `{"_tag":"SetDeliveryPolicy"}`, "policy"},
 		{"a quiet period below zero", `{"_tag":"SetDeliveryPolicy","quietPeriodMs":-1}`, "quietPeriodMs"},
 		{"a quiet period over a minute", `{"_tag":"SetDeliveryPolicy","quietPeriodMs":60001}`, "quietPeriodMs"},
 		{"a maximum wait over a minute", `{"_tag":"SetDeliveryPolicy","maxWaitMs":60001}`, "maxWaitMs"},
@@ -202,7 +201,7 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"an absurd temperature", `{` + provider + `,"temperature":2.1}`, "temperature"},
 		{"no tokens", `{` + provider + `,"maxTokens":0}`, "maxTokens"},
 		{"absurdly many tokens", `{` + provider + `,"maxTokens":10000001}`, "maxTokens"},
-		{"a raw key for a reference", `{` + provider + `,"apiKeyRef":"sk-s3cr3t"}`, "apiKeyRef"},
+		{"a raw key as the reference", `{` + provider + `,"apiKeyRef":"sk-s3cr3t"}`, "apiKeyRef"},
 		{"a raw key behind env", `{` + provider + `,"apiKeyRef":"env:sk-s3cr3t"}`, "apiKeyRef"},
 		{"a raw key behind file", `{` + provider + `,"apiKeyRef":"file:s3cr3t"}`, "apiKeyRef"},
 		{"a reference that is an object", `{` + provider + `,"apiKeyRef":{"env":"s3cr3t"}}`, "apiKeyRef"},
@@ -225,27 +224,27 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"a url without a host", `{"_tag":"FileAttachment","source":{"type":"url","url":"https:s3cr3t"},"mediaType":"image/png"}`, "source.url"},
 		{"a url with a password", `{"_tag":"FileAttachment","source":{"type":"url","url":"https://me:s3cr3t@example.com"},"mediaType":"image/png"}`, "source.url"},
 		{"a blob without data", `{"_tag":"FileAttachment","source":{"type":"blob"},"mediaType":"image/png"}`, "source.data"},
-		{"a blob that is no base64", `{"_tag":"FileAttachment","source":{"type":"blob","data":"s3cr3t!"},"mediaType":"image/png"}`, "source.data"},
+		{"a blob that is not base64", `{"_tag":"FileAttachment","source":{"type":"blob","data":"s3cr3t!"},"mediaType":"image/png"}`, "source.data"},
 		{"a blob that is a number", `{"_tag":"FileAttachment","source":{"type":"blob","data":5},"mediaType":"image/png"}`, "source.data"},
-		{"a blob of data and a ref", `{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/","ref":"sha256/` + hash + `"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a blob with data and a ref", `{"_tag":"FileAttachment","source":{"type":"blob","data":"AAH/","ref":"sha256/` + hash + `"},"mediaType":"image/png","size":3}`, "source.ref"},
 		{"a ref that is a number", `{"_tag":"FileAttachment","source":{"type":"blob","ref":5},"mediaType":"image/png","size":3}`, "source.ref"},
 		{"a ref that is a secret", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sk-s3cr3t-0123456789"},"mediaType":"image/png","size":3}`, "source.ref"},
-		{"a ref by another hash", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha512/` + hash + `"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref with another hash function", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha512/` + hash + `"},"mediaType":"image/png","size":3}`, "source.ref"},
 		{"a ref in capitals", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + strings.ToUpper(hash) + `"},"mediaType":"image/png","size":3}`, "source.ref"},
 		{"a ref that is too short", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash[1:] + `"},"mediaType":"image/png","size":3}`, "source.ref"},
-		{"a ref that goes on", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `\n"},"mediaType":"image/png","size":3}`, "source.ref"},
+		{"a ref with a trailing newline", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `\n"},"mediaType":"image/png","size":3}`, "source.ref"},
 		{"a ref with two schemes", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"blob:blob:sha256/` + hash + `"},"mediaType":"image/png","size":3}`, "source.ref"},
-		{"a ref of no size", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"image/png"}`, "size"},
+		{"a ref without a size", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"image/png"}`, "size"},
 		{"a ref of too many bytes", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"image/png","size":20971521}`, "size"},
-		{"a ref of what no model reads", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"video/mp4","size":3}`, "mediaType"},
-		{"a ref of no media type", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"size":3}`, "mediaType"},
-		{"a media type that is none", `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"picture"}`, "mediaType"},
+		{"a ref with an unsupported media type", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"mediaType":"video/mp4","size":3}`, "mediaType"},
+		{"a ref without a media type", `{"_tag":"FileAttachment","source":{"type":"blob","ref":"sha256/` + hash + `"},"size":3}`, "mediaType"},
+		{"a malformed media type", `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"picture"}`, "mediaType"},
 		{"a size below zero", `{"_tag":"FileAttachment","source":{"type":"file","path":"x"},"mediaType":"image/png","size":-1}`, "size"},
 		{"a tool call without an id", `{"_tag":"ToolCall","toolCallId":"","toolName":"n"}`, "toolCallId"},
 		{"a tool call without a name", `{"_tag":"ToolCall","toolCallId":"c","toolName":""}`, "toolName"},
 		{"a tool result without an id", `{"_tag":"ToolResult","toolCallId":"","value":1}`, "toolCallId"},
-		{"a tool result of nothing", `{"_tag":"ToolResult","toolCallId":"c","value":null}`, "value"},
-		{"a tool result of two kinds", `{"_tag":"ToolResult","toolCallId":"c","value":1,"error":"s3cr3t"}`, "error"},
+		{"a tool result without a value", `{"_tag":"ToolResult","toolCallId":"c","value":null}`, "value"},
+		{"a tool result with a value and an error", `{"_tag":"ToolResult","toolCallId":"c","value":1,"error":"s3cr3t"}`, "error"},
 
 		{"apiKey", `{` + provider + `,"apiKey":"s3cr3t"}`, "apiKey"},
 		{"apiKey that is not even a string", `{` + provider + `,"apiKey":{"value":"s3cr3t"}}`, "apiKey"},
@@ -399,8 +398,7 @@ func TestUnknownFieldsSurviveARoundTrip(t *testing.T) {
 	require.Equal(t, in, string(out))
 }
 
-// The last of several fields with the same name wins, so a key cannot hide in the first.
-func TestFieldsThatARecordedEventHadBeforeTheyWereDefinedRemainExtra(t *testing.T) {
+func TestFieldsRecordedBeforeTheirDefinitionRemainExtra(t *testing.T) {
 	for _, fields := range []string{
 		`"_tag":"UserMessageEvent","content":"Hi","settings":"dark"`,
 		`"_tag":"UserMessageEvent","content":"Hi","settings":{"temperature":99}`,
@@ -434,7 +432,7 @@ func TestFieldsThatARecordedEventHadBeforeTheyWereDefinedRemainExtra(t *testing.
 	require.ErrorContains(t, err, "a raw key is not allowed")
 }
 
-func TestInputIsNestedAsDeeplyAsALogCanBeRead(t *testing.T) {
+func TestInputHasAMaximumDepthAtWhichLogsCanBeRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after string
 		depth         int // of the value between
@@ -469,6 +467,7 @@ func TestInputIsNestedAsDeeplyAsALogCanBeRead(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The last of several fields with the same name wins, so a key cannot hide in the first.
 func TestDuplicateFieldsCannotHideAKey(t *testing.T) {
 	var e event.Event
 	require.NoError(t, e.UnmarshalJSON([]byte(`{"_tag":"UserMessage","content":"x","meta":{"a":{"apiKey":"s3cr3t"},"a":1}}`)))

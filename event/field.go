@@ -100,7 +100,7 @@ func takeField(fields map[string]json.RawMessage, name string, into any, require
 	return nil
 }
 
-// compact removes spaces and escapes <, > and &, so that encoding/json keeps its bytes.
+// compact removes spaces. It escapes <, > and &, so that encoding/json keeps the result unchanged.
 func compact(raw json.RawMessage) (json.RawMessage, error) {
 	var compacted, escaped bytes.Buffer
 	if err := json.Compact(&compacted, raw); err != nil {

@@ -10,7 +10,7 @@ import (
 // keyedPrefix begins the ids "idempotency-KEY-BODY-INDEX", where KEY and BODY are digests.
 const keyedPrefix = "idempotency-"
 
-// KeyReused is the reason of the [InputRejected] for another input with a known idempotency key.
+// KeyReused is the reason of an [InputRejected]: an earlier, different input had the idempotency key.
 const KeyReused = "the idempotency key was used for another input"
 
 // KeyedIDs returns the ClientEventIDs of an input with an idempotency key, by the index of the event.

@@ -36,7 +36,7 @@ func TestMovedToChangesOnlyIDs(t *testing.T) {
 		require.Equal(t, before, fieldsOf(t, e), "MovedTo modified its receiver")
 		require.Equal(t, event.Counter(e.ID), event.Counter(moved.ID))
 		require.Equal(t, e, moved.MovedTo("demo"), "there and back")
-		require.Equal(t, e, e.MovedTo("demo"), "to where it is")
+		require.Equal(t, e, e.MovedTo("demo"), "to the same name")
 	})
 }
 

@@ -66,9 +66,9 @@ func isKeyName(name string) bool {
 }
 
 var (
-	// A name, a colon or equals sign, and a value of at least two characters, so that the error of
-	// RefuseKeys stays intact. An object or array is removed to the end of the text, because a
-	// regular expression cannot find its end.
+	// A name, a colon or equals sign, and a value of at least two characters: the error of RefuseKeys,
+	// like "apiKey: a raw key …", stays intact. From an object or array on, all text is removed,
+	// because a regular expression cannot find its end.
 	namedSecret = regexp.MustCompile(`(?i)((?:api[_. -]?keys?|secret|(?:secret|private|access)[_-]?(?:access[_-]?)?key|password|passwd|passphrase|authorization|(?:access|auth|refresh|session|bearer)[_-]?token)\\?["']?\s*[:=]\s*)(\[removed\]|[{\[](?s:.*)|\\?"(?:[^"\\]|\\.)*\\?"?|'[^']*'?|(?:(?:bearer|basic|token|digest|apikey)\s+)?[^\s,;&"'}\]]{2,})`)
 	// word matches a value that may be part of a sentence: "open conf/password: permission denied".
 	word       = regexp.MustCompile(`^[a-z]+$`)
@@ -92,7 +92,7 @@ var keyPrefixes = []string{
 	"nvapi", "whsec", "xoxa", "xoxb", "xoxe", "xoxp", "xoxr", "xoxs",
 }
 
-// boundary is the start of a word. For \b, the n of an escaped newline is part of the word.
+// boundary is the start of a word, also after an escaped newline, whose n would be a letter for \b.
 const boundary = `(\\[nrtbf]|\\u[0-9a-fA-F]{4}|[^A-Za-z0-9]|^)`
 
 // Redact replaces secrets by [Removed] and truncates to max bytes (0: no limit). It recognizes
@@ -106,9 +106,9 @@ func Redact(text string, max int) string {
 	})
 }
 
-// RedactOutput is a [Redact] for output that is not recorded by a workflow itself, such as errors of
-// tools. It keeps path errors ("open conf/password: permission denied"), and words that follow
-// the prefix of a key (sk-learn) or the name of a scheme (basic authentication).
+// RedactOutput is a [Redact] for use outside workflows, such as in activities. It also keeps path
+// errors ("open conf/password: permission denied"), and words that follow the prefix of a key
+// (sk-learn) or the name of a scheme (basic authentication).
 func RedactOutput(text string, max int) string {
 	return redact(text, max, func(text string) string { return redactShapes(redactNamed(text), true) })
 }
@@ -118,7 +118,7 @@ func redact(text string, max int, remove func(string) string) string {
 		return fmt.Sprintf("(%d bytes of invalid UTF-8)", len(text))
 	}
 	size := len(text)
-	// The window has room for a secret across the end; its bound keeps the search fast.
+	// The window has room for a secret that crosses the end of the result. Its bound limits the search.
 	if window := 8*max + 4096; max > 0 && size > window {
 		text = strings.ToValidUTF8(text[:window], "")
 	}
@@ -162,8 +162,8 @@ func redactAssignments(text string) string {
 	})
 }
 
-// isOpaque reports whether text does not read as words: it has an asterisk, or a part of six characters
-// with a letter and a digit or an inner capital, of 20 characters with a letter, or of ten digits.
+// isOpaque reports whether text looks generated: it has an asterisk, or an alphanumeric part of at least
+// 6 characters with a letter and a digit or inner capital, 20 characters with a letter, or 10 digits.
 func isOpaque(text string) bool {
 	if strings.Contains(text, "*") {
 		return true
@@ -178,7 +178,7 @@ func isOpaque(text string) bool {
 func isLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
 func isDigit(r rune) bool  { return '0' <= r && r <= '9' }
 
-// isCredential reports whether text looks like a token; that of basic is USER:PASSWORD in base64.
+// isCredential reports whether text looks like a token or, for basic, like USER:PASSWORD in base64.
 func isCredential(scheme, text string) bool {
 	if !strings.EqualFold(scheme, "basic") {
 		return isOpaque(text)
@@ -192,8 +192,8 @@ func replaceFunc(pattern *regexp.Regexp, text string, replace func(groups []stri
 	return pattern.ReplaceAllStringFunc(text, func(match string) string { return replace(pattern.FindStringSubmatch(match)) })
 }
 
-// redactShapes looks for prefixes before it uses the regular expressions: a hundred times faster. With
-// keepWords it keeps words after the prefix of a key or the name of a scheme.
+// redactShapes searches for prefixes first, which is a hundred times faster than the regular expressions.
+// With keepWords it keeps words after the prefix of a key or the name of a scheme.
 func redactShapes(text string, keepWords bool) string {
 	if lower := strings.ToLower(text); strings.Contains(lower, "bearer") || strings.Contains(lower, "basic") {
 		text = replaceFunc(authScheme, text, func(groups []string) string {
@@ -220,7 +220,7 @@ func redactShapes(text string, keepWords bool) string {
 	return text
 }
 
-// distinctPrefixes are prefixes of keys that no word has.
+// distinctPrefixes are prefixes of keys with which no word begins.
 var distinctPrefixes = []string{"AIza", "AKIA", "ASIA", "eyJ"}
 
 // isPrefixed reports whether a key has one of keyPrefixes.
@@ -236,8 +236,8 @@ func mayHaveKey(text string) bool {
 
 // RedactJSON makes JSON valid in an event: it renames fields named like an API key and drops their
 // values. In strings, it removes known key formats, values of variables like OPENAI_API_KEY, and
-// generated values assigned to other names ("password=hunter2"). It keeps any other text after these
-// names, which occur in source code.
+// generated values assigned to other names ("password=hunter2"). It keeps any other value after such a
+// name, because source code contains them.
 func RedactJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if !json.Valid(raw) {
 		return nil, &FieldError{Problem: "want JSON, got " + describe(raw)}

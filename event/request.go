@@ -11,7 +11,7 @@ type RequestEvent interface {
 // RequestEnd is the body of an event that ends a request. Every request ends exactly once in a log.
 type RequestEnd interface {
 	RequestEvent
-	// Unanswered returns the newest unanswered event; "" if none follows those in the request.
+	// Unanswered returns the newest event, after those in the request, that stays unanswered; "" for none.
 	Unanswered() string
 }
 

@@ -19,7 +19,7 @@ type SetTools struct {
 	// A last attempt, which must not call tools, follows.
 	MaxSteps *int `json:"maxSteps,omitempty"`
 	Parallel *int `json:"parallel,omitempty"` // calls at the same time: 1 to [MaxParallel]; unset means 4
-	// Identical calls in a turn are not executed from number MaxRepeats on: 2 to 10; unset means 3.
+	// Of identical calls in a turn, MaxRepeats and later ones are not executed: 2 to 10; unset means 3.
 	MaxRepeats *int `json:"maxRepeats,omitempty"`
 	// ExpiryMs bounds waits for an approval or a client's result: 1 s to 30 days; unset means 24 h.
 	ExpiryMs *int64 `json:"expiryMs,omitempty"`
@@ -153,7 +153,7 @@ func MatchTool(pattern, name string) bool {
 // IsIdle reports whether an approval rule can match none of the tools, whatever tools workers have.
 // A context without tools has no idle rules.
 func (b SetTools) IsIdle(rule ApprovalRule) bool {
-	// The names of tools of MCP servers differ for models, and rules may use either name.
+	// A tool of an MCP server has another name for models, and a rule may use either.
 	isForModels := !strings.ContainsAny(rule.Tool, ":/")
 	return len(b.Tools) > 0 && !slices.ContainsFunc(b.Tools, func(t Tool) bool {
 		return mayOverlap(rule.Tool, cmp.Or(t.Pattern, t.Name)) || isForModels && strings.ContainsAny(t.Pattern, ":/*")

@@ -84,8 +84,8 @@ const (
 	FailureTimeout        FailureKind = "timeout"         // for the answer or a token
 	FailureUnavailable    FailureKind = "unavailable"     // the provider, the connection or a worker failed
 	FailureBadResponse    FailureKind = "bad_response"    // the answer is incomplete or unusable
-	FailureBudgetExceeded FailureKind = "budget_exceeded" // reserved
-	FailureRefusedByHook  FailureKind = "refused_by_hook" // reserved
+	FailureBudgetExceeded FailureKind = "budget_exceeded" // see [BudgetExceeded]; not sent
+	FailureRefusedByHook  FailureKind = "refused_by_hook" // see [HookApplied]
 )
 
 var failureKinds = []FailureKind{

@@ -27,7 +27,7 @@ type writer struct {
 	context string
 	at      time.Time
 	log     []event.Event
-	// through is the newest event that the running request was shown; "" if none runs.
+	// through is the newest event in the running request; "" if none runs.
 	through  string
 	requests int
 	attempt  int // of the running request
