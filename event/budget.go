@@ -63,6 +63,16 @@ func (a Amount) Plus(other Amount) Amount {
 	return Amount{plus(a.Tokens, other.Tokens), plus(a.CostMicros, other.CostMicros)}
 }
 
+// MicrosOf returns an amount of US dollars in millionths. It is not ok if the amount is negative, above
+// [MaxCostMicros], or less than a millionth without being zero.
+func MicrosOf(usd float64) (micros int64, ok bool) {
+	if !(usd >= 0 && usd <= MaxCostMicros/1e6) {
+		return 0, false
+	}
+	micros = int64(math.Round(usd * 1e6))
+	return micros, usd == 0 || usd >= 1e-6
+}
+
 // IsZero reports whether the budget has no limit.
 func (b Budget) IsZero() bool { return b == Budget{} }
 
