@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/BurntSushi/toml"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/tomlfile"
 )
 
 // Options configure [ReadFile].
@@ -64,10 +64,9 @@ func (o Options) parse(text string) (hooks []hook.Hook, err error) {
 	var file struct {
 		Hooks []table `toml:"hooks"`
 	}
-	meta, err := toml.Decode(text, &file)
+	meta, err := tomlfile.Decode(text, &file)
 	if err != nil {
-		// Error names the line; other formats of the error repeat the content of the line.
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+		return nil, err
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		return nil, fmt.Errorf("unknown key %q (want [[hooks]] with name, url, stages, beside, deltas, timeout, retries, on_failure and secret)", unknown[0].String())
@@ -118,8 +117,10 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 	if len(t.Stages) == 0 {
 		return h, errors.New(`stages: missing (want "before", "after" or both)`)
 	}
-	for _, stage := range t.Stages {
+	for i, stage := range t.Stages {
 		switch {
+		case slices.Contains(t.Stages[:i], stage):
+			return h, fmt.Errorf("stages: %q is listed twice", stage)
 		case stage == string(event.HookAfter):
 			h.After = e.after
 		case stage == string(event.HookBefore) && t.Beside:
@@ -129,6 +130,12 @@ func (o Options) hookOf(t table) (h hook.Hook, err error) {
 		default:
 			return h, fmt.Errorf(`stages: want "before" or "after", got %q`, stage)
 		}
+	}
+	switch {
+	case t.Beside && h.Before == nil:
+		return h, errors.New(`beside: requires the stage "before"`)
+	case h.Withhold && !t.Beside && h.After == nil:
+		return h, errors.New(`deltas: "withhold" requires the stage "after" or beside = true (deltas always follow the verdict of the stage "before")`)
 	}
 	return h, nil
 }
@@ -159,19 +166,17 @@ const minKeyBytes = 24
 
 // signer reads the secret that ref names: whsec_ and a key in base64.
 func (o Options) signer(ref string) (*standardwebhooks.Webhook, error) {
+	if ref == "" || event.ValidateAPIKeyRef(ref) != nil {
+		return nil, errors.New("want env:NAME or file:/absolute/path (where the worker finds the secret, never the secret itself)")
+	}
 	kind, place, _ := strings.Cut(ref, ":")
-	var secret string
-	switch kind {
-	case "env":
-		secret = o.Getenv(place)
-	case "file":
+	secret := o.Getenv(place)
+	if kind == "file" {
 		data, err := os.ReadFile(place)
 		if err != nil {
 			return nil, err
 		}
 		secret = string(data)
-	default:
-		return nil, errors.New("want env:NAME or file:/absolute/path")
 	}
 	secret = strings.TrimSpace(secret)
 	if secret == "" {

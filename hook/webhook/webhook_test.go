@@ -194,6 +194,7 @@ func TestInvalidFilesAreRejected(t *testing.T) {
 		`hook guard: url: want https (http is allowed`:                "[[hooks]]\nname = \"guard\"\nurl = \"http://guard.example.com\"",
 		`hook guard: url: contains a user or fragment`:                "[[hooks]]\nname = \"guard\"\nurl = \"https://a:b@guard.example.com\"",
 		`hook guard: secret: want env:NAME or file:/absolute/path`:    "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"whsec_x\"",
+		`hook guard: secret: want env:NAME or file:/absolute/path (`:  "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"file:guard.key\"",
 		`hook guard: secret: env:MISSING is empty`:                    "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"env:MISSING\"",
 		`hook guard: secret: env:SHORT: want whsec_ and a key`:        "[[hooks]]\nname = \"guard\"\nurl = \"https://x\"\nsecret = \"env:SHORT\"",
 		`hook guard: retries: want 0 to 10, got 11`:                   "[[hooks]]\n" + valid + "retries = 11",
@@ -202,7 +203,10 @@ func TestInvalidFilesAreRejected(t *testing.T) {
 		`hook guard: on_failure: want "closed" or "open", got "ajar"`: "[[hooks]]\n" + valid + "on_failure = \"ajar\"",
 		`hook guard: stages: want "before" or "after", got "beside"`:  "[[hooks]]\n" + strings.Replace(valid, "before", "beside", 1),
 		`hook guard: another hook has the same name`:                  "[[hooks]]\n" + valid + "[[hooks]]\n" + valid,
-		`hook guard: field Withhold requires Beside or After`:         "[[hooks]]\n" + valid + "deltas = \"withhold\"",
+		`hook guard: deltas: "withhold" requires the stage "after"`:   "[[hooks]]\n" + valid + "deltas = \"withhold\"",
+		`hook guard: beside: requires the stage "before"`:             "[[hooks]]\nbeside = true\n" + strings.Replace(valid, "before", "after", 1),
+		`hook guard: stages: "before" is listed twice`:                "[[hooks]]\n" + strings.Replace(valid, `"before"`, `"before", "before"`, 1),
+		`hooks[2].retries: want an integer, got a string`:             "[[hooks]]\n" + valid + "[[hooks]]\nretries = \"two\"",
 	} {
 		_, err := read(t, text)
 		require.ErrorContains(t, err, want)
