@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/internal/tomlfile"
 	"github.com/seed-9ed7edd4/chronicle/llm/baseurl"
 )
 
@@ -100,10 +100,9 @@ func parseProviders(text string) (ProviderFile, error) {
 		Providers    map[string]providerTable `toml:"providers"`
 		Budgets      []budgetTable            `toml:"budgets"`
 	}
-	meta, err := toml.Decode(text, &file)
+	meta, err := tomlfile.Decode(text, &file)
 	if err != nil {
-		// Error names the line; other formats of the error repeat its content.
-		return ProviderFile{}, errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+		return ProviderFile{}, err
 	}
 	if unknown := meta.Undecoded(); len(unknown) > 0 {
 		return ProviderFile{}, unknownKey(unknown[0])
@@ -154,10 +153,11 @@ func (table budgetTable) budget() (Budget, error) {
 		return b, fmt.Errorf("label: %s", field.Problem)
 	}
 	if usd := table.USDPerDay; usd != nil {
-		if !(*usd >= 0 && *usd <= event.MaxCostMicros/1e6) {
-			return b, fmt.Errorf("usd_per_day: %v is out of range (0 to %d US dollars)", *usd, event.MaxCostMicros/1_000_000)
+		micros, ok := event.MicrosOf(*usd)
+		if !ok {
+			return b, fmt.Errorf("usd_per_day: %v is out of range (0, or 0.000001 to %d US dollars)", *usd, event.MaxCostMicros/1_000_000)
 		}
-		b.Limit.CostMicros = new(int64(math.Round(*usd * 1e6)))
+		b.Limit.CostMicros = &micros
 	}
 	if b.Limit.IsZero() {
 		return b, errors.New("tokens_per_day: missing (want tokens_per_day, usd_per_day or both)")
@@ -268,8 +268,8 @@ func (table priceTable) price() (Price, error) {
 		if field.value == nil {
 			return Price{}, fmt.Errorf("price.%s: missing (US dollars per million tokens)", field.name)
 		}
-		if v := *field.value; math.IsNaN(v) || v < 0 || v > maxPrice {
-			return Price{}, fmt.Errorf("price.%s: %v is out of range (0 to %d US dollars per million tokens)", field.name, v, maxPrice)
+		if v := *field.value; !(v == 0 || v >= 1.0/priceUnit && v <= maxPrice) {
+			return Price{}, fmt.Errorf("price.%s: %v is out of range (0, or 0.000001 to %d US dollars per million tokens)", field.name, v, maxPrice)
 		}
 	}
 	return Price{Input: *table.Input, CachedInput: *table.CachedInput, Output: *table.Output}, nil
