@@ -83,7 +83,7 @@ func runDecide(ctx context.Context, o decideOptions, args []string) error {
 	}
 	if o.arguments != "" {
 		var err error
-		if body.Parameters, err = o.readValue("--arguments", o.arguments); err != nil {
+		if body.Parameters, err = o.readValue("--arguments", `an object like '{"path":"notes.txt"}'`, o.arguments); err != nil {
 			return err
 		}
 	}

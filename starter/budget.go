@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
+	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
 type budgetOptions struct {
@@ -57,7 +57,7 @@ in UTC. A worker must be running.
 	flags.StringVarP(&o.name, "name", "n", "", nameUsage)
 	flags.StringVar(&o.label, "label", "", "show the daily budget of a label, `LABEL=VALUE`")
 	flags.Int64Var(&o.tokens, "tokens", 0, "maximum `NUMBER` of input and output tokens, 0 to 1,000,000,000,000 (default: no limit)")
-	flags.Float64Var(&o.cost, "cost", 0, "maximum cost in `USD`, 0 to 1,000,000,000; requires prices of the models (default: no limit)")
+	flags.Float64Var(&o.cost, "cost", 0, "maximum cost in `USD`, 0 or 0.000001 to 1,000,000,000; requires prices of the models (default: no limit)")
 	flags.BoolVar(&o.none, "none", false, "remove the budget")
 	flags.BoolVar(&o.json, "json", false, "print the budget, or the recorded event, as one line of JSON")
 	return command
@@ -66,10 +66,11 @@ in UTC. A worker must be running.
 func (o *budgetOptions) body(command *cobra.Command) (body event.BudgetSet, isSet bool, err error) {
 	ifChanged(command, "tokens", &body.Tokens, &o.tokens)
 	if command.Flags().Changed("cost") {
-		if !(o.cost >= 0 && o.cost <= event.MaxCostMicros/1e6) {
-			return body, false, usagef("--cost %v: out of range (0 to 1,000,000,000)", o.cost)
+		micros, ok := event.MicrosOf(o.cost)
+		if !ok {
+			return body, false, usagef("--cost %v: out of range (0, or 0.000001 to 1,000,000,000)", o.cost)
 		}
-		body.CostMicros = new(int64(math.Round(o.cost * 1e6)))
+		body.CostMicros = &micros
 	}
 	isLimited := !event.Budget(body).IsZero()
 	switch {
@@ -123,8 +124,12 @@ func showLabelBudget(ctx context.Context, o budgetOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
+	switch {
+	case o.json:
 		return o.printJSON(state)
+	case state == wire.BudgetState{Day: state.Day}:
+		o.note("%s on %s: no usage is known (workers count it only if the file of their --providers has a budget for the label)", o.label, state.Day)
+		return nil
 	}
 	return show.Budget(o.out, o.label+" on "+state.Day, state.Limit, state.Spent, state.Reserved)
 }

@@ -48,6 +48,12 @@ func TestBudget(t *testing.T) {
 		got := starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support")
 		require.Equal(t, outcome{0, "team=support on 2026-01-02: 1500 of 5000 tokens, $0.02 of $2.50; reserved: 100 tokens, $0.0005\n", ""}, got)
 	})
+	t.Run("show that of a label without usage", func(t *testing.T) {
+		c := &fakeClient{budgets: map[string]wire.BudgetState{"team=support": {Day: "2026-01-02"}}}
+		got := starterWith(t, t.Context(), c, strings.NewReader(""), "budget", "--label", "team=support")
+		require.Equal(t, outcome{0, "", "team=support on 2026-01-02: no usage is known " +
+			"(workers count it only if the file of their --providers has a budget for the label)\n"}, got)
+	})
 	for want, args := range map[string][]string{
 		"-n: missing":                         {},
 		"--cost -1: out of range":             {"-n", "demo", "--cost", "-1"},

@@ -107,7 +107,7 @@ func (a *app) record(ctx context.Context, to conversation, events []event.Event)
 
 // readValue returns the JSON of an argument: the text itself, the content of a file for @FILE, or
 // standard input for -.
-func (a *app) readValue(what, text string) (json.RawMessage, error) {
+func (a *app) readValue(what, want, text string) (json.RawMessage, error) {
 	data := []byte(text)
 	var err error
 	if path, isFile := strings.CutPrefix(text, "@"); isFile {
@@ -123,7 +123,7 @@ func (a *app) readValue(what, text string) (json.RawMessage, error) {
 		return nil, usagef("%s: %w", what, err)
 	}
 	if !json.Valid(data) {
-		return nil, usagef("%s: not valid JSON (a text needs quotes, like '\"done\"')", what)
+		return nil, usagef("%s: not valid JSON (want %s, @FILE, or - for standard input)", what, want)
 	}
 	return data, nil
 }

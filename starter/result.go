@@ -51,7 +51,7 @@ worker is needed.
 }
 
 func runResult(ctx context.Context, o resultOptions, call, text string) error {
-	value, err := o.readValue("JSON", text)
+	value, err := o.readValue("JSON", `a value like '{"answer":"yes"}', or a text in quotes like '"done"'`, text)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,7 @@ temporal command.
 			return nil
 		},
 	}
+	root.SetFlagErrorFunc(exit.FlagError)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

@@ -83,7 +83,7 @@ func changesTools(command *cobra.Command) bool {
 
 func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.SetTools, err error) {
 	if o.set != "" {
-		if err := o.decode("--set", o.set, &body); err != nil {
+		if err := o.decode("--set", `an object like '{"tools":["fetch"]}'`, o.set, &body); err != nil {
 			return body, err
 		}
 	}
@@ -91,12 +91,13 @@ func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.
 		body.Tools = append(body.Tools, event.Tool{Pattern: name})
 	}
 	for _, text := range o.clientTools {
+		const want = `an object like '{"name":"ask","description":"…","parameters":{…}}'`
 		var t event.Tool
-		if err := o.decode("--client-tool", text, &t); err != nil {
+		if err := o.decode("--client-tool", want, text, &t); err != nil {
 			return body, err
 		}
-		if !t.IsClient() {
-			return body, usagef("--client-tool: want an object with name, description and parameters")
+		if t.Name == "" {
+			return body, usagef("--client-tool: want %s", want)
 		}
 		body.Tools = append(body.Tools, t)
 	}
@@ -120,13 +121,13 @@ func (o *toolsOptions) body(command *cobra.Command, names []string) (body event.
 	return body, nil
 }
 
-func (o *toolsOptions) decode(flag, text string, into any) error {
-	data, err := o.readValue(flag, text)
+func (o *toolsOptions) decode(flag, want, text string, into any) error {
+	data, err := o.readValue(flag, want, text)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return usagef("%s: want an object", flag)
+		return usagef("%s: want %s", flag, want)
 	}
 	return nil
 }
