@@ -46,6 +46,8 @@ func (a *app) announce(at endpoints, dev *local, tools *tool.Set, log *zap.Logge
 	add("nats", stream.RedactURL(at.natsURL))
 	add("blobs", event.Redact(at.blobURL, 0))
 	add("model", model)
+	add("hooks", strings.Join(at.hookNames(), ","))
+	add("budgets", strings.Join(at.budgetNames(), ","))
 	if dev != nil {
 		add("data", dev.dataDir)
 	}
@@ -88,7 +90,28 @@ func banner(at endpoints, uiURL, dataDir string, tools []string) string {
 		line("Model", at.model()+" at "+cmp.Or(at.models.Defaults.BaseURL, "OpenAI"))
 	}
 	line("Tools", strings.Join(tools, ", ")+", for contexts that name them")
+	if len(at.hooks) > 0 {
+		line("Hooks", strings.Join(at.hookNames(), ", ")+", for all contexts")
+	}
+	if len(at.budgets) > 0 {
+		line("Budgets", strings.Join(at.budgetNames(), ", ")+", per day")
+	}
 	line("Data", dataDir)
 	line("Store", event.Redact(at.blobURL, 0))
 	return b.String()
+}
+
+func (p endpoints) hookNames() (names []string) {
+	for _, h := range p.hooks {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// budgetNames omits the value of a budget for each value of a label.
+func (p endpoints) budgetNames() (names []string) {
+	for _, b := range p.budgets {
+		names = append(names, strings.TrimSuffix(b.Label+"="+b.Value, "="))
+	}
+	return names
 }

@@ -171,6 +171,7 @@ Environment:
 	}
 	command.Flags().SortFlags = false
 	s.addFlags(command.Flags())
+	command.SetFlagErrorFunc(exit.FlagError)
 	return command
 }
 

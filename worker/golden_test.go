@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event/eventtest/golden"
+	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/exit"
 )
 
@@ -55,6 +57,7 @@ func TestMessages(t *testing.T) {
 	write("house.toml", "[providers.house]\nmodel = 1\n")
 	write("url.toml", "[providers.house]\nbase_url = \"ftp://llm.example.com\"\n")
 	write("openai.toml", "[providers.openai]\nbase_url = \"https://llm.example.com/v1\"\n")
+	write("types.toml", "[[hooks]]\nname = \"guard\"\nretries = \"two\"\n")
 	write("occupied", "")
 
 	var printed strings.Builder
@@ -97,6 +100,8 @@ func TestMessages(t *testing.T) {
 	run("--tool-files-root", "missing")
 	run("--mcp", "missing.json")
 	run("--hooks", "missing.toml")
+	run("--hooks", "types.toml")
+	run("--drain-timeout", "soon")
 	run("--allow-base-url", "ftp://host/v1")
 	run("--providers", "missing.toml")
 	run("--providers", "house.toml")
@@ -117,6 +122,8 @@ func TestMessages(t *testing.T) {
 	at.models.Defaults.Model = "offline-echo"
 	printed.WriteString(banner(at, "http://127.0.0.1:8233", "/data", []string{"search_log"}))
 	at.modelURL, at.models.Defaults.Model = "", "gpt-4o-mini"
+	at.hooks = []hook.Hook{{Name: "pii"}, {Name: "topic"}}
+	at.budgets = []activities.LabelBudget{{Label: "team", Value: "support"}, {Label: "user"}}
 	printed.WriteString("\n" + banner(at, "http://127.0.0.1:8233", "/data", []string{"fetch", "list_files", "read_file", "search_log"}))
 	fmt.Fprintf(&printed, "\n%s\n", readyLine([]zap.Field{zap.String("temporal", "127.0.0.1:7233"), zap.String("model", noModel)}))
 	fmt.Fprintf(&printed, "warning: %s\n", unanswerableHelp)

@@ -35,7 +35,9 @@ func TestContextsAreCheckedByWebhooks(t *testing.T) {
 	require.NoError(t, os.WriteFile(secret, []byte("whsec_"+base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600))
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[[hooks]]\nname = \"topic\"\nurl = %q\nsecret = %q\nstages = [\"before\"]\n", endpoint.URL, "file:"+secret), 0o600))
 	worker := dev(t, t.TempDir(), "--hooks", file)
-	demo, err := dial(t, worker.ready()).Open("demo")
+	facts := worker.ready()
+	require.Equal(t, "topic", facts["hooks"])
+	demo, err := dial(t, facts).Open("demo")
 	require.NoError(t, err)
 	ask := func(text string) (kind event.FailureKind) {
 		for e, err := range demo.Ask(t.Context(), event.New(event.UserMessage{Content: text})) {
