@@ -23,15 +23,15 @@ func (c Call) awaits(body event.ApprovalDecided) bool {
 	return c.State == CallApproval && (body.ToolCallID == "" || body.ToolCallID == c.ID)
 }
 
-// resultProblem returns why a client must not answer a call; "" if it may. isAnswered: an earlier event
-// of the same input does.
+// resultProblem returns why a client must not answer a call; "" if it may. isAnswered means that an
+// earlier event of the same input answers it.
 func (d *decision) resultProblem(callID string, isAnswered bool) string {
 	if d.Rules < Rules2 {
 		return ""
 	}
 	if d.Request != nil {
 		for _, c := range d.Request.Calls {
-			// The log does not show the end of a check, so a client may execute a call during it.
+			// The log does not show the end of a check, so a client may execute a call that is checked.
 			isClients := c.State == CallClient || c.State == CallChecking
 			switch {
 			case c.ID != callID || isClients && !isAnswered:
@@ -122,7 +122,7 @@ func (d *decision) expireCalls() {
 	d.advance()
 }
 
-// setTimer sets the timer to the next deadline of a call, again in a new run or once it has fired.
+// setTimer sets the timer if the next deadline changed, or if the timer is gone: new run, or it fired.
 func (d *decision) setTimer(before Session, in Input) {
 	set := before.deadline()
 	switch in.(type) {

@@ -76,8 +76,8 @@ func (d *decision) recordAttemptEnd(outcome event.AttemptOutcome, end AttemptEnd
 
 func (d *decision) hasOpenAttempt() bool { return d.Request.Attempt > 0 && !d.Request.AttemptEnded }
 
-// reconcile corrects the recorded attempt to that of the result. The signal may have been lost or
-// forged, or come from another branch with the same ids, delivered again after a reset.
+// reconcile corrects the recorded attempt by the result. The signal that reported the attempt can be
+// lost or forged, or Temporal delivers it again after a reset, from a branch with the same ids.
 func (d *decision) reconcile(in RequestEnded) {
 	r, a := d.Request, in.Attempted
 	if d.recordAttempt(a, in.Lost) {
@@ -86,7 +86,7 @@ func (d *decision) reconcile(in RequestEnded) {
 	if a.Attempt > r.Attempt {
 		d.recordLost(a.Attempt, in.Lost)
 	}
-	// A lost attempt is that of the last heartbeat, which may be an earlier one.
+	// The attempt of the outcome Lost is that of the last heartbeat, and newer ones can exist.
 	if in.Outcome == Lost || a.Attempt < r.FirstAttempt || a.Through == r.Through {
 		return
 	}

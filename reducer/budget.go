@@ -20,7 +20,7 @@ func (s Session) HasEnd(attempt int) bool {
 	return r == nil || attempt < r.FirstAttempt || attempt < r.Attempt || attempt == r.Attempt && r.AttemptEnded
 }
 
-// recordExceeded records the budget because of which a request fails. Nil: it fails for another reason.
+// recordExceeded records the exceeded budget of a failing request; nil: it fails for another reason.
 func (d *decision) recordExceeded(exceeded *event.BudgetExceeded) {
 	if exceeded == nil || d.Rules < Rules2 {
 		return

@@ -13,7 +13,7 @@
 //
 // A session is in one [Phase]. The first row that matches the phase, the input and the
 // conditions gives the next phase and the effects. "running" stands for all phases with a
-// request, an effect in brackets is optional, [CallTool] also stands for several, and - means none.
+// request, an effect in brackets is optional, CallTool may occur several times, and - means none.
 //
 //	phase                    | input                      | when                        | next         | effects
 //	any                      | Opened                     | -                           | idle         | Record
@@ -85,5 +85,5 @@
 //   - Reduce(Reduce(s, a...), b...) equals Reduce(s, a..., b...) for every split of a log, and a
 //     state survives a JSON round trip unchanged.
 //   - Folding a log takes linear time in one call, or event by event while messages are appended.
-//     An event that modifies earlier messages copies all if folded alone: 0.1 ms per thousand.
+//     An event that modifies earlier messages, folded alone, copies all: 0.1 ms per thousand.
 package reducer

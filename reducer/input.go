@@ -37,7 +37,7 @@ type (
 		Attempted
 		Ended *AttemptEnd // set if the attempt failed and another one follows
 		Lost  *LostAttempt
-		Hooks []event.HookApplied // so far; of any request and attempt
+		Hooks []event.HookApplied // so far; their RequestID and Attempt are ignored
 	}
 	// RequestEnded reports the result of a request.
 	RequestEnded struct {
@@ -52,7 +52,7 @@ type (
 		Lost         *LostAttempt
 		Calls        []CalledTool // set for the outcome [Called]
 		Hooks        []event.HookApplied
-		// Exceeded is the budget because of which the attempt was not sent; nil for none.
+		// Exceeded is the budget that the attempt, which was not sent, could exceed; nil for none.
 		Exceeded *event.BudgetExceeded
 	}
 	// ToolEnded reports the end of a call that [CallTool] started.
@@ -196,12 +196,12 @@ type (
 	CallTool struct {
 		RequestID string
 		Call      Call
-		// Schema is set for a client's call: its arguments are validated, and the call is not executed.
+		// Schema is set if the worker only validates the arguments: a client executes the call.
 		Schema event.Object
 	}
 	// CancelTools cancels running tool calls. Late results replace the recorded placeholders.
 	CancelTools struct{ RequestID string }
-	// WakeAt replaces the timer that causes [Woken]; zero removes it. It comes last in a step.
+	// WakeAt replaces the timer that causes [Woken]; zero removes it. It is the last effect of a step.
 	WakeAt struct{ At time.Time }
 )
 

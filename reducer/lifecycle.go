@@ -19,7 +19,7 @@ func (d *decision) open(in Opened) {
 	d.Trigger, d.TriggerSettings = "", nil
 }
 
-// reopen starts the next session for input between the end of this one and of its workflow.
+// reopen starts the next session for input that arrives after this one ended, before its workflow does.
 func (d *decision) reopen() {
 	if d.Ended {
 		d.record(event.SessionStarted{LoadedEventCount: d.EventCount})
@@ -39,7 +39,7 @@ func (d *decision) continued(in Continued) {
 	if !d.Phase().IsSent() || r.Worker == "" {
 		d.requestEnded(RequestEnded{
 			At: d.at, Attempted: Attempted{RequestID: r.ID}, Outcome: HandedBack,
-			AttemptEnd: AttemptEnd{Error: "no worker had announced it when its run continued as new"},
+			AttemptEnd: AttemptEnd{Error: "its worker was not known when the run continued as new"},
 		})
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// Load restores a session from its complete log: all of its state after [Step] but stop requests.
+// Load restores a session from its complete log, as [Step] left it except for requests to stop.
 func Load(contextName string, reduce Reducer, events ...event.Event) Session {
 	d := decision{Session: NewSession(contextName), reduce: reduce}
 	for _, e := range events {
@@ -121,7 +121,7 @@ func (d *decision) endAttempt(requestID string, usage event.Usage) {
 	}
 }
 
-// openRequest returns the running request. [Load] creates it.
+// openRequest returns the running request; during [Load], it creates it.
 func (d *decision) openRequest(requestID string) *Request {
 	if d.Request == nil || d.Request.ID != requestID {
 		d.Request = &Request{ID: requestID, FirstAttempt: 1}

@@ -12,7 +12,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 		// The attempt read a session of a lost workflow task, so it may answer unrecorded input.
 		in = RequestEnded{
 			At: in.At, Attempted: Attempted{RequestID: in.RequestID, Attempt: in.Attempt}, Outcome: HandedBack,
-			AttemptEnd: AttemptEnd{Error: "its input is not in the log", Usage: in.Usage}, Lost: in.Lost,
+			AttemptEnd: AttemptEnd{Error: "the log lacks input that the attempt included", Usage: in.Usage}, Lost: in.Lost,
 		}
 	}
 	if in.Outcome == Called && (len(in.Calls) == 0 || d.Rules < Rules2) {

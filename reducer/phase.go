@@ -17,7 +17,7 @@ const (
 	PhaseCancelling   Phase = "cancelling"   // an attempt is cancelled by a person or a close
 )
 
-// Phase derives the phase. It is not persisted, so sessions packed by older workers have one, too.
+// Phase derives the phase. It is not persisted, so sessions of older workers have one, too.
 func (s Session) Phase() Phase {
 	r := s.Request
 	if r == nil {

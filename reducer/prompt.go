@@ -6,7 +6,7 @@ import (
 
 // SettingsOf returns the settings of the next attempt: those of the context, overridden by those of
 // the newest unanswered message that triggers a turn and is not queued. A tool choice applies to
-// the first step of a turn only: a model that must call a tool never ends the turn. After the last
+// the first step of a turn only: a model that must call a tool would never end it. After the last
 // step, the model must not call tools.
 func SettingsOf(s Session) event.RequestSettings {
 	settings, ofMessage, r := s.Reduced.Config.Request, s.TriggerSettings, s.Request
@@ -26,7 +26,7 @@ func SettingsOf(s Session) event.RequestSettings {
 	return settings
 }
 
-// ThroughOf returns the newest event in the next attempt, apart from those of its request.
+// ThroughOf returns the newest event in the next attempt, besides those of its own request.
 func ThroughOf(s Session) string {
 	if s.Request != nil && s.Request.Limit != "" {
 		return s.Request.Limit

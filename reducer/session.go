@@ -49,14 +49,14 @@ type Session struct {
 // Request is a running request.
 type Request struct {
 	ID           string `json:"id"`
-	Asked        string `json:"asked,omitempty"`        // newest event when enqueued; in every attempt
+	Asked        string `json:"asked,omitempty"`        // newest event when enqueued; every attempt includes it
 	Through      string `json:"through,omitempty"`      // newest event in the known attempt; "" for none
 	Attempt      int    `json:"attempt,omitempty"`      // newest known attempt, from 1; 0 for none
 	AttemptEnded bool   `json:"attemptEnded,omitempty"` // the log contains the end of that attempt
 	FirstAttempt int    `json:"firstAttempt"`           // first attempt since the request was last enqueued
 	ProviderID   string `json:"providerId,omitempty"`
 	Model        string `json:"model,omitempty"`
-	Worker       string `json:"worker,omitempty"` // task queue of its process; "" if unknown
+	Worker       string `json:"worker,omitempty"` // task queue of the attempt's process; "" if unknown
 	Fallback     bool   `json:"fallback,omitempty"`
 	// Stop is why the request was asked to stop; "" if it was not. Dropped is the newest message
 	// that a cancellation left unanswered.
@@ -64,12 +64,12 @@ type Request struct {
 	Dropped string       `json:"dropped,omitempty"`
 	Returns int          `json:"returns,omitempty"` // how often the request was handed back
 	Steps   int          `json:"steps,omitempty"`   // answers with tool calls
-	// Limit is the newest event in the attempts of a step, apart from those of the request; "" for
-	// none. The delivery policy queue sets it after the first step.
+	// Limit is the newest event that attempts include besides the answers and results of the request
+	// itself; "" for no limit. The delivery policy queue sets it after the first step.
 	Limit    string                 `json:"limit,omitempty"`
 	Settings *event.RequestSettings `json:"settings,omitempty"` // of its newest message; nil for none
 	Calls    []Call                 `json:"calls,omitempty"`    // of the newest answer, without a result
-	// Hooks identify the recorded reports of hooks about the newest attempt with one.
+	// Hooks are the keys of recorded reports of hooks, about the newest attempt that has any.
 	Hooks []string `json:"hooks,omitempty"`
 }
 

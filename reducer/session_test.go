@@ -36,11 +36,11 @@ import (
 //	afford TOKENS               print whether the budget allows an attempt
 //	show                        print the conversation and the state of the session
 //
-// with the options exceeded=TOKENS, which an attempt wanted, request=r0001, attempt=1, through=2, provider=openai, reason=timeout,
-// kind=timeout, retryable=true, says=WORD of a called, reasoning=WORD, which comes with a state, and tokens=12/3 or
-// tokens=~12/3 (estimated). lost=9 is through=9 for an event that is not in the log. before=1:~12/3 is the last heartbeat of attempt 1. The
-// defaults are those of the session; through=end is what the next attempt includes, and through=0 means that no attempt was sent. Inputs are one
-// second apart.
+// Inputs are one second apart. The options, whose defaults come from the session, are request=r0001, attempt=1, provider=openai, through=2
+// (the newest event in the attempt; 0: not sent; end: all that the next attempt includes), lost=9 (through an event that is not in the log),
+// reason=timeout, kind=timeout, retryable=true, exceeded=TOKENS (wanted by the attempt), tokens=12/3 or ~12/3 (estimated usage),
+// before=1:~12/3 (the last heartbeat of attempt 1), says=WORD (the text of called), reasoning=WORD (with a provider state), and
+// hook=NAME/STAGE/OUTCOME.
 func TestStories(t *testing.T) { golden.Stories(t, "testdata/session/*.txtar", tell) }
 
 type story struct {
@@ -49,7 +49,7 @@ type story struct {
 	log     []event.Event
 	now     time.Time
 	timer   time.Time
-	says    string // the text of an answer with tool calls
+	says    string // text of an answer with tool calls
 	out     strings.Builder
 }
 

@@ -5,9 +5,9 @@ import "sync/atomic"
 // shared is a list whose array successive states share: appending to a state of length n usually
 // writes element n and leaves the state valid. Copying would make a fold of n events quadratic.
 // Only one successor may use element n; others copy. The last element of an array is reserved to
-// count the free elements before it, and the successor that decrements it by compare-and-swap owns
-// the next element, so concurrent folds are safe. A shorter view has more free elements than the
-// count, and a decoded array has no count: both copy.
+// count the free elements before it. The successor that decrements this count by compare-and-swap
+// owns the next element, so concurrent folds are safe. A shorter view has more free elements than
+// the count, and a decoded array has no count: both copy.
 type shared[T any, E element[T]] []T
 
 // element is a pointer to an element that can hold the count of free elements.

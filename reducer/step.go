@@ -71,7 +71,7 @@ func (d *decision) apply(in Input) {
 	}
 }
 
-// isRunning reports whether an attempt can be of the running request, which has none between steps.
+// isRunning reports whether an attempt can belong to the running request. Between steps, none can.
 func (d *decision) isRunning(a Attempted) bool {
 	return d.Request != nil && d.Request.ID == a.RequestID && d.Phase() != PhaseCalling
 }

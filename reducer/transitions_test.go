@@ -257,8 +257,8 @@ func randomToolInput(r *rand.Rand, s reducer.Session) reducer.Input {
 		Outcome: []reducer.CallOutcome{reducer.CallReturned, reducer.CallReturned, reducer.CallLost, reducer.CallCancelled}[r.IntN(4)]}
 }
 
-// randomInput returns an input that may follow. It reports attempts as they are, and no
-// attempt with its result that was not reported before; see TestStories for the others.
+// randomInput returns an input that may follow. Reports of attempts are true, and results are only
+// those of reported attempts; TestStories covers the others.
 func randomInput(r *rand.Rand, s reducer.Session) reducer.Input {
 	at := eventtest.Epoch
 	a := reducer.Attempted{RequestID: "demo:r0000", ProviderID: "openai", Model: "m", Worker: []string{"", "w"}[r.IntN(2)]}

@@ -36,7 +36,7 @@ func (w *world) setTools() {
 	w.input(event.New(body))
 }
 
-// call makes the progress from an idle session to a step, which is rare otherwise.
+// call sends the running attempt and answers it with tool calls, a combination that is rare otherwise.
 func (w *world) call() {
 	if w.running == nil {
 		return

@@ -40,11 +40,11 @@
 //
 // # Guarantees
 //
-//   - [Patcher.Since] patches any version to the newest one, apart from boundaries between chunks.
+//   - [Patcher.Since] patches any version to the newest one; chunks may be split differently.
 //     The size of a patch is independent of the number of versions in between.
 //   - While nothing streams, the document depends on the log alone, except for progress.
 //   - A call is shown with its result, whichever comes first. Calls and results with the extra field
 //     sessionId are matched within that agent session. Up to [MaxWaiting] results wait for their
-//     calls; the oldest is then dropped with a warning.
+//     calls; one more drops the oldest, with a warning.
 //   - [Reduce] does not modify its arguments.
 package transcript

@@ -10,7 +10,7 @@ type Effect interface{ effect() }
 
 // AppendEntry adds an entry.
 type AppendEntry struct {
-	ID string // event id, tool call id or id of a streaming entry; effects apply to the newest entry with it
+	ID string // of an event, a tool call or a streaming entry; later effects change the newest entry with it
 	// SessionID is the agent's session of a tool call; "" if unknown. Call ids are unique in it.
 	SessionID string
 	After     string // event id whose entries precede the new one; "" appends to the document
@@ -30,7 +30,7 @@ type RemoveEntry struct{ ID string }
 type UpdateToolStatus struct {
 	ToolCallID string
 	SessionID  string
-	MessageID  string // that made the call; "" if unknown
+	MessageID  string // of the message with the call; "" if unknown
 	Status     Status
 	ActionType ActionType
 	Content    string

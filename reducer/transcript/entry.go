@@ -34,9 +34,9 @@ type Entry struct {
 	Attachments     []Attachment `json:"attachments,omitempty"`
 	Progress        string       `json:"progress,omitempty"`        // newest progress of a running tool call
 	ResultTimestamp time.Time    `json:"result_timestamp,omitzero"` // of a tool_use; see Timestamp
-	// Metadata is a JSON object with the fields that the type of the event does not define, such as
-	// messageId, sessionId and parentToolCallId of an agent's log, but not sourceTimestamp and
-	// status. Values longer than 4 KiB are truncated texts, and fields beyond 16 KiB are omitted.
+	// Metadata is a JSON object with the messageId of an agent's or client's call, and the extra fields
+	// of the event, such as sessionId and parentToolCallId, but not sourceTimestamp and status. Values
+	// longer than 4 KiB become truncated texts, and fields beyond 16 KiB are omitted.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
@@ -141,7 +141,7 @@ const (
 	SubtypeFellBack       Subtype = "fell_back"
 	SubtypeRequestFailed  Subtype = "request_failed"
 	SubtypeRejected       Subtype = "rejected"
-	SubtypeHook           Subtype = "hook" // Content has what it changed in further lines
+	SubtypeHook           Subtype = "hook" // further lines of Content show what the hook changed
 	SubtypeNote           Subtype = "note"
 	SubtypeTranscript     Subtype = "transcript" // [EmitWarning]
 )
@@ -196,7 +196,7 @@ type FileChange struct {
 	Path    string `json:"path,omitempty"`    // set if an action has several files
 	Content string `json:"content,omitempty"` // new content of a write
 	To      string `json:"to,omitempty"`      // new name of a rename
-	// UnifiedDiff counts lines from the excerpt, unless the agent reported the diff.
+	// UnifiedDiff numbers lines from the start of the excerpt, unless the agent reported the diff.
 	UnifiedDiff string `json:"unified_diff,omitempty"`
 }
 

@@ -190,8 +190,8 @@ func (p *Patcher) add(effect AppendEntry) {
 	p.markChanged(s)
 }
 
-// insert reuses the first slot there that was removed in this version, so that viewers see the
-// entries of a stream replaced in order.
+// insert reuses the first slot at the position that was removed in this version, so that viewers see
+// the entries of a stream replaced in order.
 func (p *Patcher) insert(after int) *slot {
 	i := len(p.slots)
 	for ; i > 0 && p.slots[i-1].after > after; i-- {
@@ -214,7 +214,7 @@ func (p *Patcher) insert(after int) *slot {
 	return s
 }
 
-// removedBefore returns the first slot before i, after the event, removed in this version; or i.
+// removedBefore returns the first slot before i with the same after that this version removed; else i.
 func (p *Patcher) removedBefore(i, after int) int {
 	first := i
 	for ; i > 0 && p.slots[i-1].after == after && p.slots[i-1].removed != 0; i-- {

@@ -665,9 +665,9 @@ func (o oracle) eachAttempt(i int, visit func(event.LLMAttemptEnded)) {
 	}
 }
 
-// results maps the index of a call to the event of its newest result, which can be nil, and to the
-// number, from 1, of the event with which it got its first one, or 0. They omit calls with the id of
-// an open one of their session.
+// results returns, by the index of a call, its newest result (nil for none) and the number, from 1, of
+// the event that gave it its first result (0 for none). It omits a call with the id of an open call of
+// the same session.
 func (o oracle) results() (results map[int]*event.Event, resultAt map[int]int) {
 	results, resultAt = map[int]*event.Event{}, map[int]int{}
 	var calls, waiting []int
@@ -693,7 +693,7 @@ func (o oracle) results() (results map[int]*event.Event, resultAt map[int]int) {
 		}
 		return 0
 	}
-	// resultOrder holds the calls with results in the order in which they got the first one.
+	// resultOrder contains the calls with results, in the order of their first results.
 	var resultOrder []int
 	answer := func(call, result int) {
 		if results[call] == nil {

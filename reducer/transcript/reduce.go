@@ -31,8 +31,8 @@ type request struct {
 	position
 	model   string
 	attempt int // newest that was sent; 0 if unknown
-	// steps counts answers with tool calls, failed other ended attempts with usage. usage is the
-	// sum of both, durationMs that of the steps.
+	// steps counts answers with tool calls; failed counts other ended attempts with usage. usage is
+	// the sum over both, and durationMs the sum over the steps.
 	steps, failed int
 	usage         event.Usage
 	durationMs    int64
