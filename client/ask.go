@@ -65,13 +65,13 @@ type question struct {
 	yield          func(event.Event, error) bool
 }
 
-// The log does not show a termination or reset: while it is silent, Ask queries the delivery.
+// The log does not show a termination or reset, so Ask queries the delivery when no events arrive.
 const (
 	firstCheck = 2 * time.Second
 	maxCheck   = 30 * time.Second
 )
 
-// With restart, the log must be followed again from the events with the ids.
+// If restart is true, the caller must follow the log again, starting at the earliest of ids.
 func (q question) follow(ctx context.Context, f *follower, from string) (restart bool, ids []string) {
 	entries := Entries(f.ctx, f.follow(from), 0)
 	defer func() {
@@ -142,13 +142,13 @@ type check struct {
 	err      error
 }
 
-// evaluate returns ids to follow the log from again, or an error if the turn never ends.
+// evaluate returns the ids of events to follow the log from again, or why the turn never ends.
 func (q question) evaluate(ctx context.Context, result check, t *turn, last int) (ids []string, err error) {
 	if errors.Is(result.err, ErrNoContext) {
 		return nil, ErrLost
 	}
 	if result.err != nil {
-		return nil, nil // the worker or the server may return
+		return nil, nil // the worker or the server may become available
 	}
 	d := result.delivery
 	ids, all := d.recorded(q.clientEventIDs)
@@ -171,14 +171,14 @@ func (q question) evaluate(ctx context.Context, result check, t *turn, last int)
 	}
 	if len(t.waiting) > 0 {
 		if isCaughtUp {
-			return ids, nil // after a reset they precede the position
+			return ids, nil // after a reset, they precede the last event read
 		}
 		return nil, nil
 	}
 	if d.Status == wire.StatusAnswering || !isCaughtUp {
 		return nil, nil
 	}
-	// No answer is running. After a reset, the answer may precede the position.
+	// No answer is running. After a reset, the answer may precede the last event read.
 	past := newTurn(q.clientEventIDs)
 	for e, err := range q.context.Events(ctx, q.context.idBefore(ids)) {
 		if err != nil {
@@ -210,7 +210,7 @@ func (q question) explain(err error) error {
 	return fmt.Errorf("the input was accepted, but its turn cannot be read: %w", err)
 }
 
-// idBefore returns "" if there are no events or the log begins with them.
+// idBefore returns the id before the earliest of eventIDs; "" if there is none.
 func (c *Context) idBefore(eventIDs []string) string {
 	first := 0
 	for _, id := range eventIDs {

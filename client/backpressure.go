@@ -19,7 +19,7 @@ import (
 
 // Without a worker, signals accumulate in the history of one run, and the server terminates a run
 // whose history is too long. Send therefore checks the history before it signals. If the server
-// does not respond, it sends a few signals unchecked: only the responses may be lost.
+// does not respond, Send sends a few signals unchecked: they may arrive even if responses are lost.
 
 // The server's default limits, and lower ones for signals that wait for a worker. The difference is
 // for concurrent clients, and for the worker, which records each input once more.
@@ -28,13 +28,13 @@ const (
 	maxWaiting      = 9_000
 	maxHistoryMiB   = 50
 	maxWaitingBytes = 20 << 20
-	// These apply when no signal waits for a worker. Workers continue as new long before.
+	// These apply when no signal waits for a worker. Runs continue as new long before.
 	maxLength = 50_000
 	maxBytes  = 45 << 20
 )
 
 const (
-	// A hundred clients can use the fraction quotaShare of the free space at once.
+	// Between two checks, a client uses at most 1/quotaShare of the free space: a hundred clients fit.
 	quotaShare   = 100
 	quotaTTL     = time.Second
 	maxQuotas    = 1000
@@ -136,7 +136,7 @@ func checkSize(d *workflowservice.DescribeWorkflowExecutionResponse, length, siz
 	case length >= maxLength || isWaiting && length >= maxWaiting:
 		return &fullError{fmt.Sprintf("%s of %s signals", thousands(length), thousands(maxSignals))}
 	case size >= maxBytes || isWaiting && size >= maxWaitingBytes:
-		return &fullError{fmt.Sprintf("%.1f of %d MiB, half of which is reserved for a worker", float64(size)/(1<<20), maxHistoryMiB)}
+		return &fullError{fmt.Sprintf("%.1f of %d MiB, the rest of which is reserved for a worker", float64(size)/(1<<20), maxHistoryMiB)}
 	}
 	return nil
 }

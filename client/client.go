@@ -17,13 +17,12 @@ import (
 
 // Options configure a [Client]. Temporal is required.
 type Options struct {
-	Temporal sdkclient.Client
-	// Namespace, whose recorded blob store must be Archive's. Empty: "default", without a check.
-	Namespace string
+	Temporal  sdkclient.Client
+	Namespace string       // its recorded blob store must be Archive's; empty: "default", unchecked
 	Stream    *stream.Conn // live deltas; nil: none
 	TaskQueue string       // of new contexts; empty: wire.TaskQueue
-	// Archive has the events that the server no longer has, in the store of Temporal's
-	// blobs.ExternalStorage. Nil: none.
+	// Archive has the events that the server no longer has; nil: none. Temporal must use the same
+	// blob store as its ExternalStorage, see [blobs.ExternalStorage].
 	Archive *archive.Archive
 }
 

@@ -40,7 +40,7 @@ func (c *Context) Delivery(ctx context.Context, clientEventIDs ...string) (Deliv
 	return delivery, nil
 }
 
-// Callers for a running context correct Status and Ended.
+// deliveryFromLog assumes a closed context; for a running one, callers set Status and Ended.
 func (c *Context) deliveryFromLog(ctx context.Context, clientEventIDs []string) (Delivery, error) {
 	d := Delivery{Delivery: wire.Delivery{EventIDs: map[string]string{}, Status: wire.StatusClosed}, Ended: true}
 	wanted := map[string]bool{}

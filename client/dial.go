@@ -95,7 +95,7 @@ func isDenied(err error) bool {
 	return errors.As(err, &denied) || status.Code(err) == codes.Unauthenticated
 }
 
-// dialStream waits up to natsTimeout; then the connection continues in the background.
+// dialStream waits up to natsTimeout; then connecting continues in the background.
 func dialStream(url string, auth stream.Auth, namespace string) (*stream.Conn, error) {
 	conn, err := stream.Connect(url, stream.Options{Namespace: namespace, Auth: auth, Name: "chronicle client"})
 	if err != nil {

@@ -20,7 +20,7 @@ type FollowOptions struct {
 // Follow yields the recorded events, each once and in order, and then new ones until ctx is done.
 // It waits for a context that does not exist. With Deltas, live deltas and the progress of tool
 // calls are interleaved: the deltas of an attempt come in order, a Reset precedes an answer that
-// starts over, and none follows its answer or the event that ends its request.
+// starts over, and no delta follows its answer or the event that ends its request.
 func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		f, err := c.newFollower(ctx, options.Deltas)
@@ -34,7 +34,7 @@ func (c *Context) Follow(ctx context.Context, options FollowOptions) iter.Seq2[e
 	}
 }
 
-// A follower receives deltas from its creation on and reads the log from follow on.
+// A follower receives deltas as soon as it is created, and reads the log when follow is called.
 type follower struct {
 	context     *Context
 	ctx         context.Context

@@ -59,7 +59,7 @@ func (t *turn) add(e event.Event) (belongs, ends bool) {
 	return begun, false
 }
 
-// After a reset of the run, the log continues there with other events.
+// rewind discards the events from counter on: after a reset, the log continues there with others.
 func (t *turn) rewind(counter int) {
 	t.seen = slices.DeleteFunc(t.seen, func(e sentEvent) bool {
 		if e.counter < counter {
