@@ -56,14 +56,13 @@ func TestUnresponsiveServerDoesNotBlockAnswers(t *testing.T) {
 			select {
 			case <-said:
 			case <-time.After(15 * time.Second):
-				t.Fatal("what is said waits for a server that does not listen")
+				t.Fatal("publishing waits for an unresponsive server")
 			}
 			require.ErrorIs(t, conn.Stop(within(t), "0", stream.Stop{RequestID: event.FormatRequestID("0", 1)}), stream.ErrNoWorker)
 		})
 	}
 }
 
-// A partial write ends the connection in any case; a test cannot force a write of nothing.
 func TestFailedWriteClosesTheConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -302,7 +302,7 @@ func TestDeltasNameTheEventBeforeTheirAttempt(t *testing.T) {
 		b.Publish("Hi")
 		d := nextOfAnyKind(t, sub)
 		require.Equal(t, through, d.ThroughEventID)
-		require.Equal(t, i == 0, d.After == "demo:0007", "the newer event is enough")
+		require.Equal(t, i == 0, d.After == "demo:0007", "AfterEventID is omitted if the attempt included a newer event")
 	}
 }
 
@@ -473,7 +473,7 @@ func TestNilConnDiscardsEverything(t *testing.T) {
 	b.Close()
 	select {
 	case m := <-sub.Messages():
-		t.Fatalf("a message out of nothing: %+v", m)
+		t.Fatalf("unexpected message: %+v", m)
 	default:
 	}
 	sub.Close()
@@ -560,7 +560,7 @@ func both(t *testing.T, of <-chan struct{}) {
 		select {
 		case <-of:
 		case <-within(t).Done():
-			t.Fatal("the connections did not notice")
+			t.Fatal("the connections did not report the change")
 		}
 	}
 }
@@ -589,7 +589,7 @@ func TestConnectsWhenTheServerStartsLater(t *testing.T) {
 	select {
 	case <-found:
 	case <-within(t).Done():
-		t.Fatal("the connection was not told of")
+		t.Fatal("the connection was not reported")
 	}
 	require.NoError(t, conn.Flush(within(t)))
 	require.True(t, conn.Connected())
