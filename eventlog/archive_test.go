@@ -119,17 +119,17 @@ func TestArchivedEventsAreNotReadFromHistories(t *testing.T) {
 		want     string
 		read     string // the runs whose histories were read
 	}{
-		"within a run":        {[][2]int{{1, 4}}, "", lines(1, 9), "BC"},
-		"to the end of a run": {[][2]int{{1, 3}, {4, 6}}, "", lines(1, 9), "C"},
-		"to the end":          {[][2]int{{1, 9}}, "", lines(1, 9), "C"},
-		"not at all":          {nil, "", lines(1, 9), "ABC"},
-		"not the first run":   {[][2]int{{4, 6}}, "", lines(1, 9), "AC"},
-		"only from there on":  {[][2]int{{4, 6}}, "demo:0003", lines(4, 9), "C"},
-		"before there":        {[][2]int{{1, 3}}, "demo:0005", lines(6, 9), "BC"},
-		"from the end on":     {[][2]int{{1, 3}}, "demo:0009", "", "C"},
-		"from after the end":  {[][2]int{{1, 3}}, "demo:0099", "", "C"},
-		"with a hole after 3": {[][2]int{{1, 3}, {5, 6}}, "", lines(1, 9), "BC"},
-		"a part of each run":  {[][2]int{{1, 2}, {4, 5}}, "", lines(1, 9), "ABC"},
+		"within a run":                  {[][2]int{{1, 4}}, "", lines(1, 9), "BC"},
+		"to the end of a run":           {[][2]int{{1, 3}, {4, 6}}, "", lines(1, 9), "C"},
+		"to the end":                    {[][2]int{{1, 9}}, "", lines(1, 9), "C"},
+		"nothing archived":              {nil, "", lines(1, 9), "ABC"},
+		"not the first run":             {[][2]int{{4, 6}}, "", lines(1, 9), "AC"},
+		"from the start of a segment":   {[][2]int{{4, 6}}, "demo:0003", lines(4, 9), "C"},
+		"from an event after a segment": {[][2]int{{1, 3}}, "demo:0005", lines(6, 9), "BC"},
+		"from the newest event":         {[][2]int{{1, 3}}, "demo:0009", "", "C"},
+		"from beyond the log":           {[][2]int{{1, 3}}, "demo:0099", "", "C"},
+		"with a gap at event 4":         {[][2]int{{1, 3}, {5, 6}}, "", lines(1, 9), "BC"},
+		"a part of each run":            {[][2]int{{1, 2}, {4, 5}}, "", lines(1, 9), "ABC"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := threeRuns(t)
@@ -506,7 +506,7 @@ func TestALogWithoutAnArchiveIsReadableAfterRecordsInTheStore(t *testing.T) {
 		readable   map[int]string
 	}{
 		"within a run":          {[]*run{a}, map[int]string{0: lines(1, 1), 1: "", 2: "", 3: ""}, map[int]string{4: lines(5, 6), 5: lines(6, 6), 6: ""}},
-		"at the begin of a run": {[]*run{a, b}, map[int]string{3: "", 4: "", 6: "", 7: ""}, map[int]string{8: lines(9, 9), 9: ""}},
+		"at the start of a run": {[]*run{a, b}, map[int]string{3: "", 4: "", 6: "", 7: ""}, map[int]string{8: lines(9, 9), 9: ""}},
 		"at the end of the log": {[]*run{a, b, c}, map[int]string{8: lines(9, 10), 9: lines(10, 10), 10: "", 11: ""}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -603,7 +603,7 @@ func TestBaseIsTheNewestRegisteredRun(t *testing.T) {
 		return base
 	}
 	require.Equal(t, "A", base(newServer(t, runs...)), "B was reset before it registered")
-	require.Empty(t, base(newServer(t, runs[0], runs[2])), "nobody knows what B was made of")
+	require.Empty(t, base(newServer(t, runs[0], runs[2])), "the base of B is unknown")
 	register(t, a, "demo", "B", "A", 2)
 	require.Equal(t, "B", base(newServer(t, runs...)))
 }
@@ -642,7 +642,7 @@ func TestFollowWaitsForAResetRunToRegister(t *testing.T) {
 	}
 	s.fail = func(runID string) error {
 		if runID == "R" {
-			bucket.Fail(nil) // it is back before the reset is looked for in the archive
+			bucket.Fail(nil) // the archive is available before the follower looks for the registration of R
 		}
 		return nil
 	}
@@ -665,7 +665,7 @@ func TestFollowSkipsAResetRunThatNeverRegistered(t *testing.T) {
 		bucket.Fail(errors.New("no route")) // its history is read
 		s.runs = append(s.runs, reset)
 	}
-	reset.onEnd = func() { // it is terminated, and another run continues the registered ones
+	reset.onEnd = func() { // R is terminated, and D continues the registered runs
 		bucket.Fail(nil)
 		register(t, a, "demo", "D", "C", 9)
 		s.runs = append(s.runs, newRun("D", "", record(t, 10, says("next")...)))
@@ -673,11 +673,11 @@ func TestFollowSkipsAResetRunThatNeverRegistered(t *testing.T) {
 	require.Equal(t, lines(1, 9)+" 3:another 4:branch "+lines(1, 9)+" 10:next", followed(t, eventlog.New(s, "", a), "", 21))
 }
 
-func TestFollowWaitsForTheArchiveIfHistoriesDoNotTellTheLog(t *testing.T) {
+func TestFollowWaitsForTheArchiveIfHistoriesDoNotDetermineTheLog(t *testing.T) {
 	a, bucket := archived(t)
 	s := &polled{server: threeRuns(t)}
 	isNext, polls := false, 0
-	s.runs[2].onEnd = func() { // it is terminated, and so is the next run, before it records anything
+	s.runs[2].onEnd = func() { // C is terminated, then D before it records anything
 		isNext = true
 		register(t, a, "demo", "D", "C", 9)
 		register(t, a, "demo", "E", "D", 9)

@@ -50,7 +50,7 @@ func (b *bookmarks) find(runID string, counter int) bookmark {
 	return bookmark{}
 }
 
-// of requires the lock.
+// of returns the bookmarks of a run. The caller holds the lock.
 func (b *bookmarks) of(runID string) []bookmark {
 	marks, _ := b.runs.Get(runID)
 	of, _ := marks.([]bookmark)

@@ -288,7 +288,7 @@ func TestReadingStartsAtAnyEvent(t *testing.T) {
 		t.Run(event.FormatID("demo", from), func(t *testing.T) {
 			s := newServer(t, newRun("A", "", record(t, 1, says("a", "b")...)), newRun("B", "A", record(t, 3, says("c")...), record(t, 4, says("d", "e")...)))
 			require.Equal(t, want, format(t, eventlog.New(s, "", nil).Events(t.Context(), "demo", event.FormatID("demo", from))))
-			require.Equal(t, from < 2, s.read["A"] > 0, "the run before is read only for what it has")
+			require.Equal(t, from < 2, s.read["A"] > 0, "the earlier run is read only if the log includes events of it")
 		})
 	}
 }

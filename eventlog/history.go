@@ -39,9 +39,9 @@ type page struct {
 	next    bookmark // after the page, without a counter
 }
 
-// pages yields the history of a run from a bookmark through the entry number length. 0: the current
-// length; following: until the run is closed. An error is the last element; ErrNoContext if the
-// server does not have the run.
+// pages yields the history of a run from a bookmark through the entry with the number length; 0 means
+// the current length, following means until the run is closed. An error is the last element:
+// ErrNoContext if the server does not have the run.
 func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmark, length int64) iter.Seq2[page, error] {
 	return func(yield func(page, error) bool) {
 		wait := true
@@ -61,8 +61,8 @@ func (l *Log) pages(ctx context.Context, contextName, runID string, from bookmar
 			if n < smallPages {
 				size = smallPage
 			}
-			// Without WaitNewEvent, tokens end where the history ended at the first request. With
-			// it, a request within a known length returns at once.
+			// Without WaitNewEvent, pages end where the history ended at the first request. With it,
+			// a request for entries that exist returns at once.
 			response, err := l.page(ctx, length == following, &workflowservice.GetWorkflowExecutionHistoryRequest{
 				Namespace:       l.namespace,
 				Execution:       &commonpb.WorkflowExecution{WorkflowId: wire.WorkflowID(contextName), RunId: runID},

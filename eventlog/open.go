@@ -139,7 +139,7 @@ func (l *Log) Base(ctx context.Context, contextName, runID string) (string, erro
 	for {
 		base, err := l.resetBase(ctx, contextName, runID)
 		if err != nil {
-			return "", fmt.Errorf("find the run that was reset to make run %s of context %s: %w", runID, contextName, err)
+			return "", fmt.Errorf("find the run whose reset created run %s of context %s: %w", runID, contextName, err)
 		}
 		if base == "" {
 			return "", nil

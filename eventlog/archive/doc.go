@@ -11,14 +11,14 @@
 //		for e, err := range r.Part(i) { … }
 //	}
 //
-// A run is registered once, before it records anything. The registration names the event that it
-// continues, and the run behind it:
+// A run is registered once, before it records anything. The registration names the run that it
+// continues ("behind") and the last event before its own ("after"):
 //
 //	contexts/demo/runs/000000000002.json
 //	{"version":1,"runId":"…","after":50,"behind":"…"}
 //
-// The log of a run is the chain of registrations back from it, so a reset starts a branch and
-// overwrites nothing. Imports and origins of forks are registered, too.
+// The log of a run is the chain of registrations that leads back from it, so a reset starts a branch
+// and overwrites nothing. Imports and origins of forks are registered, too.
 //
 // Segments store the events of a run: consecutive events as JSON lines, compressed with zstd, in a
 // blob that an index entry references:

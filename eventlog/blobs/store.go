@@ -35,7 +35,7 @@ var (
 // Store keeps blobs. It is safe for concurrent use, also by several processes.
 type Store struct {
 	bucket       *blob.Bucket
-	folder, root string // of the bucket, of the namespace in it; "": a cloud
+	folder, root string // folder of the bucket, and of the namespace in it; "" in a cloud
 
 	mu sync.Mutex // guards id
 	id string     // the identity; "" until it is read
@@ -86,7 +86,7 @@ func (s *Store) WriteOnce(ctx context.Context, name string, data []byte) error {
 		if err == nil && !bytes.Equal(existing, data) {
 			return fmt.Errorf("blob %s %w", name, ErrExists)
 		}
-		// A server can reject a write before others can read the bytes of the first writer.
+		// A server can reject this write before the bytes of the first writer are readable.
 		if !errors.Is(err, ErrNotFound) || delay > lastWriteDelay || !pause.For(ctx, delay) {
 			return err
 		}
