@@ -72,6 +72,10 @@ func (t *Target) failResponse(r *errorResponse, e *Error) {
 	}
 	e.RetryAfter = RetryAfter(r.header, time.Now())
 	e.Kind = body.kind(e.Status)
+	if e.Kind == KindContextTooLong {
+		stated := limitIn(body.message + "\n" + string(r.body)) // llama.cpp states the numbers in other fields
+		e.Window, e.InputTokens = stated.window, stated.input
+	}
 	e.refused, e.refusesTools = refusedMedia(body.message), noTools.MatchString(body.message)
 	switch {
 	case r.isNotStream && len(bytes.TrimSpace(r.body)) == 0:
@@ -232,7 +236,7 @@ func (c errorBody) status() int {
 }
 
 var (
-	tooLong  = regexp.MustCompile(`(?i)context[_ ](length|window|size)|maximum (context|input)|too many (input )?tokens|prompt is too long|input is too long|token count.{0,40} exceeds|reduce the length of the messages`)
+	tooLong  = regexp.MustCompile(`(?i)context[_ ](length|window|size|limit)|maximum (context|input|prompt|allowed (input )?length)|model token limit|max_new_tokens. must be|too many (input )?tokens|prompt is too long|input is too long|token count.{0,40} exceeds|reduce the length of the messages`)
 	filtered = regexp.MustCompile(`(?i)content[_ ](filter|policy|management)|ResponsibleAIPolicyViolation|data_inspection_failed|flagged as`)
 	noModel  = regexp.MustCompile(`(?i)\bmodel\b.{0,100}\b(not found|not exist|does not exist|doesn't exist)|no such model`)
 	noTools  = regexp.MustCompile(`(?i)(does not|doesn't|not|no endpoints found that) support \W?(tools?|function)\b|tools?( use| calls?| calling)? (is|are) not supported|enable-auto-tool-choice|tools param requires`)

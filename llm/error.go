@@ -74,6 +74,10 @@ type Error struct {
 	// RetryOnce: at most one more attempt is useful, since the model may not accept an attachment.
 	RetryOnce bool
 
+	// Window is the maximum input in tokens, and InputTokens the input of the request, if the provider
+	// states them with a [KindContextTooLong]; otherwise 0.
+	Window, InputTokens int
+
 	// Problem of a [KindInvalidAnswer], for [Target.Repair]; empty if the answer was incomplete.
 	Problem string
 
