@@ -83,3 +83,44 @@ func BenchmarkDeltas(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkInputTokens1MB measures counting the input of one more turn of a conversation of 1 MB,
+// and the first count, for example after a worker restarts.
+func BenchmarkInputTokens1MB(b *testing.B) {
+	words := strings.Fields("the model reads all of these words again with every request until some of them are left out")
+	var messages []reducer.Message
+	say := func() {
+		text := strings.Builder{}
+		for i := range 75 {
+			fmt.Fprintf(&text, "%s ", words[(len(messages)*7+i*i)%len(words)])
+		}
+		messages = append(messages, user(text.String()), assistant(fmt.Sprint(len(messages), " ", text.String())))
+	}
+	size := 0
+	for size < 1<<20 {
+		say()
+		size += len(messages[len(messages)-1].Content) * 2
+	}
+	count := func(b *testing.B, adapter *llm.Adapter) {
+		target, err := adapter.Resolve(reducer.ProviderConfig{ProviderID: "scripted", BaseURL: "http://model.example/v1", Model: "m"})
+		require.NoError(b, err)
+		target.Conversation = "long"
+		_, err = target.InputTokens(b.Context(), messages[:len(messages)-1], 0)
+		require.NoError(b, err)
+	}
+	newAdapter := func() *llm.Adapter { return llm.New(llm.Options{AllowBaseURLs: modelExample}) }
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			count(b, newAdapter())
+		}
+	})
+	b.Run("next", func(b *testing.B) {
+		adapter := newAdapter()
+		count(b, adapter)
+		b.ReportAllocs()
+		for b.Loop() {
+			say()
+			count(b, adapter)
+		}
+	})
+}

@@ -30,14 +30,18 @@ type conversation struct {
 	json   [][]byte
 	media  mediaSet // content parts besides text
 	isSeen bool     // an answer follows the latest part of these kinds
+	tokens int      // 0: not counted
 }
 
 // render renders any messages so that the provider accepts them: at most one system message, which
 // comes first; no message without content; one result for each tool call after its message. The
 // context bounds reading attachments.
-func (t *Target) render(ctx context.Context, messages []reducer.Message) (conversation, error) {
+func (t *Target) render(ctx context.Context, messages []reducer.Message, counts bool) (conversation, error) {
 	r := rendering{target: t, rendered: t.renderings.take(t.renderingKey())}
 	next := r.resume(messages)
+	if counts {
+		r.startCounting()
+	}
 	r.renew(ctx, next)
 	for i := next; i < len(messages); i++ {
 		r.renderMessage(ctx, i)
@@ -62,6 +66,8 @@ type rendering struct {
 	shown    []insertion // JSON between the parts of body
 	media    mediaSet
 	isSeen   bool
+	counts   bool
+	tokens   int // so far, if counts is set
 	err      error
 }
 
@@ -76,6 +82,7 @@ func (r *rendering) renew(ctx context.Context, next int) {
 	for n, g := range r.groups {
 		if n > 0 && !g.isFresh {
 			r.isSeen = r.isSeen || g.hasAnswer
+			r.countCached(n)
 			continue
 		}
 		end := next
@@ -279,7 +286,35 @@ func (r *rendering) endGroup() {
 		return
 	}
 	r.isSeen = r.isSeen || g.hasAnswer
+	before := r.tokens
 	r.body = r.encode(r.body)
+	g.tokens = r.tokens - before
+}
+
+func (r *rendering) startCounting() {
+	r.counts = true
+	encoding := encodingOf(r.target.Model)
+	for i := range r.groups {
+		if r.encoding != encoding {
+			r.groups[i].tokens = 0
+		}
+	}
+	r.encoding = encoding
+}
+
+// countCached adds the tokens of a group that an earlier request rendered, and may have counted.
+func (r *rendering) countCached(n int) {
+	if !r.counts {
+		return
+	}
+	end := len(r.body)
+	if n+1 < len(r.groups) {
+		end = r.groups[n+1].at
+	}
+	if g := &r.groups[n]; g.tokens == 0 && g.at < end {
+		g.tokens = r.target.counter.messages(r.encoding, r.body[g.at+1:end]) // without the comma
+	}
+	r.tokens += r.groups[n].tokens
 }
 
 // show inserts the current group into the body, and the system message before the first group.
@@ -303,6 +338,9 @@ func (r *rendering) encode(to []byte) []byte {
 		data, err := m.encode()
 		r.err = cmp.Or(r.err, err)
 		to = append(append(to, ','), data...)
+		if r.counts {
+			r.tokens += r.target.counter.message(r.encoding, data)
+		}
 	}
 	r.out = nil
 	return to
@@ -348,6 +386,9 @@ func (r *rendering) front() {
 
 func (r *rendering) conversation() conversation {
 	c := conversation{media: r.media, isSeen: r.isSeen}
+	if r.counts {
+		c.tokens = requestTokens + r.tokens
+	}
 	begin := 0
 	for _, s := range r.shown {
 		for _, piece := range [][]byte{r.body[begin:s.at], s.json} {

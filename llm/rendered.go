@@ -14,7 +14,8 @@ type rendered struct {
 	calls    []call // all tool calls, in the order of the conversation
 	groups   []group
 	// body is the JSON of the cached groups, append-only since requests in flight still read it.
-	body []byte
+	body     []byte
+	encoding encoding // of the counted tokens
 }
 
 // call has the indexes of its message and its result (-1: none), and counts earlier calls with its id.
@@ -29,6 +30,7 @@ type group struct {
 	at        int  // offset of its JSON in the body
 	isFresh   bool // has attachments, so each request renders it
 	hasAnswer bool
+	tokens    int // of its JSON in the body; 0: not counted
 }
 
 // resume invalidates cached groups that no longer match, and returns the first message to render. A

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"runtime"
 	"slices"
@@ -48,6 +49,7 @@ func TestRequestDoesNotDependOnEarlierOnes(t *testing.T) {
 	configs := []reducer.ProviderConfig{
 		{ProviderID: "openai"}, {ProviderID: "mistral"}, {ProviderID: "openrouter"}, {ProviderID: "anthropic"}, {ProviderID: "vllm"},
 		{ProviderID: "ollama"}, {ProviderID: "vllm", Model: "gemma-3"}, {Model: "gemma-3"}, {TextOnly: true},
+		{Model: "gpt-4"}, // another tokenizer
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		var stored []byte // content of files and blobs; nil: unreadable
@@ -71,13 +73,26 @@ func TestRequestDoesNotDependOnEarlierOnes(t *testing.T) {
 
 			before := len(model.bodies)
 			var failures []error
+			var tokens []int
+			counts := rapid.Bool().Draw(rt, "counts")
 			for _, conversation := range []string{"known", ""} {
 				target := targetOf(rt, adapter, config)
 				target.Conversation = conversation
+				if counts {
+					n, err := target.InputTokens(t.Context(), messages, 0)
+					require.NoError(rt, err)
+					most, err := target.InputTokens(t.Context(), messages, math.MaxInt)
+					require.NoError(rt, err)
+					require.GreaterOrEqual(rt, most, n, "a bound without counting")
+					tokens = append(tokens, n)
+				}
 				_, err := target.Stream(t.Context(), messages, nil)
 				failures = append(failures, err)
 			}
 			require.Equal(rt, failures[1], failures[0])
+			if counts {
+				require.Equal(rt, tokens[1], tokens[0])
+			}
 			bodies := model.bodies[before:]
 			if len(bodies) == 0 {
 				require.ErrorContains(rt, failures[0], "the conversation has no message")

@@ -12,25 +12,32 @@ import (
 // and the maximum output that its parameters allow. CostMicros is nil if no price is known. Callers
 // set MaxOutput: an unlimited output counts as 0. Errors are of type [*Error].
 func (t *Target) Reservation(ctx context.Context, messages []reducer.Message) (event.Usage, error) {
-	sent, err := t.render(ctx, t.prompt(messages))
+	input, parameters, err := t.input(ctx, messages)
 	if err != nil {
-		return event.Usage{}, t.failBeforeAnswer(ctx, err)
+		return event.Usage{}, err
 	}
-	parameters, err := t.parameters()
-	if err != nil {
-		return event.Usage{}, t.failBeforeAnswer(ctx, err)
-	}
-	encoding := encodingOf(t.Model)
-	usage := event.Usage{InputTokens: t.counter.conversation(encoding, sent.json), OutputTokens: outputLimit(parameters), Estimated: true}
-	if t.offersTools() || t.settings().ResponseFormat != nil {
-		usage.InputTokens += t.counter.text(encoding, string(parameters))
-	}
-	usage = usage.Bounded()
+	usage := event.Usage{InputTokens: input, OutputTokens: outputLimit(parameters), Estimated: true}.Bounded()
 	if t.price != nil {
 		highest := Price{Input: max(t.price.Input, t.price.CachedInput), Output: t.price.Output}
 		usage.CostMicros, usage.PriceVersion = new(highest.cost(usage)), t.priceVersion
 	}
 	return usage, nil
+}
+
+// input returns the estimated tokens of a request, and its parameters.
+func (t *Target) input(ctx context.Context, messages []reducer.Message) (tokens int, parameters []byte, err error) {
+	sent, err := t.render(ctx, t.prompt(messages), true)
+	if err == nil {
+		parameters, err = t.parameters()
+	}
+	if err != nil {
+		return 0, nil, t.failBeforeAnswer(ctx, err)
+	}
+	tokens = sent.tokens
+	if t.offersTools() || t.settings().ResponseFormat != nil {
+		tokens += t.counter.text(encodingOf(t.Model), string(parameters))
+	}
+	return tokens, parameters, nil
 }
 
 // outputLimit returns the larger of the output limits in the parameters of a request. 0: none.

@@ -43,6 +43,7 @@ type Target struct {
 	isStateless    bool                  // sends no provider state
 	thinkTags      bool                  // see [Provider]
 	defaults       event.RequestSettings // of the provider config
+	window         int                   // configured, in tokens; 0: unknown
 	price          *Price                // nil: unknown
 	priceVersion   string
 	counter        *tokenCounter
@@ -114,7 +115,8 @@ func (a *Adapter) Resolve(cfg reducer.ProviderConfig) (*Target, error) {
 	t.quirks.textOnly = t.quirks.textOnly || known.TextOnly || cfg.TextOnly
 	t.quirks.tools.none = known.NoTools && base == known.BaseURL
 	if base == known.BaseURL {
-		t.price = known.Model(cfg.Model).Price
+		m := known.Model(cfg.Model)
+		t.window, t.price = m.ContextWindow, m.Price
 	}
 	if key != "" {
 		t.secrets = strings.NewReplacer(key, event.Removed)

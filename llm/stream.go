@@ -64,7 +64,7 @@ func (t *Target) send(ctx context.Context, messages []reducer.Message, onDelta f
 	if failure := t.checkTools(); failure != nil {
 		return Result{}, failure
 	}
-	sent, err := t.render(ctx, t.prompt(messages))
+	sent, err := t.render(ctx, t.prompt(messages), false)
 	if err != nil {
 		return Result{}, t.failBeforeAnswer(ctx, err)
 	}

@@ -74,12 +74,16 @@ func encodingOf(model string) encoding {
 }
 
 func (c *tokenCounter) conversation(e encoding, sent [][]byte) int {
+	return requestTokens + c.messages(e, sent...)
+}
+
+// messages counts JSON objects that are separated by commas.
+func (c *tokenCounter) messages(e encoding, pieces ...[]byte) (tokens int) {
 	readers := []io.Reader{strings.NewReader("[")}
-	for _, piece := range sent {
+	for _, piece := range pieces {
 		readers = append(readers, bytes.NewReader(piece))
 	}
 	decoder := json.NewDecoder(io.MultiReader(append(readers, strings.NewReader("]"))...))
-	tokens := requestTokens
 	if _, err := decoder.Token(); err != nil {
 		return tokens
 	}

@@ -1,0 +1,62 @@
+package llm
+
+import (
+	"context"
+
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// MaxInput returns the maximum input of a request in tokens: the configured context window without
+// the maximum output that its parameters allow. 0: no window is configured. Errors are of type [*Error].
+func (t *Target) MaxInput(ctx context.Context) (int, error) {
+	if t.window == 0 {
+		return 0, nil
+	}
+	parameters, err := t.parameters()
+	if err != nil {
+		return 0, t.failBeforeAnswer(ctx, err)
+	}
+	if limit := outputLimit(parameters); limit < t.window {
+		return t.window - limit, nil
+	}
+	return t.window, nil // many servers reduce the output
+}
+
+// renderedBytes bounds what rendering adds to a message and to a tool call.
+const renderedBytes = 128
+
+// InputTokens returns the input of a request in tokens, estimated as by [Target.Usage]. If the
+// messages are too short for more than limit tokens, it may return an upper bound of at most limit.
+// Counting a long conversation for the first time may take a second. Errors are of type [*Error].
+func (t *Target) InputTokens(ctx context.Context, messages []reducer.Message, limit int) (int, error) {
+	if bound, ok := t.maxTokens(messages); ok && bound <= limit {
+		return bound, nil
+	}
+	tokens, _, err := t.input(ctx, messages)
+	return tokens, err
+}
+
+// maxTokens bounds the tokens of a request by its bytes, unless it has attachments.
+func (t *Target) maxTokens(messages []reducer.Message) (bound int, ok bool) {
+	if t.offersTools() || t.settings().ResponseFormat != nil {
+		parameters, err := t.parameters()
+		if err != nil {
+			return 0, false
+		}
+		bound = len(parameters)
+	}
+	if f := t.settings().ResponseFormat; f != nil {
+		bound += len(f.Schema)
+	}
+	for i := range messages {
+		m := &messages[i]
+		if len(m.Attachments) > 0 {
+			return 0, false
+		}
+		bound += renderedBytes + len(m.Content)
+		for _, call := range m.ToolCalls {
+			bound += renderedBytes + 2*len(call.Name) + len(call.Arguments)
+		}
+	}
+	return bound, true
+}
