@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,12 +13,40 @@ type Message struct {
 	// Tokens is at least 1.
 	Tokens int
 	Every  time.Duration
+	Script Script
 	// Padding makes the message longer. The model ignores it.
 	Padding string
 }
 
+// Script is what happens before the answer. Its JSON contains no spaces.
+type Script struct {
+	// Steps are the tool calls of the answers before the last one.
+	Steps [][]Call `json:"steps,omitempty"`
+	// Hook is for the hooks of the workers. The model ignores it.
+	Hook string `json:"hook,omitempty"`
+	// Withheld messages must not reach the model as the newest one, and Instructed is a text that the
+	// system message must then contain.
+	Withheld   bool   `json:"withheld,omitempty"`
+	Instructed string `json:"instructed,omitempty"`
+}
+
+// Call is a tool call of the model.
+type Call struct {
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+func (s Script) isZero() bool {
+	return len(s.Steps) == 0 && s.Hook == "" && !s.Withheld && s.Instructed == ""
+}
+
 func (m Message) String() string {
 	text := fmt.Sprintf("%s %d %v", m.Key, m.Tokens, m.Every)
+	if !m.Script.isZero() {
+		script, _ := json.Marshal(m.Script) // strings always encode
+		text += " " + string(script)
+	}
 	if m.Padding != "" {
 		text += " " + m.Padding
 	}
@@ -26,13 +55,23 @@ func (m Message) String() string {
 
 // ParseMessage is the inverse of String, without the padding.
 func ParseMessage(text string) (m Message, err error) {
-	text = text[:min(len(text), 200)] // excludes padding, which may be megabytes
-	var every string
-	if _, err := fmt.Sscanf(text, "%s %d %s", &m.Key, &m.Tokens, &every); err != nil {
-		return m, fmt.Errorf("message %q: invalid (KEY TOKENS EVERY): %w", text, err)
+	fields := strings.SplitN(text, " ", 5)
+	if len(fields) < 3 {
+		return m, fmt.Errorf("message %q: invalid (KEY TOKENS EVERY)", text[:min(len(text), 200)])
 	}
-	m.Every, err = time.ParseDuration(every)
-	return m, err
+	m.Key = fields[0]
+	if m.Tokens, err = strconv.Atoi(fields[1]); err != nil {
+		return m, fmt.Errorf("message %s: tokens: %w", m.Key, err)
+	}
+	if m.Every, err = time.ParseDuration(fields[2]); err != nil {
+		return m, fmt.Errorf("message %s: %w", m.Key, err)
+	}
+	if len(fields) > 3 && strings.HasPrefix(fields[3], "{") {
+		if err = json.Unmarshal([]byte(fields[3]), &m.Script); err != nil {
+			return m, fmt.Errorf("message %s: script: %w", m.Key, err)
+		}
+	}
+	return m, nil
 }
 
 func KeyOf(text string) string {

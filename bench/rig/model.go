@@ -3,11 +3,14 @@ package rig
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,9 +18,10 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/llm/llmtest"
+	"github.com/seed-9ed7edd4/chronicle/llm/llmtest/ordering"
 )
 
-// serveModel runs an OpenAI-compatible server until its orders end. It answers the last
+// serveModel runs an OpenAI-compatible server until its orders end. It answers the newest
 // message of a conversation as the message specifies, see [Message].
 func serveModel(s *self) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,43 +67,145 @@ func (m *model) chance() float64 {
 
 func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	arrived := time.Now()
+	body, err := io.ReadAll(r.Body)
 	var request openai.ChatCompletionRequest
-	if err := json.NewDecoder(r.Body).Decode(&request); err != nil || len(request.Messages) == 0 {
-		http.Error(w, "invalid chat completion request (at least one message)", http.StatusBadRequest)
-		return
+	if err == nil {
+		err = json.Unmarshal(body, &request)
 	}
-	last := request.Messages[len(request.Messages)-1]
-	if len(last.MultiContent) > 0 {
-		last.Content = last.MultiContent[0].Text // files follow the text
+	var t turn
+	if err == nil {
+		t, err = turnOf(request.Messages)
 	}
-	message, err := ParseMessage(last.Content)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	m.report(Observation{Kind: Requested, Key: m.count(message.Key), At: arrived})
-	cut := message.Tokens
+	if m.Checked {
+		for _, problem := range t.problems(request, body) {
+			m.report(Observation{Kind: Invalid, Key: t.Key, At: arrived, Value: problem})
+		}
+	}
+	m.report(Observation{Kind: Requested, Key: m.count(t.Key), At: arrived, Size: len(body)})
+	a := t.answer(request.ToolChoice)
+	cut := a.len()
 	if m.chance() < m.Faults {
 		var served bool
-		if cut, served = m.fault(w, r, message); served {
+		if cut, served = m.fault(w, r, a.len()); served {
 			return
 		}
 	}
-	if err := answer(r.Context(), w, message, cut); err != nil {
+	if err := a.stream(r.Context(), w, t.Every, cut); err != nil {
 		if r.Context().Err() != nil {
-			m.report(Observation{Kind: Aborted, Key: message.Key, At: time.Now()})
+			m.report(Observation{Kind: Aborted, Key: t.Key, At: time.Now()})
 		}
 		// Resets the connection instead of ending the answer.
 		panic(http.ErrAbortHandler)
 	}
 }
 
+// turn is the newest message, and the number of answers with tool calls after it.
+type turn struct {
+	Message
+	steps int
+}
+
+func turnOf(messages []openai.ChatCompletionMessage) (t turn, err error) {
+	for _, message := range slices.Backward(messages) {
+		switch {
+		case message.Role == openai.ChatMessageRoleUser:
+			if len(message.MultiContent) > 0 {
+				message.Content = message.MultiContent[0].Text // files follow the text
+			}
+			t.Message, err = ParseMessage(message.Content)
+			return t, err
+		case len(message.ToolCalls) > 0:
+			t.steps++
+		}
+	}
+	return t, errors.New("the request has no message of a user")
+}
+
+// problems checks the request by the rules of providers and by the script of its message.
+func (t turn) problems(request openai.ChatCompletionRequest, body []byte) (problems []string) {
+	for _, violation := range ordering.Check("openai", body) {
+		problems = append(problems, violation.String())
+	}
+	if t.Script.Withheld {
+		problems = append(problems, "a hook has refused the message")
+	}
+	first := request.Messages[0]
+	if instructed := t.Script.Instructed; instructed != "" && (first.Role != openai.ChatMessageRoleSystem || !strings.Contains(first.Content, instructed)) {
+		problems = append(problems, fmt.Sprintf("the system message lacks %q", instructed))
+	}
+	return problems
+}
+
+// answer is the last answer, or one token and the calls of a step.
+type answer struct {
+	key    string
+	tokens int
+	calls  []Call
+}
+
+func (t turn) answer(toolChoice any) answer {
+	if toolChoice == "none" || t.steps >= len(t.Script.Steps) {
+		return answer{t.Key, t.Tokens, nil}
+	}
+	return answer{t.Key, 1, t.Script.Steps[t.steps]}
+}
+
+func (a answer) len() int { return a.tokens + len(a.calls) }
+
+func (a answer) piece(i int) string {
+	if i < a.tokens {
+		return llmtest.Chunk(fmt.Sprintf(`{"content":%s}`, encode(token(a.key, i))), "")
+	}
+	c := a.calls[i-a.tokens]
+	return llmtest.Chunk(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}]}`,
+		i-a.tokens, encode(c.ID), encode(c.Name), encode(c.Arguments)), "")
+}
+
+func encode(text string) string {
+	data, _ := json.Marshal(text) // a string always encodes
+	return string(data)
+}
+
+// stream fails after cut pieces.
+func (a answer) stream(ctx context.Context, w http.ResponseWriter, every time.Duration, cut int) error {
+	w.Header().Set("Content-Type", "text/event-stream")
+	controller := http.NewResponseController(w)
+	for i := range a.len() {
+		if i == cut {
+			return errCut
+		}
+		if i > 0 && !pause.For(ctx, every) {
+			return ctx.Err()
+		}
+		if _, err := io.WriteString(w, a.piece(i)); err != nil {
+			return err
+		}
+		if err := controller.Flush(); err != nil {
+			return err
+		}
+	}
+	reason := "stop"
+	if len(a.calls) > 0 {
+		reason = "tool_calls"
+	}
+	_, err := io.WriteString(w, llmtest.Chunk(`{}`, reason)+llmtest.UsageChunk(InputTokens, a.len())+llmtest.Done)
+	return err
+}
+
+// InputTokens is the input of each request in the usage that the model reports. The output is the
+// number of tokens and calls.
+const InputTokens = 7
+
 // stall is how long the model is silent before it resets the connection.
 const stall = 2 * time.Second
 
 // fault injects a random fault: it rejects the request, or resets the connection after a
-// pause or after cut tokens.
-func (m *model) fault(w http.ResponseWriter, r *http.Request, message Message) (cut int, served bool) {
+// pause or after cut pieces.
+func (m *model) fault(w http.ResponseWriter, r *http.Request, pieces int) (cut int, served bool) {
 	switch int(4 * m.chance()) {
 	case 0:
 		w.Header().Set("Retry-After", "0")
@@ -112,31 +218,8 @@ func (m *model) fault(w http.ResponseWriter, r *http.Request, message Message) (
 		pause.For(r.Context(), stall)
 		return 0, false
 	default:
-		return int(m.chance() * float64(message.Tokens)), false
+		return int(m.chance() * float64(pieces)), false
 	}
 }
 
-var errCut = fmt.Errorf("the answer is cut off")
-
-// answer fails after cut tokens.
-func answer(ctx context.Context, w http.ResponseWriter, message Message, cut int) error {
-	w.Header().Set("Content-Type", "text/event-stream")
-	controller := http.NewResponseController(w)
-	for i := range message.Tokens {
-		if i == cut {
-			return errCut
-		}
-		if i > 0 && !pause.For(ctx, message.Every) {
-			return ctx.Err()
-		}
-		text, _ := json.Marshal(token(message.Key, i)) // a string always encodes
-		if _, err := io.WriteString(w, llmtest.Chunk(fmt.Sprintf(`{"content":%s}`, text), "")); err != nil {
-			return err
-		}
-		if err := controller.Flush(); err != nil {
-			return err
-		}
-	}
-	_, err := io.WriteString(w, llmtest.Chunk(`{}`, "stop")+llmtest.UsageChunk(7, message.Tokens)+llmtest.Done)
-	return err
-}
+var errCut = errors.New("the answer is cut off")

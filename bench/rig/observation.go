@@ -27,6 +27,8 @@ const (
 	Viewing Kind = "viewing"
 	// Viewed: all viewers have seen the end of the turn.
 	Viewed Kind = "viewed"
+	// Invalid: the model has received a request that violates a rule; Value is the problem.
+	Invalid Kind = "invalid"
 	// Broken: a process failed; Value is the error.
 	Broken Kind = "broken"
 )
@@ -36,6 +38,8 @@ type Observation struct {
 	Key   string    `json:"key,omitempty"`
 	At    time.Time `json:"at"`
 	Value string    `json:"value,omitempty"`
+	// Size is that of the request in bytes.
+	Size int `json:"size,omitempty"`
 	// First is when an observer saw the first token; zero without tokens.
 	First time.Time `json:"first,omitzero"`
 	// Delays are the times from writing to observing each token.
@@ -118,4 +122,16 @@ func (all *Observations) Find(kind Kind, key string) (Observation, bool) {
 	defer all.mu.Unlock()
 	o, ok := all.seen[observationKey{kind, key}]
 	return o, ok
+}
+
+// All returns those of a kind, in any order.
+func (all *Observations) All(kind Kind) (found []Observation) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for k, o := range all.seen {
+		if k.kind == kind {
+			found = append(found, o)
+		}
+	}
+	return found
 }

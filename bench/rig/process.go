@@ -35,6 +35,8 @@ type addresses struct {
 	Gateway  string  `json:"gateway,omitempty"`
 	Faults   float64 `json:"faults,omitempty"`
 	Seed     uint64  `json:"seed,omitempty"`
+	// Checked is whether the model checks requests.
+	Checked bool `json:"checked,omitempty"`
 	// NATSPort is the port of the NATS server; 0: any free port.
 	NATSPort int `json:"natsPort,omitempty"`
 }

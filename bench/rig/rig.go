@@ -30,10 +30,15 @@ type Options struct {
 	// Minimal omits the processes behind Bare, Direct and Contexts.Watch, which must not
 	// be used then.
 	Minimal bool
-	// LogDir is an existing directory for the logs of the workers. Empty: none are kept.
+	// Checked makes the model report requests that violate a rule of providers, or the [Script] of
+	// their message, as [Invalid].
+	Checked bool
+	// LogDir is the directory for the logs of the workers; Start creates it. Empty: none are kept.
 	LogDir string
 	// Worker is the path of the worker binary. Empty: next to this executable.
 	Worker string
+	// WorkerArgs precede the flags of all workers.
+	WorkerArgs []string
 	// TaskQueue on which contexts start. Empty: wire.TaskQueue.
 	TaskQueue string
 }
@@ -67,6 +72,11 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 		}
 		options.Worker = filepath.Join(filepath.Dir(executable), "worker")
 	}
+	if options.LogDir != "" {
+		if err := os.MkdirAll(options.LogDir, 0o700); err != nil {
+			return nil, err
+		}
+	}
 	r := &Rig{options: options, Observations: newObservations()}
 	defer func() {
 		if err != nil {
@@ -90,7 +100,7 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	}
 	r.stops = append(r.stops, r.Temporal.Close)
 
-	r.addresses.Faults, r.addresses.Seed = options.Faults, options.Seed
+	r.addresses.Faults, r.addresses.Seed, r.addresses.Checked = options.Faults, options.Seed, options.Checked
 	subprocesses := map[role]*subprocess{}
 	roles := []role{roleNATS, roleModel, roleBare, roleDirect, roleWatch}
 	if options.Minimal {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +28,8 @@ type WorkerOptions struct {
 	ContinueAsNewAfter int
 	// DrainTimeout of the worker. 0: its default.
 	DrainTimeout time.Duration
+	// Args are further flags.
+	Args []string
 }
 
 type Worker struct{ process *child.Process }
@@ -36,10 +39,11 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
 	}
-	cmd := exec.Command(r.options.Worker,
+	cmd := exec.Command(r.options.Worker, append(slices.Clone(r.options.WorkerArgs),
 		"--address", r.addresses.Temporal, "--nats-url", r.addresses.NATS,
 		"--blob-url", r.addresses.Blobs, "--task-queue", options.TaskQueue,
-		"--continue-as-new-after", strconv.Itoa(options.ContinueAsNewAfter))
+		"--continue-as-new-after", strconv.Itoa(options.ContinueAsNewAfter))...)
+	cmd.Args = append(cmd.Args, options.Args...)
 	if options.DrainTimeout > 0 {
 		cmd.Args = append(cmd.Args, "--drain-timeout", options.DrainTimeout.String())
 	}

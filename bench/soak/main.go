@@ -61,7 +61,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history entries after which runs continue as new, at least %d; 0: when Temporal suggests it", contexts.MinContinueAfter))
 	without := flags.String("without", "", "kinds of faults to exclude, separated by commas: "+names(faultNames))
 	kindList := flags.String("kinds", "", "kinds of contexts to use, separated by commas; empty: all of "+kindNames())
-	flags.StringVar(&o.logs, "logs", "", "existing directory for the logs of workers and the histories of contexts with problems; empty: none are kept")
+	flags.StringVar(&o.logs, "logs", "", "directory for the logs of workers and the histories of contexts with problems; created if it is missing; empty: none are kept")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
