@@ -47,8 +47,10 @@ func workBare(s *self) error {
 	w.RegisterWorkflowWithOptions(bareLoop, workflow.RegisterOptions{Name: bareName})
 	model := modelClient(s.Model)
 	w.RegisterActivityWithOptions(func(ctx context.Context, message string) (string, error) {
-		return ask(ctx, model, message, nil)
+		answer, err := ask(ctx, model, userMessage(message), nil)
+		return answer.Content, err
 	}, activity.RegisterOptions{Name: bareCall})
+	registerNaive(w, model)
 	if err := w.Start(); err != nil {
 		return err
 	}

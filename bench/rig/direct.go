@@ -19,7 +19,7 @@ func callModel(s *self) error {
 		}
 		go func() {
 			var seen tokenTimes
-			if _, err := ask(context.Background(), client, o.Ask, seen.token); err != nil {
+			if _, err := ask(context.Background(), client, userMessage(o.Ask), seen.token); err != nil {
 				s.report(Observation{Kind: Broken, Key: KeyOf(o.Ask), At: time.Now(), Value: err.Error()})
 				return
 			}
@@ -34,27 +34,29 @@ func modelClient(url string) *openai.Client {
 	return openai.NewClientWithConfig(config)
 }
 
-func ask(ctx context.Context, client *openai.Client, message string, onToken func(string)) (string, error) {
-	stream, err := client.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{
-		Model:    "scripted",
-		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: message}},
-	})
+func userMessage(text string) []openai.ChatCompletionMessage {
+	return []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: text}}
+}
+
+func ask(ctx context.Context, client *openai.Client, messages []openai.ChatCompletionMessage, onToken func(string)) (openai.ChatCompletionMessage, error) {
+	answer := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant}
+	stream, err := client.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{Model: "scripted", Messages: messages})
 	if err != nil {
-		return "", err
+		return answer, err
 	}
 	defer stream.Close()
-	text := ""
 	for {
 		chunk, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return text, nil
+			return answer, nil
 		}
 		if err != nil {
-			return text, err
+			return answer, err
 		}
 		for _, choice := range chunk.Choices {
+			answer.ToolCalls = append(answer.ToolCalls, choice.Delta.ToolCalls...) // each is one chunk
 			if delta := choice.Delta.Content; delta != "" {
-				text += delta
+				answer.Content += delta
 				if onToken != nil {
 					onToken(delta)
 				}
