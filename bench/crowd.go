@@ -172,12 +172,12 @@ func memory(r *runner) error {
 	return nil
 }
 
-func (r *runner) replaceWorker() error {
+func (r *runner) replaceWorker(args ...string) error {
 	if err := r.worker.Stop(); err != nil {
 		return err
 	}
 	var err error
-	r.worker, err = r.rig.StartWorker(r.ctx, rig.WorkerOptions{})
+	r.worker, err = r.rig.StartWorker(r.ctx, rig.WorkerOptions{Args: args})
 	return err
 }
 

@@ -47,6 +47,7 @@ const (
 var scenarios = []scenario{
 	{"fold", "fold long logs", fold, none},
 	{"untuned", "one context on a server as shipped", signalUntuned, untuned},
+	{"calls-untuned", "a turn of 100 tool calls on a server as shipped", toolsUntuned, untuned},
 	{"signal", "one context, one turn after the other", signalAlone, tuned},
 	{"interrupt", "new input while an answer streams", interrupt, tuned},
 	{"streams", "50 answers that stream at once", streams, tuned},
@@ -55,6 +56,7 @@ var scenarios = []scenario{
 	{"memory", "500 contexts at once", memory, tuned},
 	{"cached", "1,000 contexts of 1 MB each", cached, tuned},
 	{"failover", "a worker that is killed during an answer", failover, tuned},
+	{"calls", "a turn of 100 tool calls at 200,000 tokens", tools, tuned},
 	{"long", "a context of 5,000 turns, and a worker that does not know it", long, tuned},
 	{"opening", "an archive of 2,000 segments", opening, none},
 	{"archive", "a closed context of 10,000 events", archived, tuned},
@@ -131,7 +133,7 @@ func (r *runner) runIn(w environment, wanted *regexp.Regexp) (err error) {
 	}
 	for _, s := range todo {
 		began := time.Now()
-		fmt.Fprintf(os.Stderr, "%-10s %s", s.name, s.what)
+		fmt.Fprintf(os.Stderr, "%-13s %s", s.name, s.what)
 		if err := s.run(r); err != nil {
 			fmt.Fprintln(os.Stderr)
 			return fmt.Errorf("%s: %w", s.name, err)

@@ -45,6 +45,17 @@ var document = []struct {
 		{"export_events_per_second", "export of a log"},
 		{"fork_ms_10000_events", "fork at event 10,000"},
 	}},
+	{"Tool calls", []struct{ metric, text string }{
+		{"tool_history_events_first_10_calls", "history per call, calls 1 to 10"},
+		{"tool_history_events_last_10_calls", "history per call, calls 91 to 100"},
+		{"tool_history_bytes_first_10_calls", "size of the history per call, calls 1 to 10"},
+		{"tool_history_bytes_last_10_calls", "size of the history per call, calls 91 to 100"},
+		{"tool_request_bytes_last_10_calls", "model request, calls 91 to 100"},
+		{"tool_step_first_10_calls_ms", "call to next model request, calls 1 to 10"},
+		{"tool_step_last_10_calls_ms", "call to next model request, calls 91 to 100"},
+		{"untuned_tool_step_last_10_calls_ms", "the same on a stock Temporal server, calls 91 to 100"},
+		{"naive_untuned_tool_calls_until_the_server_ends_it", "calls until a stock server ended the reference"},
+	}},
 	{"Memory", []struct{ metric, text string }{
 		{"worker_rss_500_mb", "worker, 500 contexts"},
 		{"worker_rss_1000_cached_1mb_mb", "worker, 1,000 contexts of 1 MB in its cache"},
