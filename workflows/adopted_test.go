@@ -29,8 +29,8 @@ import (
 // TestARunOverItsSizeLimitRecordsTheAdoptedAnswer runs the second workflow task of a run
 // that started with a backlog and a running answer. Before that task, the answer ends
 // and the history exceeds 16 MiB. The run records the answer before it continues as
-// new: the next run could not adopt it again. The test environment runs a task per
-// event, hence the history.
+// new: the next run could not adopt it again. Temporal's test environment runs a task per
+// event, so the test replays a history instead.
 func TestARunOverItsSizeLimitRecordsTheAdoptedAnswer(t *testing.T) {
 	input := runningInput(t)
 	signal, err := proto.Marshal(payloads(t, map[string]any{"_tag": "UserMessage", "content": "Hi"}))

@@ -36,8 +36,8 @@ func (r *run) append(ctx workflow.Context, in converter.RawValue) (wire.Appended
 	r.inbox.put(signal{name: wire.SignalEvent, append: a})
 	isRecorded := func() bool { return a.isRecorded }
 	if workflow.Await(ctx, isRecorded) != nil && r.session.EventCount > 0 && r.opened.rules >= reducer.Rules2 {
-		// The workflow was cancelled, and still records its input. Runs of 0.1.0 return no ids, and
-		// before Open the rules of the run are unknown.
+		// The workflow was cancelled, but still records its input, so the update waits for the ids. Runs
+		// of 0.1.0 did not, and before Open the rules of the run are unknown.
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 		_ = workflow.Await(ctx, isRecorded)
 	}
@@ -59,8 +59,8 @@ type validated struct {
 	events   []event.Event // nil: invalid, or taken by the handler
 }
 
-// take returns the events of an update. A replay calls no validator, and an update may precede the
-// result of Open, which determines the rules. take then tries all rules: some accepted the update.
+// take returns the events of an update. In a replay, no validator has decoded them, and Open may not
+// have returned the rules yet, so take tries the rules of each release until they are valid.
 func (a *appends) take(in converter.RawValue, updateID string) ([]event.Event, error) {
 	v := a.validated
 	a.validated = validated{}
@@ -81,7 +81,7 @@ func appendedEvents(in converter.RawValue, updateID string, rules reducer.Rules)
 		[]*commonpb.Payload{in.Payload()}, func(p *commonpb.Payload) bool { return p == nil })})
 	var events []event.Event
 	if err == nil && len(data) > wire.MaxAppendBytes {
-		err = fmt.Errorf("%d bytes, at most %d are appended by an update: send the signal %s", len(data), wire.MaxAppendBytes, wire.SignalEvent)
+		err = fmt.Errorf("%d bytes (an update appends at most %d; send the signal %s)", len(data), wire.MaxAppendBytes, wire.SignalEvent)
 	}
 	if err == nil {
 		events, err = decodeEvents(data, rules)

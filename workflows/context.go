@@ -269,7 +269,7 @@ func (r *run) hasResult() bool {
 }
 
 // receive applies the inbox in order, up to maxTaskBytes, and then the results of activities. An
-// urgent run applies results even if signals remain: the next run does not have them.
+// urgent run applies results even if signals remain: the next run does not receive these results.
 func (r *run) receive() {
 	if r.isUrgent() {
 		r.awaitAdopted()

@@ -135,7 +135,7 @@ func TestAMissingInterceptorFailsTheWorkflowTask(t *testing.T) {
 	w := bareWorld(t, "context:demo")
 	w.ExecuteWorkflow(wire.WorkflowType)
 	var panicked *temporal.PanicError
-	require.ErrorAs(t, w.GetWorkflowError(), &panicked, "a panic fails a task, which is tried again")
+	require.ErrorAs(t, w.GetWorkflowError(), &panicked, "a panic fails the task, which Temporal retries")
 	require.ErrorContains(t, panicked, "workflows.Interceptor() is missing")
 }
 
@@ -390,7 +390,7 @@ func TestTheLastHeartbeatOfADeadWorkerIsTheUsageOfItsAttempt(t *testing.T) {
 
 func TestOpeningIsRetriedUntilItSucceeds(t *testing.T) {
 	w := newWorld(t)
-	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, errors.New("the list is away")).Times(20)
+	w.OnActivity(acts.Open, mock.Anything, mock.Anything).Return(activities.OpenResult{}, errors.New("the store is unavailable")).Times(20)
 	w.opens()
 	w.at(0, func() {
 		w.SignalWorkflow(wire.SignalEvent, map[string]any{"_tag": "SystemPrompt", "content": "Be brief."})

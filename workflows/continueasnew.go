@@ -53,7 +53,7 @@ var (
 	// dueLimits apply between two requests. Options.ContinueAfter of the activities overrides
 	// entries.
 	dueLimits = usage{entries: 4_096, bytes: 4 << 20, signals: 3_000, updates: 1_000}
-	// overdueLimits apply during an answer; entries are half as many again.
+	// overdueLimits apply during an answer; the limit of entries is 1.5 times that of dueLimits.
 	overdueLimits = usage{bytes: 6 << 20, signals: 3_500, updates: 1_500}
 	// urgentLimits apply always, even if the archive lags or the answer must be requested again.
 	urgentLimits = usage{entries: 45_000, bytes: 16 << 20, signals: 4_000, updates: 1_900}
@@ -73,7 +73,7 @@ type task struct {
 	// length and size are those of the history at the start of the task, in entries and bytes;
 	// grown is how much size grew since the start of the previous task.
 	length, size, grown     int
-	signalBytes, plainBytes int // inbox.plainBytes: growth with this task, and total
+	signalBytes, plainBytes int // growth of inbox.plainBytes in this task, and its value
 	recorded                int // bytes of events that the task recorded
 }
 

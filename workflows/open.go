@@ -72,8 +72,8 @@ func (r *run) checkStore(id string) {
 }
 
 // isReset reports whether a reset created the run and it has not registered. The history before the
-// reset point belongs to the base run. It replays with the default version, except where a base run
-// registered after a reset of its own.
+// reset point is that of the base run. There, GetVersion returns the default version, except where
+// the base run registered after a reset of its own.
 func (r *run) isReset() bool {
 	info := workflow.GetInfo(r.ctx)
 	length := info.GetCurrentHistoryLength()

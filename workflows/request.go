@@ -120,8 +120,8 @@ func (r *run) awaitAdopted() {
 	}
 }
 
-// tellRequest asks the worker whether new input interrupts the request. Without an acknowledgement,
-// Generate sees the input in the session that it reads next, or in a stop check.
+// tellRequest tells the worker about new input, which stops an attempt without it. Without an
+// acknowledgement, Generate sees the input in the session that it reads next, or in a stop check.
 func (r *run) tellRequest(tell reducer.TellRequest) {
 	r.sendStop(activities.Stop{RequestID: tell.RequestID, Reason: event.ReasonNewUserInput, Through: tell.Through})
 }

@@ -15,7 +15,7 @@ import (
 // event. The workflow id is the idempotency key. Register it as [wire.WorkflowSend].
 func Send(ctx workflow.Context, in wire.Scheduled) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 15 * time.Second, // also the time until another worker retries for a killed one
+		StartToCloseTimeout: 15 * time.Second, // if a worker is killed, another one retries after this time
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, MaximumInterval: time.Minute},
 		Summary:             "send to " + in.ContextName,
 	})

@@ -20,7 +20,7 @@ type toolCall struct {
 	requestID, callID string
 	future            workflow.Future
 	cancel            workflow.CancelFunc
-	isCancelled       bool // no request waits for the result, which is recorded if it still arrives
+	isCancelled       bool // no request waits for the result; a late one is still recorded
 }
 
 func (c toolCalls) areAwaited() bool {
@@ -31,7 +31,7 @@ func (c toolCalls) isReady() bool {
 	return slices.ContainsFunc(c, func(call toolCall) bool { return call.future.IsReady() })
 }
 
-// toolSlack is added to the timeout of a call. After both, its worker counts as stuck.
+// toolSlack is the time beyond the timeout of a call after which its worker counts as stuck.
 const toolSlack = 30 * time.Second
 
 func (r *run) callTool(effect reducer.CallTool) {

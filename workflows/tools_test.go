@@ -23,8 +23,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/workflows"
 )
 
-// puppet is a step function whose effects a test chooses: a message without a turn performs the
-// effects that the test names by its text. It keeps the inputs about tools.
+// puppet is a step function with effects that a test chooses: those of a message are listed under its
+// text, in addition to its usual ones. It keeps the inputs about tools.
 type puppet struct {
 	effects map[string][]reducer.Effect
 	inputs  []reducer.Input

@@ -22,8 +22,8 @@ var (
 const showTurnsEvery = 5 * time.Second
 
 // updateVisibility sets the details and search attributes for the Temporal UI. An update of search
-// attributes costs a history event and a third of what the server spends on a turn, so the status
-// does not show an answer that ends before it is announced, and the number of turns lags.
+// attributes costs a history event and a third of what the server spends on a turn. Therefore, the
+// number of turns lags, and the status shows no answer that ends before its signal request-started.
 func (r *run) updateVisibility() {
 	workflow.SetCurrentDetails(r.ctx, details(r.session))
 	status := wire.StatusOf(r.session)

@@ -30,7 +30,7 @@ func Replay(history *historypb.History, storage converter.ExternalStorage) error
 	}
 	started := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 	if started.GetWorkflowId() == "" {
-		return errors.New("replay: the history does not begin with the start of a workflow that names its id")
+		return errors.New("replay: the history does not begin with WorkflowExecutionStarted and a workflow id")
 	}
 	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
 		Interceptors:             []interceptor.WorkerInterceptor{workflows.Interceptor()},
