@@ -21,7 +21,7 @@ type identity struct {
 
 func newIdentity(max int) identity { return identity{seen: map[uint64]int{}, max: max} }
 
-// of returns the id of the next occurrence of a line in an agent session.
+// of returns the client event id of the next occurrence of a line in an agent session.
 func (i *identity) of(session string, line []byte) string {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%d %s\n", len(session), session)

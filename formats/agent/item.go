@@ -57,7 +57,7 @@ func userMessage(text string, fields extra) item {
 type repeats struct {
 	// last is the newest init line.
 	last initLine
-	// answer is the newest one since the last user message; finished: the agent reported it as final.
+	// answer is the newest since the last user message, finished whether the agent called it final.
 	answer   string
 	finished bool
 }

@@ -23,9 +23,9 @@ func TestResultsFollowTheirCalls(t *testing.T) {
 			"call a, call b, call c, result b, result c, result a"},
 		{"without an id, before the call", result("", "Edit") + call("a", "Read") + call("b", "Edit") + result("a", "Read"),
 			"call a, call b, result b, result a"},
-		{"a second one", call("a", "Read") + result("a", "Read") + result("a", "Read"), "call a, result a, result a"},
-		{"a call that comes again", call("a", "Read") + call("a", "Read") + result("a", "Read"), "call a, call a, result a"},
-		{"of no call", call("a", "Read") + result("b", "Read") + result("", "Edit") + result("a", "Read"),
+		{"a second result", call("a", "Read") + result("a", "Read") + result("a", "Read"), "call a, result a, result a"},
+		{"a repeated call", call("a", "Read") + call("a", "Read") + result("a", "Read"), "call a, call a, result a"},
+		{"without a call", call("a", "Read") + result("b", "Read") + result("", "Edit") + result("a", "Read"),
 			`call a, result a, warning: the result of call "b" has no matching call, warning: the result of a call to tool "Edit" has no matching call`},
 		{"a call without one", call("a", "Read") + call("b", "Edit") + result("b", "Edit"), "call a, call b, result b, unknown a"},
 	} {

@@ -107,7 +107,7 @@ func TestEveryLineBecomesAnEvent(t *testing.T) {
 	}{
 		{"CRLF line endings", "\ufeff" + `{"type":"message","role":"user","text":"Hello"}` + "\r\n\r\n", []event.Body{hello}},
 		{"no final newline", strings.TrimSpace(message("user", "Hello")), []event.Body{hello}},
-		{"NUL between and within", "\x00\x00" + strings.Replace(message("user", "Hello"), "ll", "l\x00l", 1), []event.Body{hello}},
+		{"NUL bytes between and within lines", "\x00\x00" + strings.Replace(message("user", "Hello"), "ll", "l\x00l", 1), []event.Body{hello}},
 		{"colours around an object", "\x1b[2m" + strings.TrimSpace(message("user", "Hello")) + "\x1b[0m\n", []event.Body{hello}},
 		{"not UTF-8", message("user", "Hell\xff"), []event.Body{event.UserMessage{Content: "Hell\ufffd", TriggersTurn: new(false)}}},
 		{"JSON that is no object", `["a", 1]`, []event.Body{event.Note{Kind: event.NoteSystem, Content: `["a", 1]`}}},

@@ -35,12 +35,12 @@ func TestMessagesBecomeEvents(t *testing.T) {
 	}{
 		{"in a document", `{"messages":[{"role":"user","content":"Hello"}]}`, hello},
 		{"in an array", `[{"role":"user","content":"Hello"}]`, hello},
-		{"over many lines", "\n[\n\n{\"role\":\"user\",\n\"content\":\"Hello\"}\r\n]\n", hello},
+		{"on several lines", "\n[\n\n{\"role\":\"user\",\n\"content\":\"Hello\"}\r\n]\n", hello},
 		{"in a whole request", `{"model":"m","tools":[{"messages":[]}],"messages":[{"role":"user","content":"Hello"}],"temperature":0}`, hello},
-		{"with what nobody knows", `[{"role":"user","content":"Hello","name":"me","id":"x","weight":1}]`, hello},
-		{"in parts of text", `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""},{"type":"text","text":"b"}]}]`,
+		{"with unknown fields", `[{"role":"user","content":"Hello","name":"me","id":"x","weight":1}]`, hello},
+		{"in text parts", `[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":""},{"type":"text","text":"b"}]}]`,
 			[]event.Body{event.UserMessage{Content: "a\n\nb"}}},
-		{"of nothing", `[{"role":"user","content":""}]`, []event.Body{event.UserMessage{}}},
+		{"without text", `[{"role":"user","content":""}]`, []event.Body{event.UserMessage{}}},
 		{"with images", `[{"role":"user","content":[
 			{"type":"image_url","image_url":{"url":"data:image/png;base64,UE5H","detail":"low"}},
 			{"type":"image_url","image_url":{"url":"https://example.com/a.webp?b=c.png"}},
@@ -50,7 +50,7 @@ func TestMessagesBecomeEvents(t *testing.T) {
 				blob("image/png", ""), link("image/webp", "https://example.com/a.webp?b=c.png"), link("image/jpeg", "https://example.com/"),
 				event.UserMessage{Content: "Look"},
 			}},
-		{"with sound", `[{"role":"user","content":[
+		{"with audio", `[{"role":"user","content":[
 			{"type":"input_audio","input_audio":{"data":"UE5H","format":"wav"}},{"type":"input_audio","input_audio":{"data":"UE5H","format":"mp3"}}]}]`,
 			[]event.Body{blob("audio/wav", ""), blob("audio/mpeg", ""), event.UserMessage{}}},
 		{"with files", `[{"role":"user","content":[
@@ -99,9 +99,9 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
 		{"none", `[]`, "line 1: the conversation has no messages"},
 		{"none in a document", "\n" + `{"messages":[]}`, "line 2: the conversation has no messages"},
-		{"another object over many lines", "{\n\"a\":1\n}", `the object has neither _tag nor messages`},
-		{"an object for all", "{\"messages\":\n{}}", "line 2: messages: want an array"},
-		{"null for all", `{"messages":null}`, "line 1: messages: want an array"},
+		{"another object on several lines", "{\n\"a\":1\n}", `the object has neither _tag nor messages`},
+		{"an object instead of an array", "{\"messages\":\n{}}", "line 2: messages: want an array"},
+		{"null instead of an array", `{"messages":null}`, "line 1: messages: want an array"},
 		{"two conversations", `[{"role":"user","content":"a"}]` + "\n\n[]", "line 3: found data after the conversation (a file holds one conversation)"},
 		{"two conversations on a line", `[{"role":"user","content":"a"}] []`, "line 1: is not JSON: invalid character '[' after top-level value"},
 		{"a string", "[\n{\"role\":\"user\",\"content\":\"a\"},\n\n\"s3cr3t\"]", `line 4, message 2: want a message like {"role":"user","content":"Hello"}`},
@@ -111,21 +111,21 @@ func TestInvalidMessagesAreRejected(t *testing.T) {
 		{"a role that is a number", `[{"role":7,"content":"a"}]`, "line 1, message 1: role: want a string, got number"},
 		{"no content", `[{"role":"user"}]`, "line 1, message 1: content: missing"},
 		{"no content of an answer", `[{"role":"assistant","content":null}]`, "line 1, message 1: content: missing"},
-		{"no part", `[{"role":"user","content":[]}]`, "line 1, message 1: content: missing"},
+		{"no parts", `[{"role":"user","content":[]}]`, "line 1, message 1: content: missing"},
 		{"a refusal of a user", `[{"role":"user","refusal":"No."}]`, "line 1, message 1: content: missing"},
 		{"calls of a user", `[{"role":"user","tool_calls":[` + call + `]}]`, "line 1, message 1: content: missing"},
 		{"content that is an object", `[{"role":"user","content":{"text":"s3cr3t"}}]`, "line 1, message 1: content: want a string or an array of parts"},
 		{"a part that is a string", user(`"s3cr3t"`), "line 1, message 1: content: want an object, got string"},
-		{"a part of another kind", user(`{"type":"video"}`), `line 1, message 1: content.0.type: want text, image_url, input_audio or file, got "video"`},
-		{"a part without its kind", user(`{"type":"text","text":"a"},{"type":"image_url"}`), "line 1, message 1: content.1.image_url: missing"},
+		{"a part of an unknown type", user(`{"type":"video"}`), `line 1, message 1: content.0.type: want text, image_url, input_audio or file, got "video"`},
+		{"a part without the field of its type", user(`{"type":"text","text":"a"},{"type":"image_url"}`), "line 1, message 1: content.1.image_url: missing"},
 		{"an image without a URL", user(`{"type":"image_url","image_url":{"url":7}}`), "line 1, message 1: content.image_url.url: want a string, got number"},
 		{"an image that is a string", user(`{"type":"image_url","image_url":"https://example.com/a.png"}`), "line 1, message 1: content.image_url: want an object, got string"},
-		{"an image by another URL", user(`{"type":"image_url","image_url":{"url":"ftp://example.com/s3cr3t"}}`), "line 1, message 1: FileAttachmentEvent.source.url: want an http, https or data URL"},
-		{"an image in no base64", user(`{"type":"image_url","image_url":{"url":"data:image/png;base64,s3cr3t!"}}`), "line 1, message 1: content.0.image_url.url: want a data URL like data:image/png;base64,… (RFC 2397)"},
-		{"an image of nothing", user(`{"type":"image_url","image_url":{"url":"data:image/png;base64,"}}`), "line 1, message 1: FileAttachmentEvent.source.data: missing"},
-		{"sound in no base64", user(`{"type":"input_audio","input_audio":{"data":"s3cr3t!","format":"wav"}}`), "line 1, message 1: content.0.input_audio.data: want bytes in base64 (RFC 4648)"},
-		{"sound of another format", user(`{"type":"input_audio","input_audio":{"data":"UE5H","format":"flac"}}`), "line 1, message 1: content.0.input_audio.format: want wav or mp3"},
-		{"a file that is elsewhere", user(`{"type":"file","file":{"file_id":"file-s3cr3t"}}`), "line 1, message 1: content.0.file.file_data: missing (a file_id cannot be resolved; embed the file)"},
+		{"an image with an FTP URL", user(`{"type":"image_url","image_url":{"url":"ftp://example.com/s3cr3t"}}`), "line 1, message 1: FileAttachmentEvent.source.url: want an http, https or data URL"},
+		{"an image with invalid base64", user(`{"type":"image_url","image_url":{"url":"data:image/png;base64,s3cr3t!"}}`), "line 1, message 1: content.0.image_url.url: want a data URL like data:image/png;base64,… (RFC 2397)"},
+		{"an empty image", user(`{"type":"image_url","image_url":{"url":"data:image/png;base64,"}}`), "line 1, message 1: FileAttachmentEvent.source.data: missing"},
+		{"audio with invalid base64", user(`{"type":"input_audio","input_audio":{"data":"s3cr3t!","format":"wav"}}`), "line 1, message 1: content.0.input_audio.data: want bytes in base64 (RFC 4648)"},
+		{"audio in another format", user(`{"type":"input_audio","input_audio":{"data":"UE5H","format":"flac"}}`), "line 1, message 1: content.0.input_audio.format: want wav or mp3"},
+		{"a file by id", user(`{"type":"file","file":{"file_id":"file-s3cr3t"}}`), "line 1, message 1: content.0.file.file_data: missing (a file_id cannot be resolved; embed the file)"},
 		{"an image of the system", `[{"role":"system","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}]`, "line 1, message 1: content.0.type: want text (only user messages may have attachments)"},
 		{"a function's result", `[{"role":"function","name":"n","content":"a"}]`, `line 1, message 1: role: want system, developer, user, assistant or tool, got "function"`},
 		{"a function's call", `[{"role":"assistant","content":"a","function_call":{"name":"n"}}]`, "line 1, message 1: function_call: unsupported (use tool_calls)"},
@@ -178,22 +178,22 @@ func TestALogIsWrittenAsMessages(t *testing.T) {
 		{"nothing", nil, nil},
 		{"the roles", []event.Body{event.SessionStarted{}, event.UserMessage{Content: "<a>"}, event.SystemPrompt{Content: "s"}, event.AssistantMessage{Content: "b", Partial: true}},
 			[]string{`{"role":"system","content":"s"}`, `{"role":"user","content":"<a>"}`, `{"role":"assistant","content":"b"}`}},
-		{"a late answer where it belongs", []event.Body{event.UserMessage{Content: "a"}, event.UserMessage{Content: "b"}, event.AssistantMessage{Content: "x", ThroughEventID: "demo:0001"}},
+		{"a late answer after the messages of its request", []event.Body{event.UserMessage{Content: "a"}, event.UserMessage{Content: "b"}, event.AssistantMessage{Content: "x", ThroughEventID: "demo:0001"}},
 			[]string{`{"role":"user","content":"a"}`, `{"role":"assistant","content":"x"}`, `{"role":"user","content":"b"}`}},
 		{"images", []event.Body{file(blob, "image/png", "a.png"), file(dataURL, "Image/PNG; x=y", ""), file(link, "image/png", "a"), look},
 			[]string{`{"role":"user","content":[` + text + "," + png + "," + png + `,{"type":"image_url","image_url":{"url":"https://example.com/a"}}]}`}},
 		{"an image alone", []event.Body{file(blob, "image/png", ""), event.UserMessage{Content: " "}}, []string{`{"role":"user","content":[` + png + `]}`}},
-		{"sound", []event.Body{file(blob, "audio/x-wav", ""), file(blob, "audio/mpeg", ""), look},
+		{"audio", []event.Body{file(blob, "audio/x-wav", ""), file(blob, "audio/mpeg", ""), look},
 			[]string{`{"role":"user","content":[` + text + `,{"type":"input_audio","input_audio":{"data":"UE5H","format":"wav"}},{"type":"input_audio","input_audio":{"data":"UE5H","format":"mp3"}}]}`}},
 		{"a PDF", []event.Body{file(blob, "application/pdf", "a.pdf"), file(blob, "application/pdf", ""), look},
 			[]string{`{"role":"user","content":[` + text + `,{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,UE5H"}},` +
 				`{"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,UE5H"}}]}`}},
-		{"a file of text, in front of what is not text", []event.Body{file(blob, "image/png", ""), file(blob, "text/plain", "a.txt"), look},
+		{"text files before other attachments", []event.Body{file(blob, "image/png", ""), file(blob, "text/plain", "a.txt"), look},
 			[]string{`{"role":"user","content":[{"type":"text","text":"Look\n\n[Attached: a.txt (blob)]\nPNG"},` + png + `]}`}},
-		{"notes of what is elsewhere, or nothing that a model reads", []event.Body{
+		{"notes for files on a worker, files by URL and unsupported types", []event.Body{
 			file(event.Source{Type: event.SourceFile, Path: "notes/a.txt"}, "text/plain", "a.txt"), file(link, "text/html", "b.html"), file(blob, "video/mp4", ""), look,
 		}, []string{`{"role":"user","content":"Look\n\n[Attached: notes/a.txt]\n[Attached: b.html (https://example.com/a)]\n[Attached: blob]"}`}},
-		{"a note of a blob that is referred to", []event.Body{
+		{"a note for a blob reference", []event.Body{
 			file(event.Source{Type: event.SourceBlob, Ref: "sha256/" + strings.Repeat("0", 64)}, "image/png", "a.png"), look,
 		}, []string{`{"role":"user","content":"Look\n\n[Attached: a.png (blob:sha256/` + strings.Repeat("0", 64) + `)]"}`}},
 		{"a call and its result", []event.Body{call, event.ToolResult{ToolCallID: "c1", Value: json.RawMessage(`{"ok":true}`)}},
@@ -208,7 +208,7 @@ func TestALogIsWrittenAsMessages(t *testing.T) {
 		{"a state of another provider", []event.Body{event.AssistantMessage{Content: "a", ProviderState: &event.ProviderState{
 			ProviderID: "gemini", Model: "m", BaseURL: "https://openrouter.ai/api/v1", Data: json.RawMessage(`{"reasoning_details":[]}`),
 		}}}, []string{`{"role":"assistant","content":"a"}`}},
-		{"an answer of nothing", []event.Body{event.AssistantMessage{}}, []string{`{"role":"assistant","content":""}`}},
+		{"an empty answer", []event.Body{event.AssistantMessage{}}, []string{`{"role":"assistant","content":""}`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var events []event.Event
@@ -334,7 +334,7 @@ func requireAnswered(t require.TestingT, text string) {
 			continue
 		}
 		require.Empty(t, open, "message %d stands between a call and its result", i+1)
-		require.True(t, m.Content != nil || len(m.ToolCalls) > 0, "message %d says nothing", i+1)
+		require.True(t, m.Content != nil || len(m.ToolCalls) > 0, "message %d is empty", i+1)
 		for _, call := range m.ToolCalls {
 			open[call.ID] = true
 		}

@@ -173,7 +173,7 @@ func TestReferencesAreUpdated(t *testing.T) {
 		name, text string
 		want       []event.Body
 	}{
-		{"of another make", `
+		{"with ids of another program", `
 			{"_tag":"AssistantMessage","id":"msg_7","content":"x"}
 			{"_tag":"UserMessage","id":"msg_8","content":"y"}
 			{"_tag":"ToolCall","toolCallId":"c","messageId":"msg_7","toolName":"n"}
@@ -183,11 +183,11 @@ func TestReferencesAreUpdated(t *testing.T) {
 				event.ToolCall{ToolCallID: "c", MessageID: "copy:0001", ToolName: "n"},
 				event.AssistantMessage{Content: "z", ThroughEventID: "copy:0002", RequestID: "req_1"},
 			}},
-		{"that nobody has", `{"_tag":"ToolCall","toolCallId":"c","messageId":"msg_7","toolName":"n"}`,
+		{"to an unknown id", `{"_tag":"ToolCall","toolCallId":"c","messageId":"msg_7","toolName":"n"}`,
 			[]event.Body{event.ToolCall{ToolCallID: "c", MessageID: "msg_7", ToolName: "n"}}},
 		{"of another context", `{"_tag":"AssistantMessage","id":"demo:0001","content":"x","throughEventId":"elsewhere:0007","requestId":"demo:r0002"}`,
 			[]event.Body{event.AssistantMessage{Content: "x", ThroughEventID: "elsewhere:0007", RequestID: "copy:r0002"}}},
-		{"across a line that somebody put in", `
+		{"across an inserted line", `
 			{"_tag":"UserMessage","id":"demo:0001","content":"x"}
 			{"_tag":"SystemPrompt","content":"s"}
 			{"_tag":"UserMessage","id":"demo:0002","content":"y"}
@@ -197,9 +197,9 @@ func TestReferencesAreUpdated(t *testing.T) {
 				event.UserMessage{Content: "x"}, event.SystemPrompt{Content: "s"}, event.UserMessage{Content: "y"},
 				event.AssistantMessage{Content: "z", ThroughEventID: "copy:0001"}, event.AssistantMessage{Content: "z", ThroughEventID: "copy:0003"},
 			}},
-		{"to before the file begins", `{"_tag":"AssistantMessage","id":"demo:0009","content":"x","throughEventId":"demo:0007"}`,
+		{"to an event before the file", `{"_tag":"AssistantMessage","id":"demo:0009","content":"x","throughEventId":"demo:0007"}`,
 			[]event.Body{event.AssistantMessage{Content: "x"}}},
-		{"by their place when no event has one", `
+		{"by position if no event has an id", `
 			{"_tag":"UserMessage","contextName":"demo","content":"x"}
 			{"_tag":"UserMessage","contextName":"demo","content":"y"}
 			{"_tag":"AssistantMessage","contextName":"demo","content":"z","throughEventId":"demo:0001"}`,
@@ -221,12 +221,12 @@ func TestReferencesAreUpdated(t *testing.T) {
 func TestEventLinesAreRead(t *testing.T) {
 	hello := []event.Body{event.UserMessage{Content: "Hello"}}
 	for name, text := range map[string]string{
-		"with the short tag":         `{"_tag":"UserMessage","content":"Hello"}`,
-		"with a byte order mark":     "\ufeff" + `{"_tag":"UserMessage","content":"Hello"}`,
-		"with the ends of Windows":   "{\"_tag\":\"UserMessage\",\"content\":\"Hello\"}\r\n\r\n",
-		"with blank lines":           "\n \n{\"_tag\":\"UserMessage\",\"content\":\"Hello\"}\n\n",
-		"with a tag in the middle":   `{"content":"Hello","_tag":"UserMessage"}`,
-		"with deltas, which are not": `{"_tag":"TextDelta","requestId":"r","attempt":1,"index":0,"delta":"H"}` + "\n" + `{"_tag":"UserMessage","content":"Hello"}`,
+		"with the short tag":             `{"_tag":"UserMessage","content":"Hello"}`,
+		"with a byte order mark":         "\ufeff" + `{"_tag":"UserMessage","content":"Hello"}`,
+		"with CRLF line endings":         "{\"_tag\":\"UserMessage\",\"content\":\"Hello\"}\r\n\r\n",
+		"with blank lines":               "\n \n{\"_tag\":\"UserMessage\",\"content\":\"Hello\"}\n\n",
+		"with a tag in the middle":       `{"content":"Hello","_tag":"UserMessage"}`,
+		"with deltas, which are skipped": `{"_tag":"TextDelta","requestId":"r","attempt":1,"index":0,"delta":"H"}` + "\n" + `{"_tag":"UserMessage","content":"Hello"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, hello, bodiesOf(t, text))
@@ -246,7 +246,7 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"another object", `{"content":"s3cr3t"}`, "line 1: the object has neither _tag nor messages: " + wanted},
 		{"broken JSON", "{\"a\":\n\n s3cr3t}", "line 3: is not JSON: invalid character 's' looking for beginning of value"},
 		{"half an object", `{"_tag":"UserMessage"`, "line 1: is not JSON: unexpected end of JSON input"},
-		{"what is not UTF-8", "[\n\"\xff\"]", "line 2: is not valid UTF-8 (JSON requires it: RFC 8259, section 8.1)"},
+		{"invalid UTF-8", "[\n\"\xff\"]", "line 2: is not valid UTF-8 (JSON requires it: RFC 8259, section 8.1)"},
 		{"events in an array", "[\n" + one + "]", "line 2, message 1: _tag: unexpected in a message (write events one per line, not in an array)"},
 
 		{"an unknown tag", one + `{"_tag":"Nonsense"}`, ""},
@@ -255,13 +255,13 @@ func TestInvalidInputIsRejected(t *testing.T) {
 		{"an event without a field", one + `{"_tag":"UserMessage"}`, "line 2: UserMessageEvent.content: missing"},
 		{"a raw key", one + `{"_tag":"UserMessage","content":"x","meta":{"apiKey":"s3cr3t"}}`,
 			"line 2: UserMessageEvent.meta.apiKey: a raw key is not allowed (use apiKeyRef, such as env:OPENAI_API_KEY)"},
-		{"a time that is none", `{"_tag":"UserMessage","content":"x","timestamp":"s3cr3t"}`,
+		{"an invalid time", `{"_tag":"UserMessage","content":"x","timestamp":"s3cr3t"}`,
 			"line 1: UserMessageEvent.timestamp: want an RFC 3339 time like 2026-01-02T15:04:05Z, got a string"},
 		{"the logs of two contexts", `{"_tag":"UserMessage","id":"a:0001","content":"x"}` + "\n" + `{"_tag":"UserMessage","contextName":"b","content":"x"}`,
 			"line 2: UserMessageEvent.contextName: differs from earlier events (a file holds the log of one context)"},
 		{"a log twice", `{"_tag":"UserMessage","id":"a:0002","content":"x"}` + "\n" + `{"_tag":"UserMessage","id":"a:0002","content":"x"}`,
 			"line 2: UserMessageEvent.id: out of order: event 2 follows event 2"},
-		{"a request by the id of an event that is not there", `{"_tag":"LLMRequestFailed","id":"a:0002","requestId":"a:0001","error":"x","retriesAttempted":0}`,
+		{"an event id as the request id", `{"_tag":"LLMRequestFailed","id":"a:0002","requestId":"a:0001","error":"x","retriesAttempted":0}`,
 			"line 1: LLMRequestFailedEvent.requestId: empty"},
 		{"an id twice", `{"_tag":"UserMessage","id":"m1","content":"x"}` + "\n" + `{"_tag":"UserMessage","id":"m1","content":"x"}`,
 			"line 2: UserMessageEvent.id: duplicate id"},
@@ -327,7 +327,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 }
 
 func TestEventsAreStreamedWhileReading(t *testing.T) {
-	var in bytes.Buffer // a read ahead of its content would end the log
+	var in bytes.Buffer // reading ahead would reach its end, which ends the log
 	next, stop := iter.Pull2(chat.Read(&in, "demo", importedAt))
 	defer stop()
 	for n := 1; n <= 3; n++ {
