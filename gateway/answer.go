@@ -11,11 +11,11 @@ type runningAnswer struct {
 	newest   event.TextDelta
 	text     strings.Builder // text and reasoning, in order of arrival
 	runs     []run           // of answer text and of reasoning, in text
-	number   int             // of answers, including those that start over; an offset belongs to one
-	ended    string          // request whose end is in the log; answered is the attempt whose answer is
-	answered attempt
-	sent     attempt        // the newest one
-	frames   map[int][]byte // of the text, by start offset
+	number   int             // counts answers and their restarts; an offset is valid for one number
+	ended    string          // newest request whose end is in the log
+	answered attempt         // newest attempt whose answer is in the log
+	sent     attempt         // newest attempt in the log
+	frames   map[int][]byte  // of the text, by start offset
 }
 
 type attempt struct {
@@ -81,8 +81,8 @@ func (a *runningAnswer) clear() {
 	*a = runningAnswer{number: a.number, ended: a.ended, answered: a.answered, sent: a.sent}
 }
 
-// frameFrom encodes the text from an offset, with one delta and one frame for each run. The first
-// at offset 0 is a reset.
+// frameFrom encodes the text from an offset, with one delta and one frame for each run. At offset
+// 0, the first delta is a reset.
 func (a *runningAnswer) frameFrom(contextName string, offset int) []byte {
 	from := offset
 	if f, ok := a.frames[from]; ok {

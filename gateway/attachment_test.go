@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/gateway"
 )
 
-// attached is an attachment with its bytes.
+// attachment returns a file with its bytes inline.
 func attachment(mediaType, name, data string) event.FileAttachment {
 	return event.FileAttachment{
 		Source: event.Source{Type: event.SourceBlob, Data: []byte(data)}, MediaType: mediaType, FileName: name, Size: int64(len(data)),

@@ -530,7 +530,7 @@ func TestAFailedRequestSaysWhatToDo(t *testing.T) {
 	var advice []string
 	tab.Eval(`[...document.querySelectorAll(".error-message")].map((e) => e.querySelector(".advice")?.textContent ?? "")`, &advice)
 	require.Equal(t, []string{
-		"Add a key or change the settings: the message says which.",
+		"Add a key or change the settings: the error says which.",
 		"Add a valid key: the provider rejected the worker's key.",
 		"Try again later: the same request may succeed.",
 		"", "",

@@ -14,7 +14,7 @@ import (
 )
 
 // listing caches the head of the list of contexts. Every open page reads it every two seconds,
-// while Temporal allows about ten list calls per second and namespace.
+// while Temporal by default allows ten list calls per second and namespace.
 type listing struct {
 	ping  func(ctx context.Context) error // called before each read, so that pages learn of an outage at once
 	list  func(ctx context.Context, query string) iter.Seq2[client.Summary, error]

@@ -486,7 +486,6 @@ func (v *viewer) end() {
 
 func eventID(counter int) string { return event.FormatID("demo", counter) }
 
-// delta is a delta of the first answer of demo.
 // throughOf returns the newest event that the provider of a delta was shown.
 func throughOf(body event.Body) string {
 	switch d := body.(type) {

@@ -41,8 +41,8 @@ export class Contexts {
     this.refresh();
   }
 
-  // The stream is newer than the list, which alone reports a terminated session: it closed
-  // after the last streamed status.
+  // The stream is newer than the list, but only the list reports a terminated session. Such a session
+  // closed after the last streamed status.
   statusOf(name) {
     const listed = this.#summaries.get(name);
     const isStreamed = this.#streamed.name === name && !(Date.parse(listed?.closedAt) > Date.parse(this.#streamed.since));

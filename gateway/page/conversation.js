@@ -139,7 +139,7 @@ export class Conversation {
   #scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     const below = scrollHeight - scrollTop - clientHeight;
-    // Content that grows does not leave the end; scrolling up does.
+    // When content grows, the view stays at the end. Scrolling up leaves it.
     if (below < NEAR) this.#atEnd = true;
     else if (scrollTop < this.#top) this.#atEnd = false;
     this.#top = scrollTop;

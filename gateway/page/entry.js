@@ -103,7 +103,7 @@ function decided({ decision, reason, decided_by: by, edited }) {
 
 // advices are what to do about a failed request, by the kind of failure.
 const advices = {
-  configuration: "Add a key or change the settings: the message says which.",
+  configuration: "Add a key or change the settings: the error says which.",
   unauthorized: "Add a valid key: the provider rejected the worker's key.",
   quota: "Add credit: the account at the provider has no quota left.",
   context_too_long: "Start a new conversation, or choose a model with a larger context window.",
