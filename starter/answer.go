@@ -25,7 +25,7 @@ func (a *app) ask(ctx context.Context, to conversation, events []event.Event) er
 	return turnError(answer.end)
 }
 
-// endsTurn reports whether an event ends a request, or input that started no request.
+// endsTurn reports whether an event ends a request or a session, or rejects input.
 func endsTurn(body event.Body) bool {
 	switch body.(type) {
 	case event.RequestEnd, event.InputRejected, event.SessionEnded:

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/starter/show"
 )
 
-// reply is the outcome of a question. Fields that the log does not tell are zero.
+// reply is the outcome of a question. Fields that the log does not contain are zero.
 type reply struct {
 	Answer string `json:"answer"`
 	// Problem is why the answer is missing or incomplete; empty for a complete answer.

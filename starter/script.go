@@ -102,8 +102,8 @@ type script struct {
 	goal int
 }
 
-// sentInput is a sent line and the events that it waits for, by event id after the response of
-// a worker and by client event id before.
+// sentInput is a sent line and its events that are not in the log yet: their event ids if a worker
+// has responded, otherwise their client event ids.
 type sentInput struct {
 	line      int
 	eventIDs  []string
@@ -269,7 +269,7 @@ func (s *script) await(more bool) {
 }
 
 // strike removes an event from those that the input waits for, and reports whether it was one
-// of them. A rejection is of the whole input.
+// of them. A rejection removes all of them.
 func (in *sentInput) strike(e event.Event) bool {
 	if i := slices.Index(in.eventIDs, e.ID); i >= 0 && e.ID != "" {
 		in.eventIDs = slices.DeleteFunc(in.eventIDs, func(id string) bool { return id == e.ID })

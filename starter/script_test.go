@@ -152,12 +152,12 @@ func TestScriptPrintsRecordedEventsForRepeatedLines(t *testing.T) {
 		replies int // to new lines
 		want    []event.Tag
 	}{
-		"a message":              {[]string{message}, 0, []event.Tag{event.TagUserMessage}},
-		"settings":               {[]string{settings}, 0, []event.Tag{event.TagSetTimeout}},
-		"an array":               {[]string{"[" + message + "," + settings + "]"}, 0, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
-		"twice":                  {[]string{message, message}, 0, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
-		"before a new line":      {[]string{message, strings.TrimSpace(hello)}, 1, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
-		"behind a line of today": {[]string{strings.TrimSpace(hello), settings}, 1, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
+		"a message":         {[]string{message}, 0, []event.Tag{event.TagUserMessage}},
+		"settings":          {[]string{settings}, 0, []event.Tag{event.TagSetTimeout}},
+		"an array":          {[]string{"[" + message + "," + settings + "]"}, 0, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
+		"twice":             {[]string{message, message}, 0, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
+		"before a new line": {[]string{message, strings.TrimSpace(hello)}, 1, []event.Tag{event.TagUserMessage, event.TagUserMessage}},
+		"after a new line":  {[]string{strings.TrimSpace(hello), settings}, 1, []event.Tag{event.TagUserMessage, event.TagSetTimeout}},
 	} {
 		for way, signals := range map[string]bool{"answered by a worker": false, "taken by a signal": true} {
 			t.Run(name+" "+way, func(t *testing.T) {

@@ -53,5 +53,5 @@ func providerFlags(command *cobra.Command, body *event.SetProviderConfig) {
 	flags.StringVar(&body.APIKeyRef, "api-key-ref", "",
 		"reference to the key on the worker, `env:NAME` or file:/absolute/path, never the key itself; the operator must have configured it for the URL (default: the provider's)")
 	flags.StringVar(&body.BaseURL, "base-url", "",
-		"http or https `URL` of an OpenAI-compatible server up to the version, like https://api.openai.com/v1; the operator must allow it, and it gets no key (default: the provider's)")
+		"http or https `URL` of an OpenAI-compatible server up to the version, like https://api.openai.com/v1; the operator must configure or allow it; a URL that is only allowed gets no key (default: the provider's)")
 }

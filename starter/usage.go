@@ -27,7 +27,7 @@ type usageOptions struct {
 func newUsageCommand(a *app) *cobra.Command {
 	o := usageOptions{app: a}
 	command := &cobra.Command{
-		Use:   "usage [-n NAME] [--by model|day] [flags]",
+		Use:   "usage [-n NAME] [--by context|model|day] [flags]",
 		Short: "Sum up tokens and costs",
 		Long: `Sum up the tokens and the cost of all attempts that were sent to providers,
 including failed and interrupted ones, from the log of a context or of all
@@ -36,7 +36,7 @@ contexts. No worker is needed.
 A ~ marks sums with tokens that a worker counted because the provider reported
 none. Costs use the operator's prices at the end of each attempt; a + means that
 the price of some attempts is unknown. Days are in UTC. The usage of a fork starts
-at the fork. An imported log counts again the attempts that it contains.
+at the fork. The attempts in an imported log are counted again.
 
 ` + exitReference,
 		Example: `  starter usage -n demo

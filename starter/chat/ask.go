@@ -108,7 +108,7 @@ func (m *Model) run(command Command) tea.Cmd {
 func (m *Model) set(setting event.Body) tea.Cmd {
 	return func() tea.Msg {
 		_, err := m.config.Context.Send(m.ctx, event.New(setting))
-		if err != nil && !errors.Is(err, client.ErrRefused) { // the log shows that
+		if err != nil && !errors.Is(err, client.ErrRefused) { // the log shows a rejection
 			return notice{err: fmt.Errorf("not set: %w", err)}
 		}
 		return nil
@@ -180,7 +180,7 @@ func (m *Model) send(input []event.Event) tea.Cmd {
 		for _, part := range Inputs(input) {
 			_, err := m.config.Context.Send(m.ctx, part...)
 			if errors.Is(err, client.ErrRefused) {
-				break // the log shows that
+				break // the log shows the rejection
 			}
 			if err != nil {
 				return sent{err}

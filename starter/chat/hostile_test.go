@@ -14,7 +14,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/terminal"
 )
 
-func TestTheScreenLetsNobodyCommandTheTerminal(t *testing.T) {
+func TestNoTextOnTheScreenControlsTheTerminal(t *testing.T) {
 	const (
 		hostile = "X\x1b]0;t\x07\x1b[2J\u009b31m\r\x7f\u0085\u202e\u2066\u2028\x9b5mY"
 		request = "demo:r0001"

@@ -166,12 +166,12 @@ func (m *Model) afterChange() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// drawTime is enough for bubbletea to draw a view, 60 times per second.
+// drawTime is longer than the interval at which bubbletea draws the view, a 60th of a second.
 const drawTime = time.Second / 30
 
 // printAbove prints rows above the view, one by one: bubbletea loses the view if text and view
-// together are taller than the terminal. It does not print an empty text. To print above a view
-// that shrinks before it is drawn would scroll too far.
+// together are taller than the terminal, and ignores an empty text. If the view shrinks, it must be
+// drawn first: otherwise printing scrolls too far.
 func printAbove(rows []string, shrinks bool) tea.Cmd {
 	var cmds []tea.Cmd
 	if shrinks {

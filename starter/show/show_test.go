@@ -72,7 +72,7 @@ func TestAnswerReturnsAGaplessPrefix(t *testing.T) {
 		{"twice the same", []step{{delta(1, 0, "a"), "a", false}, {delta(1, 0, "a"), "", false}}, "ab", "b", false},
 		{"with a gap", []step{{delta(1, 0, "a"), "a", false}, {delta(1, 2, "c"), "", false}}, "abc", "bc", false},
 		{"with a second attempt", []step{{delta(1, 0, "a"), "a", false}, {reset(2, 0, "x"), "x", true}, {delta(1, 1, "b"), "", false}}, "xy", "y", false},
-		{"with an attempt that did not say so", []step{{delta(1, 0, "a"), "a", false}, {delta(2, 0, "x"), "x", true}}, "x", "", false},
+		{"with a second attempt without a reset", []step{{delta(1, 0, "a"), "a", false}, {delta(2, 0, "x"), "x", true}}, "x", "", false},
 		{"with a reset before anything was shown", []step{{reset(2, 0, "x"), "x", false}}, "x", "", false},
 		{"with another text in the log", []step{{delta(1, 0, "a"), "a", false}}, "xyz", "xyz", true},
 	} {
