@@ -86,12 +86,13 @@ const (
 	FailureBadResponse    FailureKind = "bad_response"    // the answer is incomplete or unusable
 	FailureBudgetExceeded FailureKind = "budget_exceeded" // see [BudgetExceeded]; not sent
 	FailureRefusedByHook  FailureKind = "refused_by_hook" // see [HookApplied]
+	FailureHookFailed     FailureKind = "hook_failed"
 )
 
 var failureKinds = []FailureKind{
 	FailureConfiguration, FailureUnauthorized, FailureQuota, FailureRateLimited, FailureContextTooLong,
 	FailureContentFilter, FailureModelNotFound, FailureBadRequest, FailureTimeout, FailureUnavailable,
-	FailureBadResponse, FailureBudgetExceeded, FailureRefusedByHook,
+	FailureBadResponse, FailureBudgetExceeded, FailureRefusedByHook, FailureHookFailed,
 }
 
 // FailureKinds returns all kinds of failures.
