@@ -41,7 +41,7 @@ func (d *decision) followHook(body event.HookApplied) {
 
 func hookKey(h event.HookApplied) string { return fmt.Sprintf("%d %s %s", h.Attempt, h.Stage, h.Hook) }
 
-// allowsFallback is false for failures that another provider must not bypass.
+// allowsFallback is false for failures that another provider must not or cannot bypass.
 func allowsFallback(kind event.FailureKind) bool {
-	return kind != event.FailureRefusedByHook && kind != event.FailureBudgetExceeded
+	return kind != event.FailureRefusedByHook && kind != event.FailureHookFailed && kind != event.FailureBudgetExceeded
 }
