@@ -58,9 +58,14 @@
 //
 // # Failures
 //
-// An error, a panic, an invalid verdict and a timeout are failures of the hook. [Hook.OnFailure]
-// decides whether the attempt fails, and is retried by the settings of the context, or passes. The
-// time of hooks counts towards the timeout of the attempt. When a request is interrupted or its
+// An error, a panic, an invalid verdict and a timeout are failures of the hook. With
+// [Hook.OnFailure] Open, the attempt then passes. Otherwise, the retry settings of the context apply
+// to the attempt if a Before hook failed, and to the other hooks themselves: the attempt keeps its
+// answer and calls the hook again until its timeout. After the last retry, the request fails with the
+// kind event.FailureHookFailed, without a fallback. An invalid verdict and an error that wraps
+// [ErrBroken] are not retried.
+//
+// The time of hooks counts towards the timeout of the attempt, which is retried. When a request is interrupted or its
 // worker stops, the context of a Before hook is cancelled at once. The worker does not wait for a
 // function that ignores the end of its context.
 package hook

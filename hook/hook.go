@@ -4,12 +4,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
+
+// ErrBroken is wrapped by failures that would repeat, such as an invalid answer of a webhook. They
+// are not retried.
+var ErrBroken = errors.New("broken")
 
 const (
 	DefaultTimeout = 10 * time.Second
@@ -42,7 +47,7 @@ type Hook struct {
 type OnFailure string
 
 const (
-	Closed OnFailure = "closed" // the attempt fails and is retried
+	Closed OnFailure = "closed" // the hook or its attempt is retried, then the request fails
 	Open   OnFailure = "open"   // the attempt passes, which is recorded
 )
 

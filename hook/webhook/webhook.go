@@ -13,6 +13,7 @@
 //   - Requests go to the configured URL only: redirects are not followed.
 //   - The body contains no key of a provider, no bytes of attachments and no provider state.
 //   - Errors contain neither the secret nor the response body, and of the URL at most the host.
+//   - A redirect, another status than 429 and 5xx, and an invalid response wrap [hook.ErrBroken].
 //   - Retries of a call have the same webhook-id; each other call has its own.
 package webhook
 
@@ -98,7 +99,10 @@ func (e endpoint) call(ctx context.Context, m Message) (verdict hook.Verdict, er
 	for n := 0; ; n++ {
 		isTemporary := false
 		verdict, isTemporary, err = e.post(ctx, id, body)
-		if err == nil || !isTemporary || n == e.retries {
+		switch {
+		case err != nil && !isTemporary:
+			return verdict, fmt.Errorf("%w: %w", hook.ErrBroken, err)
+		case err == nil || n == e.retries:
 			return verdict, err
 		}
 		select {

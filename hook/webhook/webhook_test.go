@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -144,21 +145,23 @@ func TestFailuresOfAnEndpoint(t *testing.T) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	}
 	for name, test := range map[string]struct {
-		answer func(http.ResponseWriter)
-		want   string
+		answer   func(http.ResponseWriter)
+		isBroken bool
+		want     string
 	}{
-		"a rejection":         {status(401), "status 401 (want 200 or 204)"},
-		"a redirect":          {redirect, "status 307 (want 200 or 204)"},
-		"the last attempt":    {status(503), "status 503 (want 200 or 204)"},
-		"an unknown field":    {body(`{"refused":"x"}`), "the response is not a verdict"},
-		"no JSON":             {body(`sorry, secret=hunter2`), "the response is not a verdict"},
-		"more than one value": {body(`{} {}`), "the response is not a verdict"},
-		"a large response":    {body(strings.Repeat(" ", 1<<20+1)), "the response exceeds 1048576 bytes"},
+		"a rejection":         {status(401), true, "status 401 (want 200 or 204)"},
+		"a redirect":          {redirect, true, "status 307 (want 200 or 204)"},
+		"the last attempt":    {status(503), false, "status 503 (want 200 or 204)"},
+		"an unknown field":    {body(`{"refused":"x"}`), true, "the response is not a verdict"},
+		"no JSON":             {body(`sorry, secret=hunter2`), true, "the response is not a verdict"},
+		"more than one value": {body(`{} {}`), true, "the response is not a verdict"},
+		"a large response":    {body(strings.Repeat(" ", 1<<20+1)), true, "the response exceeds 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := endpoint(t, `stages = ["before"]`, test.answer)
 			_, err := h.Before(t.Context(), request)
 			require.ErrorContains(t, err, test.want)
+			require.Equal(t, test.isBroken, errors.Is(err, hook.ErrBroken))
 			require.NotContains(t, err.Error(), "hunter2")
 		})
 	}
