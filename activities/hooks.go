@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
+	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -24,6 +25,7 @@ import (
 type guard struct {
 	hooks   []hook.Hook
 	request hook.Request
+	retry   reducer.RetryConfig
 
 	beside chan struct{} // closed when all hooks beside the answer have ended; nil: none
 
@@ -48,7 +50,7 @@ func (a *attempt) newGuard(request hook.Request) *guard {
 	request.ContextName, request.RequestID, request.Attempt = a.in.ContextName, a.in.RequestID, a.attempted.Attempt
 	request.ProviderID, request.Model = a.attempted.ProviderID, a.attempted.Model
 	request.Messages = slices.Clone(request.Messages) // the original belongs to the cache of sessions
-	return &guard{hooks: a.options.Hooks, request: request}
+	return &guard{hooks: a.options.Hooks, request: request, retry: a.retry}
 }
 
 // before runs the hooks before the request, and applies their changes to it.
@@ -179,30 +181,56 @@ func (g *guard) after(ctx context.Context, response hook.Response) (hook.Respons
 // ask returns a verdict that lets the attempt pass, or an error: a refusal, a failure of the hook, or
 // the cause of the end of ctx. A failure of an [hook.Open] hook is reported and passes.
 func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (hook.Verdict, error) {
-	verdict, err := call(ctx, cmp.Or(h.Timeout, hook.DefaultTimeout), check)
-	if err == nil {
-		err = verdict.Validate(stage)
-	}
-	if err == nil && stage == event.HookBefore && verdict.Refuse == "" && verdict.Change != nil {
-		err = g.apply(verdict.Change.HookChange)
+	isSent := stage != event.HookBefore
+	verdict, err := g.verdict(ctx, h, stage, check)
+	for n := 1; err != nil && isSent && h.OnFailure != hook.Open && !errors.Is(err, hook.ErrBroken) && n <= g.retry.MaxRetries; n++ {
+		// Another attempt would cost again.
+		warnOf(ctx, h, stage, err)
+		if !pause.For(ctx, delayAfter(g.retry, n)) {
+			break
+		}
+		verdict, err = g.verdict(ctx, h, stage, check)
 	}
 	switch {
 	case err == nil && verdict.Refuse == "":
 		return verdict, nil
 	case err == nil:
-		reason := redactedReason(verdict.Refuse)
-		g.report(h, stage, event.HookRefused, reason, nil)
-		return hook.Verdict{}, &ModelError{Kind: hookError, Failure: event.FailureRefusedByHook, Err: fmt.Errorf("hook %s: %s", h.Name, reason)}
+		g.report(h, stage, event.HookRefused, verdict.Refuse, nil)
+		return hook.Verdict{}, &ModelError{
+			Kind: hookError, Failure: event.FailureRefusedByHook, Err: fmt.Errorf("hook %s: %s", h.Name, redactedReason(verdict.Refuse)),
+		}
 	case ctx.Err() != nil && (stage == event.HookBefore || context.Cause(ctx) == context.Canceled):
 		return hook.Verdict{}, context.Cause(ctx) // not a failure of the hook
 	}
-	activity.GetLogger(ctx).Warn("A hook failed", "hook", h.Name, "stage", stage, "error", event.Redact(err.Error(), maxHookError))
+	warnOf(ctx, h, stage, err)
 	if h.OnFailure == hook.Open {
 		g.report(h, stage, event.HookFailed, err.Error(), nil)
 		return hook.Verdict{}, nil
 	}
 	g.setUnchecked(h, stage, err)
-	return hook.Verdict{}, &ModelError{Kind: hookError, Failure: event.FailureUnavailable, Retryable: true, Err: fmt.Errorf("hook %s: %w", h.Name, err)}
+	return hook.Verdict{}, &ModelError{
+		Kind: hookError, Failure: event.FailureHookFailed, Retryable: !errors.Is(err, hook.ErrBroken), Final: isSent,
+		Err: fmt.Errorf("hook %s: %w", h.Name, err),
+	}
+}
+
+func warnOf(ctx context.Context, h hook.Hook, stage event.HookStage, err error) {
+	activity.GetLogger(ctx).Warn("A hook failed", "hook", h.Name, "stage", stage, "error", event.Redact(err.Error(), maxHookError))
+}
+
+// verdict returns a valid verdict, and applies its change of the request.
+func (g *guard) verdict(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (hook.Verdict, error) {
+	verdict, err := call(ctx, cmp.Or(h.Timeout, hook.DefaultTimeout), check)
+	if err != nil {
+		return verdict, err
+	}
+	if err = verdict.Validate(stage); err == nil && stage == event.HookBefore && verdict.Refuse == "" && verdict.Change != nil {
+		err = g.apply(verdict.Change.HookChange)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: invalid verdict: %w", hook.ErrBroken, err)
+	}
+	return verdict, err
 }
 
 // call does not wait for a function that ignores the end of its context.

@@ -130,12 +130,12 @@ func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
 			return hook.Verdict{}, nil
 		}, "the hook did not answer in time"},
 		"an unknown message": {change(hook.Change{HookChange: event.HookChange{Messages: []event.ReplacedMessage{{EventID: "demo:0009", Content: "x"}}}}),
-			"change: the request has no message demo:0009"},
+			"broken: invalid verdict: change: the request has no message demo:0009"},
 		"an invalid change": {change(hook.Change{HookChange: event.HookChange{Settings: &event.RequestSettings{Temperature: new(9.0)}}}),
-			"change: settings.temperature: want 0 to 2, got 9"},
+			"broken: invalid verdict: change: settings.temperature: want 0 to 2, got 9"},
 		"a large change": {change(hook.Change{HookChange: event.HookChange{Instructions: strings.Repeat("x", event.MaxHookChangeBytes)}}),
-			"change: 16403 bytes of JSON (at most 16384)"},
-		"a change of an answer": {change(hook.Change{Text: new("x")}), "the change of a request cannot contain a text"},
+			"broken: invalid verdict: change: 16403 bytes of JSON (at most 16384)"},
+		"a change of an answer": {change(hook.Change{Text: new("x")}), "broken: invalid verdict: the change of a request cannot contain a text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := hook.Hook{Name: "guard", Before: test.before, Timeout: 200 * time.Millisecond}
@@ -143,12 +143,13 @@ func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
 			w.use(h)
 			_, err := w.generate()
 			failed, _ := failure(t, err)
-			require.False(t, failed.NonRetryable())
+			isBroken := strings.HasPrefix(test.want, "broken: ")
+			require.Equal(t, isBroken, failed.NonRetryable())
 			require.Equal(t, "hook guard: "+test.want, failed.Message())
 			var details activities.Failure
 			require.NoError(t, failed.Details(&details))
-			require.Equal(t, event.FailureUnavailable, details.Kind)
-			require.True(t, details.Retryable)
+			require.Equal(t, event.FailureHookFailed, details.Kind)
+			require.Equal(t, !isBroken, details.Retryable)
 			require.Empty(t, details.Hooks)
 			require.Empty(t, w.model.Requests())
 
@@ -165,13 +166,80 @@ func TestAHookThatFailsIsClosedOrOpen(t *testing.T) {
 	}
 }
 
+func TestALongReasonIsTruncatedOnce(t *testing.T) {
+	w := newWorld(t, newSession())
+	w.use(hook.Hook{Name: "guard", Before: says(hook.Refuse(strings.Repeat("x", 500)))})
+	_, err := w.generate()
+	failed, _ := failure(t, err)
+	want := strings.Repeat("x", 400) + "… (500 bytes in total)"
+	require.Equal(t, "hook guard: "+want, failed.Message())
+	var details activities.Failure
+	require.NoError(t, failed.Details(&details))
+	require.Equal(t, want, details.Hooks[0].Reason)
+}
+
+func TestAHookIsRetriedInsteadOfAnAttemptThatWasSent(t *testing.T) {
+	for _, stage := range []event.HookStage{event.HookBeside, event.HookAfter} {
+		for failures := 3; failures <= 4; failures++ {
+			t.Run(fmt.Sprint(stage, failures), func(t *testing.T) {
+				w := newWorld(t, newSession(event.SetRetryConfig{MaxRetries: 3, InitialDelayMs: 1}), llmtest.Answer("Hi"))
+				calls := 0
+				check := func() (hook.Verdict, error) {
+					if calls++; calls <= failures {
+						return hook.Verdict{}, errors.New("down")
+					}
+					return hook.Verdict{}, nil
+				}
+				h := hook.Hook{Name: "guard", After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) { return check() }}
+				if stage == event.HookBeside {
+					h = hook.Hook{Name: "guard", Beside: true, Before: func(ctx context.Context, _ hook.Request) (hook.Verdict, error) {
+						if _, err := w.model.Request(ctx, 1); err != nil {
+							return hook.Verdict{}, err
+						}
+						return check()
+					}}
+				}
+				w.use(h)
+				result, err := w.generate()
+				require.Equal(t, 4, calls)
+				if failures == 3 {
+					require.NoError(t, err)
+					require.Equal(t, "Hi", result.Text)
+					return
+				}
+				failed, _ := failure(t, err)
+				require.True(t, failed.NonRetryable(), "another attempt would cost again")
+				require.Equal(t, "hook guard: down", failed.Message())
+				var details activities.Failure
+				require.NoError(t, failed.Details(&details))
+				require.Equal(t, event.FailureHookFailed, details.Kind)
+				require.True(t, details.Retryable)
+			})
+		}
+	}
+}
+
+func TestABrokenHookAfterTheAnswerIsNotRetried(t *testing.T) {
+	w := newWorld(t, newSession(), llmtest.Answer("Hi"))
+	calls := 0
+	w.use(hook.Hook{Name: "guard", After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {
+		calls++
+		return hook.Verdict{}, fmt.Errorf("%w: status 404", hook.ErrBroken)
+	}})
+	_, err := w.generate()
+	failed, _ := failure(t, err)
+	require.True(t, failed.NonRetryable())
+	require.Equal(t, "hook guard: broken: status 404", failed.Message())
+	require.Equal(t, 1, calls)
+}
+
 func TestTheChangesOfARequestAreBounded(t *testing.T) {
 	w := newWorld(t, newSession())
 	large := says(hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: strings.Repeat("x", 15<<10)}}})
 	w.use(hook.Hook{Name: "a", Before: large}, hook.Hook{Name: "b", Before: large}, hook.Hook{Name: "c", Before: large})
 	_, err := w.generate()
 	failed, _ := failure(t, err)
-	require.Contains(t, failed.Message(), "hook c: all changes of the request have 46137 bytes of JSON (at most 32768)")
+	require.Contains(t, failed.Message(), "hook c: broken: invalid verdict: all changes of the request have 46137 bytes of JSON (at most 32768)")
 }
 
 func TestAHookBesideTheAnswerStopsIt(t *testing.T) {
@@ -216,7 +284,7 @@ func TestAHookBesideTheAnswerCannotChangeIt(t *testing.T) {
 	}})
 	_, err := w.generate()
 	failed, _ := failure(t, err)
-	require.Equal(t, "hook guard: a Beside hook cannot change the request (it was already sent)", failed.Message())
+	require.Equal(t, "hook guard: broken: invalid verdict: a Beside hook cannot change the request (it was already sent)", failed.Message())
 }
 
 func TestAHookChangesTheAnswer(t *testing.T) {

@@ -70,6 +70,7 @@ type ModelError struct {
 	Failure event.FailureKind // in events; empty: [event.FailureUnavailable]
 	// Retryable: the same request may succeed later. RetryOnce: it is worth only one retry.
 	Retryable, RetryOnce bool
+	Final                bool          // no attempt follows, even if Retryable
 	RetryAfter           time.Duration // requested by the provider; 0: none
 	Answer               string        // in an invalid format; empty: the answer was not invalid
 	Repair               *Repair       // set if the answer was invalid and a repair may succeed

@@ -154,7 +154,7 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 		}
 		details.Kind = cmp.Or(modelErr.Failure, details.Kind)
 		details.Retryable = modelErr.Retryable && !(modelErr.RetryOnce && a.info.Attempt > 1)
-		options.NonRetryable = !details.Retryable || modelErr.RetryAfter > maxRetryAfter
+		options.NonRetryable = !details.Retryable || modelErr.Final || modelErr.RetryAfter > maxRetryAfter
 		options.NextRetryDelay = max(modelErr.RetryAfter, a.jitter())
 	}
 	var refused *exceededError
@@ -179,9 +179,13 @@ func (a *attempt) jitter() time.Duration {
 	if !a.retry.Jitter {
 		return 0
 	}
-	delay := float64(a.retry.InitialDelayMs)
-	for range a.info.Attempt - 1 {
-		delay = min(delay*a.retry.BackoffFactor, float64(a.retry.MaxDelayMs))
+	return time.Duration((0.5 + rand.Float64()/2) * float64(delayAfter(a.retry, int(a.info.Attempt))))
+}
+
+func delayAfter(retry reducer.RetryConfig, failures int) time.Duration {
+	delay := float64(retry.InitialDelayMs)
+	for range failures - 1 {
+		delay = min(delay*retry.BackoffFactor, float64(retry.MaxDelayMs))
 	}
-	return time.Duration((0.5 + rand.Float64()/2) * delay * float64(time.Millisecond))
+	return time.Duration(delay * float64(time.Millisecond))
 }
