@@ -196,9 +196,14 @@ func advice(kind event.FailureKind, isRetryable bool) string {
 		return "; change the message"
 	case event.FailureModelNotFound:
 		return "; choose another model"
+	case event.FailureRefusedByHook:
+		return "; change the message: the operator's hook refuses it or its answer"
 	}
-	if isRetryable {
+	switch {
+	case isRetryable:
 		return "; try again later"
+	case kind == event.FailureHookFailed:
+		return "; the operator of the worker must repair the hook"
 	}
 	return ""
 }
