@@ -521,12 +521,15 @@ func TestAFailedRequestSaysWhatToDo(t *testing.T) {
 		{Error: "openai: rate limited (429): slow down", Kind: event.FailureRateLimited, Retryable: true},
 		{Error: "openai: bad request (400): no", Kind: event.FailureBadRequest},
 		{Error: "an error of release 0.1.0"},
+		{Error: "budget exceeded: context: limit 5 tokens, used 0, wanted 9", Kind: event.FailureBudgetExceeded},
+		{Error: "hook guard: off topic", Kind: event.FailureRefusedByHook},
+		{Error: "hook guard: connection failed", Kind: event.FailureHookFailed, Retryable: true},
 	} {
 		failure.RequestID = event.FormatRequestID("demo", i+1)
 		bodies = append(bodies, failure)
 	}
 	tab := show(t, newLog(bodies...))
-	tab.Await(`document.querySelectorAll(".error-message").length === 5`)
+	tab.Await(`document.querySelectorAll(".error-message").length === 8`)
 	var advice []string
 	tab.Eval(`[...document.querySelectorAll(".error-message")].map((e) => e.querySelector(".advice")?.textContent ?? "")`, &advice)
 	require.Equal(t, []string{
@@ -534,6 +537,9 @@ func TestAFailedRequestSaysWhatToDo(t *testing.T) {
 		"Add a valid key: the provider rejected the worker's key.",
 		"Try again later: the same request may succeed.",
 		"", "",
+		"Raise the budget, lower maxTokens, or wait for the next day if the budget is daily.",
+		"Change the message: a hook of the operator refuses it or its answer.",
+		"Try again later. If it fails again, the operator of the worker must repair the hook.",
 	}, advice)
 }
 

@@ -109,6 +109,9 @@ const advices = {
   context_too_long: "Start a new conversation, or choose a model with a larger context window.",
   content_filter: "Change the message: the provider's content filter rejected it.",
   model_not_found: "Choose another model: the provider does not have this one.",
+  budget_exceeded: "Raise the budget, lower maxTokens, or wait for the next day if the budget is daily.",
+  refused_by_hook: "Change the message: a hook of the operator refuses it or its answer.",
+  hook_failed: "Try again later. If it fails again, the operator of the worker must repair the hook.",
 };
 
 function prose({ content, chunks }) {
