@@ -16,8 +16,8 @@ import (
 )
 
 // An attempt runs in its own goroutine, and activities wait for its result: the one that started
-// it, and, if the run continues as new, one of the next run. Temporal schedules that one on the
-// task queue of this process, and it finds the attempt by its key. Followers notice nothing.
+// it, and, if the run continues as new, one of the next run. Temporal schedules the latter on the
+// task queue of this process, where it finds the attempt by its key. Followers notice nothing.
 
 // adoptWithin is how long an attempt runs without a waiting activity, and how long its result is
 // kept. On a busy machine, a flood of signals delays the next run by more than a minute.

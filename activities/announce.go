@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// announceAfter delays the signal that the first attempt was sent. A signal costs the server
-	// half a turn, and the result carries the same information, so short answers send none. Until
-	// the signal, the workflow sends new input as a stop message, see [reducer.TellRequest].
+	// announceAfter delays the signal that the first attempt was sent. A signal costs the server half
+	// as much as a turn, and the result contains the same information, so short answers send none.
+	// Until the signal, the workflow sends new input as a stop message, see [reducer.TellRequest].
 	announceAfter   = 250 * time.Millisecond
 	announceTimeout = 5 * time.Second // of the signal
 )
@@ -56,8 +56,8 @@ func (a *attempt) isStep() bool { return a.in.Steps > 0 && a.attempted.Attempt =
 func (a *attempt) announce(ctx context.Context, policy event.Policy) {
 	a.mu.Lock()
 	a.attempted.Sent = true
-	// The signal is not delayed for a retry, which should show its reason, for policies that depend
-	// on whether the first attempt was sent, and if a stop message can be lost or came too early.
+	// The signal is sent at once for a retry, which should show its reason, under a policy that asks
+	// whether an attempt was sent, with reports of hooks, and if a stop message is lost or too early.
 	isUrgent := !a.isStep() && (a.attempted.Attempt > 1 || !reducer.RuleOf(policy).Interrupts) ||
 		!a.options.Stream.Connected() || len(a.guard.reported()) > 0 || a.newestInput > event.Counter(a.attempted.Through)
 	started := wire.RequestStarted{

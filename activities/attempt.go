@@ -188,7 +188,7 @@ func (a *attempt) setModel(providerID, model string) {
 	a.attempted.ProviderID, a.attempted.Model = providerID, model
 }
 
-// onStop ignores new input that the model was shown, or that an unsent attempt will include.
+// onStop ignores new input that the attempt includes or, while it is unsent, will include.
 func (a *attempt) onStop(stop Stop) {
 	if stop.Reason != event.ReasonNewUserInput || a.isOutdated(stop.Through) {
 		a.cancel(stopped{stop.Reason})

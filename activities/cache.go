@@ -9,7 +9,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// SessionCache holds the newest session of each run that workflows of a process work on, so that
+// SessionCache holds the newest session of each run whose workflow a process executes, so that
 // activities need no query. Sessions are immutable and shared. A session may be stale if its
 // workflow has moved to another worker. Its newest events are committed only with their workflow
 // task.
@@ -45,7 +45,7 @@ type CacheEntry struct {
 	uses    int           // counts changes of the fields above, so that evict notices them
 }
 
-// Entry returns a new entry for a run. Its first Put replaces that of an earlier instance.
+// Entry returns a new entry for a run. Its first Put replaces the entry of an earlier instance.
 func (c *SessionCache) Entry(runID string) *CacheEntry {
 	return &CacheEntry{cache: c, runID: runID}
 }

@@ -58,7 +58,7 @@ func (in CallToolInput) Timeout() time.Duration {
 	return milliseconds(in.TimeoutMs)
 }
 
-// call returns when the tool does, or toolGrace after the end of ctx: a tool may ignore it.
+// call returns when the tool does, or toolGrace after the end of ctx, which a tool may ignore.
 func (a *Activities) call(ctx context.Context, in CallToolInput) ToolCallResult {
 	if a.options.Tools == nil {
 		return failed("tool %s: this worker has no tools", in.Name)

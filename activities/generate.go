@@ -42,7 +42,7 @@ type GenerateInput struct {
 type Attempted struct {
 	Attempt    int    `json:"attempt"`
 	Sent       bool   `json:"sent,omitempty"`           // to the provider
-	Through    string `json:"throughEventId,omitempty"` // newest event that the provider was shown
+	Through    string `json:"throughEventId,omitempty"` // newest event in the attempt
 	ProviderID string `json:"providerId,omitempty"`
 	Model      string `json:"model,omitempty"`
 }
@@ -71,7 +71,7 @@ type Failure struct {
 	DurationMs int64             `json:"durationMs,omitempty"`
 	event.Usage
 	Exceeded *event.BudgetExceeded `json:"exceeded,omitempty"` // a budget that prevented the attempt; nil: none
-	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer and is not a retry
+	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer, and does not count as a retry
 	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]
 	Hooks    []event.HookApplied   `json:"hooks,omitempty"`    // as in [GenerateResult]
 }
@@ -88,7 +88,7 @@ var (
 	errTimeout  = errors.New("the attempt took longer than the timeout of the context")
 	errTooLong  = errors.New("the answer exceeds the maximum length")
 	errObsolete = errors.New("the session has another request or none")
-	errOrphaned = errors.New("the run continued as new and did not adopt the request")
+	errOrphaned = errors.New("the run continued as new, and the next run did not adopt the request")
 )
 
 type stopped struct{ reason event.Reason }

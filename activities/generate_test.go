@@ -43,7 +43,7 @@ type server struct {
 	mu      sync.Mutex
 	session func(query int) (reducer.Session, error)
 	queries int
-	// started are the signals. signalErr is their result, and onSignal is called for each unless nil.
+	// started contains the signals. signalErr is their result; onSignal, unless nil, is called for each.
 	started   []wire.RequestStarted
 	signalErr error
 	onSignal  func()

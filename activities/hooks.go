@@ -179,7 +179,7 @@ func (g *guard) after(ctx context.Context, response hook.Response) (hook.Respons
 }
 
 // ask returns a verdict that lets the attempt pass, or an error: a refusal, a failure of the hook, or
-// the cause of the end of ctx. A failure of an [hook.Open] hook is reported and passes.
+// the cause of the end of ctx. A failure of a hook with [hook.Open] is reported, and the attempt passes.
 func (g *guard) ask(ctx context.Context, h hook.Hook, stage event.HookStage, check func(context.Context) (hook.Verdict, error)) (hook.Verdict, error) {
 	isSent := stage != event.HookBefore
 	verdict, err := g.verdict(ctx, h, stage, check)

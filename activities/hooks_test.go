@@ -328,7 +328,7 @@ func TestARefusedAnswerIsNotRecorded(t *testing.T) {
 	require.Equal(t, hook.Response{Text: "Let me look", Calls: []hook.Call{{Name: "ask", Arguments: []byte(`{"question":"who?"}`)}}}, seen)
 }
 
-// An answer can complete just before the timeout, and its hooks refuse it after.
+// An answer can complete just before the timeout, and a hook refuse it just after.
 func TestARefusalAfterTheTimeoutIsFinal(t *testing.T) {
 	model := &caller{answer: activities.Answer{Text: "One", FinishReason: "stop"}}
 	guard := hook.Hook{Name: "guard", After: func(context.Context, hook.Request, hook.Response) (hook.Verdict, error) {

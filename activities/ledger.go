@@ -132,8 +132,8 @@ func (l *ledgers) update(id string, batch []*reservation) (reserved wire.Reserve
 	}
 }
 
-// settle reports the usage of an attempt. It ignores that a workflow has completed: the day of the
-// reservation is over.
+// settle reports the usage of an attempt. It ignores the error of a completed workflow: the day of
+// the reservation is over.
 func (l *ledgers) settle(ctx context.Context, id, key string, used event.Amount) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()

@@ -26,7 +26,7 @@ type Model interface {
 	// Stream sends a request and calls onDelta for each piece of the answer, in order, before it
 	// returns. Errors are of type [*ModelError]; the answer is then the part received so far.
 	Stream(ctx context.Context, r ModelRequest, onDelta func(Delta)) (Answer, error)
-	// Usage returns that of the newest request so far. It may run during Stream and take seconds.
+	// Usage returns the usage so far of the newest request, even during Stream. It may take seconds.
 	Usage() event.Usage
 }
 
@@ -40,7 +40,7 @@ type Delta struct {
 type ModelRequest struct {
 	Conversation      string // the same in all requests of a conversation
 	Messages          []reducer.Message
-	FirstToken, Stall time.Duration         // maximum waits: for the first token, later; 0: none
+	FirstToken, Stall time.Duration         // maximum waits for the first and for each later token; 0: none
 	Settings          event.RequestSettings // override those of the provider config
 	Repair            *Repair               // the invalid answer to correct; nil: none
 	MaxOutput         int                   // maximum tokens of the answer if no setting limits it; 0: unlimited
@@ -72,7 +72,7 @@ type ModelError struct {
 	Retryable, RetryOnce bool
 	Final                bool          // no attempt follows, even if Retryable
 	RetryAfter           time.Duration // requested by the provider; 0: none
-	Answer               string        // in an invalid format; empty: the answer was not invalid
+	Answer               string        // the answer, if its format is invalid; else empty
 	Repair               *Repair       // set if the answer was invalid and a repair may succeed
 	Err                  error
 }

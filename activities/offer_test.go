@@ -182,7 +182,7 @@ func TestCallsOfAnAnswerAreResolved(t *testing.T) {
 	}
 }
 
-// The model chooses the arguments: it must not avoid an approval by them.
+// The model chooses the arguments, and must not avoid an approval by this choice.
 func TestACallThatARuleCannotDecideAboutRequiresAnApproval(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat("1,", 60_000), ",")
 	for name, test := range map[string]struct{ when, arguments string }{
@@ -204,7 +204,7 @@ func TestACallThatARuleCannotDecideAboutRequiresAnApproval(t *testing.T) {
 }
 
 // A tool may read names without regard to case, as encoding/json does.
-func TestACallCannotAvoidARuleByTheSpellingOfANameOrTwice(t *testing.T) {
+func TestACallCannotAvoidARuleByTheSpellingOrRepetitionOfAName(t *testing.T) {
 	open := event.Tool{Name: "remove"}
 	declared := event.Tool{Name: "remove", Parameters: event.Object(`{"properties":{"path":{}}}`)}
 	for name, test := range map[string]struct {

@@ -18,15 +18,15 @@ type Repair struct {
 	Problem string `json:"problem"`          // what is wrong with the answer
 }
 
-// repair is the Repair of a request. A second invalid answer fails the request. Attempts in the
-// same process read it from memory, others from the last heartbeat.
+// repair is the Repair of a request. A second invalid answer fails the request. An attempt in the
+// same process reads the repair from memory, any other from the last heartbeat.
 type repair struct {
 	Repair
 	Messages int `json:"messages"` // number in the conversation; if it changes, there is no repair
 }
 
-// maxRepairAnswer bounds the answer in a heartbeat, in bytes. If the worker dies, it becomes part
-// of the history.
+// maxRepairAnswer bounds the answer in a heartbeat, in bytes. If the worker dies, the heartbeat
+// becomes part of the history.
 const maxRepairAnswer = 32 << 10
 
 // uncheckedProblem replaces the problem of an answer that hooks check: a problem can quote the answer.

@@ -103,7 +103,7 @@ func (a *attempt) session(ctx context.Context) (reducer.Session, error) {
 	return session, nil
 }
 
-// logEnd identifies the log up to its newest event. If at is zero, it is unknown.
+// logEnd identifies a log by its newest event; a zero at means unknown.
 type logEnd struct {
 	counter int
 	at      time.Time

@@ -21,7 +21,7 @@ type Stream interface {
 
 // Broadcast publishes the deltas of one attempt. Its methods do not block on followers.
 type Broadcast interface {
-	SetThrough(throughEventID string) // newest event that the provider was shown
+	SetThrough(throughEventID string) // newest event in the attempt
 	Publish(Delta)                    // the next delta of the answer
 	Close()
 }
@@ -38,8 +38,8 @@ type StreamAttempt struct {
 type Stop struct {
 	RequestID string       `json:"requestId"`
 	Reason    event.Reason `json:"reason"`
-	// Through is the newest event that requires an answer. New input does not stop an attempt that
-	// was shown this event.
+	// Through is the newest event that wants an answer. New input does not stop an attempt that
+	// includes this event.
 	Through string `json:"throughEventId,omitempty"`
 }
 
