@@ -38,7 +38,7 @@ func archived(r *runner) error {
 			return err
 		}
 		if len(sent.EventIDs) == 0 {
-			return fmt.Errorf("context %s was not open again within the turnTimeout of its sender", c.Name())
+			return fmt.Errorf("context %s did not reopen in time to record the note by an update", c.Name())
 		}
 		if n := event.Counter(sent.EventIDs[0]); n <= inputs*each {
 			return fmt.Errorf("the note is event %d of context %s, which had %d", n, c.Name(), inputs*each)
@@ -66,7 +66,7 @@ func archived(r *runner) error {
 	r.report.add("reopen_ms_10000_events", "ms", reopen)
 	r.report.add("export_events_per_second", "events/s", export)
 
-	// It has as many segments as the other one.
+	// This context has as many segments as the large one.
 	few, err := r.rig.Contexts.Open("archived-few")
 	if err != nil {
 		return err

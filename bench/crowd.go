@@ -50,7 +50,7 @@ func crowd(r *runner) error {
 	r.report.add("signal_to_request_50_ms", "ms", signal)
 	r.report.add("bare_signal_to_request_50_ms", "ms", bareSignal)
 	r.report.add("delta_50_saturated_ms", "ms", delta)
-	// The bound on turns per second when everything shares one machine.
+	// On one machine, the CPU time of the server bounds the turns per second.
 	r.report.add("server_cpu_per_turn_50_ms", "ms", server)
 	r.report.add("bare_server_cpu_per_turn_50_ms", "ms", bareServer)
 	return nil

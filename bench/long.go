@@ -18,7 +18,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
 
-// measured are the turns around which the history of ten turns is measured.
+// measured are the turns at which the history is measured, each with the nine turns around it.
 var measured = []int{10, 300, 4990}
 
 // long has a conversation of 5,000 turns over many runs, measures its histories, and continues it
@@ -96,7 +96,7 @@ func (r *runner) compareAges(old *talker, n int) error {
 	return nil
 }
 
-// A turn adds the entries from its message up to the next one.
+// A turn adds the history entries from its message up to the next message.
 func (r *runner) measureHistory(name string, turns int) error {
 	ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
 	defer cancel()

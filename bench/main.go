@@ -46,8 +46,8 @@ const (
 
 var scenarios = []scenario{
 	{"fold", "fold long logs", fold, none},
-	{"untuned", "one context on a server as shipped", signalUntuned, untuned},
-	{"calls-untuned", "a turn of 100 tool calls on a server as shipped", toolsUntuned, untuned},
+	{"untuned", "one context on a stock server", signalUntuned, untuned},
+	{"calls-untuned", "a turn of 100 tool calls on a stock server", toolsUntuned, untuned},
 	{"signal", "one context, one turn after the other", signalAlone, tuned},
 	{"interrupt", "new input while an answer streams", interrupt, tuned},
 	{"streams", "50 answers that stream at once", streams, tuned},

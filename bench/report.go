@@ -74,7 +74,7 @@ func (r *report) print(out io.Writer, baseline string) error {
 	}
 	fmt.Fprintln(out, r.Machine)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "metric\tp50\tp95\tunit\tn\tsince %s\tx reference\tsince then\n", cmp.Or(before.Date, "(no run)"))
+	fmt.Fprintf(table, "metric\tp50\tp95\tunit\tn\tsince %s\tx reference\tratio since then\n", cmp.Or(before.Date, "(no run)"))
 	for _, name := range r.order {
 		m := r.Metrics[name]
 		ratio := ""

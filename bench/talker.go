@@ -39,8 +39,8 @@ func (r *runner) bareLoop(name string) *talker {
 	return &talker{ctx: r.ctx, observations: r.rig.Observations, name: name, on: r.rig.Bare}
 }
 
-// say sends a message and returns when it began to. An observer follows from before the first
-// message, as a screen does.
+// say sends a message and returns the time before sending. An observer follows the context from
+// before the first message, as a screen does.
 func (t *talker) say(m rig.Message) (sent time.Time, err error) {
 	if !t.begun {
 		t.begun = true

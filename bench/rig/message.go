@@ -18,14 +18,14 @@ type Message struct {
 	Padding string
 }
 
-// Script is what happens before the answer. Its JSON contains no spaces.
+// Script defines what happens before the last answer. Its JSON contains no spaces.
 type Script struct {
 	// Steps are the tool calls of the answers before the last one.
 	Steps [][]Call `json:"steps,omitempty"`
 	// Hook is for the hooks of the workers. The model ignores it.
 	Hook string `json:"hook,omitempty"`
-	// Withheld messages must not reach the model as the newest one, and Instructed is a text that the
-	// system message must then contain.
+	// Withheld: a hook refuses this message, so the model must never receive it as the newest one.
+	// Instructed is a text that the system message must contain.
 	Withheld   bool   `json:"withheld,omitempty"`
 	Instructed string `json:"instructed,omitempty"`
 }

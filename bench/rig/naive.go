@@ -19,7 +19,7 @@ const (
 	naiveTool     = "Tool"
 )
 
-// naiveTurn answers a conversation, like an agent whose activity takes the messages.
+// naiveTurn answers a conversation. Its activity Generate takes all messages as its input.
 func naiveTurn(ctx workflow.Context, messages []openai.ChatCompletionMessage) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 	for {

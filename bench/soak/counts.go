@@ -54,8 +54,8 @@ func storeMax(a *atomic.Int64, to int64) {
 }
 
 func (c *counts) summary(contexts int) string {
-	return fmt.Sprintf(`messages: %d recorded at once, %d stored as signals, %d unsure, %d rejected by policy, %d lost with a terminated run and reported as lost, %d more lost with one after they were stored
-ok: nothing lost, nothing doubled in %d events of %d contexts; no run of %d ended by the server, the longest with %d entries, the largest with %.1f MB`,
+	return fmt.Sprintf(`messages: %d recorded at once, %d stored as signals, %d of unknown outcome, %d rejected by policy, %d reported as lost with a terminated run, %d stored and then lost with a terminated run
+ok: nothing else lost, nothing duplicated in %d events of %d contexts; no run of %d ended by the server, the longest with %d entries, the largest with %.1f MB`,
 		c.recorded.Load(), c.stored.Load(), c.unknown.Load(), c.rejected.Load(), c.lost.Load(), c.lostStored.Load(),
 		c.events.Load(), contexts, c.runs.Load(), c.entries.Load(), float64(c.bytes.Load())/1e6)
 }

@@ -329,7 +329,7 @@ func (u *user) ask(ctx context.Context, m message, events []event.Event) error {
 	return nil
 }
 
-// think pauses not at all, for a part of the answer, or until the context is idle.
+// think returns at once, pauses for a part of the answer, or waits until the context is idle.
 func (u *user) think(ctx context.Context) {
 	if u.kind.large {
 		pause.For(ctx, time.Duration(u.rand.Int64N(int64(2*time.Second))))
