@@ -211,7 +211,7 @@ func (p *process) failed(err error) error {
 	return fmt.Errorf("%s: %w; end of its log:\n%s", p.name, err, strings.TrimSpace(string(content)))
 }
 
-// Dependencies outlive their users.
+// stop stops each service before those that it depends on.
 func (t *topology) stop() error {
 	t.mu.Lock()
 	t.stopping = true
