@@ -6,9 +6,9 @@
 // its exit code. Tests skip with a message of the form "browser tests, no
 // Chromium on PATH": what they are, in the plural, and why they do not run.
 //
-// Since many tests wait for servers, it runs one package more than there are
-// processors at a time, and two parallel tests per processor in each; -p and
-// -parallel change that.
+// Since many tests wait for servers, it runs more tests at a time than there are
+// processors: n+1 packages on n processors, and up to 2n parallel tests of each
+// package. The flags -p and -parallel override these numbers.
 //
 //	gotest -race ./... + -run Large ./large
 //
