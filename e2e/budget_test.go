@@ -139,7 +139,7 @@ func TestConcurrentContextsStayWithinTheBudgetOfTheirLabel(t *testing.T) {
 	w.replayWorkflow(wire.BudgetID("team", w.queue), "", "label-budget")
 }
 
-func TestAKilledWorkerLeavesNoUncheckedUsage(t *testing.T) {
+func TestTheUsageOfAKilledWorkerReplacesItsReservation(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, environment{timeout: faultTimeout},
 		llmtest.Answer("I was", " saying").HoldAfter(1, llmtest.NewGate()),

@@ -125,7 +125,7 @@ func TestAHookStopsAWithheldAnswer(t *testing.T) {
 	w.replay(c, "")
 }
 
-func TestADeadHookIsClosedOrOpen(t *testing.T) {
+func TestAnUnreachableHookFailsClosedOrOpen(t *testing.T) {
 	dead := hook.Hook{Name: "guard", Before: func(context.Context, hook.Request) (hook.Verdict, error) {
 		return hook.Verdict{}, errors.New("connection refused")
 	}}

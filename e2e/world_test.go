@@ -147,7 +147,7 @@ func newWorldOn(t *testing.T, on environment, steps ...llmtest.Step) *world {
 	return w
 }
 
-// Without a store, dial uses none.
+// A nil store makes a client without a blob store.
 func (w *world) dial(store *blobs.Store) sdkclient.Client {
 	w.t.Helper()
 	c, err := sdkclient.DialContext(w.ctx, sdkclient.Options{
