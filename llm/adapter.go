@@ -40,7 +40,7 @@ const BlobTimeout = 5 * time.Second
 // [reducer.ProviderConfig.IsDefault]. Empty fields keep the value of the context's initial config.
 type Defaults struct {
 	ProviderID string
-	// BaseURL is also the URL of the provider for contexts that name it without a URL.
+	// BaseURL also applies to contexts that name the provider without a URL.
 	BaseURL string
 	Model   string
 	// APIKeyRef is the key for BaseURL, env:NAME or file:/path. Empty, with a BaseURL: no key.

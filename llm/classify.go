@@ -82,7 +82,7 @@ func (t *Target) failResponse(r *errorResponse, e *Error) {
 		e.Kind, e.Message = KindTruncated, "the answer is empty"
 	case r.isNotStream && !body.isError:
 		e.Kind = KindTruncated
-		e.Message = "the answer is not an event stream but " + contentKind(r.header)
+		e.Message = "the response has no stream events (media type: " + contentKind(r.header) + ")"
 	case t.isConfigured && body.isError:
 		e.Message = firstOf(body.message, body.code, body.typ)
 	}
@@ -98,9 +98,9 @@ func contentKind(header http.Header) string {
 	case "application/json", "text/event-stream", "text/html", "text/plain":
 		return media
 	case "":
-		return "without a media type"
+		return "none"
 	}
-	return "of another media type"
+	return "another"
 }
 
 // connectionProblem omits the text of the error, which may contain internal addresses, names in a

@@ -33,7 +33,7 @@ type Repair struct {
 	Problem string // see [Error.Problem]
 }
 
-// prompt adds a schema that the provider does not support to the system message, and the repair last.
+// prompt appends the repair, and adds to the system message a schema that the provider does not support.
 func (t *Target) prompt(messages []reducer.Message) []reducer.Message {
 	messages = t.withSchema(messages)
 	if t.Repair == nil {

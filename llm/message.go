@@ -91,8 +91,8 @@ func messageOf(blocks []block) message {
 	return m
 }
 
-// Only b may have tool calls. Merging invalidates the state of an answer, but tool calls require
-// theirs, and so does an answer to their results.
+// Only b may have tool calls. The result has the state of tool calls only, which they require, and the
+// reasoning of either message, which an answer to results of calls requires.
 func merge(a, b message) message {
 	reasoning := a.state.Reasoning
 	if b.state.Reasoning != nil {

@@ -105,7 +105,7 @@ type conversation struct {
 	now     time.Time
 	adapter *llm.Adapter
 	peer    *peer
-	seen    map[string]int // what occurred, for the test of the test
+	seen    map[string]int // what occurred, to check the coverage
 
 	running *attempt
 	calls   []reducer.CallTool // those that may still end
@@ -131,7 +131,7 @@ func newConversation(t *rapid.T, seen map[string]int) *conversation {
 	}
 }
 
-// in draws from t from now on.
+// in makes further draws from t.
 func (c *conversation) in(t *rapid.T) {
 	c.T = t
 	c.now = c.now.Add(time.Millisecond)
@@ -205,7 +205,7 @@ func (c *conversation) message() {
 	c.input(append(bodies, m)...)
 }
 
-// callIDs are ids that providers send, and clients.
+// callIDs are ids as providers and clients send them.
 var callIDs = []string{"", "c1", "c2", "call_0", "AbCdEfGh1", "functions.run:0", strings.Repeat("long", 12)}
 
 // clientInput sends events that belong to no request.

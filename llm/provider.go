@@ -118,7 +118,7 @@ type quirks struct {
 	fetchesPDFs    bool
 	mistralParts   bool // PDFs are document_url parts, and audio is a string
 	// toolsAsText: the provider rejects tool calls unless the request offers tools or contains
-	// their provider state. Otherwise calls and results are sent as text.
+	// their provider state. Without either, calls and results are sent as text.
 	toolsAsText     bool
 	tools           toolQuirks
 	userLast        bool      // the last message must be a user message or a result

@@ -77,7 +77,7 @@ type insertion struct {
 	json []byte
 }
 
-// renew renders the uncached groups before message next again.
+// renew renders again the uncached groups before the message with index next.
 func (r *rendering) renew(ctx context.Context, next int) {
 	for n, g := range r.groups {
 		if n > 0 && !g.isFresh {
@@ -144,7 +144,7 @@ func (r *rendering) answer(i int) []message {
 }
 
 // If calls since the newest user message are sent with their reasoning, each later answer must have
-// reasoning, too. A partial answer and one of another model have none.
+// reasoning, too. A partial answer and one of another model have none, so they get an empty one.
 func (r *rendering) withReasoning(i int, back returned) returned {
 	if r.target.quirks.state != stateReasoning || back.Reasoning != nil {
 		return back

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 )
 
-// Result is an answer, or its beginning if it failed.
+// Result is an answer, or its beginning if the request failed.
 type Result struct {
 	Text      string
 	Reasoning string
@@ -204,7 +204,7 @@ func (t *Target) finish(ctx context.Context, result *Result, calls *callReader, 
 	case given != "" && hasCalls && len(t.Tools) == 0 && result.Text == "":
 		return failure(KindToolCall, "the answer has no text and calls the tool %q, although no tools were offered", calls.name())
 	case given != "" && hasCalls && isCut && result.Text == "" && len(t.Tools) > 0:
-		return failure(KindInvalidAnswer, "the answer reached the limit of its length in the call of the tool %q (raise maxTokens)", calls.name())
+		return failure(KindInvalidAnswer, "the answer reached the maximum length in the call of the tool %q (raise maxTokens)", calls.name())
 	case given != "" && hasCalls && !isCut && len(t.Tools) > 0:
 		result.Calls = calls.complete(t)
 		result.FinishReason = string(openai.FinishReasonToolCalls)

@@ -136,7 +136,7 @@ func TestIncompleteAnswersAreErrors(t *testing.T) {
 	}{
 		"a connection closed before the headers": {step: llmtest.Drop(), kind: llm.KindConnection, says: "closed before a response"},
 		"an empty response with status 200":      {step: llmtest.Raw(sse), kind: llm.KindTruncated, says: "the answer is empty", isCutOff: true},
-		"HTML with status 200":                   {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "the answer is not an event stream but text/html", isCutOff: true},
+		"HTML with status 200":                   {step: llmtest.Raw("text/html", "<html>\n<b>Welcome</b>"), kind: llm.KindTruncated, says: "the response has no stream events (media type: text/html)", isCutOff: true},
 		"a success with a JSON error":            {step: llmtest.Raw("application/json", `{"error":{"message":"bad model","type":"invalid_request_error"}}`), kind: llm.KindBadRequest, says: "bad model", final: true},
 		"a success with a JSON answer":           {step: llmtest.Raw("application/json", `{"choices":[{"message":{"content":"Hi"}}]}`), kind: llm.KindTruncated, isCutOff: true},
 		"[DONE] and nothing else":                {step: llmtest.Raw(sse, llmtest.Done), kind: llm.KindTruncated, says: "without a finish reason", isCutOff: true},

@@ -211,7 +211,7 @@ func TestAnAnswerNeverHasAnIncompleteCall(t *testing.T) {
 		text   string
 		finish string
 	}{
-		"cut by its length without text": {llmtest.Calls(call).Finish("length"), llm.KindInvalidAnswer, `limit of its length in the call of the tool "weather" (raise maxTokens)`, "", ""},
+		"cut by its length without text": {llmtest.Calls(call).Finish("length"), llm.KindInvalidAnswer, `reached the maximum length in the call of the tool "weather" (raise maxTokens)`, "", ""},
 		"cut by its length after text":   {llmtest.Answer("Hm").Calls(call).Finish("length"), "", "", "Hm", "length"},
 		"stopped by a filter":            {llmtest.Calls(call).Finish("content_filter"), llm.KindContentFilter, "content filter", "", ""},
 		"stopped by a filter after text": {llmtest.Answer("Hm").Calls(call).Finish("content_filter"), "", "", "Hm", "content_filter"},

@@ -81,7 +81,7 @@ func (m *meter) texts() (answer, reasoning string) {
 	return m.answer.text.String(), m.reasoning.text.String()
 }
 
-// usage is the reported one, or an estimate that counts only new text.
+// usage is the reported one, or an estimate; only text since the last estimate is counted.
 func (m *meter) usage() event.Usage {
 	m.counting.Lock()
 	defer m.counting.Unlock()

@@ -19,7 +19,7 @@ func (t *Target) MaxInput(ctx context.Context) (int, error) {
 	if limit := outputLimit(parameters); limit < t.window {
 		return t.window - limit, nil
 	}
-	return t.window, nil // many servers reduce the output
+	return t.window, nil // many servers then reduce the output
 }
 
 // renderedBytes bounds what rendering adds to a message and to a tool call.

@@ -103,7 +103,7 @@ func (s *Server) Then(steps ...Step) {
 	defer s.mu.Unlock()
 	for _, step := range steps {
 		if n := len(s.steps); n > 0 && s.steps[n-1].each != nil {
-			panic("llmtest: no step is reached behind a Func")
+			panic("llmtest: a step after a Func is never reached")
 		}
 		s.steps = append(s.steps, step)
 	}
@@ -128,7 +128,7 @@ func (s *Server) Request(ctx context.Context, n int) (Request, error) {
 // Aborted waits until the server, while it holds, stalls or waits between tokens, notices that the
 // client aborted the n-th request, counted from 1.
 func (s *Server) Aborted(ctx context.Context, n int) error {
-	return s.waitUntil(ctx, fmt.Sprintf("request %d was not given up", n), func() bool { return s.aborted[n] })
+	return s.waitUntil(ctx, fmt.Sprintf("request %d was not aborted", n), func() bool { return s.aborted[n] })
 }
 
 func (s *Server) waitUntil(ctx context.Context, complaint string, isSo func() bool) error {

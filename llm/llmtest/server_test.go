@@ -177,7 +177,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 	cancel()
 	_, err := model.Request(over, 1)
 	require.EqualError(t, err, "llmtest: request 1 has not arrived: context canceled")
-	require.EqualError(t, model.Aborted(over, 1), "llmtest: request 1 was not given up: context canceled")
+	require.EqualError(t, model.Aborted(over, 1), "llmtest: request 1 was not aborted: context canceled")
 	require.EqualError(t, llmtest.NewGate().Reached(over), "llmtest: no step has reached the gate: context canceled")
 }
 

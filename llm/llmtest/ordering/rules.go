@@ -25,7 +25,7 @@ const (
 	templates = "templates"
 )
 
-// families lists those whose rules apply to a preset. OpenRouter accepts and forwards OpenAI's form.
+// families lists whose rules apply to a preset. OpenRouter accepts and forwards OpenAI's form.
 var families = map[string][]string{
 	"openai":     {openai},
 	"openrouter": {openai},
@@ -156,7 +156,7 @@ var rules = []Rule{
 		seen := map[string]bool{}
 		for _, t := range r.Tools {
 			if t.Type != "function" || !namePattern.MatchString(t.Function.Name) || seen[t.Function.Name] {
-				report("the tool %q of type %q has no name of 1 to 64 of a-z A-Z 0-9 _ -, or that of another", t.Function.Name, t.Type)
+				report("the tool %q of type %q has no valid name (1 to 64 of a-z A-Z 0-9 _ -), or the name of another", t.Function.Name, t.Type)
 			}
 			seen[t.Function.Name] = true
 		}
@@ -416,7 +416,7 @@ var rules = []Rule{
 		before := "assistant"
 		for i, m := range r.withoutSystem() {
 			if m.Role == before && m.Role != "tool" {
-				report("message %d follows another of the role %q, or is the first", i, m.Role)
+				report("message %d with the role %q is the first, or follows another with this role", i, m.Role)
 			}
 			before = m.Role
 		}
