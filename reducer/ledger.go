@@ -2,6 +2,7 @@ package reducer
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
@@ -12,6 +13,8 @@ type Ledger struct {
 	Day      string                  `json:"day,omitempty"` // in UTC, like "2026-01-02"; "" before the first reservation
 	Spent    event.Amount            `json:"spent,omitzero"`
 	Reserved map[string]event.Amount `json:"reserved,omitempty"` // of attempts that are not settled, by key
+	Limit    event.Budget            `json:"limit,omitzero"`     // of the newest reservation
+	Released []string                `json:"released,omitempty"` // keys that were released before they were reserved
 }
 
 // Reservation asks to reserve an amount before an attempt is sent.
@@ -43,12 +46,13 @@ func (l Ledger) Used() event.Amount {
 }
 
 // Reserve grants a reservation if the limit allows it in addition to [Ledger.Used]. A key that is
-// already reserved is granted again without effect. A reservation counts in full until it is settled.
+// already reserved is granted again without effect, and one that was released is denied. A reservation counts in full until it is settled.
 func (l Ledger) Reserve(r Reservation) (_ Ledger, isGranted bool) {
+	l.Limit = r.Limit
 	if _, ok := l.Reserved[r.Key]; ok {
 		return l, true
 	}
-	if !r.Limit.Allows(l.Used().Plus(r.Wanted)) {
+	if slices.Contains(l.Released, r.Key) || !r.Limit.Allows(l.Used().Plus(r.Wanted)) {
 		return l, false
 	}
 	reserved := maps.Clone(l.Reserved)
@@ -58,6 +62,15 @@ func (l Ledger) Reserve(r Reservation) (_ Ledger, isGranted bool) {
 	reserved[r.Key] = r.Wanted
 	l.Reserved = reserved
 	return l, true
+}
+
+// Release removes a reservation that no attempt uses. A reservation of the key that arrives later on the
+// same day is denied.
+func (l Ledger) Release(key string) Ledger {
+	if _, ok := l.Reserved[key]; !ok && !slices.Contains(l.Released, key) {
+		l.Released = append(slices.Clip(l.Released), key)
+	}
+	return l.Settle(key, event.Amount{})
 }
 
 // Settle replaces a reservation by the actual usage. It ignores unknown keys, such as those of an

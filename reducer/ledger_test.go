@@ -26,7 +26,7 @@ func TestALedgerNeverExceedsItsLimit(t *testing.T) {
 		if rapid.Bool().Draw(t, "limits the cost") {
 			limit.CostMicros = new(rapid.Int64Range(0, 100).Draw(t, "cost"))
 		}
-		granted := map[string]*attempt{}
+		granted, released := map[string]*attempt{}, map[string]bool{}
 		day := 1
 		var ledger reducer.Ledger
 		use := func() (sum event.Amount) {
@@ -50,14 +50,14 @@ func TestALedgerNeverExceedsItsLimit(t *testing.T) {
 			before, err := json.Marshal(ledger)
 			require.NoError(t, err)
 			old := ledger
-			switch rapid.SampledFrom([]string{"reserve", "reserve", "settle", "late", "restart", "midnight"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"reserve", "reserve", "settle", "release", "late", "restart", "midnight"}).Draw(t, "step") {
 			case "reserve":
 				a := granted[key]
 				if a != nil && a.settled {
 					continue // keys are unique
 				}
 				wanted := amount(event.Amount{Tokens: 60, CostMicros: 60})
-				isAllowed := a != nil || limit.Allows(use().Plus(wanted))
+				isAllowed := a != nil || !released[key] && limit.Allows(use().Plus(wanted))
 				var isGranted bool
 				ledger, isGranted = ledger.Reserve(reducer.Reservation{Key: key, Wanted: wanted, Limit: limit})
 				require.Equal(t, isAllowed, isGranted)
@@ -72,6 +72,15 @@ func TestALedgerNeverExceedsItsLimit(t *testing.T) {
 					}
 				}
 				ledger = ledger.Settle(key, used)
+			case "release":
+				if a := granted[key]; a != nil && a.settled {
+					continue
+				} else if a != nil {
+					a.settled, a.used = true, event.Amount{}
+				} else {
+					released[key] = true
+				}
+				ledger = ledger.Release(key)
 			case "late":
 				ledger = ledger.Settle(fmt.Sprintf("demo:r0001/%d", day-1), event.Amount{Tokens: 1000})
 			case "restart":
