@@ -91,6 +91,8 @@ type ReservationState struct {
 type Settle struct {
 	Key  string       `json:"key"`
 	Used event.Amount `json:"used,omitzero"`
+	// Release: no attempt uses the reservation, even if it arrives after this signal.
+	Release bool `json:"release,omitempty"`
 }
 
 // BudgetState is the result of [QueryBudget].
