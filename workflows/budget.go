@@ -50,8 +50,7 @@ func Budget(ctx workflow.Context, ledger reducer.Ledger) error {
 
 type budget struct {
 	ledger   reducer.Ledger
-	limit    event.Budget // of the newest reservation
-	received int          // updates and signals
+	received int // updates and signals
 }
 
 func (b *budget) setHandlers(ctx workflow.Context) error {
@@ -64,7 +63,7 @@ func (b *budget) setHandlers(ctx workflow.Context) error {
 }
 
 func (b *budget) state() (wire.BudgetState, error) {
-	state := wire.BudgetState{Day: b.ledger.Day, Limit: b.limit, Spent: b.ledger.Spent}
+	state := wire.BudgetState{Day: b.ledger.Day, Limit: b.ledger.Limit, Spent: b.ledger.Spent}
 	for _, amount := range b.ledger.Reserved {
 		state.Reserved = state.Reserved.Plus(amount)
 	}
@@ -97,7 +96,6 @@ func (b *budget) reserve(ctx workflow.Context, in wire.Reserve) (wire.Reserved, 
 		answer := wire.ReservationState{Used: b.ledger.Used()}
 		b.ledger, answer.Granted = b.ledger.Reserve(r)
 		out.Answers = append(out.Answers, answer)
-		b.limit = r.Limit
 	}
 	return out, nil
 }
@@ -110,6 +108,10 @@ func (b *budget) settle(ctx workflow.Context, settled workflow.ReceiveChannel) {
 			return
 		}
 		b.received++
+		if in.Release {
+			b.ledger = b.ledger.Release(in.Key)
+			continue
+		}
 		b.ledger = b.ledger.Settle(in.Key, event.Amount{Tokens: max(in.Used.Tokens, 0), CostMicros: max(in.Used.CostMicros, 0)})
 	}
 }

@@ -137,7 +137,28 @@ func TestABudgetContinuesAsNewWithItsLedger(t *testing.T) {
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &ledger))
 	require.Equal(t, reducer.Ledger{
 		Day: "2026-01-02", Spent: event.Amount{Tokens: 5}, Reserved: map[string]event.Amount{"1/1": {Tokens: 30}},
+		Limit: event.Budget{Tokens: new(int64(100))},
 	}, ledger)
+
+	w = newBudgetWorld(t)
+	w.at(time.Second, func() {
+		require.Equal(t, wire.BudgetState{
+			Day: "2026-01-02", Limit: event.Budget{Tokens: new(int64(100))}, Spent: event.Amount{Tokens: 5}, Reserved: event.Amount{Tokens: 30},
+		}, w.state())
+	})
+	require.NoError(t, w.run(ledger))
+}
+
+func TestAReleasedReservationDoesNotCount(t *testing.T) {
+	w := newBudgetWorld(t)
+	release := func(key string) { w.SignalWorkflow(wire.SignalSettle, wire.Settle{Key: key, Release: true}) }
+	w.at(time.Second, func() { w.reserves("2026-01-02", []int64{60}, granted(0)) })
+	w.at(2*time.Second, func() {
+		release("1/0")
+		release("2/0") // before its reservation
+	})
+	w.at(3*time.Second, func() { w.reserves("2026-01-02", []int64{10, 100}, denied(0), granted(0)) })
+	require.NoError(t, w.run(reducer.Ledger{}))
 }
 
 func TestInvalidReservationsAreRejected(t *testing.T) {
