@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -35,6 +36,9 @@ func (l *ledgers) Reserve(ctx context.Context, id, key string, tokens int64) (is
 	})
 	return answer.Granted, err
 }
+
+// SetReserveTimeout sets how long a reservation waits for its workflow.
+func SetReserveTimeout(a *Activities, d time.Duration) { a.ledgers.timeout = d }
 
 // Waiting returns the number of reservations without an update.
 func (l *ledgers) Waiting(id string) int {

@@ -25,12 +25,14 @@ const (
 	reserveTimeout = 20 * time.Second
 	reserveRetry   = 100 * time.Millisecond
 	settleTimeout  = 5 * time.Second // if it expires, the reservation counts in full
+	releaseTimeout = 10 * time.Minute
 )
 
 // ledgers reserves usage in workflows of type Budget. A workflow accepts few updates at a time, so
 // reservations of this process that wait for the same workflow share one update.
 type ledgers struct {
 	temporal client.Client
+	timeout  time.Duration // of an update
 
 	mu      sync.Mutex
 	waiting map[string][]*reservation // by workflow id; an entry exists while an update runs
@@ -46,11 +48,11 @@ type reservation struct {
 }
 
 func newLedgers(temporal client.Client) *ledgers {
-	return &ledgers{temporal: temporal, waiting: map[string][]*reservation{}}
+	return &ledgers{temporal: temporal, timeout: reserveTimeout, waiting: map[string][]*reservation{}}
 }
 
 // reserve returns the answer of the workflow with an id, and starts the workflow if it is not running.
-// If ctx ends first, the reservation is released when the answer arrives.
+// If ctx ends first, or there is no answer, the reservation is released.
 func (l *ledgers) reserve(ctx context.Context, id, taskQueue string, wanted reducer.Reservation) (day string, answer wire.ReservationState, err error) {
 	r := &reservation{Reservation: wanted, taskQueue: taskQueue, done: make(chan struct{})}
 	l.mu.Lock()
@@ -62,13 +64,33 @@ func (l *ledgers) reserve(ctx context.Context, id, taskQueue string, wanted redu
 	}
 	select {
 	case <-r.done:
+		if r.err != nil {
+			go l.release(ctx, id, r)
+		}
 		return r.day, r.answer, r.err
 	case <-ctx.Done():
 		go func() {
 			<-r.done
-			l.settle(context.WithoutCancel(ctx), id, r.Key, event.Amount{})
+			l.release(ctx, id, r)
 		}()
 		return "", answer, context.Cause(ctx)
+	}
+}
+
+// release starts the workflow if necessary: the server may still have the update, and accept it later.
+func (l *ledgers) release(ctx context.Context, id string, r *reservation) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	for {
+		_, err := l.temporal.SignalWithStartWorkflow(ctx, id, wire.SignalSettle, wire.Settle{Key: r.Key, Release: true},
+			client.StartWorkflowOptions{ID: id, TaskQueue: r.taskQueue}, wire.WorkflowBudget, reducer.Ledger{})
+		if err == nil {
+			return
+		}
+		if !pause.For(ctx, settleTimeout) {
+			warnUnsettled(ctx, id, r.Key, err)
+			return
+		}
 	}
 }
 
@@ -96,10 +118,10 @@ func (l *ledgers) run(id string) {
 	}
 }
 
-// update repeats a failed update, for example if the workflow completed at midnight, until
-// reserveTimeout. The server answers a repeated update id with the first result.
+// update repeats a failed update, for example if the workflow completed at midnight, until the timeout.
+// The server answers a repeated update id with the first result.
 func (l *ledgers) update(id string, batch []*reservation) (reserved wire.Reserved, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), reserveTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 	defer cancel()
 	var in wire.Reserve
 	for _, r := range batch {
@@ -139,6 +161,10 @@ func (l *ledgers) settle(ctx context.Context, id, key string, used event.Amount)
 	defer cancel()
 	err := l.temporal.SignalWorkflow(ctx, id, "", wire.SignalSettle, wire.Settle{Key: key, Used: used})
 	if err != nil && !errors.As(err, new(*serviceerror.NotFound)) {
-		activity.GetLogger(ctx).Warn("Cannot settle the usage of an attempt: its reservation counts for the rest of the day", "budget", id, "key", key, "error", err)
+		warnUnsettled(ctx, id, key, err)
 	}
+}
+
+func warnUnsettled(ctx context.Context, id, key string, err error) {
+	activity.GetLogger(ctx).Warn("Cannot settle the usage of an attempt: its reservation counts for the rest of the day", "budget", id, "key", key, "error", err)
 }

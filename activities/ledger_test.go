@@ -29,10 +29,12 @@ type bank struct {
 	mu       sync.Mutex
 	ledgers  map[string]reducer.Ledger
 	updates  int
-	settled  int
 	failures int           // of the next updates
 	gate     chan struct{} // holds updates until it is closed; nil: none
 	running  chan struct{} // receives when an update is held; nil: none
+	isSlow   bool          // accepts updates only when their timeout has passed
+	timeout  time.Duration // of updates; 0: the default
+	released chan struct{} // receives after each release; nil: none is expected
 }
 
 const bankDay = "2026-01-02"
@@ -56,6 +58,9 @@ func (b *bank) UpdateWithStartWorkflow(ctx context.Context, o client.UpdateWithS
 			return nil, ctx.Err()
 		}
 	}
+	if b.isSlow {
+		<-ctx.Done()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.updates++
@@ -71,6 +76,9 @@ func (b *bank) UpdateWithStartWorkflow(ctx context.Context, o client.UpdateWithS
 		out.Answers = append(out.Answers, answer)
 	}
 	b.ledgers[o.UpdateOptions.WorkflowID] = ledger
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	return reservedHandle{result: out}, nil
 }
 
@@ -92,8 +100,15 @@ func (b *bank) SignalWorkflow(ctx context.Context, id, run, name string, input a
 	defer b.mu.Unlock()
 	in := input.(wire.Settle)
 	b.ledgers[id] = b.ledgers[id].Settle(in.Key, in.Used)
-	b.settled++
 	return nil
+}
+
+func (b *bank) SignalWithStartWorkflow(_ context.Context, id, _ string, input any, _ client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ledgers[id] = b.ledgers[id].Release(input.(wire.Settle).Key)
+	b.released <- struct{}{}
+	return nil, nil
 }
 
 // used returns what is spent, and requires that nothing is reserved.
@@ -113,7 +128,11 @@ func (b *bank) generate(budgets []activities.LabelBudget, needs, uses int, chang
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(time.Minute)
 	model := &caller{needs: event.Usage{InputTokens: needs}, answer: activities.Answer{Text: "Hi", FinishReason: "stop", Usage: event.Usage{InputTokens: uses}}}
-	env.RegisterActivity(activities.New(activities.Options{Temporal: b, Models: model, Budgets: budgets}))
+	registered := activities.New(activities.Options{Temporal: b, Models: model, Budgets: budgets})
+	if b.timeout > 0 {
+		activities.SetReserveTimeout(registered, b.timeout)
+	}
+	env.RegisterActivity(registered)
 	in := activities.GenerateInput{
 		ContextName: "demo", RequestID: "demo:r0001", FirstAttempt: 1, MaxAttempts: 4, Through: session.LastEventID(), ThroughAt: session.LastEventAt, TimeoutMs: 30_000,
 	}
@@ -205,14 +224,24 @@ func TestAReservationIsRepeatedWhenTheWorkflowCompletes(t *testing.T) {
 }
 
 func TestAnAttemptIsRetriedIfTheBudgetCannotBeReached(t *testing.T) {
-	t.Parallel() // it waits for a timeout
 	b := newBank(labelled(map[string]string{"team": "support"}))
 	b.failures = 1 << 30 // until the timeout
+	b.timeout, b.released = 10*time.Millisecond, make(chan struct{}, 1)
 	err := b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30)
 	var failed *temporal.ApplicationError
 	require.ErrorAs(t, err, &failed)
 	require.False(t, failed.NonRetryable())
 	require.Contains(t, failed.Message(), "reserve the budget team=support: the workflow has completed")
+	<-b.released
+}
+
+func TestAReservationThatIsAcceptedAfterItsTimeoutIsReleased(t *testing.T) {
+	b := newBank(labelled(map[string]string{"team": "support"}))
+	b.isSlow, b.timeout, b.released = true, 10*time.Millisecond, make(chan struct{}, 1)
+	require.Error(t, b.generate([]activities.LabelBudget{limited("team", "", 100)}, 50, 30))
+	<-b.released
+	require.Equal(t, 1, b.updates)
+	require.Zero(t, b.used(t, "budget:team=support"))
 }
 
 func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
@@ -230,7 +259,7 @@ func TestALostAttemptIsSettledByTheNextOne(t *testing.T) {
 // held returns ledgers whose first update waits until the gate opens.
 func held(t *testing.T) (*bank, *activities.Ledgers) {
 	b := newBank(reducer.Session{})
-	b.gate, b.running = make(chan struct{}), make(chan struct{}, 100)
+	b.gate, b.running, b.released = make(chan struct{}), make(chan struct{}, 100), make(chan struct{}, 1)
 	l := activities.NewLedgers(b)
 	go func() {
 		isGranted, err := l.Reserve(t.Context(), "budget:x=y", "first", 1)
@@ -274,10 +303,7 @@ func TestAReservationThatIsNotAwaitedIsReleased(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	close(b.gate)
-	require.Eventually(t, func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.updates == 2 && b.settled == 1
-	}, 10*time.Second, time.Millisecond)
+	<-b.released
+	require.Equal(t, 2, b.updates)
 	require.Equal(t, int64(1), b.ledgers["budget:x=y"].Used().Tokens)
 }
