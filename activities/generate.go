@@ -22,15 +22,19 @@ const MaxAnswerBytes = 768 << 10
 
 // GenerateInput is the input of [Activities.Generate].
 type GenerateInput struct {
-	ContextName  string    `json:"contextName"`
-	RequestID    string    `json:"requestId"`
-	FirstAttempt int       `json:"firstAttempt"`    // counted over all activities of the request
-	MaxAttempts  int       `json:"maxAttempts"`     // of this activity
-	Steps        int       `json:"steps,omitempty"` // as in [reducer.StartRequest]
-	Limit        string    `json:"limit,omitempty"` // as in [reducer.StartRequest]
-	Fallback     bool      `json:"fallback,omitempty"`
-	Through      string    `json:"throughEventId"`     // newest event at scheduling; older sessions are stale
-	ThroughAt    time.Time `json:"throughAt,omitzero"` // when that event was recorded; zero: unknown
+	ContextName  string `json:"contextName"`
+	RequestID    string `json:"requestId"`
+	FirstAttempt int    `json:"firstAttempt"`    // counted over all activities of the request
+	MaxAttempts  int    `json:"maxAttempts"`     // of this activity
+	Steps        int    `json:"steps,omitempty"` // as in [reducer.StartRequest]
+	Limit        string `json:"limit,omitempty"` // as in [reducer.StartRequest]
+	Fallback     bool   `json:"fallback,omitempty"`
+	// MayCompact and Compaction are as in [reducer.StartRequest]. With a Compaction, the attempt
+	// summarises [reducer.MessagesOf] the session, and its text is the summary.
+	MayCompact bool                `json:"mayCompact,omitempty"`
+	Compaction *reducer.Compaction `json:"compaction,omitempty"`
+	Through    string              `json:"throughEventId"`     // newest event at scheduling; older sessions are stale
+	ThroughAt  time.Time           `json:"throughAt,omitzero"` // when that event was recorded; zero: unknown
 	// TimeoutMs bounds each attempt. Later settings do not change it: the timeouts of the activity
 	// depend on it.
 	TimeoutMs int64 `json:"timeoutMs"`
@@ -59,7 +63,9 @@ type GenerateResult struct {
 	DurationMs    int64                `json:"durationMs,omitempty"`
 	event.Usage
 	FinishReason string              `json:"finishReason,omitempty"`
-	Lost         *LostAttempt        `json:"lost,omitempty"` // a preceding attempt whose worker died; nil: none
+	Overflow     *reducer.Overflow   `json:"overflow,omitempty"` // if the outcome is [reducer.TooLong]
+	Omitted      int                 `json:"omitted,omitempty"`  // messages that a summary omits, see [event.Compacted]
+	Lost         *LostAttempt        `json:"lost,omitempty"`     // a preceding attempt whose worker died; nil: none
 	Hooks        []event.HookApplied `json:"hooks,omitempty"`
 }
 
@@ -70,6 +76,7 @@ type Failure struct {
 	Retryable  bool              `json:"retryable,omitempty"` // the same request may succeed later
 	DurationMs int64             `json:"durationMs,omitempty"`
 	event.Usage
+	Overflow *reducer.Overflow     `json:"overflow,omitempty"` // if the provider refused the request as too long
 	Exceeded *event.BudgetExceeded `json:"exceeded,omitempty"` // a budget that prevented the attempt; nil: none
 	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer, and does not count as a retry
 	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]

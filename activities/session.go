@@ -83,7 +83,7 @@ func (a *attempt) sessionOrLog(ctx context.Context) (reducer.Session, error) {
 	if session.Request == nil {
 		session.Request = &reducer.Request{ID: a.in.RequestID} // a request is recorded when it is first sent
 	}
-	session.Request.Steps, session.Request.Limit = a.in.Steps, a.in.Limit
+	session.Request.Steps, session.Request.Limit, session.Request.Compaction = a.in.Steps, a.in.Limit, a.in.Compaction
 	return session, nil
 }
 

@@ -247,7 +247,16 @@ type LLMRequestStarted struct {
 	Model          string `json:"model"`
 	ThroughEventID string `json:"throughEventId"`    // the newest event in the request
 	Attempt        int    `json:"attempt,omitempty"` // counts from 1, across providers
+	// Purpose is [PurposeCompaction] if the attempt summarises the conversation, and empty if it answers.
+	Purpose Purpose `json:"purpose,omitempty"`
 }
+
+// Purpose is what an attempt is for.
+type Purpose string
+
+// PurposeCompaction is the purpose of an attempt whose answer is the summary of a [Compacted]. The
+// attempt contains only messages that the summary covers.
+const PurposeCompaction Purpose = "compaction"
 
 // LLMRequestCompleted records that a request was answered.
 type LLMRequestCompleted struct {

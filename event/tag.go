@@ -25,6 +25,7 @@ const (
 	TagSetRequestSettings    Tag = "SetRequestSettingsEvent"
 	TagSetTools              Tag = "SetToolsEvent"
 	TagBudgetSet             Tag = "BudgetSetEvent"
+	TagSetCompaction         Tag = "SetCompactionEvent"
 	TagApprovalDecided       Tag = "ApprovalDecidedEvent"
 	TagSessionStarted        Tag = "SessionStartedEvent"
 	TagSessionEnded          Tag = "SessionEndedEvent"
@@ -37,6 +38,7 @@ const (
 	TagBudgetExceeded        Tag = "BudgetExceededEvent"
 	TagApprovalRequested     Tag = "ApprovalRequestedEvent"
 	TagHookApplied           Tag = "HookAppliedEvent"
+	TagCompacted             Tag = "CompactedEvent"
 	TagInputRejected         Tag = "InputRejectedEvent"
 	TagTextDelta             Tag = "TextDeltaEvent"
 	TagReasoningDelta        Tag = "ReasoningDeltaEvent"
@@ -49,7 +51,7 @@ type Class int
 // Classes of events.
 const (
 	ClassInput     Class = iota + 1 // sent by clients; the session writes some of them too
-	ClassLifecycle                  // written only by the session; does not change the conversation
+	ClassLifecycle                  // written only by the session; only [Compacted] changes the messages
 	ClassEphemeral                  // streamed and never recorded
 )
 
@@ -84,6 +86,7 @@ var catalog = []kind{
 	kindOf[SetRequestSettings](ClassInput),
 	kindOf[SetTools](ClassInput),
 	kindOf[BudgetSet](ClassInput),
+	kindOf[SetCompaction](ClassInput),
 	kindOf[ApprovalDecided](ClassInput),
 	kindOf[SessionStarted](ClassLifecycle),
 	kindOf[SessionEnded](ClassLifecycle),
@@ -96,6 +99,7 @@ var catalog = []kind{
 	kindOf[BudgetExceeded](ClassLifecycle),
 	kindOf[ApprovalRequested](ClassLifecycle),
 	kindOf[HookApplied](ClassLifecycle),
+	kindOf[Compacted](ClassLifecycle),
 	kindOf[InputRejected](ClassLifecycle),
 	kindOf[TextDelta](ClassEphemeral),
 	kindOf[ReasoningDelta](ClassEphemeral),

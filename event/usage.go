@@ -117,6 +117,7 @@ const (
 	AttemptHandedBack AttemptOutcome = "handed_back" // its worker shut down, or new input stopped it
 	AttemptLost       AttemptOutcome = "lost"        // its worker died, or did not report the end
 	AttemptToolCalls  AttemptOutcome = "tool_calls"  // the next attempt contains the results of the calls
+	AttemptCompacted  AttemptOutcome = "compacted"   // its answer is the summary of a [Compacted]
 )
 
-var attemptOutcomes = []AttemptOutcome{AttemptFailed, AttemptHandedBack, AttemptLost, AttemptToolCalls}
+var attemptOutcomes = []AttemptOutcome{AttemptFailed, AttemptHandedBack, AttemptLost, AttemptToolCalls, AttemptCompacted}

@@ -35,7 +35,7 @@ func TestInvalidUsageAndFailuresAreRejected(t *testing.T) {
 		"a negative cost":           {`"costMicros":-1`, "costMicros: want 0 to 1000000000000000, got -1"},
 		"a long price version":      {`"priceVersion":"` + strings.Repeat("x", 65) + `"`, "priceVersion: want at most 64 bytes"},
 		"an unknown kind":           {`"kind":"mysterious"`, "kind: want configuration, unauthorized, "},
-		"an unknown outcome":        {`"outcome":"gone"`, "outcome: want failed, handed_back, lost or tool_calls"},
+		"an unknown outcome":        {`"outcome":"gone"`, "outcome: want failed, handed_back, lost, tool_calls or compacted"},
 		"an attempt before the 1st": {`"attempt":0`, "attempt: want 1 or more, got 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

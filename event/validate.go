@@ -302,9 +302,15 @@ func (b SessionStarted) validate() error {
 
 func (SessionEnded) validate() error { return nil }
 
-func (b LLMRequestStarted) validate() error { return requestID(b.RequestID) }
-func (b TextDelta) validate() error         { return requestID(b.RequestID) }
-func (b ReasoningDelta) validate() error    { return requestID(b.RequestID) }
+func (b LLMRequestStarted) validate() error {
+	if b.Purpose != "" && b.Purpose != PurposeCompaction {
+		return fieldf("purpose", "want %s, got %s", PurposeCompaction, quote(string(b.Purpose)))
+	}
+	return requestID(b.RequestID)
+}
+
+func (b TextDelta) validate() error      { return requestID(b.RequestID) }
+func (b ReasoningDelta) validate() error { return requestID(b.RequestID) }
 
 func (b LLMRequestCompleted) validate() error {
 	return cmp.Or(requestID(b.RequestID), b.Usage.validate())

@@ -28,8 +28,17 @@ func TestSettingsInWords(t *testing.T) {
 		"reject, quiet period 300ms, maximum wait 2s": event.SetDeliveryPolicy{
 			Policy: event.PolicyReject, QuietPeriodMs: new(int64(300)), MaxWaitMs: new(int64(2000)),
 		},
-		"the defaults of the provider":       event.SetRequestSettings{},
-		"no limit":                           event.BudgetSet{},
+		"the defaults of the provider": event.SetRequestSettings{},
+		"no limit":                     event.BudgetSet{},
+		"drop_tool_results, summarise; from 80% to 50% of the window": event.SetCompaction{},
+		"off": event.SetCompaction{Strategies: []event.Strategy{}},
+		"removed 1 message through demo:0007; the request had 9000 tokens, the window of m has 8192": event.Compacted{
+			Strategy: event.StrategyTruncate, Messages: 1, ThroughEventID: "demo:0007", TokensBefore: 9000, Window: 8192, Model: "m",
+		},
+		"summarised 12 messages through demo:0031; the request had 9000 tokens, the window of m has 8192 (learned); the summary omits the first 2": event.Compacted{
+			Strategy: event.StrategySummarise, Messages: 12, ThroughEventID: "demo:0031", TokensBefore: 9000, Window: 8192, Model: "m",
+			WindowSource: event.WindowLearned, Omitted: 2,
+		},
 		"at most 0 tokens":                   event.BudgetSet{Tokens: new(int64(0))},
 		"at most 5000 tokens, at most $2.50": event.BudgetSet{Tokens: new(int64(5000)), CostMicros: new(int64(2_500_000))},
 		"context: limit 5000 tokens, used 4100, wanted 1200; limit $0.01, used $0.0099, wanted $0.0002": event.BudgetExceeded{

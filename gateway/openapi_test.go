@@ -83,6 +83,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		"SetTools": event.SetTools{}, "ApprovalDecided": event.ApprovalDecided{}, "ApprovalRequested": event.ApprovalRequested{},
 		"HookApplied": event.HookApplied{}, "HookChange": event.HookChange{}, "ReplacedMessage": event.ReplacedMessage{},
 		"BudgetSet": event.BudgetSet{}, "BudgetExceeded": event.BudgetExceeded{},
+		"SetCompaction": event.SetCompaction{}, "Compacted": event.Compacted{},
 		"ToolProgress": event.ToolProgress{}, "Call": reducer.Call{},
 		"ResponseFormat": event.ResponseFormat{}, "SessionStarted": event.SessionStarted{},
 		"SessionEnded": event.SessionEnded{}, "LLMRequestStarted": event.LLMRequestStarted{},

@@ -36,10 +36,14 @@ func (d *decision) recordAttempt(a Attempted, lost *LostAttempt) bool {
 }
 
 func (d *decision) recordStart(a Attempted) {
-	d.record(event.LLMRequestStarted{
+	started := event.LLMRequestStarted{
 		RequestID: d.Request.ID, ProviderID: a.ProviderID, Model: a.Model,
 		ThroughEventID: a.Through, Attempt: a.Attempt,
-	})
+	}
+	if d.Request.Compaction != nil {
+		started.Purpose = event.PurposeCompaction
+	}
+	d.record(started)
 	d.Request.Worker = a.Worker
 	if d.Phase() == PhaseInterrupting && !d.isOutdated() {
 		// This attempt includes the input for which the previous one was stopped.

@@ -97,7 +97,7 @@ func (d *decision) called(in RequestEnded) (continues bool) {
 		}))
 	}
 	d.recordEvents(events...)
-	r.Calls, r.Returns = calls, 0
+	r.Calls, r.Returns, r.Compactions = calls, 0, 0
 	if continues {
 		d.recordAttemptEnd(event.AttemptToolCalls, in.AttemptEnd)
 		d.requestApprovals(in.Calls)
@@ -171,7 +171,8 @@ func (d *decision) countCalls(c Call) (n int) {
 	return n
 }
 
-// newCallID returns the provider's id if it is unique in the context, else another one.
+// newCallID returns the provider's id if it is unique in the context, else another one, also if a
+// compaction has removed earlier calls.
 func (d *decision) newCallID(id string, calls []Call) string {
 	isVisible := func(r rune) bool { return r > ' ' && r <= '~' }
 	if id == "" || len(id) > maxCallID || strings.ContainsFunc(id, func(r rune) bool { return !isVisible(r) }) {
@@ -181,7 +182,7 @@ func (d *decision) newCallID(id string, calls []Call) string {
 		return d.knowsToolCall(id) || slices.ContainsFunc(calls, func(c Call) bool { return c.ID == id })
 	}
 	unique := id
-	for n := d.EventCount; unique == "call" || isTaken(unique); n++ {
+	for n := d.EventCount; unique == "call" || unique == id && d.Removed || isTaken(unique); n++ {
 		unique = fmt.Sprintf("%s-%d", id[:min(len(id), 24)], n)
 	}
 	return unique

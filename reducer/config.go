@@ -17,8 +17,9 @@ type Config struct {
 	StallMs      int64                 `json:"stallMs,omitempty"`
 	Delivery     Delivery              `json:"delivery"`
 	Request      event.RequestSettings `json:"request,omitzero"`
-	Tools        *event.SetTools       `json:"tools,omitempty"`  // nil: none
-	Budget       *event.Budget         `json:"budget,omitempty"` // limits [Session].Usage; nil: none
+	Tools        *event.SetTools       `json:"tools,omitempty"`      // nil: none
+	Budget       *event.Budget         `json:"budget,omitempty"`     // limits [Session].Usage; nil: none
+	Compaction   *event.SetCompaction  `json:"compaction,omitempty"` // nil: the defaults
 }
 
 // ProviderConfig is a provider and a model ([event.SetProviderConfig]).
@@ -114,6 +115,11 @@ func (c Config) apply(body event.Body) Config {
 		if budget := event.Budget(body); !budget.IsZero() {
 			c.Budget = &budget
 		}
+	case event.SetCompaction:
+		c.Compaction = nil
+		if !body.IsZero() {
+			c.Compaction = &body
+		}
 	}
 	return c
 }
@@ -175,6 +181,9 @@ func Validate(r ReducedContext) error {
 	}
 	if r.Config.Budget != nil {
 		settings = append(settings, event.New(event.BudgetSet(*r.Config.Budget)))
+	}
+	if r.Config.Compaction != nil {
+		settings = append(settings, event.New(*r.Config.Compaction))
 	}
 	if r.Config.Fallback != nil {
 		settings = append(settings, r.Config.Fallback.event())

@@ -39,6 +39,7 @@ type Message struct {
 	Partial       bool                 `json:"partial,omitempty"`    // interrupted
 	ProviderState *event.ProviderState `json:"providerState,omitempty"`
 	RequestID     string               `json:"requestId,omitempty"` // only of an answer with tool calls
+	Summary       bool                 `json:"summary,omitempty"`   // of removed messages ([event.Compacted])
 
 	freeCount int32 // see shared; 0 in a message
 }
@@ -72,7 +73,8 @@ type ToolCall struct {
 	Arguments string `json:"arguments,omitempty"` // JSON; empty if there are none
 }
 
-// Reduce folds events in order. Lifecycle and ephemeral events have no effect.
+// Reduce folds events in order. Of the lifecycle and ephemeral events, only
+// [event.Compacted] has an effect.
 func Reduce(current ReducedContext, events ...event.Event) ReducedContext {
 	f := fold{ReducedContext: current}
 	for _, e := range events {
@@ -133,6 +135,8 @@ func (f *fold) apply(e event.Event) {
 		f.addToolResult(e.ID, body)
 	case event.ApprovalDecided:
 		f.editToolCall(body)
+	case event.Compacted:
+		f.compact(e.ID, body)
 	default:
 		f.Config = f.Config.apply(e.Body)
 	}
@@ -161,20 +165,20 @@ func (f *fold) placeAfter(throughEventID, requestID string) int {
 	if through == 0 {
 		return i
 	}
-	for i > 0 && f.Messages[i-1].Role != RoleSystem && event.Counter(f.Messages[i-1].EventID) > through {
+	for i > 0 && f.Messages[i-1].Role != RoleSystem && !f.Messages[i-1].Summary && event.Counter(f.Messages[i-1].EventID) > through {
 		i--
 	}
-	i = f.skipResults(i)
+	i = skipResults(f.Messages, i)
 	for step := len(f.Messages) - 1; step >= i && requestID != ""; step-- {
 		if f.Messages[step].RequestID == requestID {
-			return f.skipResults(step + 1)
+			return skipResults(f.Messages, step+1)
 		}
 	}
 	return i
 }
 
-func (f *fold) skipResults(i int) int {
-	for i < len(f.Messages) && f.Messages[i].Role == RoleTool {
+func skipResults(messages []Message, i int) int {
+	for i < len(messages) && messages[i].Role == RoleTool {
 		i++
 	}
 	return i
@@ -242,7 +246,7 @@ func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 			return
 		}
 		if m.hasCall(body.ToolCallID) {
-			f.insert(f.skipResults(i+1), result)
+			f.insert(skipResults(f.Messages, i+1), result)
 			return
 		}
 	}
@@ -250,7 +254,7 @@ func (f *fold) addToolResult(eventID string, body event.ToolResult) {
 }
 
 func (f *fold) hasResult(i int, callID string) bool {
-	results := f.Messages[i+1 : f.skipResults(i+1)]
+	results := f.Messages[i+1 : skipResults(f.Messages, i+1)]
 	return slices.ContainsFunc(results, func(m Message) bool { return m.ToolCallID == callID })
 }
 

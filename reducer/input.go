@@ -52,6 +52,10 @@ type (
 		Lost         *LostAttempt
 		Calls        []CalledTool // set for the outcome [Called]
 		Hooks        []event.HookApplied
+		// Overflow is set if the request exceeds the context window: for the outcome [TooLong], and for
+		// [Failed] if the provider refused it.
+		Overflow *Overflow
+		Omitted  int // of a summary, as in [event.Compacted]
 		// Exceeded is the budget that the attempt, which was not sent, could exceed; nil for none.
 		Exceeded *event.BudgetExceeded
 	}
@@ -136,6 +140,7 @@ const (
 	Failed      Outcome = "failed"      // the provider refused, or no attempt is left
 	HandedBack  Outcome = "returned"    // the worker shut down; enqueued again (histories contain the value)
 	Lost        Outcome = "lost"        // the worker died; the request is enqueued again
+	TooLong     Outcome = "too_long"    // not sent: it exceeds the part of the window that triggers compaction
 )
 
 func (in Opened) at() time.Time         { return in.At }
@@ -172,6 +177,9 @@ type (
 		Messages int
 		Steps    int    `json:",omitempty"` // as in [Request], like Limit
 		Limit    string `json:",omitempty"`
+		// MayCompact: an attempt that is too long ends with [TooLong]. Otherwise it is sent as it is.
+		MayCompact bool        `json:",omitempty"`
+		Compaction *Compaction `json:",omitempty"` // as in [Request]
 	}
 	// AdoptRequest waits for the result of an attempt that the previous run started.
 	AdoptRequest struct {

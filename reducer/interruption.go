@@ -6,9 +6,10 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
-// isOutdated reports whether the attempt lacks the newest message that wants an answer.
+// isOutdated reports whether the attempt lacks the newest message that wants an answer. A summary
+// need not contain it: the attempt after it does.
 func (d *decision) isOutdated() bool {
-	return d.Phase().IsSent() && event.Counter(d.Trigger) > event.Counter(d.Request.Through)
+	return d.Request.Compaction == nil && d.Phase().IsSent() && event.Counter(d.Trigger) > event.Counter(d.Request.Through)
 }
 
 // isBeyondLimit reports whether the newest message waits for the end of the turn.

@@ -97,6 +97,8 @@ func (d *decision) follow(e event.Event) {
 		d.Model = body.Model
 	case event.HookApplied:
 		d.followHook(body)
+	case event.Compacted:
+		d.followCompaction(body)
 	case event.LLMRequestFellBack:
 		d.openRequest(body.RequestID)
 		d.endAttempt(body.RequestID, body.Usage)

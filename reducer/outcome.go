@@ -32,7 +32,16 @@ func (d *decision) requestEnded(in RequestEnded) {
 		d.Request.Stop = in.Reason
 	}
 	r := d.Request
+	if r.Compaction != nil {
+		in = d.summaryOf(in)
+	}
+	if in.Outcome == TooLong && (r.Compactions >= MaxCompactions || in.Overflow == nil || d.Rules < Rules2) {
+		in.Outcome, in.Kind, in.Error = Failed, event.FailureContextTooLong, "the conversation exceeds the context window"
+	}
 	switch {
+	case in.Outcome == Completed && r.Compaction != nil:
+		d.summarised(in)
+		return
 	case in.Outcome == Completed:
 		d.complete(in)
 	case in.Outcome == Called && !d.Phase().IsStopping() && !(d.isOutdated() && d.policy().Interrupts):
@@ -45,6 +54,8 @@ func (d *decision) requestEnded(in RequestEnded) {
 		d.recordInterruption(in, r.Stop)
 	case d.Phase().IsStopping():
 		d.recordInterruption(in, r.Stop)
+	case d.compacts(in):
+		return
 	case in.Outcome == Failed && d.hasFallback() && allowsFallback(in.Kind):
 		d.fallBack(in)
 		return
@@ -139,7 +150,7 @@ func (d *decision) fallBack(in RequestEnded) {
 		Error:        in.Error, RetriesAttempted: d.retries(max(in.Attempt, r.Attempt)),
 		Kind: in.Kind, Retryable: in.Retryable, Usage: in.Usage,
 	})
-	r.Fallback = true
+	r.Fallback, r.Compaction, r.Compactions = true, nil, 0
 	d.requeue(in.Attempt)
 }
 

@@ -35,8 +35,11 @@ func ThroughOf(s Session) string {
 }
 
 // MessagesOf returns the messages of the next attempt: if the request has a limit, those up to it
-// and those of the request. They must not be modified.
+// and those of the request; if it has a compaction, those that it covers. They must not be modified.
 func MessagesOf(s Session) []Message {
+	if s.Request != nil && s.Request.Compaction != nil {
+		return s.Reduced.Messages[:coveredBy(s.Reduced.Messages, s.Request.Compaction.Through)]
+	}
 	if s.Request == nil || s.Request.Limit == "" {
 		return s.Reduced.Messages
 	}
@@ -46,7 +49,7 @@ func MessagesOf(s Session) []Message {
 	for _, m := range s.Reduced.Messages {
 		// A result belongs to the answer before it.
 		if m.Role != RoleTool {
-			isIncluded = m.Role == RoleSystem || event.Counter(m.EventID) <= limit || m.RequestID == s.Request.ID
+			isIncluded = m.Role == RoleSystem || m.Summary || event.Counter(m.EventID) <= limit || m.RequestID == s.Request.ID
 		}
 		if isIncluded {
 			included = append(included, m)

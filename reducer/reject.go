@@ -86,7 +86,7 @@ func (d *decision) unsupported(events []event.Event) string {
 	for _, e := range events {
 		what := ""
 		switch body := e.Body.(type) {
-		case event.SetRequestSettings, event.SetTools, event.BudgetSet, event.ApprovalDecided:
+		case event.SetRequestSettings, event.SetTools, event.BudgetSet, event.SetCompaction, event.ApprovalDecided:
 			what = string(e.Tag())
 		case event.SetDeliveryPolicy:
 			if body.Policy == event.PolicySteer {

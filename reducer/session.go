@@ -41,6 +41,8 @@ type Session struct {
 	Usage         Usage    `json:"usage,omitzero"`          // of ended attempts; in a fork, since the fork
 	OpenToolCalls []string `json:"openToolCalls,omitempty"` // ids of calls without a result
 	Recent        []Sent   `json:"recent,omitempty"`        // the newest [MaxRecent], oldest first
+	Windows       []Window `json:"windows,omitempty"`       // learned from refusals, the newest last
+	Removed       bool     `json:"removed,omitempty"`       // a compaction has removed messages
 	Started       bool     `json:"started,omitempty"`
 	Ended         bool     `json:"ended,omitempty"`
 	Closing       string   `json:"closing,omitempty"` // why the session ends after its request; or ""
@@ -71,6 +73,10 @@ type Request struct {
 	Calls    []Call                 `json:"calls,omitempty"`    // of the newest answer, without a result
 	// Hooks are the keys of recorded reports of hooks, about the newest attempt that has any.
 	Hooks []string `json:"hooks,omitempty"`
+	// Compaction is the summary that the attempts write; nil: they answer. Compactions counts the
+	// attempts since the last step that were too long.
+	Compaction  *Compaction `json:"compaction,omitempty"`
+	Compactions int         `json:"compactions,omitempty"`
 }
 
 // MaxReturns bounds how often a request is handed back, since a request may crash its workers.

@@ -96,7 +96,7 @@ func (d *decision) receive(events []event.Event) {
 	case PhaseIdle:
 		d.startRequest()
 	case PhaseDebouncing:
-		if d.policy().Interrupts && d.Trigger != before {
+		if d.policy().Interrupts && d.Trigger != before && d.Request.Compaction == nil {
 			d.perform(TellRequest{RequestID: d.Request.ID, Through: d.Trigger})
 		}
 	case PhaseAnswering:

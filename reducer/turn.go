@@ -18,11 +18,7 @@ func (d *decision) enqueue() {
 	if d.Request.Limit == "" {
 		d.Request.Settings = d.TriggerSettings
 	}
-	config := d.Reduced.Config
-	provider := config.Primary
-	if d.Request.Fallback && config.Fallback != nil {
-		provider = *config.Fallback
-	}
+	config, provider := d.Reduced.Config, d.provider()
 	model := provider.Model
 	if provider.IsDefault {
 		model = ""
@@ -41,7 +37,16 @@ func (d *decision) enqueue() {
 		Messages:     len(d.Reduced.Messages),
 		Steps:        d.Request.Steps,
 		Limit:        d.Request.Limit,
+		MayCompact:   d.mayCompact(),
+		Compaction:   d.Request.Compaction,
 	})
+}
+
+func (d *decision) provider() ProviderConfig {
+	if config := d.Reduced.Config; d.Request.Fallback && config.Fallback != nil {
+		return *config.Fallback
+	}
+	return d.Reduced.Config.Primary
 }
 
 // requeue debounces the request again, so that it includes newer input. Attempts are numbered after

@@ -135,7 +135,7 @@ func questionsOf(log []event.Event, skip func(event.Body) bool, through int) []q
 		}
 		switch body := e.Body.(type) {
 		case event.SystemPrompt, event.FileAttachment, event.SetRetryConfig, event.SetProviderConfig, event.SetTimeout, event.SetDeliveryPolicy,
-			event.SetRequestSettings, event.SetTools, event.BudgetSet:
+			event.SetRequestSettings, event.SetTools, event.BudgetSet, event.SetCompaction:
 			if !skip(body) {
 				inputs = append(inputs, event.New(body))
 			}

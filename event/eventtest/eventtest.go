@@ -183,7 +183,38 @@ func ConfigBody() *rapid.Generator[event.Body] {
 		erase(rapid.Map(RequestSettings(), func(s event.RequestSettings) event.SetRequestSettings { return event.SetRequestSettings(s) })),
 		erase(SetTools()),
 		erase(rapid.Map(Budget(), func(b event.Budget) event.BudgetSet { return event.BudgetSet(b) })),
+		erase(SetCompaction()),
 	)
+}
+
+// SetCompaction generates valid settings of compaction; some are empty.
+func SetCompaction() *rapid.Generator[event.SetCompaction] {
+	return rapid.Custom(func(t *rapid.T) event.SetCompaction {
+		b := event.SetCompaction{TriggerPercent: optional(t, rapid.IntRange(10, 100))}
+		b.TargetPercent = optional(t, rapid.IntRange(1, b.Limits().Trigger-1))
+		if rapid.Bool().Draw(t, "has strategies") {
+			all := rapid.Permutation(event.Strategies()).Draw(t, "strategies")
+			b.Strategies = all[:rapid.IntRange(0, len(all)).Draw(t, "number")]
+		}
+		return b
+	})
+}
+
+// Compacted generates compactions of any request through any of the first messages.
+func Compacted() *rapid.Generator[event.Compacted] {
+	return rapid.Custom(func(t *rapid.T) event.Compacted {
+		b := event.Compacted{
+			RequestID: requestID(t), Strategy: rapid.SampledFrom(event.Strategies()).Draw(t, "strategy"),
+			ThroughEventID: event.FormatID("demo", rapid.IntRange(1, 9).Draw(t, "through")), Messages: rapid.IntRange(1, 99).Draw(t, "messages"),
+			TokensBefore: rapid.IntRange(0, 1e6).Draw(t, "tokens"), Window: rapid.IntRange(1, 1e6).Draw(t, "window"),
+			WindowSource: rapid.SampledFrom([]event.WindowSource{"", event.WindowConfigured, event.WindowLearned}).Draw(t, "source"),
+			ProviderID:   "openai", Model: name(t),
+		}
+		if b.Strategy == event.StrategySummarise {
+			b.Summary, b.Omitted = "s"+text(t), rapid.IntRange(0, b.Messages).Draw(t, "omitted")
+		}
+		return b
+	})
 }
 
 // Budget generates valid budgets; some are empty.
@@ -325,6 +356,7 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 			return event.LLMRequestStarted{
 				RequestID: requestID(t), ProviderID: "openai", Model: name(t), ThroughEventID: "demo:0001",
 				Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
+				Purpose: rapid.SampledFrom([]event.Purpose{"", event.PurposeCompaction}).Draw(t, "purpose"),
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMRequestCompleted {
@@ -353,7 +385,7 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 			}
 		})),
 		erase(rapid.Custom(func(t *rapid.T) event.LLMAttemptEnded {
-			outcomes := []event.AttemptOutcome{event.AttemptFailed, event.AttemptHandedBack, event.AttemptLost, event.AttemptToolCalls}
+			outcomes := []event.AttemptOutcome{event.AttemptFailed, event.AttemptHandedBack, event.AttemptLost, event.AttemptToolCalls, event.AttemptCompacted}
 			return event.LLMAttemptEnded{
 				RequestID: requestID(t), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
 				Outcome: rapid.SampledFrom(outcomes).Draw(t, "outcome"),
@@ -376,6 +408,7 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 			}
 		})),
 		erase(HookApplied()),
+		erase(Compacted()),
 		erase(rapid.Custom(func(t *rapid.T) event.InputRejected {
 			return event.InputRejected{Reason: text(t), Input: text(t)}
 		})),

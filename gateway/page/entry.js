@@ -38,7 +38,7 @@ const views = {
     if (subtype === "prompt") {
       return { children: [h("details", null, h("summary", null, "System prompt"), h("div", { class: "plain" }, entry.content))] };
     }
-    if (subtype === "hook" && entry.content.includes("\n")) {
+    if ((subtype === "hook" || subtype === "compacted") && entry.content.includes("\n")) {
       const [did, ...changes] = entry.content.split("\n");
       return { children: [h("details", null, h("summary", null, did), h("div", { class: "plain" }, changes.join("\n"))), time(entry)] };
     }

@@ -44,6 +44,7 @@ var handled = map[event.Tag]struct {
 	event.TagSetRequestSettings:    {model: "Config", entry: true},
 	event.TagSetTools:              {model: "Config", entry: true},
 	event.TagBudgetSet:             {model: "Config", entry: true},
+	event.TagSetCompaction:         {model: "Config", entry: true},
 	event.TagApprovalDecided:       {model: "Messages", session: true, entry: true},
 	event.TagSessionStarted:        {session: true, entry: true},
 	event.TagSessionEnded:          {session: true, entry: true},
@@ -56,6 +57,7 @@ var handled = map[event.Tag]struct {
 	event.TagBudgetExceeded:        {}, // the failure of the request is shown
 	event.TagApprovalRequested:     {session: true, entry: true},
 	event.TagHookApplied:           {session: true, entry: true},
+	event.TagCompacted:             {model: "Messages", session: true, entry: true},
 	event.TagInputRejected:         {entry: true},
 	event.TagTextDelta:             {entry: true}, // never recorded, so no session folds it
 	event.TagReasoningDelta:        {entry: true}, // as above

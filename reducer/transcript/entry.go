@@ -141,7 +141,8 @@ const (
 	SubtypeFellBack       Subtype = "fell_back"
 	SubtypeRequestFailed  Subtype = "request_failed"
 	SubtypeRejected       Subtype = "rejected"
-	SubtypeHook           Subtype = "hook" // further lines of Content show what the hook changed
+	SubtypeHook           Subtype = "hook"      // further lines of Content show what the hook changed
+	SubtypeCompacted      Subtype = "compacted" // further lines of Content are the summary
 	SubtypeNote           Subtype = "note"
 	SubtypeTranscript     Subtype = "transcript" // [EmitWarning]
 )

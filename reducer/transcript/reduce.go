@@ -142,6 +142,12 @@ func (f *fold) apply() {
 			body.ToProvider, body.FromProvider, afterRetries(body.RetriesAttempted), body.Error))
 	case event.HookApplied:
 		f.appendHook(body)
+	case event.Compacted:
+		content := "Compacted: " + body.String()
+		if body.Summary != "" {
+			content += "\n" + body.Summary
+		}
+		f.appendSystem("", SubtypeCompacted, Info, content)
 	case event.InputRejected:
 		f.appendSystem("", SubtypeRejected, Warning, strings.TrimRight("Input rejected: "+body.Reason+"\n"+body.Input, "\n"))
 	case event.SessionStarted:

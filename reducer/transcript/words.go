@@ -45,6 +45,8 @@ func settings(body event.Body) string {
 		return "Tools: " + body.String()
 	case event.BudgetSet:
 		return "Budget: " + body.String()
+	case event.SetCompaction:
+		return "Compaction: " + body.String()
 	}
 	return ""
 }

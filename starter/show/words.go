@@ -74,6 +74,8 @@ func Words(body event.Body) (subject, text string) {
 		return "set tools", b.String()
 	case event.BudgetSet:
 		return "set budget", b.String()
+	case event.SetCompaction:
+		return "set compaction", b.String()
 	case event.ApprovalDecided:
 		return decision(b)
 	}
@@ -93,6 +95,9 @@ func lifecycle(body event.Body) (subject, text string) {
 	case event.SessionEnded:
 		return "session ended", b.Reason
 	case event.LLMRequestStarted:
+		if b.Purpose != "" {
+			return "summary requested", fmt.Sprintf("%s, attempt %d: %s %s", b.RequestID, b.Attempt, b.ProviderID, b.Model)
+		}
 		return "request sent", fmt.Sprintf("%s, attempt %d: %s %s", b.RequestID, b.Attempt, b.ProviderID, b.Model)
 	case event.LLMRequestCompleted:
 		return "completed", completed(b)
@@ -110,6 +115,11 @@ func lifecycle(body event.Body) (subject, text string) {
 		return "approval requested", b.ToolCallID + ", until " + b.ExpiresAt.Local().Format(time.DateTime)
 	case event.HookApplied:
 		return "hook " + b.Hook, b.String()
+	case event.Compacted:
+		if b.Summary != "" {
+			return "compacted", b.String() + "\n" + b.Summary
+		}
+		return "compacted", b.String()
 	case event.InputRejected:
 		return "input rejected", b.Reason
 	case event.TextDelta:

@@ -1,0 +1,182 @@
+package event
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// SetCompaction replaces how the context is compacted when a request exceeds the context window of
+// its model. Without fields, it restores the defaults.
+type SetCompaction struct {
+	// Strategies are tried in order. Nil: drop_tool_results, then summarise; empty: the context is
+	// never compacted.
+	Strategies []Strategy `json:"strategies,omitzero"`
+	// TriggerPercent is the part of the window that a request may fill, 10 to 100; unset: 80.
+	TriggerPercent *int `json:"triggerPercent,omitempty"`
+	// TargetPercent is the part that a compacted request fills at most, 1 to less than
+	// TriggerPercent; unset: five eighths of TriggerPercent.
+	TargetPercent *int `json:"targetPercent,omitempty"`
+}
+
+// Strategy is a way to shorten the messages for the model. The log keeps all events.
+type Strategy string
+
+const (
+	StrategyDropToolResults Strategy = "drop_tool_results" // replaces tool results by [DroppedResult]
+	StrategySummarise       Strategy = "summarise"         // replaces messages by a summary that the model writes
+	StrategyTruncate        Strategy = "truncate"          // removes messages
+)
+
+// Strategies returns all strategies.
+func Strategies() []Strategy {
+	return []Strategy{StrategyDropToolResults, StrategySummarise, StrategyTruncate}
+}
+
+// CompactionLimits are the values of a [SetCompaction]. Trigger and Target are in percent.
+type CompactionLimits struct {
+	Strategies      []Strategy
+	Trigger, Target int
+}
+
+const minTriggerPercent = 10
+
+// Limits returns the values of the event, with defaults for unset fields. Nil has only defaults.
+func (b *SetCompaction) Limits() CompactionLimits {
+	limits := CompactionLimits{Strategies: []Strategy{StrategyDropToolResults, StrategySummarise}, Trigger: 80}
+	if b != nil && b.Strategies != nil {
+		limits.Strategies = b.Strategies
+	}
+	if b != nil && b.TriggerPercent != nil {
+		limits.Trigger = *b.TriggerPercent
+	}
+	limits.Target = limits.Trigger * 5 / 8
+	if b != nil && b.TargetPercent != nil {
+		limits.Target = *b.TargetPercent
+	}
+	return limits
+}
+
+// IsZero reports whether the event restores the defaults.
+func (b SetCompaction) IsZero() bool {
+	return b.Strategies == nil && b.TriggerPercent == nil && b.TargetPercent == nil
+}
+
+func (b SetCompaction) validate() error {
+	for i, s := range b.Strategies {
+		if !slices.Contains(Strategies(), s) {
+			return fieldf("strategies", "want %s, got %s", oneOf(Strategies()), quote(string(s)))
+		}
+		if slices.Contains(b.Strategies[:i], s) {
+			return fieldf("strategies", "%s is repeated", s)
+		}
+	}
+	limits := b.Limits()
+	return cmp.Or(
+		between("triggerPercent", int64(limits.Trigger), minTriggerPercent, 100),
+		between("targetPercent", int64(limits.Target), 1, int64(limits.Trigger)-1),
+	)
+}
+
+// String describes the values: "drop_tool_results, summarise; from 80% to 50% of the window".
+func (b SetCompaction) String() string {
+	limits := b.Limits()
+	if len(limits.Strategies) == 0 {
+		return "off"
+	}
+	var names []string
+	for _, s := range limits.Strategies {
+		names = append(names, string(s))
+	}
+	return fmt.Sprintf("%s; from %d%% to %d%% of the window", strings.Join(names, ", "), limits.Trigger, limits.Target)
+}
+
+// Compacted records that the session shortened the messages for the model, because a request was too
+// long. It covers the messages up to that of ThroughEventID, except the system message. Results of
+// tools that follow that message are covered, too.
+type Compacted struct {
+	RequestID      string   `json:"requestId"`
+	Strategy       Strategy `json:"strategy"`
+	ThroughEventID string   `json:"throughEventId"` // newest message covered, apart from tool results
+	Messages       int      `json:"messages"`       // number of messages covered
+	// Summary replaces the covered messages, at most [MaxSummaryBytes]. Set for the strategy summarise.
+	Summary string `json:"summary,omitempty"`
+	// Omitted is how many covered messages, the oldest, the model did not receive for its summary.
+	Omitted      int          `json:"omitted,omitempty"`
+	TokensBefore int          `json:"tokensBefore"` // of the request that was too long
+	Window       int          `json:"window"`       // of the model, in tokens
+	WindowSource WindowSource `json:"windowSource,omitempty"`
+	ProviderID   string       `json:"providerId"` // of the request that was too long, like Model
+	Model        string       `json:"model"`
+}
+
+// MaxSummaryBytes bounds the summary of a [Compacted].
+const MaxSummaryBytes = 32 << 10
+
+// WindowSource is how a context window is known.
+type WindowSource string
+
+const (
+	WindowConfigured WindowSource = "configured" // by the operator
+	WindowLearned    WindowSource = "learned"    // from a refusal of the provider
+)
+
+var windowSources = []WindowSource{WindowConfigured, WindowLearned}
+
+// DroppedResult replaces the content of a tool result under [StrategyDropToolResults].
+const DroppedResult = "(removed to fit the context window; the log contains it)"
+
+// SummaryIntroduction precedes a summary in the message that models receive.
+const SummaryIntroduction = "The beginning of this conversation was removed to fit the context window. Summary of it:\n\n"
+
+func (b Compacted) validate() error {
+	switch {
+	case !slices.Contains(Strategies(), b.Strategy):
+		return fieldf("strategy", "want %s, got %s", oneOf(Strategies()), quote(string(b.Strategy)))
+	case Counter(b.ThroughEventID) == 0:
+		return fieldf("throughEventId", "want the id of an event, like %s, got %s", FormatID("demo", 7), quote(b.ThroughEventID))
+	case (b.Strategy == StrategySummarise) != (b.Summary != ""):
+		return fieldf("summary", "want a text with the strategy %s only", StrategySummarise)
+	case len(b.Summary) > MaxSummaryBytes:
+		return fieldf("summary", "%d bytes (at most %d)", len(b.Summary), MaxSummaryBytes)
+	case b.WindowSource != "" && !slices.Contains(windowSources, b.WindowSource):
+		return fieldf("windowSource", "want %s, got %s", oneOf(windowSources), quote(string(b.WindowSource)))
+	}
+	return cmp.Or(
+		requestID(b.RequestID), text("summary", b.Summary),
+		between("messages", int64(b.Messages), 1, MaxTokens), between("omitted", int64(b.Omitted), 0, int64(b.Messages)),
+		between("tokensBefore", int64(b.TokensBefore), 0, MaxTokens), between("window", int64(b.Window), 1, MaxTokens),
+		ValidateName("providerId", b.ProviderID), ValidateName("model", b.Model),
+	)
+}
+
+// String describes the compaction: "removed 12 messages through demo:0031; the request had 9000
+// tokens, the window of gpt-4o has 8192 (learned)".
+func (b Compacted) String() string {
+	words := map[Strategy]string{
+		StrategyDropToolResults: "dropped the tool results of", StrategySummarise: "summarised", StrategyTruncate: "removed",
+	}[b.Strategy]
+	messages := "1 message"
+	if b.Messages != 1 {
+		messages = fmt.Sprintf("%d messages", b.Messages)
+	}
+	text := fmt.Sprintf("%s %s through %s; the request had %d tokens, the window of %s has %d", words, messages, b.ThroughEventID,
+		b.TokensBefore, b.Model, b.Window)
+	if b.WindowSource != "" {
+		text += fmt.Sprintf(" (%s)", b.WindowSource)
+	}
+	if b.Omitted > 0 {
+		text += fmt.Sprintf("; the summary omits the first %d", b.Omitted)
+	}
+	return text
+}
+
+func (SetCompaction) Tag() Tag      { return TagSetCompaction }
+func (Compacted) Tag() Tag          { return TagCompacted }
+func (b Compacted) Request() string { return b.RequestID }
+
+func (b Compacted) mapIDs(f func(string) string) Body {
+	b.RequestID, b.ThroughEventID = f(b.RequestID), f(b.ThroughEventID)
+	return b
+}

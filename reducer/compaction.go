@@ -1,0 +1,193 @@
+package reducer
+
+import (
+	"slices"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// compact shortens the messages that the event covers. Without a message of its ThroughEventID, it
+// has no effect.
+func (f *fold) compact(eventID string, body event.Compacted) {
+	end := coveredBy(f.Messages, body.ThroughEventID)
+	if end == 0 {
+		return
+	}
+	if body.Strategy == event.StrategyDropToolResults {
+		for i, m := range f.Messages[:end] {
+			if droppable(m) > 0 {
+				f.own()
+				f.Messages[i].Content = event.DroppedResult
+			}
+		}
+		return
+	}
+	var kept []Message
+	if f.Messages[0].Role == RoleSystem {
+		kept = append(kept, f.Messages[0])
+	}
+	if body.Summary != "" {
+		kept = append(kept, Message{Role: RoleUser, Content: event.SummaryIntroduction + body.Summary, EventID: eventID, Summary: true})
+	}
+	if question := questionOf(f.Messages, end); question >= 0 {
+		kept = append(kept, f.Messages[question])
+	}
+	rest := f.Messages[end:]
+	f.Messages, f.ownMessages = shared[Message, *Message](kept).clone(len(rest)+8), true
+	for _, m := range rest {
+		f.append(m)
+	}
+}
+
+// coveredBy returns how many messages a compaction covers, including the system message: those up to
+// the one of the event through, and its results. 0: there is no such message.
+func coveredBy(messages []Message, through string) int {
+	for i, m := range slices.Backward(messages) {
+		if m.EventID == through && m.Role != RoleSystem {
+			return skipResults(messages, i+1)
+		}
+	}
+	return 0
+}
+
+// questionOf returns the index of the covered user message that stays because its answer continues
+// after the cut; -1 for none.
+func questionOf(messages []Message, end int) int {
+	if end < len(messages) && messages[end].Role == RoleUser {
+		return -1
+	}
+	for i, m := range slices.Backward(messages[:end]) {
+		if m.Role == RoleUser && !m.Summary {
+			return i
+		}
+	}
+	return -1
+}
+
+// droppable returns how many bytes [event.StrategyDropToolResults] saves in a message.
+func droppable(m Message) int {
+	if m.Role != RoleTool {
+		return 0
+	}
+	return max(0, len(m.Content)-len(event.DroppedResult))
+}
+
+// Estimates of the size of a request, in bytes.
+const (
+	messageBytes    = 16 // without its content
+	attachmentBytes = 3000
+	maxSummaryBytes = 8000
+)
+
+func sizeOf(m Message) int {
+	size := messageBytes + len(m.Content)
+	for _, c := range m.ToolCalls {
+		size += messageBytes + len(c.Name) + len(c.Arguments)
+	}
+	for _, a := range m.Attachments {
+		if event.MediaOf(a.MediaType) == event.MediaText {
+			size += max(len(a.Source.Data), int(min(a.Size, event.MaxAttachmentBytes)))
+		} else {
+			size += attachmentBytes
+		}
+	}
+	return size
+}
+
+// cut is a possible compaction: the first end messages, the newest of which, apart from results, is
+// that of the event through. The zero value frees nothing.
+type cut struct {
+	strategy event.Strategy
+	end      int
+	through  string
+	freed    int // estimated bytes
+}
+
+// bestCut returns the first strategy that frees enough of the next attempt, else the first one that
+// frees anything.
+func (d *decision) bestCut(strategies []event.Strategy, enough int) (best cut) {
+	end := d.keptFrom()
+	for _, strategy := range strategies {
+		c := cutOf(d.Reduced.Messages, end, strategy, enough)
+		if c.freed >= enough {
+			return c
+		}
+		if best.freed == 0 {
+			best = c
+		}
+	}
+	return best
+}
+
+// cutOf returns the smallest cut before the message end that frees enough, else the one that frees the most.
+func cutOf(messages []Message, end int, strategy event.Strategy, enough int) (best cut) {
+	through, question := "", 0
+	covered, removed, dropped := 0, 0, 0 // bytes, messages, bytes
+	for i, m := range messages[:end] {
+		switch m.Role {
+		case RoleSystem:
+			continue
+		case RoleTool:
+		default:
+			through = m.EventID
+		}
+		covered, dropped = covered+sizeOf(m), dropped+droppable(m)
+		if m.Role == RoleUser && !m.Summary {
+			question = sizeOf(m)
+		}
+		if !m.Summary || strategy == event.StrategyTruncate {
+			removed++
+		}
+		if messages[i+1].Role == RoleTool || event.Counter(through) == 0 {
+			continue
+		}
+		freed, kept := covered, 0
+		if question > 0 && messages[i+1].Role != RoleUser {
+			freed, kept = freed-question, 1
+		}
+		switch {
+		case strategy == event.StrategyDropToolResults:
+			freed = dropped
+		case removed <= kept:
+			freed = 0
+		case strategy == event.StrategySummarise:
+			freed -= min(maxSummaryBytes, freed/4)
+		}
+		if freed > best.freed {
+			best = cut{strategy, i + 1, through, freed}
+		}
+		if freed >= enough {
+			break
+		}
+	}
+	return best
+}
+
+// keptFrom returns the index of the first message that no compaction covers: the newest user message
+// in the next attempt, or an earlier answer whose tool results the model has not read.
+func (d *decision) keptFrom() int {
+	all, included := d.Reduced.Messages, MessagesOf(d.Session)
+	prefix := 0
+	for prefix < len(included) && included[prefix].EventID == all[prefix].EventID {
+		prefix++
+	}
+	return max(0, min(prefix, newestInput(included), len(all)-1))
+}
+
+func newestInput(messages []Message) int {
+	question, isRead := len(messages), false
+	for i, m := range slices.Backward(messages) {
+		switch {
+		case m.Role == RoleUser && !m.Summary && question == len(messages):
+			question = i
+		case m.Role != RoleAssistant:
+		case len(m.ToolCalls) > 0 && !isRead:
+			return i
+		case question < len(messages):
+			return question
+		default:
+			isRead = true
+		}
+	}
+	return question
+}

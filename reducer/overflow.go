@@ -1,0 +1,210 @@
+package reducer
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+)
+
+// MaxCompactions bounds how often a step is found too long. After that, it is sent as it is.
+const MaxCompactions = 4
+
+// maxWindows bounds the learned windows of a session.
+const maxWindows = 8
+
+// Overflow is a request that exceeds the context window of its model.
+type Overflow struct {
+	Tokens int                `json:"tokens"` // of the input
+	Window int                `json:"window"` // in tokens
+	Source event.WindowSource `json:"source,omitempty"`
+}
+
+// bounded makes the numbers valid. A refused request can have fewer counted tokens than the window.
+func (o Overflow) bounded(trigger int) Overflow {
+	o.Window = min(max(o.Window, 1), event.MaxTokens)
+	o.Tokens = min(max(o.Tokens, o.Window*trigger/100, 1), event.MaxTokens)
+	if o.Source != event.WindowConfigured && o.Source != event.WindowLearned {
+		o.Source = ""
+	}
+	return o
+}
+
+// Compaction is a summary of the beginning of the conversation, which the attempts of a request write.
+// Its JSON is persisted.
+type Compaction struct {
+	Through    string `json:"throughEventId"` // as in [event.Compacted], like Messages
+	Messages   int    `json:"messages"`
+	ProviderID string `json:"providerId"` // of the attempt that was too long, like Model
+	Model      string `json:"model"`
+	Overflow
+}
+
+func (c Compaction) event(requestID string, strategy event.Strategy) event.Compacted {
+	return event.Compacted{
+		RequestID: requestID, Strategy: strategy, ThroughEventID: c.Through, Messages: c.Messages,
+		TokensBefore: c.Tokens, Window: c.Window, WindowSource: c.Source, ProviderID: c.ProviderID, Model: c.Model,
+	}
+}
+
+// Window is a context window learned from a refusal.
+type Window struct {
+	ProviderID string `json:"providerId"`
+	Model      string `json:"model"`
+	Tokens     int    `json:"tokens"`
+}
+
+// LearnedWindow returns the window of a model in tokens; 0 if no refusal has shown it.
+func (s Session) LearnedWindow(providerID, model string) int {
+	for _, w := range s.Windows {
+		if w.ProviderID == providerID && w.Model == model {
+			return w.Tokens
+		}
+	}
+	return 0
+}
+
+func (d *decision) followCompaction(body event.Compacted) {
+	d.Removed = d.Removed || body.Strategy != event.StrategyDropToolResults
+	if body.WindowSource != event.WindowLearned {
+		return
+	}
+	learned := Window{body.ProviderID, body.Model, body.Window}
+	d.Windows = slices.DeleteFunc(slices.Clone(d.Windows), func(w Window) bool {
+		return w.ProviderID == learned.ProviderID && w.Model == learned.Model
+	})
+	d.Windows = append(d.Windows[max(0, len(d.Windows)-maxWindows+1):], learned)
+}
+
+// mayCompact reports whether a compaction could shorten the next attempt.
+func (d *decision) mayCompact() bool {
+	r := d.Request
+	return d.Rules >= Rules2 && r.Compaction == nil && r.Compactions < MaxCompactions &&
+		d.bestCut(d.Reduced.Config.Compaction.Limits().Strategies, 1).freed > 0
+}
+
+// compacts continues a request whose attempt was too long, or whose summary failed for good, with a
+// shorter conversation. It reports false if the request ends or falls back.
+func (d *decision) compacts(in RequestEnded) bool {
+	r, limits := d.Request, d.Reduced.Config.Compaction.Limits()
+	isTooLong := in.Overflow != nil && (in.Outcome == TooLong || in.Outcome == Failed)
+	isFailedSummary := r.Compaction != nil && in.Outcome == Failed && !in.Retryable && allowsFallback(in.Kind)
+	if d.Rules < Rules2 || !isTooLong && !isFailedSummary || r.Compactions >= MaxCompactions {
+		return false
+	}
+	c, strategies := d.compactionOf(in), limits.Strategies
+	if failed := r.Compaction; failed != nil {
+		if isTooLong && c.Window < failed.Window { // the next attempt omits more messages
+			next := *failed
+			next.Window, next.Source = c.Window, c.Source
+			d.summarise(in, next)
+			return true
+		}
+		c, r.Compaction = *failed, nil
+		strategies = slices.DeleteFunc(slices.Clone(strategies), func(s event.Strategy) bool { return s == event.StrategySummarise })
+	}
+	enough := d.excess(c.Overflow)
+	best := d.bestCut(strategies, enough)
+	switch {
+	case best.freed == 0 && in.Outcome == TooLong:
+		r.Compactions = MaxCompactions // the numbers may be wrong, so the provider decides
+		d.requeue(in.Attempt)
+		return true
+	case best.freed == 0:
+		return false
+	case len(d.OpenToolCalls) > 0:
+		d.answerOpenToolCalls()
+		best = d.bestCut(strategies, enough)
+	}
+	c.Through, c.Messages = best.through, d.countCovered(best.through)
+	if best.strategy == event.StrategySummarise {
+		d.summarise(in, c)
+		return true
+	}
+	r.Compactions++
+	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+	d.record(c.event(r.ID, best.strategy))
+	d.requeue(in.Attempt)
+	return true
+}
+
+// compactionOf returns a compaction because of an attempt, without the messages that it covers.
+func (d *decision) compactionOf(in RequestEnded) Compaction {
+	provider := d.provider()
+	c := Compaction{ProviderID: provider.ProviderID, Model: provider.Model}
+	if event.ValidateName("providerId", in.ProviderID) == nil && event.ValidateName("model", in.Model) == nil {
+		c.ProviderID, c.Model = in.ProviderID, in.Model
+	}
+	if in.Overflow != nil {
+		c.Overflow = in.Overflow.bounded(d.Reduced.Config.Compaction.Limits().Trigger)
+	}
+	return c
+}
+
+// excess returns how many bytes of the next attempt exceed the target.
+func (d *decision) excess(o Overflow) int {
+	size := 0
+	for _, m := range MessagesOf(d.Session) {
+		size += sizeOf(m)
+	}
+	target := o.Window * d.Reduced.Config.Compaction.Limits().Target / 100
+	return max(1, (o.Tokens-target)*size/o.Tokens)
+}
+
+func (d *decision) countCovered(through string) int {
+	messages := d.Reduced.Messages
+	n := coveredBy(messages, through)
+	if n > 0 && messages[0].Role == RoleSystem {
+		n--
+	}
+	return n
+}
+
+func (d *decision) summarise(in RequestEnded, c Compaction) {
+	d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+	d.Request.Compactions++
+	d.Request.Compaction = &c
+	d.requeue(in.Attempt)
+}
+
+// summaryOf returns the result of an attempt that summarises: its text is either a complete summary
+// or nothing.
+func (d *decision) summaryOf(in RequestEnded) RequestEnded {
+	text := strings.TrimSpace(in.Text)
+	in.Text, in.Reasoning, in.ProviderState, in.Calls = "", "", nil, nil
+	switch {
+	case in.Outcome == Completed || in.Outcome == Called:
+		in.Outcome, in.Text = Completed, text
+		if text == "" {
+			in.Outcome, in.Kind, in.Error = Failed, event.FailureBadResponse, "the summary is empty"
+		}
+	case in.Outcome == Interrupted && in.Reason == event.ReasonTimeout:
+		in.Outcome, in.Kind, in.Retryable, in.Error = Failed, event.FailureTimeout, true, "the summary took too long"
+	}
+	if d.Phase().IsStopping() && in.Outcome == Completed {
+		in.Outcome, in.Text = Interrupted, ""
+	}
+	if in.Outcome == Failed {
+		in.Error = "summarise the conversation to fit the context window: " + in.Error
+	}
+	return in
+}
+
+// summarised records the summary, unless the messages that it covers have changed, and requeues the
+// request for its answer.
+func (d *decision) summarised(in RequestEnded) {
+	r, c := d.Request, *d.Request.Compaction
+	d.answerOpenToolCalls()
+	if d.countCovered(c.Through) == c.Messages {
+		compacted := c.event(r.ID, event.StrategySummarise)
+		compacted.Summary = strings.ToValidUTF8(in.Text[:min(len(in.Text), event.MaxSummaryBytes)], "")
+		compacted.Omitted = min(max(in.Omitted, 0), c.Messages)
+		d.record(compacted)
+		d.recordAttemptEnd(event.AttemptCompacted, in.AttemptEnd)
+	} else {
+		in.Error = "the messages of the summary have changed"
+		d.recordAttemptEnd(event.AttemptFailed, in.AttemptEnd)
+	}
+	r.Compaction, r.Returns = nil, 0
+	d.requeue(in.Attempt)
+}
