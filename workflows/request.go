@@ -45,6 +45,8 @@ func (r *run) generateInput(start reducer.StartRequest, firstAttempt, attempts i
 		TimeoutMs:    start.TimeoutMs,
 		Steps:        start.Steps,
 		Limit:        start.Limit,
+		MayCompact:   start.MayCompact,
+		Compaction:   start.Compaction,
 	}
 }
 
@@ -53,12 +55,16 @@ func (r *run) generateOptions(start reducer.StartRequest) workflow.ActivityOptio
 	if model == "" {
 		model = r.opened.defaultModel
 	}
+	what := count(start.Messages, "message")
+	if start.Compaction != nil {
+		what = "summary of " + count(start.Compaction.Messages, "message")
+	}
 	return workflow.ActivityOptions{
 		// For a stuck worker; Generate has timeouts of its own.
 		StartToCloseTimeout: milliseconds(start.TimeoutMs+start.MaxWaitMs) + 30*time.Second,
 		HeartbeatTimeout:    activities.HeartbeatTimeout,
 		WaitForCancellation: true,
-		Summary:             fmt.Sprintf("turn %d · %s · %s", start.Turn, model, count(start.Messages, "message")),
+		Summary:             fmt.Sprintf("turn %d · %s · %s", start.Turn, model, what),
 	}
 }
 

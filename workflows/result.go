@@ -19,7 +19,7 @@ func (r *run) result() reducer.RequestEnded {
 		At: r.now(), Outcome: result.Outcome, Text: result.Text, Reason: result.Reason,
 		Reasoning: result.Reasoning, ProviderState: result.ProviderState,
 		AttemptEnd:   reducer.AttemptEnd{Duration: milliseconds(result.DurationMs), Usage: result.Usage},
-		FinishReason: result.FinishReason,
+		FinishReason: result.FinishReason, Overflow: result.Overflow, Omitted: result.Omitted,
 	}
 	ended.Hooks = result.Hooks
 	for _, call := range result.Calls {
@@ -32,7 +32,7 @@ func (r *run) result() reducer.RequestEnded {
 		attempted, lost = failure.Attempted, failure.Lost
 		ended.Kind, ended.Retryable, ended.Usage = failure.Kind, failure.Retryable, failure.Usage
 		ended.Hooks = failure.Hooks
-		ended.Exceeded = failure.Exceeded
+		ended.Exceeded, ended.Overflow = failure.Exceeded, failure.Overflow
 	}
 	requestID := r.answer.start.RequestID
 	ended.Attempted = attemptedOf(requestID, attempted)
