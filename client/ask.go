@@ -142,7 +142,7 @@ type check struct {
 	err      error
 }
 
-// evaluate returns the ids of events to follow the log from again, or why the turn never ends.
+// evaluate returns the events from which to follow the log again, or why the turn never ends.
 func (q question) evaluate(ctx context.Context, result check, t *turn, last int) (ids []string, err error) {
 	if errors.Is(result.err, ErrNoContext) {
 		return nil, ErrLost
