@@ -43,8 +43,8 @@ type State struct {
 	Usage       reducer.Usage    `json:"usage,omitzero"`  // sum over the ended attempts
 	Request     *reducer.Request `json:"request,omitempty"`
 	Config      reducer.Config   `json:"config"`
-	// Messages are the newest of MessageCount. Together with the request settings they have up to
-	// [MaxStateBytes]; they omit the bytes of attachments and the provider state.
+	// Messages are the newest of the MessageCount messages. With the request settings, they have up
+	// to [MaxStateBytes]. They omit the bytes of attachments and the provider state.
 	MessageCount       int                  `json:"messageCount"`
 	Messages           []reducer.Message    `json:"messages"`
 	PendingAttachments []reducer.Attachment `json:"pendingAttachments,omitempty"`
