@@ -302,7 +302,7 @@ func TestDeltasNameTheEventBeforeTheirAttempt(t *testing.T) {
 		b.Publish("Hi")
 		d := nextOfAnyKind(t, sub)
 		require.Equal(t, through, d.ThroughEventID)
-		require.Equal(t, i == 0, d.After == "demo:0007", "AfterEventID is omitted if the attempt included a newer event")
+		require.Equal(t, i == 0, d.After == "demo:0007", "After is set only while it is newer than the included event")
 	}
 }
 
