@@ -18,8 +18,8 @@
 //     failed is there at most once. Sequential messages are in order. Attachments precede
 //     their message.
 //   - The policy "reject": a rejected message is an InputRejectedEvent. There are no others.
-//   - Terminations lose only input that was stored and not yet recorded. Input that ErrLost
-//     reports is not in the log.
+//   - Terminations lose only input that was stored and not yet recorded. Input reported
+//     as lost (ErrLost) is not in the log.
 //   - Resets: events from the reset point on are delivered again, later and in any order, and
 //     are in the log once. Earlier events remain unchanged. A run reset to its first workflow
 //     task starts a new session after those of previous runs.
