@@ -47,7 +47,7 @@
 //
 // After hooks also check the text of an interrupted answer ([Response.Partial]), and running Beside
 // hooks complete their check. They have up to [PartialTimeout] for that. If one refuses or fails,
-// none of the text is recorded; with [Hook.OnFailure] Open, a failure keeps it.
+// none of the text is recorded. With [Hook.OnFailure] Open, the text is recorded after a failure.
 //
 // # Streaming
 //
@@ -59,13 +59,13 @@
 // # Failures
 //
 // An error, a panic, an invalid verdict and a timeout are failures of the hook. With
-// [Hook.OnFailure] Open, the attempt then passes. Otherwise, the retry settings of the context apply
-// to the attempt if a Before hook failed, and to the other hooks themselves: the attempt keeps its
-// answer and calls the hook again until its timeout. After the last retry, the request fails with the
-// kind event.FailureHookFailed, without a fallback. An invalid verdict and an error that wraps
-// [ErrBroken] are not retried.
+// [Hook.OnFailure] Open, the attempt then passes. Otherwise, the retry settings of the context apply.
+// After a failed Before hook, the attempt is retried. After another failed hook, only the call of the
+// hook is retried, until the timeout of the attempt, which keeps its answer. After the last retry, the
+// request fails with the kind event.FailureHookFailed, without a fallback. An invalid verdict and an
+// error that wraps [ErrBroken] are not retried.
 //
-// The time of hooks counts towards the timeout of the attempt, which is retried. When a request is interrupted or its
-// worker stops, the context of a Before hook is cancelled at once. The worker does not wait for a
-// function that ignores the end of its context.
+// The time of hooks counts towards the timeout of the attempt; an attempt that times out is retried.
+// When a request is interrupted or its worker stops, the context of a Before hook is cancelled at
+// once. The worker does not wait for a function that ignores the end of its context.
 package hook

@@ -13,7 +13,7 @@
 //   - Requests go to the configured URL only: redirects are not followed.
 //   - The body contains no key of a provider, no bytes of attachments and no provider state.
 //   - Errors contain neither the secret nor the response body, and of the URL at most the host.
-//   - A redirect, another status than 429 and 5xx, and an invalid response wrap [hook.ErrBroken].
+//   - The error of a redirect, a status other than 429 and 5xx, or an invalid body wraps [hook.ErrBroken].
 //   - Retries of a call have the same webhook-id; each other call has its own.
 package webhook
 
