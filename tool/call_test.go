@@ -51,7 +51,7 @@ func TestAFunctionReceivesTheArgumentsAndTheCall(t *testing.T) {
 	require.Equal(t, []string{"looking at the sky"}, texts)
 }
 
-func TestOutsideOfACallThereIsNoCall(t *testing.T) {
+func TestOutsideOfACallItsIDAndContextAreEmpty(t *testing.T) {
 	require.Empty(t, tool.CallID(t.Context()))
 	require.Empty(t, tool.ContextName(t.Context()))
 	tool.Progress(t.Context(), "nobody sees this")

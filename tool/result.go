@@ -99,9 +99,9 @@ const refPrefix = "sha256/"
 // abridged returns the beginning and the end of a text, at most max bytes in total, and how to read
 // the rest. Empty ref: the rest is lost.
 func abridged(text, ref string, max int) string {
-	how := "it was not stored"
+	how := "they were not stored"
 	if ref != "" {
-		how = fmt.Sprintf("read it with the tool %s, ref %q and an offset", ReadResult, ref)
+		how = fmt.Sprintf("read them with the tool %s, ref %q and an offset", ReadResult, ref)
 	}
 	note := func(head, tail int) string {
 		return fmt.Sprintf("\n\n[The result has %d bytes. Bytes %d to %d are left out: %s.]\n\n", len(text), head, len(text)-tail, how)

@@ -67,7 +67,7 @@ func TestLargeResultsAreShortenedAndCanBeRead(t *testing.T) {
 		require.Greater(t, len(shown), tool.DefaultMaxResult*9/10)
 		require.True(t, utf8.ValidString(shown))
 		require.Contains(t, shown, fmt.Sprintf("[The result has %d bytes. Bytes ", len(test.text)))
-		require.Contains(t, shown, "read it with the tool read_result")
+		require.Contains(t, shown, "read them with the tool read_result")
 		parts := strings.Split(shown, "\n\n[The result has ")
 		require.True(t, strings.HasPrefix(test.text, parts[0]))
 		_, tail, _ := strings.Cut(parts[1], "]\n\n")
@@ -179,10 +179,10 @@ func TestAResultThatCannotBeStoredIsStillShortened(t *testing.T) {
 	require.NoError(t, store.Close())
 	shown := call(t, set, "produce", "{}")
 	require.LessOrEqual(t, len(shown), tool.DefaultMaxResult)
-	require.Contains(t, shown, "are left out: it was not stored.]")
+	require.Contains(t, shown, "are left out: they were not stored.]")
 
 	without := setOf(t, tool.Must(tool.New("produce", "Produce", func(context.Context, struct{}) (string, error) { return long(100_000), nil })))
-	require.Contains(t, call(t, without, "produce", "{}"), "are left out: it was not stored.]")
+	require.Contains(t, call(t, without, "produce", "{}"), "are left out: they were not stored.]")
 	require.Equal(t, failed("this worker has no store for results"),
 		without.Call(t.Context(), request("read_result", `{"ref":"`+strings.Repeat("0", 64)+`"}`)))
 }

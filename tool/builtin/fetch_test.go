@@ -86,7 +86,7 @@ func TestFetchReturnsText(t *testing.T) {
 		{name: "HTML that is nested too deep", contentType: "text/html", body: strings.Repeat("<div>", 600) + "deep", want: strings.Repeat("<div>", 600) + "deep"},
 		{name: "plain text", contentType: "text/plain", body: "a <b> & c", want: "a <b> & c"},
 		{name: "JSON", contentType: "application/json", body: `{"a": 1}`, want: `{"a": 1}`},
-		{name: "JSON of a kind", contentType: "application/ld+json", body: `{}`, want: `{}`},
+		{name: "a type with the suffix +json", contentType: "application/ld+json", body: `{}`, want: `{}`},
 		{name: "XML", contentType: "application/rss+xml", body: "<rss/>", want: "<rss/>"},
 		{name: "text without a type", body: "hello", want: "hello"},
 		{name: "a type with a malformed parameter", contentType: "text/plain; charset", body: "hello", want: "hello"},

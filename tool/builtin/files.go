@@ -86,7 +86,7 @@ func (f files) list(ctx context.Context, in listInput) (string, error) {
 		return "", pathError(in.Path, err)
 	}
 	if isCut {
-		lines = append(lines, fmt.Sprintf("[more than %d entries; list a folder below]", maxEntries))
+		lines = append(lines, fmt.Sprintf("[more than %d entries; list a subfolder]", maxEntries))
 	}
 	if len(lines) == 0 {
 		return "[the folder is empty]", nil

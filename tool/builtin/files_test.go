@@ -62,7 +62,7 @@ func TestListFilesIsBounded(t *testing.T) {
 	lines := strings.Split(text, "\n")
 	require.Len(t, lines, 1001)
 	require.Equal(t, "0999 0", lines[999])
-	require.Equal(t, "[more than 1000 entries; list a folder below]", lines[1000])
+	require.Equal(t, "[more than 1000 entries; list a subfolder]", lines[1000])
 }
 
 func TestReadFile(t *testing.T) {

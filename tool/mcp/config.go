@@ -28,8 +28,8 @@ const (
 
 // Server configures an MCP server.
 type Server struct {
-	// Name is part of the names of tools: 1 to 32 of A-Z a-z 0-9 _ -, without _ at an end and
-	// without two in a row.
+	// Name is part of the names of tools: 1 to 32 of A-Z a-z 0-9 _ -, without _ at either end and
+	// without __.
 	Name string
 	// Command is a program that speaks MCP over its standard input and output, looked up on PATH.
 	// Either Command or URL is set.
@@ -108,7 +108,7 @@ func syntaxError(data []byte, err error) error {
 
 func parseServer(name string, raw json.RawMessage) (s Server, disabled bool, err error) {
 	if !isServerName(name) {
-		return s, false, fmt.Errorf("invalid name (1 to %d of A-Z a-z 0-9 _ -, no _ at an end and no two in a row)", maxServerName)
+		return s, false, fmt.Errorf("invalid name (1 to %d of A-Z a-z 0-9 _ -, without _ at either end and without __)", maxServerName)
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil || fields == nil {
@@ -174,7 +174,7 @@ func (s Server) validateKind(kind string) error {
 func (s Server) validate() error {
 	switch {
 	case !isServerName(s.Name):
-		return fmt.Errorf("invalid name (1 to %d of A-Z a-z 0-9 _ -, no _ at an end and no two in a row)", maxServerName)
+		return fmt.Errorf("invalid name (1 to %d of A-Z a-z 0-9 _ -, without _ at either end and without __)", maxServerName)
 	case s.Command == "" && s.URL == "":
 		return errors.New("command: missing (want a command, or a url)")
 	case s.Command != "" && s.URL != "":

@@ -33,7 +33,7 @@ func TestTheExampleFileIsValid(t *testing.T) {
 
 func TestAnInvalidFileIsAnErrorThatNamesTheField(t *testing.T) {
 	for _, test := range []struct{ server, want string }{
-		{`"a b": {}`, `server "a b": invalid name (1 to 32 of A-Z a-z 0-9 _ -, no _ at an end and no two in a row)`},
+		{`"a b": {}`, `server "a b": invalid name (1 to 32 of A-Z a-z 0-9 _ -, without _ at either end and without __)`},
 		{`"a__b": {}`, `server "a__b": invalid name`},
 		{`"_a": {}`, `server "_a": invalid name`},
 		{`"a": []`, `server "a": want an object`},

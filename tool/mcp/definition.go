@@ -73,7 +73,7 @@ func parametersOf(inputSchema any, known *secrets) (event.Object, error) {
 		return nil, errors.New(`the input schema is not of type "object"`)
 	}
 	schema = mapStrings(schema, func(text string) string { return terminal.Clean(known.scrub(text)) }).(map[string]any)
-	// Some providers reject the first; OpenAI rejects a schema without the second.
+	// Some providers reject $schema; OpenAI rejects a schema without properties.
 	delete(schema, "$schema")
 	if schema["properties"] == nil {
 		schema["properties"] = map[string]any{}

@@ -22,8 +22,8 @@ func (s *Servers) Dial(name string, transport func() (sdk.Transport, error)) {
 	}
 }
 
-// Hurry shortens the time that servers are given, but not the wait for them, on which tests must
-// not depend.
+// Hurry shortens the delays and timeouts of servers, but not the timeouts for starting and for
+// waiting for a start, because tests must not depend on their speed.
 func (s *Servers) Hurry() {
 	for _, server := range s.servers {
 		server.timing = timing{backoff: time.Millisecond, connect: defaultTiming.connect, ping: 10 * time.Millisecond, stop: 10 * time.Millisecond, wait: time.Minute}

@@ -217,8 +217,8 @@ func TestAServerThatHangsLeavesNoGoroutine(t *testing.T) {
 	newest := func(h http.Handler) http.Handler { return h }
 	const none = "none"
 	for name, test := range map[string]struct {
-		hangs    string // in the requests without a complete response
-		begins   string // in those of them whose response begins
+		hangs    string // texts or methods of the requests without a complete response
+		begins   string // texts of those among them whose response begins
 		protocol func(http.Handler) http.Handler
 	}{
 		"at every request":                         {`{`, none, older},

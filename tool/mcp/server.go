@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// exitWait is how long a process may take to exit after it closed its output, and an output or
-	// a session to end.
+	// exitWait bounds the wait for a process to exit after it closed its output, and for an output
+	// or a session to end.
 	exitWait = 2 * time.Second
 	// maxBackoff bounds the delay between two starts. The delay doubles with each start, and returns
 	// to the minimum when a server has run for maxBackoff.
