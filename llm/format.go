@@ -76,18 +76,11 @@ func (t *Target) Check() error {
 
 // formatCheck returns nil if any text is valid.
 func (t *Target) formatCheck() (formatCheck, *Error) {
-	f := t.settings().ResponseFormat
-	switch {
-	case f == nil || f.Type == event.FormatText:
-		return nil, nil
-	case f.Type == event.FormatJSONObject:
-		return schema.IsObject, nil
-	}
-	compiled, err := schema.Compile(f.Schema)
+	check, err := schema.OfFormat(t.settings().ResponseFormat)
 	if err != nil {
 		return nil, t.schemaError(err)
 	}
-	return compiled.Check, nil
+	return check, nil
 }
 
 func (t *Target) check(result *Result, check formatCheck) *Error {

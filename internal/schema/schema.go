@@ -17,6 +17,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
 )
 
 const (
@@ -171,6 +173,22 @@ func IsObject(text string) error {
 		return errors.New("want a JSON object")
 	}
 	return nil
+}
+
+// OfFormat returns a function that says why a text does not match a response format; nil if any text
+// does. It must not be used concurrently. Errors are of type [*Fault].
+func OfFormat(f *event.ResponseFormat) (func(text string) error, error) {
+	switch {
+	case f == nil || f.Type == event.FormatText:
+		return nil, nil
+	case f.Type == event.FormatJSONObject:
+		return IsObject, nil
+	}
+	compiled, err := Compile(f.Schema)
+	if err != nil {
+		return nil, err
+	}
+	return compiled.Check, nil
 }
 
 func reasons(mismatch *jsonschema.ValidationError) string {
