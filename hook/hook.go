@@ -61,6 +61,16 @@ type Request struct {
 	Messages    []reducer.Message     `json:"messages"` // the system message first, if there is one
 	Settings    event.RequestSettings `json:"settings"`
 	Tools       []string              `json:"tools,omitempty"` // names of the offered tools
+	// Repair follows the messages: the model corrects an answer that lacks the response format. Hooks
+	// cannot change it. Nil: none.
+	Repair *Repair `json:"repair,omitempty"`
+}
+
+// Repair is sent to the model as an assistant message with the answer and a user message with the
+// problem.
+type Repair struct {
+	Answer  string `json:"answer,omitempty"` // empty: too long to send
+	Problem string `json:"problem"`          // what is wrong with the answer
 }
 
 // Response is the answer of an attempt.
@@ -88,8 +98,10 @@ type Verdict struct {
 
 // Change is a change of a request or of an answer: either HookChange or Text is set.
 type Change struct {
-	event.HookChange         // of a request
-	Text             *string `json:"text,omitempty"` // of an answer, up to [MaxTextBytes]; nil: unchanged
+	event.HookChange // of a request
+	// Text is that of an answer, up to [MaxTextBytes]; nil: unchanged. If the answer has the response
+	// format of the settings, so must the text.
+	Text *string `json:"text,omitempty"`
 }
 
 // Refuse returns a verdict that refuses an attempt.
