@@ -86,7 +86,6 @@ func (a *attempt) generate(ctx context.Context) (result GenerateResult, err erro
 	a.announce(ctx, p.policy)
 	size, reasoned := 0, 0
 	a.keep = p.request.Settings.Reasoning
-	a.messages = len(p.request.Messages)
 	streaming, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	publish, passed := a.deltas()
@@ -146,6 +145,7 @@ func (a *attempt) prepareFrom(ctx context.Context, session reducer.Session, p *p
 		return err
 	}
 	messages, settings := reducer.MessagesOf(session), reducer.SettingsOf(session)
+	a.messages = len(messages)
 	if messages, settings, err = a.runBefore(ctx, p.deadline, messages, settings); err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (a *attempt) prepareFrom(ctx context.Context, session reducer.Session, p *p
 		FirstToken:   milliseconds(config.FirstTokenMs),
 		Stall:        milliseconds(config.StallMs),
 		Settings:     settings,
-		Repair:       a.repair.of(messages),
+		Repair:       a.repair.of(a.messages),
 		Tools:        a.tools.definitions(),
 	}
 	return p.model.Check(p.request)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/hook"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
+	"github.com/seed-9ed7edd4/chronicle/internal/schema"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
 )
@@ -26,6 +27,7 @@ type guard struct {
 	hooks   []hook.Hook
 	request hook.Request
 	retry   reducer.RetryConfig
+	format  func(text string) error // of a changed answer; nil: any
 
 	beside chan struct{} // closed when all hooks beside the answer have ended; nil: none
 
@@ -161,6 +163,12 @@ func (g *guard) after(ctx context.Context, response hook.Response) (hook.Respons
 	}
 	ctx, cancel := lasting(ctx, hook.PartialTimeout)
 	defer cancel()
+	if !response.Partial && len(response.Calls) == 0 {
+		// An invalid format would have failed the request before. A refusal of the model has none.
+		if format, _ := schema.OfFormat(g.request.Settings.ResponseFormat); format != nil && format(response.Text) == nil {
+			g.format = format
+		}
+	}
 	for _, h := range g.hooks {
 		if h.After == nil {
 			continue
@@ -224,8 +232,14 @@ func (g *guard) verdict(ctx context.Context, h hook.Hook, stage event.HookStage,
 	if err != nil {
 		return verdict, err
 	}
-	if err = verdict.Validate(stage); err == nil && stage == event.HookBefore && verdict.Refuse == "" && verdict.Change != nil {
+	err = verdict.Validate(stage)
+	switch {
+	case err != nil || verdict.Refuse != "" || verdict.Change == nil:
+	case stage == event.HookBefore:
 		err = g.apply(verdict.Change.HookChange)
+	case verdict.Change.Text != nil && g.format != nil && g.format(*verdict.Change.Text) != nil:
+		// The error omits what is wrong, which may quote the answer.
+		err = errors.New("the changed answer does not have the response format")
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: invalid verdict: %w", hook.ErrBroken, err)
@@ -361,7 +375,9 @@ func (a *attempt) withoutAnswer(ctx context.Context, answer Answer, err error) (
 // runBefore runs the hooks before the request. It cancels them at the deadline and when new input
 // arrives.
 func (a *attempt) runBefore(ctx context.Context, deadline time.Time, messages []reducer.Message, settings event.RequestSettings) ([]reducer.Message, event.RequestSettings, error) {
-	a.guard = a.newGuard(hook.Request{Messages: messages, Settings: settings, Tools: a.tools.list()})
+	a.guard = a.newGuard(hook.Request{
+		Messages: messages, Settings: settings, Tools: a.tools.list(), Repair: (*hook.Repair)(a.repair.of(a.messages)),
+	})
 	if a.guard == nil {
 		return messages, settings, nil
 	}

@@ -308,6 +308,34 @@ func TestAHookChangesTheAnswer(t *testing.T) {
 	require.Empty(t, w.published(sub), "a delta was published although a hook withholds them")
 }
 
+func TestAChangedAnswerMustHaveTheResponseFormat(t *testing.T) {
+	const answer = `{"name":"Ann"}`
+	for changed, want := range map[string]string{
+		`{"name":"[name]"}`: "",
+		`{"nick":"Ann"}`:    "hook pii: broken: invalid verdict: the changed answer does not have the response format",
+		"[removed]":         "hook pii: broken: invalid verdict: the changed answer does not have the response format",
+	} {
+		w := newWorld(t, newSession(inPerson), llmtest.Answer(answer))
+		w.use(hook.Hook{Name: "pii", After: saysAfter(hook.ReplaceText(changed, ""))})
+		result, err := w.generate()
+		if want == "" {
+			require.NoError(t, err)
+			require.Equal(t, changed, result.Text)
+			continue
+		}
+		failed, _ := failure(t, err)
+		require.Equal(t, want, failed.Message())
+		require.True(t, failed.NonRetryable())
+
+		w = newWorld(t, newSession(inPerson), llmtest.Answer(answer))
+		w.use(hook.Hook{Name: "pii", OnFailure: hook.Open, After: saysAfter(hook.ReplaceText(changed, ""))})
+		result, err = w.generate()
+		require.NoError(t, err)
+		require.Equal(t, answer, result.Text)
+		require.Equal(t, event.HookFailed, result.Hooks[0].Outcome)
+	}
+}
+
 func TestARefusedAnswerIsNotRecorded(t *testing.T) {
 	model := &caller{answer: activities.Answer{
 		Text: "Let me look", Usage: event.Usage{InputTokens: 7, OutputTokens: 2}, FinishReason: "tool_calls",

@@ -45,8 +45,8 @@ func (r *repair) details(checksAnswers bool) *repair {
 	return &short
 }
 
-func (r *repair) of(messages []reducer.Message) *Repair {
-	if r == nil || r.Messages != len(messages) {
+func (r *repair) of(messages int) *Repair {
+	if r == nil || r.Messages != messages {
 		return nil
 	}
 	return &r.Repair

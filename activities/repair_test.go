@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -75,6 +76,22 @@ func TestAnInvalidAnswerIsRepairedOnce(t *testing.T) {
 	require.Equal(t, `{"name":"Ann"}`, result.Text)
 	require.Equal(t, 2, result.Attempt)
 	require.Equal(t, repaired, prompt(w.model.Requests()[1]))
+}
+
+func TestHooksSeeARepair(t *testing.T) {
+	w := newWorld(t, newSession(inPerson), llmtest.Answer(`{"nick":"A"}`), llmtest.Answer(`{"name":"Ann"}`))
+	var seen []*hook.Repair
+	w.use(hook.Hook{Name: "guard", Before: func(_ context.Context, r hook.Request) (hook.Verdict, error) {
+		seen = append(seen, r.Repair)
+		return hook.Verdict{Change: &hook.Change{HookChange: event.HookChange{Instructions: "Be brief."}}}, nil
+	}})
+	_, err := w.generate()
+	requireInvalid(t, err, true)
+	w.in.FirstAttempt = 2
+	_, err = w.generate()
+	require.NoError(t, err)
+	require.Equal(t, []*hook.Repair{nil, {Answer: `{"nick":"A"}`, Problem: "root: missing property 'name'"}}, seen)
+	require.Equal(t, append([]string{"system: Be brief."}, repaired...), prompt(w.model.Requests()[1]))
 }
 
 // Details of heartbeats become part of the history if the worker dies.
