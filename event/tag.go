@@ -36,6 +36,7 @@ const (
 	TagLLMRequestFellBack    Tag = "LLMRequestFellBackEvent"
 	TagLLMAttemptEnded       Tag = "LLMAttemptEndedEvent"
 	TagBudgetExceeded        Tag = "BudgetExceededEvent"
+	TagToolsOffered          Tag = "ToolsOfferedEvent"
 	TagApprovalRequested     Tag = "ApprovalRequestedEvent"
 	TagHookApplied           Tag = "HookAppliedEvent"
 	TagCompacted             Tag = "CompactedEvent"
@@ -97,6 +98,7 @@ var catalog = []kind{
 	kindOf[LLMRequestFellBack](ClassLifecycle),
 	kindOf[LLMAttemptEnded](ClassLifecycle),
 	kindOf[BudgetExceeded](ClassLifecycle),
+	kindOf[ToolsOffered](ClassLifecycle),
 	kindOf[ApprovalRequested](ClassLifecycle),
 	kindOf[HookApplied](ClassLifecycle),
 	kindOf[Compacted](ClassLifecycle),

@@ -319,6 +319,10 @@ func TestMessages(t *testing.T) {
 		event.Compacted{RequestID: "demo:r0001", Strategy: event.StrategySummarise, ThroughEventID: "demo:0031", Messages: 12, TokensBefore: 7012,
 			Window: 8192, Summary: "The user greets.\nThe city is Paris.", ProviderID: "openai", Model: "gpt-4o"},
 		event.LLMRequestFellBack{FromProvider: "openai", ToProvider: "ollama", Error: "openai: 503", RetriesAttempted: 3},
+		event.ToolsOffered{Patterns: []string{"fetch", "mcp:files/*"}, Tools: []event.OfferedTool{
+			{Name: "fetch"}, {Name: "mcp__files__read", Canonical: "mcp:files/read"}, {Name: "read_result"},
+		}},
+		event.ToolsOffered{Patterns: []string{"mcp:files/*"}},
 		event.HookApplied{Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed", Change: &event.HookChange{
 			Messages: []event.ReplacedMessage{{EventID: "demo:0002", Content: "I am [name]"}}, Settings: &event.RequestSettings{Temperature: &temperature},
 		}},

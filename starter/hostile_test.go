@@ -89,7 +89,7 @@ func poisonedBodies(t *testing.T) []event.Body {
 		poisoned[event.SessionStarted](), resumed,
 		poisoned[event.SystemPrompt](), poisoned[event.SetProviderConfig](), fallback,
 		poisoned[event.SetRetryConfig](), poisoned[event.SetTimeout](), poisoned[event.SetDeliveryPolicy](),
-		poisoned[event.SetRequestSettings](), poisoned[event.SetTools](), poisoned[event.ApprovalRequested](), poisoned[event.ApprovalDecided](),
+		poisoned[event.SetRequestSettings](), poisoned[event.SetTools](), poisoned[event.ToolsOffered](), poisoned[event.ApprovalRequested](), poisoned[event.ApprovalDecided](),
 		poisoned[event.BudgetSet](), poisoned[event.BudgetExceeded](), poisoned[event.SetCompaction](), poisoned[event.Compacted](),
 		poisoned[event.ToolProgress](),
 		poisoned[event.UserMessage](), poisoned[event.LLMRequestStarted](), poisoned[event.TextDelta](), poisoned[event.ReasoningDelta](),

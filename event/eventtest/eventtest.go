@@ -407,12 +407,30 @@ func lifecycleBody() *rapid.Generator[event.Body] {
 				ToolCallID: callID(t), RequestID: requestID(t), ExpiresAt: Epoch.Add(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "wait"))),
 			}
 		})),
+		erase(ToolsOffered()),
 		erase(HookApplied()),
 		erase(Compacted()),
 		erase(rapid.Custom(func(t *rapid.T) event.InputRejected {
 			return event.InputRejected{Reason: text(t), Input: text(t)}
 		})),
 	)
+}
+
+// ToolsOffered generates lists of tools of the worker for any request; some are empty.
+func ToolsOffered() *rapid.Generator[event.ToolsOffered] {
+	return rapid.Custom(func(t *rapid.T) event.ToolsOffered {
+		b := event.ToolsOffered{
+			RequestID: requestID(t), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
+			Patterns: rapid.SampledFrom([][]string{{"fetch"}, {"fetch", "mcp:files/*"}}).Draw(t, "patterns"),
+		}
+		if rapid.Bool().Draw(t, "has fetch") {
+			b.Tools = append(b.Tools, event.OfferedTool{Name: "fetch", Description: text(t), Parameters: `{"properties":{"apiKey":{}}}`})
+		}
+		if rapid.Bool().Draw(t, "has read") {
+			b.Tools = append(b.Tools, event.OfferedTool{Name: "read", Canonical: "mcp:files/read", Idempotent: true, TimeoutMs: 9, Attempts: 3})
+		}
+		return b
+	})
 }
 
 // HookApplied generates reports of hooks about attempts of any request.

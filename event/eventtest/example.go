@@ -69,6 +69,10 @@ func Examples() []event.Body {
 			Error: "no token for 5s", DurationMs: 5200, Usage: event.Usage{InputTokens: 3, OutputTokens: 1, Estimated: true}},
 		event.BudgetExceeded{RequestID: request, Budget: "team=support", Day: "2026-01-02", Limit: event.Budget{Tokens: new(int64(100_000))},
 			Used: event.Amount{Tokens: 98_200, CostMicros: 42}, Wanted: event.Amount{Tokens: 4_800, CostMicros: 7}},
+		event.ToolsOffered{RequestID: request, Attempt: 1, Patterns: []string{"mcp:files/*"}, Tools: []event.OfferedTool{{
+			Name: "mcp__files__read", Canonical: "mcp:files/read", Description: "Read a file", Parameters: `{"type":"object"}`, Idempotent: true,
+			TimeoutMs: 60_000, Attempts: 3,
+		}}},
 		event.ApprovalRequested{ToolCallID: "call_0", RequestID: request, ExpiresAt: Epoch},
 		event.HookApplied{RequestID: request, Attempt: 1, Hook: "pii", Stage: event.HookBefore, Outcome: event.HookChanged, Reason: "names removed",
 			Change: &event.HookChange{

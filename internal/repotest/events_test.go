@@ -55,6 +55,7 @@ var handled = map[event.Tag]struct {
 	event.TagLLMRequestFellBack:    {session: true, entry: true},
 	event.TagLLMAttemptEnded:       {session: true},
 	event.TagBudgetExceeded:        {}, // the failure of the request is shown
+	event.TagToolsOffered:          {session: true},
 	event.TagApprovalRequested:     {session: true, entry: true},
 	event.TagHookApplied:           {session: true, entry: true},
 	event.TagCompacted:             {model: "Messages", session: true, entry: true},

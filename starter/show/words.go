@@ -111,6 +111,8 @@ func lifecycle(body event.Body) (subject, text string) {
 		return fmt.Sprintf("attempt %d %s", b.Attempt, strings.ReplaceAll(string(b.Outcome), "_", " ")), attemptEnd(b)
 	case event.BudgetExceeded:
 		return "budget exceeded", b.String()
+	case event.ToolsOffered:
+		return "tools offered", b.String()
 	case event.ApprovalRequested:
 		return "approval requested", b.ToolCallID + ", until " + b.ExpiresAt.Local().Format(time.DateTime)
 	case event.HookApplied:

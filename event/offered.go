@@ -1,0 +1,126 @@
+package event
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ToolsOffered records the tools of the worker that attempts offer to the model, from this attempt
+// on until the next such event. Tools of clients are in [SetTools].
+type ToolsOffered struct {
+	RequestID string        `json:"requestId"`
+	Attempt   int           `json:"attempt"`
+	Patterns  []string      `json:"patterns"`        // of [SetTools.Patterns]
+	Tools     []OfferedTool `json:"tools,omitempty"` // in the order of the request; empty: none matches
+}
+
+// OfferedTool is a tool of the worker as it was when a request offered it.
+type OfferedTool struct {
+	Name        string `json:"name"`                // for models
+	Canonical   string `json:"canonical,omitempty"` // in [SetTools]; empty: Name
+	Description string `json:"description,omitempty"`
+	// Parameters is the text of a JSON Schema, whose names are not restricted like those of events.
+	Parameters string `json:"parameters,omitempty"`
+	Idempotent bool   `json:"idempotent,omitempty"`
+	TimeoutMs  int64  `json:"timeoutMs,omitempty"` // of a call; 0: the default
+	Attempts   int    `json:"attempts,omitempty"`  // maximum for a call; 0: one
+}
+
+// MaxOfferedBytes bounds the JSON of a [ToolsOffered].
+const MaxOfferedBytes = 512 << 10
+
+// Patterns returns the patterns of the tools of the worker; b may be nil.
+func (b *SetTools) Patterns() (patterns []string) {
+	if b == nil {
+		return nil
+	}
+	for _, t := range b.Tools {
+		if !t.IsClient() {
+			patterns = append(patterns, t.Pattern)
+		}
+	}
+	return patterns
+}
+
+// Hash identifies the patterns and the tools.
+func (b ToolsOffered) Hash() string {
+	data, _ := json.Marshal(ToolsOffered{Patterns: b.Patterns, Tools: b.Tools}) // strings and numbers always have JSON
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// String lists the names: "3 tools: fetch, mcp:files/read, read_result".
+func (b ToolsOffered) String() string {
+	if len(b.Tools) == 0 {
+		return "none of " + strings.Join(b.Patterns, ", ")
+	}
+	var names []string
+	for _, t := range b.Tools {
+		names = append(names, cmp.Or(t.Canonical, t.Name))
+	}
+	unit := "tools"
+	if len(names) == 1 {
+		unit = "tool"
+	}
+	return fmt.Sprintf("%d %s: %s", len(names), unit, strings.Join(names, ", "))
+}
+
+func (b ToolsOffered) validate() error {
+	if b.Attempt < 1 {
+		return fieldf("attempt", "want 1 or more, got %d", b.Attempt)
+	}
+	if err := requestID(b.RequestID); err != nil {
+		return err
+	}
+	if len(b.Patterns) == 0 || len(b.Patterns) > MaxTools {
+		return fieldf("patterns", "want 1 to %d, got %d", MaxTools, len(b.Patterns))
+	}
+	for i, pattern := range b.Patterns {
+		if err := validatePattern("patterns."+strconv.Itoa(i), pattern); err != nil {
+			return err
+		}
+	}
+	if len(b.Tools) > MaxTools {
+		return fieldf("tools", "%d tools (at most %d)", len(b.Tools), MaxTools)
+	}
+	for i, tool := range b.Tools {
+		if err := within("tools."+strconv.Itoa(i), tool.validate()); err != nil {
+			return err
+		}
+	}
+	if data, err := json.Marshal(b); err != nil || len(data) > MaxOfferedBytes {
+		return fieldf("tools", "the event has %d bytes of JSON (at most %d)", len(data), MaxOfferedBytes)
+	}
+	return nil
+}
+
+func (t OfferedTool) validate() error {
+	if t.Name == "" || !schemaName(t.Name) {
+		return fieldf("name", "want 1 to 64 of A-Z a-z 0-9 _ -, got %s", quote(t.Name))
+	}
+	if t.Canonical != "" {
+		if err := ValidateName("canonical", t.Canonical); err != nil {
+			return err
+		}
+	}
+	if t.Parameters != "" && !json.Valid([]byte(t.Parameters)) {
+		return fieldf("parameters", "invalid JSON")
+	}
+	if t.TimeoutMs < 0 || t.Attempts < 0 {
+		return fieldf("timeoutMs", "want 0 or more, as of attempts")
+	}
+	return cmp.Or(text("description", t.Description), text("parameters", t.Parameters))
+}
+
+func (ToolsOffered) Tag() Tag          { return TagToolsOffered }
+func (b ToolsOffered) Request() string { return b.RequestID }
+
+func (b ToolsOffered) mapIDs(f func(string) string) Body {
+	b.RequestID = f(b.RequestID)
+	return b
+}
