@@ -52,6 +52,7 @@ type (
 		Lost         *LostAttempt
 		Calls        []CalledTool // set for the outcome [Called]
 		Hooks        []event.HookApplied
+		Offered      *event.ToolsOffered // by the attempt, if the log lacks them; nil for none
 		// Overflow is set if the request exceeds the context window: for the outcome [TooLong], and for
 		// [Failed] if the provider refused it.
 		Overflow *Overflow

@@ -95,6 +95,9 @@ func (d *decision) follow(e event.Event) {
 			r.Settings = d.TriggerSettings
 		}
 		d.Model = body.Model
+	case event.ToolsOffered:
+		d.openRequest(body.RequestID)
+		d.Offered = &Offered{EventID: e.ID, Patterns: body.Patterns, Hash: body.Hash()}
 	case event.HookApplied:
 		d.followHook(body)
 	case event.Compacted:

@@ -26,6 +26,7 @@ func (d *decision) requestEnded(in RequestEnded) {
 	if !d.hasOpenAttempt() || in.Outcome == Lost && in.Attempt != d.Request.Attempt {
 		in.Usage = event.Usage{} // it belongs to another attempt
 	}
+	d.recordOffered(in.Offered)
 	d.recordHooks(in.Hooks, in.Attempt, in.Kind)
 	if in.Reason == event.ReasonNewUserInput && d.Phase() == PhaseAnswering && d.isOutdated() {
 		// The request stopped by itself after TellRequest.

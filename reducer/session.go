@@ -40,6 +40,7 @@ type Session struct {
 	Model         string   `json:"model,omitempty"`         // of the newest attempt; "" before the first
 	Usage         Usage    `json:"usage,omitzero"`          // of ended attempts; in a fork, since the fork
 	OpenToolCalls []string `json:"openToolCalls,omitempty"` // ids of calls without a result
+	Offered       *Offered `json:"offered,omitempty"`       // nil: no tools of a worker were offered
 	Recent        []Sent   `json:"recent,omitempty"`        // the newest [MaxRecent], oldest first
 	Windows       []Window `json:"windows,omitempty"`       // learned from refusals, the newest last
 	Removed       bool     `json:"removed,omitempty"`       // a compaction has removed messages

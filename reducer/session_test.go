@@ -180,6 +180,8 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			in.Lost.Attempt = s.number(attempt)
 		case "hook":
 			in.Hooks = append(in.Hooks, s.hook(value))
+		case "offered":
+			in.Offered = s.offered(value)
 		case "reasoning":
 			in.Reasoning = value
 		case "says":
@@ -188,6 +190,18 @@ func (s *story) options(rest string) (in reducer.RequestEnded) {
 			require.Fail(s, "unknown option", word)
 		}
 	}
+}
+
+// offered parses a report of tools that match a pattern, like files_*=files_read,files_write.
+func (s *story) offered(text string) *event.ToolsOffered {
+	pattern, names, _ := strings.Cut(text, "=")
+	offered := &event.ToolsOffered{RequestID: "any", Attempt: 1, Patterns: []string{pattern}}
+	for name := range strings.SplitSeq(names, ",") {
+		if name != "" {
+			offered.Tools = append(offered.Tools, event.OfferedTool{Name: name})
+		}
+	}
+	return offered
 }
 
 // hook parses a report like pii/before/changed, of a hook that replaces the message demo:0002.

@@ -342,6 +342,9 @@ func (w *world) endBy(way string) {
 	if in.Lost != nil && in.Lost.Attempt == in.Attempt {
 		in.Lost = nil
 	}
+	if rapid.Bool().Draw(w.T, "offers tools") {
+		in.Offered = new(eventtest.ToolsOffered().Draw(w.T, "offered"))
+	}
 	if in.Through == "" {
 		in.Text = ""
 	} else {
@@ -394,6 +397,7 @@ func (w *world) check() {
 	require.Equal(w, s.Ended, loaded.Ended)
 	require.Equal(w, s.Recent, loaded.Recent)
 	require.Equal(w, s.Usage, loaded.Usage)
+	require.Equal(w, s.Offered, loaded.Offered)
 	for _, e := range w.log {
 		if e.ClientEventID != "" && e.Tag() != event.TagInputRejected {
 			id, _ := s.Find(e.ClientEventID)
@@ -469,6 +473,8 @@ func (w *world) checkHooks() {
 		switch body := e.Body.(type) {
 		case event.LLMRequestStarted:
 			sent[body.RequestID] = body.Attempt
+		case event.ToolsOffered:
+			require.Equal(w, sent[body.RequestID], body.Attempt, "%s is about an attempt that was not sent", e.ID)
 		case event.HookApplied:
 			key := fmt.Sprint(body.RequestID, body.Attempt, body.Stage, body.Hook)
 			require.False(w, recorded[key], "%s repeats a report", e.ID)
