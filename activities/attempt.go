@@ -36,8 +36,9 @@ type attempt struct {
 	hasFallback  bool // another provider can take over
 	messages     int  // in the conversation
 	tools        toolbox
-	nextRepair   *repair // that this attempt requests from the next one; nil: none
-	committed    logEnd  // newest known end of the log that the server has persisted
+	offered      *event.ToolsOffered // that the log lacks; nil: none
+	nextRepair   *repair             // that this attempt requests from the next one; nil: none
+	committed    logEnd              // newest known end of the log that the server has persisted
 	keep         event.Reasoning
 	guard        *guard // nil: no hooks
 	isBudgeted   bool   // a budget allowed the request
@@ -141,7 +142,7 @@ func (a *attempt) prepareFrom(ctx context.Context, session reducer.Session, p *p
 	if p.model, err = a.resolve(config); err != nil {
 		return err
 	}
-	if a.tools, err = a.offer(ctx, config.Tools); err != nil {
+	if a.tools, err = a.offer(ctx, session); err != nil {
 		return err
 	}
 	messages, settings := reducer.MessagesOf(session), reducer.SettingsOf(session)

@@ -67,6 +67,7 @@ type GenerateResult struct {
 	Omitted      int                 `json:"omitted,omitempty"`  // messages that a summary omits, see [event.Compacted]
 	Lost         *LostAttempt        `json:"lost,omitempty"`     // a preceding attempt whose worker died; nil: none
 	Hooks        []event.HookApplied `json:"hooks,omitempty"`
+	Offered      *event.ToolsOffered `json:"offered,omitempty"` // if the log lacks them; nil: it does not
 }
 
 // Failure is the detail of the application error that a failed attempt returns.
@@ -81,6 +82,7 @@ type Failure struct {
 	Repairs  bool                  `json:"repairs,omitempty"`  // the next attempt repairs the answer, and does not count as a retry
 	Lost     *LostAttempt          `json:"lost,omitempty"`     // as in [GenerateResult]
 	Hooks    []event.HookApplied   `json:"hooks,omitempty"`    // as in [GenerateResult]
+	Offered  *event.ToolsOffered   `json:"offered,omitempty"`  // as in [GenerateResult], of a last attempt
 }
 
 // LostAttempt is the last heartbeat of an attempt whose worker died.

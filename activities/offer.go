@@ -27,23 +27,19 @@ type offeredTool struct {
 }
 
 // offer returns the tools of the worker, and then those of clients.
-func (a *attempt) offer(ctx context.Context, config *event.SetTools) (toolbox, error) {
+func (a *attempt) offer(ctx context.Context, session reducer.Session) (toolbox, error) {
+	config := session.Reduced.Config.Tools
 	if config == nil {
 		return toolbox{}, nil
 	}
 	box := toolbox{approve: config.Approve}
-	if i := slices.IndexFunc(config.Tools, func(t event.Tool) bool { return !t.IsClient() }); i >= 0 {
-		if a.options.Tools == nil {
-			return box, toolError("tool %s: this worker has no tools (register them with the worker, or leave the tool out)", config.Tools[i].Pattern)
-		}
-		tools, err := a.options.Tools.Offer(ctx, OfferRequest{ContextName: a.in.ContextName, RequestID: a.in.RequestID, Config: *config})
-		if err != nil {
-			return box, err
-		}
-		for _, tool := range tools {
-			tool.Canonical = cmp.Or(tool.Canonical, tool.Name)
-			box.tools = append(box.tools, offeredTool{Tool: tool})
-		}
+	tools, err := a.workerTools(ctx, session, *config)
+	if err != nil {
+		return box, err
+	}
+	for _, tool := range tools {
+		tool.Canonical = cmp.Or(tool.Canonical, tool.Name)
+		box.tools = append(box.tools, offeredTool{Tool: tool})
 	}
 	for _, tool := range config.Tools {
 		if tool.IsClient() {

@@ -63,7 +63,11 @@ func answered(t *testing.T, tools activities.Tools, model *caller, settings ...e
 
 func answeredWith(t *testing.T, options activities.Options, settings ...event.Body) (activities.GenerateResult, error) {
 	t.Helper()
-	session := newSession(settings...)
+	return answeredFrom(t, newSession(settings...), options)
+}
+
+func answeredFrom(t *testing.T, session reducer.Session, options activities.Options) (activities.GenerateResult, error) {
+	t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
@@ -89,7 +93,7 @@ func TestToolsAreOffered(t *testing.T) {
 	}}, model, config, event.SetRequestSettings{ToolChoice: &event.ToolChoice{Name: "mcp:files/read"}})
 	require.NoError(t, err)
 	require.Equal(t, reducer.Completed, result.Outcome)
-	require.Equal(t, activities.OfferRequest{ContextName: "demo", RequestID: "demo:r0001", Config: config}, asked)
+	require.Equal(t, activities.OfferRequest{ContextName: "demo", Config: config}, asked)
 	require.Equal(t, []activities.ToolDefinition{
 		{Name: "weather", Description: "The weather", Parameters: city},
 		{Name: "files_read", Parameters: event.Object(`{"type":"object"}`)},
@@ -97,6 +101,57 @@ func TestToolsAreOffered(t *testing.T) {
 		{Name: "bare", Parameters: event.Object(`{"type":"object"}`)},
 	}, model.request.Tools)
 	require.Equal(t, "files_read", model.request.Settings.ToolChoice.Name, "the name that the model knows")
+}
+
+func TestOfferedToolsAreReportedOnce(t *testing.T) {
+	config := event.SetTools{Tools: event.ToolList{{Pattern: "weather"}, {Pattern: "mcp:files/*"}, ask}}
+	model := &caller{answer: activities.Answer{Text: "Hi", FinishReason: "stop"}}
+	result, err := answered(t, toolbox{offer: offers}, model, config)
+	require.NoError(t, err)
+	require.Equal(t, &event.ToolsOffered{
+		RequestID: "demo:r0001", Attempt: 1, Patterns: []string{"weather", "mcp:files/*"}, Tools: []event.OfferedTool{
+			{Name: "weather", Description: "The weather", Parameters: string(city), TimeoutMs: 2000, Attempts: 5},
+			{Name: "files_read", Canonical: "mcp:files/read", Parameters: `{"type":"object"}`, Idempotent: true, Attempts: 3},
+		},
+	}, result.Offered)
+	require.NoError(t, event.New(*result.Offered).Validate())
+
+	session := newSession(config)
+	session.Offered = &reducer.Offered{EventID: "demo:0004", Patterns: result.Offered.Patterns, Hash: result.Offered.Hash()}
+	result, err = answeredFrom(t, session, activities.Options{Models: model, Tools: toolbox{offer: offers}})
+	require.NoError(t, err)
+	require.Nil(t, result.Offered, "the log contains the tools")
+
+	gone := func(activities.OfferRequest) ([]activities.Tool, error) { return nil, nil }
+	result, err = answeredFrom(t, session, activities.Options{Models: model, Tools: toolbox{offer: gone}})
+	require.NoError(t, err)
+	require.Equal(t, &event.ToolsOffered{RequestID: "demo:r0001", Attempt: 1, Patterns: []string{"weather", "mcp:files/*"}}, result.Offered)
+
+	for _, settings := range [][]event.Body{nil, {event.SetTools{Tools: event.ToolList{ask}}}} {
+		result, err = answered(t, toolbox{offer: offers}, model, settings...)
+		require.NoError(t, err)
+		require.Nil(t, result.Offered, "the context has no tools of the worker")
+	}
+}
+
+func TestAStepWithOtherToolsReadsTheLog(t *testing.T) {
+	session := newSession(event.SetTools{Tools: event.ToolList{{Pattern: "*"}}})
+	session.Request.Steps = 1
+	session.Offered = &reducer.Offered{EventID: "demo:0004", Patterns: []string{"*"}, Hash: "other"}
+	model := &caller{answer: activities.Answer{Text: "Hi", FinishReason: "stop"}}
+	_, err := answeredFrom(t, session, activities.Options{Models: model, Tools: toolbox{offer: offers}})
+	require.ErrorContains(t, err, "read the tools of the turn in context demo: ")
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.False(t, failed.NonRetryable())
+}
+
+func TestTooManyBytesOfToolsFailTheRequest(t *testing.T) {
+	large := func(activities.OfferRequest) (tools []activities.Tool, err error) {
+		return []activities.Tool{{ToolDefinition: activities.ToolDefinition{Name: "large", Description: strings.Repeat("x", event.MaxOfferedBytes)}}}, nil
+	}
+	_, err := answered(t, toolbox{offer: large}, &caller{}, event.SetTools{Tools: event.ToolList{{Pattern: "*"}}})
+	require.ErrorContains(t, err, "tools of the worker: ToolsOfferedEvent.tools: the event has ")
 }
 
 func TestTheToolOfAClientReplacesThatOfTheWorker(t *testing.T) {

@@ -31,6 +31,7 @@ func (a *attempt) outcome(ctx context.Context, answer Answer, err error) (Genera
 		FinishReason: answer.FinishReason,
 		Lost:         a.lost,
 		Hooks:        a.guard.reported(),
+		Offered:      a.offered,
 	}
 	text, isCut := truncate(answer.Text, MaxAnswerBytes, wire.MaxEventBytes)
 	if isCut {
@@ -169,6 +170,9 @@ func (a *attempt) failure(err error, usage event.Usage) error {
 	if modelErr != nil && a.takeRepair(modelErr) {
 		details.Retryable, details.Repairs = true, true
 		options.NonRetryable, options.NextRetryDelay = false, time.Millisecond
+	}
+	if options.NonRetryable {
+		details.Offered = a.offered
 	}
 	options.Details = []any{details}
 	return temporal.NewApplicationErrorWithOptions(event.Redact(text, reducer.MaxAttemptError), kind, options)

@@ -20,7 +20,6 @@ type Tools interface {
 // OfferRequest asks for the tools of a context.
 type OfferRequest struct {
 	ContextName string
-	RequestID   string // the same in all steps of a turn
 	Config      event.SetTools
 }
 

@@ -68,12 +68,7 @@ func (s *Set) Names() (names []string) {
 // of their names. [ReadResult] follows if there are any. For a name that the worker does not have,
 // the error is a [*activities.ModelError] with [event.FailureBadRequest].
 func (s *Set) Offer(ctx context.Context, r activities.OfferRequest) ([]activities.Tool, error) {
-	var patterns []string
-	for _, t := range r.Config.Tools {
-		if !t.IsClient() {
-			patterns = append(patterns, t.Pattern)
-		}
-	}
+	patterns := r.Config.Patterns()
 	if len(patterns) == 0 {
 		return nil, nil
 	}
@@ -127,7 +122,7 @@ func (s *Set) candidates(ctx context.Context, r activities.OfferRequest, pattern
 		if len(own) == 0 {
 			continue
 		}
-		tools, err := s.options.Sources[prefix].Offer(ctx, OfferRequest{ContextName: r.ContextName, RequestID: r.RequestID, Patterns: own})
+		tools, err := s.options.Sources[prefix].Offer(ctx, OfferRequest{ContextName: r.ContextName, Patterns: own})
 		if err != nil {
 			return nil, err
 		}

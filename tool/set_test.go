@@ -37,7 +37,7 @@ func nameOf(canonical string) string {
 
 // using asks for the tools that the patterns name.
 func using(patterns ...string) activities.OfferRequest {
-	r := activities.OfferRequest{ContextName: "demo", RequestID: "demo:r0001"}
+	r := activities.OfferRequest{ContextName: "demo"}
 	for _, pattern := range patterns {
 		r.Config.Tools = append(r.Config.Tools, event.Tool{Pattern: pattern})
 	}
@@ -61,7 +61,6 @@ type servers struct {
 
 func (s *servers) Offer(_ context.Context, r tool.OfferRequest) (matching []tool.Tool, err error) {
 	require.Equal(s.t, "demo", r.ContextName)
-	require.Equal(s.t, "demo:r0001", r.RequestID)
 	s.offered = append(s.offered, r.Patterns)
 	for _, made := range s.tools {
 		if slices.ContainsFunc(r.Patterns, func(p string) bool { return event.MatchTool(p, made.Spec().Canonical) }) {

@@ -15,8 +15,5 @@ type Source interface {
 // OfferRequest asks a [Source] for the tools of a context.
 type OfferRequest struct {
 	ContextName string
-	// RequestID is the same in all steps of a turn. The tools of a request should not change: a
-	// model may call one that an earlier step offered.
-	RequestID string
-	Patterns  []string // each may match names with the prefix of the source
+	Patterns    []string // each may match names with the prefix of the source
 }

@@ -21,7 +21,7 @@ func (r *run) result() reducer.RequestEnded {
 		AttemptEnd:   reducer.AttemptEnd{Duration: milliseconds(result.DurationMs), Usage: result.Usage},
 		FinishReason: result.FinishReason, Overflow: result.Overflow, Omitted: result.Omitted,
 	}
-	ended.Hooks = result.Hooks
+	ended.Hooks, ended.Offered = result.Hooks, result.Offered
 	for _, call := range result.Calls {
 		ended.Calls = append(ended.Calls, reducer.CalledTool(call))
 	}
@@ -31,7 +31,7 @@ func (r *run) result() reducer.RequestEnded {
 		ended.Outcome, ended.Error, failure = classify(err, r.opened.rules)
 		attempted, lost = failure.Attempted, failure.Lost
 		ended.Kind, ended.Retryable, ended.Usage = failure.Kind, failure.Retryable, failure.Usage
-		ended.Hooks = failure.Hooks
+		ended.Hooks, ended.Offered = failure.Hooks, failure.Offered
 		ended.Exceeded, ended.Overflow = failure.Exceeded, failure.Overflow
 	}
 	requestID := r.answer.start.RequestID

@@ -14,7 +14,8 @@
 // with increasing delays. Guarantees:
 //   - The failure of a server affects only its own calls, which become error results. Its tools
 //     are still offered if they were listed once.
-//   - All steps of a request are offered the same tools, as long as this process serves them.
+//   - A changed list of tools is offered from the next turn on. Until then, calls of a tool that is
+//     gone are errors.
 //   - A program sees no key of the worker: its environment is PATH, HOME and what its config
 //     contains. [Servers.Close] kills its process group.
 //   - Headers are sent only to the host of the URL; redirects to other hosts are not followed.

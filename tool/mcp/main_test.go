@@ -47,12 +47,12 @@ func newWorker(t *testing.T, getenv func(string) string, servers ...mcp.Server) 
 }
 
 // offer returns the tools of a request, without the built-in one.
-func (w *worker) offer(ctx context.Context, requestID string, patterns ...string) ([]activities.Tool, error) {
+func (w *worker) offer(ctx context.Context, patterns ...string) ([]activities.Tool, error) {
 	var config event.SetTools
 	for _, pattern := range patterns {
 		config.Tools = append(config.Tools, event.Tool{Pattern: pattern})
 	}
-	offered, err := w.set.Offer(ctx, activities.OfferRequest{ContextName: "demo", RequestID: requestID, Config: config})
+	offered, err := w.set.Offer(ctx, activities.OfferRequest{ContextName: "demo", Config: config})
 	if n := len(offered); n > 0 && offered[n-1].Name == tool.ReadResult {
 		offered = offered[:n-1]
 	}

@@ -7,65 +7,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/golang/groupcache/lru"
-
 	"github.com/seed-9ed7edd4/chronicle/activities"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/tool"
 )
 
 var _ tool.Source = (*Servers)(nil)
-
-const maxPins = 1024 // requests whose lists of tools are pinned
-
-// pins are the lists of tools that first steps of requests offered, for their later steps.
-type pins struct {
-	mu       sync.Mutex
-	requests *lru.Cache // context and request id to map[string][]tool.Tool
-}
-
-// of returns the pinned list of a server for a request. It pins the newest list if there is none.
-func (p *pins) of(r tool.OfferRequest, server string, newest func() []tool.Tool) []tool.Tool {
-	if r.RequestID == "" {
-		return newest()
-	}
-	if pinned, ok := p.get(r, server); ok {
-		return pinned
-	}
-	return p.put(r, server, newest())
-}
-
-func (p *pins) get(r tool.OfferRequest, server string) (pinned []tool.Tool, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	pinned, ok = p.lists(r)[server]
-	return pinned, ok
-}
-
-// put pins a list unless one is pinned, and returns the pinned list.
-func (p *pins) put(r tool.OfferRequest, server string, list []tool.Tool) []tool.Tool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	lists := p.lists(r)
-	if pinned, ok := lists[server]; ok {
-		return pinned
-	}
-	lists[server] = list
-	return list
-}
-
-func (p *pins) lists(r tool.OfferRequest) map[string][]tool.Tool {
-	if p.requests == nil {
-		p.requests = lru.New(maxPins)
-	}
-	key := [2]string{r.ContextName, r.RequestID}
-	if lists, ok := p.requests.Get(key); ok {
-		return lists.(map[string][]tool.Tool)
-	}
-	lists := map[string][]tool.Tool{}
-	p.requests.Add(key, lists)
-	return lists
-}
 
 // Offer returns the tools that match one of the patterns. If a pattern names an unknown server, the
 // error is a [*activities.ModelError]. The package documentation has the guarantees.
@@ -91,7 +38,7 @@ func (s *Servers) Offer(ctx context.Context, r tool.OfferRequest) ([]tool.Tool, 
 	for i, server := range s.servers {
 		if named[server] {
 			waiting.Go(func() {
-				lists[i] = s.pins.of(r, server.config.Name, func() []tool.Tool { return s.listOf(ctx, server, r.ContextName) })
+				lists[i] = s.listOf(ctx, server, r.ContextName)
 			})
 		}
 	}

@@ -25,7 +25,6 @@ type Servers struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 	start   sync.Once
-	pins    pins
 	http    *http.Transport
 }
 

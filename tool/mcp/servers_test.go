@@ -45,7 +45,7 @@ func TestContextsUseTheToolsTheyName(t *testing.T) {
 		{"mcp:files/w* mcp:docs/*", "mcp:files/write mcp:docs/read"},
 		{"mcp:*", "mcp:docs/read mcp:files/read mcp:files/touch mcp:files/write"},
 	} {
-		offered, err := w.offer(deadline(t), "r", strings.Fields(test.patterns)...)
+		offered, err := w.offer(deadline(t), strings.Fields(test.patterns)...)
 		require.NoError(t, err)
 		require.Equal(t, strings.Fields(test.want), namesOf(offered), test.patterns)
 	}
@@ -54,7 +54,7 @@ func TestContextsUseTheToolsTheyName(t *testing.T) {
 func TestAnUnknownServerIsAnErrorOfTheRequest(t *testing.T) {
 	t.Parallel()
 	w, _ := files(t)
-	_, err := w.offer(deadline(t), "r", "mcp:fiels/read")
+	_, err := w.offer(deadline(t), "mcp:fiels/read")
 	var failed *activities.ModelError
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, event.FailureBadRequest, failed.Failure)
@@ -65,7 +65,7 @@ func TestAnUnknownServerIsAnErrorOfTheRequest(t *testing.T) {
 func TestAToolThatAServerLacksIsNotOffered(t *testing.T) {
 	t.Parallel()
 	w, _ := files(t)
-	offered, err := w.offer(deadline(t), "r", "mcp:files/read", "mcp:files/remove")
+	offered, err := w.offer(deadline(t), "mcp:files/read", "mcp:files/remove")
 	require.NoError(t, err)
 	require.Equal(t, []string{"mcp:files/read"}, namesOf(offered))
 }
@@ -73,7 +73,7 @@ func TestAToolThatAServerLacksIsNotOffered(t *testing.T) {
 func TestToolsAreDescribedToModels(t *testing.T) {
 	t.Parallel()
 	w, _ := files(t)
-	offered, err := w.offer(deadline(t), "r", "mcp:files/*")
+	offered, err := w.offer(deadline(t), "mcp:files/*")
 	require.NoError(t, err)
 	read, touch, write := offered[0], offered[1], offered[2]
 	require.Equal(t, "mcp__files__write", write.Name)
@@ -101,7 +101,7 @@ func TestTheTextsOfServersAreCleanedAndBounded(t *testing.T) {
 	addTool(s, &sdk.Tool{Name: "broken", InputSchema: map[string]any{"type": "object", "properties": 1}}, returns(""))
 	addTool(s, &sdk.Tool{Name: "*", InputSchema: anyObject}, returns(""))
 	w.inMemory(t, "a", s)
-	offered, err := w.offer(deadline(t), "r", "mcp:a/*")
+	offered, err := w.offer(deadline(t), "mcp:a/*")
 	require.NoError(t, err)
 	require.Equal(t, []string{"mcp:a/t"}, namesOf(offered), "tools that cannot be offered are left out")
 	require.True(t, strings.HasPrefix(offered[0].Description, "Adds[31m numbers.\nxxx"))
@@ -120,7 +120,7 @@ func TestAServerOffersABoundedNumberOfTools(t *testing.T) {
 		addTool(s, &sdk.Tool{Name: "t" + strings.Repeat("x", i%50) + string(rune('a'+i/50))}, returns(""))
 	}
 	w.inMemory(t, "a", s)
-	offered, err := w.offer(deadline(t), "r", "mcp:a/*")
+	offered, err := w.offer(deadline(t), "mcp:a/*")
 	require.NoError(t, err)
 	require.Len(t, offered, 127)
 }
@@ -218,21 +218,18 @@ func TestProgressOfACallIsReported(t *testing.T) {
 	require.Equal(t, []string{"1", "halfway (2/4)"}, reported)
 }
 
-func TestAChangedListAppliesFromTheNextRequest(t *testing.T) {
+func TestAChangedListIsOffered(t *testing.T) {
 	t.Parallel()
 	w, f := files(t)
 	ctx := deadline(t)
-	first, err := w.offer(ctx, "demo:0003", "mcp:files/*")
+	_, err := w.offer(ctx, "mcp:files/*")
 	require.NoError(t, err)
 	addTool(f, &sdk.Tool{Name: "append"}, returns("appended"))
 	f.RemoveTools("touch")
 	require.NoError(t, w.AwaitList(ctx, "files", func(names []string) bool {
 		return strings.Join(names, " ") == "mcp:files/append mcp:files/read mcp:files/write"
 	}))
-	again, err := w.offer(ctx, "demo:0003", "mcp:files/*")
-	require.NoError(t, err)
-	require.Equal(t, first, again, "the steps of a request are offered the same tools")
-	next, err := w.offer(ctx, "demo:0009", "mcp:files/*")
+	next, err := w.offer(ctx, "mcp:files/*")
 	require.NoError(t, err)
 	require.Equal(t, []string{"mcp:files/append", "mcp:files/read", "mcp:files/write"}, namesOf(next))
 	require.Equal(t, `"MCP server files has no tool mcp__files__touch any more"`, w.failure(t, "mcp__files__touch", `{}`))
@@ -263,7 +260,7 @@ func TestAServerThatFailsKeepsItsToolsAndIsStartedAgain(t *testing.T) {
 	require.NoError(t, (<-sessions).Close())
 	w.log.await(deadline(t), t, "out of memory")
 	require.Equal(t, `"MCP server a is unavailable: out of memory (the call was not made)"`, w.failure(t, "mcp__a__t", `{}`))
-	offered, err := w.offer(deadline(t), "r", "mcp:a/*")
+	offered, err := w.offer(deadline(t), "mcp:a/*")
 	require.NoError(t, err)
 	require.Equal(t, []string{"mcp:a/t"}, namesOf(offered))
 	<-isDown
@@ -279,7 +276,7 @@ func TestAServerThatNeverRanOffersNoTools(t *testing.T) {
 	t.Parallel()
 	w := newWorker(t, nil, mcp.Server{Name: "a", Command: "unused"})
 	w.Dial("a", func() (sdk.Transport, error) { return nil, errors.New("out of memory") })
-	offered, err := w.offer(deadline(t), "r", "mcp:a/t", "mcp:a/*")
+	offered, err := w.offer(deadline(t), "mcp:a/t", "mcp:a/*")
 	require.NoError(t, err)
 	require.Empty(t, offered)
 	require.Contains(t, w.log.String(), `msg="the tools of an MCP server are not offered" server=a context=demo error="out of memory"`)

@@ -1,0 +1,82 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-9ed7edd4/chronicle/event"
+	"github.com/seed-9ed7edd4/chronicle/reducer"
+)
+
+// workerTools returns the current tools of this worker, or those that an earlier step of the turn
+// offered. It sets offered if the log lacks them.
+func (a *attempt) workerTools(ctx context.Context, session reducer.Session, config event.SetTools) ([]Tool, error) {
+	a.offered = nil
+	patterns := config.Patterns()
+	if len(patterns) == 0 {
+		return nil, nil
+	}
+	tools, err := a.currentTools(ctx, config)
+	offered := event.ToolsOffered{RequestID: a.in.RequestID, Attempt: a.attempted.Attempt, Patterns: patterns, Tools: recordOf(tools)}
+	isKnown := session.Offered == nil && len(tools) == 0 || session.Offered != nil && session.Offered.Hash == offered.Hash()
+	switch id := reducer.MustOffer(session); {
+	case err == nil && isKnown:
+		return tools, nil
+	case id != "":
+		return a.recordedTools(ctx, id)
+	case err != nil:
+		return nil, err
+	}
+	if err = event.New(offered).Validate(); err != nil {
+		return nil, toolError("tools of the worker: %v", err)
+	}
+	a.offered = &offered
+	return tools, nil
+}
+
+func (a *attempt) currentTools(ctx context.Context, config event.SetTools) ([]Tool, error) {
+	if a.options.Tools == nil {
+		return nil, toolError("tool %s: this worker has no tools (register them with the worker, or leave the tool out)", config.Patterns()[0])
+	}
+	return a.options.Tools.Offer(ctx, OfferRequest{ContextName: a.in.ContextName, Config: config})
+}
+
+// recordedTools reads the tools from an [event.ToolsOffered] of the log.
+func (a *attempt) recordedTools(ctx context.Context, eventID string) ([]Tool, error) {
+	run, _ := a.currentRun()
+	before := event.FormatID(a.in.ContextName, event.Counter(eventID)-1)
+	for e, err := range a.log.Run(ctx, a.in.ContextName, run.RunID, before) {
+		if err != nil {
+			return nil, fmt.Errorf("read the tools of the turn in context %s: %w", a.in.ContextName, err)
+		}
+		if offered, ok := e.Body.(event.ToolsOffered); ok && e.ID == eventID {
+			return toolsOf(offered.Tools), nil
+		}
+		break
+	}
+	return nil, fmt.Errorf("read the tools of the turn in context %s: %s is not in the log", a.in.ContextName, eventID)
+}
+
+func recordOf(tools []Tool) (record []event.OfferedTool) {
+	for _, t := range tools {
+		canonical := t.Canonical
+		if canonical == t.Name {
+			canonical = ""
+		}
+		record = append(record, event.OfferedTool{
+			Name: t.Name, Canonical: canonical, Description: t.Description, Parameters: string(t.Parameters),
+			Idempotent: t.Idempotent, TimeoutMs: t.Timeout.Milliseconds(), Attempts: t.Attempts,
+		})
+	}
+	return record
+}
+
+func toolsOf(record []event.OfferedTool) (tools []Tool) {
+	for _, t := range record {
+		tools = append(tools, Tool{
+			ToolDefinition: ToolDefinition{Name: t.Name, Description: t.Description, Parameters: event.Object(t.Parameters)},
+			Canonical:      t.Canonical, Idempotent: t.Idempotent, Timeout: milliseconds(t.TimeoutMs), Attempts: t.Attempts,
+		})
+	}
+	return tools
+}
