@@ -185,6 +185,7 @@ func TestARefusedToolCallIsNotExecuted(t *testing.T) {
 		SetTools probe
 		UserMessage "Look"
 		LLMRequestStarted 1 scripted attempt 1
+		ToolsOffered 1 tool: probe
 		AssistantMessage "Let me look."
 		ToolCall call_a probe
 		LLMAttemptEnded 1 tool_calls

@@ -25,6 +25,8 @@ import (
 	"github.com/seed-9ed7edd4/chronicle/internal/child"
 	"github.com/seed-9ed7edd4/chronicle/llm"
 	"github.com/seed-9ed7edd4/chronicle/stream"
+	"github.com/seed-9ed7edd4/chronicle/tool"
+	"github.com/seed-9ed7edd4/chronicle/tool/mcp"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
@@ -45,6 +47,9 @@ type workerSettings struct {
 	// HookURL enables [remoteHook].
 	HookURL string                   `json:"hookUrl"`
 	Budgets []activities.LabelBudget `json:"budgets"`
+	// MCP are servers whose tools replace the probes.
+	MCP           []mcp.Server `json:"mcp"`
+	ContinueAfter int          `json:"continueAfter"`
 }
 
 type hangOnSignal struct {
@@ -104,10 +109,23 @@ func runWorker(settings string, logger *slog.Logger) error {
 	if s.HookURL != "" {
 		hooks = append(hooks, remoteHook(s.HookURL))
 	}
+	var tools activities.Tools = probes{}
+	if len(s.MCP) > 0 {
+		servers, err := mcp.New(mcp.Options{Servers: s.MCP, Logger: logger})
+		if err != nil {
+			return err
+		}
+		defer servers.Close()
+		tools, err = tool.NewSet(tool.Options{Store: store, Sources: map[string]tool.Source{mcp.Prefix: servers}, Logger: logger})
+		if err != nil {
+			return err
+		}
+	}
 	return contexts.NewWorker(temporal, contexts.Options{
-		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: probes{}, Stream: conn,
+		TaskQueue: s.TaskQueue, Part: s.Part, Models: scripted(s.ModelURL), Tools: tools, Stream: conn,
 		Archive: archive.New(store), SearchAttributes: true, DefaultModel: "scripted",
 		DrainTimeout: s.DrainTimeout, Hooks: hooks, Budgets: s.Budgets,
+		ContinueAfter: s.ContinueAfter,
 	}).Run(worker.InterruptCh())
 }
 

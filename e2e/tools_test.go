@@ -31,6 +31,7 @@ func TestAToolIsCalled(t *testing.T) {
 		SetTools probe
 		UserMessage "Look"
 		LLMRequestStarted 1 scripted attempt 1
+		ToolsOffered 1 tool: probe
 		AssistantMessage "Let me look."
 		ToolCall call_a probe
 		LLMAttemptEnded 1 tool_calls

@@ -406,6 +406,8 @@ func describe(e event.Event) string {
 		line += " " + b.Hook + " " + b.String()
 	case event.SetTools:
 		line += " " + b.String()
+	case event.ToolsOffered:
+		line += " " + b.String()
 	case event.BudgetSet:
 		line += " " + b.String()
 	case event.BudgetExceeded:
