@@ -37,8 +37,6 @@ type Options struct {
 	LogDir string
 	// Worker is the path of the worker binary. Empty: next to this executable.
 	Worker string
-	// WorkerArgs precede the flags of all workers.
-	WorkerArgs []string
 	// TaskQueue on which contexts start. Empty: wire.TaskQueue.
 	TaskQueue string
 }
@@ -126,15 +124,20 @@ func Start(ctx context.Context, options Options) (_ *Rig, err error) {
 	watcher := subprocesses[roleWatch]
 	r.Bare = &Bare{temporal: r.Temporal, watcher: watcher}
 	r.Direct = &Direct{subprocess: subprocesses[roleDirect]}
-	contexts, err := client.Dial(ctx, client.Config{
-		Address: r.addresses.Temporal, NATSURL: r.addresses.NATS, BlobURL: r.addresses.Blobs, TaskQueue: options.TaskQueue,
-	})
+	contexts, err := r.Dial(ctx, options.TaskQueue)
 	if err != nil {
 		return nil, err
 	}
 	r.stops = append(r.stops, contexts.Shutdown)
 	r.Contexts = &Contexts{Client: contexts, watcher: watcher}
 	return r, nil
+}
+
+// Dial returns a client whose contexts start on a task queue. Empty: wire.TaskQueue.
+func (r *Rig) Dial(ctx context.Context, taskQueue string) (*client.Client, error) {
+	return client.Dial(ctx, client.Config{
+		Address: r.addresses.Temporal, NATSURL: r.addresses.NATS, BlobURL: r.addresses.Blobs, TaskQueue: taskQueue,
+	})
 }
 
 func (r *Rig) Stop() {

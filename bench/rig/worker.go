@@ -28,6 +28,8 @@ type WorkerOptions struct {
 	ContinueAsNewAfter int
 	// DrainTimeout of the worker. 0: its default.
 	DrainTimeout time.Duration
+	// Command and its first arguments start a worker with the same flags. Empty: Options.Worker.
+	Command []string
 	// Args are further flags.
 	Args []string
 }
@@ -39,7 +41,11 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 	if options.TaskQueue == "" {
 		options.TaskQueue = wire.TaskQueue
 	}
-	cmd := exec.Command(r.options.Worker, append(slices.Clone(r.options.WorkerArgs),
+	command := options.Command
+	if len(command) == 0 {
+		command = []string{r.options.Worker}
+	}
+	cmd := exec.Command(command[0], append(slices.Clone(command[1:]),
 		"--address", r.addresses.Temporal, "--nats-url", r.addresses.NATS,
 		"--blob-url", r.addresses.Blobs, "--task-queue", options.TaskQueue,
 		"--continue-as-new-after", strconv.Itoa(options.ContinueAsNewAfter))...)
@@ -86,10 +92,10 @@ func (r *Rig) StartWorker(ctx context.Context, options WorkerOptions) (*Worker, 
 			return w, nil
 		}
 		w.Kill()
-		return nil, fmt.Errorf("start %s: %w\n%s", r.options.Worker, err, log)
+		return nil, fmt.Errorf("start %s: %w\n%s", command[0], err, log)
 	case <-ctx.Done():
 		w.Kill()
-		return nil, fmt.Errorf("start %s: %w", r.options.Worker, context.Cause(ctx))
+		return nil, fmt.Errorf("start %s: %w", command[0], context.Cause(ctx))
 	}
 }
 

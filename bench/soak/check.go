@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/bench/soak/agent"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
 	"github.com/seed-9ed7edd4/chronicle/wire"
@@ -23,6 +24,9 @@ func (j *journal) check(log []event.Event, followed view, state wire.State) erro
 		j.checkSessions(log),
 		j.checkRequests(log),
 		checkAnswers(log),
+		j.checkCalls(log),
+		checkHooks(log),
+		checkUsage(log, state),
 		j.checkIdle(log),
 		checkState(j.name, log, state),
 	)
@@ -86,10 +90,13 @@ func (j *journal) checkMessages(log []event.Event) error {
 	found, rejections, files := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, e := range log {
 		switch body := e.Body.(type) {
-		case event.UserMessage:
+		case event.UserMessage, event.ApprovalDecided, event.ToolResult:
+			if e.ClientEventID == "" {
+				continue // the result of a worker
+			}
 			n, ok := sent[e.ClientEventID]
-			if !ok || j.sent[n].content != sha256.Sum256([]byte(body.Content)) {
-				wrong("%s is the message %q with key %s, which was not sent", e.ID, event.Redact(body.Content, 60), e.ClientEventID)
+			if !ok || j.sent[n].content != contentHash(body) {
+				wrong("%s is the message %q with key %s, which was not sent", e.ID, event.Redact(contentOf(body), 60), e.ClientEventID)
 				continue
 			}
 			m, expected := j.sent[n], j.expect(n)
@@ -98,7 +105,7 @@ func (j *journal) checkMessages(log []event.Event) error {
 				wrong("message %s is duplicated as %s", m.key, e.ID)
 			case m.outcome == lost:
 				wrong("message %s is %s, but it was reported as lost", m.key, e.ID)
-			case m.outcome == rejected:
+			case expected.mustNot:
 				wrong("message %s is %s, but it was reported as rejected", m.key, e.ID)
 			case expected.at != "" && expected.at != e.ID:
 				wrong("message %s is %s, but it was reported as %s", m.key, e.ID, expected.at)
@@ -120,19 +127,20 @@ func (j *journal) checkMessages(log []event.Event) error {
 			files[e.ClientEventID] = true
 		case event.InputRejected:
 			key := strings.TrimSuffix(e.ClientEventID, fileID(""))
-			if _, ok := sent[key]; !ok || j.policy != event.PolicyReject {
+			if n, ok := sent[key]; !ok || j.policy != event.PolicyReject && !j.sent[n].answers {
 				wrong("%s: input %s was rejected: %s", e.ID, e.ClientEventID, body.Reason)
 			}
 			rejections[key] = true
 		}
 	}
 	for i, m := range j.sent {
+		expected := j.expect(i)
 		switch {
-		case j.expect(i).must && !found[m.key] && !rejections[m.key]:
+		case expected.must && !found[m.key] && !rejections[m.key]:
 			wrong("message %s is lost", m.key)
-		case m.outcome == recorded && !found[m.key] && rejections[m.key]:
+		case expected.at != "" && !found[m.key] && rejections[m.key]:
 			wrong("message %s is rejected, but it was reported as %s", m.key, m.eventID)
-		case m.outcome == rejected && !rejections[m.key]:
+		case m.outcome == rejected && expected.mustNot && !rejections[m.key]:
 			wrong("message %s was rejected, but the log has no rejection", m.key)
 		}
 	}
@@ -145,6 +153,21 @@ func (j *journal) checkMessages(log []event.Event) error {
 	}
 	return errors.Join(problems...)
 }
+
+// contentOf returns what identifies the content of an input.
+func contentOf(body event.Body) string {
+	switch body := body.(type) {
+	case event.UserMessage:
+		return body.Content
+	case event.ApprovalDecided:
+		return fmt.Sprintf("%s %s %s", body.Decision, body.ToolCallID, body.Parameters)
+	case event.ToolResult:
+		return fmt.Sprintf("result of %s: %s %s", body.ToolCallID, body.Value, body.Error)
+	}
+	return ""
+}
+
+func contentHash(body event.Body) [sha256.Size]byte { return sha256.Sum256([]byte(contentOf(body))) }
 
 // checkSessions returns an error if a session ended without its user closing or terminating
 // it, or resetting its run to its first workflow task.
@@ -208,28 +231,52 @@ func (j *journal) checkRequests(log []event.Event) error {
 	return errors.Join(problems...)
 }
 
-// checkAnswers compares each answer with the newest message that its request included.
+// checkAnswers compares each answer with the newest message that its request included, and its calls
+// with the script of the message.
 func checkAnswers(log []event.Event) error {
 	var problems []error
-	for _, e := range log {
+	steps := map[string]int{} // answers with calls, by message
+	for i, e := range log {
 		body, ok := e.Body.(event.AssistantMessage)
 		if !ok {
 			continue
 		}
-		var message rig.Message
-		for _, seen := range slices.Backward(log[:min(len(log), event.Counter(body.ThroughEventID))]) {
-			if m, ok := seen.Body.(event.UserMessage); ok {
-				message, _ = rig.ParseMessage(m.Content) // valid, sent by the user
-				break
-			}
+		message := newestMessage(log, body.ThroughEventID)
+		wrong := func(format string, args ...any) {
+			problems = append(problems, fmt.Errorf("%s to message %q: %s", e.ID, message.Key, fmt.Sprintf(format, args...)))
 		}
-		key, tokens := rig.Answered(body.Content)
-		if key != message.Key || !body.Partial && tokens != message.Tokens || tokens > message.Tokens {
-			problems = append(problems, fmt.Errorf("%s answers %q with %d tokens (partial: %v), want %q with %d",
-				e.ID, key, tokens, body.Partial, message.Key, message.Tokens))
+		text, isChecked := strings.CutPrefix(body.Content, agent.Checked)
+		if isChecked != (message.Script.Hook == agent.ChangesAnswer) {
+			wrong("checked by a hook: %v", isChecked)
+		}
+		if agent.RefusesText(message.Script.Hook) {
+			wrong("a hook has refused all answers")
+		}
+		key, tokens := rig.Answered(text)
+		want := message.Tokens
+		if calls := callsOf(log[i+1:], e.ID); len(calls) > 0 {
+			want = 1
+			if n := steps[key]; n >= len(message.Script.Steps) || !slices.EqualFunc(calls, message.Script.Steps[n], isScripted) {
+				wrong("the calls of step %d differ from its script", n+1)
+			}
+			steps[key]++
+		}
+		if key != message.Key || !body.Partial && tokens != want || tokens > want {
+			wrong("it answers %q with %d tokens (partial: %v), want %q with %d", key, tokens, body.Partial, message.Key, want)
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// newestMessage returns the newest message up to an event.
+func newestMessage(log []event.Event, throughEventID string) (message rig.Message) {
+	for _, seen := range slices.Backward(log[:min(len(log), event.Counter(throughEventID))]) {
+		if m, ok := seen.Body.(event.UserMessage); ok {
+			message, _ = rig.ParseMessage(m.Content) // valid, sent by the user
+			break
+		}
+	}
+	return message
 }
 
 func (j *journal) checkIdle(log []event.Event) error {

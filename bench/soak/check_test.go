@@ -3,11 +3,14 @@ package main
 import (
 	"crypto/sha256"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
+	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/bench/soak/agent"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 	"github.com/seed-9ed7edd4/chronicle/reducer"
@@ -18,7 +21,15 @@ import (
 // letters.
 func log(bodies ...event.Body) []event.Event {
 	var out []event.Event
+	tokens := 0
 	for i, body := range bodies {
+		switch b := body.(type) {
+		case event.AssistantMessage:
+			_, tokens = rig.Answered(strings.TrimPrefix(b.Content, agent.Checked))
+		case event.LLMRequestCompleted:
+			b.Usage = event.Usage{InputTokens: rig.InputTokens, OutputTokens: tokens}
+			body = b
+		}
 		e := event.New(body)
 		e.ID, e.ParentID, e.ContextName = event.FormatID("demo", i+1), "", "demo"
 		if i > 0 {
@@ -60,6 +71,10 @@ func started(n, attempt, seen int) event.Body {
 
 func says(n, seen int, text string) event.Body {
 	return event.AssistantMessage{RequestID: request(n), ThroughEventID: id(seen), Content: text}
+}
+
+func lostAttempt(n, attempt int) event.Body {
+	return event.LLMAttemptEnded{RequestID: request(n), Attempt: attempt, Outcome: event.AttemptLost}
 }
 
 func completed(n int) event.Body { return event.LLMRequestCompleted{RequestID: request(n)} }
@@ -242,7 +257,7 @@ func TestAResetDeliversInputAgain(t *testing.T) {
 		"messages sent later keep their id":     {journal{sent: []message{sent(m1, recorded, id(2)), sent(m3, recorded, id(3))}, faults: reset(1, 1)}, swapped, "reported as demo:0003"},
 		"repeated messages may be out of order": {journal{sent: []message{sent(m1, recorded, id(2)), sent(m3, recorded, id(2))}, faults: reset(1, 1)}, swapped, ""},
 		"an attempt may be corrected": {journal{sent: []message{sent(m1, stored)}, faults: reset(1, 1)},
-			log(begin, event.SystemPrompt{}, m1, started(1, 1, 2), started(1, 1, 3), says(1, 3, "re:m1 a "), completed(1)), ""},
+			log(begin, event.SystemPrompt{}, m1, started(1, 1, 2), lostAttempt(1, 1), started(1, 1, 3), says(1, 3, "re:m1 a "), completed(1)), ""},
 		"a later termination may lose them": {journal{sent: []message{sent(m1, recorded, id(2)), sent(m2, recorded, id(6)), sent(m3, recorded, id(9))},
 			faults: append(reset(3, 7), fault{sent: 3})}, inOrder, ""},
 	} {
@@ -297,7 +312,7 @@ func TestFlags(t *testing.T) {
 		"-faults=1.5":              "-faults 1.5: out of range (0 to 1)",
 		"-faults=NaN":              "-faults NaN: out of range (0 to 1)",
 		"-contexts=0":              "-contexts 0: out of range (1 to 10000)",
-		"-workers=0":               "-workers 0: out of range (1 to 100)",
+		"-workers=0":               "-workers 0: out of range (2 to 100)",
 		"-for=-1s":                 "-for -1s: out of range (more than 0)",
 		"-continue-as-new-after=3": "-continue-as-new-after 3: out of range (0, or at least 50)",
 		"-without=kill,gravity":    "-without gravity: unknown kind of fault",

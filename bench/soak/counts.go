@@ -20,6 +20,9 @@ type counts struct {
 	// and the maximum length and size of a history.
 	recorded, stored, unknown, rejected, lost, lostStored atomic.Int64
 	events, runs, entries, bytes                          atomic.Int64
+	// Calls and their executions, approvals by outcome, answers to calls, reports of hooks, refused
+	// requests, and requests that exceeded a budget.
+	calls, executions, approved, denied, edited, expired, answers, hooks, refused, exceeded atomic.Int64
 }
 
 func (c *counts) line(since time.Duration) string {
@@ -42,6 +45,36 @@ func (c *counts) addOutcomes(j journal, log []event.Event) {
 	}
 }
 
+func (c *counts) addCalls(j journal, log []event.Event) {
+	c.executions.Add(int64(len(j.executions)))
+	for _, e := range log {
+		switch body := e.Body.(type) {
+		case event.ToolCall:
+			c.calls.Add(1)
+		case event.ApprovalDecided:
+			switch {
+			case body.Decision == event.Deny:
+				c.denied.Add(1)
+			case len(body.Parameters) > 0:
+				c.edited.Add(1)
+			default:
+				c.approved.Add(1)
+			}
+		case event.ToolResult:
+			if strings.HasPrefix(textOf(body.Error), "expired") {
+				c.expired.Add(1)
+			}
+		case event.HookApplied:
+			c.hooks.Add(1)
+			if body.Outcome == event.HookRefused {
+				c.refused.Add(1)
+			}
+		case event.BudgetExceeded:
+			c.exceeded.Add(1)
+		}
+	}
+}
+
 func (c *counts) addRun(entries, bytes int64) {
 	c.runs.Add(1)
 	storeMax(&c.entries, entries)
@@ -54,8 +87,11 @@ func storeMax(a *atomic.Int64, to int64) {
 }
 
 func (c *counts) summary(contexts int) string {
-	return fmt.Sprintf(`messages: %d recorded at once, %d stored as signals, %d of unknown outcome, %d rejected by policy, %d reported as lost with a terminated run, %d stored and then lost with a terminated run
+	return fmt.Sprintf(`calls: %d with %d executions, %d answers of users; decisions: %d approved, %d denied, %d edited; %d calls expired; hooks: %d reports, %d refused; budgets: %d exceeded
+messages: %d recorded at once, %d stored as signals, %d of unknown outcome, %d rejected by policy, %d reported as lost with a terminated run, %d stored and then lost with a terminated run
 ok: nothing else lost, nothing duplicated in %d events of %d contexts; no run of %d ended by the server, the longest with %d entries, the largest with %.1f MB`,
+		c.calls.Load(), c.executions.Load(), c.answers.Load(), c.approved.Load(), c.denied.Load(), c.edited.Load(), c.expired.Load(),
+		c.hooks.Load(), c.refused.Load(), c.exceeded.Load(),
 		c.recorded.Load(), c.stored.Load(), c.unknown.Load(), c.rejected.Load(), c.lost.Load(), c.lostStored.Load(),
 		c.events.Load(), contexts, c.runs.Load(), c.entries.Load(), float64(c.bytes.Load())/1e6)
 }

@@ -26,6 +26,11 @@ const reason = "soak"
 const disruptShare = 6
 
 func (u *user) disrupt(ctx context.Context) error {
+	if u.kind.budgets && u.rand.IntN(disruptShare) == 0 {
+		if err := u.raiseBudget(ctx); err != nil {
+			return err
+		}
+	}
 	if u.kind.closes && u.rand.IntN(disruptShare) == 0 {
 		if err := u.close(ctx); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
@@ -46,8 +47,8 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 }
 
 func (s *soak) startWorkers(ctx context.Context) error {
-	for range s.options.workers {
-		w, err := s.startWorker(ctx)
+	for i := range s.options.workers {
+		w, err := s.startWorker(ctx, i)
 		if err != nil {
 			s.stopWorkers()
 			return err
@@ -57,9 +58,17 @@ func (s *soak) startWorkers(ctx context.Context) error {
 	return nil
 }
 
-func (s *soak) startWorker(ctx context.Context) (*rig.Worker, error) {
-	return s.rig.StartWorker(ctx, rig.WorkerOptions{ContinueAsNewAfter: s.options.continueAfter, DrainTimeout: drainTimeout})
+// startWorker starts worker i. Those with an odd number serve the agents.
+func (s *soak) startWorker(ctx context.Context, i int) (*rig.Worker, error) {
+	options := rig.WorkerOptions{ContinueAsNewAfter: s.options.continueAfter, DrainTimeout: drainTimeout}
+	if i%2 == 1 {
+		options.Command, options.TaskQueue = s.command, agentQueue
+		options.Args = []string{"-executions", s.executions.URL, "-budget", strconv.Itoa(dailyBudget)}
+	}
+	return s.rig.StartWorker(ctx, options)
 }
+
+const agentQueue = "agents"
 
 func (s *soak) stopWorkers() {
 	for _, w := range s.workers {
@@ -88,7 +97,7 @@ func (s *soak) disruptWorkers(ctx context.Context) error {
 		// attempts.
 		starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
 		for {
-			w, err := s.startWorker(starting)
+			w, err := s.startWorker(starting, i)
 			if err == nil {
 				s.workers[i] = w
 				break

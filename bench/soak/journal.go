@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 
+	"github.com/seed-9ed7edd4/chronicle/bench/soak/agent"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
 )
@@ -22,10 +23,13 @@ const (
 	lost
 )
 
-// message is a sent message. Its key is its client event id.
+// message is a sent message, or an answer to a call: a decision or the result of a client's tool.
+// Its key is its client event id.
 type message struct {
 	key     string
 	content [sha256.Size]byte
+	// answers may be rejected: the call may have ended.
+	answers bool
 	// file is an attachment of the same input; "" without one.
 	file    blobs.Ref
 	outcome outcome
@@ -45,11 +49,12 @@ type fault struct {
 }
 
 type journal struct {
-	name   string
-	policy event.Policy
-	sent   []message
-	faults []fault
-	closed int
+	name       string
+	policy     event.Policy
+	executions []agent.Execution
+	sent       []message
+	faults     []fault
+	closed     int
 }
 
 func (j *journal) count(isReset bool) (n int) {
@@ -80,7 +85,10 @@ func (j *journal) expect(n int) expectation {
 	switch m.outcome {
 	case unknown:
 		return expectation{}
-	case rejected, lost:
+	case rejected:
+		// A reset delivers it again, and the call may then wait for it.
+		return expectation{mustNot: !m.answers || j.count(true) == 0}
+	case lost:
 		return expectation{mustNot: true}
 	case recorded:
 		e.at = m.eventID

@@ -20,7 +20,13 @@ type kind struct {
 	large, signals bool
 	// At random:
 	closes, resets, terminates bool
+	// The contexts of agents call tools, their messages name hooks, or they have budgets.
+	calls, hooks, budgets bool
+	steps                 int // maximum of a turn with calls; 0: 4
 }
+
+// isAgent reports whether a worker with tools, hooks and budgets serves the context.
+func (k kind) isAgent() bool { return k.calls || k.hooks || k.budgets }
 
 var kinds = []kind{
 	{name: "interrupt", policy: event.PolicyInterrupt, burst: 2, tokens: 40, every: 20 * time.Millisecond},
@@ -33,6 +39,12 @@ var kinds = []kind{
 	{name: "resets", policy: event.PolicyInterrupt, burst: 2, tokens: 40, every: 20 * time.Millisecond, resets: true},
 	{name: "terminates", policy: event.PolicyQueue, burst: 2, tokens: 40, every: 20 * time.Millisecond, terminates: true},
 	{name: "all", policy: event.PolicyQueue, burst: 3, tokens: 100, every: 20 * time.Millisecond, closes: true, resets: true, terminates: true},
+	{name: "calls", policy: event.PolicyInterrupt, burst: 2, tokens: 20, every: 10 * time.Millisecond, calls: true},
+	{name: "steered", policy: event.PolicySteer, burst: 2, tokens: 20, every: 10 * time.Millisecond, calls: true, steps: 8},
+	{name: "hooks", policy: event.PolicyInterrupt, burst: 2, tokens: 40, every: 20 * time.Millisecond, hooks: true},
+	{name: "budgets", policy: event.PolicyQueue, burst: 2, tokens: 40, every: 20 * time.Millisecond, budgets: true},
+	{name: "agent", policy: event.PolicyQueue, burst: 2, tokens: 40, every: 20 * time.Millisecond, calls: true, hooks: true},
+	{name: "agent-all", policy: event.PolicyInterrupt, burst: 2, tokens: 20, every: 10 * time.Millisecond, closes: true, resets: true, terminates: true, calls: true, hooks: true},
 }
 
 func kindOf(n int, o options) kind {

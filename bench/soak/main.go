@@ -11,16 +11,26 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/bench/soak/agent"
+	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/internal/pause"
 	"github.com/seed-9ed7edd4/chronicle/worker/contexts"
 )
 
 func main() {
 	rig.Main()
+	if len(os.Args) > 1 && os.Args[1] == agent.Command {
+		if err := agent.Run(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "agent:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	o, err := parse(os.Args[1:])
@@ -55,7 +65,7 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.DurationVar(&o.duration, "for", 10*time.Minute, "duration of the faults, more than 0")
 	flags.IntVar(&o.contexts, "contexts", 100, "number of contexts, 1 to 10000")
-	flags.IntVar(&o.workers, "workers", 3, "number of workers, 1 to 100")
+	flags.IntVar(&o.workers, "workers", 4, "number of workers, 2 to 100; every second one serves the contexts with tools")
 	flags.Float64Var(&o.faults, "faults", 0.1, "fraction of requests that the model fails, 0 to 1")
 	flags.Uint64Var(&o.seed, "seed", 0, "random seed, to repeat a run approximately; 0: a new one")
 	flags.IntVar(&o.continueAfter, "continue-as-new-after", 150, fmt.Sprintf("history entries after which runs continue as new, at least %d; 0: when Temporal suggests it", contexts.MinContinueAfter))
@@ -78,8 +88,8 @@ func parse(args []string) (options, error) {
 		return o, outOfRange("for", o.duration, "more than 0")
 	case o.contexts < 1 || o.contexts > 10_000:
 		return o, outOfRange("contexts", o.contexts, "1 to 10000")
-	case o.workers < 1 || o.workers > 100:
-		return o, outOfRange("workers", o.workers, "1 to 100")
+	case o.workers < 2 || o.workers > 100:
+		return o, outOfRange("workers", o.workers, "2 to 100")
 	case !(o.faults >= 0 && o.faults <= 1):
 		return o, outOfRange("faults", o.faults, "0 to 1")
 	case o.continueAfter != 0 && o.continueAfter < contexts.MinContinueAfter:
@@ -118,7 +128,7 @@ const (
 
 func run(ctx context.Context, o options) error {
 	began := time.Now()
-	r, err := rig.Start(ctx, rig.Options{Faults: o.faults, Seed: o.seed, Minimal: true, LogDir: o.logs})
+	r, err := rig.Start(ctx, rig.Options{Faults: o.faults, Seed: o.seed, Minimal: true, Checked: true, LogDir: o.logs})
 	if err != nil {
 		return err
 	}
@@ -132,6 +142,11 @@ func run(ctx context.Context, o options) error {
 		fmt.Println("without", names(o.without))
 	}
 	s := &soak{rig: r, options: o, began: time.Now()}
+	if err := s.prepareAgents(ctx); err != nil {
+		return err
+	}
+	defer s.executions.Close()
+	defer s.agents.Shutdown()
 	if err := s.startWorkers(ctx); err != nil {
 		return err
 	}
@@ -154,6 +169,10 @@ func run(ctx context.Context, o options) error {
 		return context.Cause(ctx)
 	}
 	fmt.Println(s.counts.line(time.Since(s.began)))
+	for _, o := range r.Observations.All(rig.Invalid) {
+		problems = append(problems, fmt.Errorf("the model received an invalid request for %s: %s", o.Key, o.Value))
+	}
+	problems = append(problems, s.checkDailyBudget())
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
@@ -172,8 +191,36 @@ type soak struct {
 	options options
 	began   time.Time
 	counts  counts
+	// agents is the client of the contexts with tools, which workers of command serve.
+	agents     *client.Client
+	executions *agent.Executions
+	command    []string
+	spent      atomic.Int64 // tokens of the requests with the label
 	// Only disruptWorkers changes workers between start and stop.
 	workers []*rig.Worker
+}
+
+// dailyBudget is exceeded in a long run. The budgets of one context allow less.
+const dailyBudget = 100_000
+
+func (s *soak) prepareAgents(ctx context.Context) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	s.command = []string{executable, agent.Command}
+	if s.agents, err = s.rig.Dial(ctx, agentQueue); err != nil {
+		return err
+	}
+	s.executions, err = agent.Record()
+	return err
+}
+
+func (s *soak) checkDailyBudget() error {
+	if spent := s.spent.Load(); spent > dailyBudget && s.began.UTC().Day() == time.Now().UTC().Day() {
+		return fmt.Errorf("requests with the label %s used %d tokens, more than the budget of %d", agent.Label, spent, dailyBudget)
+	}
+	return nil
 }
 
 // Each context has its own source.

@@ -35,6 +35,8 @@ func (p *progress) add(e event.Event) {
 	case event.UserMessage:
 		p.newest = event.Counter(e.ID)
 		delete(p.expected, e.ClientEventID)
+	case event.ApprovalDecided, event.ToolResult:
+		delete(p.expected, e.ClientEventID)
 	case event.InputRejected:
 		if p.expected[e.ClientEventID] {
 			delete(p.expected, e.ClientEventID)

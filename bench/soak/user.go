@@ -10,9 +10,8 @@ import (
 	"sync"
 	"time"
 
-	sdkclient "go.temporal.io/sdk/client"
-
 	"github.com/seed-9ed7edd4/chronicle/bench/rig"
+	"github.com/seed-9ed7edd4/chronicle/bench/soak/agent"
 	"github.com/seed-9ed7edd4/chronicle/client"
 	"github.com/seed-9ed7edd4/chronicle/event"
 	"github.com/seed-9ed7edd4/chronicle/eventlog/blobs"
@@ -32,6 +31,9 @@ type user struct {
 	// asks are the turns read in the background; asking waits for them.
 	asking sync.WaitGroup
 	asks   []asked
+	// limit is the budget of the context in tokens; 0: none.
+	limit    int64
+	answerer *answerer
 
 	mu       sync.Mutex // guards the fields below
 	journal  journal
@@ -62,6 +64,13 @@ func (s *soak) runUser(faults, rest context.Context, n int) error {
 	defer stop()
 	followed := make(chan error, 1)
 	go func() { followed <- u.follow(following) }()
+	answering, stopAnswering := context.WithCancel(following)
+	defer stopAnswering()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		u.answerer.run(answering)
+	}()
 
 	err = u.prepare(rest)
 	for i := 0; err == nil && faults.Err() == nil; i++ {
@@ -78,6 +87,11 @@ func (s *soak) runUser(faults, rest context.Context, n int) error {
 	if err == nil {
 		err = u.finish(rest)
 	}
+	stopAnswering()
+	<-answered
+	if err == nil && !u.awaitIdle(rest) { // for the last answers to calls
+		err = context.Cause(rest)
+	}
 	stop()
 	if err := errors.Join(err, <-followed); err != nil {
 		u.dump()
@@ -87,7 +101,12 @@ func (s *soak) runUser(faults, rest context.Context, n int) error {
 }
 
 func (s *soak) newUser(n int) (*user, error) {
-	opened, err := s.rig.Contexts.Open(contextName(n, s.options))
+	k := kindOf(n, s.options)
+	contexts := s.rig.Contexts.Client
+	if k.isAgent() {
+		contexts = s.agents
+	}
+	opened, err := contexts.Open(contextName(n, s.options))
 	if err != nil {
 		return nil, err
 	}
@@ -96,24 +115,55 @@ func (s *soak) newUser(n int) (*user, error) {
 	for i := range noise {
 		noise[i] = byte(source.IntN(256))
 	}
-	k := kindOf(n, s.options)
 	padding := maxPadding
 	if k.large {
 		padding = maxLargePadding
 	}
-	return &user{
+	u := &user{
 		soak: s, context: opened, kind: k, rand: source, noise: rand.NewChaCha8(noise),
 		journal: journal{name: opened.Name(), policy: k.policy}, paddingLeft: padding, changed: make(chan struct{}),
-	}, nil
+	}
+	u.answerer = newAnswerer(u, s.options.seed+uint64(n))
+	return u, nil
+}
+
+func (u *user) taskQueue() string {
+	if u.kind.isAgent() {
+		return agentQueue
+	}
+	return wire.TaskQueue
 }
 
 func (u *user) prepare(ctx context.Context) error {
-	e := event.New(event.SetDeliveryPolicy{Policy: u.kind.policy})
-	e.ClientEventID = u.context.Name() + "-policy"
-	return u.retry(ctx, "set the delivery policy", func(ctx context.Context) error {
-		_, err := u.context.Send(ctx, e)
+	settings := []event.Event{event.New(event.SetDeliveryPolicy{Policy: u.kind.policy})}
+	if u.kind.calls {
+		expiry := 1000 + u.rand.Int64N(5000)
+		settings = append(settings, event.New(agent.Settings(event.SetTools{
+			MaxSteps: new(2 + u.rand.IntN(6)), Parallel: new(1 + u.rand.IntN(4)), ExpiryMs: &expiry,
+		})))
+	}
+	if err := u.set(ctx, "settings", settings...); err != nil {
+		return err
+	}
+	return u.raiseBudget(ctx)
+}
+
+// set sends settings of the context until they are recorded.
+func (u *user) set(ctx context.Context, key string, settings ...event.Event) error {
+	settings[0].ClientEventID = u.context.Name() + "-" + key
+	return u.retry(ctx, "send the "+key, func(ctx context.Context) error {
+		_, err := u.context.Send(ctx, settings...)
 		return err
 	})
+}
+
+// raiseBudget allows some further requests.
+func (u *user) raiseBudget(ctx context.Context) error {
+	if !u.kind.budgets {
+		return nil
+	}
+	u.limit += 200 + u.rand.Int64N(800)
+	return u.set(ctx, fmt.Sprintf("budget-%d", u.limit), event.New(event.BudgetSet{Tokens: new(u.limit)}))
 }
 
 func (u *user) retry(ctx context.Context, what string, try func(context.Context) error) error {
@@ -206,9 +256,14 @@ func (u *user) sendMessage(ctx context.Context, key string) error {
 		cancel()
 	}
 	text := rig.Message{
-		Key: key, Tokens: 1 + u.rand.IntN(u.kind.tokens), Every: time.Duration(u.rand.Int64N(int64(u.kind.every))), Padding: u.padding(),
+		Key: key, Tokens: 1 + u.rand.IntN(u.kind.tokens), Every: time.Duration(u.rand.Int64N(int64(u.kind.every))),
+		Script: u.script(key), Padding: u.padding(),
 	}.String()
-	e := event.New(event.UserMessage{Content: text})
+	body := event.UserMessage{Content: text}
+	if u.kind.budgets {
+		body.Settings = &event.RequestSettings{MaxTokens: new(u.kind.tokens), Labels: map[string]string{agent.Label: agent.LabelValue}}
+	}
+	e := event.New(body)
 	e.ClientEventID = key
 	events := []event.Event{e}
 	m := message{key: key, content: sha256.Sum256([]byte(text))}
@@ -231,7 +286,7 @@ func (u *user) sendMessage(ctx context.Context, key string) error {
 	defer cancel()
 	var err error
 	if u.kind.signals {
-		m.outcome, err = u.signal(sending, text, key)
+		m.outcome, err = u.signalEvent(sending, e)
 	} else {
 		m.outcome, m.eventID, err = u.send(sending, events)
 	}
@@ -261,19 +316,6 @@ func (u *user) send(ctx context.Context, events []event.Event) (outcome, string,
 	default:
 		return recorded, sent.EventIDs[len(events)-1], nil
 	}
-}
-
-// signal sends events without the blob store, like the temporal command.
-func (u *user) signal(ctx context.Context, text, key string) (outcome, error) {
-	input := map[string]any{"_tag": "UserMessage", "content": text, "clientEventId": key}
-	id := wire.WorkflowID(u.context.Name())
-	_, err := u.soak.rig.Temporal.SignalWithStartWorkflow(ctx, id, wire.SignalEvent, input,
-		sdkclient.StartWorkflowOptions{ID: id, TaskQueue: wire.TaskQueue}, wire.WorkflowType)
-	if err != nil {
-		return unknown, err
-	}
-	u.soak.counts.signals.Add(1)
-	return stored, nil
 }
 
 // ask returns when the outcome is known, or after a moment, and reads the turn in the background. In
@@ -362,6 +404,7 @@ func (u *user) follow(ctx context.Context) error {
 		case event.LLMRequestFailed:
 			u.soak.counts.failed.Add(1)
 		}
+		u.answerer.add(e)
 		u.mu.Lock()
 		ok := u.followed.add(e)
 		close(u.changed)

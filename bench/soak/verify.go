@@ -24,7 +24,12 @@ func (u *user) check(ctx context.Context) error {
 	u.soak.counts.events.Add(int64(len(log)))
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.journal.executions = u.soak.executions.Of(name)
 	u.soak.counts.addOutcomes(u.journal, log)
+	u.soak.counts.addCalls(u.journal, log)
+	if u.kind.budgets {
+		u.soak.spent.Add(int64(state.Usage.InputTokens + state.Usage.OutputTokens))
+	}
 	err = errors.Join(u.journal.check(log, u.followed, state), u.checkVerified(ctx), u.checkRuns(ctx))
 	if err != nil {
 		u.dump()
