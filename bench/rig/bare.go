@@ -47,7 +47,7 @@ func workBare(s *self) error {
 	w.RegisterWorkflowWithOptions(bareLoop, workflow.RegisterOptions{Name: bareName})
 	model := modelClient(s.Model)
 	w.RegisterActivityWithOptions(func(ctx context.Context, message string) (string, error) {
-		answer, err := ask(ctx, model, userMessage(message), nil)
+		answer, err := ask(ctx, model, requestOf(message), nil)
 		return answer.Content, err
 	}, activity.RegisterOptions{Name: bareCall})
 	registerNaive(w, model)

@@ -19,7 +19,7 @@ func callModel(s *self) error {
 		}
 		go func() {
 			var seen tokenTimes
-			if _, err := ask(context.Background(), client, userMessage(o.Ask), seen.token); err != nil {
+			if _, err := ask(context.Background(), client, requestOf(o.Ask), seen.token); err != nil {
 				s.report(Observation{Kind: Broken, Key: KeyOf(o.Ask), At: time.Now(), Value: err.Error()})
 				return
 			}
@@ -34,13 +34,13 @@ func modelClient(url string) *openai.Client {
 	return openai.NewClientWithConfig(config)
 }
 
-func userMessage(text string) []openai.ChatCompletionMessage {
-	return []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: text}}
+func requestOf(text string) openai.ChatCompletionRequest {
+	return openai.ChatCompletionRequest{Model: "scripted", Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: text}}}
 }
 
-func ask(ctx context.Context, client *openai.Client, messages []openai.ChatCompletionMessage, onToken func(string)) (openai.ChatCompletionMessage, error) {
+func ask(ctx context.Context, client *openai.Client, request openai.ChatCompletionRequest, onToken func(string)) (openai.ChatCompletionMessage, error) {
 	answer := openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant}
-	stream, err := client.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{Model: "scripted", Messages: messages})
+	stream, err := client.CreateChatCompletionStream(ctx, request)
 	if err != nil {
 		return answer, err
 	}

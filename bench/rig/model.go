@@ -86,7 +86,7 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	m.report(Observation{Kind: Requested, Key: m.count(t.Key), At: arrived, Size: len(body)})
-	a := t.answer(request.ToolChoice)
+	a := t.answer(len(request.Tools) > 0 && request.ToolChoice != "none")
 	cut := a.len()
 	if m.chance() < m.Faults {
 		var served bool
@@ -147,8 +147,8 @@ type answer struct {
 	calls  []Call
 }
 
-func (t turn) answer(toolChoice any) answer {
-	if toolChoice == "none" || t.steps >= len(t.Script.Steps) {
+func (t turn) answer(mayCall bool) answer {
+	if !mayCall || t.steps >= len(t.Script.Steps) {
 		return answer{t.Key, t.Tokens, nil}
 	}
 	return answer{t.Key, 1, t.Script.Steps[t.steps]}

@@ -44,7 +44,8 @@ func naiveTurn(ctx workflow.Context, messages []openai.ChatCompletionMessage) er
 func registerNaive(w worker.Worker, model *openai.Client) {
 	w.RegisterWorkflowWithOptions(naiveTurn, workflow.RegisterOptions{Name: naiveName})
 	w.RegisterActivityWithOptions(func(ctx context.Context, messages []openai.ChatCompletionMessage) (openai.ChatCompletionMessage, error) {
-		return ask(ctx, model, messages, nil)
+		tool := openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: "read_file"}}
+		return ask(ctx, model, openai.ChatCompletionRequest{Model: "scripted", Messages: messages, Tools: []openai.Tool{tool}}, nil)
 	}, activity.RegisterOptions{Name: naiveGenerate})
 	w.RegisterActivityWithOptions(func(string) (string, error) { return ToolResult, nil }, activity.RegisterOptions{Name: naiveTool})
 }

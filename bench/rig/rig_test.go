@@ -48,8 +48,8 @@ func TestAnAnswerFollowsTheScript(t *testing.T) {
 	for n, want := range []answer{{"m1", 1, first}, {"m1", 1, second}, {"m1", 5, nil}} {
 		turn, err := turnOf(messages)
 		require.NoError(t, err)
-		require.Equal(t, want, turn.answer(nil), "answer %d", n)
-		require.Equal(t, answer{"m1", 5, nil}, turn.answer("none"))
+		require.Equal(t, want, turn.answer(true), "answer %d", n)
+		require.Equal(t, answer{"m1", 5, nil}, turn.answer(false))
 		messages = append(messages, calling, openai.ChatCompletionMessage{Role: "tool"})
 	}
 	_, err := turnOf(messages[1:2])
